@@ -1,0 +1,32 @@
+import { createHash, hkdfSync } from 'node:crypto'
+
+/** Each purpose has its own key; the ring itself signs and encrypts nothing (D13). */
+export type KeyPurpose = 'authorize_sig' | 'cookie' | 'jwe' | 'keyed_hash'
+
+export interface DerivedKey {
+  /** Names the key in what it signed or encrypted, without telling anything about it. */
+  kid: string
+  bytes: Buffer
+}
+
+/** The first key signs and encrypts, all verify and decrypt. */
+export type KeyRing = (purpose: KeyPurpose) => readonly [DerivedKey, ...DerivedKey[]]
+
+/** Derives per-purpose keys by HKDF-SHA-256 (RFC 5869) from a ring of secrets, the first of which is in force. */
+export function createKeyRing(secrets: readonly [Buffer, ...Buffer[]]): KeyRing {
+  const derived = new Map<KeyPurpose, readonly [DerivedKey, ...DerivedKey[]]>()
+  return (purpose) => {
+    const known = derived.get(purpose)
+    if (known) return known
+    const [first, ...others] = secrets
+    const keys = [derive(first, purpose), ...others.map((s) => derive(s, purpose))] as const
+    derived.set(purpose, keys)
+    return keys
+  }
+}
+
+function derive(secret: Buffer, purpose: KeyPurpose): DerivedKey {
+  const bytes = Buffer.from(hkdfSync('sha256', secret, '', `oidc-account-flows/${purpose}`, 32))
+  const kid = createHash('sha256').update('kid').update(bytes).digest('base64url').slice(0, 11)
+  return { kid, bytes }
+}

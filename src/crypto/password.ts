@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto'
+import bcrypt from 'bcrypt'
+
+/** bcrypt reads no further (D8). */
+export const MAX_PASSWORD_BYTES = 72
+
+export interface PasswordLimits {
+  minLength: number
+  maxLength: number
+}
+
+export type PasswordRefusal =
+  'password_mismatch' | 'password_too_short' | 'password_too_long' | 'password_invalid'
+
+/**
+ * Judges a new password (8, D8). Lengths count code points; nothing is trimmed or folded.
+ *
+ * @returns `undefined` when it is acceptable.
+ */
+export function refusePassword(
+  password: string,
+  confirmation: string,
+  limits: PasswordLimits,
+): PasswordRefusal | undefined {
+  if (password !== confirmation) return 'password_mismatch'
+  if (!password.isWellFormed() || password.includes('\0')) return 'password_invalid'
+  if (Buffer.byteLength(password) > MAX_PASSWORD_BYTES) return 'password_too_long'
+  const length = [...password].length
+  if (length < limits.minLength) return 'password_too_short'
+  if (length > limits.maxLength) return 'password_too_long'
+  return undefined
+}
+
+export function hashPassword(password: string, cost: number): Promise<string> {
+  return bcrypt.hash(password, cost)
+}
+
+/** Ties a token to the password it was issued under, without a copy of the hash (D6). A bcrypt hash is salted, so plain SHA-256 will do. */
+export function passwordDigest(passwordHash: string | undefined): string {
+  return createHash('sha256')
+    .update(passwordHash ?? 'none')
+    .digest('hex')
+}

@@ -1,0 +1,21 @@
+import { createHash, randomBytes } from 'node:crypto'
+
+/** 32 random bytes as base64url: 43 characters (2.1, 2.2). */
+export function newToken(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+/** Anything else is unknown without a look-up (D4). */
+export function isToken(value: string): boolean {
+  return /^[A-Za-z0-9_-]{43}$/.test(value)
+}
+
+/** What is stored of a token: the lower-case hex SHA-256 of its characters. */
+export function hashToken(token: string): string {
+  return createHash('sha256').update(token).digest('hex')
+}
+
+/** An identifier for a record; not a secret. */
+export function newId(): string {
+  return randomBytes(16).toString('base64url')
+}

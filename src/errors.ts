@@ -1,0 +1,20 @@
+/** The codes are the contract; messages are sentences and may change. */
+export type ErrorCode =
+  | 'ERR_MAIL_ADDRESS'
+  | 'ERR_MAIL_REFUSED'
+  | 'ERR_MAIL_FAILED'
+  | 'ERR_NOT_STARTED'
+  | 'ERR_SETTINGS_CONFLICT'
+  | 'ERR_STORE_INDEX'
+  | 'ERR_STORE_CONTENTION'
+
+/** Something is broken, and no user or client can mend it. Expected outcomes are returned, never thrown. */
+export class AccountFlowsError extends Error {
+  readonly code: ErrorCode
+
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.name = 'AccountFlowsError'
+    this.code = code
+  }
+}

@@ -1,0 +1,275 @@
+/**
+ * E-mail verification during the login: section 3.2 of the specification, in code.
+ *
+ * | state  | trigger                              | here                                            | next   |
+ * |--------|--------------------------------------|-------------------------------------------------|--------|
+ * | (none) | POST login, address not verified     | `blocks`, `block`, later in a worker `resolve` and `mint` | unused |
+ * | (none) | POST resend-verification             | `resend`, later in a worker `resolve` and `mint`| unused |
+ * | unused | GET verify-email                     | `open`, then `confirm`                          | used   |
+ * | used   | any use                              | `open` answers `expired`                        | used   |
+ *
+ * @module
+ */
+import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import { passwordDigest } from '../crypto/password.ts'
+import { hashToken, isToken, newId, newToken } from '../crypto/token.ts'
+import type {
+  AuditEvent,
+  CapturedRequest,
+  CarriedParameters,
+  MailJob,
+  MailOutbox,
+  PendingLogin,
+  PendingLoginStore,
+  Requester,
+  SessionCutoffStore,
+  User,
+  UserStore,
+  VerificationToken,
+  VerificationTokenStore,
+} from '../ports.ts'
+import type { Settings } from '../settings/table.ts'
+import { isEndedBy } from '../login-second.ts'
+import { requestMail } from './mail-request.ts'
+import type { MintedLink, NoMail, ResolvedMail } from './outcomes.ts'
+
+/** What a verification link carries (4.6). */
+export interface VerificationLink {
+  token: string
+  carried: CarriedParameters
+  signature: string
+}
+
+/** A genuine, usable link and the account it is for. Nothing is consumed yet. */
+export interface OpenedLink {
+  accountId: string
+  token: VerificationToken
+  /** The request that the link finishes. `undefined`: none was captured, or its login was ended since (D9). */
+  captured: CapturedRequest | undefined
+  /** True when a login waited for this link and was ended since: the link verifies, and signs nobody in. */
+  loginEnded: boolean
+}
+
+export interface LinkRefusal {
+  /** `verified`: the account was verified by other means, and the link has nothing left to do (D12). */
+  refusal: 'expired' | 'verified'
+  /** What the page may carry on; nothing unless we signed it. */
+  carried: CarriedParameters
+}
+
+export interface EmailVerification {
+  /** Whether this user may not finish the login (4.8). */
+  blocks(user: User): boolean
+  /** Keeps the login that waits, and asks for a link. */
+  block(user: User, captured: CapturedRequest, requester: Requester): Promise<void>
+  /** Asks for a fresh link (4.7). Does the same for every username, and answers nothing. */
+  resend(username: string, carried: CarriedParameters, requester: Requester): Promise<void>
+  resolve(job: MailJob): Promise<ResolvedMail | NoMail>
+  /** Makes a link, and stores the hash of its token. */
+  mint(job: MailJob, mail: ResolvedMail): Promise<MintedLink>
+  /** Judges a link without consuming it. */
+  open(link: VerificationLink, requester: Requester): Promise<OpenedLink | LinkRefusal>
+  /** unverified → verified, unused → used. `expired`: somebody else was first, or the account changed just now. */
+  confirm(link: OpenedLink, requester: Requester): Promise<'confirmed' | 'expired'>
+  /** Records that a confirmed link has done its work. */
+  recordConfirmed(link: OpenedLink, requester: Requester): Promise<void>
+}
+
+export interface EmailVerificationPorts {
+  users: UserStore
+  verificationTokens: VerificationTokenStore
+  pendingLogins: PendingLoginStore
+  cutoffs: SessionCutoffStore
+  outbox: MailOutbox
+  authorizeSig: AuthorizeSig
+  /** Drops what does not belong to a registered client and its redirect URI. */
+  genuine(carried: CarriedParameters): Promise<CarriedParameters>
+  audit(event: AuditEvent): Promise<void>
+  settings(): Settings
+  /** Where links start: base URL and OAuth path, never anything from a request. */
+  oauthUrl: string
+  now(): Date
+}
+
+export function createEmailVerification(ports: EmailVerificationPorts): EmailVerification {
+  const { users, verificationTokens, pendingLogins, outbox, authorizeSig, settings, now } = ports
+
+  const refuse = async (token: VerificationToken, reason: string, requester: Requester) => {
+    await ports.audit({
+      id: newId(),
+      type: 'email_verification_rejected',
+      at: now(),
+      accountId: token.userId,
+      reason,
+      ...requester,
+    })
+    return { refusal: 'expired', carried: token.carried } as const
+  }
+
+  // One used link makes leftovers of the others (D6).
+  async function alreadyVerified({ userId, email, carried }: VerificationToken) {
+    const isLeftover = await verificationTokens.hasUsed(userId, email)
+    return { refusal: isLeftover ? 'expired' : 'verified', carried } as const
+  }
+
+  async function pendingLoginOf(job: MailJob, userId: string): Promise<PendingLogin | undefined> {
+    return job.pendingLoginId === undefined
+      ? pendingLogins.findNewest(userId, job.carried)
+      : pendingLogins.find(job.pendingLoginId)
+  }
+
+  return {
+    blocks: (user) => settings().requireEmailVerification && !user.emailVerified,
+
+    async block(user, captured, requester) {
+      const pendingLoginId = newId()
+      const createdAt = now()
+      const lifetimeMs = settings().emailVerificationExpiration
+      await pendingLogins.save({
+        id: pendingLoginId,
+        accountId: user.id,
+        captured,
+        createdAt,
+        purgeAt: new Date(createdAt.getTime() + lifetimeMs),
+      })
+      await requestMail(
+        outbox,
+        {
+          kind: 'email_verification',
+          accountId: user.id,
+          pendingLoginId,
+          carried: carriedBy(captured),
+          requester,
+        },
+        lifetimeMs,
+        createdAt,
+      )
+    },
+
+    resend: (username, carried, requester) =>
+      requestMail(
+        outbox,
+        { kind: 'email_verification', identifier: username, carried, requester },
+        settings().emailVerificationExpiration,
+        now(),
+      ),
+
+    async resolve(job) {
+      const user = await userOf(job, users)
+      if (!user) return 'unknown'
+      if (!(await outbox.resolve(job, user.id))) return 'lease_lost'
+      if (user.disabled) return 'disabled'
+      if (user.email === undefined) return 'no_address'
+      if (user.emailVerified) return 'already_verified'
+      return { user, email: user.email }
+    },
+
+    async mint(job, { user, email }) {
+      const token = newToken()
+      const createdAt = now()
+      const lifetimeMs = settings().emailVerificationExpiration
+      const expiresAt = new Date(createdAt.getTime() + lifetimeMs)
+      const carried = await ports.genuine(job.carried)
+      const pending = await pendingLoginOf(job, user.id)
+      if (pending) await pendingLogins.keepUntil(pending.id, expiresAt)
+      await verificationTokens.issue({
+        id: newId(),
+        tokenHash: hashToken(token),
+        userId: user.id,
+        email,
+        passwordDigest: passwordDigest(user.passwordHash),
+        pendingLoginId: pending?.id,
+        carried,
+        createdAt,
+        expiresAt,
+      })
+      const signature = authorizeSig.sign(token, carried)
+      return {
+        url: `${ports.oauthUrl}/verify-email?${linkQuery(token, carried, signature)}`,
+        lifetimeMs,
+      }
+    },
+
+    async open({ token, carried, signature }, requester) {
+      if (!isToken(token) || !authorizeSig.verify(signature, token, carried)) {
+        return { refusal: 'expired', carried: {} }
+      }
+      const found = await verificationTokens.findUsable(hashToken(token), now())
+      if (!found || !isSame(found.carried, carried)) return { refusal: 'expired', carried }
+      const user = await users.findById(found.userId)
+      if (!user || !isStillFor(found, user)) return refuse(found, 'account_changed', requester)
+      if (user.emailVerified) return alreadyVerified(found)
+      if (found.pendingLoginId === undefined) {
+        return { accountId: user.id, token: found, captured: undefined, loginEnded: false }
+      }
+      const pending = await pendingLogins.find(found.pendingLoginId)
+      const cutoffs = await ports.cutoffs.read(user.id)
+      const ended = !pending || isEndedBy(cutoffs?.idpAt, pending.captured.login.ts)
+      const captured = ended ? undefined : pending.captured
+      return { accountId: user.id, token: found, captured, loginEnded: ended }
+    },
+
+    async confirm({ token }, requester) {
+      const won = await users.markEmailVerified(token.userId, token.email)
+      if (!won) {
+        await refuse(token, 'used', requester)
+        return 'expired'
+      }
+      await verificationTokens.markUsed(token.id, now())
+      return 'confirmed'
+    },
+
+    recordConfirmed: ({ token }, requester) =>
+      ports.audit({
+        id: `verified:${token.id}`,
+        type: 'email_verification_completed',
+        at: now(),
+        accountId: token.userId,
+        clientId: token.carried.clientId,
+        ...requester,
+      }),
+  }
+}
+
+/** The four parameters that a link carries (4.6), out of the request that it will finish. */
+export function carriedBy({ params }: CapturedRequest): CarriedParameters {
+  const carried: CarriedParameters = {}
+  if (typeof params['client_id'] === 'string') carried.clientId = params['client_id']
+  if (typeof params['redirect_uri'] === 'string') carried.redirectUri = params['redirect_uri']
+  if (typeof params['scope'] === 'string') carried.scope = params['scope']
+  if (typeof params['state'] === 'string') carried.state = params['state']
+  return carried
+}
+
+function userOf({ accountId, identifier }: MailJob, users: UserStore) {
+  if (accountId !== undefined) return users.findById(accountId)
+  return identifier === undefined ? undefined : users.findByUsername(identifier)
+}
+
+function linkQuery(token: string, carried: CarriedParameters, signature: string): string {
+  const query = new URLSearchParams({ token })
+  if (carried.clientId !== undefined) query.set('client_id', carried.clientId)
+  if (carried.redirectUri !== undefined) query.set('redirect_uri', carried.redirectUri)
+  if (carried.scope !== undefined) query.set('scope', carried.scope)
+  if (carried.state !== undefined) query.set('state', carried.state)
+  query.set('authorize_sig', signature)
+  return query.toString()
+}
+
+function isSame(a: CarriedParameters, b: CarriedParameters): boolean {
+  return (
+    a.clientId === b.clientId &&
+    a.redirectUri === b.redirectUri &&
+    a.scope === b.scope &&
+    a.state === b.state
+  )
+}
+
+// Void once the address, the password or the enabled state changed after the token was issued (D6).
+function isStillFor(token: VerificationToken, user: User): boolean {
+  return (
+    !user.disabled &&
+    user.email === token.email &&
+    passwordDigest(user.passwordHash) === token.passwordDigest
+  )
+}

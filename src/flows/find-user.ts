@@ -1,0 +1,16 @@
+import type { User, UserStore } from '../ports.ts'
+
+/** `ambiguous`: several verified addresses match and none of them byte for byte (D22). */
+export type UserMatch = User | 'ambiguous' | undefined
+
+/**
+ * Finds the user that an identifier names (4.2.3): a verified address wins over another user's username, so that nobody can
+ * take the place of an address by choosing it as a name (D22).
+ */
+export async function findUser(users: UserStore, identifier: string): Promise<UserMatch> {
+  const matches = await users.findByVerifiedEmail(identifier)
+  if (matches.length === 0) return users.findByUsername(identifier)
+  const exact = matches.filter(({ email }) => email === identifier)
+  const [match, another] = exact.length > 0 ? exact : matches
+  return another ? 'ambiguous' : match
+}

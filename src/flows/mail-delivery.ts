@@ -1,0 +1,102 @@
+import { AccountFlowsError } from '../errors.ts'
+import type { AuditEvent, MailJob, MailKind, MailOutbox, OutgoingMail, User } from '../ports.ts'
+import type { MintedLink, NoMail, ResolvedMail } from './outcomes.ts'
+
+const FIRST_RETRY_MS = 2_000
+const LAST_RETRY_MS = 300_000
+
+/** What a worker does with one claimed job (D20): what cannot be sent is tried again, or given up. */
+export type DeliverMail = (job: MailJob) => Promise<void>
+
+export interface MailDeliveryPorts {
+  flows: Record<
+    MailKind,
+    {
+      resolve(job: MailJob): Promise<ResolvedMail | NoMail>
+      mint(job: MailJob, mail: ResolvedMail): Promise<MintedLink>
+    }
+  >
+  outbox: MailOutbox
+  render(kind: MailKind, user: User, link: MintedLink): Omit<OutgoingMail, 'to'>
+  /** Throws `ERR_MAIL_REFUSED` or `ERR_MAIL_ADDRESS` where trying again is no use. */
+  send(mail: OutgoingMail): Promise<void>
+  /** Voids the link of a mail that will never arrive. */
+  voidLink(kind: MailKind, userId: string): Promise<void>
+  audit(event: AuditEvent): Promise<void>
+  /** Stands for an identifier in the audit log, and tells nothing about it. */
+  keyedHash(identifier: string): string
+  now(): Date
+}
+
+export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
+  const { flows, outbox, audit, now } = ports
+
+  const event = (job: MailJob, what: 'requested' | 'mail_sent' | 'mail_failed') =>
+    ({
+      id: `${what}:${job.id}`,
+      type: `${job.kind}_${what}`,
+      at: now(),
+      clientId: job.carried.clientId,
+      ...job.requester,
+    }) as const
+
+  async function recordRequest(job: MailJob, outcome: ResolvedMail | NoMail) {
+    const isFound = typeof outcome !== 'string'
+    await audit({
+      ...event(job, 'requested'),
+      accountId: isFound ? outcome.user.id : job.accountId,
+      ...(!isFound && { reason: outcome }),
+      ...(!isFound &&
+        job.identifier !== undefined && {
+          details: { identifier_hash: ports.keyedHash(job.identifier) },
+        }),
+    })
+    if (job.pendingLoginId === undefined) return
+    const { accountId } = job
+    await audit({
+      ...event(job, 'requested'),
+      id: `blocked:${job.id}`,
+      type: 'email_login_blocked',
+      accountId,
+    })
+  }
+
+  async function send(job: MailJob, mail: ResolvedMail) {
+    const link = await flows[job.kind].mint(job, mail)
+    await ports.send({ to: mail.email, ...ports.render(job.kind, mail.user, link) })
+    await outbox.remove(job)
+    await audit({ ...event(job, 'mail_sent'), accountId: mail.user.id })
+  }
+
+  async function fail(job: MailJob, userId: string, error: unknown) {
+    const reason = error instanceof AccountFlowsError ? error.code : 'ERR_UNEXPECTED'
+    const isPermanent = reason === 'ERR_MAIL_REFUSED' || reason === 'ERR_MAIL_ADDRESS'
+    const retryAt = new Date(now().getTime() + backoffMs(job.attempts))
+    await ports.voidLink(job.kind, userId)
+    await audit({
+      ...event(job, 'mail_failed'),
+      id: `mail_failed:${job.id}:${job.attempts}`,
+      accountId: userId,
+      reason,
+    })
+    if (isPermanent || retryAt >= job.expiresAt) return outbox.giveUp(job, now(), reason)
+    return outbox.retry(job, retryAt, reason)
+  }
+
+  return async (job) => {
+    const outcome = await flows[job.kind].resolve(job)
+    if (outcome === 'lease_lost') return
+    await recordRequest(job, outcome)
+    if (typeof outcome === 'string') return outbox.remove(job)
+    try {
+      await send(job, outcome)
+    } catch (error) {
+      await fail(job, outcome.user.id, error)
+    }
+  }
+}
+
+function backoffMs(attempts: number): number {
+  const longest = Math.min(FIRST_RETRY_MS * 2 ** (attempts - 1), LAST_RETRY_MS)
+  return longest / 2 + Math.random() * (longest / 2)
+}

@@ -1,0 +1,41 @@
+import { newId } from '../crypto/token.ts'
+import type { CarriedParameters, MailOutbox, NewMailJob, Requester } from '../ports.ts'
+
+/** No username or address is longer; nothing is looked up for one that is (RFC 5321, 4.5.3.1.3). */
+export const MAX_IDENTIFIER_LENGTH = 254
+
+const WAKE_AFTER_MS = 50
+const WAKE_WITHIN_MS = 250
+const MIN_JOB_LIFE_MS = 3_600_000
+
+export interface MailRequest {
+  kind: NewMailJob['kind']
+  identifier?: string
+  accountId?: string
+  pendingLoginId?: string
+  carried: CarriedParameters
+  requester: Requester
+}
+
+/**
+ * Writes the outbox job of a request for a mail: the same one write for everybody, with no user look-up (D19). A worker takes
+ * it a random short time later, so that its work does not fall on the request that follows.
+ *
+ * @param lifetimeMs - how long the link will be valid; nobody wants the mail after that.
+ */
+export function requestMail(
+  outbox: MailOutbox,
+  { identifier, accountId, pendingLoginId, ...request }: MailRequest,
+  lifetimeMs: number,
+  now: Date,
+): Promise<void> {
+  return outbox.add({
+    ...request,
+    identifier,
+    accountId,
+    pendingLoginId,
+    id: newId(),
+    notBefore: new Date(now.getTime() + WAKE_AFTER_MS + Math.random() * WAKE_WITHIN_MS),
+    expiresAt: new Date(now.getTime() + Math.max(lifetimeMs, MIN_JOB_LIFE_MS)),
+  })
+}

@@ -1,0 +1,23 @@
+import type { Context } from 'koa'
+
+/**
+ * Whether a form was posted by a page of another site (D31). Our own pages send no referrer, and so `Origin: null`; that is
+ * believed only beside `Sec-Fetch-Site: same-origin`. A client that sends neither header is no browser.
+ *
+ * @param origin - of the configured base URL.
+ */
+export function isCrossSite(ctx: Context, origin: string): boolean {
+  const site = ctx.get('Sec-Fetch-Site')
+  if (site === 'cross-site' || site === 'same-site') return true
+  const from = ctx.get('Origin')
+  if (from === '' || from === origin) return false
+  return !(from === 'null' && site === 'same-origin')
+}
+
+/** Whether nobody looks at the answer: a prefetch, or a request for something other than a page (D14). */
+export function isUnattended(ctx: Context): boolean {
+  const purposes = ['Sec-Purpose', 'Purpose', 'X-Moz'].map((name) => ctx.get(name))
+  if (purposes.some((purpose) => /prefetch|prerender|preview/i.test(purpose))) return true
+  const destination = ctx.get('Sec-Fetch-Dest')
+  return destination !== '' && destination !== 'document'
+}

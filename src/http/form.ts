@@ -1,0 +1,62 @@
+import type { Context } from 'koa'
+import type { CarriedParameters } from '../ports.ts'
+import { readBody, type BodyRefusal } from './body.ts'
+
+/** Names and values, each name exactly once. */
+export type Fields = ReadonlyMap<string, string>
+
+/** Reads a form: only `application/x-www-form-urlencoded`, every field exactly one string (D31). */
+export async function readForm(ctx: Context): Promise<Fields | BodyRefusal> {
+  const body = await readBody(ctx, 'application/x-www-form-urlencoded')
+  if (typeof body === 'string') return body
+  const fields = 'text' in body ? parseFields(body.text) : checkFields(body.parsed)
+  return fields ?? 'bad_request'
+}
+
+/**
+ * Parses `application/x-www-form-urlencoded` text, a body or a query.
+ *
+ * @returns `undefined` when a name is repeated, or something is not percent-encoded UTF-8.
+ */
+export function parseFields(text: string): Fields | undefined {
+  const fields = new Map<string, string>()
+  for (const pair of text.split('&')) {
+    if (pair === '') continue
+    const at = pair.indexOf('=')
+    const name = decode(at < 0 ? pair : pair.slice(0, at))
+    const value = decode(at < 0 ? '' : pair.slice(at + 1))
+    if (name === undefined || value === undefined || fields.has(name)) return undefined
+    fields.set(name, value)
+  }
+  return fields
+}
+
+export function carriedFrom(fields: Fields): CarriedParameters {
+  const carried: CarriedParameters = {}
+  const [clientId, redirectUri] = [fields.get('client_id'), fields.get('redirect_uri')]
+  const [scope, state] = [fields.get('scope'), fields.get('state')]
+  if (clientId !== undefined) carried.clientId = clientId
+  if (redirectUri !== undefined) carried.redirectUri = redirectUri
+  if (scope !== undefined) carried.scope = scope
+  if (state !== undefined) carried.state = state
+  return carried
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return undefined
+  }
+}
+
+// What a host's parser made of operators and repeated fields is no string, and refused.
+function checkFields(parsed: unknown): Fields | undefined {
+  if (typeof parsed !== 'object' || parsed === null) return undefined
+  const fields = new Map<string, string>()
+  for (const [name, value] of Object.entries(parsed)) {
+    if (typeof value !== 'string' || !value.isWellFormed()) return undefined
+    fields.set(name, value)
+  }
+  return fields
+}

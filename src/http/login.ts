@@ -1,0 +1,95 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { carriedBy, type EmailVerification } from '../flows/email-verification.ts'
+import { loginSecond } from '../login-second.ts'
+import type { Interactions } from '../oidc/interactions.ts'
+import type { LoginResult, Requester, User, UserStore } from '../ports.ts'
+import type { Settings } from '../settings/table.ts'
+import type { Pages } from './pages.ts'
+
+/** A clock that is set back during a request is no reason to refuse a login. */
+const CLOCK_STEP_SECONDS = 60
+
+/** A login whose credentials the host has checked. */
+export interface CheckedLogin {
+  /** The user's record, or the id alone: then it is looked up when it is needed. */
+  account: User | string
+  /** From `loginStarted()`, called before the password hash was read. */
+  startedAt: number
+  acr?: string
+  amr?: string[]
+  /** `false`: the session ends with the browser. */
+  remember?: boolean
+}
+
+export interface Login {
+  /** The second in which a login POST arrived (D9). */
+  loginStarted(): number
+  /**
+   * Answers with the verification page in mode `blocked`, and sends a link, when the user may not finish the login (4.8).
+   *
+   * @returns `false`: nothing was answered; the login may be finished.
+   */
+  blockUnverified(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<boolean>
+  /** Answers the host's login POST: blocked as above, or finished by the provider. */
+  finishLogin(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<void>
+}
+
+export interface LoginParts {
+  users: UserStore
+  verification: Pick<EmailVerification, 'blocks' | 'block'>
+  interactions: Interactions
+  pages: Pick<Pages, 'send'>
+  settings(): Settings
+  requesterOf(req: IncomingMessage): Requester
+}
+
+export function createLogin(parts: LoginParts): Login {
+  const { users, verification, interactions, pages, settings } = parts
+
+  const blockUnverified: Login['blockUnverified'] = async (req, res, login) => {
+    const result = resultOf(login)
+    if (!settings().requireEmailVerification) return false
+    const { account } = login
+    const user = typeof account === 'string' ? await users.findById(account) : account
+    if (!user || !verification.blocks(user)) return false
+
+    const captured = { ...(await interactions.capture(req, res)), login: result }
+    await verification.block(user, captured, parts.requesterOf(req))
+    pages.send(res, {
+      status: 200,
+      name: 'verify-email',
+      locals: {
+        mode: 'blocked',
+        username: user.username,
+        lifetimeMs: settings().emailVerificationExpiration,
+        carried: carriedBy(captured),
+      },
+    })
+    return true
+  }
+
+  return {
+    loginStarted: () => loginSecond(new Date()),
+    blockUnverified,
+
+    async finishLogin(req, res, login) {
+      if (await blockUnverified(req, res, login)) return
+      await interactions.finish(req, res, resultOf(login))
+    },
+  }
+}
+
+// A time in milliseconds, or in the future, would outlive every cut-off to come.
+function resultOf({ account, startedAt, acr, amr, remember }: CheckedLogin): LoginResult {
+  const now = loginSecond(new Date())
+  if (!Number.isInteger(startedAt) || startedAt > now + CLOCK_STEP_SECONDS) {
+    throw new TypeError('startedAt must come from loginStarted()')
+  }
+  return {
+    accountId: typeof account === 'string' ? account : account.id,
+    ts: Math.min(startedAt, now),
+    ...(acr !== undefined && { acr }),
+    ...(amr !== undefined && { amr }),
+    ...(remember !== undefined && { remember }),
+  }
+}

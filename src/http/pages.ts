@@ -1,0 +1,83 @@
+import type { ServerResponse } from 'node:http'
+import type { Context } from 'koa'
+import type { ErrorMode, PageLocals, PageName, Views } from '../views.ts'
+
+type WithoutFrame<T> = T extends unknown ? Omit<T, 'oauthPath'> : never
+
+export interface Page<N extends PageName = PageName> {
+  status: number
+  name: N
+  locals: WithoutFrame<PageLocals[N]>
+  /** A client that the page's form may lead to: its redirect URI. */
+  formMayLeadTo?: string | undefined
+}
+
+export interface Pages {
+  show<N extends PageName>(ctx: Context, page: Page<N>): void
+  /** The same on a bare response, for hosts that are no Koa. */
+  send<N extends PageName>(res: ServerResponse, page: Page<N>): void
+  showError(ctx: Context, mode: ErrorMode): void
+}
+
+const ERROR_STATUS: Record<ErrorMode, number> = {
+  bad_request: 400,
+  refused: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  body_too_large: 413,
+  unsupported_media_type: 415,
+  error: 500,
+  unavailable: 503,
+}
+
+export function createPages(views: Views, oauthPath: string): Pages {
+  const render = <N extends PageName>({ name, locals }: Page<N>) =>
+    views.page(name, { ...locals, oauthPath } as unknown as PageLocals[N])
+
+  function show<N extends PageName>(ctx: Context, page: Page<N>) {
+    ctx.status = page.status
+    ctx.set(pageHeaders(page.formMayLeadTo))
+    ctx.body = render(page)
+  }
+
+  return {
+    show,
+
+    send(res, page) {
+      const body = render(page)
+      res.writeHead(page.status, {
+        ...pageHeaders(page.formMayLeadTo),
+        'Content-Length': Buffer.byteLength(body),
+      })
+      res.end(body)
+    },
+
+    showError: (ctx, mode) =>
+      show(ctx, { status: ERROR_STATUS[mode], name: 'error', locals: { mode } }),
+  }
+}
+
+function pageHeaders(formMayLeadTo: string | undefined): Record<string, string> {
+  return {
+    'Content-Type': 'text/html; charset=utf-8',
+    'Cache-Control': 'no-store',
+    'Content-Security-Policy': [
+      "default-src 'none'",
+      "style-src 'self'",
+      ["form-action 'self'", ...sourceOf(formMayLeadTo)].join(' '),
+      "base-uri 'none'",
+      "frame-ancestors 'none'",
+    ].join('; '),
+    'Referrer-Policy': 'no-referrer',
+    'X-Content-Type-Options': 'nosniff',
+    'X-Frame-Options': 'DENY',
+    'X-Robots-Tag': 'noindex',
+  }
+}
+
+// Chromium holds form-action against every redirect that follows the post.
+function sourceOf(redirectUri: string | undefined): string[] {
+  if (redirectUri === undefined || !URL.canParse(redirectUri)) return []
+  const { protocol, origin } = new URL(redirectUri)
+  return [protocol === 'https:' || protocol === 'http:' ? origin : protocol]
+}

@@ -1,0 +1,45 @@
+import type { Context, Middleware, Next } from 'koa'
+import type { Log } from '../ports.ts'
+import { isCrossSite } from './cross-site.ts'
+import type { Pages } from './pages.ts'
+
+type Handler = (ctx: Context, next: Next) => Promise<void>
+
+/** The methods that a path answers; GET answers HEAD too. */
+export interface Route {
+  get?: Handler
+  post?: Handler
+}
+
+export interface RoutesParts {
+  /** By path below the OAuth path. */
+  routes: Record<string, Route>
+  pages: Pages
+  /** Origin of the configured base URL. */
+  origin: string
+  log: Log
+}
+
+/** Answers our paths, and leaves every other to the provider. */
+export function createRoutes({ routes, pages, origin, log }: RoutesParts): Middleware {
+  return async (ctx, next) => {
+    const route = Object.hasOwn(routes, ctx.path) ? routes[ctx.path] : undefined
+    if (!route) return next()
+    const handler = ctx.method === 'POST' ? route.post : route.get
+    if (!handler || !['GET', 'HEAD', 'POST'].includes(ctx.method)) {
+      ctx.set('Allow', allowed(route))
+      return pages.showError(ctx, 'method_not_allowed')
+    }
+    if (ctx.method === 'POST' && isCrossSite(ctx, origin)) return pages.showError(ctx, 'refused')
+    try {
+      await handler(ctx, next)
+    } catch (error) {
+      log('error', 'request failed', { path: ctx.path, error: String(error) })
+      pages.showError(ctx, 'error')
+    }
+  }
+}
+
+function allowed({ get, post }: Route): string {
+  return [get && 'GET, HEAD', post && 'POST'].filter(Boolean).join(', ')
+}

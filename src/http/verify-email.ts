@@ -1,0 +1,127 @@
+import type { Context, Next } from 'koa'
+import {
+  carriedBy,
+  type EmailVerification,
+  type OpenedLink,
+  type VerificationLink,
+} from '../flows/email-verification.ts'
+import type { Clients } from '../oidc/clients.ts'
+import type { Resume } from '../oidc/resume.ts'
+import type { CarriedParameters, Requester } from '../ports.ts'
+import { isUnattended } from './cross-site.ts'
+import { carriedFrom, parseFields, readForm, type Fields } from './form.ts'
+import type { Pages } from './pages.ts'
+
+export interface VerifyEmailParts {
+  verification: Pick<EmailVerification, 'open' | 'confirm' | 'recordConfirmed'>
+  clients: Pick<Clients, 'find' | 'genuine'>
+  resume: Resume
+  pages: Pages
+  requesterOf(ctx: Context): Requester
+}
+
+/** Where a confirmed link leads; decided before anything is consumed. */
+type Destination = (ctx: Context, next: Next) => Promise<void>
+
+/** 4.6. */
+export function verifyEmail({
+  verification,
+  clients,
+  resume,
+  pages,
+  requesterOf,
+}: VerifyEmailParts) {
+  const showExpired = (ctx: Context, carried: CarriedParameters) =>
+    pages.show(ctx, { status: 400, name: 'verify-email', locals: { mode: 'expired', carried } })
+
+  const showVerified = async (ctx: Context) =>
+    pages.show(ctx, { status: 200, name: 'verify-email', locals: { mode: 'verified' } })
+
+  function askAboutOtherAccount(ctx: Context, { token, carried, signature }: VerificationLink) {
+    pages.show(ctx, {
+      status: 200,
+      name: 'verify-email',
+      locals: { mode: 'other_account', token, carried, authorizeSig: signature },
+      formMayLeadTo: carried.redirectUri,
+    })
+  }
+
+  async function destinationOf(link: OpenedLink): Promise<Destination | undefined> {
+    const { accountId, captured, loginEnded, token } = link
+    if (loginEnded) return undefined
+    if (captured === undefined) {
+      const carried = await clients.genuine(token.carried)
+      if (carried.clientId === undefined) return undefined
+      return (ctx, next) => resume.carried(ctx, next, accountId, carried)
+    }
+    const { clientId, ...others } = await clients.genuine(carriedBy(captured))
+    const isDevice = captured.deviceCode !== undefined && others.redirectUri === undefined
+    const client = isDevice ? await clients.find(String(captured.params['client_id'])) : clientId
+    return client === undefined ? undefined : (ctx, next) => resume.captured(ctx, next, captured)
+  }
+
+  async function confirm(ctx: Context, next: Next, link: OpenedLink, onward: Destination) {
+    const requester = requesterOf(ctx)
+    const outcome = await verification.confirm(link, requester)
+    if (outcome === 'expired') return showExpired(ctx, link.token.carried)
+    try {
+      await onward(ctx, next)
+    } finally {
+      await verification.recordConfirmed(link, requester)
+    }
+  }
+
+  return {
+    async get(ctx: Context, next: Next) {
+      if (ctx.method === 'HEAD') return pages.showError(ctx, 'refused')
+      if (isUnattended(ctx)) return pages.showError(ctx, 'refused')
+      const link = readLink(parseFields(ctx.querystring))
+      if (!link) return showExpired(ctx, {})
+      const opened = await verification.open(link, requesterOf(ctx))
+      if ('refusal' in opened) {
+        return opened.refusal === 'verified' ? showVerified(ctx) : showExpired(ctx, opened.carried)
+      }
+      const destination = await destinationOf(opened)
+      if (!destination) return confirm(ctx, next, opened, showVerified)
+      const signedIn = await resume.signedInAccount(ctx)
+      if (signedIn !== undefined && signedIn !== opened.accountId) {
+        return askAboutOtherAccount(ctx, link)
+      }
+      return confirm(ctx, next, opened, destination)
+    },
+
+    /** The answer to the question about another account's session (D16). */
+    async post(ctx: Context, next: Next) {
+      const form = await readForm(ctx)
+      if (typeof form === 'string') return pages.showError(ctx, form)
+      const action = form.get('action')
+      if (action !== 'continue' && action !== 'confirm_only') {
+        return pages.showError(ctx, 'bad_request')
+      }
+      const link = readLink(form)
+      if (!link) return showExpired(ctx, {})
+      const opened = await verification.open(link, requesterOf(ctx))
+      if ('refusal' in opened) {
+        return opened.refusal === 'verified' ? showVerified(ctx) : showExpired(ctx, opened.carried)
+      }
+      const destination = action === 'continue' ? await destinationOf(opened) : undefined
+      if (!destination) return confirm(ctx, next, opened, showVerified)
+      return confirm(ctx, next, opened, async () => {
+        await resume.endForeignSession(ctx, opened.accountId)
+        await destination(ctx, next)
+      })
+    },
+  }
+}
+
+// A signed parameter that is repeated or bracketed is none of ours (D13); others in the link are ignored.
+function readLink(fields: Fields | undefined): VerificationLink | undefined {
+  const token = fields?.get('token')
+  const signature = fields?.get('authorize_sig')
+  if (!fields || token === undefined || signature === undefined) return undefined
+  const signed = ['token', 'client_id', 'redirect_uri', 'scope', 'state', 'authorize_sig']
+  for (const name of fields.keys()) {
+    if (signed.some((s) => name.startsWith(`${s}[`))) return undefined
+  }
+  return { token, carried: carriedFrom(fields), signature }
+}

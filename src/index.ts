@@ -1,0 +1,18 @@
+export {
+  createAccountFlows,
+  type AccountFlows,
+  type EndedSessions,
+} from './create-account-flows.ts'
+export type { AccountFlowsOptions } from './options.ts'
+export { AccountFlowsError, type ErrorCode } from './errors.ts'
+export type { CheckedLogin, Login } from './http/login.ts'
+export type { ResponseDelay } from './http/response-delay.ts'
+export { memoryAdapter } from './oidc/memory-adapter.ts'
+export { mongoAdapter } from './oidc/mongodb-adapter.ts'
+export type { AccountAdapter, EndedCount } from './oidc/endable-sessions.ts'
+export { memoryStore } from './stores/memory-store.ts'
+export { memoryUsers } from './stores/memory-users.ts'
+export { mongoStore } from './stores/mongodb-store.ts'
+export { mongoUsers } from './stores/mongodb-users.ts'
+export { memoryMailbox, type ReceivedMail } from './mail/memory-mailbox.ts'
+export type * from './ports.ts'

@@ -1,0 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * oidc-provider stamps logins in whole seconds, so a cut-off ends everything of its own second too (D9).
+ *
+ * @returns seconds since the epoch.
+ */
+export function loginSecond(at: Date): number {
+  return Math.floor(at.getTime() / 1000)
+}
+
+/** Whether a login of that second is ended by the cut-off. `undefined`: nothing was ever ended. */
+export function isEndedBy(cutoff: Date | undefined, second: number): boolean {
+  return cutoff !== undefined && second <= loginSecond(cutoff)
+}
+
+/** Resolves once a new login is later than a cut-off `at` that time. */
+export async function secondAfter(at: Date): Promise<void> {
+  const begins = (loginSecond(at) + 1) * 1000
+  for (let wait = begins - Date.now(); wait > 0; wait = begins - Date.now()) {
+    await sleep(Math.min(wait, 1000))
+  }
+}

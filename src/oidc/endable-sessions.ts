@@ -1,0 +1,156 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Middleware } from 'koa'
+import type { Adapter, AdapterConstructor, AdapterFactory, AdapterPayload } from 'oidc-provider'
+import { isEndedBy, loginSecond } from '../login-second.ts'
+import type { SessionCutoffs, SessionCutoffStore } from '../ports.ts'
+import { accountStamp, type AccountStamp } from './account-stamp.ts'
+
+/**
+ * An adapter that finds what an account has. With it, ended sessions and tokens are also deleted, and counted; without it
+ * they are dead all the same.
+ */
+export interface AccountAdapter extends Adapter {
+  /** Deletes those records of the account that `isEnded`. Answers how many. */
+  destroyByAccountId(
+    accountId: string,
+    isEnded: (payload: AdapterPayload) => boolean,
+  ): Promise<number>
+}
+
+/** An adapter factory with work to do before it is used, such as creating indexes. */
+export interface StartableAdapterFactory extends AdapterFactory {
+  start?(): Promise<void>
+}
+
+/** How many records were deleted. `undefined`: the adapter cannot tell. */
+export type EndedCount = number | undefined
+
+export interface EndableSessions {
+  /** Wraps any adapter of oidc-provider, so that what a cut-off ended is never found again (D9). */
+  adapter(wrapped: AdapterConstructor | StartableAdapterFactory): AdapterFactory
+  /** Whether this adapter was made here. */
+  isOurs(adapter: object): boolean
+  /** Lets one request read each account's cut-off at most once. */
+  perRequest: Middleware
+  /** Ends grants, codes and tokens from `at` or before (3.3, effect 3). */
+  endOAuthSessions(accountId: string, at: Date): Promise<EndedCount>
+  /** Ends sessions and login results from `at` or before (3.3, effect 4). */
+  endIdpSessions(accountId: string, at: Date): Promise<EndedCount>
+  start(): Promise<void>
+}
+
+const IDP_MODELS = ['Session', 'Interaction']
+const OAUTH_MODELS = [
+  'Grant',
+  'AccessToken',
+  'AuthorizationCode',
+  'RefreshToken',
+  'DeviceCode',
+  'BackchannelAuthenticationRequest',
+  'PreAuthorizedCode',
+]
+
+export function createEndableSessions(cutoffs: SessionCutoffStore): EndableSessions {
+  const request = new AsyncLocalStorage<Map<string, Promise<SessionCutoffs | undefined>>>()
+  const wrappers = new WeakSet<object>()
+  const factories: StartableAdapterFactory[] = []
+
+  function read(accountId: string): Promise<SessionCutoffs | undefined> {
+    const known = request.getStore()
+    const reading = known?.get(accountId) ?? cutoffs.read(accountId)
+    known?.set(accountId, reading)
+    return reading
+  }
+
+  async function alive(model: string, payload: AdapterPayload | void) {
+    const stamp = payload && accountStamp(model, payload)
+    if (!stamp) return payload
+    return isEnded(stamp, await read(stamp.accountId)) ? undefined : payload
+  }
+
+  function wrap(model: string, inner: Adapter): Adapter {
+    const outer: Adapter = {
+      upsert: (id, payload, expiresIn) =>
+        inner.upsert(id, model === 'Interaction' ? withLoginSecond(payload) : payload, expiresIn),
+      find: async (id) => alive(model, await inner.find(id)),
+      findByUid: async (uid) => alive(model, await inner.findByUid(uid)),
+      findByUserCode: async (userCode) => alive(model, await inner.findByUserCode(userCode)),
+      consume: (id) => inner.consume(id),
+      destroy: (id) => inner.destroy(id),
+      revokeByGrantId: (grantId) => inner.revokeByGrantId(grantId),
+    }
+    wrappers.add(outer)
+    return outer
+  }
+
+  // The cut-off alone is the guarantee; deleting is hygiene, and leaves alone what came later than the cut-off.
+  async function remove(models: string[], accountId: string, ends: SessionCutoffs) {
+    const ended = (model: string) => (payload: AdapterPayload) => {
+      const stamp = accountStamp(model, payload)
+      return stamp?.accountId === accountId && isEnded(stamp, ends)
+    }
+    let count: EndedCount
+    for (const factory of factories) {
+      for (const model of models) {
+        const adapter = factory(model)
+        if (!findsAccounts(adapter)) continue
+        count = (count ?? 0) + (await adapter.destroyByAccountId(accountId, ended(model)))
+      }
+    }
+    return count
+  }
+
+  return {
+    adapter(wrapped) {
+      const factory = asFactory(wrapped)
+      factories.push(factory)
+      return (model) => wrap(model, factory(model))
+    },
+
+    isOurs: (adapter) => wrappers.has(adapter),
+    perRequest: (_ctx, next) => request.run(new Map(), next),
+
+    async endOAuthSessions(accountId, at) {
+      await cutoffs.endOAuthSessions(accountId, at)
+      return remove(OAUTH_MODELS, accountId, { oauthAt: at, idpAt: undefined })
+    },
+
+    async endIdpSessions(accountId, at) {
+      await cutoffs.endIdpSessions(accountId, at)
+      return remove(IDP_MODELS, accountId, { idpAt: at, oauthAt: undefined })
+    },
+
+    async start() {
+      for (const factory of factories) await factory.start?.()
+    },
+  }
+}
+
+function isEnded({ kind, second = 0 }: AccountStamp, cutoffs: SessionCutoffs | undefined) {
+  return isEndedBy(kind === 'idp' ? cutoffs?.idpAt : cutoffs?.oauthAt, second)
+}
+
+// Without it, oidc-provider dates the login at the moment the result is used, however late that is.
+function withLoginSecond(payload: AdapterPayload): AdapterPayload {
+  const login = payload.result?.login
+  if (!login || login.ts !== undefined) return payload
+  return {
+    ...payload,
+    result: { ...payload.result, login: { ...login, ts: loginSecond(new Date()) } },
+  }
+}
+
+function findsAccounts(adapter: Adapter): adapter is AccountAdapter {
+  return 'destroyByAccountId' in adapter
+}
+
+// oidc-provider takes a class or a factory; it tells them apart by the prototype, and so do we.
+function asFactory(adapter: AdapterConstructor | StartableAdapterFactory): StartableAdapterFactory {
+  return isConstructor(adapter) ? (model) => new adapter(model) : adapter
+}
+
+function isConstructor(
+  adapter: AdapterConstructor | StartableAdapterFactory,
+): adapter is AdapterConstructor {
+  return typeof adapter.prototype === 'object' && adapter.prototype !== null
+}

@@ -1,0 +1,32 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Provider } from 'oidc-provider'
+import type { CapturedRequest, LoginResult } from '../ports.ts'
+
+/** The login prompt that the browser is in; found by its cookie. oidc-provider throws `SessionNotFound` where there is none. */
+export interface Interactions {
+  /** Everything of the authorization request that a later resumption needs, beside the login it waits for (D11). */
+  capture(req: IncomingMessage, res: ServerResponse): Promise<Omit<CapturedRequest, 'login'>>
+  /** Answers with the redirect that goes on with the authorization request. */
+  finish(req: IncomingMessage, res: ServerResponse, login: LoginResult): Promise<void>
+}
+
+export function createInteractions(provider: () => Provider): Interactions {
+  return {
+    async capture(req, res) {
+      const interaction = await provider().interactionDetails(req, res)
+      const { params, prompt, trusted, cid, deviceCode, lastSubmission } = interaction
+      const parJti = 'parJti' in interaction ? interaction.parJti : undefined
+      return {
+        params,
+        prompt,
+        cid,
+        ...(trusted && { trusted }),
+        ...(deviceCode !== undefined && { deviceCode }),
+        ...(lastSubmission && { lastSubmission }),
+        ...(typeof parJti === 'string' && { parJti }),
+      }
+    },
+
+    finish: (req, res, login) => provider().interactionFinished(req, res, { login: { ...login } }),
+  }
+}

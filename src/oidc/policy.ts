@@ -1,0 +1,40 @@
+import { interactionPolicy } from 'oidc-provider'
+import type { UserStore } from '../ports.ts'
+import type { Settings } from '../settings/table.ts'
+
+export type InteractionPolicy = interactionPolicy.DefaultPolicy
+
+/**
+ * Adds two checks to the login prompt, so that no path leads to a code around section 4.8: not a session from before the
+ * setting was switched on, not `prompt=none`, and not a host that forgot `finishLogin` (D18). The session of an account that is
+ * disabled or gone leads to the login page instead of an error.
+ */
+export function addAccountChecks(
+  policy: InteractionPolicy,
+  users: UserStore,
+  settings: () => Settings,
+): InteractionPolicy {
+  const login = policy.get('login')
+  if (!login) throw new TypeError('policy must have a prompt named "login"')
+  const { Check } = interactionPolicy
+  const ask = (wanted: boolean) => (wanted ? Check.REQUEST_PROMPT : Check.NO_NEED_TO_PROMPT)
+
+  login.checks.add(
+    new Check('account_gone', 'the account is disabled or gone', 'login_required', ({ oidc }) =>
+      ask(oidc.session?.accountId !== undefined && oidc.account === undefined),
+    ),
+  )
+  login.checks.add(
+    new Check(
+      'email_unverified',
+      'the e-mail address is not verified',
+      'login_required',
+      async ({ oidc }) => {
+        const accountId = oidc.session?.accountId
+        if (accountId === undefined || !settings().requireEmailVerification) return ask(false)
+        return ask((await users.findById(accountId))?.emailVerified !== true)
+      },
+    ),
+  )
+  return policy
+}

@@ -1,0 +1,110 @@
+/**
+ * Finishes an authorization request from an e-mailed link, inside the provider's own pipeline and in one response (D12). This
+ * works from any browser and long after the interaction expired, because the whole request was captured (D11).
+ *
+ * Three things here are not documented by oidc-provider and are pinned by a contract test: the constructor of
+ * `provider.Interaction`, that the resume cookie holds the interaction's uid, and the route names `resume` and `device_resume`.
+ *
+ * @module
+ */
+import { randomBytes } from 'node:crypto'
+import type { Context, Next } from 'koa'
+import type { Interaction, Provider } from 'oidc-provider'
+import { loginSecond } from '../login-second.ts'
+import type { CapturedRequest, CarriedParameters } from '../ports.ts'
+import { dropCookie, injectCookie } from './request-cookies.ts'
+
+/** The record only has to live for the one request that makes and uses it. */
+const HANDOVER_SECONDS = 60
+
+export interface Resume {
+  /** The account of the live session in this browser. `undefined`: nobody is signed in. */
+  signedInAccount(ctx: Context): Promise<string | undefined>
+  /** Ends a live session of another account; nothing of it may reach the one to come (D16). */
+  endForeignSession(ctx: Context, accountId: string): Promise<void>
+  /** Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. */
+  captured(ctx: Context, next: Next, captured: CapturedRequest): Promise<void>
+  /**
+   * Signs the account in by its e-mail alone, then sends the carried parameters through the authorization endpoint with all
+   * of its checks: what was not captured, such as PKCE, is never assumed.
+   */
+  carried(ctx: Context, next: Next, accountId: string, carried: CarriedParameters): Promise<void>
+}
+
+export function createResume(provider: () => Provider): Resume {
+  return {
+    async signedInAccount(ctx) {
+      return (await provider().Session.get(ctx)).accountId
+    },
+
+    async endForeignSession(ctx, accountId) {
+      const session = await provider().Session.get(ctx)
+      if (session.accountId === undefined || session.accountId === accountId) return
+      await session.destroy()
+      dropCookie(ctx, provider().cookieName('session'))
+    },
+
+    async captured(ctx, next, captured) {
+      const { login, lastSubmission, ...request } = captured
+      const uid = randomBytes(32).toString('base64url')
+      const route = request.deviceCode === undefined ? 'resume' : 'device_resume'
+      const path = provider().pathFor(route, { uid, mountPath: '' })
+      await saveInteraction(provider(), uid, {
+        ...request,
+        returnTo: new URL(provider().pathFor(route, { uid }), provider().issuer).href,
+        // The provider counts max_age from now, not from the password check; so it is asked again where that was too long ago.
+        ...(isTooOld(captured) ? {} : { result: { ...lastSubmission, login } }),
+      })
+      injectCookie(ctx, provider().cookieName('resume'), uid)
+      await reenter(ctx, next, path)
+    },
+
+    async carried(ctx, next, accountId, { clientId, redirectUri, scope, state }) {
+      const session = await provider().Session.get(ctx)
+      session.loginAccount({ accountId, loginTs: loginSecond(new Date()), amr: ['email'] })
+      session.resetIdentifier()
+      await session.save(HANDOVER_SECONDS)
+      injectCookie(ctx, provider().cookieName('session'), session.jti)
+      const query = new URLSearchParams({ response_type: 'code' })
+      if (clientId !== undefined) query.set('client_id', clientId)
+      if (redirectUri !== undefined) query.set('redirect_uri', redirectUri)
+      if (scope !== undefined) query.set('scope', scope)
+      if (state !== undefined) query.set('state', state)
+      const path = provider().pathFor('authorization', { mountPath: '' })
+      await reenter(ctx, next, `${path}?${query}`)
+    },
+  }
+}
+
+function isTooOld({ params, login }: CapturedRequest): boolean {
+  const maxAge = params['max_age']
+  return maxAge !== undefined && loginSecond(new Date()) - login.ts > Number(maxAge)
+}
+
+async function saveInteraction(provider: Provider, uid: string, payload: object): Promise<void> {
+  const Interaction: unknown = provider.Interaction
+  // Its constructor is reachable but not typed.
+  const create = Interaction as new (uid: string, payload: object) => Interaction
+  await new create(uid, payload).save(HANDOVER_SECONDS)
+}
+
+async function reenter(ctx: Context, next: Next, path: string): Promise<void> {
+  const { url, originalUrl } = ctx
+  const { cookie } = ctx.req.headers
+  const rewritten = Reflect.get(ctx.req, 'originalUrl')
+  try {
+    // Frameworks that strip a prefix keep it here, and the provider builds its addresses from it.
+    if (typeof rewritten === 'string') {
+      const prefix = rewritten.endsWith(url) ? rewritten.slice(0, -url.length) : ''
+      Reflect.set(ctx.req, 'originalUrl', prefix + path)
+    }
+    ctx.url = path
+    await next()
+  } finally {
+    ctx.url = url
+    ctx.originalUrl = originalUrl
+    if (cookie !== undefined) ctx.req.headers.cookie = cookie
+    if (typeof rewritten === 'string') Reflect.set(ctx.req, 'originalUrl', rewritten)
+  }
+  if (ctx.status === 303) ctx.status = 302
+}

@@ -1,0 +1,146 @@
+import type { ResponseDelay } from './http/response-delay.ts'
+import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports.ts'
+
+/** What `createAccountFlows` takes. Bad options are refused with a `TypeError` that names the option (D1). */
+export interface AccountFlowsOptions {
+  /** Where the service is reached from outside. Links are built from it, and from nothing in a request. */
+  baseUrl: string
+  /** The prefix under which the provider is mounted, such as `/oauth2`; empty for none. The issuer is both together. */
+  oauthPath?: string
+  /**
+   * The key ring: each 32 bytes or more, a string in base64url. The first signs and encrypts, all verify and decrypt; to rotate,
+   * put a new one in front.
+   */
+  secrets: readonly (string | Uint8Array)[]
+  store: AccountFlowsStore
+  users: UserStore
+  /** Fixed bearer token of the admin API (5). `undefined`: the admin API lets nobody in. */
+  adminToken?: string
+  /** Cost of the hashes of new passwords; 12 by default. */
+  bcryptCost?: number
+  /** The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. */
+  responseDelay?: ResponseDelay
+  /** How many proxies in front of the process append to `X-Forwarded-For`; 0 by default. */
+  trustedProxies?: number
+  /** Settings put at start where none is stored, by their names on the wire. */
+  initialSettings?: Record<string, string>
+  /** Takes the mails while SMTP is not configured. `undefined`: they wait. */
+  developmentMailer?: Mailer
+  /** JSON lines on standard error by default. */
+  log?: Log
+}
+
+/** The options, checked and complete. */
+export interface CheckedOptions {
+  baseUrl: URL
+  oauthPath: string
+  secrets: readonly [Buffer, ...Buffer[]]
+  store: AccountFlowsStore
+  users: UserStore
+  adminToken: string | undefined
+  bcryptCost: number
+  responseDelay: ResponseDelay
+  trustedProxies: number
+  initialSettings: Record<string, string>
+  developmentMailer: Mailer | undefined
+  log: Log
+}
+
+const MIN_KEY_BYTES = 32
+const MIN_ADMIN_TOKEN_LENGTH = 32
+
+export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
+  const { log = logJsonLines, bcryptCost = 12, trustedProxies = 0 } = options
+  const { responseDelay = { floorMs: 250, jitterMs: 500 } } = options
+  const isProduction = process.env['NODE_ENV'] === 'production'
+  const weak = (problem: string) => {
+    if (isProduction) throw new TypeError(problem)
+    log('warn', `${problem}; in production this is refused`)
+  }
+
+  for (const name of ['store', 'users'] as const) {
+    if (typeof options[name] !== 'object') throw new TypeError(`${name} is missing`)
+  }
+  checkNumber('bcryptCost', bcryptCost, 4, 31)
+  checkNumber('trustedProxies', trustedProxies, 0, 100)
+  checkNumber('responseDelay.floorMs', responseDelay.floorMs, 0, 60_000)
+  checkNumber('responseDelay.jitterMs', responseDelay.jitterMs, 0, 60_000)
+  return {
+    baseUrl: checkBaseUrl(options.baseUrl, weak),
+    oauthPath: checkOAuthPath(options.oauthPath ?? ''),
+    secrets: checkSecrets(options.secrets, weak),
+    store: options.store,
+    users: options.users,
+    adminToken: checkAdminToken(options.adminToken, weak),
+    bcryptCost,
+    responseDelay,
+    trustedProxies,
+    initialSettings: options.initialSettings ?? {},
+    developmentMailer: options.developmentMailer,
+    log,
+  }
+}
+
+type Weak = (problem: string) => void
+
+function checkBaseUrl(baseUrl: string, weak: Weak): URL {
+  if (!URL.canParse(baseUrl))
+    throw new TypeError('baseUrl must be an absolute http or https address')
+  const url = new URL(baseUrl)
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+    throw new TypeError('baseUrl must be an absolute http or https address')
+  }
+  if (url.search || url.hash || url.username || url.password) {
+    throw new TypeError('baseUrl must have no query, fragment or credentials')
+  }
+  if (url.protocol === 'http:' && !isLoopback(url.hostname))
+    weak('baseUrl is http: links can be read')
+  return url
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
+}
+
+function checkOAuthPath(oauthPath: string): string {
+  if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(oauthPath)) {
+    throw new TypeError('oauthPath must be empty, or start with / and not end with one')
+  }
+  return oauthPath
+}
+
+function checkSecrets(secrets: readonly (string | Uint8Array)[], weak: Weak) {
+  const keys = Array.isArray(secrets) ? secrets.map(keyBytes) : []
+  const [first, ...others] = keys
+  if (!first) throw new TypeError('secrets must hold at least one key')
+  for (const key of keys) {
+    if (key.length === 0) throw new TypeError('secrets must be bytes, or base64url text')
+    if (key.length < MIN_KEY_BYTES) weak(`secrets must each have ${MIN_KEY_BYTES} bytes or more`)
+  }
+  return [first, ...others] as const
+}
+
+function keyBytes(secret: string | Uint8Array): Buffer {
+  if (typeof secret !== 'string') return Buffer.from(secret)
+  return /^[A-Za-z0-9_-]+=*$/.test(secret) ? Buffer.from(secret, 'base64url') : Buffer.alloc(0)
+}
+
+function checkAdminToken(adminToken: string | undefined, weak: Weak): string | undefined {
+  if (adminToken === undefined) return undefined
+  if (adminToken === '') throw new TypeError('adminToken must not be empty')
+  if (adminToken.length < MIN_ADMIN_TOKEN_LENGTH) {
+    weak(`adminToken must have ${MIN_ADMIN_TOKEN_LENGTH} characters or more`)
+  }
+  return adminToken
+}
+
+function checkNumber(name: string, value: number, min: number, max: number): void {
+  if (!Number.isInteger(value) || value < min || value > max) {
+    throw new TypeError(`${name} must be a whole number from ${min} to ${max}`)
+  }
+}
+
+const logJsonLines: Log = (level, message, details) => {
+  const time = new Date().toISOString()
+  process.stderr.write(`${JSON.stringify({ ...details, time, level, message })}\n`)
+}

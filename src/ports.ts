@@ -1,0 +1,324 @@
+/**
+ * Everything outside the flows: each port has an implementation in memory and one on MongoDB, and one contract suite that
+ * both pass (D2).
+ *
+ * @module
+ */
+
+/**
+ * The OAuth 2.0 parameters carried through the flows (4.2, 4.6, 4.7). An absent parameter and an empty one are two
+ * different things: absent is no property at all.
+ */
+export interface CarriedParameters {
+  clientId?: string
+  redirectUri?: string
+  scope?: string
+  state?: string
+}
+
+/** The parts of a user that the flows touch (2.3). */
+export interface User {
+  /** The `accountId` that the provider knows the user by. */
+  id: string
+  username: string
+  /** `undefined`: the user has no address, and never gets a mail. */
+  email: string | undefined
+  emailVerified: boolean
+  /** A bcrypt hash. `undefined`: the user has no password, and cannot reset one. */
+  passwordHash: string | undefined
+  disabled: boolean
+}
+
+/** The host's users. A host brings its own, or takes `memoryUsers` or `mongoUsers`. */
+export interface UserStore {
+  /** Called once by `flows.start()`: create indexes here. */
+  start?(): Promise<void>
+  findById(id: string): Promise<User | undefined>
+  /** Finds the user whose username has exactly these bytes (D22): nothing is trimmed or folded. */
+  findByUsername(username: string): Promise<User | undefined>
+  /** Finds every user whose verified address equals this one; only ASCII letters match in either case (D22). */
+  findByVerifiedEmail(email: string): Promise<User[]>
+  /**
+   * Compare and set, atomically: replaces the password hash only while it still is `expected` (D2, D5). `false`: it was
+   * another one, or the user is gone; nothing changed.
+   */
+  replacePasswordHash(id: string, expected: string, next: string): Promise<boolean>
+  /**
+   * Unverified to verified, atomically, and only while the user is enabled and the address still is `email`, byte for
+   * byte. Of concurrent callers exactly one gets `true`; `false`: nothing changed. This one step decides which of several
+   * links, or of several clicks, verified the address (3.2).
+   */
+  markEmailVerified(id: string, email: string): Promise<boolean>
+}
+
+/** What both kinds of token have in common. The raw token is never in it (5.5). */
+interface StoredToken {
+  id: string
+  /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
+  tokenHash: string
+  userId: string
+  /** The address that the link was mailed to; the token is void once the user has another one (D6). */
+  email: string
+  /** Digest of the password hash that the token was issued for; void once it is another one (D6). */
+  passwordDigest: string
+  carried: CarriedParameters
+  createdAt: Date
+  expiresAt: Date
+}
+
+export type ResetToken = StoredToken
+
+/** A reset token whose reset is decided; what is left to do is in the record (D5). */
+export interface ClaimedReset extends ResetToken {
+  /** `undefined` once the password is replaced and the token is marked used. */
+  newHash: string | undefined
+  /** `undefined` until effect 2 of section 3.3. */
+  usedAt: Date | undefined
+}
+
+/**
+ * `password_reset_tokens` (2.1, 3.1). A usable token is unused, not claimed, not invalidated and not expired; a record with a
+ * missing field, or a field of another type, is not usable (D4).
+ */
+export interface ResetTokenStore {
+  /**
+   * Saves a live token and invalidates the user's earlier ones. Of concurrent callers for one user all succeed, one after the
+   * other: at most one live token per user at any moment (D6).
+   */
+  issue(token: ResetToken): Promise<void>
+  /** Invalidates the user's live token, if there is one. */
+  invalidateLive(userId: string, at: Date): Promise<void>
+  /** Finds a token that is usable `at` that time. At exactly `expiresAt` it no longer is. */
+  findUsable(tokenHash: string, at: Date): Promise<ResetToken | undefined>
+  /**
+   * The commit point of a reset (D5): takes a usable token and stores the new password hash with it, in one step. Of
+   * concurrent callers exactly one gets the token. Until `leaseUntil` nobody else finishes it.
+   */
+  claim(
+    tokenHash: string,
+    newHash: string,
+    at: Date,
+    leaseUntil: Date,
+  ): Promise<ClaimedReset | undefined>
+  /** Takes one claimed reset that is not completed and whose lease ran out; each is given to one caller. */
+  takeUnfinished(at: Date, leaseUntil: Date): Promise<ClaimedReset | undefined>
+  /** Effect 2: sets `used_at` and forgets the new hash. Repeated, it changes nothing. Answers the `used_at` in force. */
+  markUsed(id: string, at: Date): Promise<Date>
+  /** A newer password won: the claimed token becomes invalidated, and its reset is over (D5). */
+  reject(id: string, at: Date): Promise<void>
+  /** All five effects are done. */
+  complete(id: string, at: Date): Promise<void>
+}
+
+export interface VerificationToken extends StoredToken {
+  /** The login that waits for this verification. `undefined`: none does. */
+  pendingLoginId: string | undefined
+}
+
+/** `email_verification_tokens` (2.2, 3.2). All of a user's links live side by side (D6). */
+export interface VerificationTokenStore {
+  issue(token: VerificationToken): Promise<void>
+  /** Finds a token that is unused and not expired `at` that time; fails closed like `ResetTokenStore`. */
+  findUsable(tokenHash: string, at: Date): Promise<VerificationToken | undefined>
+  /** Sets `used_at`. Repeated, it changes nothing. */
+  markUsed(id: string, at: Date): Promise<void>
+  /** Whether any link of this user for this address was used: its other links are then leftovers (D6). */
+  hasUsed(userId: string, email: string): Promise<boolean>
+}
+
+/** What a login result of oidc-provider holds. */
+export interface LoginResult {
+  accountId: string
+  acr?: string
+  amr?: string[]
+  remember?: boolean
+  /** The second in which the login POST arrived, before the password hash was read (D9). */
+  ts: number
+}
+
+/** A whole authorization request, as oidc-provider keeps it in an interaction, and the login it waits for (D11). */
+export interface CapturedRequest {
+  params: Record<string, unknown>
+  prompt: unknown
+  trusted?: string[]
+  cid?: string
+  parJti?: string
+  deviceCode?: string
+  lastSubmission?: Record<string, unknown>
+  login: LoginResult
+}
+
+export interface PendingLogin {
+  id: string
+  accountId: string
+  captured: CapturedRequest
+  createdAt: Date
+  /** After this time the record may be removed. */
+  purgeAt: Date
+}
+
+/** `pending_logins`: logins that wait for a verification link (D11). */
+export interface PendingLoginStore {
+  save(login: PendingLogin): Promise<void>
+  find(id: string): Promise<PendingLogin | undefined>
+  /** Finds the account's newest one with exactly this client, redirect URI and state, absent distinct from empty (D12). */
+  findNewest(accountId: string, carried: CarriedParameters): Promise<PendingLogin | undefined>
+  /** Moves `purgeAt` to a later time; never to an earlier one. */
+  keepUntil(id: string, purgeAt: Date): Promise<void>
+}
+
+/** `undefined`: nothing of that kind was ever ended. */
+export interface SessionCutoffs {
+  /** Sessions and interactions logged in at or before this time are dead. */
+  idpAt: Date | undefined
+  /** Grants, codes and tokens from at or before this time are dead. */
+  oauthAt: Date | undefined
+}
+
+/** `session_cutoffs` (D9). Reads see every write that was answered before, in any process. */
+export interface SessionCutoffStore {
+  /** `undefined`: nothing was ever ended for this account. */
+  read(accountId: string): Promise<SessionCutoffs | undefined>
+  /** Effect 3. A cut-off only moves forward: an earlier time changes nothing. */
+  endOAuthSessions(accountId: string, at: Date): Promise<void>
+  /** Effect 4. A cut-off only moves forward: an earlier time changes nothing. */
+  endIdpSessions(accountId: string, at: Date): Promise<void>
+}
+
+export type MailKind = 'password_reset' | 'email_verification'
+
+/** Who sent the request, for the audit log. */
+export interface Requester {
+  address: string | undefined
+  userAgent: string | undefined
+}
+
+export interface NewMailJob {
+  id: string
+  kind: MailKind
+  /** As typed, until a worker has looked the user up. `undefined`: the account is known. */
+  identifier: string | undefined
+  /** `undefined`: not looked up yet. */
+  accountId: string | undefined
+  pendingLoginId: string | undefined
+  carried: CarriedParameters
+  requester: Requester
+  /** No worker takes the job before this time. */
+  notBefore: Date
+  /** After this time nobody wants the mail any more. */
+  expiresAt: Date
+}
+
+export interface MailJob extends NewMailJob {
+  /** Time of the database, not of the process. */
+  requestedAt: Date
+  /** How often the job was claimed, this time included. */
+  attempts: number
+  /** Names the claim; a write with the id of an earlier claim changes nothing. */
+  leaseId: string
+}
+
+/** `mail_outbox` (D19, D20). A job never holds a token or a link. */
+export interface MailOutbox {
+  /** One write, the same for everybody. */
+  add(job: NewMailJob): Promise<void>
+  /** Takes the oldest job that is due and that nobody holds; each is given to one caller until `leaseUntil`. */
+  claim(leaseId: string, at: Date, leaseUntil: Date): Promise<MailJob | undefined>
+  /** Keeps the account and erases the typed identifier. `false`: the lease was lost. */
+  resolve(job: MailJob, accountId: string): Promise<boolean>
+  /** The job is over; nothing of it stays. */
+  remove(job: MailJob): Promise<void>
+  /** Gives the job back, to be claimed again from `at` on. */
+  retry(job: MailJob, at: Date, reason: string): Promise<void>
+  /** Nobody will try again; the record stays for a week, with its reason and without the typed identifier. */
+  giveUp(job: MailJob, at: Date, reason: string): Promise<void>
+}
+
+/** All audit events of these flows (6, D33). */
+export type AuditEventType =
+  | 'password_reset_requested'
+  | 'password_reset_mail_sent'
+  | 'password_reset_mail_failed'
+  | 'password_reset_rejected'
+  | 'password_reset_completed'
+  | 'email_verification_requested'
+  | 'email_verification_mail_sent'
+  | 'email_verification_mail_failed'
+  | 'email_verification_rejected'
+  | 'email_verification_completed'
+  | 'email_login_blocked'
+  | 'sessions_ended'
+  | 'settings_changed'
+  | 'admin_auth_failed'
+
+/** Never a token, a password, or an identifier that a stranger typed. */
+export interface AuditEvent {
+  /** Unique: an event is recorded once, however often it is repeated. */
+  id: string
+  type: AuditEventType
+  at: Date
+  accountId?: string | undefined
+  address?: string | undefined
+  userAgent?: string | undefined
+  clientId?: string | undefined
+  reason?: string | undefined
+  /** Such as the keys of changed settings, or counts of ended sessions. */
+  details?: Record<string, string | number | string[] | undefined>
+}
+
+/** `audit_events`. */
+export interface AuditLog {
+  /** `false`: an event with this id was recorded before; nothing changed. */
+  record(event: AuditEvent): Promise<boolean>
+}
+
+export interface StoredSettings {
+  /** Grows with each write; 0 before the first. */
+  version: number
+  /** As sent over the wire; secrets are encrypted. */
+  values: Record<string, string>
+}
+
+/** `settings` (2.5). */
+export interface SettingsStore {
+  read(): Promise<StoredSettings>
+  /** The version alone, for a cheap look every second (D27). */
+  version(): Promise<number>
+  /** Replaces all values, atomically, only while the version still is `expectedVersion`. `false`: it was another one. */
+  write(values: Record<string, string>, expectedVersion: number): Promise<boolean>
+}
+
+/** Everything that the flows store, on one technology. */
+export interface AccountFlowsStore {
+  resetTokens: ResetTokenStore
+  verificationTokens: VerificationTokenStore
+  pendingLogins: PendingLoginStore
+  cutoffs: SessionCutoffStore
+  outbox: MailOutbox
+  audit: AuditLog
+  settings: SettingsStore
+  /** Creates collections and indexes; idempotent, and safe when several processes start at once. */
+  start(): Promise<void>
+  /** Time of the database. */
+  now(): Promise<Date>
+}
+
+/** One mail, rendered. */
+export interface OutgoingMail {
+  to: string
+  subject: string
+  text: string
+  html: string
+}
+
+/** Hands a mail over. Throws where it was not accepted. */
+export interface Mailer {
+  send(mail: OutgoingMail): Promise<void>
+}
+
+/** Where warnings and failures go: never a token, a password, a key or a typed identifier. */
+export type Log = (
+  level: 'info' | 'warn' | 'error',
+  message: string,
+  details?: Record<string, string | number | string[]>,
+) => void

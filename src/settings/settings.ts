@@ -1,0 +1,186 @@
+import type { SecretBox } from '../crypto/secret-box.ts'
+import type { Log, SettingsStore, StoredSettings } from '../ports.ts'
+import {
+  allSettings,
+  settingNamed,
+  settingsTable,
+  type Setting,
+  type SettingKey,
+  type Settings,
+} from './table.ts'
+
+/** What the admin API shows in place of a secret, and what sent back keeps it (D27). */
+export const MASK = '***'
+
+/** One thing wrong with a request to change settings. */
+export interface SettingProblem {
+  key: string
+  expected: string
+}
+
+export interface SettingsChange {
+  /** Names of the settings whose value is another one now. */
+  changed: string[]
+  warnings: string[]
+}
+
+export interface SettingsKeeper {
+  /** The settings in force: held in memory, no round trip. */
+  current(): Settings
+  /** As sent over the wire, secrets masked, those without a value left out. */
+  shown(): Record<string, string>
+  /** Takes over what is stored, if it is newer. */
+  refresh(): Promise<void>
+  /** All keys are checked, then all are applied, or none (D27). Effective at once in this process. */
+  change(wanted: Record<string, unknown>): Promise<SettingsChange | SettingProblem[]>
+  /** Changes those of `wanted` that have no stored value. */
+  changeUnset(wanted: Record<string, unknown>): Promise<SettingsChange | SettingProblem[]>
+}
+
+export function createSettingsKeeper(
+  store: SettingsStore,
+  box: SecretBox,
+  log: Log,
+): SettingsKeeper {
+  let version = -1
+  let plain: Record<string, string> = {}
+  let current = parseAll({}, log)
+
+  async function takeOver(stored: StoredSettings): Promise<void> {
+    if (stored.version === version) return
+    const opened = await openAll(stored.values, box, log)
+    current = parseAll(opened, log)
+    plain = opened
+    version = stored.version
+  }
+
+  async function change(wanted: Record<string, unknown>) {
+    for (let attempt = 0; attempt < 10; attempt += 1) {
+      await takeOver(await store.read())
+      const next = applied(plain, wanted)
+      if ('problems' in next) return next.problems
+      const changed = Object.keys(next.values).filter((name) => next.values[name] !== plain[name])
+      const { values, warnings } = next
+      if (changed.length === 0) return { changed, warnings }
+      if (await store.write(await sealAll(values, box), version)) {
+        await takeOver(await store.read())
+        return { changed, warnings }
+      }
+    }
+    return [{ key: '*', expected: 'no other change at the same time; try again' }]
+  }
+
+  return {
+    current: () => current,
+    shown: () => shownOf(plain),
+    change,
+
+    async refresh() {
+      if ((await store.version()) !== version) await takeOver(await store.read())
+    },
+
+    async changeUnset(wanted) {
+      await takeOver(await store.read())
+      return change(Object.fromEntries(Object.entries(wanted).filter(([name]) => !(name in plain))))
+    },
+  }
+}
+
+type Applied =
+  { values: Record<string, string>; warnings: string[] } | { problems: SettingProblem[] }
+
+function applied(before: Record<string, string>, wanted: Record<string, unknown>): Applied {
+  const problems: SettingProblem[] = []
+  const values = { ...before }
+  for (const [key, value] of Object.entries(wanted)) {
+    const setting = settingNamed(key)
+    if (!setting) problems.push({ key, expected: 'the name of a setting' })
+    else if (typeof value !== 'string') problems.push({ key, expected: 'a string' })
+    else if (setting.secret && value === MASK) continue
+    else if (setting.parse(value) === undefined) problems.push({ key, expected: setting.expected })
+    else values[key] = value
+  }
+  if (problems.length > 0) return { problems }
+  const crossed = crossProblems(values)
+  if (crossed.length > 0) return { problems: crossed }
+  return forgetPasswordOfOtherHost(before, wanted, values)
+}
+
+function crossProblems(values: Record<string, string>): SettingProblem[] {
+  const { minPasswordLength, maxPasswordLength } = parseAll(values)
+  return minPasswordLength <= maxPasswordLength
+    ? []
+    : [
+        {
+          key: settingsTable.minPasswordLength.name,
+          expected: `at most ${settingsTable.maxPasswordLength.name}, which is ${maxPasswordLength}`,
+        },
+      ]
+}
+
+// The password was given for one server, and is never sent to another (D23).
+function forgetPasswordOfOtherHost(
+  before: Record<string, string>,
+  wanted: Record<string, unknown>,
+  values: Record<string, string>,
+): Applied {
+  const host = settingsTable.smtpHost.name
+  const password = settingsTable.smtpPassword.name
+  const given = password in wanted && wanted[password] !== MASK
+  const warnings: string[] = []
+  if (values[host] !== before[host] && !given && values[password]) {
+    values[password] = ''
+    warnings.push(`${host} changed without ${password}: the old password was forgotten`)
+  }
+  const { smtpHost, smtpPort, smtpFrom } = parseAll(values)
+  if (!smtpHost || !smtpPort || !smtpFrom) {
+    warnings.push(
+      'SMTP is not configured: smtp_host, smtp_port and smtp_from are needed; mails wait',
+    )
+  }
+  return { values, warnings }
+}
+
+function shownOf(values: Record<string, string>): Record<string, string> {
+  const shown: Record<string, string> = {}
+  for (const { name, default: byDefault, secret } of allSettings) {
+    const value = values[name] ?? byDefault
+    if (value) shown[name] = secret ? MASK : value
+  }
+  return shown
+}
+
+function parseAll(values: Record<string, string>, log?: Log): Settings {
+  const parsed: Record<string, unknown> = {}
+  for (const [key, setting] of Object.entries<Setting<unknown>>(settingsTable)) {
+    parsed[key] = parseOne(setting, values[setting.name], log)
+  }
+  return parsed satisfies Record<string, unknown> as { [K in SettingKey]: Settings[K] }
+}
+
+function parseOne(setting: Setting<unknown>, value: string | undefined, log?: Log): unknown {
+  if (value !== undefined) {
+    const parsed = setting.parse(value)
+    if (parsed !== undefined) return parsed === '' ? undefined : parsed
+    log?.('error', 'stored setting is not valid; its default is in force', { key: setting.name })
+  }
+  return setting.default === undefined ? undefined : setting.parse(setting.default)
+}
+
+async function openAll(values: Record<string, string>, box: SecretBox, log: Log) {
+  const opened: Record<string, string> = {}
+  for (const [name, value] of Object.entries(values)) {
+    const plain = settingNamed(name)?.secret && value !== '' ? await box.open(value) : value
+    if (plain === undefined) log('error', 'no key in force opens this stored secret', { key: name })
+    else opened[name] = plain
+  }
+  return opened
+}
+
+async function sealAll(values: Record<string, string>, box: SecretBox) {
+  const sealed: Record<string, string> = {}
+  for (const [name, value] of Object.entries(values)) {
+    sealed[name] = settingNamed(name)?.secret && value !== '' ? await box.seal(value) : value
+  }
+  return sealed
+}

@@ -1,0 +1,160 @@
+/**
+ * The settings of section 2.5, in one place: names, defaults, what is accepted and what they mean.
+ *
+ * @module
+ */
+import { MAX_PASSWORD_BYTES } from '../crypto/password.ts'
+import { parseDuration } from './duration.ts'
+
+export interface Setting<T> {
+  /** Its name on the wire. */
+  name: string
+  /** As sent over the wire. `undefined`: none. */
+  default: string | undefined
+  /** What a value must be, to end the sentence "expected …". */
+  expected: string
+  meaning: string
+  /** Secrets are encrypted at rest and shown as `"***"`. */
+  secret: boolean
+  /** `undefined`: not acceptable. */
+  parse(value: string): T | undefined
+}
+
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+
+export const settingsTable = {
+  passwordResetExpiration: duration('password_reset_expiration', '1h', 7 * DAY, {
+    meaning: 'How long a password reset link stays valid.',
+  }),
+  requireEmailVerification: boolean('require_email_verification', 'false', {
+    meaning: 'When true, unverified users cannot complete login.',
+  }),
+  emailVerificationExpiration: duration('email_verification_expiration', '24h', 30 * DAY, {
+    meaning: 'How long a verification link stays valid.',
+  }),
+  smtpHost: text('smtp_host', {
+    meaning: 'SMTP server host name.',
+    expected: 'a host name or an IP address, without port; or an empty string for none',
+    accepts: isHost,
+  }),
+  smtpPort: {
+    name: 'smtp_port',
+    default: undefined,
+    meaning: 'SMTP server port, typically 587.',
+    expected: 'a decimal number from 1 to 65535',
+    secret: false,
+    parse: (value: string) => parseWhole(value, 1, 65_535),
+  },
+  smtpUsername: text('smtp_username', {
+    meaning: 'SMTP authentication user name.',
+    expected: 'at most 255 printable characters; or an empty string for none',
+    accepts: isPrintable,
+  }),
+  smtpPassword: text('smtp_password', {
+    meaning: 'SMTP authentication password.',
+    expected: 'at most 255 printable characters; or an empty string for none',
+    accepts: isPrintable,
+    secret: true,
+  }),
+  smtpFrom: text('smtp_from', {
+    meaning: 'Sender e-mail address.',
+    expected: 'one plain e-mail address; or an empty string for none',
+    accepts: isPlainAddress,
+  }),
+  minPasswordLength: length('validation_min_password_length', '8', 'Minimum'),
+  maxPasswordLength: length('validation_max_password_length', '64', 'Maximum'),
+} as const
+
+export type SettingKey = keyof typeof settingsTable
+
+/** The settings in force, parsed. Durations are milliseconds; `undefined` is none. */
+export type Settings = {
+  [K in SettingKey]:
+    | NonNullable<ReturnType<(typeof settingsTable)[K]['parse']>>
+    | ((typeof settingsTable)[K]['default'] extends string ? never : undefined)
+}
+
+const byName = new Map<string, Setting<string | number | boolean>>(
+  Object.values(settingsTable).map((setting) => [setting.name, setting]),
+)
+
+/** `undefined`: there is no setting of that name. */
+export function settingNamed(name: string): Setting<string | number | boolean> | undefined {
+  return byName.get(name)
+}
+
+export const allSettings: readonly Setting<string | number | boolean>[] = [...byName.values()]
+
+function duration<D extends string>(name: string, byDefault: D, max: number, about: About) {
+  return {
+    ...about,
+    name,
+    default: byDefault,
+    expected: `a duration from 1s to ${max / DAY}d, such as 1h, 90m, 1h30m or 7d`,
+    secret: false,
+    parse(value: string) {
+      const ms = parseDuration(value)
+      return ms === undefined || ms > max ? undefined : ms
+    },
+  }
+}
+
+function boolean<D extends string>(name: string, byDefault: D, about: About) {
+  return {
+    ...about,
+    name,
+    default: byDefault,
+    expected: '"true" or "false"',
+    secret: false,
+    parse: (value: string) => (value === 'true' ? true : value === 'false' ? false : undefined),
+  }
+}
+
+function length<D extends string>(name: string, byDefault: D, which: string) {
+  return {
+    name,
+    default: byDefault,
+    meaning: `${which} length of a new password, in characters.`,
+    expected: `a decimal number from 1 to ${MAX_PASSWORD_BYTES}`,
+    secret: false,
+    parse: (value: string) => parseWhole(value, 1, MAX_PASSWORD_BYTES),
+  }
+}
+
+interface About {
+  meaning: string
+}
+
+function text(
+  name: string,
+  about: About & { expected: string; accepts(value: string): boolean; secret?: boolean },
+) {
+  const { meaning, expected, accepts, secret = false } = about
+  return {
+    name,
+    default: undefined,
+    meaning,
+    expected,
+    secret,
+    parse: (value: string) => (value === '' || accepts(value) ? value : undefined),
+  }
+}
+
+function parseWhole(value: string, min: number, max: number): number | undefined {
+  if (!/^[1-9]\d{0,4}$/.test(value)) return undefined
+  const number = Number(value)
+  return number >= min && number <= max ? number : undefined
+}
+
+function isHost(value: string): boolean {
+  return value.length <= 253 && (/^[A-Za-z0-9._-]+$/.test(value) || /^[0-9A-Fa-f:.]+$/.test(value))
+}
+
+function isPrintable(value: string): boolean {
+  return value.length <= 255 && value.isWellFormed() && !/\p{C}/u.test(value)
+}
+
+function isPlainAddress(value: string): boolean {
+  return value.length <= 254 && /^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]+$/.test(value)
+}

@@ -1,0 +1,28 @@
+import type { AccountFlowsStore } from '../ports.ts'
+import { type MemoryAuditLog, memoryAudit } from './memory-audit.ts'
+import { memoryCutoffs } from './memory-cutoffs.ts'
+import { memoryOutbox } from './memory-outbox.ts'
+import { memoryPendingLogins } from './memory-pending-logins.ts'
+import { memoryResetTokens } from './memory-reset-tokens.ts'
+import { memorySettings } from './memory-settings.ts'
+import { memoryVerificationTokens } from './memory-verification-tokens.ts'
+
+/**
+ * Keeps everything in this process: for a first try and for tests. Nothing survives a restart, and a second process knows
+ * nothing of it.
+ */
+export function memoryStore(): AccountFlowsStore & { audit: MemoryAuditLog } {
+  return {
+    resetTokens: memoryResetTokens(),
+    verificationTokens: memoryVerificationTokens(),
+    pendingLogins: memoryPendingLogins(),
+    cutoffs: memoryCutoffs(),
+    outbox: memoryOutbox(),
+    audit: memoryAudit(),
+    settings: memorySettings(),
+    async start() {},
+    async now() {
+      return new Date()
+    },
+  }
+}

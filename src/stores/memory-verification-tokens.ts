@@ -1,0 +1,42 @@
+import type { VerificationToken, VerificationTokenStore } from '../ports.ts'
+import { purge } from './memory-purge.ts'
+import { purgeTime } from './purge-time.ts'
+
+interface Entry {
+  token: VerificationToken
+  usedAt: Date | undefined
+  purgeAt: Date
+}
+
+/** `email_verification_tokens` in memory. */
+export function memoryVerificationTokens(): VerificationTokenStore {
+  const entries = new Map<string, Entry>()
+  return {
+    async issue(token) {
+      purge(entries, token.createdAt)
+      entries.set(token.id, {
+        token: structuredClone(token),
+        usedAt: undefined,
+        purgeAt: purgeTime(token.expiresAt),
+      })
+    },
+
+    async findUsable(tokenHash, at) {
+      const entry = [...entries.values()].find(
+        ({ token, usedAt }) => token.tokenHash === tokenHash && !usedAt && token.expiresAt > at,
+      )
+      return entry && structuredClone(entry.token)
+    },
+
+    async markUsed(id, at) {
+      const entry = entries.get(id)
+      if (entry) entry.usedAt ??= at
+    },
+
+    async hasUsed(userId, email) {
+      return [...entries.values()].some(
+        ({ token, usedAt }) => usedAt && token.userId === userId && token.email === email,
+      )
+    },
+  }
+}

@@ -1,0 +1,87 @@
+import type { MailJob, MailKind, NewMailJob } from '../ports.ts'
+import {
+  type CarriedFields,
+  carriedTypes,
+  fromCarriedFields,
+  toCarriedFields,
+} from './mongodb-carried.ts'
+import { time } from './mongodb-conditions.ts'
+
+/** A document of `mail_outbox`. */
+export interface JobDocument {
+  _id: string
+  state: 'waiting' | 'dead'
+  kind: MailKind
+  identifier?: string
+  account_id?: string
+  pending_login_id?: string
+  /** Apart from the rest, because there is a `state` in it too. */
+  carried: CarriedFields
+  address?: string
+  user_agent?: string
+  not_before: Date
+  expires_at: Date
+  requested_at: Date
+  /** Nobody may claim it before: `not_before`, then the end of the lease or of the pause before another attempt. */
+  available_at?: Date
+  attempts: number
+  lease_id?: string
+  /** Why the last attempt failed. */
+  reason?: string
+  purge_at?: Date
+}
+
+export const jobTypes = {
+  _id: 'string',
+  kind: 'string',
+  carried: { optional: carriedTypes },
+  not_before: 'date',
+  expires_at: 'date',
+  requested_at: 'date',
+  available_at: 'date',
+  attempts: 'int',
+} as const
+
+export const optionalJobTypes = {
+  identifier: 'string',
+  account_id: 'string',
+  pending_login_id: 'string',
+  address: 'string',
+  user_agent: 'string',
+} as const
+
+/** Without `requested_at`, which the database sets. */
+export function toJobFields(job: NewMailJob): Omit<JobDocument, '_id' | 'requested_at'> {
+  const { address, userAgent } = job.requester
+  return {
+    state: 'waiting',
+    kind: job.kind,
+    ...(job.identifier !== undefined && { identifier: job.identifier }),
+    ...(job.accountId !== undefined && { account_id: job.accountId }),
+    ...(job.pendingLoginId !== undefined && { pending_login_id: job.pendingLoginId }),
+    carried: toCarriedFields(job.carried),
+    ...(address !== undefined && { address }),
+    ...(userAgent !== undefined && { user_agent: userAgent }),
+    not_before: time(job.notBefore),
+    expires_at: time(job.expiresAt),
+    available_at: job.notBefore,
+    attempts: 0,
+  }
+}
+
+export function fromJobDocument(document: JobDocument, leaseId: string): MailJob {
+  return {
+    id: document._id,
+    kind: document.kind,
+    identifier: document.identifier,
+    accountId: document.account_id,
+    pendingLoginId: document.pending_login_id,
+    carried: fromCarriedFields(document.carried),
+    requester: { address: document.address, userAgent: document.user_agent },
+    notBefore: document.not_before,
+    expiresAt: document.expires_at,
+    requestedAt: document.requested_at,
+    attempts: document.attempts,
+    leaseId,
+  }
+}

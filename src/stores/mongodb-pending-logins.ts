@@ -1,0 +1,92 @@
+import type { Db } from 'mongodb'
+import type { PendingLogin, PendingLoginStore } from '../ports.ts'
+import { capturedParameters } from './captured-parameters.ts'
+import { parseCapturedRequest } from './captured-request.ts'
+import { toCarriedFields } from './mongodb-carried.ts'
+import { openCollection } from './mongodb-collection.ts'
+import { hasTypes, text, time } from './mongodb-conditions.ts'
+import { createIndexes, purgeIndex } from './mongodb-indexes.ts'
+
+interface PendingLoginDocument {
+  _id: string
+  account_id: string
+  /** JSON: any name of a parameter is stored as it is, be it with dots or dollars. */
+  captured: string
+  client_id?: string
+  redirect_uri?: string
+  state?: string
+  created_at: Date
+  purge_at: Date
+}
+
+const isWhole = hasTypes({
+  _id: 'string',
+  account_id: 'string',
+  captured: 'string',
+  created_at: 'date',
+  purge_at: 'date',
+})
+
+/** `pending_logins` on MongoDB (D11). */
+export function mongoPendingLogins(db: Db): PendingLoginStore & { start(): Promise<void> } {
+  const collection = openCollection<PendingLoginDocument>(db, 'pending_logins')
+  return {
+    async start() {
+      await createIndexes(collection, [
+        { name: 'newest_of_account', key: { account_id: 1, created_at: -1 } },
+        purgeIndex,
+      ])
+    },
+
+    async save(login) {
+      await collection.insertOne({
+        _id: login.id,
+        account_id: login.accountId,
+        captured: JSON.stringify(login.captured),
+        ...toCarriedFields(capturedParameters(login.captured)),
+        created_at: time(login.createdAt),
+        purge_at: time(login.purgeAt),
+      })
+    },
+
+    async find(id) {
+      const document = await collection.findOne({ _id: text(id), ...isWhole })
+      return document ? toPendingLogin(document) : undefined
+    },
+
+    async findNewest(accountId, { clientId, redirectUri, state }) {
+      const document = await collection.findOne(
+        {
+          account_id: text(accountId),
+          client_id: sameAs(clientId),
+          redirect_uri: sameAs(redirectUri),
+          state: sameAs(state),
+          ...isWhole,
+        },
+        { sort: { created_at: -1 } },
+      )
+      return document ? toPendingLogin(document) : undefined
+    },
+
+    async keepUntil(id, purgeAt) {
+      await collection.updateOne({ _id: text(id) }, { $max: { purge_at: time(purgeAt) } })
+    },
+  }
+}
+
+function sameAs(parameter: string | undefined) {
+  return parameter === undefined ? { $exists: false } : { $eq: text(parameter) }
+}
+
+function toPendingLogin(document: PendingLoginDocument): PendingLogin | undefined {
+  const captured = parseCapturedRequest(document.captured)
+  return (
+    captured && {
+      id: document._id,
+      accountId: document.account_id,
+      captured,
+      createdAt: document.created_at,
+      purgeAt: document.purge_at,
+    }
+  )
+}

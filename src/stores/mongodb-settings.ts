@@ -1,0 +1,61 @@
+import type { Db } from 'mongodb'
+import type { SettingsStore } from '../ports.ts'
+import { openCollection } from './mongodb-collection.ts'
+import { isDuplicateKey } from './mongodb-errors.ts'
+import { createCollection } from './mongodb-indexes.ts'
+
+/** People edit it by hand, so that nothing is taken for granted when it is read. */
+interface SettingsDocument {
+  _id: 'settings'
+  version?: unknown
+  values?: unknown
+}
+
+const theOne = { _id: 'settings' } as const
+
+/** `settings` on MongoDB (2.5). */
+export function mongoSettings(db: Db): SettingsStore & { start(): Promise<void> } {
+  const collection = openCollection<SettingsDocument>(db, 'settings')
+  return {
+    start: () => createCollection(db, collection.collectionName),
+
+    async read() {
+      const document = await collection.findOne(theOne)
+      return { version: toVersion(document?.version), values: toValues(document?.values) }
+    },
+
+    async version() {
+      const document = await collection.findOne(theOne, { projection: { version: 1 } })
+      return toVersion(document?.version)
+    },
+
+    async write(values, expectedVersion) {
+      // What `toVersion` reads as 0 is replaced like a document that does not exist.
+      const isExpected = expectedVersion === 0 ? { $not: { $gte: 1 } } : { $eq: expectedVersion }
+      try {
+        const { matchedCount, upsertedCount } = await collection.updateOne(
+          { ...theOne, version: isExpected },
+          { $set: { version: expectedVersion + 1, values } },
+          { upsert: expectedVersion === 0 },
+        )
+        return matchedCount + upsertedCount === 1
+      } catch (error) {
+        if (isDuplicateKey(error)) return false
+        throw error
+      }
+    },
+  }
+}
+
+function toVersion(stored: unknown): number {
+  return typeof stored === 'number' && stored >= 1 ? stored : 0
+}
+
+function toValues(stored: unknown): Record<string, string> {
+  if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return {}
+  return Object.fromEntries(
+    Object.entries(stored).filter(
+      (entry): entry is [string, string] => typeof entry[1] === 'string',
+    ),
+  )
+}

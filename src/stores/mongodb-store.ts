@@ -1,0 +1,35 @@
+import type { Db } from 'mongodb'
+import type { AccountFlowsStore } from '../ports.ts'
+import { mongoAudit } from './mongodb-audit.ts'
+import { mongoCutoffs } from './mongodb-cutoffs.ts'
+import { mongoOutbox } from './mongodb-outbox.ts'
+import { mongoPendingLogins } from './mongodb-pending-logins.ts'
+import { mongoResetTokens } from './mongodb-reset-tokens.ts'
+import { mongoSettings } from './mongodb-settings.ts'
+import { mongoVerificationTokens } from './mongodb-verification-tokens.ts'
+
+/** Keeps everything in one MongoDB database; a standalone server is enough, several processes may share it. */
+export function mongoStore(db: Db): AccountFlowsStore {
+  const ports = {
+    resetTokens: mongoResetTokens(db),
+    verificationTokens: mongoVerificationTokens(db),
+    pendingLogins: mongoPendingLogins(db),
+    cutoffs: mongoCutoffs(db),
+    outbox: mongoOutbox(db),
+    audit: mongoAudit(db),
+    settings: mongoSettings(db),
+  }
+  return {
+    ...ports,
+
+    async start() {
+      for (const port of Object.values(ports)) await port.start()
+    },
+
+    async now() {
+      const { localTime } = await db.command({ hello: 1 }, { readPreference: 'primary' })
+      if (localTime instanceof Date) return localTime
+      throw new Error('MongoDB did not tell its time')
+    },
+  }
+}

@@ -1,0 +1,70 @@
+import type { ResetToken } from '../ports.ts'
+import {
+  type CarriedFields,
+  carriedTypes,
+  fromCarriedFields,
+  toCarriedFields,
+} from './mongodb-carried.ts'
+import { time } from './mongodb-conditions.ts'
+import { type NamedIndex, purgeIndex } from './mongodb-indexes.ts'
+import { purgeTime } from './purge-time.ts'
+
+/** What the documents of both kinds of token have in common (D4). */
+export interface TokenDocument extends CarriedFields {
+  _id: string
+  token_hash: string
+  user_id: string
+  email: string
+  password_digest: string
+  created_at: Date
+  expires_at: Date
+  used_at: Date | null
+  purge_at: Date
+}
+
+/** Without `used_at`, of which each condition says what it expects. */
+export const tokenTypes = {
+  _id: 'string',
+  token_hash: 'string',
+  user_id: 'string',
+  email: 'string',
+  password_digest: 'string',
+  created_at: 'date',
+  expires_at: 'date',
+  purge_at: 'date',
+} as const
+
+export const optionalTokenTypes = carriedTypes
+
+export const tokenIndexes: NamedIndex[] = [
+  { name: 'token_hash_unique', key: { token_hash: 1 }, unique: true },
+  purgeIndex,
+]
+
+export function toTokenDocument(token: ResetToken): TokenDocument {
+  return {
+    _id: token.id,
+    token_hash: token.tokenHash,
+    user_id: token.userId,
+    email: token.email,
+    password_digest: token.passwordDigest,
+    ...toCarriedFields(token.carried),
+    created_at: time(token.createdAt),
+    expires_at: time(token.expiresAt),
+    used_at: null,
+    purge_at: purgeTime(token.expiresAt),
+  }
+}
+
+export function fromTokenDocument(document: TokenDocument): ResetToken {
+  return {
+    id: document._id,
+    tokenHash: document.token_hash,
+    userId: document.user_id,
+    email: document.email,
+    passwordDigest: document.password_digest,
+    carried: fromCarriedFields(document),
+    createdAt: document.created_at,
+    expiresAt: document.expires_at,
+  }
+}

@@ -1,0 +1,28 @@
+import type { User } from '../ports.ts'
+
+/** A field of an unexpected type counts as absent, a verified flag of one as unverified, a disabled flag of one as set. */
+export function toUser(document: object): User {
+  const fields = new Map<string, unknown>(Object.entries(document))
+  return {
+    id: toId(fields.get('_id')),
+    username: nonEmpty(fields.get('username')) ?? '',
+    email: nonEmpty(fields.get('email')),
+    emailVerified: fields.get('email_verified') === true,
+    passwordHash: nonEmpty(fields.get('password_hash')),
+    disabled: (fields.get('disabled') ?? false) !== false,
+  }
+}
+
+function nonEmpty(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/** Not `instanceof ObjectId`: the host's driver may be another copy of the package. */
+function toId(id: unknown): string {
+  if (typeof id === 'string') return id
+  if (typeof id === 'object' && id && 'toHexString' in id && typeof id.toHexString === 'function') {
+    const hex: unknown = id.toHexString()
+    if (typeof hex === 'string') return hex
+  }
+  throw new TypeError('The _id of a user must be a string or an ObjectId')
+}

@@ -1,0 +1,70 @@
+import type { Db } from 'mongodb'
+import type { VerificationTokenStore } from '../ports.ts'
+import { openCollection } from './mongodb-collection.ts'
+import { hasTypes, text, time } from './mongodb-conditions.ts'
+import { createIndexes } from './mongodb-indexes.ts'
+import {
+  fromTokenDocument,
+  optionalTokenTypes,
+  type TokenDocument,
+  tokenIndexes,
+  tokenTypes,
+  toTokenDocument,
+} from './mongodb-token-document.ts'
+
+interface VerificationTokenDocument extends TokenDocument {
+  pending_login_id?: string
+}
+
+const isUnused = hasTypes(
+  { ...tokenTypes, used_at: 'null' },
+  { ...optionalTokenTypes, pending_login_id: 'string' },
+)
+
+/** `email_verification_tokens` on MongoDB (D4, D6). */
+export function mongoVerificationTokens(
+  db: Db,
+): VerificationTokenStore & { start(): Promise<void> } {
+  const collection = openCollection<VerificationTokenDocument>(db, 'email_verification_tokens')
+  return {
+    async start() {
+      await createIndexes(collection, [
+        ...tokenIndexes,
+        { name: 'used_links', key: { user_id: 1, email: 1, used_at: 1 } },
+      ])
+    },
+
+    async issue(token) {
+      await collection.insertOne({
+        ...toTokenDocument(token),
+        ...(token.pendingLoginId !== undefined && { pending_login_id: token.pendingLoginId }),
+      })
+    },
+
+    async findUsable(tokenHash, at) {
+      const document = await collection.findOne({
+        token_hash: text(tokenHash),
+        expires_at: { $gt: time(at) },
+        ...isUnused,
+      })
+      return document
+        ? { ...fromTokenDocument(document), pendingLoginId: document.pending_login_id }
+        : undefined
+    },
+
+    async markUsed(id, at) {
+      await collection.updateOne(
+        { _id: text(id), used_at: { $type: 'null' } },
+        { $set: { used_at: time(at) } },
+      )
+    },
+
+    async hasUsed(userId, email) {
+      const used = await collection.findOne(
+        { user_id: text(userId), email: text(email), used_at: { $type: 'date' } },
+        { projection: { _id: 1 } },
+      )
+      return used !== null
+    },
+  }
+}

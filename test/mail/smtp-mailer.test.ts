@@ -1,0 +1,350 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { hostname, networkInterfaces } from 'node:os'
+import { expect } from 'chai'
+import { type ParsedMail, simpleParser } from 'mailparser'
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+import { AccountFlowsError } from '../../src/errors.ts'
+import { isMailAddress } from '../../src/mail/address.ts'
+import { memoryMailbox } from '../../src/mail/memory-mailbox.ts'
+import { smtpMailer, type SmtpSettings } from '../../src/mail/smtp-mailer.ts'
+
+interface Delivery {
+  mail: ParsedMail
+  raw: string
+  from: string
+  to: string[]
+  secure: boolean
+  user: string | undefined
+  greetedAs: string
+}
+
+const MAIL = {
+  to: 'Ada@example.org',
+  subject: 'Set a new password',
+  text: 'Open https://id.example.com/x?token=t1 now. Grüße',
+  html: '<p>Open <a href="https://id.example.com/x?token=t1">this</a></p>',
+}
+
+const MALFORMED = [
+  'victim@example.com\r\nBcc: x@evil.example',
+  'victim@example.com\n',
+  'a@x.io,b@x.io',
+  'a@x.io;b@x.io',
+  'a@x.io b@x.io',
+  'victim <a@b.io>',
+  '<a@b.io>',
+  'group:a@b.io;',
+  '"attacker@evil.example x"@internal.example',
+  'attacker@evil.example@internal.example',
+  'a@b.io\0',
+  'a@[192.0.2.1]',
+  'a(comment)@b.io',
+  'a\u202e@b.io',
+  'a@ﬀ.example',
+  'a..b@b.io',
+  '.a@b.io',
+  'a@b..io',
+  'a@-b.io',
+  'a@',
+  '@b.io',
+  'a',
+  '',
+  `a@${'b.'.repeat(130)}io`,
+  `${'a'.repeat(65)}@b.io`,
+]
+
+describe('smtpMailer (D23)', () => {
+  const cleanUps: (() => Promise<unknown> | void)[] = []
+
+  afterEach(async () => {
+    for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp()
+  })
+
+  /** A real SMTP server that keeps what it gets. */
+  async function startServer(options: SMTPServerOptions = {}, address = '127.0.0.1') {
+    const deliveries: Delivery[] = []
+    const seen = { connections: 0, logins: 0, mailFrom: 0 }
+    const server = new SMTPServer({
+      authOptional: true,
+      allowInsecureAuth: true,
+      hideSTARTTLS: true,
+      onConnect(_session, callback) {
+        seen.connections += 1
+        callback()
+      },
+      onAuth(auth, _session, callback) {
+        seen.logins += 1
+        if (auth.password !== 'right') return callback(new Error('Wrong password'))
+        callback(null, { user: auth.username ?? '' })
+      },
+      onMailFrom(_address, _session, callback) {
+        seen.mailFrom += 1
+        callback()
+      },
+      async onData(stream, session, callback) {
+        const chunks: Buffer[] = []
+        for await (const chunk of stream) chunks.push(Buffer.from(chunk))
+        const raw = Buffer.concat(chunks).toString('utf8')
+        const { mailFrom, rcptTo } = session.envelope
+        deliveries.push({
+          mail: await simpleParser(raw),
+          raw,
+          from: mailFrom ? mailFrom.address : '',
+          to: rcptTo.map((recipient) => recipient.address),
+          secure: session.secure,
+          user: session.user?.toString(),
+          greetedAs: session.hostNameAppearsAs || '',
+        })
+        callback()
+      },
+      ...options,
+    })
+    server.on('error', () => {})
+    server.listen(0, address)
+    await once(server.server, 'listening')
+    cleanUps.push(() => new Promise<void>((resolve) => server.close(() => resolve())))
+    return { port: portOf(server.server), host: address, deliveries, seen }
+  }
+
+  function startMailer(server: { port: number; host: string }, settings?: Partial<SmtpSettings>) {
+    const { port, host } = server
+    const mailer = smtpMailer({ host, port, from: 'no-reply@login.example.com', ...settings })
+    cleanUps.push(() => mailer.close())
+    return mailer
+  }
+
+  it('hands over a text part and an HTML part, from one plain address to one other', async () => {
+    const server = await startServer()
+    await startMailer(server).send(MAIL)
+    const [delivery] = server.deliveries
+    expect(delivery?.from).to.equal('no-reply@login.example.com')
+    expect(delivery?.to).to.deep.equal(['Ada@example.org'])
+    expect(delivery?.mail.subject).to.equal('Set a new password')
+    expect(delivery?.mail.text?.trim()).to.equal(MAIL.text)
+    expect(delivery?.mail.html).to.contain('<a href="https://id.example.com/x?token=t1">this</a>')
+    expect(delivery?.mail.from?.value).to.deep.equal([
+      { address: 'no-reply@login.example.com', name: '' },
+    ])
+  })
+
+  it('says that a machine wrote it, and nothing about this machine', async () => {
+    const server = await startServer()
+    await startMailer(server).send(MAIL)
+    const [delivery] = server.deliveries
+    const headers = delivery?.mail.headers
+    expect(headers?.get('auto-submitted')).to.equal('auto-generated')
+    expect(headers?.get('x-auto-response-suppress')).to.equal('All')
+    expect(headers?.has('x-mailer')).to.equal(false)
+    expect(delivery?.mail.messageId).to.match(/^<[^@<>\s]+@login\.example\.com>$/)
+    expect(delivery?.greetedAs).to.equal('login.example.com')
+    expect(delivery?.raw).not.to.contain(hostname())
+  })
+
+  it('keeps a line break in the subject out of the headers', async () => {
+    const server = await startServer()
+    await startMailer(server).send({
+      ...MAIL,
+      subject: 'Hello\r\nBcc: x@evil.example\r\n\r\nbody',
+    })
+    const [delivery] = server.deliveries
+    expect(delivery?.to).to.deep.equal(['Ada@example.org'])
+    expect(delivery?.mail.headers.has('bcc')).to.equal(false)
+    expect(delivery?.mail.text?.trim()).to.equal(MAIL.text)
+  })
+
+  for (const to of MALFORMED) {
+    it(`refuses the address ${JSON.stringify(to)} before it connects`, async () => {
+      const { port, seen } = await startRawServer()
+      const mailer = startMailer({ host: '127.0.0.1', port })
+      const error = await failureOf(mailer.send({ ...MAIL, to }))
+      expect(error.code).to.equal('ERR_MAIL_ADDRESS')
+      expect(error.message).to.equal('The recipient is not one plain address')
+      expect(seen.connections).to.equal(0)
+    })
+  }
+
+  it('refuses a sender that is not one plain address before it connects', async () => {
+    const server = await startServer()
+    const mailer = startMailer(server, { from: 'a@x.example\r\nX-Injected: 1' })
+    expect((await failureOf(mailer.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
+    expect(server.seen.connections).to.equal(0)
+  })
+
+  describe('failures', () => {
+    const answering = (responseCode: number) =>
+      Object.assign(new Error('Not this one'), { responseCode })
+
+    for (const [responseCode, code] of [
+      [550, 'ERR_MAIL_REFUSED'],
+      [451, 'ERR_MAIL_FAILED'],
+    ] as const) {
+      it(`throws ${code} for a recipient answered with ${responseCode}`, async () => {
+        const server = await startServer({
+          onRcptTo: (_address, _session, callback) => callback(answering(responseCode)),
+        })
+        expect((await failureOf(startMailer(server).send(MAIL))).code).to.equal(code)
+        expect(server.deliveries).to.have.length(0)
+      })
+
+      it(`throws ${code} for a mail answered with ${responseCode} after its data`, async () => {
+        const server = await startServer({
+          onData(stream, _session, callback) {
+            stream.resume().on('end', () => callback(answering(responseCode)))
+          },
+        })
+        expect((await failureOf(startMailer(server).send(MAIL))).code).to.equal(code)
+      })
+    }
+
+    it('throws ERR_MAIL_FAILED where the server wants a login first, or refuses the login', async () => {
+      const server = await startServer({ authOptional: false })
+      expect((await failureOf(startMailer(server).send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
+      const wrong = startMailer(server, { username: 'service', password: 'wrong' })
+      const error = await failureOf(wrong.send(MAIL))
+      expect(error.code).to.equal('ERR_MAIL_FAILED')
+      expect(error.message).not.to.contain('wrong')
+      expect(server.seen).to.deep.include({ logins: 1, mailFrom: 0 })
+    })
+
+    it('throws ERR_MAIL_FAILED where nobody listens', async () => {
+      const { port, server } = await startRawServer()
+      await new Promise((resolve) => server.close(resolve))
+      const mailer = startMailer({ host: '127.0.0.1', port })
+      expect((await failureOf(mailer.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
+    })
+
+    it('tries once only: a dropped connection is not opened again (D20)', async () => {
+      const { port, seen } = await startRawServer()
+      const mailer = startMailer({ host: '127.0.0.1', port })
+      expect((await failureOf(mailer.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
+      expect(seen.connections).to.equal(1)
+    })
+  })
+
+  it('opens at most 5 connections, and takes up to 5 mails at once', async () => {
+    const server = await startServer()
+    const mailer = startMailer(server)
+    await Promise.all(Array.from({ length: 20 }, () => mailer.send(MAIL)))
+    expect(server.deliveries).to.have.length(20)
+    expect(server.seen.connections).to.be.within(2, 5)
+  })
+
+  describe('TLS', () => {
+    it('logs in over STARTTLS on a loopback host, whoever signed the certificate', async () => {
+      const server = await startServer({
+        authOptional: false,
+        allowInsecureAuth: false,
+        hideSTARTTLS: false,
+      })
+      const credentials = { username: 'service', password: 'right' }
+      await startMailer(server, credentials).send(MAIL)
+      expect(server.deliveries[0]).to.include({ secure: true, user: 'service' })
+    })
+
+    it('logs in only with a username and a password', async () => {
+      const server = await startServer()
+      await startMailer(server, { username: 'service' }).send(MAIL)
+      expect(server.deliveries).to.have.length(1)
+      expect(server.seen.logins).to.equal(0)
+    })
+
+    for (const host of ['localhost', 'LOCALHOST', '127.0.0.1']) {
+      it(`sends in the clear to ${host}`, async () => {
+        const server = await startServer()
+        await startMailer({ ...server, host }).send(MAIL)
+        expect(server.deliveries[0]?.secure).to.equal(false)
+      })
+    }
+
+    describe('on any other host', () => {
+      const other = Object.values(networkInterfaces())
+        .flatMap((addresses) => addresses ?? [])
+        .find(({ family, internal }) => family === 'IPv4' && !internal)?.address
+      const credentials = { username: 'service', password: 'right' }
+
+      before(function () {
+        if (!other) this.skip()
+      })
+
+      it('sends no login and no mail where STARTTLS is not offered', async () => {
+        const server = await startServer({ disabledCommands: ['STARTTLS'] }, other)
+        const error = await failureOf(startMailer(server, credentials).send(MAIL))
+        expect(error.code).to.equal('ERR_MAIL_FAILED')
+        expect(server.seen).to.deep.equal({ connections: 1, logins: 0, mailFrom: 0 })
+      })
+
+      it('sends no login and no mail to a certificate that nobody vouches for', async () => {
+        const server = await startServer({ hideSTARTTLS: false }, other)
+        const error = await failureOf(startMailer(server, credentials).send(MAIL))
+        expect(error.code).to.equal('ERR_MAIL_FAILED')
+        expect(server.seen).to.deep.include({ logins: 0, mailFrom: 0 })
+      })
+    })
+  })
+
+  async function startRawServer(): Promise<{
+    port: number
+    server: Server
+    seen: { connections: number }
+  }> {
+    const seen = { connections: 0 }
+    const server = createServer((socket) => {
+      seen.connections += 1
+      socket.on('error', () => {}).end()
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    cleanUps.push(() => new Promise<void>((resolve) => server.close(() => resolve())))
+    return { port: portOf(server), server, seen }
+  }
+})
+
+describe('isMailAddress', () => {
+  for (const address of [
+    'ada@example.org',
+    'Ada.Lovelace+reset@mail.example.co.uk',
+    "o'neil@example.org",
+    'root@localhost',
+    'a@xn--bcher-kva.example',
+    `${'a'.repeat(64)}@b.io`,
+  ]) {
+    it(`takes ${address}`, () => {
+      expect(isMailAddress(address)).to.equal(true)
+    })
+  }
+
+  it('answers at once for a long hostile value', () => {
+    const startedAt = performance.now()
+    expect(isMailAddress(`${'a.'.repeat(50_000)}@`)).to.equal(false)
+    expect(isMailAddress(`a@${'a-'.repeat(120)}`)).to.equal(false)
+    expect(performance.now() - startedAt).to.be.below(50)
+  })
+})
+
+describe('memoryMailbox', () => {
+  it('keeps the newest mails, newest first, each with a time and an id', async () => {
+    const mailbox = memoryMailbox({ limit: 2 })
+    for (const subject of ['one', 'two', 'three']) await mailbox.send({ ...MAIL, subject })
+    const messages = mailbox.messages()
+    expect(messages.map(({ subject }) => subject)).to.deep.equal(['three', 'two'])
+    expect(new Set(messages.map(({ id }) => id)).size).to.equal(2)
+    expect(messages[0]?.receivedAt).to.be.instanceOf(Date)
+    expect(messages[0]).to.deep.include({ ...MAIL, subject: 'three' })
+  })
+})
+
+async function failureOf(sending: Promise<void>): Promise<AccountFlowsError> {
+  const error: unknown = await sending.then(
+    () => new Error('It was sent'),
+    (reason: unknown) => reason,
+  )
+  if (!(error instanceof AccountFlowsError)) throw error
+  return error
+}
+
+function portOf(server: { address(): string | AddressInfo | null }): number {
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new TypeError('Not a TCP server')
+  return address.port
+}

@@ -1,0 +1,337 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { randomBytes } from 'node:crypto'
+import bcrypt from 'bcrypt'
+import Koa from 'koa'
+import mount from 'koa-mount'
+import type { Db } from 'mongodb'
+import { Provider, interactionPolicy, type ClientMetadata, type Configuration } from 'oidc-provider'
+import {
+  createAccountFlows,
+  memoryAdapter,
+  memoryStore,
+  memoryUsers,
+  mongoAdapter,
+  mongoStore,
+  mongoUsers,
+  type AccountFlows,
+  type AccountFlowsOptions,
+  type AccountFlowsStore,
+  type AuditEvent,
+  type User,
+  type UserStore,
+} from '../../src/index.ts'
+import { startMailServer, type MailServer } from './mail-server.ts'
+import { freshDatabase } from './mongod.ts'
+import { createRelyingParty, followWithin, type RelyingParty } from './relying-party.ts'
+import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
+
+export const ADMIN_TOKEN = 'an admin token of the tests, long enough'.replaceAll(/[ ,]/g, '-')
+export const PASSWORD = 'correct horse battery'
+
+export type Technology = 'memory' | 'mongodb'
+
+export interface HarnessOptions {
+  technology?: Technology
+  settings?: Record<string, string>
+  oauthPath?: string
+  clients?: ClientMetadata[]
+  provider?: Configuration
+  flows?: Partial<AccountFlowsOptions>
+  /** False: the host forgot `finishLogin`, and finishes logins by itself. */
+  usesHook?: boolean
+  /** Puts the provider and the login page on a server; a Koa host by default. */
+  host?: Host
+}
+
+export interface HostParts {
+  provider: Provider
+  flows: AccountFlows
+  oauthPath: string
+  login: (req: IncomingMessage, res: ServerResponse) => Promise<void>
+}
+
+export type Host = (parts: HostParts) => Promise<RequestListener> | RequestListener
+
+export interface Harness {
+  baseUrl: string
+  /** Issuer, and where the endpoints are. */
+  oauthUrl: string
+  flows: AccountFlows
+  provider: Provider
+  store: AccountFlowsStore
+  users: UserStore
+  /** The database, where there is one. */
+  db: Db | undefined
+  mail: MailServer
+  events: AuditEvent[]
+  party: RelyingParty
+  addUser(user: Partial<User> & { username: string }): Promise<User>
+  put(settings: Record<string, string>): Promise<void>
+  forgot(identifier: string, carried?: Record<string, string>): Promise<Answer>
+  /** The link of the newest reset mail to this user. */
+  resetLink(user: User): Promise<string>
+  reset(link: string, password: string, confirm?: string): Promise<Answer>
+  /** Opens the authorization request and posts the credentials; answers the login POST. */
+  login(agent: UserAgent, url: URL, username: string, password?: string): Promise<Answer>
+  /** Follows our redirects to the next page, or back to the client. */
+  follow(agent: UserAgent, answer: Answer): Promise<Answer>
+  /** Signs in to the end; answers the redirect back to the client. */
+  signIn(agent: UserAgent, username: string, password?: string): Promise<Answer>
+  close(): Promise<void>
+}
+
+export const CLIENT = {
+  client_id: 'app',
+  client_name: 'The App',
+  redirect_uris: ['https://app.example/cb'],
+  token_endpoint_auth_method: 'none',
+  grant_types: ['authorization_code', 'refresh_token'],
+  scope: 'openid email offline_access',
+} as const satisfies ClientMetadata
+
+export const CONFIDENTIAL = {
+  client_id: 'server',
+  client_name: 'The Server',
+  client_secret: 'the secret of the confidential client',
+  redirect_uris: ['https://server.example/cb'],
+  grant_types: ['authorization_code', 'refresh_token', 'client_credentials'],
+  scope: 'openid email offline_access',
+} as const satisfies ClientMetadata
+
+export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
+  const { technology = 'memory', oauthPath = '/oauth2', usesHook = true, host = koaHost } = options
+  const database = technology === 'mongodb' ? await freshDatabase() : undefined
+  const inMemory = memoryUsers()
+  const users = database ? mongoUsers(database.db.collection('users')) : inMemory
+  const store = database ? mongoStore(database.db) : memoryStore()
+  const adapter = database ? mongoAdapter(database.db) : memoryAdapter()
+  const mail = await startMailServer()
+
+  let listener: RequestListener = (_req, res) => res.end()
+  const server = createServer((req, res) => listener(req, res))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const baseUrl = `http://127.0.0.1:${port}`
+  const oauthUrl = baseUrl + oauthPath
+
+  const flows = createAccountFlows({
+    baseUrl,
+    oauthPath,
+    secrets: [randomBytes(32)],
+    store,
+    users,
+    adminToken: ADMIN_TOKEN,
+    bcryptCost: 4,
+    responseDelay: { floorMs: 0, jitterMs: 0 },
+    initialSettings: {
+      smtp_host: '127.0.0.1',
+      smtp_port: String(mail.port),
+      smtp_from: 'accounts@idp.example',
+      require_email_verification: 'true',
+      ...options.settings,
+    },
+    log: () => {},
+    ...options.flows,
+  })
+  const events: AuditEvent[] = []
+  flows.events.on('audit', (event) => events.push(event))
+  const provider = new Provider(oauthUrl, {
+    adapter: flows.adapter(adapter),
+    clients: options.clients ?? [CLIENT, CONFIDENTIAL],
+    interactions: {
+      url: (_ctx, { uid }) => `${oauthPath}/login?interaction=${uid}`,
+      policy: flows.policy(interactionPolicy.base()),
+    },
+    cookies: { keys: ['a cookie key of the tests'] },
+    features: {
+      devInteractions: { enabled: false },
+      introspection: { enabled: true },
+      deviceFlow: { enabled: true },
+      clientCredentials: { enabled: true },
+    },
+    claims: { openid: ['sub'], email: ['email', 'email_verified'] },
+    scopes: ['openid', 'offline_access', 'email'],
+    async findAccount(_ctx, sub) {
+      const user = await users.findById(sub)
+      if (!user || user.disabled) return undefined
+      return {
+        accountId: sub,
+        claims: () => ({ sub, email: user.email, email_verified: user.emailVerified }),
+      }
+    },
+    loadExistingGrant: firstParty,
+    ...options.provider,
+  })
+  flows.attach(provider)
+  await flows.start()
+
+  const login = hostLogin(flows, provider, users, usesHook)
+  listener = await host({ provider, flows, oauthPath, login })
+  const party = await createRelyingParty(oauthUrl, {
+    clientId: CLIENT.client_id,
+    redirectUri: CLIENT.redirect_uris[0],
+  })
+  const anyone = createUserAgent()
+  const passwordHash = await bcrypt.hash(PASSWORD, 4)
+  let added = 0
+
+  const harness: Harness = {
+    baseUrl,
+    oauthUrl,
+    flows,
+    provider,
+    store,
+    users,
+    db: database?.db,
+    mail,
+    events,
+    party,
+
+    async addUser(user) {
+      added += 1
+      const complete: User = {
+        id: `u${added}`,
+        email: `${user.username}@users.example`,
+        emailVerified: true,
+        passwordHash,
+        disabled: false,
+        ...user,
+      }
+      if (!database) inMemory.add(complete)
+      else {
+        await database.db.collection<{ _id: string }>('users').insertOne({
+          _id: complete.id,
+          ...(({ username, email, emailVerified, disabled }) => ({
+            username,
+            email,
+            email_verified: emailVerified,
+            disabled,
+          }))(complete),
+          password_hash: complete.passwordHash,
+        } as never)
+      }
+      return complete
+    },
+
+    async put(settings) {
+      const response = await fetch(`${baseUrl}/admin/api/settings`, {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
+        body: JSON.stringify(settings),
+      })
+      if (response.status !== 200) throw new Error(`PUT settings: ${await response.text()}`)
+    },
+
+    forgot: (identifier, carried = {}) =>
+      anyone.post(`${oauthUrl}/forgot-password`, { identifier, ...carried }),
+
+    async resetLink(user) {
+      const before = mail.mails.filter(({ to }) => to.includes(user.email ?? '')).length
+      await harness.forgot(user.username)
+      return (await mail.mailTo(user.email ?? '', before + 1)).link
+    },
+
+    reset: (link, password, confirm = password) =>
+      anyone.post(`${oauthUrl}/reset-password`, {
+        token: new URL(link).searchParams.get('token') ?? '',
+        password,
+        confirm_password: confirm,
+      }),
+
+    async login(agent, url, username, password = PASSWORD) {
+      const page = await followWithin(agent, oauthUrl, await agent.get(url))
+      return agent.post(`${oauthUrl}/login`, { username, password, ...page.hidden })
+    },
+
+    follow: (agent, answer) => followWithin(agent, oauthUrl, answer),
+
+    async signIn(agent, username, password = PASSWORD) {
+      const { url } = await party.begin()
+      return harness.follow(agent, await harness.login(agent, url, username, password))
+    },
+
+    async close() {
+      await flows.stop({ withinMs: 2_000 })
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+      await mail.close()
+      await database?.drop()
+    },
+  }
+  return harness
+}
+
+export const koaHost: Host = ({ provider, flows, oauthPath, login }) => {
+  const app = new Koa()
+  app.keys = ['a cookie key of the tests']
+  app.use(flows.adminApi())
+  app.use(async (ctx, next) => {
+    if (ctx.path === `${oauthPath}/login`) await login(ctx.req, ctx.res)
+    else await next()
+  })
+  app.use(oauthPath === '' ? mount(provider) : mount(oauthPath, provider))
+  return app.callback()
+}
+
+function hostLogin(flows: AccountFlows, provider: Provider, users: UserStore, usesHook: boolean) {
+  return async (req: IncomingMessage, res: ServerResponse) => {
+    res.setHeader('content-type', 'text/html; charset=utf-8')
+    if (req.method !== 'POST') {
+      const { prompt } = await provider.interactionDetails(req, res)
+      res.statusCode = 200
+      res.end(`<main data-page="login" data-mode="${prompt.name}"></main>`)
+      return
+    }
+    const startedAt = flows.loginStarted()
+    const form = new URLSearchParams(await bodyOf(req))
+    if (form.get('consent') !== null) return giveConsent(provider, req, res)
+    const user = await users.findByUsername(form.get('username') ?? '')
+    const isRight = await bcrypt.compare(form.get('password') ?? '', user?.passwordHash ?? '')
+    if (!user || !isRight || user.disabled) {
+      res.statusCode = 401
+      res.end('<main data-page="login" data-mode="wrong"></main>')
+      return
+    }
+    if (usesHook) return flows.finishLogin(req, res, { account: user, startedAt })
+    await provider.interactionFinished(req, res, { login: { accountId: user.id } })
+  }
+}
+
+async function giveConsent(provider: Provider, req: IncomingMessage, res: ServerResponse) {
+  const { params, session, grantId } = await provider.interactionDetails(req, res)
+  const grant =
+    (grantId && (await provider.Grant.find(grantId))) ||
+    new provider.Grant({ accountId: session?.accountId, clientId: String(params['client_id']) })
+  grant.addOIDCScope(String(params['scope']))
+  await provider.interactionFinished(req, res, { consent: { grantId: await grant.save() } })
+}
+
+const firstParty: Configuration['loadExistingGrant'] = async ({ oidc }) => {
+  const { client, session, provider, params, result } = oidc
+  if (!client || !session?.accountId) return undefined
+  const granted = result?.consent?.grantId ?? session.grantIdFor(client.clientId)
+  if (granted) return provider.Grant.find(granted)
+  if (client.applicationType === 'native' || String(params?.['prompt']).includes('consent')) {
+    return undefined
+  }
+  const grant = new provider.Grant({ accountId: session.accountId, clientId: client.clientId })
+  grant.addOIDCScope(String(params?.['scope'] ?? 'openid'))
+  await grant.save()
+  return grant
+}
+
+async function bodyOf(req: IncomingMessage): Promise<string> {
+  const parsed: unknown = Reflect.get(req, 'body')
+  if (typeof parsed === 'object' && parsed !== null) {
+    return new URLSearchParams(parsed as Record<string, string>).toString()
+  }
+  let body = ''
+  for await (const chunk of req) body += String(chunk)
+  return body
+}

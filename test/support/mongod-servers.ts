@@ -1,0 +1,192 @@
+import type { ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import { MongoClient } from 'mongodb'
+import { MongoMemoryReplSet, MongoMemoryServer } from 'mongodb-memory-server-core'
+import { mongodSources } from './mongod-sources.ts'
+
+/** A real MongoDB for the tests: one server, and where asked for one replica set of one, per test process. */
+export interface MongoServer {
+  uri: string
+  stop(): Promise<void>
+}
+
+export type Topology = 'standalone' | 'replica set'
+
+const LAUNCH_LIMIT = 60_000
+const ANSWER_LIMIT = 10_000
+const TTL_EVERY_SECOND = ['--setParameter', 'ttlMonitorSleepSecs=1']
+const HOW_TO_GET_ONE =
+  'set MONGODB_URI, put mongod on the PATH, or install wine64 (Debian: apt-get install wine64)'
+
+const servers = new Map<Topology, Promise<MongoServer | undefined>>()
+const running = new Set<MongoMemoryServer>()
+let unavailable: string | undefined
+
+/** The server that all suites share; a new one if it has hung or died. `undefined`: `mongoUnavailable` says why. */
+export function startMongo(topology: Topology = 'standalone'): Promise<MongoServer | undefined> {
+  const server = keepOrReplace(topology, servers.get(topology))
+  servers.set(topology, server)
+  return server
+}
+
+/** Likewise a replica set of one, for transactions and change streams. */
+export function startReplicaSet(): Promise<MongoServer | undefined> {
+  return startMongo('replica set')
+}
+
+/** Stops every server of this process. */
+export async function stopMongo(): Promise<void> {
+  const started = [...servers.values()]
+  servers.clear()
+  for (const server of started) await (await server)?.stop()
+}
+
+/** Why no MongoDB could be had, and how to get one. */
+export function mongoUnavailable(): string | undefined {
+  return unavailable
+}
+
+/** Whether it still creates collections: under Wine a storm of write conflicts may end that, while a ping is answered. */
+export async function isAnswering(server: MongoServer): Promise<boolean> {
+  const client = new MongoClient(server.uri, {
+    serverSelectionTimeoutMS: ANSWER_LIMIT,
+    connectTimeoutMS: ANSWER_LIMIT,
+    socketTimeoutMS: ANSWER_LIMIT,
+    retryWrites: false,
+  })
+  const isAnswered = await createAndDrop(client).catch(() => false)
+  await within(1_000, client.close())
+  return isAnswered
+}
+
+/** For a promise that may never settle: `undefined` when the time is up. */
+export async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
+  const timer = new AbortController()
+  const timeUp = delay(milliseconds, undefined, { signal: timer.signal }).catch(() => undefined)
+  return Promise.race([promise, timeUp]).finally(() => timer.abort())
+}
+
+export function randomDatabaseName(): string {
+  return `test_${randomBytes(8).toString('hex')}`
+}
+
+async function createAndDrop(client: MongoClient): Promise<boolean> {
+  const collection = await client.db(randomDatabaseName()).createCollection('answering')
+  return collection.drop()
+}
+
+async function keepOrReplace(
+  topology: Topology,
+  current: Promise<MongoServer | undefined> | undefined,
+): Promise<MongoServer | undefined> {
+  const server = await current
+  if (current && !server) return undefined
+  if (server && (await isAnswering(server))) return server
+  await server?.stop()
+  return start(topology)
+}
+
+/** Every failure becomes a reason, because the next way may still be open. */
+async function start(topology: Topology): Promise<MongoServer | undefined> {
+  const reasons: string[] = []
+  for (const [title, attempt] of waysToStart(topology)) {
+    try {
+      const server = await attempt()
+      if (server) return server
+    } catch (error) {
+      reasons.push(`${title}: ${error instanceof Error ? error.message : error}`)
+    }
+  }
+  unavailable = [`No MongoDB for the tests: ${HOW_TO_GET_ONE}`, ...reasons].join('; ')
+  return undefined
+}
+
+type WayToStart = [title: string, attempt: () => Promise<MongoServer | undefined>]
+
+function waysToStart(topology: Topology): WayToStart[] {
+  const uri = process.env['MONGODB_URI']
+  if (uri) return [['MONGODB_URI', () => useGiven(uri, topology)]]
+  return mongodSources().map(({ title, find }) => [
+    title,
+    async () => {
+      const systemBinary = await find()
+      return systemBinary ? launch(topology, systemBinary) : undefined
+    },
+  ])
+}
+
+async function useGiven(uri: string, topology: Topology): Promise<MongoServer> {
+  const client = await MongoClient.connect(uri, { serverSelectionTimeoutMS: ANSWER_LIMIT })
+  const { setName } = await client.db().command({ hello: 1 })
+  await client.close()
+  if (topology === 'replica set' && !setName) throw new Error('is not a replica set')
+  return { uri, stop: async () => {} }
+}
+
+async function launch(topology: Topology, systemBinary: string): Promise<MongoServer> {
+  const launched = topology === 'standalone' ? standalone(systemBinary) : replicaSet(systemBinary)
+  const { uri, members } = await launched
+  for (const member of members) running.add(member)
+  return { uri, stop: () => stop(members) }
+}
+
+async function standalone(systemBinary: string) {
+  const server = await MongoMemoryServer.create({
+    binary: { systemBinary },
+    instance: { args: TTL_EVERY_SECOND, launchTimeout: LAUNCH_LIMIT },
+  })
+  return { uri: server.getUri(), members: [server] }
+}
+
+async function replicaSet(systemBinary: string) {
+  const set = await MongoMemoryReplSet.create({
+    binary: { systemBinary },
+    instanceOpts: [{ args: TTL_EVERY_SECOND, launchTimeout: LAUNCH_LIMIT }],
+    replSet: { count: 1 },
+  })
+  return { uri: set.getUri(), members: set.servers }
+}
+
+/** Kills first: nobody needs the data any more, and a server that hangs does not hear the polite way. */
+async function stop(members: MongoMemoryServer[]): Promise<void> {
+  for (const member of members) {
+    await killed(member)
+    running.delete(member)
+    await member.stop()
+  }
+}
+
+async function killed(member: MongoMemoryServer): Promise<void> {
+  const mongod = kill(member)
+  if (mongod && mongod.exitCode === null && mongod.signalCode === null) await once(mongod, 'exit')
+}
+
+function kill(member: MongoMemoryServer): ChildProcess | undefined {
+  const mongod = member.instanceInfo?.instance.mongodProcess
+  mongod?.kill('SIGKILL')
+  return mongod
+}
+
+/** The last thing a process does that did not get to `stopMongo`. */
+function abandon(): void {
+  for (const member of running) {
+    kill(member)
+    const folder = member.instanceInfo?.dbPath
+    if (folder) rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  }
+  running.clear()
+}
+
+process.on('exit', abandon)
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.once(signal, () => {
+    abandon()
+    process.kill(process.pid, signal)
+  })
+}
+
+// The library would run the binary once more to compare its version with the one it would have downloaded.
+process.env['MONGOMS_SYSTEM_BINARY_VERSION_CHECK'] ??= 'false'

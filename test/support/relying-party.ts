@@ -1,0 +1,78 @@
+import * as client from 'openid-client'
+import type { Answer, UserAgent } from './user-agent.ts'
+
+/** One authorization request of a real relying party, and what it keeps to finish it. */
+export interface AuthorizationRequest {
+  url: URL
+  redirectUri: string
+  codeVerifier: string
+  state: string
+  nonce: string
+}
+
+export interface RelyingParty {
+  config: client.Configuration
+  redirectUri: string
+  begin(extra?: Record<string, string>): Promise<AuthorizationRequest>
+  /** Redeems the code of a redirect back to the client; checks state, nonce, iss and PKCE. */
+  exchange(
+    request: AuthorizationRequest,
+    location: string,
+  ): ReturnType<typeof client.authorizationCodeGrant>
+}
+
+export interface RelyingPartyOptions {
+  clientId: string
+  redirectUri: string
+  clientSecret?: string
+}
+
+export async function createRelyingParty(
+  issuer: string,
+  { clientId, redirectUri, clientSecret }: RelyingPartyOptions,
+): Promise<RelyingParty> {
+  const auth = clientSecret === undefined ? client.None() : client.ClientSecretBasic(clientSecret)
+  const config = await client.discovery(new URL(issuer), clientId, undefined, auth, {
+    execute: [client.allowInsecureRequests],
+  })
+
+  return {
+    config,
+    redirectUri,
+
+    async begin(extra = {}) {
+      const codeVerifier = client.randomPKCECodeVerifier()
+      const state = client.randomState()
+      const nonce = client.randomNonce()
+      const url = client.buildAuthorizationUrl(config, {
+        redirect_uri: redirectUri,
+        scope: 'openid email',
+        code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
+        code_challenge_method: 'S256',
+        state,
+        nonce,
+        ...extra,
+      })
+      return { url, redirectUri, codeVerifier, state, nonce }
+    },
+
+    exchange: ({ codeVerifier, state, nonce }, location) =>
+      client.authorizationCodeGrant(config, new URL(location), {
+        pkceCodeVerifier: codeVerifier,
+        expectedState: state,
+        expectedNonce: nonce,
+        idTokenExpected: true,
+      }),
+  }
+}
+
+/** Follows redirects as long as they stay below `within`; answers the first response that leads elsewhere, or is a page. */
+export async function followWithin(
+  agent: UserAgent,
+  within: string,
+  first: Answer,
+): Promise<Answer> {
+  let answer = first
+  while (answer.location?.startsWith(within)) answer = await agent.get(answer.location)
+  return answer
+}

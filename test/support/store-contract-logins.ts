@@ -1,0 +1,78 @@
+import { expect } from 'chai'
+import type { PendingLoginStore, SessionCutoffStore } from '../../src/ports.ts'
+import { after, atOnce, hour, minute, samplePendingLogin } from './store-contract-samples.ts'
+
+const awkward: unknown = JSON.parse(
+  '{ "__proto__": { "a.b": [null, true, 1.5e-7, { "$where": "" }] }, "$set": { ".": "\\u0000\\ud800" }, "": 0 }',
+)
+
+export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
+  async function saved(...sample: Parameters<typeof samplePendingLogin>) {
+    const login = samplePendingLogin(...sample)
+    await port().save(login)
+    return login
+  }
+
+  it('keeps the whole authorization request, whatever its JSON', async () => {
+    const login = await saved({}, { client_id: 'app', claims: awkward })
+    const found = await port().find(login.id)
+    expect(found).to.deep.equal(login)
+    expect(JSON.stringify(found?.captured)).to.equal(JSON.stringify(login.captured))
+    expect(await port().find('unknown')).to.equal(undefined)
+  })
+
+  it('finds the newest one of the account', async () => {
+    const carried = { clientId: 'app', redirectUri: 'https://app.example/cb' }
+    await saved({ createdAt: after(1) })
+    const newest = await saved({ createdAt: after(3) })
+    await saved({ createdAt: after(2) })
+    await saved({ createdAt: after(4), accountId: 'bob' })
+    expect(await port().findNewest('ann', carried)).to.deep.equal(newest)
+    expect(await port().findNewest('eve', carried)).to.equal(undefined)
+  })
+
+  it('tells an absent parameter from an empty one, and leaves the scope aside', async () => {
+    const without = await saved({}, { client_id: 'app' })
+    const empty = await saved({}, { client_id: 'app', state: '', scope: 'openid' })
+    expect(await port().findNewest('ann', { clientId: 'app' })).to.deep.equal(without)
+    expect(await port().findNewest('ann', { clientId: 'app', state: '' })).to.deep.equal(empty)
+    expect(await port().findNewest('ann', { clientId: 'app', state: 'x' })).to.equal(undefined)
+    expect(await port().findNewest('ann', { state: '' })).to.equal(undefined)
+    expect(
+      await port().findNewest('ann', { clientId: 'app', redirectUri: '', state: '' }),
+    ).to.equal(undefined)
+  })
+
+  it('is kept until the latest of the times that 20 ask for at once', async () => {
+    const { id } = await saved()
+    await atOnce((caller) => port().keepUntil(id, after(hour + caller * minute)))
+    await port().keepUntil(id, after(1))
+    expect((await port().find(id))?.purgeAt).to.deep.equal(after(hour + 19 * minute))
+    await port().keepUntil('unknown', after(1))
+    expect(await port().find('unknown')).to.equal(undefined)
+  })
+}
+
+export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
+  it('knows of no cut-off before the first', async () => {
+    expect(await port().read('ann')).to.equal(undefined)
+  })
+
+  it('ends OAuth sessions and IdP sessions apart (3.3, effects 3 and 4)', async () => {
+    await port().endOAuthSessions('ann', after(1))
+    expect(await port().read('ann')).to.deep.equal({ oauthAt: after(1), idpAt: undefined })
+    await port().endIdpSessions('ann', after(2))
+    expect(await port().read('ann')).to.deep.equal({ oauthAt: after(1), idpAt: after(2) })
+    expect(await port().read('bob')).to.equal(undefined)
+  })
+
+  it('only moves forward, when 20 write at once', async () => {
+    await atOnce(async (caller) => {
+      await port().endIdpSessions('ann', after(caller))
+      await port().endOAuthSessions('ann', after(20 - caller))
+    })
+    await port().endIdpSessions('ann', after(0))
+    await port().endOAuthSessions('ann', after(0))
+    expect(await port().read('ann')).to.deep.equal({ idpAt: after(19), oauthAt: after(20) })
+  })
+}

@@ -1,0 +1,64 @@
+import { expect } from 'chai'
+import { randomUUID } from 'node:crypto'
+import type { AuditEvent, AuditLog, SettingsStore } from '../../src/ports.ts'
+import { after, atOnce } from './store-contract-samples.ts'
+
+export function itKeepsAuditEvents(port: () => AuditLog): void {
+  it('records an event once, when 20 record it at once (3.3, effect 5)', async () => {
+    const event: AuditEvent = {
+      id: `completed:${randomUUID()}`,
+      type: 'password_reset_completed',
+      at: after(0),
+      accountId: 'ann',
+      details: { count: 2, keys: ['smtp_host'], 'a.b': '$' },
+    }
+    const answers = await atOnce(() => port().record(event))
+    expect(answers.filter(Boolean)).to.have.length(1)
+    expect(await port().record({ ...event, accountId: 'bob' })).to.equal(false)
+  })
+
+  it('records events with other ids, with every field and with the least', async () => {
+    const least: AuditEvent = { id: randomUUID(), type: 'sessions_ended', at: after(0) }
+    const full = {
+      accountId: 'ann',
+      address: '192.0.2.1',
+      userAgent: 'test',
+      clientId: 'app',
+      reason: 'expired',
+      details: {},
+    }
+    expect(await port().record(least)).to.equal(true)
+    expect(await port().record({ ...least, id: randomUUID(), ...full })).to.equal(true)
+  })
+}
+
+export function itKeepsSettings(port: () => SettingsStore): void {
+  it('has no value and version 0 before the first change', async () => {
+    expect(await port().read()).to.deep.equal({ version: 0, values: {} })
+    expect(await port().version()).to.equal(0)
+  })
+
+  it('replaces all values, and counts', async () => {
+    expect(await port().write({ smtp_host: 'a', smtp_from: '' }, 0)).to.equal(true)
+    expect(await port().write({ smtp_host: 'b' }, 1)).to.equal(true)
+    expect(await port().read()).to.deep.equal({ version: 2, values: { smtp_host: 'b' } })
+    expect(await port().version()).to.equal(2)
+  })
+
+  it('changes nothing where the version is another one', async () => {
+    expect(await port().write({ smtp_host: 'a' }, 1)).to.equal(false)
+    await port().write({ smtp_host: 'b' }, 0)
+    for (const version of [0, 2])
+      expect(await port().write({ smtp_host: 'c' }, version)).to.equal(false)
+    expect(await port().read()).to.deep.equal({ version: 1, values: { smtp_host: 'b' } })
+  })
+
+  it('takes the values of one of 20 that write at once, the first time and later', async () => {
+    for (const version of [0, 1]) {
+      const answers = await atOnce((caller) => port().write({ smtp_host: `${caller}` }, version))
+      expect(answers.filter(Boolean)).to.have.length(1)
+      const values = { smtp_host: `${answers.indexOf(true)}` }
+      expect(await port().read()).to.deep.equal({ version: version + 1, values })
+    }
+  })
+}

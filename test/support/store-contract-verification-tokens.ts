@@ -1,0 +1,51 @@
+import { expect } from 'chai'
+import type { VerificationToken, VerificationTokenStore } from '../../src/ports.ts'
+import { after, atOnce, sampleVerificationToken } from './store-contract-samples.ts'
+
+export function itKeepsVerificationTokens(port: () => VerificationTokenStore): void {
+  async function issued(changes: Partial<VerificationToken> = {}) {
+    const token = sampleVerificationToken(changes)
+    await port().issue(token)
+    return token
+  }
+
+  it('finds a token as it was saved, with a pending login and without', async () => {
+    for (const token of [await issued(), await issued({ pendingLoginId: undefined, carried: {} })])
+      expect(await port().findUsable(token.tokenHash, after(1))).to.deep.equal(token)
+  })
+
+  it('finds nothing by another hash, be it empty', async () => {
+    await issued()
+    expect(await port().findUsable('0'.repeat(64), after(1))).to.equal(undefined)
+    expect(await port().findUsable('', after(1))).to.equal(undefined)
+  })
+
+  it('is usable until a millisecond before it expires, and not when it expires', async () => {
+    const { tokenHash, expiresAt } = await issued()
+    const before = new Date(expiresAt.getTime() - 1)
+    expect(await port().findUsable(tokenHash, before)).to.include({ tokenHash })
+    expect(await port().findUsable(tokenHash, expiresAt)).to.equal(undefined)
+  })
+
+  it('keeps all links of a user alive side by side', async () => {
+    const tokens = await atOnce(() => issued())
+    for (const { id, tokenHash } of tokens)
+      expect(await port().findUsable(tokenHash, after(1))).to.include({ id })
+  })
+
+  it('cannot be used again', async () => {
+    const [used, other] = [await issued(), await issued()]
+    await atOnce((caller) => port().markUsed(used.id, after(caller)))
+    expect(await port().findUsable(used.tokenHash, after(1))).to.equal(undefined)
+    expect(await port().findUsable(other.tokenHash, after(1))).to.include({ id: other.id })
+  })
+
+  it('knows whether a link of this user for exactly this address was used', async () => {
+    const { id, email } = await issued()
+    expect(await port().hasUsed('ann', email)).to.equal(false)
+    await port().markUsed(id, after(1))
+    expect(await port().hasUsed('ann', email)).to.equal(true)
+    expect(await port().hasUsed('ann', email.toLowerCase())).to.equal(false)
+    expect(await port().hasUsed('bob', email)).to.equal(false)
+  })
+}

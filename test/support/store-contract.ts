@@ -1,0 +1,53 @@
+import { expect } from 'chai'
+import type { AccountFlowsStore } from '../../src/ports.ts'
+import { itKeepsAuditEvents, itKeepsSettings } from './store-contract-records.ts'
+import { itKeepsCutoffs, itKeepsPendingLogins } from './store-contract-logins.ts'
+import { itKeepsMailJobs } from './store-contract-outbox.ts'
+import { itKeepsResetTokens } from './store-contract-reset-tokens.ts'
+import { itKeepsVerificationTokens } from './store-contract-verification-tokens.ts'
+
+export { itIsAUserStore } from './user-store-contract.ts'
+
+/** What an implementation of `AccountFlowsStore` promises; `create` opens an empty one for each test. */
+export function itIsAnAccountFlowsStore(
+  name: string,
+  create: () => Promise<{ store: AccountFlowsStore; close(): Promise<void> }>,
+): void {
+  describe(`${name} is an AccountFlowsStore`, function () {
+    this.timeout(20_000)
+    let opened: Awaited<ReturnType<typeof create>>
+
+    beforeEach(async () => {
+      opened = await create()
+      await opened.store.start()
+    })
+
+    afterEach(() => opened.close())
+
+    describe('password reset tokens (2.1, 3.1, 3.3)', () => {
+      itKeepsResetTokens(() => opened.store.resetTokens)
+    })
+    describe('e-mail verification tokens (2.2, 3.2)', () => {
+      itKeepsVerificationTokens(() => opened.store.verificationTokens)
+    })
+    describe('pending logins', () => itKeepsPendingLogins(() => opened.store.pendingLogins))
+    describe('session cut-offs (2.4, 3.3)', () => itKeepsCutoffs(() => opened.store.cutoffs))
+    describe('the mail outbox', () => itKeepsMailJobs(() => opened.store.outbox))
+    describe('audit events (6)', () => itKeepsAuditEvents(() => opened.store.audit))
+    describe('settings (2.5)', () => itKeepsSettings(() => opened.store.settings))
+
+    it('can be started again, and loses nothing', async () => {
+      await opened.store.settings.write({ smtp_host: 'mail.example' }, 0)
+      await opened.store.start()
+      expect((await opened.store.settings.read()).values).to.deep.equal({
+        smtp_host: 'mail.example',
+      })
+    })
+
+    it('tells the time', async () => {
+      const now = await opened.store.now()
+      expect(now).to.be.instanceOf(Date)
+      expect(now.getTime()).to.be.closeTo(Date.now(), 60_000)
+    })
+  })
+}

@@ -1,0 +1,435 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { expect } from 'chai'
+import { DomUtils, parseDocument } from 'htmlparser2'
+import type { CarriedParameters } from '../src/ports.ts'
+import { createViews, type MailName, type PageLocals, type PageName } from '../src/views.ts'
+
+const VIEWS = new URL('../views/', import.meta.url)
+const PAYLOADS = [
+  '"><script>alert(1)</script>',
+  "'><img src=x onerror=alert(1)>",
+  '" autofocus onfocus="alert(1)',
+  '</title></h1></form><form action="https://evil.example">',
+  '<a href="https://evil.example">Sign in</a>',
+  '<!--',
+  ']]><svg/onload=alert(1)>',
+  '&quot;&lt;script&gt;',
+  '#{7*7} !{7*7} {{7*7}} ${7*7} <%= 7*7 %>',
+  '{link} {lead} {user} {client} {min}',
+  '$& $1 $` $$',
+  '`${alert(1)}`',
+]
+const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
+const MAILS: MailName[] = ['password-reset', 'email-verification']
+
+const views = createViews()
+
+describe('pages', () => {
+  for (const { name, mode, html } of renderAll('plain')) {
+    it(`${name} in mode ${mode} is one whole page that says what it is`, () => {
+      const { main, find, document } = read(html)
+      expect(main.attribs).to.deep.equal({ 'data-page': name, 'data-mode': mode })
+      expect(find('html').map(({ attribs }) => attribs)).to.deep.equal([{ lang: 'en', dir: 'ltr' }])
+      expect(find('h1')).to.have.length(1)
+      expect(text(find('h1')).length).to.be.above(5)
+      expect(text(find('title'))).to.contain(text(find('h1')))
+      expect(find('p').every((paragraph) => text([paragraph]).length > 10)).to.equal(true)
+      const meta = Object.fromEntries(
+        find('meta').map(({ attribs }) => [attribs['name'], attribs['content']]),
+      )
+      expect(meta).to.include({ robots: 'noindex', referrer: 'no-referrer' })
+      expect(find('link').map(({ attribs }) => attribs['href'])).to.deep.equal([
+        '/oauth2/account-flows.css',
+      ])
+      expect(DomUtils.textContent(document)).not.to.match(/undefined|null|NaN|\[object|[{}]/)
+    })
+
+    it(`${name} in mode ${mode} needs no exception from a strict content security policy`, () => {
+      const { find, all } = read(html)
+      for (const forbidden of ['script', 'style', 'img', 'iframe', 'object', 'base', 'svg']) {
+        expect(find(forbidden)).to.have.length(0)
+      }
+      expect(all.flatMap(({ attribs }) => Object.keys(attribs)).join(' ')).not.to.match(
+        /\bstyle\b|\bon\w+/,
+      )
+    })
+
+    it(`${name} in mode ${mode} labels each field and says where its forms go`, () => {
+      const { find, all } = read(html)
+      const ids = all.flatMap(({ attribs }) => attribs['id'] ?? [])
+      expect(new Set(ids).size).to.equal(ids.length)
+      for (const form of find('form')) {
+        expect(form.attribs['method']).to.equal('post')
+        expect(form.attribs['action']).to.match(/^\/oauth2\/[a-z-]+$/)
+      }
+      for (const { attribs } of find('input')) {
+        if (attribs['type'] === 'hidden') continue
+        expect(find('label').map((label) => label.attribs['for'])).to.include(attribs['id'])
+        expect(attribs['id']).to.equal(attribs['name'])
+      }
+      const described = all.flatMap(({ attribs }) => attribs['aria-describedby']?.split(' ') ?? [])
+      expect(ids).to.include.members(described)
+    })
+  }
+
+  for (const payload of PAYLOADS) {
+    it(`keep ${JSON.stringify(payload)} a text in every place`, () => {
+      const plain = renderAll('plain')
+      for (const [index, { name, mode, html }] of renderAll(payload).entries()) {
+        expect(skeleton(html), `${name} ${mode}`).to.deep.equal(skeleton(plain[index]?.html ?? ''))
+        for (const [field, value] of Object.entries(hiddenFields(html))) {
+          expect(value, `${name} ${mode} ${field}`).to.equal(payload)
+        }
+      }
+    })
+  }
+
+  it('carry the OAuth 2.0 parameters, an absent one differently from an empty one', () => {
+    const fields = (carried: CarriedParameters) =>
+      hiddenFields(views.page('forgot-password', { oauthPath: '', mode: 'form', carried }))
+    expect(fields({})).to.deep.equal({})
+    expect(fields({ clientId: 'c', redirectUri: 'r', scope: 'o p', state: 's' })).to.deep.equal({
+      client_id: 'c',
+      redirect_uri: 'r',
+      scope: 'o p',
+      state: 's',
+    })
+    expect(fields({ state: '' })).to.deep.equal({ state: '' })
+  })
+
+  it('work without a path prefix', () => {
+    const { find } = read(
+      views.page('verify-email', { oauthPath: '', mode: 'expired', carried: {} }),
+    )
+    expect(find('form')[0]?.attribs['action']).to.equal('/resend-verification')
+    expect(find('link')[0]?.attribs['href']).to.equal('/account-flows.css')
+  })
+
+  it('tell the length rule before the new password is typed', () => {
+    const { find } = read(reset('form'))
+    const fields = find('input').filter(({ attribs }) => attribs['type'] === 'password')
+    expect(fields.map(({ attribs }) => attribs['name'])).to.deep.equal([
+      'password',
+      'confirm_password',
+    ])
+    for (const { attribs } of fields) {
+      expect(attribs).to.include({ autocomplete: 'new-password', 'aria-describedby': 'rule' })
+      expect(attribs).not.to.have.any.keys('value', 'maxlength', 'minlength')
+    }
+    const rule = find('p').filter(({ attribs }) => attribs['id'] === 'rule')
+    expect(text(rule)).to.contain('8').and.to.contain('64')
+  })
+
+  for (const mode of [
+    'password_mismatch',
+    'password_too_short',
+    'password_too_long',
+    'password_invalid',
+  ] as const) {
+    it(`show the same form again after ${mode}, with what is wrong`, () => {
+      const { find } = read(reset(mode))
+      const alerts = find('p').filter(({ attribs }) => attribs['role'] === 'alert')
+      expect(alerts).to.have.length(1)
+      expect(text(find('title'))).to.equal('Error: Set a new password')
+      for (const { attribs } of find('input').filter((input) => input.attribs['id'])) {
+        expect(attribs['aria-describedby']).to.equal('refusal rule')
+        expect(attribs['aria-invalid']).to.equal('true')
+      }
+      expect(hiddenFields(reset(mode))).to.deep.equal({ token: 't' })
+    })
+  }
+
+  it('name the limits in the refusals', () => {
+    expect(text(read(reset('password_too_short')).find('p').slice(0, 1))).to.contain('8')
+    expect(text(read(reset('password_too_long')).find('p').slice(0, 1))).to.contain('64')
+  })
+
+  it('lead on to the client after a reset, and otherwise back to the app', () => {
+    const done = (href?: string) =>
+      read(
+        views.page('reset-password', {
+          oauthPath: '',
+          mode: 'done',
+          ...(href === undefined ? {} : { client: { clientName: 'Shop', href } }),
+        }),
+      )
+    for (const href of [
+      'https://shop.example/cb?a=1',
+      'http://127.0.0.1/',
+      'com.example.app:/cb',
+    ]) {
+      const [link] = done(href).find('a')
+      expect(link?.attribs).to.include({ href, rel: 'noreferrer' })
+      expect(link && text([link])).to.equal('Continue to Shop')
+    }
+    for (const href of [
+      undefined,
+      'javascript:alert(1)',
+      'JaVaScRiPt:alert(1)',
+      'java\tscript:alert(1)',
+      ' \u0001javascript:alert(1)',
+      'data:text/html,<script>alert(1)</script>',
+      'vbscript:msgbox(1)',
+      'blob:https://shop.example/1',
+      'file:///etc/passwd',
+      '//evil.example',
+      '/\\evil.example',
+      'myapp:/cb',
+    ]) {
+      expect(done(href).find('a'), href).to.have.length(0)
+      expect(DomUtils.textContent(done(href).document)).to.contain('Go back to the app')
+    }
+  })
+
+  it('offer both ways on where another account is signed in, and name neither account', () => {
+    const page = views.page('verify-email', {
+      oauthPath: '/oauth2',
+      mode: 'other_account',
+      token: 't',
+      carried: { clientId: 'c', state: '' },
+      authorizeSig: 'sig',
+    })
+    expect(hiddenFields(page)).to.deep.equal({
+      token: 't',
+      client_id: 'c',
+      state: '',
+      authorize_sig: 'sig',
+    })
+    const buttons = read(page).find('button')
+    expect(buttons.map(({ attribs }) => [attribs['name'], attribs['value']])).to.deep.equal([
+      ['action', 'continue'],
+      ['action', 'confirm_only'],
+    ])
+  })
+
+  it('tell how long a verification link works', () => {
+    const told = (lifetimeMs: number) =>
+      views.page('verify-email', {
+        oauthPath: '',
+        mode: 'blocked',
+        username: 'u',
+        lifetimeMs,
+        carried: {},
+      })
+    for (const [lifetimeMs, expected] of [
+      [3_600_000, '1 hour'],
+      [86_400_000, '24 hours'],
+      [7 * 86_400_000, '7 days'],
+      [90 * 60_000, '90 minutes'],
+      [25 * 3_600_000, '25 hours'],
+      [60_000, '1 minute'],
+      [90_000, '90 seconds'],
+      [2_500, '2 seconds'],
+      [3_600_000 + 59_999, '1 hour'],
+    ] as const) {
+      expect(told(lifetimeMs)).to.contain(`The link works for ${expected}.`)
+    }
+  })
+})
+
+describe('the style sheet', () => {
+  it('is small and loads nothing', () => {
+    expect(Buffer.byteLength(views.stylesheet)).to.be.below(8192)
+    expect(views.stylesheet).not.to.match(/url\(|@import|expression/)
+  })
+})
+
+describe('mails', () => {
+  const locals = { username: 'ada', link: LINK, lifetimeMs: 3_600_000 }
+
+  for (const name of MAILS) {
+    it(`${name} has the link once per part and never in the subject`, () => {
+      const mail = views.mail(name, locals)
+      expect(mail.text.split(LINK)).to.have.length(2)
+      expect(mail.html.split('token=')).to.have.length(2)
+      const { find, document } = read(mail.html)
+      expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal([LINK])
+      expect(DomUtils.textContent(document)).not.to.contain('http')
+      expect(mail.subject).to.match(/^[\w -]+$/)
+      expect(mail.text).not.to.match(/undefined|[{}]/)
+    })
+
+    it(`${name} says for whom, for how long, and what to do if it was not you`, () => {
+      const mail = views.mail(name, { ...locals, clientName: 'Shop & Co' })
+      const html = DomUtils.textContent(read(mail.html).document)
+      for (const part of [mail.text, html]) {
+        expect(part).to.contain('Hello ada,')
+        expect(part).to.contain('Shop & Co')
+        expect(part).to.contain('1 hour')
+        expect(part).to.contain('Was it not you?')
+      }
+    })
+
+    it(`${name} loads nothing and runs nothing`, () => {
+      const { find, html } = read(views.mail(name, locals).html)
+      expect([...find('img'), ...find('script'), ...find('link'), ...find('style')]).to.deep.equal(
+        [],
+      )
+      expect(html).not.to.match(/url\(|src=/)
+    })
+
+    for (const payload of PAYLOADS) {
+      it(`${name} keeps ${JSON.stringify(payload)} a text`, () => {
+        const plain = views.mail(name, { ...locals, clientName: 'Shop' })
+        const hostile = views.mail(name, { ...locals, username: payload, clientName: payload })
+        expect(skeleton(hostile.html)).to.deep.equal(skeleton(plain.html))
+        expect(hostile.subject).to.equal(plain.subject)
+        expect(hostile.text.split('\n')).to.have.length(plain.text.split('\n').length)
+        expect(hostile.text.split(LINK)).to.have.length(2)
+        expect(hostile.text).not.to.match(/49\b/)
+      })
+    }
+
+    it(`${name} shows a hostile username in one line, bounded, and never as a link`, () => {
+      const shown = (username: string) =>
+        /^Hello(?: (.*))?,$/m.exec(views.mail(name, { ...locals, username }).text)?.[1]
+      expect(shown('a\r\nBcc: x\u2028y\0z\u001b[31m')).to.equal('a Bcc: x y z [31m')
+      expect(shown('x\u202egnp.exe\u2066\u200fy')).not.to.match(/[\p{Bidi_Control}]/u)
+      expect([...(shown('a'.repeat(500)) ?? '')]).to.have.length(64)
+      expect([...(shown('😀'.repeat(64)) ?? '')]).to.have.length(64)
+      expect(shown(' \r\n\t ')).to.equal(undefined)
+      for (const link of [
+        'https://evil.example/login',
+        'http:\\\\evil.example',
+        '//evil.example',
+        'www.evil.example',
+        'evil.example',
+        'mailto:x@evil.example',
+        'tel:+4912345',
+        '\\\\evil\\share',
+      ]) {
+        expect(shown(link), link).not.to.match(/:\/\/|\/\/|\\\\|[.:](?=[^\s\u2060])/)
+      }
+    })
+  }
+})
+
+describe('the catalog', () => {
+  const catalog: Record<string, string> = JSON.parse(
+    readFileSync(new URL('locales/en.json', VIEWS), 'utf8'),
+  )
+
+  it('has only texts that are used; a missing one would have thrown above', () => {
+    const sources = [new URL('../src/views.ts', import.meta.url), ...templates()].map((file) =>
+      readFileSync(file, 'utf8'),
+    )
+    const used = new Set(
+      sources.flatMap((source) => [
+        ...[...source.matchAll(/\bt\('([^']+)'/g)].map((match) => match[1]),
+        ...[...source.matchAll(/'(mail\.[\w-]+)'/g)].map((match) => match[1]),
+        ...[...source.matchAll(/^\{(mail\.[^}]+)\}$/gm)].map((match) => match[1]),
+      ]),
+    )
+    for (const { name, mode } of renderAll('plain')) {
+      for (const part of ['title', 'refusal']) used.add(`${name}.${mode}.${part}`)
+      used.add(`${name}.title`)
+      if (name === 'error') used.add(`error.${mode}.lead`)
+    }
+    for (const field of ['password', 'confirm_password']) used.add(`reset-password.${field}`)
+    for (const name of MAILS) {
+      for (const part of ['subject', 'lead', 'lead_client', 'lifetime']) {
+        used.add(`mail.${name}.${part}`)
+      }
+    }
+    expect(Object.keys(catalog).filter((key) => !used.has(key))).to.deep.equal([])
+  })
+
+  it('is the only place with wording: templates hold no text, no raw output, no data as attributes', () => {
+    for (const file of templates()) {
+      const source = readFileSync(file, 'utf8')
+      expect(source, file.pathname).not.to.match(/!=(?!=)|!\{|&attributes|#\{|^\s*\||^\s*</m)
+    }
+  })
+})
+
+function templates(): URL[] {
+  return ['pages/', 'mails/'].flatMap((folder) =>
+    readdirSync(new URL(folder, VIEWS)).map((file) => new URL(folder + file, VIEWS)),
+  )
+}
+
+function reset(mode: 'form' | `password_${'mismatch' | 'too_short' | 'too_long' | 'invalid'}`) {
+  return views.page('reset-password', {
+    oauthPath: '/oauth2',
+    mode,
+    token: 't',
+    minLength: 8,
+    maxLength: 64,
+  })
+}
+
+/** Every page in every mode, with `value` in every place that takes a text from outside. */
+function renderAll(value: string) {
+  const oauthPath = '/oauth2'
+  const carried = { clientId: value, redirectUri: value, scope: value, state: value }
+  const limits = { token: value, minLength: 8, maxLength: 64 }
+  const client = { clientName: value, href: `https://shop.example/?${value}` }
+  const page = <N extends PageName>(name: N, locals: PageLocals[N]) => ({
+    name,
+    mode: locals.mode,
+    html: views.page(name, locals),
+  })
+  return [
+    page('forgot-password', { oauthPath, mode: 'form', carried }),
+    page('forgot-password', { oauthPath, mode: 'invalid', carried }),
+    page('forgot-password', { oauthPath, mode: 'sent' }),
+    page('reset-password', { oauthPath, mode: 'form', ...limits }),
+    page('reset-password', { oauthPath, mode: 'password_mismatch', ...limits }),
+    page('reset-password', { oauthPath, mode: 'password_too_short', ...limits }),
+    page('reset-password', { oauthPath, mode: 'password_too_long', ...limits }),
+    page('reset-password', { oauthPath, mode: 'password_invalid', ...limits }),
+    page('reset-password', { oauthPath, mode: 'invalid' }),
+    page('reset-password', { oauthPath, mode: 'done' }),
+    page('reset-password', { oauthPath, mode: 'done', client }),
+    page('verify-email', {
+      oauthPath,
+      mode: 'blocked',
+      username: value,
+      lifetimeMs: 86_400_000,
+      carried,
+    }),
+    page('verify-email', { oauthPath, mode: 'expired', carried }),
+    page('verify-email', { oauthPath, mode: 'sent' }),
+    page('verify-email', { oauthPath, mode: 'verified' }),
+    page('verify-email', {
+      oauthPath,
+      mode: 'other_account',
+      token: value,
+      carried,
+      authorizeSig: value,
+    }),
+    page('error', { oauthPath, mode: 'refused' }),
+    page('error', { oauthPath, mode: 'not_found' }),
+    page('error', { oauthPath, mode: 'method_not_allowed' }),
+    page('error', { oauthPath, mode: 'unsupported_media_type' }),
+    page('error', { oauthPath, mode: 'body_too_large' }),
+    page('error', { oauthPath, mode: 'bad_request' }),
+    page('error', { oauthPath, mode: 'unavailable' }),
+    page('error', { oauthPath, mode: 'error' }),
+  ]
+}
+
+function read(html: string) {
+  const document = parseDocument(html)
+  const find = (name: string) => DomUtils.getElementsByTagName(name, document)
+  const [main] = find('main')
+  return { html, document, find, all: find('*'), main: main ?? { attribs: {} } }
+}
+
+/** All elements with the names of their attributes: what must not depend on any value. */
+function skeleton(html: string): string[] {
+  return read(html).all.map(({ name, attribs }) => `${name} ${Object.keys(attribs).join(' ')}`)
+}
+
+function hiddenFields(html: string): Record<string, string | undefined> {
+  const hidden = read(html).find('input')
+  return Object.fromEntries(
+    hidden
+      .filter(({ attribs }) => attribs['type'] === 'hidden')
+      .map(({ attribs }) => [attribs['name'], attribs['value']]),
+  )
+}
+
+function text(nodes: Parameters<typeof DomUtils.textContent>[0]): string {
+  return DomUtils.textContent(nodes)
+}
