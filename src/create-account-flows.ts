@@ -1,32 +1,25 @@
 import { EventEmitter } from 'node:events'
 import type { IncomingMessage } from 'node:http'
-import type { Context, Middleware } from 'koa'
+import type { Middleware } from 'koa'
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
 import { createAuthorizeSig } from './crypto/authorize-sig.ts'
 import { createBearerCheck } from './crypto/bearer-token.ts'
-import { keyedHash } from './crypto/keyed-hash.ts'
 import { createKeyRing } from './crypto/keys.ts'
 import { hashPassword } from './crypto/password.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
 import { newId } from './crypto/token.ts'
 import { AccountFlowsError } from './errors.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
-import { createMailDelivery } from './flows/mail-delivery.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
 import { createAdminApi, type NodeHandler } from './http/admin-api.ts'
 import { adminSettings } from './http/admin-settings.ts'
-import { forgotPassword } from './http/forgot-password.ts'
+import { browserRoutes } from './http/browser-routes.ts'
 import { createLogin, type Login } from './http/login.ts'
 import { createPages } from './http/pages.ts'
 import { requesterOf } from './http/requester.ts'
-import { resendVerification } from './http/resend-verification.ts'
-import { resetPassword } from './http/reset-password.ts'
 import { createRoutes } from './http/routes.ts'
-import { stylesheet } from './http/stylesheet.ts'
-import { verifyEmail } from './http/verify-email.ts'
-import { createMailSender } from './mail/mail-sender.ts'
-import { createOutboxWorker } from './mail/outbox-worker.ts'
 import { secondAfter } from './login-second.ts'
+import { createMailPipeline } from './mail-pipeline.ts'
 import { createClients } from './oidc/clients.ts'
 import {
   createEndableSessions,
@@ -124,7 +117,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     users,
     verificationTokens: store.verificationTokens,
     pendingLogins: store.pendingLogins,
-    cutoffs: store.cutoffs,
+    readCutoffs: sessions.readCutoffs,
     outbox: store.outbox,
     authorizeSig: createAuthorizeSig(keys),
     genuine,
@@ -134,43 +127,33 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     now,
   })
 
-  const views = createViews()
-  const mailSender = createMailSender(settings, checked.developmentMailer)
-  const worker = createOutboxWorker({
-    outbox: store.outbox,
-    canSend: mailSender.canSend,
-    deliver: createMailDelivery({
-      flows: { password_reset: passwordReset, email_verification: verification },
-      outbox: store.outbox,
-      render: (kind, { username }, { url, lifetimeMs }) =>
-        views.mail(kind === 'password_reset' ? 'password-reset' : 'email-verification', {
-          username,
-          link: url,
-          lifetimeMs,
-        }),
-      send: mailSender.send,
-      voidLink: async (kind, userId) => {
-        if (kind === 'password_reset') await store.resetTokens.invalidateLive(userId, now())
-      },
-      audit,
-      keyedHash: (identifier) => keyedHash(keys, identifier),
-      now,
-    }),
+  const views = createViews(`${basePath}${oauthPath}`)
+  const mail = createMailPipeline({
+    flows: { password_reset: passwordReset, email_verification: verification },
+    store,
+    views,
+    settings,
+    audit,
+    keys,
+    developmentMailer: checked.developmentMailer,
     log,
   })
   const upkeep = createUpkeep({ settings: settingsKeeper, passwordReset, store, log })
 
-  const pages = createPages(views, `${basePath}${oauthPath}`)
-  const requester = (ctx: Context) => requesterOf(ctx.req, checked.trustedProxies)
-  const parts = { pages, settings, requesterOf: requester, delay: checked.responseDelay }
+  const pages = createPages(views)
+  const requester = (req: IncomingMessage) => requesterOf(req, checked.trustedProxies)
   const routes = createRoutes({
-    routes: {
-      '/forgot-password': forgotPassword({ ...parts, passwordReset }),
-      '/reset-password': resetPassword({ ...parts, passwordReset, restart: clients.restart }),
-      '/verify-email': verifyEmail({ ...parts, verification, clients, resume }),
-      '/resend-verification': resendVerification({ ...parts, verification }),
-      '/account-flows.css': stylesheet(views.stylesheet),
-    },
+    routes: browserRoutes({
+      passwordReset,
+      verification,
+      clients,
+      resume,
+      pages,
+      settings,
+      stylesheet: views.stylesheet,
+      delay: checked.responseDelay,
+      requesterOf: (ctx) => requester(ctx.req),
+    }),
     pages,
     origin: baseUrl.origin,
     log,
@@ -182,7 +165,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
         settings: settingsKeeper,
         isAdmin: createBearerCheck(checked.adminToken),
         audit,
-        requesterOf: requester,
+        requesterOf: (ctx) => requester(ctx.req),
       }),
     },
     log,
@@ -195,7 +178,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       interactions: createInteractions(provider),
       pages,
       settings,
-      requesterOf: (req: IncomingMessage) => requesterOf(req, checked.trustedProxies),
+      requesterOf: requester,
     }),
     adapter: sessions.adapter,
     policy: (base) => addAccountChecks(base, users, settings),
@@ -216,13 +199,12 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await users.start?.()
       await sessions.start()
       await upkeep.start(checked.initialSettings, workers)
-      if (workers) worker.start()
+      if (workers) mail.start()
     },
 
     async stop({ withinMs = 10_000 } = {}) {
       upkeep.stop()
-      await worker.stop(withinMs)
-      mailSender.close()
+      await mail.stop(withinMs)
     },
 
     adminApi: () => admin.middleware,

@@ -33,7 +33,7 @@ export function createUpkeep({ settings, passwordReset, store, log }: UpkeepPart
       }
       if (!stopped) repeat(what, everyMs, work)
     }
-    const timer = setTimeout(run, everyMs)
+    const timer = setTimeout(() => void run(), everyMs)
     timer.unref()
     timers.add(timer)
   }

@@ -3,11 +3,6 @@ import { fileURLToPath } from 'node:url'
 import pug from 'pug'
 import type { CarriedParameters } from './ports.ts'
 
-/** Every page takes this; the path may be empty. */
-interface Frame {
-  oauthPath: string
-}
-
 type ForgotPassword = { mode: 'form' | 'invalid'; carried: CarriedParameters } | { mode: 'sent' }
 
 export type ResetFormMode =
@@ -42,10 +37,10 @@ export type ErrorMode =
 
 /** What each page needs, by its `data-page`; `mode` is its `data-mode`. */
 export interface PageLocals {
-  'forgot-password': Frame & ForgotPassword
-  'reset-password': Frame & ResetPassword
-  'verify-email': Frame & VerifyEmail
-  error: Frame & { mode: ErrorMode }
+  'forgot-password': ForgotPassword
+  'reset-password': ResetPassword
+  'verify-email': VerifyEmail
+  error: { mode: ErrorMode }
 }
 
 export type PageName = keyof PageLocals
@@ -77,8 +72,10 @@ type Values = Record<string, string | number>
 
 /**
  * Pages and mails out of `views/`, worded by `views/locales/en.json`. Templates are compiled when they are first used.
+ *
+ * @param oauthPath - where the forms and the style sheet are; may be empty.
  */
-export function createViews(): Views {
+export function createViews(oauthPath: string): Views {
   const { has, t } = readCatalog('en')
   const [lang, dir] = [t('lang'), t('dir')]
   const templates = new Map<string, pug.compileTemplate>()
@@ -87,7 +84,7 @@ export function createViews(): Views {
     const options = { compileDebug: false, doctype: 'html' }
     const compiled = templates.get(name) ?? pug.compileFile(pathOf(`${name}.pug`), options)
     templates.set(name, compiled)
-    return compiled({ ...locals, t, lang, dir })
+    return compiled({ ...locals, oauthPath, t, lang, dir })
   }
 
   return {
@@ -171,6 +168,7 @@ function shownLink(client: ClientLink | undefined): ClientLink | undefined {
 
 /** Without line breaks, control and direction characters, which could forge the text around it, and 64 characters at most. */
 function displayName(name: string): string {
+  // oxlint-disable-next-line typescript/no-misused-spread -- code points are what is counted
   const shown = [...name.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Z}]+/gu, ' ').trim()]
   return shown.length > 64 ? `${shown.slice(0, 63).join('')}…` : shown.join('')
 }

@@ -22,7 +22,7 @@ const PAYLOADS = [
 const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
 const MAILS: MailName[] = ['password-reset', 'email-verification']
 
-const views = createViews()
+const views = createViews('/oauth2')
 
 describe('pages', () => {
   for (const { name, mode, html } of renderAll('plain')) {
@@ -86,7 +86,7 @@ describe('pages', () => {
 
   it('carry the OAuth 2.0 parameters, an absent one differently from an empty one', () => {
     const fields = (carried: CarriedParameters) =>
-      hiddenFields(views.page('forgot-password', { oauthPath: '', mode: 'form', carried }))
+      hiddenFields(views.page('forgot-password', { mode: 'form', carried }))
     expect(fields({})).to.deep.equal({})
     expect(fields({ clientId: 'c', redirectUri: 'r', scope: 'o p', state: 's' })).to.deep.equal({
       client_id: 'c',
@@ -98,9 +98,7 @@ describe('pages', () => {
   })
 
   it('work without a path prefix', () => {
-    const { find } = read(
-      views.page('verify-email', { oauthPath: '', mode: 'expired', carried: {} }),
-    )
+    const { find } = read(views.page('verify-email', { mode: 'expired', carried: {} }))
     expect(find('form')[0]?.attribs['action']).to.equal('/resend-verification')
     expect(find('link')[0]?.attribs['href']).to.equal('/account-flows.css')
   })
@@ -148,7 +146,6 @@ describe('pages', () => {
     const done = (href?: string) =>
       read(
         views.page('reset-password', {
-          oauthPath: '',
           mode: 'done',
           ...(href === undefined ? {} : { client: { clientName: 'Shop', href } }),
         }),
@@ -183,7 +180,6 @@ describe('pages', () => {
 
   it('offer both ways on where another account is signed in, and name neither account', () => {
     const page = views.page('verify-email', {
-      oauthPath: '/oauth2',
       mode: 'other_account',
       token: 't',
       carried: { clientId: 'c', state: '' },
@@ -205,7 +201,6 @@ describe('pages', () => {
   it('tell how long a verification link works', () => {
     const told = (lifetimeMs: number) =>
       views.page('verify-email', {
-        oauthPath: '',
         mode: 'blocked',
         username: 'u',
         lifetimeMs,
@@ -350,7 +345,6 @@ function templates(): URL[] {
 
 function reset(mode: 'form' | `password_${'mismatch' | 'too_short' | 'too_long' | 'invalid'}`) {
   return views.page('reset-password', {
-    oauthPath: '/oauth2',
     mode,
     token: 't',
     minLength: 8,
@@ -360,7 +354,6 @@ function reset(mode: 'form' | `password_${'mismatch' | 'too_short' | 'too_long' 
 
 /** Every page in every mode, with `value` in every place that takes a text from outside. */
 function renderAll(value: string) {
-  const oauthPath = '/oauth2'
   const carried = { clientId: value, redirectUri: value, scope: value, state: value }
   const limits = { token: value, minLength: 8, maxLength: 64 }
   const client = { clientName: value, href: `https://shop.example/?${value}` }
@@ -370,42 +363,40 @@ function renderAll(value: string) {
     html: views.page(name, locals),
   })
   return [
-    page('forgot-password', { oauthPath, mode: 'form', carried }),
-    page('forgot-password', { oauthPath, mode: 'invalid', carried }),
-    page('forgot-password', { oauthPath, mode: 'sent' }),
-    page('reset-password', { oauthPath, mode: 'form', ...limits }),
-    page('reset-password', { oauthPath, mode: 'password_mismatch', ...limits }),
-    page('reset-password', { oauthPath, mode: 'password_too_short', ...limits }),
-    page('reset-password', { oauthPath, mode: 'password_too_long', ...limits }),
-    page('reset-password', { oauthPath, mode: 'password_invalid', ...limits }),
-    page('reset-password', { oauthPath, mode: 'invalid' }),
-    page('reset-password', { oauthPath, mode: 'done' }),
-    page('reset-password', { oauthPath, mode: 'done', client }),
+    page('forgot-password', { mode: 'form', carried }),
+    page('forgot-password', { mode: 'invalid', carried }),
+    page('forgot-password', { mode: 'sent' }),
+    page('reset-password', { mode: 'form', ...limits }),
+    page('reset-password', { mode: 'password_mismatch', ...limits }),
+    page('reset-password', { mode: 'password_too_short', ...limits }),
+    page('reset-password', { mode: 'password_too_long', ...limits }),
+    page('reset-password', { mode: 'password_invalid', ...limits }),
+    page('reset-password', { mode: 'invalid' }),
+    page('reset-password', { mode: 'done' }),
+    page('reset-password', { mode: 'done', client }),
     page('verify-email', {
-      oauthPath,
       mode: 'blocked',
       username: value,
       lifetimeMs: 86_400_000,
       carried,
     }),
-    page('verify-email', { oauthPath, mode: 'expired', carried }),
-    page('verify-email', { oauthPath, mode: 'sent' }),
-    page('verify-email', { oauthPath, mode: 'verified' }),
+    page('verify-email', { mode: 'expired', carried }),
+    page('verify-email', { mode: 'sent' }),
+    page('verify-email', { mode: 'verified' }),
     page('verify-email', {
-      oauthPath,
       mode: 'other_account',
       token: value,
       carried,
       authorizeSig: value,
     }),
-    page('error', { oauthPath, mode: 'refused' }),
-    page('error', { oauthPath, mode: 'not_found' }),
-    page('error', { oauthPath, mode: 'method_not_allowed' }),
-    page('error', { oauthPath, mode: 'unsupported_media_type' }),
-    page('error', { oauthPath, mode: 'body_too_large' }),
-    page('error', { oauthPath, mode: 'bad_request' }),
-    page('error', { oauthPath, mode: 'unavailable' }),
-    page('error', { oauthPath, mode: 'error' }),
+    page('error', { mode: 'refused' }),
+    page('error', { mode: 'not_found' }),
+    page('error', { mode: 'method_not_allowed' }),
+    page('error', { mode: 'unsupported_media_type' }),
+    page('error', { mode: 'body_too_large' }),
+    page('error', { mode: 'bad_request' }),
+    page('error', { mode: 'unavailable' }),
+    page('error', { mode: 'error' }),
   ]
 }
 

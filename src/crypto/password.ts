@@ -25,6 +25,7 @@ export function refusePassword(
   if (password !== confirmation) return 'password_mismatch'
   if (!password.isWellFormed() || password.includes('\0')) return 'password_invalid'
   if (Buffer.byteLength(password) > MAX_PASSWORD_BYTES) return 'password_too_long'
+  // oxlint-disable-next-line typescript/no-misused-spread -- code points are what is counted (D8)
   const length = [...password].length
   if (length < limits.minLength) return 'password_too_short'
   if (length > limits.maxLength) return 'password_too_long'

@@ -22,7 +22,7 @@ import type {
   PendingLogin,
   PendingLoginStore,
   Requester,
-  SessionCutoffStore,
+  SessionCutoffs,
   User,
   UserStore,
   VerificationToken,
@@ -32,13 +32,7 @@ import type { Settings } from '../settings/table.ts'
 import { isEndedBy } from '../login-second.ts'
 import { requestMail } from './mail-request.ts'
 import type { MintedLink, NoMail, ResolvedMail } from './outcomes.ts'
-
-/** What a verification link carries (4.6). */
-export interface VerificationLink {
-  token: string
-  carried: CarriedParameters
-  signature: string
-}
+import { carriedBy, isSameCarried, linkQuery, type VerificationLink } from './verification-link.ts'
 
 /** A genuine, usable link and the account it is for. Nothing is consumed yet. */
 export interface OpenedLink {
@@ -79,7 +73,7 @@ export interface EmailVerificationPorts {
   users: UserStore
   verificationTokens: VerificationTokenStore
   pendingLogins: PendingLoginStore
-  cutoffs: SessionCutoffStore
+  readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
   outbox: MailOutbox
   authorizeSig: AuthorizeSig
   /** Drops what does not belong to a registered client and its redirect URI. */
@@ -185,7 +179,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       })
       const signature = authorizeSig.sign(token, carried)
       return {
-        url: `${ports.oauthUrl}/verify-email?${linkQuery(token, carried, signature)}`,
+        url: `${ports.oauthUrl}/verify-email?${linkQuery({ token, carried, signature })}`,
         lifetimeMs,
       }
     },
@@ -195,7 +189,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
         return { refusal: 'expired', carried: {} }
       }
       const found = await verificationTokens.findUsable(hashToken(token), now())
-      if (!found || !isSame(found.carried, carried)) return { refusal: 'expired', carried }
+      if (!found || !isSameCarried(found.carried, carried)) return { refusal: 'expired', carried }
       const user = await users.findById(found.userId)
       if (!user || !isStillFor(found, user)) return refuse(found, 'account_changed', requester)
       if (user.emailVerified) return alreadyVerified(found)
@@ -203,7 +197,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
         return { accountId: user.id, token: found, captured: undefined, loginEnded: false }
       }
       const pending = await pendingLogins.find(found.pendingLoginId)
-      const cutoffs = await ports.cutoffs.read(user.id)
+      const cutoffs = await ports.readCutoffs(user.id)
       const ended = !pending || isEndedBy(cutoffs?.idpAt, pending.captured.login.ts)
       const captured = ended ? undefined : pending.captured
       return { accountId: user.id, token: found, captured, loginEnded: ended }
@@ -231,38 +225,9 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
   }
 }
 
-/** The four parameters that a link carries (4.6), out of the request that it will finish. */
-export function carriedBy({ params }: CapturedRequest): CarriedParameters {
-  const carried: CarriedParameters = {}
-  if (typeof params['client_id'] === 'string') carried.clientId = params['client_id']
-  if (typeof params['redirect_uri'] === 'string') carried.redirectUri = params['redirect_uri']
-  if (typeof params['scope'] === 'string') carried.scope = params['scope']
-  if (typeof params['state'] === 'string') carried.state = params['state']
-  return carried
-}
-
 function userOf({ accountId, identifier }: MailJob, users: UserStore) {
   if (accountId !== undefined) return users.findById(accountId)
   return identifier === undefined ? undefined : users.findByUsername(identifier)
-}
-
-function linkQuery(token: string, carried: CarriedParameters, signature: string): string {
-  const query = new URLSearchParams({ token })
-  if (carried.clientId !== undefined) query.set('client_id', carried.clientId)
-  if (carried.redirectUri !== undefined) query.set('redirect_uri', carried.redirectUri)
-  if (carried.scope !== undefined) query.set('scope', carried.scope)
-  if (carried.state !== undefined) query.set('state', carried.state)
-  query.set('authorize_sig', signature)
-  return query.toString()
-}
-
-function isSame(a: CarriedParameters, b: CarriedParameters): boolean {
-  return (
-    a.clientId === b.clientId &&
-    a.redirectUri === b.redirectUri &&
-    a.scope === b.scope &&
-    a.state === b.state
-  )
 }
 
 // Void once the address, the password or the enabled state changed after the token was issued (D6).

@@ -38,11 +38,13 @@ export function createAdminApi(
   }
 
   const isOurs = (req: IncomingMessage) => fullPath(req).startsWith(`${root}/`)
-  const bare = new Koa().use(answer).callback()
+  const bare = new Koa()
+  bare.use((ctx) => answer(ctx))
+  const listener = bare.callback()
 
   return {
     middleware: (ctx, next) => (isOurs(ctx.req) ? answer(ctx) : next()),
-    handler: (req, res, next) => (isOurs(req) ? void bare(req, res) : next()),
+    handler: (req, res, next) => (isOurs(req) ? void listener(req, res) : next()),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { carriedBy, type EmailVerification } from '../flows/email-verification.ts'
+import type { EmailVerification } from '../flows/email-verification.ts'
+import { carriedBy } from '../flows/verification-link.ts'
 import { loginSecond } from '../login-second.ts'
 import type { Interactions } from '../oidc/interactions.ts'
 import type { LoginResult, Requester, User, UserStore } from '../ports.ts'

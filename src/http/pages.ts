@@ -2,12 +2,10 @@ import type { ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import type { ErrorMode, PageLocals, PageName, Views } from '../views.ts'
 
-type WithoutFrame<T> = T extends unknown ? Omit<T, 'oauthPath'> : never
-
 export interface Page<N extends PageName = PageName> {
   status: number
   name: N
-  locals: WithoutFrame<PageLocals[N]>
+  locals: PageLocals[N]
   /** A client that the page's form may lead to: its redirect URI. */
   formMayLeadTo?: string | undefined
 }
@@ -30,21 +28,18 @@ const ERROR_STATUS: Record<ErrorMode, number> = {
   unavailable: 503,
 }
 
-export function createPages(views: Views, oauthPath: string): Pages {
-  const render = <N extends PageName>({ name, locals }: Page<N>) =>
-    views.page(name, { ...locals, oauthPath } as unknown as PageLocals[N])
-
+export function createPages(views: Views): Pages {
   function show<N extends PageName>(ctx: Context, page: Page<N>) {
     ctx.status = page.status
     ctx.set(pageHeaders(page.formMayLeadTo))
-    ctx.body = render(page)
+    ctx.body = views.page(page.name, page.locals)
   }
 
   return {
     show,
 
     send(res, page) {
-      const body = render(page)
+      const body = views.page(page.name, page.locals)
       res.writeHead(page.status, {
         ...pageHeaders(page.formMayLeadTo),
         'Content-Length': Buffer.byteLength(body),

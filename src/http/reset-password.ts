@@ -1,15 +1,15 @@
 import type { Context } from 'koa'
 import type { PasswordReset } from '../flows/password-reset.ts'
-import type { CarriedParameters, Requester } from '../ports.ts'
+import type { Clients } from '../oidc/clients.ts'
+import type { Requester } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
-import type { ClientLink, ResetFormMode } from '../views.ts'
+import type { ResetFormMode } from '../views.ts'
 import { parseFields, readForm } from './form.ts'
 import type { Pages } from './pages.ts'
 
 export interface ResetPasswordParts {
   passwordReset: Pick<PasswordReset, 'isUsable' | 'complete'>
-  /** Where the client of the carried parameters starts a login. `undefined`: there is no such place. */
-  restart(carried: CarriedParameters): Promise<ClientLink | undefined>
+  clients: Pick<Clients, 'restart'>
   pages: Pages
   settings(): Settings
   requesterOf(ctx: Context): Requester
@@ -17,7 +17,7 @@ export interface ResetPasswordParts {
 
 /** 4.3 and 4.4. */
 export function resetPassword(parts: ResetPasswordParts) {
-  const { passwordReset, restart, pages, settings, requesterOf } = parts
+  const { passwordReset, clients, pages, settings, requesterOf } = parts
 
   function showForm(ctx: Context, status: number, mode: ResetFormMode, token: string) {
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
@@ -48,7 +48,7 @@ export function resetPassword(parts: ResetPasswordParts) {
       )
       if (outcome === 'token_invalid') return showInvalid(ctx)
       if (typeof outcome === 'string') return showForm(ctx, 400, outcome, token)
-      const client = await restart(outcome.carried)
+      const client = await clients.restart(outcome.carried)
       pages.show(ctx, {
         status: 200,
         name: 'reset-password',

@@ -24,15 +24,19 @@ export interface RoutesParts {
 export function createRoutes({ routes, pages, origin, log }: RoutesParts): Middleware {
   return async (ctx, next) => {
     const route = Object.hasOwn(routes, ctx.path) ? routes[ctx.path] : undefined
-    if (!route) return next()
+    if (!route) {
+      await next()
+      return
+    }
     const handler = ctx.method === 'POST' ? route.post : route.get
     if (!handler || !['GET', 'HEAD', 'POST'].includes(ctx.method)) {
       ctx.set('Allow', allowed(route))
-      return pages.showError(ctx, 'method_not_allowed')
+      pages.showError(ctx, 'method_not_allowed')
+      return
     }
-    if (ctx.method === 'POST' && isCrossSite(ctx, origin)) return pages.showError(ctx, 'refused')
     try {
-      await handler(ctx, next)
+      if (ctx.method === 'POST' && isCrossSite(ctx, origin)) pages.showError(ctx, 'refused')
+      else await handler(ctx, next)
     } catch (error) {
       log('error', 'request failed', { path: ctx.path, error: String(error) })
       pages.showError(ctx, 'error')

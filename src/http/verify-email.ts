@@ -1,10 +1,6 @@
 import type { Context, Next } from 'koa'
-import {
-  carriedBy,
-  type EmailVerification,
-  type OpenedLink,
-  type VerificationLink,
-} from '../flows/email-verification.ts'
+import type { EmailVerification, OpenedLink } from '../flows/email-verification.ts'
+import { carriedBy, type VerificationLink } from '../flows/verification-link.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Resume } from '../oidc/resume.ts'
 import type { CarriedParameters, Requester } from '../ports.ts'

@@ -41,8 +41,10 @@ export function createOutboxWorker({
     }
   }
 
+  const isFree = () => !stopped && canSend() && underWay.size < MAX_AT_ONCE
+
   async function poll(): Promise<void> {
-    while (!stopped && canSend() && underWay.size < MAX_AT_ONCE) {
+    while (isFree()) {
       const at = new Date()
       const job = await outbox.claim(randomUUID(), at, new Date(at.getTime() + LEASE_MS))
       if (!job) return

@@ -63,7 +63,7 @@ export function createClients(provider: () => Provider): Clients {
       if (scope !== undefined) query.set('scope', scope)
       if (state !== undefined) query.set('state', state)
       const path = provider().pathFor('authorization', { mountPath: '' })
-      return { clientName, href: `${provider().issuer}${path}?${query}` }
+      return { clientName, href: `${provider().issuer}${path}?${query.toString()}` }
     },
   }
 }

@@ -32,6 +32,8 @@ export interface EndableSessions {
   isOurs(adapter: object): boolean
   /** Lets one request read each account's cut-off at most once. */
   perRequest: Middleware
+  /** The account's cut-offs, as this request sees them. */
+  readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
   /** Ends grants, codes and tokens from `at` or before (3.3, effect 3). */
   endOAuthSessions(accountId: string, at: Date): Promise<EndedCount>
   /** Ends sessions and login results from `at` or before (3.3, effect 4). */
@@ -107,6 +109,7 @@ export function createEndableSessions(cutoffs: SessionCutoffStore): EndableSessi
       return (model) => wrap(model, factory(model))
     },
 
+    readCutoffs: read,
     isOurs: (adapter) => wrappers.has(adapter),
     perRequest: (_ctx, next) => request.run(new Map(), next),
 

@@ -71,7 +71,7 @@ export function createResume(provider: () => Provider): Resume {
       if (scope !== undefined) query.set('scope', scope)
       if (state !== undefined) query.set('state', state)
       const path = provider().pathFor('authorization', { mountPath: '' })
-      await reenter(ctx, next, `${path}?${query}`)
+      await reenter(ctx, next, `${path}?${query.toString()}`)
     },
   }
 }
@@ -83,7 +83,7 @@ function isTooOld({ params, login }: CapturedRequest): boolean {
 
 async function saveInteraction(provider: Provider, uid: string, payload: object): Promise<void> {
   const Interaction: unknown = provider.Interaction
-  // Its constructor is reachable but not typed.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its constructor is not typed
   const create = Interaction as new (uid: string, payload: object) => Interaction
   await new create(uid, payload).save(HANDOVER_SECONDS)
 }

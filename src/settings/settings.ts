@@ -155,7 +155,8 @@ function parseAll(values: Record<string, string>, log?: Log): Settings {
   for (const [key, setting] of Object.entries<Setting<unknown>>(settingsTable)) {
     parsed[key] = parseOne(setting, values[setting.name], log)
   }
-  return parsed satisfies Record<string, unknown> as { [K in SettingKey]: Settings[K] }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each key of the table was parsed by its own entry
+  return parsed as { [K in SettingKey]: Settings[K] }
 }
 
 function parseOne(setting: Setting<unknown>, value: string | undefined, log?: Log): unknown {

@@ -10,7 +10,14 @@ import bcrypt from 'bcrypt'
 import Koa from 'koa'
 import mount from 'koa-mount'
 import type { Db } from 'mongodb'
-import { Provider, interactionPolicy, type ClientMetadata, type Configuration } from 'oidc-provider'
+import {
+  Provider,
+  interactionPolicy,
+  type AdapterConstructor,
+  type AdapterFactory,
+  type ClientMetadata,
+  type Configuration,
+} from 'oidc-provider'
 import {
   createAccountFlows,
   memoryAdapter,
@@ -38,8 +45,14 @@ export type Technology = 'memory' | 'mongodb'
 
 export interface HarnessOptions {
   technology?: Technology
+  /** A database of the caller's, in place of a fresh one. */
+  database?: { db: Db; drop(): Promise<void> }
   settings?: Record<string, string>
   oauthPath?: string
+  /** Path of the base URL; none by default. */
+  basePath?: string
+  /** What goes under `flows.adapter` in place of this adapter. */
+  adapter?: (adapter: AdapterFactory) => AdapterConstructor | AdapterFactory
   clients?: ClientMetadata[]
   provider?: Configuration
   flows?: Partial<AccountFlowsOptions>
@@ -52,6 +65,7 @@ export interface HarnessOptions {
 export interface HostParts {
   provider: Provider
   flows: AccountFlows
+  /** Where the provider is mounted, the path of the base URL included. */
   oauthPath: string
   login: (req: IncomingMessage, res: ServerResponse) => Promise<void>
 }
@@ -72,6 +86,8 @@ export interface Harness {
   events: AuditEvent[]
   party: RelyingParty
   addUser(user: Partial<User> & { username: string }): Promise<User>
+  /** What the host itself does to a user, past the flows. */
+  changeUser(user: User, changes: Partial<User>): Promise<void>
   put(settings: Record<string, string>): Promise<void>
   forgot(identifier: string, carried?: Record<string, string>): Promise<Answer>
   /** The link of the newest reset mail to this user. */
@@ -106,7 +122,9 @@ export const CONFIDENTIAL = {
 
 export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
   const { technology = 'memory', oauthPath = '/oauth2', usesHook = true, host = koaHost } = options
-  const database = technology === 'mongodb' ? await freshDatabase() : undefined
+  const { basePath = '', adapter: replace = (same: AdapterFactory) => same } = options
+  const database =
+    options.database ?? (technology === 'mongodb' ? await freshDatabase() : undefined)
   const inMemory = memoryUsers()
   const users = database ? mongoUsers(database.db.collection('users')) : inMemory
   const store = database ? mongoStore(database.db) : memoryStore()
@@ -117,7 +135,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const server = createServer((req, res) => listener(req, res))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  const baseUrl = `http://127.0.0.1:${port}`
+  const baseUrl = `http://127.0.0.1:${port}${basePath}`
   const oauthUrl = baseUrl + oauthPath
 
   const flows = createAccountFlows({
@@ -142,10 +160,10 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const events: AuditEvent[] = []
   flows.events.on('audit', (event) => events.push(event))
   const provider = new Provider(oauthUrl, {
-    adapter: flows.adapter(adapter),
+    adapter: flows.adapter(replace(adapter)),
     clients: options.clients ?? [CLIENT, CONFIDENTIAL],
     interactions: {
-      url: (_ctx, { uid }) => `${oauthPath}/login?interaction=${uid}`,
+      url: (_ctx, { uid }) => `${basePath}${oauthPath}/login?interaction=${uid}`,
       policy: flows.policy(interactionPolicy.base()),
     },
     cookies: { keys: ['a cookie key of the tests'] },
@@ -172,7 +190,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   await flows.start()
 
   const login = hostLogin(flows, provider, users, usesHook)
-  listener = await host({ provider, flows, oauthPath, login })
+  listener = await host({ provider, flows, oauthPath: basePath + oauthPath, login })
   const party = await createRelyingParty(oauthUrl, {
     clientId: CLIENT.client_id,
     redirectUri: CLIENT.redirect_uris[0],
@@ -217,6 +235,23 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
         } as never)
       }
       return complete
+    },
+
+    async changeUser(user, changes) {
+      const current = { ...((await users.findById(user.id)) ?? user), ...changes }
+      if (!database) return inMemory.add(current)
+      await database.db.collection<{ _id: string }>('users').updateOne(
+        { _id: user.id },
+        {
+          $set: {
+            username: current.username,
+            email: current.email,
+            email_verified: current.emailVerified,
+            disabled: current.disabled,
+            password_hash: current.passwordHash,
+          },
+        },
+      )
     },
 
     async put(settings) {

@@ -1,0 +1,109 @@
+import { fileURLToPath } from 'node:url'
+import type { ResponseDelay } from '../../src/index.ts'
+import { StartRefused } from './start-refused.ts'
+
+const SHIPPED_SEED = fileURLToPath(new URL('../seed.json', import.meta.url))
+const MIN_KEY_BYTES = 32
+const MIN_ADMIN_TOKEN_LENGTH = 32
+
+/** What the environment variables say; each is checked. */
+export interface Environment {
+  port: number
+  /** Without a slash at its end. */
+  baseUrl: string
+  oauthPath: string
+  /** `undefined`: the embedded store. */
+  mongodbUri: string | undefined
+  /** `undefined`: one is made up and printed. */
+  adminToken: string | undefined
+  /** `undefined`: those of the checkout. */
+  signingKeys: string[] | undefined
+  seedFile: string
+  isShippedSeed: boolean
+  settingsFile: string | undefined
+  responseDelay: ResponseDelay
+  trustedProxies: number
+  bcryptCost: number
+  isProduction: boolean
+}
+
+/** Throws `StartRefused`. An empty variable counts as unset, but for `OAUTH_PATH`, where it means no prefix. */
+export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
+  const text = (name: string) => variables[name]?.trim() || undefined
+
+  function wholeNumber(name: string, byDefault: number, min: number, max: number): number {
+    const value = text(name)
+    if (value === undefined) return byDefault
+    const number = /^\d{1,9}$/.test(value) ? Number(value) : NaN
+    if (number >= min && number <= max) return number
+    throw new StartRefused(`${name} must be a whole number from ${min} to ${max}.`)
+  }
+
+  const isProduction = text('NODE_ENV') === 'production'
+  const port = wholeNumber('PORT', 3000, 1, 65_535)
+  const seedFile = text('SEED_FILE') ?? SHIPPED_SEED
+  return {
+    port,
+    baseUrl: checkBaseUrl(text('BASE_URL') ?? `http://localhost:${port}`, isProduction),
+    oauthPath: checkOAuthPath(variables['OAUTH_PATH'] ?? '/oauth2'),
+    mongodbUri: text('MONGODB_URI'),
+    adminToken: checkAdminToken(text('ADMIN_TOKEN'), isProduction),
+    signingKeys: checkSigningKeys(text('SIGNING_KEYS'), isProduction),
+    seedFile,
+    isShippedSeed: seedFile === SHIPPED_SEED,
+    settingsFile: text('SETTINGS_FILE'),
+    responseDelay: {
+      floorMs: wholeNumber('RESPONSE_DELAY_FLOOR_MS', 250, 0, 60_000),
+      jitterMs: wholeNumber('RESPONSE_DELAY_JITTER_MS', 500, 0, 60_000),
+    },
+    trustedProxies: wholeNumber('TRUST_PROXY', 0, 0, 100),
+    bcryptCost: wholeNumber('BCRYPT_COST', 12, 4, 31),
+    isProduction,
+  }
+}
+
+function checkBaseUrl(value: string, isProduction: boolean): string {
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  if (!url || !['http:', 'https:'].includes(url.protocol)) {
+    throw new StartRefused('BASE_URL must be an absolute http or https address.')
+  }
+  if (url.search || url.hash || url.username || url.password) {
+    throw new StartRefused('BASE_URL must have no query, fragment or credentials.')
+  }
+  const isLoopback = /^(localhost|\[::1\]|127(\.\d{1,3}){3})$/.test(url.hostname)
+  if (isProduction && url.protocol === 'http:' && !isLoopback) {
+    throw new StartRefused('BASE_URL must be https in production.')
+  }
+  return url.href.replace(/\/+$/, '')
+}
+
+function checkOAuthPath(value: string): string {
+  if (/^(\/[A-Za-z0-9._~-]+)*$/.test(value)) return value
+  throw new StartRefused('OAUTH_PATH must be empty, or start with a slash and not end with one.')
+}
+
+function checkAdminToken(value: string | undefined, isProduction: boolean): string | undefined {
+  if (value === undefined || !isProduction || value.length >= MIN_ADMIN_TOKEN_LENGTH) return value
+  throw new StartRefused(
+    `ADMIN_TOKEN must have ${MIN_ADMIN_TOKEN_LENGTH} characters or more in production.`,
+  )
+}
+
+function checkSigningKeys(value: string | undefined, isProduction: boolean): string[] | undefined {
+  if (value === undefined) {
+    if (!isProduction) return undefined
+    throw new StartRefused(
+      `SIGNING_KEYS must be set in production: base64url keys of ${MIN_KEY_BYTES} bytes or more, comma-separated.`,
+    )
+  }
+  const keys = value.split(',').map((key) => key.trim())
+  for (const key of keys) {
+    if (!/^[A-Za-z0-9_-]+=*$/.test(key)) {
+      throw new StartRefused('SIGNING_KEYS must be base64url keys, comma-separated.')
+    }
+    if (isProduction && Buffer.from(key, 'base64url').length < MIN_KEY_BYTES) {
+      throw new StartRefused(`SIGNING_KEYS must each have ${MIN_KEY_BYTES} bytes or more.`)
+    }
+  }
+  return keys
+}

@@ -1,0 +1,26 @@
+/** HTML that is safe to send. */
+export interface Html {
+  readonly html: string
+}
+
+type Value = string | number | Html | readonly Html[] | undefined
+
+/** Escapes every value that is no HTML itself; `undefined` leaves nothing. */
+export function html(parts: TemplateStringsArray, ...values: Value[]): Html {
+  return { html: String.raw({ raw: parts }, ...values.map(escape)) }
+}
+
+/** Only for HTML that somebody else made safe, such as a form of the provider. */
+export function trusted(text: string): Html {
+  return { html: text }
+}
+
+function escape(value: Value): string {
+  if (value === undefined) return ''
+  if (typeof value !== 'object') return String(value).replace(/[&<>"']/g, entityOf)
+  return 'html' in value ? value.html : value.map(({ html: text }) => text).join('')
+}
+
+function entityOf(character: string): string {
+  return `&#${character.charCodeAt(0)};`
+}

@@ -1,0 +1,148 @@
+import type { Context } from 'koa'
+import { errors, type Provider } from 'oidc-provider'
+import type { AccountFlows } from '../../src/index.ts'
+import { consentContent, grantConsent } from './consent.ts'
+import { readForm } from './form.ts'
+import { html, type Html } from './html.ts'
+import type { Paths, ShowPage } from './page.ts'
+import type { PasswordCheck } from './password-check.ts'
+import type { Route } from './routes.ts'
+
+type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>
+
+export interface LoginPageParts {
+  flows: Pick<AccountFlows, 'loginStarted' | 'finishLogin'>
+  provider: Provider
+  checkPassword: PasswordCheck
+  show: ShowPage
+  paths: Paths
+}
+
+/** The page at the provider's `interactions.url`, and the two forms on it. */
+export function loginPage({ flows, provider, checkPassword, show, paths }: LoginPageParts) {
+  const path = `${paths.oauth}/login`
+
+  /** The interaction of this browser; where `uid` names another one, or there is none, a page is shown that says so. */
+  async function interactionOf(ctx: Context, uid: string | undefined) {
+    const interaction = await provider.interactionDetails(ctx.req, ctx.res).catch(ifNotFound)
+    if (interaction && (uid === undefined || uid === interaction.uid)) return interaction
+    ctx.status = interaction ? 409 : 400
+    show(ctx, {
+      name: 'login',
+      mode: interaction ? 'newer_tab' : 'start_again',
+      title: interaction ? 'Continue in the newer tab' : 'Please start again',
+      content: interaction
+        ? html`<p>A newer sign-in was started in this browser. It continues in that tab.</p>
+            <p class="note">You can close this one.</p>`
+        : html`<p>This sign-in has ended, or it was started in another browser.</p>
+            <p class="note">Go back to the app and sign in from there.</p>`,
+    })
+    return undefined
+  }
+
+  async function showForm(ctx: Context, interaction: Interaction, refused?: string) {
+    const { uid, params } = interaction
+    ctx.status = refused === undefined ? 200 : 401
+    show(ctx, {
+      name: 'login',
+      mode: refused === undefined ? 'form' : 'refused',
+      title: 'Sign in',
+      formMayLeadTo: params['redirect_uri'],
+      content: html`${refused === undefined ? undefined : refusal}
+        <p>to continue to ${await clientName(params['client_id'])}</p>
+        <form method="post" action="${path}">
+          <input type="hidden" name="interaction" value="${uid}" />
+          <label for="username">Username or e-mail address</label>
+          <input
+            id="username"
+            name="username"
+            value="${refused}"
+            autocomplete="username"
+            autocapitalize="none"
+            spellcheck="false"
+            dir="auto"
+            required
+          />
+          <label for="password">Password</label>
+          <input
+            id="password"
+            type="password"
+            name="password"
+            autocomplete="current-password"
+            required
+          />
+          <button type="submit">Sign in</button>
+        </form>
+        <p><a href="${paths.oauth}/forgot-password${carriedQuery(params)}">Forgot your password?</a></p>`,
+    })
+  }
+
+  async function clientName(clientId: unknown): Promise<string> {
+    const client = typeof clientId === 'string' ? await provider.Client.find(clientId) : undefined
+    return client?.clientName ?? client?.clientId ?? 'the app'
+  }
+
+  async function showInteraction(ctx: Context) {
+    const asked = ctx.query['interaction']
+    const interaction = await interactionOf(ctx, typeof asked === 'string' ? asked : undefined)
+    if (!interaction) return
+    const { params, prompt } = interaction
+    if (prompt.name === 'login') return showForm(ctx, interaction)
+    show(ctx, {
+      name: 'consent',
+      mode: 'form',
+      title: `Allow ${await clientName(params['client_id'])}?`,
+      formMayLeadTo: params['redirect_uri'],
+      content: consentContent(interaction, `${path}/consent`),
+    })
+  }
+
+  async function signIn(ctx: Context) {
+    const startedAt = flows.loginStarted()
+    const field = await readForm(ctx)
+    const interaction = await interactionOf(ctx, field('interaction') ?? '')
+    if (!interaction) return
+    const username = field('username') ?? ''
+    const account = await checkPassword(username, field('password') ?? '')
+    if (!account) return showForm(ctx, interaction, username)
+    // From here on the flows and the provider write the answer.
+    ctx.respond = false
+    await flows.finishLogin(ctx.req, ctx.res, { account, startedAt, amr: ['pwd'] })
+  }
+
+  async function answerConsent(ctx: Context) {
+    const field = await readForm(ctx)
+    const interaction = await interactionOf(ctx, field('interaction') ?? '')
+    if (!interaction) return
+    const result =
+      field('decision') === 'allow' && interaction.prompt.name === 'consent'
+        ? { consent: { grantId: await grantConsent(provider, interaction) } }
+        : { error: 'access_denied', error_description: 'the user said no' }
+    ctx.respond = false
+    await provider.interactionFinished(ctx.req, ctx.res, result)
+  }
+
+  return {
+    [path]: { get: showInteraction, post: signIn },
+    // Below the login page, where the browser sends the cookie of the interaction.
+    [`${path}/consent`]: { post: answerConsent },
+  } satisfies Record<string, Route>
+}
+
+const refusal: Html = html`<p class="refusal" role="alert">
+  That username and password do not match.
+</p>`
+
+/** Lets the user come back to the client after a password reset. */
+function carriedQuery(params: Interaction['params']): string {
+  const query = new URLSearchParams()
+  for (const name of ['client_id', 'redirect_uri', 'scope', 'state']) {
+    const value = params[name]
+    if (typeof value === 'string') query.set(name, value)
+  }
+  return query.size > 0 ? `?${query}` : ''
+}
+
+function ifNotFound(error: unknown): undefined {
+  if (!(error instanceof errors.SessionNotFound)) throw error
+}

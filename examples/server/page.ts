@@ -1,0 +1,72 @@
+import type { Context } from 'koa'
+import { html, type Html } from './html.ts'
+
+/** Path prefixes, without a slash at the end; empty for none. */
+export interface Paths {
+  base: string
+  oauth: string
+}
+
+export interface Page {
+  /** `data-page` and `data-mode` tell clients and tests where they are. */
+  name: string
+  mode?: string
+  title: string
+  content: Html
+  /** A client that a form of this page may lead to: its redirect URI. */
+  formMayLeadTo?: unknown
+}
+
+export type ShowPage = (ctx: Pick<Context, 'status' | 'body' | 'set'>, page: Page) => void
+
+/** The example's own pages look like those of the flows; set the status before. */
+export function createShowPage({ base, oauth }: Paths): ShowPage {
+  return (ctx, { name, mode, title, content, formMayLeadTo }) => {
+    const { status } = ctx
+    ctx.set(pageHeaders(formMayLeadTo))
+    ctx.body = html`<!doctype html>
+      <html lang="en">
+        <head>
+          <meta charset="utf-8" />
+          <meta name="viewport" content="width=device-width, initial-scale=1" />
+          <meta name="color-scheme" content="light dark" />
+          <title>${title}</title>
+          <link rel="stylesheet" href="${oauth}/account-flows.css" />
+          <link rel="stylesheet" href="${base}/example.css" />
+        </head>
+        <body>
+          <main data-page="${name}" data-mode="${mode ?? 'page'}">
+            <h1>${title}</h1>
+            ${content}
+          </main>
+        </body>
+      </html>`.html
+    // Koa answers 404 until something is said.
+    ctx.status = status === 404 ? 200 : status
+  }
+}
+
+function pageHeaders(formMayLeadTo: unknown): Record<string, string> {
+  return {
+    'Content-Type': 'text/html; charset=utf-8',
+    'Cache-Control': 'no-store',
+    'Content-Security-Policy': [
+      "default-src 'none'",
+      "style-src 'self'",
+      ["form-action 'self'", ...sourceOf(formMayLeadTo)].join(' '),
+      "base-uri 'none'",
+      "frame-ancestors 'none'",
+    ].join('; '),
+    'Referrer-Policy': 'no-referrer',
+    'X-Content-Type-Options': 'nosniff',
+    'X-Frame-Options': 'DENY',
+    'X-Robots-Tag': 'noindex',
+  }
+}
+
+// Chromium holds form-action against every redirect that follows the post, up to the client.
+function sourceOf(redirectUri: unknown): string[] {
+  if (typeof redirectUri !== 'string' || !URL.canParse(redirectUri)) return []
+  const { protocol, origin } = new URL(redirectUri)
+  return [protocol === 'https:' || protocol === 'http:' ? origin : protocol]
+}

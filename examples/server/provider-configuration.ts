@@ -1,0 +1,85 @@
+import { interactionPolicy, type Configuration } from 'oidc-provider'
+import type { AccountFlows, UserStore } from '../../src/index.ts'
+import { firstPartyGrant } from './consent.ts'
+import type { Paths, ShowPage } from './page.ts'
+import { providerPages } from './provider-pages.ts'
+import type { Storage } from './storage.ts'
+
+export interface ProviderParts {
+  flows: Pick<AccountFlows, 'adapter' | 'policy'>
+  storage: Pick<Storage, 'adapter' | 'users' | 'providerKeys'>
+  cookieKeys: string[]
+  paths: Paths
+  show: ShowPage
+}
+
+const MINUTE = 60
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+/** The lines that belong to the account flows are `adapter`, `interactions` and `findAccount`. */
+export function providerConfiguration(parts: ProviderParts): Configuration {
+  const { flows, storage, paths, show } = parts
+  const pages = providerPages(show)
+  return {
+    adapter: flows.adapter(storage.adapter),
+    interactions: {
+      url: (_ctx, { uid }) => `${paths.oauth}/login?interaction=${uid}`,
+      policy: flows.policy(interactionPolicy.base()),
+    },
+    findAccount: (_ctx, id) => findAccount(storage.users, id),
+    loadExistingGrant: firstPartyGrant,
+    jwks: storage.providerKeys,
+    cookies: { keys: parts.cookieKeys },
+    claims: {
+      openid: ['sub'],
+      profile: ['preferred_username'],
+      email: ['email', 'email_verified'],
+    },
+    features: {
+      devInteractions: { enabled: false },
+      claimsParameter: { enabled: true },
+      clientCredentials: { enabled: true },
+      deviceFlow: { enabled: true, ...pages.deviceFlow },
+      introspection: { enabled: true, allowedPolicy: (_ctx, { clientAuthMethod }) => clientAuthMethod !== 'none' },
+      jwtResponseModes: { enabled: true },
+      pushedAuthorizationRequests: { enabled: true },
+      requestObjects: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        // Opaque, so that a password reset ends them: nobody can take back a JWT.
+        getResourceServerInfo: () => ({ scope: 'read write', accessTokenFormat: 'opaque' }),
+      },
+      revocation: { enabled: true },
+      rpInitiatedLogout: { enabled: true, ...pages.logout },
+    },
+    renderError: pages.renderError,
+    ttl: {
+      AccessToken: HOUR,
+      AuthorizationCode: MINUTE,
+      BackchannelAuthenticationRequest: 10 * MINUTE,
+      ClientCredentials: 10 * MINUTE,
+      DeviceCode: 10 * MINUTE,
+      Grant: 14 * DAY,
+      IdToken: HOUR,
+      Interaction: HOUR,
+      RefreshToken: 14 * DAY,
+      Session: 14 * DAY,
+    },
+  }
+}
+
+/** An account that is disabled or gone is nobody: its tokens stop to work at once. */
+async function findAccount(users: UserStore, id: string) {
+  const user = await users.findById(id)
+  if (!user || user.disabled) return undefined
+  const { username, email, emailVerified } = user
+  return {
+    accountId: id,
+    claims: () => ({
+      sub: id,
+      preferred_username: username,
+      ...(email !== undefined && { email, email_verified: emailVerified }),
+    }),
+  }
+}

@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto'
+import { MongoClient, MongoServerError } from 'mongodb'
+import {
+  memoryAdapter,
+  memoryStore,
+  memoryUsers,
+  mongoAdapter,
+  mongoStore,
+  mongoUsers,
+  type AccountAdapter,
+  type AccountFlowsStore,
+  type User,
+  type UserStore,
+} from '../../src/index.ts'
+import { createProviderKeys, sharedProviderKeys, type ProviderKeys } from './provider-keys.ts'
+import { reasonOf, StartRefused } from './start-refused.ts'
+
+/** Everything that is kept, in memory or in a MongoDB database. */
+export interface Storage {
+  store: AccountFlowsStore
+  users: UserStore
+  adapter: ((model: string) => AccountAdapter) & { start?(): Promise<void> }
+  providerKeys: ProviderKeys
+  /** Does nothing where the username is taken. */
+  addUser(user: Omit<User, 'id'>): Promise<void>
+  close(): Promise<void>
+}
+
+interface UserDocument {
+  _id: string
+  username: string
+  email?: string
+  email_verified: boolean
+  password_hash?: string
+  password_changed_at: Date | null
+  disabled: boolean
+}
+
+const CONNECT_LIMIT_MS = 10_000
+
+export async function memoryStorage(): Promise<Storage> {
+  const users = memoryUsers()
+  return {
+    store: memoryStore(),
+    users,
+    adapter: memoryAdapter(),
+    providerKeys: await createProviderKeys(),
+
+    async addUser(user) {
+      if (!(await users.findByUsername(user.username))) users.add({ ...user, id: randomUUID() })
+    },
+
+    async close() {},
+  }
+}
+
+export async function mongoStorage(uri: string, signingKeys: string[]): Promise<Storage> {
+  const client = await connect(uri)
+  const db = client.db()
+  const users = db.collection<UserDocument>('users', { writeConcern: { w: 'majority' } })
+  return {
+    store: mongoStore(db),
+    users: mongoUsers(users),
+    adapter: mongoAdapter(db),
+    providerKeys: await sharedProviderKeys(db, signingKeys),
+
+    async addUser({ username, email, emailVerified, passwordHash, disabled }) {
+      try {
+        await users.insertOne({
+          _id: randomUUID(),
+          username,
+          ...(email !== undefined && { email }),
+          email_verified: emailVerified,
+          ...(passwordHash !== undefined && { password_hash: passwordHash }),
+          password_changed_at: null,
+          disabled,
+        })
+      } catch (error) {
+        if (!(error instanceof MongoServerError && error.code === 11000)) throw error
+      }
+    },
+
+    close: () => client.close(),
+  }
+}
+
+async function connect(uri: string): Promise<MongoClient> {
+  try {
+    const patient = /serverSelectionTimeoutMS=/i.test(uri)
+    const client = new MongoClient(
+      uri,
+      patient ? {} : { serverSelectionTimeoutMS: CONNECT_LIMIT_MS },
+    )
+    await client.connect()
+    return client
+  } catch (error) {
+    throw new StartRefused(`MONGODB_URI cannot be used: ${reasonOf(error)}`, { cause: error })
+  }
+}

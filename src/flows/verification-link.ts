@@ -1,0 +1,39 @@
+import type { CapturedRequest, CarriedParameters } from '../ports.ts'
+
+/** What a verification link carries (4.6). */
+export interface VerificationLink {
+  token: string
+  carried: CarriedParameters
+  signature: string
+}
+
+/** The four parameters that a link carries (4.6), out of the request that it will finish. */
+export function carriedBy({ params }: CapturedRequest): CarriedParameters {
+  const carried: CarriedParameters = {}
+  if (typeof params['client_id'] === 'string') carried.clientId = params['client_id']
+  if (typeof params['redirect_uri'] === 'string') carried.redirectUri = params['redirect_uri']
+  if (typeof params['scope'] === 'string') carried.scope = params['scope']
+  if (typeof params['state'] === 'string') carried.state = params['state']
+  return carried
+}
+
+/** The query of the mailed address (4.6). */
+export function linkQuery({ token, carried, signature }: VerificationLink): string {
+  const query = new URLSearchParams({ token })
+  if (carried.clientId !== undefined) query.set('client_id', carried.clientId)
+  if (carried.redirectUri !== undefined) query.set('redirect_uri', carried.redirectUri)
+  if (carried.scope !== undefined) query.set('scope', carried.scope)
+  if (carried.state !== undefined) query.set('state', carried.state)
+  query.set('authorize_sig', signature)
+  return query.toString()
+}
+
+/** Absent and empty are two different things. */
+export function isSameCarried(a: CarriedParameters, b: CarriedParameters): boolean {
+  return (
+    a.clientId === b.clientId &&
+    a.redirectUri === b.redirectUri &&
+    a.scope === b.scope &&
+    a.state === b.state
+  )
+}

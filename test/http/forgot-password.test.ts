@@ -1,0 +1,256 @@
+import { expect } from 'chai'
+import type { User } from '../../src/index.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import { startHarness, type Harness } from '../support/harness.ts'
+import {
+  decided,
+  dump,
+  eventsOf,
+  sha256,
+  shapeOf,
+  tokenOf,
+  usableRecord,
+} from '../support/observe.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+onBothStores('POST {oauth_path}/forgot-password (4.2)', (technology) => {
+  let h: Harness
+  let ann: User
+
+  before(async () => {
+    h = await startHarness({ technology })
+    ann = await h.addUser({ username: 'ann', email: 'Ann@users.example' })
+  })
+
+  after(() => h.close())
+
+  /** Asks with this identifier, and answers the addresses that got a mail for it. */
+  async function mailedFor(identifier: string): Promise<string[]> {
+    const before = h.mail.mails.length
+    await decided(h, () => h.forgot(identifier))
+    const last = eventsOf(h, 'password_reset_requested').at(-1)
+    if (last?.reason === undefined) {
+      await eventually('the mail leaves', () => h.mail.mails.length > before)
+    }
+    return h.mail.mails.slice(before).flatMap(({ to }) => to)
+  }
+
+  async function asksFor(user: User): Promise<string> {
+    const link = await h.resetLink(user)
+    expect(tokenOf(link)).to.match(/^[A-Za-z0-9_-]{43}$/)
+    return link
+  }
+
+  describe('always shows the same success message (4.2.1)', () => {
+    const identifiers: Record<string, string> = {
+      'a username': 'known',
+      'a verified address': 'known@users.example',
+      'an unknown name': 'nobody-at-all',
+      'an unknown address': 'nobody@elsewhere.example',
+      'an unverified address': 'unverified@users.example',
+      'a disabled user': 'disabled',
+      'the address of a disabled user': 'disabled@users.example',
+      'a user without an address': 'homeless',
+      'a user without a password': 'passwordless',
+      'two verified addresses that differ in case': 'TWIN@users.example',
+      'a name with NUL': 'known\0',
+      'a name of 254 characters': 'n'.repeat(254),
+      'a name of 255 characters': 'n'.repeat(255),
+      'a name of 10,000 characters': 'n'.repeat(10_000),
+      'an operator of the database': '{"$ne":null}',
+      'a pattern': '.*',
+      markup: '"><script>alert(1)</script>',
+    }
+    let expected: ReturnType<typeof shapeOf>
+
+    before(async () => {
+      await h.addUser({ username: 'known' })
+      await h.addUser({ username: 'unverified', emailVerified: false })
+      await h.addUser({ username: 'disabled', disabled: true })
+      await h.addUser({ username: 'homeless', email: undefined })
+      await h.addUser({ username: 'passwordless', passwordHash: undefined })
+      await h.addUser({ username: 'twin1', email: 'Twin@users.example' })
+      await h.addUser({ username: 'twin2', email: 'twin@users.example' })
+      expected = shapeOf(await decided(h, () => h.forgot('known')))
+    })
+
+    it('is a page that says that a mail was sent if there is such an account', async () => {
+      const answer = await decided(h, () => h.forgot('known'))
+      expect(answer.status).to.equal(200)
+      expect([answer.page, answer.mode]).to.deep.equal(['forgot-password', 'sent'])
+      expect(answer.text).to.include('If there is an account with that username')
+    })
+
+    for (const [what, identifier] of Object.entries(identifiers)) {
+      it(`for ${what}: the same bytes, status and headers`, async () => {
+        const answer = await h.forgot(identifier)
+        expect(shapeOf(answer)).to.deep.equal(expected)
+      })
+    }
+
+    it('with carried parameters, genuine or not, too', async () => {
+      for (const redirect_uri of [
+        'https://app.example/cb',
+        'https://evil.example/',
+        '',
+        'x\r\ny',
+      ]) {
+        const answer = await h.forgot('known', { client_id: 'app', redirect_uri, state: '<b>' })
+        expect(shapeOf(answer)).to.deep.equal(expected)
+      }
+    })
+
+    it('mailed nobody but the one user that is meant', async () => {
+      await mailedFor('known')
+      const mailed = new Set(h.mail.mails.flatMap(({ to }) => to))
+      expect([...mailed]).to.deep.equal(['known@users.example'])
+    })
+
+    it('sets no cookie, and the token is in no part of the answer (TOK-03)', async () => {
+      const answer = await h.forgot('known')
+      expect(answer.headers.getSetCookie()).to.deep.equal([])
+      expect(JSON.stringify(shapeOf(answer))).not.to.match(/[A-Za-z0-9_-]{43}/)
+    })
+
+    it('while SMTP is not configured too; the mail leaves once it is (SET-11)', async () => {
+      const patient = await h.addUser({ username: 'patient' })
+      await h.put({ smtp_host: '' })
+      expect(shapeOf(await h.forgot('patient'))).to.deep.equal(expected)
+      expect(shapeOf(await h.forgot('nobody-at-all'))).to.deep.equal(expected)
+      await h.put({ smtp_host: '127.0.0.1' })
+      await h.mail.mailTo(patient.email ?? '')
+    })
+  })
+
+  describe('matches a user by username, or by an address only when it is verified (4.2.3)', () => {
+    it('matches exactly the stored bytes of a username', async () => {
+      await h.addUser({ username: 'Bob' })
+      expect(await mailedFor('Bob')).to.deep.equal(['Bob@users.example'])
+      for (const other of ['bob', ' Bob', 'Bob ', 'Bob\n', 'Bo', 'Вob']) {
+        expect(await mailedFor(other), JSON.stringify(other)).to.deep.equal([])
+      }
+    })
+
+    it('matches a verified address in either case of ASCII letters, and mails the stored one', async () => {
+      expect(await mailedFor('aNN@USERS.example')).to.deep.equal(['Ann@users.example'])
+      expect(await mailedFor('Ann@users.example')).to.deep.equal(['Ann@users.example'])
+    })
+
+    it('takes no other letter for an ASCII one', async () => {
+      const { email } = await h.addUser({ username: 'kim', email: 'kis@users.example' })
+      for (const lookalike of [
+        '\u212Ais@users.example',
+        'ki\u017F@users.example',
+        'kís@users.example',
+      ]) {
+        expect(await mailedFor(lookalike), lookalike).to.deep.equal([])
+      }
+      expect(await mailedFor('KIS@users.example')).to.deep.equal([email])
+    })
+
+    it('matches nobody by an unverified address, and that user by the username', async () => {
+      const user = await h.addUser({ username: 'una', emailVerified: false })
+      expect(await mailedFor('una@users.example')).to.deep.equal([])
+      expect(await mailedFor('una')).to.deep.equal([user.email])
+      expect((await h.users.findById(user.id))?.emailVerified).to.equal(false)
+    })
+
+    it('mails nobody where several verified addresses match and none byte for byte (D22)', async () => {
+      await h.addUser({ username: 'pair1', email: 'Pair@users.example' })
+      await h.addUser({ username: 'pair2', email: 'pair@users.example' })
+      expect(await mailedFor('PAIR@users.example')).to.deep.equal([])
+      expect(eventsOf(h, 'password_reset_requested').at(-1)?.reason).to.equal('ambiguous')
+      expect(await mailedFor('pair@users.example')).to.deep.equal(['pair@users.example'])
+    })
+
+    it('prefers the user whose verified address it is to one who took it as a username (D22)', async () => {
+      await h.addUser({ username: 'owner', email: 'mine@users.example' })
+      await h.addUser({ username: 'mine@users.example', email: 'thief@evil.example' })
+      expect(await mailedFor('mine@users.example')).to.deep.equal(['mine@users.example'])
+    })
+
+    it('mails no disabled user, and none without an address or a password', async () => {
+      await h.addUser({ username: 'off', disabled: true })
+      await h.addUser({ username: 'bare', email: undefined })
+      await h.addUser({ username: 'social', passwordHash: undefined })
+      for (const name of ['off', 'off@users.example', 'bare', 'social']) {
+        expect(await mailedFor(name), name).to.deep.equal([])
+      }
+      await asksFor(ann)
+    })
+  })
+
+  describe('generates a reset token (2.1, 3.1)', () => {
+    it('of 32 random bytes as base64url, another one each time', async () => {
+      const tokens = []
+      for (let i = 0; i < 3; i += 1) tokens.push(tokenOf(await asksFor(ann)))
+      for (const token of tokens) expect(Buffer.from(token, 'base64url')).to.have.length(32)
+      expect(new Set(tokens.map((token) => token.slice(0, 4)))).to.have.property('size', 3)
+    })
+
+    it('and stores only its SHA-256 in lower-case hex; the raw token is nowhere (5.5)', async () => {
+      const link = await asksFor(ann)
+      const token = tokenOf(link)
+      const record = await usableRecord(h, link)
+      expect(record).to.include({ userId: ann.id, email: ann.email, tokenHash: sha256(token) })
+      const stored = await dump(h)
+      const bytes = Buffer.from(token, 'base64url')
+      for (const form of [token, bytes.toString('hex'), bytes.toString('base64')]) {
+        expect(stored).not.to.include(form)
+      }
+      if (!h.db) return
+      const documents = h.db.collection('password_reset_tokens')
+      const found = await documents.findOne({ token_hash: sha256(token) })
+      expect(found).to.include({ user_id: ann.id, used_at: null, invalidated_at: null })
+      expect(stored).to.include(sha256(token))
+    })
+
+    it('that is valid for 1 hour by default', async () => {
+      const record = await usableRecord(h, await asksFor(ann))
+      expect(Number(record?.expiresAt) - Number(record?.createdAt)).to.equal(3_600_000)
+    })
+
+    it('and invalidates every earlier unused one of that user, and of nobody else', async () => {
+      const other = await h.addUser({ username: 'other' })
+      const others = await asksFor(other)
+      const links = [await asksFor(ann), await asksFor(ann), await asksFor(ann)]
+      const agent = createUserAgent()
+      const statuses = []
+      for (const link of [...links, others]) statuses.push((await agent.get(link)).status)
+      expect(statuses).to.deep.equal([400, 400, 200, 200])
+      if (!h.db) return
+      const documents = await h.db
+        .collection('password_reset_tokens')
+        .find({ token_hash: { $in: links.map((link) => sha256(tokenOf(link))) } })
+        .sort({ created_at: 1 })
+        .toArray()
+      const isInvalidated = documents.map(({ invalidated_at }) => invalidated_at instanceof Date)
+      expect(isInvalidated).to.deep.equal([true, true, false])
+    })
+
+    it('and leaves exactly one live when 20 requests arrive at once (RACE-03, ENU-13)', async () => {
+      const busy = await h.addUser({ username: 'busy' })
+      const answers = await decided(
+        h,
+        () => Promise.all(Array.from({ length: 20 }, () => h.forgot('busy'))),
+        1,
+      )
+      expect(new Set(answers.map((answer) => JSON.stringify(shapeOf(answer))))).to.have.length(1)
+      expect(answers[0]?.mode).to.equal('sent')
+      await eventually('no job is left', async () => {
+        const soon = new Date(Date.now() + 5_000)
+        const decidedAll = eventsOf(h, 'password_reset_requested', busy).length >= 1
+        return decidedAll && h.db
+          ? (await h.db.collection('mail_outbox').countDocuments({})) === 0
+          : eventsOf(h, 'password_reset_mail_sent', busy).length === 20 || soon < new Date()
+      })
+      const links = h.mail.mails.filter(({ to }) => to.includes(busy.email ?? ''))
+      const usable = await Promise.all(links.map(({ link }) => usableRecord(h, link)))
+      expect(usable.filter(Boolean)).to.have.length(1)
+      expect(
+        (await h.reset(links[usable.findIndex(Boolean)]?.link ?? '', 'a new password')).mode,
+      ).to.equal('done')
+    })
+  })
+})

@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto'
+import bcrypt from 'bcrypt'
+import { expect } from 'chai'
+import type { AuditEvent, AuditEventType, ResetToken, User } from '../../src/index.ts'
+import type { Harness } from './harness.ts'
+import type { Answer } from './user-agent.ts'
+import { eventually } from './eventually.ts'
+
+export function tokenOf(link: string): string {
+  return new URL(link).searchParams.get('token') ?? ''
+}
+
+export function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+/** The stored record of a link that could still be used. */
+export function usableRecord(h: Harness, link: string): Promise<ResetToken | undefined> {
+  return h.store.resetTokens.findUsable(sha256(tokenOf(link)), new Date())
+}
+
+export async function hasPassword(h: Harness, user: User, password: string): Promise<boolean> {
+  const stored = await h.users.findById(user.id)
+  return bcrypt.compare(password, stored?.passwordHash ?? '')
+}
+
+export function eventsOf(h: Harness, type: AuditEventType, user?: User): AuditEvent[] {
+  return h.events.filter((event) => event.type === type && (!user || event.accountId === user.id))
+}
+
+/** All that two answers could differ in; the date is masked. */
+export function shapeOf({ status, headers, text }: Answer) {
+  return { status, headers: [...headers].filter(([name]) => name !== 'date'), text }
+}
+
+/** Everything stored, as one text: what a dump of the database would show. */
+export async function dump(h: Harness): Promise<string> {
+  if (!h.db) return JSON.stringify([h.events, await h.store.settings.read()])
+  const collections = await h.db.listCollections({}, { nameOnly: true }).toArray()
+  const all: unknown[] = [h.events]
+  for (const { name } of collections) {
+    if (!name.startsWith('system.')) all.push(name, await h.db.collection(name).find().toArray())
+  }
+  return JSON.stringify(all)
+}
+
+/** Does something that asks for reset links `count` times, and waits until a worker has decided about each. */
+export async function decided<T>(h: Harness, work: () => Promise<T>, count = 1): Promise<T> {
+  const before = eventsOf(h, 'password_reset_requested').length
+  const result = await work()
+  await eventually('a worker decided about the request', () => {
+    return eventsOf(h, 'password_reset_requested').length >= before + count
+  })
+  return result
+}
+
+/** Does something that must not ask for any mail: no job is waiting, none was decided about, nothing was mailed. */
+export async function withoutMail<T>(h: Harness, work: () => Promise<T>): Promise<T> {
+  const [events, mails] = [h.events.length, h.mail.mails.length]
+  const result = await work()
+  const soon = new Date(Date.now() + 5_000)
+  expect(await h.store.outbox.claim('a test', soon, soon)).to.equal(undefined)
+  expect(h.events.slice(events).map(({ type }) => type)).to.deep.equal([])
+  expect(h.mail.mails.slice(mails)).to.deep.equal([])
+  return result
+}
