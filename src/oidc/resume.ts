@@ -89,7 +89,7 @@ async function saveInteraction(provider: Provider, uid: string, payload: object)
 }
 
 async function reenter(ctx: Context, next: Next, path: string): Promise<void> {
-  const { url, originalUrl } = ctx
+  const { url, originalUrl, method } = ctx
   const { cookie } = ctx.req.headers
   const rewritten = Reflect.get(ctx.req, 'originalUrl')
   try {
@@ -99,9 +99,11 @@ async function reenter(ctx: Context, next: Next, path: string): Promise<void> {
       Reflect.set(ctx.req, 'originalUrl', prefix + path)
     }
     ctx.url = path
+    ctx.method = 'GET'
     await next()
   } finally {
     ctx.url = url
+    ctx.method = method
     ctx.originalUrl = originalUrl
     if (cookie !== undefined) ctx.req.headers.cookie = cookie
     if (typeof rewritten === 'string') Reflect.set(ctx.req, 'originalUrl', rewritten)

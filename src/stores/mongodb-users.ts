@@ -70,10 +70,10 @@ export function mongoUsers(collection: UserCollection): UserStore {
     },
 
     async findByUsername(username) {
-      // The type is named because the index is on strings only.
-      return isText(username)
-        ? findOne({ username: { $eq: username, $type: 'string' } })
-        : undefined
+      if (!isText(username)) return undefined
+      // The type is named because the index is on strings only; a list that holds the name matches all the same.
+      const user = await findOne({ username: { $eq: username, $type: 'string' } })
+      return user?.username === username ? user : undefined
     },
 
     async findByVerifiedEmail(email) {

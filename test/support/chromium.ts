@@ -1,0 +1,40 @@
+import { existsSync } from 'node:fs'
+import { chromium, type Browser } from 'playwright-core'
+
+const PATH = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+
+/** A suite in real Chromium: pending where there is none, and under `CI=true` a failure. */
+export function describeInChromium(title: string, body: (browser: () => Browser) => void): void {
+  describe(`${title}, in Chromium`, () => {
+    let browser: Browser | undefined
+
+    before(async function () {
+      this.timeout(60_000)
+      if (!existsSync(PATH)) {
+        const hint = `no Chromium at ${PATH}: apt-get install chromium, or set CHROMIUM to its path`
+        if (process.env['CI'] === 'true') throw new Error(hint)
+        console.warn(hint)
+        this.skip()
+      }
+      browser = await chromium.launch({
+        executablePath: PATH,
+        args: [
+          '--no-sandbox',
+          '--disable-gpu',
+          '--disable-quic',
+          '--no-first-run',
+          '--disable-background-networking',
+          '--disable-component-update',
+          '--disable-sync',
+        ],
+      })
+    })
+
+    after(() => browser?.close())
+
+    body(() => {
+      if (!browser) throw new Error('Chromium is not running')
+      return browser
+    })
+  })
+}
