@@ -17,10 +17,15 @@ export function trusted(text: string): Html {
 
 function escape(value: Value): string {
   if (value === undefined) return ''
-  if (typeof value !== 'object') return String(value).replace(/[&<>"']/g, entityOf)
+  if (typeof value !== 'object')
+    return String(value).replace(/[&<>"']/g, (it) => ENTITIES[it] ?? '')
   return 'html' in value ? value.html : value.map(({ html: text }) => text).join('')
 }
 
-function entityOf(character: string): string {
-  return `&#${character.charCodeAt(0)};`
+const ENTITIES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
 }

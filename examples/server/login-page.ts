@@ -73,7 +73,9 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
           />
           <button type="submit">Sign in</button>
         </form>
-        <p><a href="${paths.oauth}/forgot-password${carriedQuery(params)}">Forgot your password?</a></p>`,
+        <p>
+          <a href="${paths.oauth}/forgot-password${carriedQuery(params)}">Forgot your password?</a>
+        </p>`,
     })
   }
 

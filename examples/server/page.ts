@@ -17,12 +17,12 @@ export interface Page {
   formMayLeadTo?: unknown
 }
 
-export type ShowPage = (ctx: Pick<Context, 'status' | 'body' | 'set'>, page: Page) => void
+/** With status 200, unless another one was set before. */
+export type ShowPage = (ctx: Pick<Context, 'body' | 'set'>, page: Page) => void
 
-/** The example's own pages look like those of the flows; set the status before. */
+/** The example's own pages look like those of the flows. */
 export function createShowPage({ base, oauth }: Paths): ShowPage {
   return (ctx, { name, mode, title, content, formMayLeadTo }) => {
-    const { status } = ctx
     ctx.set(pageHeaders(formMayLeadTo))
     ctx.body = html`<!doctype html>
       <html lang="en">
@@ -41,8 +41,6 @@ export function createShowPage({ base, oauth }: Paths): ShowPage {
           </main>
         </body>
       </html>`.html
-    // Koa answers 404 until something is said.
-    ctx.status = status === 404 ? 200 : status
   }
 }
 

@@ -1,9 +1,11 @@
-import { interactionPolicy, type Configuration } from 'oidc-provider'
+import { interactionPolicy, type Configuration, type Provider } from 'oidc-provider'
 import type { AccountFlows, UserStore } from '../../src/index.ts'
 import { firstPartyGrant } from './consent.ts'
 import type { Paths, ShowPage } from './page.ts'
 import { providerPages } from './provider-pages.ts'
 import type { Storage } from './storage.ts'
+
+type Client = InstanceType<Provider['Client']>
 
 export interface ProviderParts {
   flows: Pick<AccountFlows, 'adapter' | 'policy'>
@@ -41,7 +43,7 @@ export function providerConfiguration(parts: ProviderParts): Configuration {
       claimsParameter: { enabled: true },
       clientCredentials: { enabled: true },
       deviceFlow: { enabled: true, ...pages.deviceFlow },
-      introspection: { enabled: true, allowedPolicy: (_ctx, { clientAuthMethod }) => clientAuthMethod !== 'none' },
+      introspection: { enabled: true, allowedPolicy: isOwnOrAuthenticated },
       jwtResponseModes: { enabled: true },
       pushedAuthorizationRequests: { enabled: true },
       requestObjects: { enabled: true },
@@ -50,7 +52,7 @@ export function providerConfiguration(parts: ProviderParts): Configuration {
         // Opaque, so that a password reset ends them: nobody can take back a JWT.
         getResourceServerInfo: () => ({ scope: 'read write', accessTokenFormat: 'opaque' }),
       },
-      revocation: { enabled: true },
+      revocation: { enabled: true, allowedPolicy: isOwn },
       rpInitiatedLogout: { enabled: true, ...pages.logout },
     },
     renderError: pages.renderError,
@@ -68,6 +70,17 @@ export function providerConfiguration(parts: ProviderParts): Configuration {
     },
   }
 }
+
+type AboutToken = (
+  ctx: unknown,
+  client: Client,
+  token: { clientId?: string | undefined },
+) => boolean
+
+const isOwn: AboutToken = (_ctx, client, token) => token.clientId === client.clientId
+
+const isOwnOrAuthenticated: AboutToken = (ctx, client, token) =>
+  client.clientAuthMethod !== 'none' || isOwn(ctx, client, token)
 
 /** An account that is disabled or gone is nobody: its tokens stop to work at once. */
 async function findAccount(users: UserStore, id: string) {

@@ -31,7 +31,8 @@ export async function createProviderKeys(): Promise<ProviderKeys> {
 /** The first process creates them; to rotate SIGNING_KEYS, put a new one in front and restart before the old one goes. */
 export async function sharedProviderKeys(db: Db, signingKeys: string[]): Promise<ProviderKeys> {
   const collection = db.collection<SealedKeys>('provider_jwks', { writeConcern: { w: 'majority' } })
-  const { jwe } = (await collection.findOne({ _id: 'jwks' })) ?? (await create(collection, signingKeys))
+  const { jwe } =
+    (await collection.findOne({ _id: 'jwks' })) ?? (await create(collection, signingKeys))
   const [first, ...others] = signingKeys
   const opened = await open(jwe, first)
   if (opened) return opened

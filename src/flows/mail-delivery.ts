@@ -70,17 +70,17 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
 
   async function fail(job: MailJob, userId: string, error: unknown) {
     const reason = error instanceof AccountFlowsError ? error.code : 'ERR_UNEXPECTED'
-    const isPermanent = reason === 'ERR_MAIL_REFUSED' || reason === 'ERR_MAIL_ADDRESS'
     const retryAt = new Date(now().getTime() + backoffMs(job.attempts))
-    await ports.voidLink(job.kind, userId)
+    const isOver = isPermanent(reason) || retryAt >= job.expiresAt
     await audit({
       ...event(job, 'mail_failed'),
       id: `mail_failed:${job.id}:${job.attempts}`,
       accountId: userId,
       reason,
     })
-    if (isPermanent || retryAt >= job.expiresAt) return outbox.giveUp(job, now(), reason)
-    return outbox.retry(job, retryAt, reason)
+    if (!isOver) return outbox.retry(job, retryAt, reason)
+    await ports.voidLink(job.kind, userId)
+    await outbox.giveUp(job, now(), reason)
   }
 
   return async (job) => {
@@ -94,6 +94,10 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
       await fail(job, outcome.user.id, error)
     }
   }
+}
+
+function isPermanent(reason: string): boolean {
+  return reason === 'ERR_MAIL_REFUSED' || reason === 'ERR_MAIL_ADDRESS'
 }
 
 function backoffMs(attempts: number): number {

@@ -107,17 +107,19 @@ describeWithMongo('mongoStore()', () => {
   })
 
   describe('a damaged record', () => {
-    const wrong = [undefined, null, '', 1, true, {}, [later(hour)], [null], [true]]
+    const wrong = [null, '', 1, true, {}, [later(hour)], [null], [true]]
+    const optional = ['pending_login_id', 'client_id', 'redirect_uri', 'scope', 'state']
 
-    /** Every field but `keep`, each once missing and once with each wrong value. */
-    function* damaged(document: AnyDocument, keep: string[]): Generator<AnyDocument> {
-      for (const field of Object.keys(document).filter((each) => !keep.includes(each)))
-        for (const value of [...wrong, [document[field]]]) {
-          const { [field]: right, ...rest } = document
-          if (value === undefined) yield { ...rest, _id: document._id }
-          else if (typeof value !== typeof right || Array.isArray(value))
-            yield { ...document, [field]: value }
-        }
+    /** Every field, each once missing and once with each value of another type. */
+    function* damaged({ _id, ...document }: AnyDocument): Generator<AnyDocument> {
+      for (const [field, right] of Object.entries(document)) {
+        const { [field]: _, ...rest } = document
+        if (!optional.includes(field)) yield { _id, ...rest }
+        for (const value of [...wrong, [right]])
+          if (typeof value !== typeof right || right === null || right instanceof Date)
+            if (value !== right) yield { _id, ...rest, [field]: value }
+        if (typeof right === 'object') yield { _id, ...rest, [field]: new Date().toISOString() }
+      }
     }
 
     it('is no usable reset token, and nobody can claim it (TOK-04, TOK-07)', async () => {
@@ -127,7 +129,7 @@ describeWithMongo('mongoStore()', () => {
       const tokens = stored('password_reset_tokens')
       const document = mustExist((await tokens.findOne()) ?? undefined)
       let count = 0
-      for (const each of damaged(document, ['_id'])) {
+      for (const each of damaged(document)) {
         count += 1
         await tokens.deleteMany({})
         await tokens.insertOne(each)
@@ -144,14 +146,7 @@ describeWithMongo('mongoStore()', () => {
       await verificationTokens.issue(token)
       const tokens = stored('email_verification_tokens')
       const document = mustExist((await tokens.findOne()) ?? undefined)
-      for (const each of damaged(document, [
-        '_id',
-        'pending_login_id',
-        'client_id',
-        'redirect_uri',
-        'scope',
-        'state',
-      ])) {
+      for (const each of damaged(document)) {
         await tokens.deleteMany({})
         await tokens.insertOne(each)
         const found = await verificationTokens.findUsable(token.tokenHash, later(1))

@@ -8,8 +8,9 @@ export const mochaHooks = {
 
 /** One line `passed failed skipped` for the program that runs the tests, in the file that it named. */
 export function mochaGlobalTeardown(this: Runner): void {
+  // oxlint-disable-next-line oxc/no-this-in-exported-function -- mocha passes its runner as `this`
+  const { stats } = this
   const file = process.env['TEST_COUNTS_FILE']
-  if (!file || !this.stats) return
-  const { passes, failures, pending } = this.stats
-  appendFileSync(file, `${passes} ${failures} ${pending}\n`)
+  if (!file || !stats) return
+  appendFileSync(file, `${stats.passes} ${stats.failures} ${stats.pending}\n`)
 }

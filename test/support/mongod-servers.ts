@@ -97,7 +97,7 @@ async function start(topology: Topology): Promise<MongoServer | undefined> {
       const server = await attempt()
       if (server) return server
     } catch (error) {
-      reasons.push(`${title}: ${error instanceof Error ? error.message : error}`)
+      reasons.push(`${title}: ${error instanceof Error ? error.message : String(error)}`)
     }
   }
   unavailable = [`No MongoDB for the tests: ${HOW_TO_GET_ONE}`, ...reasons].join('; ')

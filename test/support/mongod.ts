@@ -60,7 +60,7 @@ function describeWith(topology: Topology, title: string, body: () => void): void
     afterEach('MongoDB still answers', async function () {
       if (!server || this.currentTest?.state !== 'failed' || (await isAnswering(server))) return
       await server.stop()
-      throw new Error('MongoDB hung and was stopped; the next suite gets a new one')
+      throw new Error('MongoDB hung or died; the next suite gets a new one')
     })
 
     describe(title, body)

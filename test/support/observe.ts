@@ -3,8 +3,8 @@ import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import type { AuditEvent, AuditEventType, ResetToken, User } from '../../src/index.ts'
 import type { Harness } from './harness.ts'
-import type { Answer } from './user-agent.ts'
 import { eventually } from './eventually.ts'
+import { createUserAgent, type Answer } from './user-agent.ts'
 
 export function tokenOf(link: string): string {
   return new URL(link).searchParams.get('token') ?? ''
@@ -44,14 +44,32 @@ export async function dump(h: Harness): Promise<string> {
   return JSON.stringify(all)
 }
 
-/** Does something that asks for reset links `count` times, and waits until a worker has decided about each. */
-export async function decided<T>(h: Harness, work: () => Promise<T>, count = 1): Promise<T> {
-  const before = eventsOf(h, 'password_reset_requested').length
-  const result = await work()
-  await eventually('a worker decided about the request', () => {
-    return eventsOf(h, 'password_reset_requested').length >= before + count
-  })
-  return result
+export interface Asked {
+  answer: Answer
+  /** Why no mail was sent; for the audit log alone. `undefined`: one was. */
+  reason: string | undefined
+}
+
+let asked = 0
+
+/** Asks for a reset link, and waits until nothing more comes of it. */
+export async function ask(
+  h: Harness,
+  identifier: string,
+  carried: Record<string, string> = {},
+): Promise<Asked> {
+  asked += 1
+  const userAgent = `test ${asked}`
+  const url = `${h.oauthUrl}/forgot-password`
+  const form = { identifier, ...carried }
+  const answer = await createUserAgent().post(url, form, { 'user-agent': userAgent })
+  const event = await eventually(`a worker decides about ${identifier}`, () =>
+    h.events.find(
+      ({ type, reason, ...event }) =>
+        event.userAgent === userAgent && (type.includes('_mail_') || reason !== undefined),
+    ),
+  )
+  return { answer, reason: event.reason }
 }
 
 /** Does something that must not ask for any mail: no job is waiting, none was decided about, nothing was mailed. */

@@ -1,0 +1,30 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import middie from '@fastify/middie'
+import Fastify from 'fastify'
+import type { Provider } from 'oidc-provider'
+import type { AccountFlows } from '../../src/index.ts'
+
+export interface HostParts {
+  /** After `flows.attach(provider)`. */
+  provider: Provider
+  flows: AccountFlows
+  /** Path of the issuer, such as `/oauth2`. */
+  oauthPath: string
+  /** Your login page; its POST ends with `flows.finishLogin`. */
+  login: (req: IncomingMessage, res: ServerResponse) => Promise<void>
+}
+
+/** Fastify, with @fastify/middie: middleware runs before Fastify reads the body. */
+export async function fastifyHost(parts: HostParts): Promise<RequestListener> {
+  const { provider, flows, oauthPath, login } = parts
+  const app = Fastify()
+  await app.register(middie)
+  app.use(flows.adminHandler)
+  app.use(`${oauthPath}/login`, (req, res, next) => {
+    login(req, res).catch(next)
+  })
+  // Last, because the provider answers every path that is left.
+  app.use(oauthPath, provider.callback())
+  await app.ready()
+  return app.routing
+}

@@ -1,0 +1,109 @@
+/**
+ * What `npm start` runs: a provider with the account flows, a login page, a client to sign in to, and a mailbox. No set-up is
+ * needed; README and docs tell the environment variables.
+ *
+ * @module
+ */
+import { randomBytes } from 'node:crypto'
+import Koa from 'koa'
+import mount from 'koa-mount'
+import { Provider } from 'oidc-provider'
+import { createAccountFlows, memoryMailbox } from '../src/index.ts'
+import { demoClient } from './server/demo-client.ts'
+import { readEnvironment } from './server/environment.ts'
+import { exampleStylesheet } from './server/example-stylesheet.ts'
+import { homePage } from './server/home-page.ts'
+import { loginPage } from './server/login-page.ts'
+import { mailboxPage } from './server/mailbox-page.ts'
+import { createShowPage } from './server/page.ts'
+import { createPasswordCheck } from './server/password-check.ts'
+import { providerConfiguration } from './server/provider-configuration.ts'
+import { routes } from './server/routes.ts'
+import { insertSeed, readSeed, readSettings } from './server/seed.ts'
+import { serve, STOP_LIMIT_MS } from './server/serve.ts'
+import { checkoutSigningKeys, derivedKey } from './server/signing-keys.ts'
+import { StartRefused } from './server/start-refused.ts'
+import { memoryStorage, mongoStorage } from './server/storage.ts'
+
+async function start() {
+  const environment = readEnvironment(process.env)
+  const { port, baseUrl, oauthPath, mongodbUri, bcryptCost, trustedProxies } = environment
+  const seed = await readSeed(environment.seedFile, baseUrl)
+  const settings = environment.settingsFile ? await readSettings(environment.settingsFile) : {}
+  const signingKeys = environment.signingKeys ?? (await checkoutSigningKeys())
+  const adminToken = environment.adminToken ?? randomBytes(32).toString('base64url')
+
+  const storage = mongodbUri ? await mongoStorage(mongodbUri, signingKeys) : await memoryStorage()
+  const mailbox = environment.isProduction ? undefined : memoryMailbox()
+
+  const flows = createAccountFlows({
+    baseUrl,
+    oauthPath,
+    secrets: signingKeys,
+    store: storage.store,
+    users: storage.users,
+    adminToken,
+    bcryptCost,
+    responseDelay: environment.responseDelay,
+    trustedProxies,
+    initialSettings: settings,
+    ...(mailbox && { developmentMailer: mailbox }),
+  })
+
+  const issuer = `${baseUrl}${oauthPath}`
+  const basePath = new URL(baseUrl).pathname.replace(/\/$/, '')
+  const paths = { base: basePath, oauth: `${basePath}${oauthPath}` }
+  const show = createShowPage(paths)
+  const cookieKeys = signingKeys.map((key) =>
+    Buffer.from(derivedKey(key, 'cookies')).toString('base64url'),
+  )
+
+  const provider = new Provider(
+    issuer,
+    providerConfiguration({ flows, storage, cookieKeys, paths, show }),
+  )
+  provider.proxy = trustedProxies > 0
+  flows.attach(provider)
+  await flows.start()
+  await insertSeed(seed, { storage, provider, bcryptCost })
+
+  const parts = { baseUrl, show, paths }
+  const app = new Koa({ keys: cookieKeys, proxy: trustedProxies > 0, maxIpsCount: trustedProxies })
+  app.use(flows.adminApi())
+  app.use(
+    routes({
+      ...exampleStylesheet(paths),
+      ...homePage({
+        ...parts,
+        isDemo: environment.isShippedSeed && !environment.isProduction,
+        hasMailbox: mailbox !== undefined,
+      }),
+      ...loginPage({
+        flows,
+        provider,
+        checkPassword: createPasswordCheck(storage.users, bcryptCost),
+        show,
+        paths,
+      }),
+      ...demoClient({ ...parts, issuer, backChannel: `http://127.0.0.1:${port}${paths.oauth}` }),
+      ...(mailbox && mailboxPage({ ...parts, messages: mailbox.messages })),
+    }),
+  )
+  app.use(mount(paths.oauth || '/', provider))
+
+  await serve(app.callback(), port, async () => {
+    await flows.stop({ withinMs: STOP_LIMIT_MS })
+    await storage.close()
+  })
+  console.log(`Open ${baseUrl}/`)
+  if (environment.adminToken === undefined) console.log(`Admin token: ${adminToken}`)
+  console.log(`READY ${baseUrl}`)
+}
+
+try {
+  await start()
+} catch (error) {
+  const isRefused = error instanceof StartRefused
+  console.error(isRefused ? error.message : error)
+  process.exit(isRefused ? 2 : 1)
+}

@@ -1,0 +1,132 @@
+import { readFile } from 'node:fs/promises'
+import bcrypt from 'bcrypt'
+import type { AdapterPayload, Provider } from 'oidc-provider'
+import { reasonOf, StartRefused } from './start-refused.ts'
+import type { Storage } from './storage.ts'
+
+interface SeedUser {
+  username: string
+  email: string | undefined
+  emailVerified: boolean
+  /** `undefined`: the user has no password. */
+  password: { plain: string } | { hash: string } | undefined
+  disabled: boolean
+}
+
+export interface Seed {
+  users: SeedUser[]
+  /** Metadata as oidc-provider takes it. */
+  clients: (AdapterPayload & { client_id: string })[]
+}
+
+/** Reads users and clients; `{base_url}` in a client's metadata stands for the base URL. */
+export async function readSeed(file: string, baseUrl: string): Promise<Seed> {
+  const { users, clients } = await readJson('SEED_FILE', file)
+  return {
+    users: arrayOf('users', users).map((user, index) => userOf(user, `users[${index}]`)),
+    clients: arrayOf('clients', clients).map((client, index) => {
+      const { client_id, ...metadata } = withBaseUrl(client, baseUrl)
+      if (typeof client_id === 'string' && client_id) return { ...metadata, client_id }
+      throw wrong(`clients[${index}].client_id must be a string`)
+    }),
+  }
+}
+
+/** Settings to put where unset, as text by their names on the wire. */
+export async function readSettings(file: string): Promise<Record<string, string>> {
+  const settings: Record<string, string> = {}
+  for (const [name, value] of Object.entries(await readJson('SETTINGS_FILE', file))) {
+    if (typeof value !== 'string')
+      throw new StartRefused(`SETTINGS_FILE: ${name} must be a string.`)
+    settings[name] = value
+  }
+  return settings
+}
+
+/** Inserts what is absent, and leaves alone what is there. */
+export async function insertSeed(
+  { users, clients }: Seed,
+  { storage, provider, bcryptCost }: { storage: Storage; provider: Provider; bcryptCost: number },
+): Promise<void> {
+  for (const { password, ...user } of users) {
+    if (await storage.users.findByUsername(user.username)) continue
+    const plain = password && 'plain' in password ? password.plain : undefined
+    const hash = password && 'hash' in password ? password.hash : undefined
+    await storage.addUser({
+      ...user,
+      passwordHash: plain === undefined ? hash : await bcrypt.hash(plain, bcryptCost),
+    })
+  }
+  const adapter = storage.adapter('Client')
+  for (const client of clients) {
+    if (!(await adapter.find(client.client_id))) await adapter.upsert(client.client_id, client)
+    await provider.Client.find(client.client_id).catch((error: unknown) => {
+      const reason = Reflect.get(Object(error), 'error_description') ?? reasonOf(error)
+      throw wrong(`client ${client.client_id}: ${reason}`)
+    })
+  }
+}
+
+type Json = Record<string, unknown>
+
+async function readJson(variable: string, file: string): Promise<Json> {
+  try {
+    const parsed: unknown = JSON.parse(await readFile(file, 'utf8'))
+    if (isObject(parsed)) return parsed
+  } catch (error) {
+    throw new StartRefused(`${variable} cannot be read: ${reasonOf(error)}`, { cause: error })
+  }
+  throw new StartRefused(`${variable} must hold a JSON object.`)
+}
+
+function arrayOf(name: string, value: unknown): Json[] {
+  if (value === undefined) return []
+  if (Array.isArray(value) && value.every(isObject)) return value
+  throw wrong(`${name} must be an array of objects`)
+}
+
+function userOf(user: Json, place: string): SeedUser {
+  const { username, email, email_verified, password, password_hash, disabled } = user
+  if (typeof username !== 'string' || username === '') {
+    throw wrong(`${place}.username must be a string`)
+  }
+  if (email !== undefined && typeof email !== 'string') {
+    throw wrong(`${place}.email must be a string`)
+  }
+  return {
+    username,
+    email,
+    emailVerified: flagOf(email_verified, `${place}.email_verified`),
+    password: passwordOf(password, password_hash, place),
+    disabled: flagOf(disabled, `${place}.disabled`),
+  }
+}
+
+function flagOf(value: unknown, place: string): boolean {
+  if (value === undefined || typeof value === 'boolean') return value ?? false
+  throw wrong(`${place} must be true or false`)
+}
+
+function passwordOf(plain: unknown, hash: unknown, place: string): SeedUser['password'] {
+  if (plain !== undefined && hash !== undefined) {
+    throw wrong(`${place} must have a password or a password_hash, not both`)
+  }
+  if (typeof plain === 'string') return { plain }
+  if (typeof hash === 'string' && /^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$/.test(hash)) return { hash }
+  if (plain === undefined && hash === undefined) return undefined
+  throw wrong(`${place} must have a password in text, or a bcrypt password_hash`)
+}
+
+function withBaseUrl(client: Json, baseUrl: string): Json {
+  return JSON.parse(JSON.stringify(client), (_key, value: unknown) =>
+    typeof value === 'string' ? value.replaceAll('{base_url}', baseUrl) : value,
+  )
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function wrong(what: string): StartRefused {
+  return new StartRefused(`SEED_FILE: ${what}.`)
+}

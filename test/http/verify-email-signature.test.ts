@@ -1,0 +1,267 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import { expect } from 'chai'
+import {
+  addUnverified,
+  blockedLogin,
+  expectExpired,
+  expectNothingChanged,
+  expectResumed,
+  expectStillWorks,
+  type BlockedLogin,
+} from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import {
+  ADMIN_TOKEN,
+  CLIENT,
+  CONFIDENTIAL,
+  startHarness,
+  type Harness,
+} from '../support/harness.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+const SIGNED = ['token', 'client_id', 'redirect_uri', 'scope', 'state', 'authorize_sig'] as const
+const CARRIED = ['client_id', 'redirect_uri', 'scope', 'state'] as const
+
+/** The link with its query changed; order and encoding are kept. */
+function changed(link: string, change: (query: URLSearchParams) => void): string {
+  const url = new URL(link)
+  change(url.searchParams)
+  return url.href
+}
+
+const withQuery = (link: string, query: string) => `${link.split('?')[0]}?${query}`
+
+onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology) => {
+  const secret = randomBytes(32)
+  let harness: Harness
+
+  before(async () => {
+    harness = await startHarness({ technology, flows: { secrets: [secret] } })
+  })
+  after(() => harness.close())
+
+  async function expectAllRefused(login: BlockedLogin, links: string[]) {
+    for (const link of links) {
+      expect(link).to.not.equal(login.link)
+      const answer = await login.agent.get(link)
+      expectExpired(answer)
+      await expectNothingChanged(harness, login, answer)
+    }
+    await expectStillWorks(harness, login)
+  }
+
+  it('carries token, client_id, redirect_uri, scope and state, and a signature of 43 characters', async () => {
+    const { link, request, user } = await blockedLogin(harness)
+    const { searchParams, origin, pathname } = new URL(link)
+    expect(origin + pathname).to.equal(`${harness.oauthUrl}/verify-email`)
+    expect([...searchParams.keys()]).to.have.members([...SIGNED])
+    expect(searchParams.get('token')).to.match(/^[\w-]{43}$/)
+    expect(searchParams.get('authorize_sig')).to.match(/^[\w-]{43}$/)
+    expect(searchParams.get('client_id')).to.equal(CLIENT.client_id)
+    expect(searchParams.get('redirect_uri')).to.equal(request.redirectUri)
+    expect(searchParams.get('scope')).to.equal('openid email')
+    expect(searchParams.get('state')).to.equal(request.state)
+    expect(link).to.not.include(user.username)
+  })
+
+  it('refuses a link in which one parameter was changed', async () => {
+    const login = await blockedLogin(harness)
+    const evil = {
+      token: randomBytes(32).toString('base64url'),
+      client_id: CONFIDENTIAL.client_id,
+      redirect_uri: CONFIDENTIAL.redirect_uris[0],
+      scope: 'openid email offline_access',
+      state: 'evil',
+      authorize_sig: randomBytes(32).toString('base64url'),
+    }
+    const links = SIGNED.map((name) => changed(login.link, (q) => q.set(name, evil[name])))
+    const cased = CARRIED.map((name) =>
+      changed(login.link, (q) => q.set(name, (q.get(name) ?? '').toUpperCase())),
+    )
+    const longer = SIGNED.map((name) => changed(login.link, (q) => q.set(name, `${q.get(name)} `)))
+    await expectAllRefused(login, [...links, ...cased, ...longer])
+  })
+
+  it('refuses a link in which one parameter is missing or empty', async () => {
+    const login = await blockedLogin(harness)
+    await expectAllRefused(login, [
+      ...SIGNED.map((name) => changed(login.link, (q) => q.delete(name))),
+      ...SIGNED.map((name) => changed(login.link, (q) => q.set(name, ''))),
+      changed(login.link, (q) => CARRIED.forEach((name) => q.delete(name))),
+      login.link.split('?')[0] ?? '',
+    ])
+  })
+
+  it('refuses a parameter that was added, be it empty', async () => {
+    const login = await blockedLogin(harness, {
+      send({ url }) {
+        url.searchParams.delete('state')
+        return url
+      },
+    })
+    expect(new URL(login.link).searchParams.has('state')).to.equal(false)
+    for (const state of ['evil', '']) {
+      const answer = await login.agent.get(changed(login.link, (q) => q.set('state', state)))
+      expectExpired(answer)
+      await expectNothingChanged(harness, login, answer)
+    }
+    const { status, location = '' } = await login.agent.get(login.link)
+    expect(status).to.equal(302)
+    expect([...new URL(location).searchParams.keys()]).to.have.members(['code', 'iss'])
+  })
+
+  it('refuses a parameter that is repeated, be it the same', async () => {
+    const login = await blockedLogin(harness)
+    const query = new URL(login.link).search.slice(1)
+    await expectAllRefused(
+      login,
+      SIGNED.flatMap((name) => [
+        changed(login.link, (q) => q.append(name, q.get(name) ?? '')),
+        changed(login.link, (q) => q.append(name, 'evil')),
+        withQuery(login.link, `${name}=evil&${query}`),
+      ]),
+    )
+  })
+
+  it('refuses a parameter in brackets, beside or instead of the plain one', async () => {
+    const login = await blockedLogin(harness)
+    const bracketed = (name: string) => [`${name}[]`, `${name}[0]`, `${name}[$ne]`]
+    await expectAllRefused(
+      login,
+      SIGNED.flatMap(bracketed).flatMap((odd) => {
+        const plain = odd.replace(/\[.*$/, '')
+        return [
+          changed(login.link, (q) => q.append(odd, q.get(plain) ?? '')),
+          changed(login.link, (q) => {
+            q.append(odd, q.get(plain) ?? '')
+            q.delete(plain)
+          }),
+        ]
+      }),
+    )
+  })
+
+  it('refuses bytes that were moved from one parameter to its neighbour', async () => {
+    const login = await blockedLogin(harness)
+    const { searchParams } = new URL(login.link)
+    const [scope, state] = [searchParams.get('scope') ?? '', searchParams.get('state') ?? '']
+    const moved = (newScope: string, newState: string) =>
+      changed(login.link, (q) => {
+        q.set('scope', newScope)
+        q.set('state', newState)
+      })
+    await expectAllRefused(login, [
+      moved(scope.slice(0, -1), scope.slice(-1) + state),
+      moved(scope + state.slice(0, 1), state.slice(1)),
+      moved(state, scope),
+      moved(`${scope}&state=${state}`, ''),
+      changed(moved(`${scope}&state=${state}`, ''), (q) => q.delete('state')),
+    ])
+  })
+
+  it('refuses a signature that is cut, too long, or written in another way', async () => {
+    const login = await blockedLogin(harness)
+    const signature = new URL(login.link).searchParams.get('authorize_sig') ?? ''
+    const bytes = Buffer.from(signature, 'base64url')
+    const last = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+    const sibling = last[last.indexOf(signature.slice(-1)) ^ 1]
+    await expectAllRefused(
+      login,
+      [
+        signature.slice(0, 8),
+        signature.slice(0, -1),
+        `${signature}A`,
+        `${signature}=`,
+        signature + signature,
+        signature.slice(0, -1) + sibling,
+        bytes.toString('hex'),
+        'undefined',
+        'null',
+        '0',
+        'A'.repeat(43),
+        `${signature}\n`,
+        'A'.repeat(8_000),
+      ].map((odd) => changed(login.link, (q) => q.set('authorize_sig', odd))),
+    )
+  })
+
+  it('refuses the signature of another mail, both ways', async () => {
+    const user = await addUnverified(harness)
+    const first = await blockedLogin(harness, { user })
+    const second = await blockedLogin(harness, { user })
+    const stranger = await blockedLogin(harness)
+    const take = (from: BlockedLogin, into: BlockedLogin, names: readonly string[]) =>
+      changed(into.link, (q) => {
+        for (const name of names) q.set(name, new URL(from.link).searchParams.get(name) ?? '')
+      })
+    for (const [a, b] of [
+      [first, second],
+      [second, first],
+      [first, stranger],
+      [stranger, first],
+    ] as const) {
+      for (const names of [['authorize_sig'], ['token'], [...CARRIED, 'authorize_sig']]) {
+        const answer = await b.agent.get(take(a, b, names))
+        expectExpired(answer)
+        await expectNothingChanged(harness, b, answer)
+      }
+    }
+    await expectStillWorks(harness, first)
+    await expectStillWorks(harness, stranger)
+  })
+
+  it('refuses a signature made with any other key, or with the key ring itself', async () => {
+    const login = await blockedLogin(harness)
+    const query = new URL(login.link).searchParams
+    const values = ['token', ...CARRIED].map((name) => query.get(name))
+    const text = JSON.stringify(values)
+    const keys = [
+      secret,
+      Buffer.alloc(0),
+      Buffer.alloc(32),
+      ADMIN_TOKEN,
+      'a cookie key of the tests',
+    ]
+    const signatures = [...keys, CONFIDENTIAL.client_secret].flatMap((key) => [
+      createHmac('sha256', key).update(text).digest('base64url'),
+      createHmac('sha256', key).update(values.join('')).digest('base64url'),
+      createHmac('sha1', key).update(text).digest('base64url'),
+      createHmac('md5', key).update(text).digest('base64url'),
+    ])
+    await expectAllRefused(
+      login,
+      signatures.map((signature) => changed(login.link, (q) => q.set('authorize_sig', signature))),
+    )
+  })
+
+  it('accepts the parameters in any order, and others beside them', async () => {
+    const login = await blockedLogin(harness)
+    const reversed = [...new URL(login.link).searchParams].toReversed()
+    const query = new URLSearchParams([['utm_source', 'mail'], ...reversed, ['fbclid', 'x']])
+    const answer = await login.agent.get(withQuery(login.link, query.toString()))
+    await expectResumed(harness, login, answer)
+  })
+
+  it('shows the same page for every token that it does not know', async () => {
+    const login = await blockedLogin(harness)
+    const agent = createUserAgent()
+    const pages = []
+    for (const token of ['x', 'A'.repeat(43), 'A'.repeat(44), '{"$ne":null}', '../..', '%00']) {
+      const answer = await agent.get(changed(login.link, (q) => q.set('token', token)))
+      expectExpired(answer)
+      pages.push(answer.text)
+    }
+    expect(new Set(pages).size).to.equal(1)
+    expect(pages[0]).to.not.include(new URL(login.link).searchParams.get('state'))
+    await expectStillWorks(harness, login)
+  })
+
+  it('refuses a query that is no UTF-8', async () => {
+    const login = await blockedLogin(harness)
+    await expectAllRefused(login, [
+      `${login.link}%ff`,
+      `${login.link}&state=%c0%80`,
+      `${login.link}&%`,
+    ])
+  })
+})
