@@ -22,7 +22,7 @@ import { routes } from './server/routes.ts'
 import { insertSeed, readSeed, readSettings } from './server/seed.ts'
 import { serve, STOP_LIMIT_MS } from './server/serve.ts'
 import { checkoutSigningKeys, derivedKey } from './server/signing-keys.ts'
-import { StartRefused } from './server/start-refused.ts'
+import { reasonOf, StartRefused } from './server/start-refused.ts'
 import { memoryStorage, mongoStorage } from './server/storage.ts'
 
 async function start() {
@@ -64,7 +64,7 @@ async function start() {
   )
   provider.proxy = trustedProxies > 0
   flows.attach(provider)
-  await flows.start()
+  await flows.start().catch(refuseSettings)
   await insertSeed(seed, { storage, provider, bcryptCost })
 
   const parts = { baseUrl, show, paths }
@@ -98,6 +98,12 @@ async function start() {
   console.log(`Open ${baseUrl}/`)
   if (environment.adminToken === undefined) console.log(`Admin token: ${adminToken}`)
   console.log(`READY ${baseUrl}`)
+}
+
+/** The flows know their options; the operator knows environment variables. */
+function refuseSettings(error: unknown): never {
+  const problem = /^initialSettings: (.*)$/s.exec(reasonOf(error))?.[1]
+  throw problem === undefined ? error : new StartRefused(`SETTINGS_FILE: ${problem}.`)
 }
 
 try {

@@ -1,4 +1,4 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import Koa from 'koa'
 import mount from 'koa-mount'
 import type { Provider } from 'oidc-provider'
@@ -15,16 +15,15 @@ export interface HostParts {
 }
 
 /** Koa, with koa-mount below a prefix. */
-export function koaHost({ provider, flows, oauthPath, login }: HostParts): RequestListener {
+export function koaHost({ provider, flows, oauthPath, login }: HostParts) {
   const app = new Koa()
   // A mounted provider sees the cookies of this app, so both need the same keys: `cookies.keys` of its configuration.
   app.keys = provider.keys
 
   app.use(flows.adminApi())
   app.use(async (ctx, next) => {
-    if (ctx.path !== `${oauthPath}/login`) return next()
-    ctx.respond = false
-    await login(ctx.req, ctx.res)
+    if (ctx.path === `${oauthPath}/login`) await login(ctx.req, ctx.res)
+    else await next()
   })
   app.use(oauthPath === '' ? mount(provider) : mount(oauthPath, provider))
   return app.callback()

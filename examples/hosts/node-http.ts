@@ -1,4 +1,4 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
 import type { AccountFlows } from '../../src/index.ts'
 
@@ -13,7 +13,7 @@ export interface HostParts {
 }
 
 /** `node:http` alone: whoever strips a prefix leaves the whole address in `req.originalUrl`. */
-export function nodeHttpHost({ provider, flows, oauthPath, login }: HostParts): RequestListener {
+export function nodeHttpHost({ provider, flows, oauthPath, login }: HostParts) {
   const oidc = provider.callback()
 
   function route(req: IncomingMessage, res: ServerResponse) {
@@ -28,5 +28,6 @@ export function nodeHttpHost({ provider, flows, oauthPath, login }: HostParts): 
     }
   }
 
-  return (req, res) => flows.adminHandler(req, res, () => route(req, res))
+  return (req: IncomingMessage, res: ServerResponse) =>
+    flows.adminHandler(req, res, () => route(req, res))
 }

@@ -36,7 +36,6 @@ export function consentContent({ uid, params }: Interaction, action: string): Ht
     <form method="post" action="${action}">
       <input type="hidden" name="interaction" value="${uid}" />
       <button type="submit" name="decision" value="allow">Allow</button>
-      <p class="note"></p>
       <button class="quiet" type="submit" name="decision" value="deny">Do not allow</button>
     </form>`
 }

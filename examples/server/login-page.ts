@@ -22,22 +22,43 @@ export interface LoginPageParts {
 export function loginPage({ flows, provider, checkPassword, show, paths }: LoginPageParts) {
   const path = `${paths.oauth}/login`
 
-  /** The interaction of this browser; where `uid` names another one, or there is none, a page is shown that says so. */
+  /** The interaction of this browser; where `uid` names another one, or there is none, a page says so. */
   async function interactionOf(ctx: Context, uid: string | undefined) {
     const interaction = await provider.interactionDetails(ctx.req, ctx.res).catch(ifNotFound)
-    if (interaction && (uid === undefined || uid === interaction.uid)) return interaction
-    ctx.status = interaction ? 409 : 400
+    if (!interaction) return showStartAgain(ctx)
+    if (uid === undefined || uid === interaction.uid) return interaction
+    ctx.status = 409
     show(ctx, {
       name: 'login',
-      mode: interaction ? 'newer_tab' : 'start_again',
-      title: interaction ? 'Continue in the newer tab' : 'Please start again',
-      content: interaction
-        ? html`<p>A newer sign-in was started in this browser. It continues in that tab.</p>
-            <p class="note">You can close this one.</p>`
-        : html`<p>This sign-in has ended, or it was started in another browser.</p>
-            <p class="note">Go back to the app and sign in from there.</p>`,
+      mode: 'newer_tab',
+      title: 'Continue in the newer tab',
+      content: html`<p>A newer sign-in was started in this browser. It continues in that tab.</p>
+        <p class="note">You can close this one.</p>`,
     })
     return undefined
+  }
+
+  function showStartAgain(ctx: Context): undefined {
+    ctx.status = 400
+    show(ctx, {
+      name: 'login',
+      mode: 'start_again',
+      title: 'Please start again',
+      content: html`<p>This sign-in has ended, or it was started in another browser.</p>
+        <p class="note">Go back to the app and sign in from there.</p>`,
+    })
+  }
+
+  /** The flows and the provider write the answer; an interaction can still end while a password is checked. */
+  async function leave(ctx: Context, finish: () => Promise<void>) {
+    ctx.respond = false
+    try {
+      await finish()
+    } catch (error) {
+      ifNotFound(error)
+      ctx.respond = true
+      showStartAgain(ctx)
+    }
   }
 
   async function showForm(ctx: Context, interaction: Interaction, refused?: string) {
@@ -107,9 +128,9 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
     const username = field('username') ?? ''
     const account = await checkPassword(username, field('password') ?? '')
     if (!account) return showForm(ctx, interaction, username)
-    // From here on the flows and the provider write the answer.
-    ctx.respond = false
-    await flows.finishLogin(ctx.req, ctx.res, { account, startedAt, amr: ['pwd'] })
+    await leave(ctx, () =>
+      flows.finishLogin(ctx.req, ctx.res, { account, startedAt, amr: ['pwd'] }),
+    )
   }
 
   async function answerConsent(ctx: Context) {
@@ -120,8 +141,7 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
       field('decision') === 'allow' && interaction.prompt.name === 'consent'
         ? { consent: { grantId: await grantConsent(provider, interaction) } }
         : { error: 'access_denied', error_description: 'the user said no' }
-    ctx.respond = false
-    await provider.interactionFinished(ctx.req, ctx.res, result)
+    await leave(ctx, () => provider.interactionFinished(ctx.req, ctx.res, result))
   }
 
   return {

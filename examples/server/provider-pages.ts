@@ -14,7 +14,6 @@ export function providerPages(show: ShowPage) {
         formMayLeadTo: ctx.oidc.params?.['post_logout_redirect_uri'],
         content: html`${trusted(form)}
           <button type="submit" form="op.logoutForm" name="logout" value="yes">Sign out</button>
-          <p class="note"></p>
           <button class="quiet" type="submit" form="op.logoutForm">Stay signed in</button>`,
       })
     },
@@ -34,7 +33,7 @@ export function providerPages(show: ShowPage) {
         content: html`<p>
             ${error ? 'That did not work. ' : undefined}Type the code that the device shows.
           </p>
-          ${trusted(form)}
+          ${trusted(withoutScript(form))}
           <button type="submit" form="op.deviceInputForm">Continue</button>`,
       })
     },
@@ -47,7 +46,6 @@ export function providerPages(show: ShowPage) {
         content: html`<p>${client.clientName ?? client.clientId} wants to sign you in there.</p>
           ${trusted(form)}
           <button type="submit" form="op.deviceConfirmForm">Yes, continue</button>
-          <p class="note"></p>
           <button class="quiet" type="submit" form="op.deviceConfirmForm" name="abort" value="yes">
             No, stop
           </button>`,
@@ -77,4 +75,9 @@ export function providerPages(show: ShowPage) {
       })
     },
   }
+}
+
+/** The provider's field selects its text by a script, which the policy of the page would only complain about. */
+function withoutScript(form: string): string {
+  return form.replace(/ onfocus="[^"]*"/, '')
 }

@@ -6,12 +6,12 @@ import { reasonOf, StartRefused } from './start-refused.ts'
 const FILE = fileURLToPath(new URL('../../.oidc-account-flows-keys', import.meta.url))
 
 /** The signing keys of a developer's checkout: made once, then the same for all of its processes. */
-export async function checkoutSigningKeys(): Promise<string[]> {
+export async function checkoutSigningKeys(file = FILE): Promise<string[]> {
   try {
-    return (await readKeys()) ?? (await createKeys())
+    return (await readKeys(file)) ?? (await createKeys(file))
   } catch (error) {
     throw new StartRefused(
-      `SIGNING_KEYS is not set, and ${FILE} cannot be used: ${reasonOf(error)}`,
+      `SIGNING_KEYS is not set, and ${file} cannot be used: ${reasonOf(error)}`,
       { cause: error },
     )
   }
@@ -23,8 +23,8 @@ export function derivedKey(signingKey: string, purpose: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', Buffer.from(signingKey, 'base64url'), '', info, 32))
 }
 
-async function readKeys(): Promise<string[] | undefined> {
-  const text = await readFile(FILE, 'utf8').catch((error: NodeJS.ErrnoException) => {
+async function readKeys(file: string): Promise<string[] | undefined> {
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
     throw error
   })
@@ -35,15 +35,15 @@ async function readKeys(): Promise<string[] | undefined> {
 }
 
 // Written aside and linked: another process sees the whole file or none, and the first one wins.
-async function createKeys(): Promise<string[]> {
-  const aside = `${FILE}.${randomBytes(6).toString('hex')}`
+async function createKeys(file: string): Promise<string[]> {
+  const aside = `${file}.${randomBytes(6).toString('hex')}`
   const key = randomBytes(32).toString('base64url')
   await writeFile(aside, `${key}\n`, { mode: 0o600, flag: 'wx' })
   try {
-    await link(aside, FILE)
+    await link(aside, file)
     return [key]
   } catch (error) {
-    const keys = await readKeys()
+    const keys = await readKeys(file)
     if (keys) return keys
     throw error
   } finally {

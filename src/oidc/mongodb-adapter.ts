@@ -1,5 +1,6 @@
-import { MongoServerError, type Collection, type Db, type IndexDescription } from 'mongodb'
+import type { Collection, Db } from 'mongodb'
 import type { AdapterPayload } from 'oidc-provider'
+import { createIndexes, type NamedIndex } from '../stores/mongodb-indexes.ts'
 import type { AccountAdapter } from './endable-sessions.ts'
 
 interface StoredPayload {
@@ -85,35 +86,20 @@ export function mongoAdapter(
 
   return Object.assign(factory, {
     async start() {
-      for (const model of MODELS) await createIndexes(db, snakeCase(model), indexesOf(model))
+      for (const model of MODELS) await createIndexes(collectionOf(model), indexesOf(model))
     },
   })
 }
 
-// One after another: a burst of collections created at once stalls some servers.
-async function createIndexes(db: Db, name: string, indexes: IndexDescription[]): Promise<void> {
-  try {
-    await db.createCollection(name)
-  } catch (error) {
-    if (!(error instanceof MongoServerError && error.codeName === 'NamespaceExists')) throw error
-  }
-  await db.collection(name).createIndexes(indexes)
-}
-
-function indexesOf(model: string): IndexDescription[] {
-  const indexes: IndexDescription[] = [{ key: { expiresAt: 1 }, expireAfterSeconds: 0 }]
-  if (GRANTABLE.includes(model)) indexes.push({ key: { 'payload.grantId': 1 } })
-  if ([...GRANTABLE, 'Session', 'Grant'].includes(model)) {
-    indexes.push({ key: { 'payload.accountId': 1 } })
-  }
-  if (model === 'Session') indexes.push({ key: { 'payload.uid': 1 } })
-  if (model === 'Interaction') {
-    for (const field of LOGIN_ACCOUNTS) indexes.push({ key: { [field]: 1 }, sparse: true })
-  }
-  if (model === 'DeviceCode') {
-    const partialFilterExpression = { 'payload.userCode': { $type: 'string' } }
-    indexes.push({ key: { 'payload.userCode': 1 }, unique: true, partialFilterExpression })
-  }
+// Names and options are those of the adapter that oidc-provider used to show, so that its collections can be taken over.
+function indexesOf(model: string): NamedIndex[] {
+  const by = (field: string): NamedIndex => ({ name: `${field}_1`, key: { [field]: 1 } })
+  const indexes: NamedIndex[] = [{ ...by('expiresAt'), expireAfterSeconds: 0 }]
+  if (GRANTABLE.includes(model)) indexes.push(by('payload.grantId'))
+  if ([...GRANTABLE, 'Session', 'Grant'].includes(model)) indexes.push(by('payload.accountId'))
+  if (model === 'Session') indexes.push({ ...by('payload.uid'), unique: true })
+  if (model === 'Interaction') indexes.push(...LOGIN_ACCOUNTS.map(by))
+  if (model === 'DeviceCode') indexes.push({ ...by('payload.userCode'), unique: true })
   return indexes
 }
 

@@ -16,14 +16,17 @@ export function memoryPendingLogins(): PendingLoginStore {
     },
 
     async findNewest(accountId, { clientId, redirectUri, state }) {
-      const [newest] = [...logins.values()]
-        .filter(({ captured }) => {
-          const own = capturedParameters(captured)
-          return own.clientId === clientId && own.redirectUri === redirectUri && own.state === state
-        })
-        .filter((login) => login.accountId === accountId)
-        .sort((one, other) => other.createdAt.getTime() - one.createdAt.getTime())
-      return structuredClone(newest)
+      const found = [...logins.values()].filter(({ accountId: owner, captured }) => {
+        const own = capturedParameters(captured)
+        return (
+          owner === accountId &&
+          own.clientId === clientId &&
+          own.redirectUri === redirectUri &&
+          own.state === state
+        )
+      })
+      found.sort((one, other) => one.createdAt.getTime() - other.createdAt.getTime())
+      return structuredClone(found.at(-1))
     },
 
     async keepUntil(id, purgeAt) {

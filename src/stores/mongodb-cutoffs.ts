@@ -3,7 +3,7 @@ import type { SessionCutoffStore } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
-import { createCollection } from './mongodb-indexes.ts'
+import { createCollection } from './mongodb-create-collection.ts'
 
 interface CutoffDocument {
   _id: string

@@ -1,15 +1,16 @@
 import type { Db, IndexDescription } from 'mongodb'
+import { createCollection } from './mongodb-create-collection.ts'
 import { AccountFlowsError } from '../errors.ts'
 import { isDuplicateKey, serverErrorCode } from './mongodb-errors.ts'
 
 export type NamedIndex = IndexDescription & { name: string }
 
 interface IndexedCollection {
+  db: Db
   collectionName: string
   createIndexes(indexes: NamedIndex[]): Promise<unknown>
 }
 
-const NAMESPACE_EXISTS = 48
 const INDEX_OPTIONS_CONFLICT = 85
 const INDEX_KEY_SPECS_CONFLICT = 86
 
@@ -20,26 +21,18 @@ export const purgeIndex: NamedIndex = {
   expireAfterSeconds: 0,
 }
 
-/** Creates the indexes that are missing, and the collection with them, one after the other. */
+/** Creates the collection and the indexes that are missing, one after the other. */
 export async function createIndexes(
   collection: IndexedCollection,
   indexes: NamedIndex[],
 ): Promise<void> {
+  await createCollection(collection.db, collection.collectionName)
   for (const index of indexes) {
     try {
       await collection.createIndexes([index])
     } catch (error) {
       throw explained(error, collection.collectionName, index.name)
     }
-  }
-}
-
-/** For a collection without indexes of its own, so that its first write under load need not create it. */
-export async function createCollection(db: Db, name: string): Promise<void> {
-  try {
-    await db.createCollection(name, { writeConcern: { w: 'majority' } })
-  } catch (error) {
-    if (serverErrorCode(error) !== NAMESPACE_EXISTS) throw error
   }
 }
 

@@ -1,30 +1,17 @@
 import type { Db } from 'mongodb'
 import { AccountFlowsError } from '../errors.ts'
-import type { ClaimedReset, ResetTokenStore } from '../ports.ts'
+import type { ResetTokenStore } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
-import { hasTypes, text, time } from './mongodb-conditions.ts'
+import { text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
 import { createIndexes, type NamedIndex } from './mongodb-indexes.ts'
 import {
-  fromTokenDocument,
-  optionalTokenTypes,
-  type TokenDocument,
-  tokenIndexes,
-  tokenTypes,
-  toTokenDocument,
-} from './mongodb-token-document.ts'
-
-interface ResetTokenDocument extends TokenDocument {
-  /** Only while nobody used, claimed or invalidated it; the unique index is on this. */
-  live?: true
-  claimed_at: Date | null
-  invalidated_at: Date | null
-  completed_at: Date | null
-  /** From the claim until the password is replaced. */
-  new_hash?: string
-  /** From the claim until the reset is over, one way or the other. */
-  lease_until?: Date
-}
+  isClaimed,
+  isLive,
+  type ResetTokenDocument,
+  toClaimedReset,
+} from './mongodb-reset-document.ts'
+import { fromTokenDocument, tokenIndexes, toTokenDocument } from './mongodb-token-document.ts'
 
 const oneLivePerUser: NamedIndex = {
   name: 'one_live_per_user',
@@ -33,32 +20,6 @@ const oneLivePerUser: NamedIndex = {
   partialFilterExpression: { live: true },
 }
 const unfinished: NamedIndex = { name: 'unfinished', key: { lease_until: 1 }, sparse: true }
-
-const isLive = {
-  live: true as const,
-  ...hasTypes(
-    {
-      ...tokenTypes,
-      live: 'bool',
-      claimed_at: 'null',
-      used_at: 'null',
-      invalidated_at: 'null',
-      completed_at: 'null',
-    },
-    optionalTokenTypes,
-  ),
-}
-const isClaimed = hasTypes(
-  {
-    ...tokenTypes,
-    claimed_at: 'date',
-    used_at: ['date', 'null'],
-    invalidated_at: 'null',
-    completed_at: 'null',
-    lease_until: 'date',
-  },
-  { ...optionalTokenTypes, new_hash: 'string' },
-)
 const MAX_ATTEMPTS = 100
 
 /** `password_reset_tokens` on MongoDB (D4, D5, D6). */
@@ -168,13 +129,5 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
         { $set: { completed_at: time(at) }, $unset: { lease_until: true } },
       )
     },
-  }
-}
-
-function toClaimedReset(document: ResetTokenDocument): ClaimedReset {
-  return {
-    ...fromTokenDocument(document),
-    newHash: document.new_hash,
-    usedAt: document.used_at ?? undefined,
   }
 }

@@ -2,7 +2,7 @@ import type { Db } from 'mongodb'
 import type { SettingsStore } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
-import { createCollection } from './mongodb-indexes.ts'
+import { createCollection } from './mongodb-create-collection.ts'
 
 /** People edit it by hand, so that nothing is taken for granted when it is read. */
 interface SettingsDocument {

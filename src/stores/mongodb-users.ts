@@ -1,4 +1,4 @@
-import { type FindOptions, ObjectId, type UpdateOptions } from 'mongodb'
+import { type Db, type FindOptions, ObjectId, type UpdateOptions } from 'mongodb'
 import type { UserStore } from '../ports.ts'
 import { equalsInAsciiCase } from './ascii-case.ts'
 import { operationOptions } from './mongodb-collection.ts'
@@ -9,6 +9,7 @@ import { toUser } from './mongodb-user-document.ts'
 
 /** `db.collection('users')`, with the host's own document type or without. */
 export interface UserCollection {
+  db: Db
   collectionName: string
   findOne(filter: object, options: FindOptions): Promise<object | null>
   find(filter: object, options: FindOptions): { toArray(): Promise<object[]> }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
-import type { ClientMetadata } from 'oidc-provider'
+import type { Adapter, ClientMetadata } from 'oidc-provider'
 import {
   accountOf,
   addUnverified,
@@ -41,7 +41,7 @@ onBothStores('A verification link after something changed meanwhile (4.6)', (tec
       client_id: `dynamic-${registered}`,
       redirect_uris: [URI],
     }
-    const { adapter } = harness.provider.Client
+    const { adapter } = harness.provider.Client as unknown as { adapter: Adapter }
     const change = (changes: ClientMetadata) =>
       adapter.upsert(metadata.client_id, { ...metadata, ...changes }, 3600)
     await change({ client_id: metadata.client_id })
@@ -170,6 +170,19 @@ onBothStores('A verification link after something changed meanwhile (4.6)', (tec
     expectExpired(answer)
     await expectNothingChanged(harness, login, answer)
     const fresh = await resend(harness, login.user, answer.hidden)
+    expect((await login.agent.get(fresh)).status).to.equal(302)
+    expect(await isVerified(harness, login.user)).to.equal(true)
+  })
+
+  // The database removes what is past its purge_at; that must decide nothing (D4, D12).
+  it('is expired, and a fresh link from its page finishes the same login', async () => {
+    await harness.put({ email_verification_expiration: '1s' })
+    const login = await blockedLogin(harness)
+    await harness.put({ email_verification_expiration: '24h' })
+    await sleep(3_000)
+    const expired = await login.agent.get(login.link)
+    expectExpired(expired)
+    const fresh = await resend(harness, login.user, expired.hidden)
     await expectResumed(harness, login, await login.agent.get(fresh))
   })
 

@@ -1,56 +1,239 @@
 import { expect } from 'chai'
+import { createRemoteJWKSet, jwtVerify } from 'jose'
 import type { User } from '../../src/index.ts'
-import { accountOf, addVerified, setsSession, silently } from '../support/blocked-login.ts'
+import { accountOf, addVerified, setsSession } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { CLIENT, CONFIDENTIAL, startHarness, type Harness } from '../support/harness.ts'
-import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import {
+  CONFIDENTIAL,
+  PASSWORD,
+  startHarness,
+  type Harness,
+  type HarnessOptions,
+} from '../support/harness.ts'
+import * as ask from '../support/oauth-requests.ts'
+import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
-const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
-const OFFLINE = { scope: 'openid email offline_access', prompt: 'consent' }
 
-const TV = {
-  client_id: 'tv',
-  redirect_uris: [],
-  response_types: [],
-  grant_types: [DEVICE_CODE],
-  token_endpoint_auth_method: 'none',
-} as const
+/** Everything that an account can have under way when its password is reset. */
+async function prepare(h: Harness, user: User) {
+  const [session, held, parked] = [createUserAgent(), createUserAgent(), createUserAgent()]
+  const [parkedInSession, open] = [createUserAgent(), createUserAgent()]
+  const tokens = await ask.offlineTokens(h, session, user)
+  const bound = await h.party.begin()
+  const boundAnswer = await session.get(bound.url)
+  const code = await h.party.begin()
+  const codeAnswer = await session.get(code.url)
+  const device = await ask.beginDevice(h)
+  await ask.confirmDevice(h, session, device)
+  const pendingDevice = await ask.beginDevice(h)
 
-onBothStores('What a password reset ends (3.3, effects 3 and 4)', (technology) => {
+  const heldAnswer = await h.login(held, (await h.party.begin()).url, user.username)
+  expect(heldAnswer.status).to.equal(303)
+  expect(heldAnswer.location).to.include('/auth/')
+  await ask.parkAtConsent(h, parked, user)
+  await h.signIn(parkedInSession, user.username)
+  await ask.parkAtConsent(h, parkedInSession, user)
+  await h.follow(open, await open.get((await h.party.begin()).url))
+
+  return {
+    user,
+    session,
+    held,
+    heldAnswer,
+    parked,
+    parkedInSession,
+    open,
+    tokens,
+    code,
+    codeAnswer,
+    device,
+    pendingDevice,
+    boundToken: (await h.party.exchange(bound, boundAnswer.location ?? '')).access_token,
+  }
+}
+
+type Prepared = Awaited<ReturnType<typeof prepare>>
+
+onBothStores('What a password reset ends (3.3, effects 3 and 4)', (technology) =>
+  itEndsEverything({ technology }),
+)
+
+describe('What a password reset ends, where the adapter cannot find what an account has', () =>
+  itEndsEverything({ adapter: ask.withoutAccounts }))
+
+function itEndsEverything(options: HarnessOptions): void {
   let h: Harness
-  let ann: Awaited<ReturnType<typeof prepare>>
-  /** In the same state, and with the same requests afterwards: the test of the tests. */
-  let bob: Awaited<ReturnType<typeof prepare>>
+  let ann: Prepared
+  /** Does the same as Ann and keeps her password: what works for Bob is what ended for Ann. */
+  let bob: Prepared
   let machine: string
 
   before(async () => {
-    const clients = [CLIENT, CONFIDENTIAL, TV].map((client) => ({ ...client }))
-    h = await startHarness({ technology, clients } as never)
-    ann = await prepare(await addVerified(h))
-    bob = await prepare(await addVerified(h))
-    const { client_id, client_secret } = CONFIDENTIAL
-    machine = (await post('/token', { grant_type: 'client_credentials', client_id, client_secret }))[
-      'access_token'
-    ] as string
+    h = await startHarness({ ...options, clients: ask.CLIENTS })
+    ann = await prepare(h, await addVerified(h))
+    bob = await prepare(h, await addVerified(h))
+    machine = await ask.machineToken(h)
     const done = await h.reset(await h.resetLink(ann.user), NEW_PASSWORD)
     expect([done.status, done.mode]).to.deep.equal([200, 'done'])
   })
 
   after(() => h.close())
 
-  async function prepare(user: User) {
-    const session = createUserAgent()
-    await h.signIn(session, user.username)
-    const code = await h.party.begin()
-    const codeAnswer = await session.get(code.url)
-    const parkedInSession = await h.party.begin(OFFLINE)
-    await h.follow(session, await session.get(parkedInSession.url))
-    return { user, session }
+  async function outcomes(outcome: (of: Prepared) => Promise<unknown>) {
+    return { ann: await outcome(ann), bob: await outcome(bob) }
   }
 
-  async function post(path: string, form: Record<string, string>) {
-    const answer = await createUserAgent().post(h.oauthUrl + path, form)
-    return JSON.parse(answer.text) as Record<string, unknown>
-  }
+  it('the session: with prompt=none the client learns login_required', async () => {
+    const silently = async ({ session }: Prepared) =>
+      ask.outcomeOf(await session.get((await h.party.begin({ prompt: 'none' })).url))
+    expect(await outcomes(silently)).to.deep.equal({ ann: 'login_required', bob: 'code' })
+  })
+
+  it('the session: otherwise the login page is shown', async () => {
+    const openly = async ({ session }: Prepared) =>
+      ask.outcomeOf(await h.follow(session, await session.get((await h.party.begin()).url)))
+    expect(await outcomes(openly)).to.deep.equal({ ann: 'login login', bob: 'code' })
+  })
+
+  it('access tokens, bound to the session or not: userinfo answers 401', async () => {
+    for (const token of ['tokens', 'boundToken'] as const) {
+      const asked = (of: Prepared) =>
+        ask.userinfo(h, token === 'tokens' ? of.tokens.access_token : of.boundToken)
+      expect(await outcomes(asked), token).to.deep.equal({ ann: 401, bob: 200 })
+    }
+  })
+
+  it('access tokens and refresh tokens: introspection answers that they are not active', async () => {
+    const access = ({ tokens }: Prepared) => ask.isActive(h, tokens.access_token)
+    expect(await outcomes(access)).to.deep.equal({ ann: false, bob: true })
+    const refresh = ({ tokens }: Prepared) => ask.isActive(h, tokens.refresh_token)
+    expect(await outcomes(refresh)).to.deep.equal({ ann: false, bob: true })
+  })
+
+  it('refresh tokens: invalid_grant', async () => {
+    const refreshed = ({ tokens }: Prepared) => ask.refresh(h, tokens.refresh_token)
+    expect(await outcomes(refreshed)).to.deep.equal({ ann: 'invalid_grant', bob: 'tokens' })
+  })
+
+  it('authorization codes: invalid_grant', async () => {
+    const redeemed = ({ code, codeAnswer }: Prepared) => ask.redeem(h, code, codeAnswer.location)
+    expect(await outcomes(redeemed)).to.deep.equal({ ann: 'invalid_grant', bob: 'tokens' })
+  })
+
+  it('approved device codes: invalid_grant', async () => {
+    const polled = ({ device }: Prepared) => ask.pollDevice(h, device)
+    expect(await outcomes(polled)).to.deep.equal({ ann: 'invalid_grant', bob: 'tokens' })
+  })
+
+  it('a login result that was held back: no code and no session, however often it is tried', async () => {
+    const followed = async ({ held, heldAnswer }: Prepared) =>
+      ask.outcomeOf(await h.follow(held, heldAnswer))
+    expect(await outcomes(followed)).to.deep.equal({ ann: '400', bob: 'code' })
+    expect(await followed(ann)).to.equal('400')
+    expect(await accountOf(h, ann.held)).to.equal(undefined)
+  })
+
+  it('a login that waits at the consent page: no code and no session', async () => {
+    const consented = async ({ parked }: Prepared) => ask.outcomeOf(await ask.consent(h, parked))
+    expect(await outcomes(consented)).to.deep.equal({ ann: '400', bob: 'code' })
+    expect(await accountOf(h, ann.parked)).to.equal(undefined)
+  })
+
+  it('a session that waits at the consent page: no code', async () => {
+    const consented = async ({ parkedInSession }: Prepared) =>
+      ask.outcomeOf(await ask.consent(h, parkedInSession))
+    expect(await outcomes(consented)).to.deep.equal({ ann: '400', bob: 'code' })
+    expect(await accountOf(h, ann.parkedInSession)).to.equal(undefined)
+  })
+
+  it('but not a login page that was open: the new password leads to a code', async () => {
+    const old = await ask.postLogin(h, ann.open, ann.user)
+    expect([old.status, old.mode]).to.deep.equal([401, 'wrong'])
+    const signedIn = async ({ open, user }: Prepared) => {
+      const password = user === ann.user ? NEW_PASSWORD : PASSWORD
+      return ask.outcomeOf(await h.follow(open, await ask.postLogin(h, open, user, password)))
+    }
+    expect(await outcomes(signedIn)).to.deep.equal({ ann: 'code', bob: 'code' })
+    expect(await accountOf(h, ann.open)).to.equal(ann.user.id)
+  })
+
+  it('but not a device code that nobody approved yet: a fresh login approves it', async () => {
+    expect(await ask.pollDevice(h, ann.pendingDevice)).to.equal('authorization_pending')
+    const agent = createUserAgent()
+    const login = await ask.confirmDevice(h, agent, ann.pendingDevice)
+    expect([login.page, login.mode]).to.deep.equal(['login', 'login'])
+    await h.follow(agent, await ask.postLogin(h, agent, ann.user, NEW_PASSWORD))
+    expect(await ask.pollDevice(h, ann.pendingDevice)).to.equal('tokens')
+  })
+
+  it('but not the token of a client that acts for nobody', async () => {
+    expect(await ask.isActive(h, machine, CONFIDENTIAL)).to.equal(true)
+  })
+
+  it('and signs nobody in (D7)', async () => {
+    const agent = createUserAgent()
+    const user = await addVerified(h)
+    const link = await h.resetLink(user)
+    const { hidden } = await agent.get(link)
+    const form = { ...hidden, password: NEW_PASSWORD, confirm_password: NEW_PASSWORD }
+    const done = await agent.post(`${h.oauthUrl}/reset-password`, form)
+    expect([done.mode, setsSession(done)]).to.deep.equal(['done', false])
+    expect(agent.cookiesFor(`${h.oauthUrl}/auth`)).to.equal('')
+  })
+
+  it('nothing of a login that follows the answer at once, time after time', async () => {
+    const user = await addVerified(h)
+    for (const password of ['first password', 'second password', 'third password', PASSWORD]) {
+      expect((await h.reset(await h.resetLink(user), password)).mode).to.equal('done')
+      const agent = createUserAgent()
+      const request = await h.party.begin()
+      const answer = await h.login(agent, request.url, user.username, password)
+      const { location } = await h.follow(agent, answer)
+      expect(await ask.redeem(h, request, location)).to.equal('tokens')
+      expect(await accountOf(h, agent)).to.equal(user.id)
+    }
+  })
+}
+
+describe('What a password reset cannot end', () => {
+  const api = 'https://api.example'
+
+  it('is an access token in JWT form, which stays valid until it expires: nobody asks us about it', async () => {
+    const h = await startHarness({
+      provider: {
+        features: {
+          devInteractions: { enabled: false },
+          resourceIndicators: {
+            enabled: true,
+            defaultResource: () => api,
+            useGrantedResource: () => true,
+            getResourceServerInfo: () => ({ scope: 'read', accessTokenFormat: 'jwt' }),
+          },
+        },
+        async loadExistingGrant({ oidc: { provider, session } }) {
+          if (!session?.accountId) return undefined
+          const grant = new provider.Grant({ accountId: session.accountId, clientId: 'app' })
+          grant.addOIDCScope('openid')
+          grant.addResourceScope(api, 'read')
+          await grant.save()
+          return grant
+        },
+      },
+    })
+    try {
+      const user = await addVerified(h)
+      const agent = createUserAgent()
+      const request = await h.party.begin({ scope: 'openid read' })
+      const answer = await h.follow(agent, await h.login(agent, request.url, user.username))
+      const { access_token } = await h.party.exchange(request, answer.location ?? '')
+      expect((await h.reset(await h.resetLink(user), NEW_PASSWORD)).mode).to.equal('done')
+      const keys = createRemoteJWKSet(new URL(`${h.oauthUrl}/jwks`))
+      const { payload } = await jwtVerify(access_token, keys, { issuer: h.oauthUrl, audience: api })
+      expect(payload.sub).to.equal(user.id)
+      expect(await accountOf(h, agent)).to.equal(undefined)
+    } finally {
+      await h.close()
+    }
+  })
 })

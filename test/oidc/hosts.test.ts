@@ -1,4 +1,3 @@
-import type { RequestListener } from 'node:http'
 import middie from '@fastify/middie'
 import { expect } from 'chai'
 import express from 'express'
@@ -17,6 +16,7 @@ import {
   type HarnessOptions,
   type Host,
   type HostParts,
+  type Listener,
 } from '../support/harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -115,7 +115,7 @@ describe('Both flows, on every kind of host (D3)', () => {
 })
 
 describe('The admin API, mounted where a prefix is stripped (D3)', () => {
-  const mounted: Record<string, (flows: AccountFlows) => MaybePromise<RequestListener>> = {
+  const mounted: Record<string, (flows: AccountFlows) => MaybePromise<Listener>> = {
     'Koa with koa-mount': (flows) => new Koa().use(mount('/admin', flows.adminApi())).callback(),
     Express: (flows) => express().use('/admin', flows.adminHandler),
     async 'Fastify with middie'(flows) {

@@ -45,7 +45,8 @@ export async function blockedLogin(
 ): Promise<BlockedLogin> {
   const { agent = createUserAgent(), party = harness.party, send = ({ url }) => url } = options
   const user = options.user ?? (await addUnverified(harness))
-  const request = await party.begin(options.extra)
+  const begun = await party.begin(options.extra)
+  const request = { ...begun, state: options.extra?.['state'] ?? begun.state }
   const before = mailsTo(harness, user)
   const page = await harness.follow(agent, await agent.get(await send(request)))
   expect(page.page).to.equal('login')

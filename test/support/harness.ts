@@ -1,9 +1,4 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type ServerResponse,
-} from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { randomBytes } from 'node:crypto'
 import bcrypt from 'bcrypt'
@@ -70,7 +65,8 @@ export interface HostParts {
   login: (req: IncomingMessage, res: ServerResponse) => Promise<void>
 }
 
-export type Host = (parts: HostParts) => Promise<RequestListener> | RequestListener
+export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown
+export type Host = (parts: HostParts) => Promise<Listener> | Listener
 
 export interface Harness {
   baseUrl: string
@@ -131,7 +127,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const adapter = database ? mongoAdapter(database.db) : memoryAdapter()
   const mail = await startMailServer()
 
-  let listener: RequestListener = (_req, res) => res.end()
+  let listener: Listener = (_req, res) => res.end()
   const server = createServer((req, res) => listener(req, res))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo

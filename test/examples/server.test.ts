@@ -1,0 +1,574 @@
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { readEnvironment } from '../../examples/server/environment.ts'
+import { checkoutSigningKeys } from '../../examples/server/signing-keys.ts'
+import { StartRefused } from '../../examples/server/start-refused.ts'
+import { createBrowser, type Browser } from '../support/browser.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  refusedExampleServer,
+  startExampleServer,
+  type ExampleServer,
+  type Variables,
+} from '../support/example-server.ts'
+import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+
+const KEY = Buffer.alloc(32, 1).toString('base64url')
+
+interface Mail {
+  id: string
+  to: string
+  subject: string
+  text: string
+  html: string
+  date: string
+}
+
+async function mailsAt({ port }: ExampleServer): Promise<Mail[]> {
+  const response = await fetch(`http://localhost:${port}/mailbox`, {
+    headers: { accept: 'application/json' },
+  })
+  return (await response.json()) as Mail[]
+}
+
+/** The link of the newest mail to this address, of one kind. */
+async function mailedLink(servers: ExampleServer[], to: string, path: string): Promise<string> {
+  return eventually(`a mail to ${to}`, async () => {
+    const mails = (await Promise.all(servers.map(mailsAt))).flat()
+    const mail = mails.find((each) => each.to === to && each.text.includes(path))
+    return mail && /https?:\/\/\S+/.exec(mail.text)?.[0]
+  })
+}
+
+async function signIn(browser: Browser, username: string, password: string) {
+  const page = await browser.visit('/demo/start')
+  expect(page.page).to.equal('login')
+  return browser.submit('/oauth2/login', { ...page.hidden, username, password })
+}
+
+async function put({ baseUrl, adminToken }: ExampleServer, settings: Record<string, string>) {
+  return fetch(`${baseUrl}/admin/api/settings`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify(settings),
+  })
+}
+
+describe('The example server', () => {
+  let server: ExampleServer
+  let folder: string
+  let settingsFile: string
+  let seedFile: string
+
+  before(async function () {
+    this.timeout(90_000)
+    folder = await mkdtemp(join(tmpdir(), 'account-flows-'))
+    settingsFile = join(folder, 'settings.json')
+    seedFile = join(folder, 'seed.json')
+    await writeFile(settingsFile, '{"require_email_verification":"true"}')
+    await writeFile(seedFile, JSON.stringify(seed))
+    server = await startExampleServer({ SETTINGS_FILE: settingsFile })
+  })
+
+  after(async () => {
+    await server?.kill()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  const seed = {
+    users: [
+      {
+        username: 'dora',
+        email: 'dora@example.com',
+        email_verified: true,
+        password: 'dora-password',
+      },
+      { username: 'emil', email: 'emil@example.com', email_verified: true },
+      {
+        username: 'fred',
+        email: 'fred@example.com',
+        email_verified: true,
+        password: 'fred-password',
+        disabled: true,
+      },
+    ],
+    clients: [
+      {
+        client_id: 'app',
+        client_secret: 'a-secret-of-the-tests',
+        redirect_uris: ['{base_url}/callback', 'https://app.example/callback'],
+        post_logout_redirect_uris: ['https://app.example/'],
+        grant_types: ['authorization_code', 'refresh_token'],
+      },
+      {
+        client_id: 'native',
+        client_name: 'Native app',
+        application_type: 'native',
+        token_endpoint_auth_method: 'none',
+        redirect_uris: ['com.example.app:/callback'],
+      },
+    ],
+  }
+
+  const authorization = (extra: Record<string, string>) =>
+    `/oauth2/auth?${new URLSearchParams({
+      response_type: 'code',
+      client_id: 'app',
+      redirect_uri: 'https://app.example/callback',
+      scope: 'openid',
+      state: 'the-state',
+      ...extra,
+    })}`
+
+  describe('start', () => {
+    it('prints the address to open, and READY with the base URL alone on a line', () => {
+      expect(server.output()).to.match(/^Open http:\/\/localhost:\d+\/$/m)
+      expect(server.output().trimEnd().split('\n')).to.include(`READY ${server.baseUrl}`)
+    })
+
+    it('is the issuer at the base URL and the OAuth path', async () => {
+      const response = await fetch(`${server.baseUrl}/oauth2/.well-known/openid-configuration`)
+      expect(await response.json()).to.include({
+        issuer: `${server.baseUrl}/oauth2`,
+        token_endpoint: `${server.baseUrl}/oauth2/token`,
+      })
+    })
+
+    const refusals: [string, Variables][] = [
+      ['PORT', { PORT: 'eighty' }],
+      ['PORT', { PORT: '0' }],
+      ['BASE_URL', { BASE_URL: 'localhost:3000' }],
+      ['BASE_URL', { BASE_URL: 'https://id.example/?tenant=1' }],
+      ['BASE_URL', { BASE_URL: 'http://id.example', SIGNING_KEYS: KEY, NODE_ENV: 'production' }],
+      ['OAUTH_PATH', { OAUTH_PATH: '/oauth2/' }],
+      ['SIGNING_KEYS', { NODE_ENV: 'production' }],
+      ['SIGNING_KEYS', { NODE_ENV: 'production', SIGNING_KEYS: 'c2hvcnQ' }],
+      ['SIGNING_KEYS', { SIGNING_KEYS: 'not base64url!' }],
+      ['SIGNING_KEYS', { SIGNING_KEYS: `${KEY},` }],
+      ['ADMIN_TOKEN', { NODE_ENV: 'production', SIGNING_KEYS: KEY, ADMIN_TOKEN: 'short' }],
+      ['RESPONSE_DELAY_FLOOR_MS', { RESPONSE_DELAY_FLOOR_MS: '-1' }],
+      ['RESPONSE_DELAY_JITTER_MS', { RESPONSE_DELAY_JITTER_MS: '1.5' }],
+      ['TRUST_PROXY', { TRUST_PROXY: 'yes' }],
+      ['BCRYPT_COST', { BCRYPT_COST: '3' }],
+    ]
+    for (const [name, variables] of refusals) {
+      it(`is refused by the name of the variable for ${JSON.stringify(variables)}`, () => {
+        expect(() => readEnvironment(variables)).to.throw(StartRefused, new RegExp(`^${name} must`))
+      })
+    }
+
+    for (const [name, variables] of [
+      ['SIGNING_KEYS', { NODE_ENV: 'production', SIGNING_KEYS: undefined }],
+      ['MONGODB_URI', { MONGODB_URI: 'localhost' }],
+      ['SEED_FILE', { SEED_FILE: '/nowhere/seed.json' }],
+    ] as const) {
+      it(`is refused with exit code 2 and one sentence for a wrong ${name}`, async function () {
+        this.timeout(90_000)
+        const { exitCode, errors } = await refusedExampleServer(variables)
+        const said = errors.split('\n').filter((line) => line && !line.startsWith('oidc-provider '))
+        expect(exitCode).to.equal(2)
+        expect(said).to.have.length(1)
+        expect(said[0]).to.match(new RegExp(`^${name} .*\\w`))
+      })
+    }
+
+    it('is refused for a setting or a client that is not valid, by its name', async function () {
+      this.timeout(90_000)
+      const wrongSettings = join(folder, 'wrong-settings.json')
+      await writeFile(wrongSettings, '{"password_reset_expiration":"soon"}')
+      const settings = await refusedExampleServer({ SETTINGS_FILE: wrongSettings })
+      expect(settings.exitCode).to.equal(2)
+      expect(settings.errors).to.match(/^SETTINGS_FILE.*password_reset_expiration/m)
+
+      const wrongSeed = join(folder, 'wrong-seed.json')
+      const odd = { client_id: 'odd', client_secret: 'secret', redirect_uris: ['nowhere'] }
+      await writeFile(wrongSeed, JSON.stringify({ clients: [odd] }))
+      const clients = await refusedExampleServer({ SEED_FILE: wrongSeed })
+      expect(clients.exitCode).to.equal(2)
+      expect(clients.errors).to.match(/^SEED_FILE.*odd.*redirect_uris/m)
+    })
+  })
+
+  describe('pages', () => {
+    for (const path of ['/', '/mailbox', '/demo/callback?state=of.another']) {
+      it(`sends ${path} with a strict policy, no script and no style of its own`, async () => {
+        const { status, headers, text, page } = await createBrowser(server.baseUrl).get(path)
+        expect(status).to.equal(200)
+        expect(page).to.be.a('string')
+        expect(headers.get('content-security-policy')).to.include("default-src 'none'")
+        expect(headers.get('cache-control')).to.equal('no-store')
+        expect(headers.get('x-content-type-options')).to.equal('nosniff')
+        expect(text).not.to.match(/<script|<style|style=|onload=/)
+      })
+    }
+
+    it('tells a newcomer the users, their passwords and where to begin', async () => {
+      const { text } = await createBrowser(server.baseUrl).get('/')
+      for (const said of ['alice-password', 'bob-password', '/demo/start', '/mailbox']) {
+        expect(text).to.include(said)
+      }
+      const stylesheet = await createBrowser(server.baseUrl).get('/example.css')
+      expect(stylesheet.headers.get('content-type')).to.include('text/css')
+    })
+
+    it('shows the login page with the way to a new password, which carries the request', async () => {
+      const browser = createBrowser(server.baseUrl)
+      const { page, mode, text, hidden, headers } = await browser.visit('/demo/start')
+      expect([page, mode]).to.deep.equal(['login', 'form'])
+      expect(hidden).to.have.keys('interaction')
+      expect(text).to.match(/\/oauth2\/forgot-password\?client_id=demo&amp;redirect_uri=http/)
+      expect(headers.get('content-security-policy')).to.include(
+        `form-action 'self' ${server.baseUrl}`,
+      )
+    })
+
+    it('answers a wrong method with 405, and an unknown path with 404', async () => {
+      const browser = createBrowser(server.baseUrl)
+      const wrong = await browser.postForm('/mailbox', {})
+      expect(wrong.status).to.equal(405)
+      expect(wrong.headers.get('allow')).to.equal('GET, HEAD')
+      expect((await browser.get('/nothing')).status).to.equal(404)
+    })
+  })
+
+  describe('login', () => {
+    it('signs in to the demo client by username, and by verified address in any case', async () => {
+      for (const username of ['alice', 'Alice@Example.com']) {
+        const answer = await signIn(createBrowser(server.baseUrl), username, 'alice-password')
+        expect([answer.page, answer.mode]).to.deep.equal(['demo', 'signed_in'])
+        expect(answer.text).to.include('You are signed in as alice')
+        expect(answer.text).to.include('alice@example.com')
+      }
+    })
+
+    it('refuses a wrong password and an unknown user with the same page and 401', async () => {
+      const pages = []
+      for (const [username, password] of [
+        ['alice', 'wrong-password'],
+        ['nobody', 'alice-password'],
+        ['bob@example.com', 'bob-password'],
+        ['', ''],
+      ] as const) {
+        const browser = createBrowser(server.baseUrl)
+        const { hidden } = await browser.visit('/demo/start')
+        const answer = await browser.submit('/oauth2/login', { ...hidden, username, password })
+        expect(answer.status).to.equal(401)
+        expect(answer.mode).to.equal('refused')
+        expect(answer.hidden).to.deep.equal(hidden)
+        pages.push(
+          answer.text
+            .replace(`value="${username}"`, 'value=""')
+            .replace(/value="[^"]*"|href="[^"]*forgot-password[^"]*"/g, ''),
+        )
+      }
+      expect(new Set(pages)).to.have.property('size', 1)
+    })
+
+    it('is silent the second time, and asks again after sign-out', async () => {
+      const browser = createBrowser(server.baseUrl)
+      const signedIn = await signIn(browser, 'alice', 'alice-password')
+      expect((await browser.visit('/demo/start')).mode).to.equal('signed_in')
+
+      const signOut = /href="([^"]*session\/end[^"]*)"/.exec(signedIn.text)?.[1] ?? ''
+      const asked = await browser.visit(signOut.replaceAll('&amp;', '&'))
+      expect(asked.page).to.equal('logout')
+      const action = /action="([^"]*)"/.exec(asked.text)?.[1] ?? ''
+      const home = await browser.submit(action, { ...asked.hidden, logout: 'yes' })
+      expect(home.page).to.equal('home')
+      expect((await browser.visit('/demo/start')).page).to.equal('login')
+    })
+
+    it('says in an older tab that the sign-in continues in the newer one', async () => {
+      const browser = createBrowser(server.baseUrl)
+      const older = await browser.visit('/demo/start')
+      await browser.visit('/demo/start')
+      const credentials = { username: 'alice', password: 'alice-password' }
+      const answer = await browser.submit('/oauth2/login', { ...older.hidden, ...credentials })
+      expect([answer.status, answer.mode]).to.deep.equal([409, 'newer_tab'])
+      expect((await browser.visit(older.url)).mode).to.equal('newer_tab')
+    })
+
+    it('says to start again where this browser has no interaction', async () => {
+      const browser = createBrowser(server.baseUrl)
+      for (const answer of [
+        await browser.get('/oauth2/login?interaction=unknown'),
+        await browser.get('/oauth2/login'),
+        await browser.postForm('/oauth2/login', { username: 'alice', password: 'alice-password' }),
+        await browser.postForm('/oauth2/login/consent', { decision: 'allow' }),
+      ]) {
+        expect([answer.status, answer.mode]).to.deep.equal([400, 'start_again'])
+      }
+    })
+  })
+
+  describe('flows', () => {
+    it('resets a forgotten password and signs in with the new one', async () => {
+      const browser = createBrowser(server.baseUrl)
+      const form = await browser.get('/oauth2/forgot-password?client_id=demo')
+      await browser.postForm('/oauth2/forgot-password', { ...form.hidden, identifier: 'carol' })
+      const link = await mailedLink([server], 'carol@example.com', '/reset-password?')
+      const page = await browser.get(link)
+      const password = 'a brand new password'
+      const done = await browser.postForm('/oauth2/reset-password', {
+        ...page.hidden,
+        password,
+        confirm_password: password,
+      })
+      expect([done.status, done.mode]).to.deep.equal([200, 'done'])
+      expect((await signIn(browser, 'carol', 'carol-password')).status).to.equal(401)
+      expect((await signIn(browser, 'carol', password)).mode).to.equal('signed_in')
+    })
+
+    it('shows the mails newest first, as a page with links and as JSON', async () => {
+      const mails = await mailsAt(server)
+      expect(mails[0]).to.have.keys('id', 'to', 'subject', 'text', 'html', 'date')
+      const dates = mails.map(({ date }) => Date.parse(date))
+      expect(dates).to.deep.equal(dates.toSorted((a, b) => b - a))
+      const { text, page } = await createBrowser(server.baseUrl).get('/mailbox')
+      expect(page).to.equal('mailbox')
+      expect(text).to.match(/<a href="http:\/\/localhost:\d+\/oauth2\/reset-password\?token=/)
+    })
+
+    it('blocks an unverified user until the mailed link, which ends at the client with a code', async () => {
+      const browser = createBrowser(server.baseUrl)
+      const blocked = await signIn(browser, 'bob', 'bob-password')
+      expect([blocked.status, blocked.page, blocked.mode]).to.deep.equal([
+        200,
+        'verify-email',
+        'blocked',
+      ])
+      const link = await mailedLink([server], 'bob@example.com', '/verify-email?')
+      const followed = await browser.get(link)
+      expect(followed.status).to.equal(302)
+      expect(followed.location).to.match(/^http:\/\/localhost:\d+\/demo\/callback\?code=/)
+      const answer = await browser.visit(followed.location ?? '')
+      expect(answer.text).to.include('You are signed in as bob')
+    })
+
+    it('explains a callback in another browser, from where the next sign-in is silent', async () => {
+      const other = createBrowser(server.baseUrl)
+      const elsewhere = createBrowser(server.baseUrl)
+      const page = await other.visit('/demo/start')
+      let answer = await other.postForm('/oauth2/login', {
+        ...page.hidden,
+        username: 'alice',
+        password: 'alice-password',
+      })
+      while (!answer.location?.includes('/demo/callback')) {
+        answer = await other.get(answer.location ?? '')
+      }
+      const explained = await elsewhere.visit(answer.location)
+      expect(explained.mode).to.equal('other_browser')
+      expect(explained.text).to.include('/demo/start')
+      expect((await other.visit('/demo/start')).mode).to.equal('signed_in')
+    })
+  })
+
+  describe('with a seed of its own, and no prefix', () => {
+    let own: ExampleServer
+
+    before(async function () {
+      this.timeout(90_000)
+      own = await startExampleServer({
+        SEED_FILE: seedFile,
+        OAUTH_PATH: '',
+        ADMIN_TOKEN: undefined,
+        SIGNING_KEYS: undefined,
+      })
+    })
+
+    after(() => own?.kill())
+
+    async function loginAt(browser: Browser, query: Record<string, string>) {
+      const page = await browser.visit(authorization(query).replace('/oauth2', ''))
+      expect(page.page).to.equal('login')
+      return browser.submit('/login', {
+        ...page.hidden,
+        username: 'dora',
+        password: 'dora-password',
+      })
+    }
+
+    it('makes its signing keys once, however many processes start at a time', async () => {
+      const file = join(folder, 'keys')
+      const made = await Promise.all(Array.from({ length: 16 }, () => checkoutSigningKeys(file)))
+      expect(new Set(made.flat())).to.have.property('size', 1)
+      expect((await readdir(folder)).filter((name) => name.startsWith('keys'))).to.deep.equal([
+        'keys',
+      ])
+    })
+
+    it('keeps its signing keys in a file that only its owner reads', async () => {
+      const { mode } = await stat(new URL('../../.oidc-account-flows-keys', import.meta.url))
+      expect(mode & 0o777).to.equal(0o600)
+    })
+
+    it('prints a random admin token, which opens the admin API at the root', async () => {
+      expect(own.adminToken).to.match(/^[\w-]{43}$/)
+      expect(own.output().split(own.adminToken)).to.have.length(2)
+      expect((await put(own, { resend_cooldown: '1s' })).status).to.be.oneOf([200, 400])
+      expect((await put({ ...own, adminToken: 'wrong' }, {})).status).to.equal(401)
+    })
+
+    it('hashes its passwords, and lets in neither a disabled user nor one without a password', async () => {
+      const answer = await loginAt(createBrowser(own.baseUrl), {})
+      expect(answer.location).to.match(/^https:\/\/app\.example\/callback\?code=/)
+      for (const username of ['emil', 'fred']) {
+        const browser = createBrowser(own.baseUrl)
+        const page = await browser.visit(authorization({}).replace('/oauth2', ''))
+        const refused = await browser.submit('/login', {
+          ...page.hidden,
+          username,
+          password: `${username}-password`,
+        })
+        expect(refused.status).to.equal(401)
+      }
+    })
+
+    it('puts the base URL into the metadata of its clients', async () => {
+      const answer = await loginAt(createBrowser(own.baseUrl), {
+        redirect_uri: `${own.baseUrl}/callback`,
+      })
+      expect(answer.url).to.match(/\/callback\?code=/)
+      expect(answer.status).to.equal(404)
+    })
+
+    it('asks for consent with prompt=consent only, and then gives a refresh token', async () => {
+      const browser = createBrowser(own.baseUrl)
+      const asked = await loginAt(browser, { prompt: 'consent', scope: 'openid offline_access' })
+      expect([asked.page, asked.mode]).to.deep.equal(['consent', 'form'])
+      const allowed = await browser.submit('/login/consent', {
+        ...asked.hidden,
+        decision: 'allow',
+      })
+      const code = new URL(allowed.location ?? '').searchParams.get('code') ?? ''
+      const response = await fetch(`${own.baseUrl}/token`, {
+        method: 'POST',
+        headers: { authorization: `Basic ${btoa('app:a-secret-of-the-tests')}` },
+        body: new URLSearchParams({
+          grant_type: 'authorization_code',
+          redirect_uri: 'https://app.example/callback',
+          code,
+        }),
+      })
+      expect(await response.json()).to.include.keys('id_token', 'refresh_token')
+    })
+
+    it('asks for the consent of a native client, and takes no for an answer', async () => {
+      const browser = createBrowser(own.baseUrl)
+      const asked = await loginAt(browser, {
+        client_id: 'native',
+        redirect_uri: 'com.example.app:/callback',
+        code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
+        code_challenge_method: 'S256',
+      })
+      expect(asked.page).to.equal('consent')
+      expect(asked.text).to.include('Native app')
+      expect(asked.headers.get('content-security-policy')).to.include('com.example.app:')
+      const denied = await browser.submit('/login/consent', { ...asked.hidden, decision: 'deny' })
+      expect(denied.location).to.match(/^com\.example\.app:\/callback\?error=access_denied/)
+    })
+  })
+
+  it('has no mailbox and shows no passwords in production', async function () {
+    this.timeout(90_000)
+    const production = await startExampleServer({ NODE_ENV: 'production', SIGNING_KEYS: KEY })
+    try {
+      const browser = createBrowser(production.baseUrl)
+      expect((await browser.get('/mailbox')).status).to.equal(404)
+      const { page, text } = await browser.get('/')
+      expect(page).to.equal('home')
+      expect(text).not.to.include('alice-password')
+    } finally {
+      await production.kill()
+    }
+  })
+
+  it('answers what is in flight on SIGTERM, takes nothing new, and exits with 0', async function () {
+    this.timeout(90_000)
+    const stopped = await startExampleServer({ RESPONSE_DELAY_FLOOR_MS: '1500' })
+    const inFlight = fetch(`${stopped.baseUrl}/oauth2/forgot-password`, {
+      method: 'POST',
+      body: new URLSearchParams({ identifier: 'alice' }),
+    })
+    await sleep(500)
+    const exitCode = stopped.stop()
+    expect((await inFlight).status).to.equal(200)
+    expect(await exitCode).to.equal(0)
+    const refused = await fetch(stopped.baseUrl).catch((error: Error) => error.message)
+    expect(refused).to.equal('fetch failed')
+  })
+
+  describeWithMongo('two processes on one database', () => {
+    let database: FreshDatabase
+    let first: ExampleServer
+    let second: ExampleServer
+
+    before(async function () {
+      this.timeout(120_000)
+      database = await freshDatabase()
+      const shared = { MONGODB_URI: database.uri, SEED_FILE: seedFile }
+      first = await startExampleServer(shared)
+      // The same service on another port.
+      second = await startExampleServer({ ...shared, BASE_URL: first.baseUrl })
+    })
+
+    after(async function () {
+      this.timeout(60_000)
+      expect(await first?.stop()).to.equal(0)
+      expect(await second?.stop()).to.equal(0)
+      await database?.drop()
+    })
+
+    const atSecond = (path: string) => `http://localhost:${second.port}${path}`
+
+    async function loginAtFirst(browser: Browser, password: string) {
+      const page = await browser.visit(authorization({}))
+      const login = { ...page.hidden, username: 'dora', password }
+      return browser.submit('/oauth2/login', login)
+    }
+
+    it('have the users and clients of the seed once', async () => {
+      const users = await database.db.collection('users').find().toArray()
+      expect(users.map(({ username }) => username)).to.have.members(['dora', 'emil', 'fred'])
+      expect(users[0]).to.include.keys('_id', 'email', 'email_verified', 'disabled')
+      const clients = await database.db.collection('client').find().toArray()
+      expect(clients.map(({ _id }) => String(_id))).to.have.members(['app', 'native'])
+    })
+
+    it('sign with the same keys, which are not in the database in plain', async () => {
+      const [one, other] = await Promise.all(
+        [`${first.baseUrl}/oauth2/jwks`, atSecond('/oauth2/jwks')].map(async (url) =>
+          (await fetch(url)).json(),
+        ),
+      )
+      expect(one).to.deep.equal(other)
+      const stored = await database.db.collection('provider_jwks').find().toArray()
+      expect(stored).to.have.length(1)
+      expect(JSON.stringify(stored)).not.to.include('"kty"')
+    })
+
+    it('share sessions, and end them in both by a reset', async function () {
+      this.timeout(60_000)
+      const browser = createBrowser(first.baseUrl)
+      expect((await loginAtFirst(browser, 'dora-password')).location).to.include('code=')
+      const silent = atSecond(authorization({ prompt: 'none' }))
+      expect((await browser.get(silent)).location).to.include('code=')
+
+      await browser.postForm('/oauth2/forgot-password', { identifier: 'dora@example.com' })
+      const link = await mailedLink([first, second], 'dora@example.com', '/reset-password?')
+      const page = await browser.get(link)
+      const password = 'a brand new password'
+      const fields = { ...page.hidden, password, confirm_password: password }
+      const done = await browser.postForm(atSecond('/oauth2/reset-password'), fields)
+      expect(done.mode).to.equal('done')
+
+      expect((await browser.get(silent)).location).to.include('login_required')
+      expect((await loginAtFirst(browser, 'dora-password')).status).to.equal(401)
+      expect((await loginAtFirst(browser, password)).location).to.include('code=')
+    })
+  })
+})

@@ -1,0 +1,147 @@
+import { expect } from 'chai'
+import { setTimeout as delay } from 'node:timers/promises'
+import { mongoStore } from '../../src/stores/mongodb-store.ts'
+import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import {
+  after as later,
+  hour,
+  minute,
+  mustExist,
+  sampleMailJob,
+  samplePendingLogin,
+  sampleResetToken,
+  sampleVerificationToken,
+} from '../support/store-contract-samples.ts'
+
+interface AnyDocument {
+  _id: string
+  [field: string]: unknown
+}
+
+describeWithMongo('mongoStore() with damaged records', () => {
+  let fresh: FreshDatabase
+
+  before(async () => {
+    fresh = await freshDatabase()
+  })
+
+  after(() => fresh.drop())
+
+  function stored(name: string) {
+    return fresh.db.collection<AnyDocument>(name)
+  }
+
+  /** Emptied, not dropped: MongoDB under Wine takes its time over new collections. */
+  async function emptyStore() {
+    for (const collection of await fresh.db.collections()) await collection.deleteMany({})
+    return mongoStore(fresh.db)
+  }
+
+  describe('a damaged record', () => {
+    const values = [null, '', 1, true, {}, new Date().toISOString(), [later(hour)], [null], [true]]
+    const optional = new Set(['pending_login_id', 'client_id', 'redirect_uri', 'scope', 'state'])
+
+    function typeOf(value: unknown) {
+      if (value === null) return 'null'
+      if (value instanceof Date) return 'date'
+      return Array.isArray(value) ? 'array' : typeof value
+    }
+
+    /** Each field once missing, and once with each value of another type. */
+    function* damaged({ _id, ...document }: AnyDocument): Generator<AnyDocument> {
+      for (const [field, right] of Object.entries(document)) {
+        const { [field]: _, ...rest } = document
+        if (!optional.has(field)) yield { _id, ...rest }
+        for (const value of [...values, [right]])
+          if (typeOf(value) !== typeOf(right)) yield { _id, ...rest, [field]: value }
+      }
+    }
+
+    it('is no usable reset token, and nobody can claim it (TOK-04, TOK-07)', async () => {
+      const { resetTokens } = await emptyStore()
+      const token = sampleResetToken()
+      await resetTokens.issue(token)
+      const tokens = stored('password_reset_tokens')
+      const document = mustExist((await tokens.findOne()) ?? undefined)
+      let count = 0
+      for (const each of damaged(document)) {
+        count += 1
+        await tokens.deleteMany({})
+        await tokens.insertOne(each)
+        const found = await resetTokens.findUsable(token.tokenHash, later(1))
+        const claim = await resetTokens.claim(token.tokenHash, 'next', later(1), later(minute))
+        expect([found, claim], JSON.stringify(each)).to.deep.equal([undefined, undefined])
+      }
+      expect(count).to.be.greaterThan(100)
+    })
+
+    it('is no usable verification token', async () => {
+      const { verificationTokens } = await emptyStore()
+      const token = sampleVerificationToken()
+      await verificationTokens.issue(token)
+      const tokens = stored('email_verification_tokens')
+      const document = mustExist((await tokens.findOne()) ?? undefined)
+      for (const each of damaged(document)) {
+        await tokens.deleteMany({})
+        await tokens.insertOne(each)
+        const found = await verificationTokens.findUsable(token.tokenHash, later(1))
+        expect(found, JSON.stringify(each)).to.equal(undefined)
+      }
+    })
+
+    it('is no pending login, no job, and does not hold up the others', async () => {
+      const { pendingLogins, outbox, resetTokens } = await emptyStore()
+      const { id } = samplePendingLogin()
+      await pendingLogins.save({ ...samplePendingLogin(), id })
+      for (const captured of ['{', '[]', '{"params":{},"login":{"accountId":1,"ts":1}}', 1, null]) {
+        await stored('pending_logins').updateOne({ _id: id }, { $set: { captured } })
+        expect(await pendingLogins.find(id)).to.equal(undefined)
+      }
+
+      await outbox.add(sampleMailJob({ id: 'damaged' }))
+      await stored('mail_outbox').updateOne({}, { $set: { 'carried.state': 1 } })
+      await delay(3)
+      await outbox.add(sampleMailJob({ id: 'sound' }))
+      expect(await outbox.claim('lease', later(1), later(minute))).to.include({ id: 'sound' })
+
+      for (const each of ['damaged', 'sound']) {
+        const token = sampleResetToken({ id: each, userId: each })
+        await resetTokens.issue(token)
+        await resetTokens.claim(token.tokenHash, 'next', later(1), later(minute))
+      }
+      await stored('password_reset_tokens').updateOne({ _id: 'damaged' }, { $set: { new_hash: 1 } })
+      const taken = await resetTokens.takeUnfinished(later(minute), later(hour))
+      expect(taken).to.include({ id: 'sound' })
+      expect(await resetTokens.takeUnfinished(later(minute), later(hour))).to.equal(undefined)
+    })
+
+    it('is no cut-off that lets sessions live', async () => {
+      const { cutoffs } = await emptyStore()
+      await stored('session_cutoffs').insertOne({ _id: 'ann', idp_at: 'yesterday' })
+      const refusal: unknown = await cutoffs.read('ann').catch((error) => error)
+      expect(refusal).to.be.instanceOf(TypeError)
+      await cutoffs.endIdpSessions('ann', later(1))
+      expect(await cutoffs.read('ann')).to.deep.equal({ idpAt: later(1), oauthAt: undefined })
+    })
+
+    it('of settings answers the values that are strings, and can be written again', async () => {
+      const { settings } = await emptyStore()
+      for (const document of [
+        { version: '7', values: { smtp_host: 'mail.example', smtp_port: 587, smtp_from: null } },
+        { values: { smtp_host: 'mail.example', nested: { $gt: '' }, list: ['x'] } },
+        { version: null, values: { smtp_host: 'mail.example' } },
+      ]) {
+        await stored('settings').replaceOne({ _id: 'settings' }, document, { upsert: true })
+        const values = { smtp_host: 'mail.example' }
+        expect(await settings.read()).to.deep.equal({ version: 0, values })
+        expect(await settings.version()).to.equal(0)
+        expect(await settings.write({}, 0)).to.equal(true)
+        expect(await settings.read()).to.deep.equal({ version: 1, values: {} })
+      }
+      for (const values of ['text', ['a'], null, 1]) {
+        await stored('settings').replaceOne({ _id: 'settings' }, { version: 3, values })
+        expect(await settings.read()).to.deep.equal({ version: 3, values: {} })
+      }
+    })
+  })
+})

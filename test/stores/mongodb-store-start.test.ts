@@ -1,0 +1,122 @@
+import { expect } from 'chai'
+import { setTimeout as delay } from 'node:timers/promises'
+import { MongoClient } from 'mongodb'
+import { mongoStore } from '../../src/stores/mongodb-store.ts'
+import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import {
+  after as later,
+  hour,
+  minute,
+  sampleMailJob,
+  samplePendingLogin,
+  sampleResetToken,
+  sampleVerificationToken,
+} from '../support/store-contract-samples.ts'
+
+interface AnyDocument {
+  _id: string
+  [field: string]: unknown
+}
+
+const TTL_LIMIT = process.env['MONGODB_URI'] ? 90_000 : 15_000
+
+describeWithMongo('mongoStore().start()', function () {
+  let fresh: FreshDatabase
+
+  beforeEach(async () => {
+    fresh = await freshDatabase()
+  })
+
+  afterEach(() => fresh.drop())
+
+  it('creates one set of indexes, when five processes start at once (FLT-13)', async function () {
+    this.timeout(60_000)
+    const clients = await Promise.all(
+      Array.from({ length: 5 }, () => MongoClient.connect(fresh.uri)),
+    )
+    await Promise.all(clients.map((client) => mongoStore(client.db()).start()))
+    for (const client of clients) await client.close()
+
+    const found: Record<string, string[]> = {}
+    for (const collection of await fresh.db.collections())
+      found[collection.collectionName] = (await collection.indexes()).map(({ name }) => `${name}`)
+    expect(found).to.deep.equal({
+      password_reset_tokens: [
+        '_id_',
+        'token_hash_unique',
+        'purge_at_ttl',
+        'one_live_per_user',
+        'unfinished',
+      ],
+      email_verification_tokens: ['_id_', 'token_hash_unique', 'purge_at_ttl', 'used_links'],
+      pending_logins: ['_id_', 'newest_of_account', 'purge_at_ttl'],
+      session_cutoffs: ['_id_'],
+      mail_outbox: ['_id_', 'oldest_first', 'purge_at_ttl'],
+      audit_events: ['_id_', 'at', 'account_id'],
+      settings: ['_id_'],
+    })
+  })
+
+  it('says which index of which collection is in the way (FLT-20)', async () => {
+    const tokens = fresh.db.collection('password_reset_tokens')
+    await tokens.createIndex({ purge_at: 1 }, { name: 'purge_at_ttl', expireAfterSeconds: 60 })
+    const refusal: unknown = await mongoStore(fresh.db)
+      .start()
+      .catch((error) => error)
+    expect(refusal).to.include({ code: 'ERR_STORE_INDEX' })
+    expect(String(refusal)).to.match(/"purge_at_ttl" of the collection "password_reset_tokens"/)
+    expect(String(refusal)).to.match(/Drop it/)
+    await tokens.dropIndex('purge_at_ttl')
+    await mongoStore(fresh.db).start()
+  })
+
+  it('never looks through a whole collection', async () => {
+    const store = mongoStore(fresh.db)
+    await store.start()
+    await fresh.db.setProfilingLevel('all')
+    const { resetTokens, verificationTokens, pendingLogins, outbox, cutoffs, settings } = store
+    const [reset, verification] = [sampleResetToken(), sampleVerificationToken()]
+    await resetTokens.issue(reset)
+    await resetTokens.findUsable(reset.tokenHash, later(1))
+    await resetTokens.claim(reset.tokenHash, 'next', later(1), later(2))
+    await resetTokens.takeUnfinished(later(2), later(3))
+    await resetTokens.markUsed(reset.id, later(3))
+    await resetTokens.complete(reset.id, later(3))
+    await verificationTokens.issue(verification)
+    await verificationTokens.findUsable(verification.tokenHash, later(1))
+    await verificationTokens.markUsed(verification.id, later(1))
+    await verificationTokens.hasUsed('ann', 'Ann@example.com')
+    await pendingLogins.save(samplePendingLogin())
+    await pendingLogins.findNewest('ann', { clientId: 'app' })
+    await outbox.add(sampleMailJob())
+    await outbox.claim('lease', later(1), later(2))
+    await cutoffs.endIdpSessions('ann', later(1))
+    await settings.write({}, 0)
+    await settings.version()
+    await fresh.db.setProfilingLevel('off')
+    const plans = await fresh.db
+      .collection('system.profile')
+      .find({ planSummary: { $exists: true } })
+      .map(({ ns, planSummary }) => `${ns} ${planSummary}`)
+      .toArray()
+    expect(plans).to.have.length.greaterThan(12)
+    expect(plans.filter((plan) => plan.includes('COLLSCAN'))).to.deep.equal([])
+    expect(plans.join()).to.match(/mail_outbox IXSCAN { state: 1, requested_at: 1/)
+    expect(plans.join()).to.match(/password_reset_tokens IXSCAN { lease_until: 1/)
+  })
+
+  it('has MongoDB remove records a week after they expired', async function () {
+    this.timeout(TTL_LIMIT + 10_000)
+    const { start, resetTokens } = mongoStore(fresh.db)
+    await start()
+    const now = Date.now()
+    const expired = (id: string, ago: number) =>
+      sampleResetToken({ id, userId: id, expiresAt: new Date(now - ago) })
+    await resetTokens.issue(expired('a week ago', 7 * 24 * hour))
+    await resetTokens.issue(expired('almost a week ago', 7 * 24 * hour - 10 * minute))
+    const tokens = fresh.db.collection<AnyDocument>('password_reset_tokens')
+    const deadline = Date.now() + TTL_LIMIT
+    while ((await tokens.countDocuments()) > 1 && Date.now() < deadline) await delay(100)
+    expect(await tokens.distinct('_id')).to.deep.equal(['almost a week ago'])
+  })
+})

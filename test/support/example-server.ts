@@ -1,0 +1,140 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { createServer, type AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const START_LIMIT_MS = 60_000
+
+/** What the example server reads; nothing of the developer's own gets into a test. */
+const VARIABLES = [
+  'PORT',
+  'BASE_URL',
+  'OAUTH_PATH',
+  'MONGODB_URI',
+  'ADMIN_TOKEN',
+  'SIGNING_KEYS',
+  'SEED_FILE',
+  'SETTINGS_FILE',
+  'RESPONSE_DELAY_FLOOR_MS',
+  'RESPONSE_DELAY_JITTER_MS',
+  'TRUST_PROXY',
+  'BCRYPT_COST',
+  'NODE_ENV',
+]
+
+const DEFAULTS: Variables = {
+  RESPONSE_DELAY_FLOOR_MS: '0',
+  RESPONSE_DELAY_JITTER_MS: '0',
+  BCRYPT_COST: '4',
+  ADMIN_TOKEN: 'an-admin-token-of-the-tests-long-enough',
+  SIGNING_KEYS: Buffer.alloc(32, 'a key of the tests ').toString('base64url'),
+}
+
+/** `undefined`: unset, whatever the default of the tests is. */
+export type Variables = Record<string, string | undefined>
+
+export interface ExampleServer {
+  baseUrl: string
+  /** Where it listens; another one than that of the base URL when `BASE_URL` is given. */
+  port: number
+  /** Of `Authorization: Bearer` at the admin API. */
+  adminToken: string
+  /** All that it printed so far, on both streams. */
+  output(): string
+  /** SIGTERM; answers the exit code. */
+  stop(): Promise<number | null>
+  /** SIGKILL. */
+  kill(): Promise<void>
+}
+
+/** Starts `examples/server.ts` on a free port and waits for its READY line. */
+export async function startExampleServer(variables: Variables = {}): Promise<ExampleServer> {
+  const port = variables['PORT'] ?? String(await freePort())
+  const child = spawnServer({ ...DEFAULTS, PORT: port, ...variables })
+  const { output, exited } = child
+  const baseUrl = await new Promise<string>((resolve, reject) => {
+    const fail = (what: string) => reject(new Error(`the example server ${what}:\n${output()}`))
+    const timer = setTimeout(() => {
+      child.process.kill('SIGKILL')
+      fail('is not ready in time')
+    }, START_LIMIT_MS)
+    child.process.stdout?.on('data', () => {
+      const ready = /^READY (.*)$/m.exec(output())?.[1]
+      if (ready === undefined) return
+      clearTimeout(timer)
+      resolve(ready)
+    })
+    void exited.then((code) => {
+      clearTimeout(timer)
+      fail(`exited with ${code}`)
+    })
+  })
+
+  return {
+    baseUrl,
+    port: Number(port),
+    adminToken:
+      /^Admin token: (.*)$/m.exec(output())?.[1] ??
+      variables['ADMIN_TOKEN'] ??
+      DEFAULTS['ADMIN_TOKEN'] ??
+      '',
+    output,
+    stop() {
+      child.process.kill('SIGTERM')
+      return exited
+    },
+    async kill() {
+      child.process.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+/** For a server that is expected to refuse to start. */
+export async function refusedExampleServer(
+  variables: Variables,
+): Promise<{ exitCode: number | null; errors: string }> {
+  const child = spawnServer({ ...DEFAULTS, PORT: String(await freePort()), ...variables })
+  const timer = setTimeout(() => child.process.kill('SIGKILL'), START_LIMIT_MS)
+  const exitCode = await child.exited
+  clearTimeout(timer)
+  return { exitCode, errors: child.errors() }
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+function spawnServer(variables: Variables) {
+  const inherited = Object.entries(process.env).filter(([name]) => !VARIABLES.includes(name))
+  const child = spawn(process.execPath, ['--import', 'tsx/esm', 'examples/server.ts'], {
+    cwd: ROOT,
+    env: { ...Object.fromEntries(inherited), ...variables },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  running.add(child)
+  let output = ''
+  let errors = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    output += text
+    errors += text
+  })
+  const exited = new Promise<number | null>((resolve) => {
+    child.once('close', (code) => {
+      running.delete(child)
+      resolve(code)
+    })
+  })
+  return { process: child, output: () => output, errors: () => errors, exited }
+}
+
+// A test run that breaks off leaves no server behind.
+const running = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
