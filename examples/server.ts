@@ -91,7 +91,7 @@ async function start() {
   )
   app.use(mount(paths.oauth || '/', provider))
 
-  await serve(app.callback(), port, async () => {
+  await serve(app, port, async () => {
     await flows.stop({ withinMs: STOP_LIMIT_MS })
     await storage.close()
   })

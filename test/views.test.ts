@@ -98,7 +98,7 @@ describe('pages', () => {
   })
 
   it('work without a path prefix', () => {
-    const { find } = read(views.page('verify-email', { mode: 'expired', carried: {} }))
+    const { find } = read(createViews('').page('verify-email', { mode: 'expired', carried: {} }))
     expect(find('form')[0]?.attribs['action']).to.equal('/resend-verification')
     expect(find('link')[0]?.attribs['href']).to.equal('/account-flows.css')
   })

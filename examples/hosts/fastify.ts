@@ -25,7 +25,7 @@ export async function fastifyHost({ provider, flows, oauthPath, login }: HostPar
     login(req, res).catch(next)
   })
   // Last, because the provider answers every path that is left.
-  app.use(oauthPath, (req, res) => void oidc(req, res))
+  app.use(oauthPath, (req: IncomingMessage, res: ServerResponse) => void oidc(req, res))
   await app.ready()
   return app.routing
 }

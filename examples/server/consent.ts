@@ -28,10 +28,11 @@ export async function firstPartyGrant(ctx: KoaContextWithOIDC): Promise<Grant | 
 }
 
 export function consentContent({ uid, params }: Interaction, action: string): Html {
-  const scopes = String(params['scope'] ?? '').split(' ')
+  const scope = params['scope']
+  const scopes = typeof scope === 'string' ? scope.split(' ') : []
   return html`<p>It asks for:</p>
     <ul>
-      ${scopes.map((scope) => html`<li>${SCOPES.get(scope) ?? scope}</li>`)}
+      ${scopes.map((each) => html`<li>${SCOPES.get(each) ?? each}</li>`)}
     </ul>
     <form method="post" action="${action}">
       <input type="hidden" name="interaction" value="${uid}" />

@@ -101,7 +101,7 @@ export function demoClient({ baseUrl, issuer, backChannel, show, paths }: DemoCl
     show(ctx, {
       name: 'demo',
       mode: 'signed_in',
-      title: `You are signed in as ${user['preferred_username'] ?? user['sub']}`,
+      title: `You are signed in as ${String(user['preferred_username'])}`,
       content: html`<h2>ID token</h2>
         ${claimList(idToken)}
         <h2>User info</h2>

@@ -16,7 +16,14 @@ export function mailboxPage({ messages, show, paths }: MailboxPageParts) {
     ctx.vary('Accept')
     if (ctx.accepts('html', 'json') === 'json') {
       ctx.set('Cache-Control', 'no-store')
-      ctx.body = messages().map(({ receivedAt, ...mail }) => ({ ...mail, date: receivedAt }))
+      ctx.body = messages().map(({ id, to, subject, text, html: part, receivedAt }) => ({
+        id,
+        to,
+        subject,
+        text,
+        html: part,
+        date: receivedAt,
+      }))
       return
     }
     const mails = messages()

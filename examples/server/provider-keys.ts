@@ -24,8 +24,7 @@ export async function createProviderKeys(): Promise<ProviderKeys> {
   const pairs = await Promise.all(
     ['RS256', 'ES256'].map((algorithm) => generateKeyPair(algorithm, { extractable: true })),
   )
-  const keys = await Promise.all(pairs.map(({ privateKey }) => exportJWK(privateKey)))
-  return { keys: keys.map((key) => ({ ...key, use: 'sig' })) }
+  return { keys: await Promise.all(pairs.map(({ privateKey }) => exportJWK(privateKey))) }
 }
 
 /** The first process creates them; to rotate SIGNING_KEYS, put a new one in front and restart before the old one goes. */

@@ -25,8 +25,8 @@ export async function readSeed(file: string, baseUrl: string): Promise<Seed> {
   return {
     users: arrayOf('users', users).map((user, index) => userOf(user, `users[${index}]`)),
     clients: arrayOf('clients', clients).map((client, index) => {
-      const { client_id, ...metadata } = withBaseUrl(client, baseUrl)
-      if (typeof client_id === 'string' && client_id) return { ...metadata, client_id }
+      const metadata = withBaseUrl(client, baseUrl)
+      if (hasClientId(metadata)) return metadata
       throw wrong(`clients[${index}].client_id must be a string`)
     }),
   }
@@ -115,6 +115,10 @@ function passwordOf(plain: unknown, hash: unknown, place: string): SeedUser['pas
   if (typeof hash === 'string' && /^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$/.test(hash)) return { hash }
   if (plain === undefined && hash === undefined) return undefined
   throw wrong(`${place} must have a password in text, or a bcrypt password_hash`)
+}
+
+function hasClientId(metadata: Json): metadata is Json & { client_id: string } {
+  return typeof metadata['client_id'] === 'string' && metadata['client_id'] !== ''
 }
 
 function withBaseUrl(client: Json, baseUrl: string): Json {

@@ -1,5 +1,6 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type Koa from 'koa'
 import { reasonOf, StartRefused } from './start-refused.ts'
 
 /** Both together leave time for the rest of the 10 seconds. */
@@ -8,12 +9,9 @@ export const STOP_LIMIT_MS = 3_500
 const EXIT_LIMIT_MS = 9_500
 
 /** Resolves once the server listens. SIGTERM and SIGINT answer what is in flight, then `cleanUp`, then exit with 0. */
-export async function serve(
-  listener: RequestListener,
-  port: number,
-  cleanUp: () => Promise<void>,
-): Promise<void> {
-  const server = createServer(listener)
+export async function serve(app: Koa, port: number, cleanUp: () => Promise<void>): Promise<void> {
+  const answer = app.callback()
+  const server = createServer((req, res) => void answer(req, res))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, resolve)
@@ -30,8 +28,8 @@ export async function serve(
     await cleanUp()
     process.exit(0)
   }
-  process.on('SIGTERM', stop)
-  process.on('SIGINT', stop)
+  process.on('SIGTERM', () => void stop())
+  process.on('SIGINT', () => void stop())
 }
 
 async function close(server: Server): Promise<void> {

@@ -41,7 +41,7 @@ export function memoryAdapter(): (model: string) => AccountAdapter {
     return {
       async upsert(id, payload, expiresIn) {
         sweep(Date.now())
-        const expiresAt = expiresIn === undefined ? Infinity : Date.now() + expiresIn * 1000
+        const expiresAt = expiresIn ? Date.now() + expiresIn * 1000 : Infinity
         entries.set(id, { payload: structuredClone(payload), expiresAt })
       },
       find: async (id) => copyOf(entries.get(id)),

@@ -518,8 +518,7 @@ describe('The example server', () => {
 
     after(async function () {
       this.timeout(60_000)
-      expect(await first?.stop()).to.equal(0)
-      expect(await second?.stop()).to.equal(0)
+      await Promise.all([first?.kill(), second?.kill()])
       await database?.drop()
     })
 
@@ -569,6 +568,10 @@ describe('The example server', () => {
       expect((await browser.get(silent)).location).to.include('login_required')
       expect((await loginAtFirst(browser, 'dora-password')).status).to.equal(401)
       expect((await loginAtFirst(browser, password)).location).to.include('code=')
+    })
+
+    it('let go of the database on SIGTERM, and exit with 0', async () => {
+      expect(await Promise.all([first.stop(), second.stop()])).to.deep.equal([0, 0])
     })
   })
 })

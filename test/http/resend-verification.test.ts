@@ -167,7 +167,7 @@ onBothStores('POST {oauth_path}/resend-verification (4.7)', (technology) => {
 
     async function expectRefused(form: Form, status: number, headers = {}) {
       const answer = await post(form, headers)
-      expect([answer.status, answer.page], String(form).slice(0, 80)).to.deep.equal([
+      expect([answer.status, answer.page], JSON.stringify(form).slice(0, 80)).to.deep.equal([
         status,
         'error',
       ])

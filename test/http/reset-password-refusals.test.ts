@@ -3,7 +3,7 @@ import type { User } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
-import { eventsOf, hasPassword, sha256, shapeOf, tokenOf } from '../support/observe.ts'
+import { databaseOf, eventsOf, hasPassword, sha256, shapeOf, tokenOf } from '../support/observe.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 
 const NEW = 'a new password'
@@ -84,32 +84,33 @@ onBothStores('{oauth_path}/reset-password refuses', (technology) => {
       await isMendedBy(user)
     })
 
-    it('damaged in the database: it fails closed (TOK-07)', async function () {
-      if (!h.db) return this.skip()
-      const { user, link } = await userWithLink()
-      const documents = h.db.collection('password_reset_tokens')
-      const token_hash = sha256(tokenOf(link))
-      const record = await documents.findOne({ token_hash })
-      const later = new Date(Date.now() + 3_600_000)
-      const damages: object[] = [
-        { $unset: { expires_at: 1 } },
-        ...[null, later.toISOString(), later.getTime(), [later]].map((expires_at) => ({
-          $set: { expires_at },
-        })),
-        { $unset: { used_at: 1 } },
-        { $set: { used_at: '' } },
-        { $unset: { user_id: 1 } },
-        { $set: { user_id: { $ne: '' } } },
-        { $unset: { password_digest: 1 } },
-      ]
-      for (const damage of damages) {
-        await documents.updateOne({ token_hash }, damage)
-        await isRefused(link)
-        await documents.replaceOne({ token_hash }, record ?? {})
-      }
-      expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
-      expect((await h.reset(link, NEW)).mode).to.equal('done')
-    })
+    if (technology === 'mongodb') {
+      it('damaged in the database: it fails closed (TOK-07)', async () => {
+        const { user, link } = await userWithLink()
+        const documents = databaseOf(h).collection('password_reset_tokens')
+        const token_hash = sha256(tokenOf(link))
+        const record = await documents.findOne({ token_hash })
+        const later = new Date(Date.now() + 3_600_000)
+        const damages: object[] = [
+          { $unset: { expires_at: 1 } },
+          ...[null, later.toISOString(), later.getTime(), [later]].map((expires_at) => ({
+            $set: { expires_at },
+          })),
+          { $unset: { used_at: 1 } },
+          { $set: { used_at: '' } },
+          { $unset: { user_id: 1 } },
+          { $set: { user_id: { $ne: '' } } },
+          { $unset: { password_digest: 1 } },
+        ]
+        for (const damage of damages) {
+          await documents.updateOne({ token_hash }, damage)
+          await isRefused(link)
+          await documents.replaceOne({ token_hash }, record ?? {})
+        }
+        expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+        expect((await h.reset(link, NEW)).mode).to.equal('done')
+      })
+    }
   })
 
   describe('what is no token of ours (TOK-04, TOK-05, INJ-01)', () => {

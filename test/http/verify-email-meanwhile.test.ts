@@ -64,6 +64,15 @@ onBothStores('A verification link after something changed meanwhile (4.6)', (tec
     await expectOnlyVerified(harness, login, await login.agent.get(login.link))
   })
 
+  it('verifies, and redirects nowhere, once the client may no longer ask for a code', async () => {
+    const { clientId, party, change } = await register()
+    const login = await blockedLogin(harness, { party })
+    const machine = { grant_types: ['client_credentials'], response_types: [] }
+    const secret = { client_secret: 'a secret', token_endpoint_auth_method: 'client_secret_basic' }
+    await change({ client_id: clientId, ...machine, ...secret } as ClientMetadata)
+    await expectOnlyVerified(harness, login, await login.agent.get(login.link))
+  })
+
   it('finishes the login of a client that only changed its name', async () => {
     const { clientId, party, change } = await register()
     const login = await blockedLogin(harness, { party })

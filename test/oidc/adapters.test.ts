@@ -1,8 +1,14 @@
+import { EventEmitter, once } from 'node:events'
 import { expect } from 'chai'
 import type { AdapterPayload } from 'oidc-provider'
 import { memoryAdapter, mongoAdapter, type AccountAdapter } from '../../src/index.ts'
+import { accountOf, addVerified } from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
+import { startHarness } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { outcomeOf } from '../support/oauth-requests.ts'
+import { createUserAgent } from '../support/user-agent.ts'
 
 type Factory = (model: string) => AccountAdapter
 
@@ -116,9 +122,11 @@ function itIsAnAdapter(create: () => Promise<Factory>): void {
   })
 
   it('destroys those records of an account that are ended, and counts them', async () => {
-    for (const loginTs of [1, 2, 3]) {
-      await of('Session').upsert(`ann ${loginTs}`, { accountId: 'ann', loginTs }, HOUR)
-      await of('Session').upsert(`bob ${loginTs}`, { accountId: 'bob', loginTs }, HOUR)
+    for (const accountId of ['ann', 'bob']) {
+      for (const loginTs of [1, 2, 3]) {
+        const id = `${accountId} ${loginTs}`
+        await of('Session').upsert(id, { uid: id, accountId, loginTs }, HOUR)
+      }
     }
     const isEnded = ({ accountId, loginTs = 0 }: AdapterPayload) =>
       accountId === 'ann' && loginTs <= 2
@@ -153,7 +161,7 @@ function itIsAnAdapter(create: () => Promise<Factory>): void {
     this.timeout(TTL_LIMIT + 5_000)
     await of('Session').upsert('short', { uid: 'short' }, 1)
     await of('Session').upsert('long', { uid: 'long' }, HOUR)
-    await of('Client').upsert('for ever', { client_id: 'for ever' }, undefined as never)
+    await of('Client').upsert('for ever', { client_id: 'for ever' }, undefined)
     const gone = async () => (await of('Session').find('short')) === undefined
     await eventually('the record is gone', gone, TTL_LIMIT)
     expect(await of('Session').findByUid('short')).to.equal(undefined)
@@ -161,6 +169,41 @@ function itIsAnAdapter(create: () => Promise<Factory>): void {
     expect(await of('Client').find('for ever')).to.deep.equal({ client_id: 'for ever' })
   })
 }
+
+onBothStores('Two windows of one browser', (technology) => {
+  it('may save the same session at once, while one of them gives it a new id: both are answered', async () => {
+    const gate = new EventEmitter()
+    let isHeldUp = false
+    const h = await startHarness({
+      technology,
+      provider: {
+        async findAccount(_ctx, sub) {
+          const waits = isHeldUp
+          isHeldUp = false
+          if (waits) gate.emit('arrived')
+          if (waits) await once(gate, 'opened')
+          return { accountId: sub, claims: () => ({ sub }) }
+        },
+      },
+    })
+    try {
+      const [user, agent] = [await addVerified(h), createUserAgent()]
+      await h.signIn(agent, user.username)
+      const { url } = await h.party.begin({ prompt: 'login' })
+      const login = await h.login(agent, url, user.username)
+      isHeldUp = true
+      const arrived = once(gate, 'arrived')
+      const inFlight = agent.get((await h.party.begin()).url)
+      await arrived
+      expect(outcomeOf(await h.follow(agent, login))).to.equal('code')
+      gate.emit('opened')
+      expect(outcomeOf(await inFlight)).to.equal('code')
+      expect(await accountOf(h, agent)).to.equal(user.id)
+    } finally {
+      await h.close()
+    }
+  })
+})
 
 describe('memoryAdapter()', () => {
   itIsAnAdapter(async () => memoryAdapter())

@@ -19,6 +19,8 @@ import { createUserAgent } from '../support/user-agent.ts'
 const NEW_PASSWORD = 'a new password, longer'
 const ANOTHER_CLIENT = { ...CLIENT, client_id: 'another app' }
 
+type Gate = ReturnType<typeof createGate>
+
 /** Holds up a request at a named place until it is let go on. */
 function createGate() {
   const events = new EventEmitter()
@@ -43,37 +45,44 @@ function createGate() {
   }
 }
 
+/** Slow where a login result is saved or taken, and where a session is looked for. */
+const slowBy =
+  (gate: Gate) =>
+  (adapter: AdapterFactory): AdapterFactory =>
+  (model) => {
+    const inner = adapter(model)
+    return {
+      ...inner,
+      async find(id) {
+        await gate.pass(`find ${model}`)
+        return inner.find(id)
+      },
+      async upsert(id, payload, expiresIn) {
+        const { login } = payload.result ?? {}
+        if (login) await gate.pass(`save login of ${login.accountId}`)
+        return inner.upsert(id, payload, expiresIn)
+      },
+      async destroy(id) {
+        await gate.pass(`destroy ${model}`)
+        return inner.destroy(id)
+      },
+    }
+  }
+
 onBothStores(
   'A request that is in flight while a password is reset (RACE-08, RACE-09)',
   (technology) => {
     const gate = createGate()
     let h: Harness
 
-    /** Slow where a login result is saved, and where a session is looked for. */
-    const slow =
-      (adapter: AdapterFactory): AdapterFactory =>
-      (model) => {
-        const inner = adapter(model)
-        return {
-          ...inner,
-          async find(id) {
-            await gate.pass(`find ${model}`)
-            return inner.find(id)
-          },
-          async upsert(id, payload, expiresIn) {
-            const { login } = payload.result ?? {}
-            if (login) await gate.pass(`save login of ${login.accountId}`)
-            return inner.upsert(id, payload, expiresIn)
-          },
-        }
-      }
-
     before(async () => {
       h = await startHarness({
         technology,
         clients: [...ask.CLIENTS, ANOTHER_CLIENT],
-        adapter: slow,
+        adapter: slowBy(gate),
         provider: {
+          // So that nothing is dead merely because its session is.
+          expiresWithSession: () => false,
           async findAccount(_ctx, sub) {
             await gate.pass(`find ${sub}`)
             return { accountId: sub, claims: () => ({ sub }) }
@@ -211,17 +220,39 @@ onBothStores(
 )
 
 describe('A host that finishes logins by itself, without finishLogin (D9)', () => {
-  it('has its login results dated when they are saved: one held back over a reset is dead', async () => {
-    const h = await startHarness({ usesHook: false, adapter: ask.withoutAccounts })
-    try {
-      const [user, agent] = [await addVerified(h), createUserAgent()]
-      const held = await h.login(agent, (await h.party.begin()).url, user.username)
-      expect(held.status).to.equal(303)
-      expect((await h.reset(await h.resetLink(user), NEW_PASSWORD)).mode).to.equal('done')
-      expect(ask.outcomeOf(await h.follow(agent, held))).to.equal('400')
-      expect(await accountOf(h, agent)).to.equal(undefined)
-    } finally {
-      await h.close()
+  const gate = createGate()
+  let h: Harness
+
+  before(async () => {
+    h = await startHarness({ usesHook: false, adapter: slowBy(gate) })
+  })
+
+  after(() => h.close())
+
+  async function heldLogin() {
+    const [user, agent] = [await addVerified(h), createUserAgent()]
+    const request = await h.party.begin()
+    const held = await h.login(agent, request.url, user.username)
+    expect(held.status).to.equal(303)
+    const link = await h.resetLink(user)
+    const reset = async () => {
+      expect((await h.reset(link, NEW_PASSWORD)).mode).to.equal('done')
     }
+    return { agent, request, reset, follow: () => h.follow(agent, held) }
+  }
+
+  it('has its login results dated when they are saved: one held back over a reset is dead', async () => {
+    const { agent, reset, follow } = await heldLogin()
+    await reset()
+    expect(ask.outcomeOf(await follow())).to.equal('400')
+    expect(await accountOf(h, agent)).to.equal(undefined)
+  })
+
+  it('has its login results dated when they are saved: one taken during a reset is dead', async () => {
+    const { agent, request, reset, follow } = await heldLogin()
+    const answer = await gate.during('destroy Interaction', follow, reset)
+    expect(setsSession(answer)).to.equal(true)
+    expect(await ask.redeem(h, request, answer.location)).to.equal('invalid_grant')
+    expect(await accountOf(h, agent)).to.equal(undefined)
   })
 })

@@ -6,7 +6,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const START_LIMIT_MS = 60_000
 
 /** What the example server reads; nothing of the developer's own gets into a test. */
-const VARIABLES = [
+const VARIABLES = new Set([
   'PORT',
   'BASE_URL',
   'OAUTH_PATH',
@@ -20,7 +20,7 @@ const VARIABLES = [
   'TRUST_PROXY',
   'BCRYPT_COST',
   'NODE_ENV',
-]
+])
 
 const DEFAULTS: Variables = {
   RESPONSE_DELAY_FLOOR_MS: '0',
@@ -64,7 +64,7 @@ export async function startExampleServer(variables: Variables = {}): Promise<Exa
       clearTimeout(timer)
       resolve(ready)
     })
-    void exited.then((code) => {
+    child.process.once('close', (code) => {
       clearTimeout(timer)
       fail(`exited with ${code}`)
     })
@@ -110,7 +110,7 @@ export async function freePort(): Promise<number> {
 }
 
 function spawnServer(variables: Variables) {
-  const inherited = Object.entries(process.env).filter(([name]) => !VARIABLES.includes(name))
+  const inherited = Object.entries(process.env).filter(([name]) => !VARIABLES.has(name))
   const child = spawn(process.execPath, ['--import', 'tsx/esm', 'examples/server.ts'], {
     cwd: ROOT,
     env: { ...Object.fromEntries(inherited), ...variables },

@@ -352,7 +352,8 @@ const firstParty: Configuration['loadExistingGrant'] = async ({ oidc }) => {
     return undefined
   }
   const grant = new provider.Grant({ accountId: session.accountId, clientId: client.clientId })
-  grant.addOIDCScope(String(params?.['scope'] ?? 'openid'))
+  const scope = params?.['scope']
+  grant.addOIDCScope(typeof scope === 'string' ? scope : 'openid')
   await grant.save()
   return grant
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
+import type { Db } from 'mongodb'
 import type { AuditEvent, AuditEventType, ResetToken, User } from '../../src/index.ts'
 import type { Harness } from './harness.ts'
 import { eventually } from './eventually.ts'
@@ -31,6 +32,12 @@ export function eventsOf(h: Harness, type: AuditEventType, user?: User): AuditEv
 /** All that two answers could differ in; the date is masked. */
 export function shapeOf({ status, headers, text }: Answer) {
   return { status, headers: [...headers].filter(([name]) => name !== 'date'), text }
+}
+
+/** For suites on MongoDB. */
+export function databaseOf(h: Harness): Db {
+  if (!h.db) throw new TypeError('this harness has no database')
+  return h.db
 }
 
 /** Everything stored, as one text: what a dump of the database would show. */

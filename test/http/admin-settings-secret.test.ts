@@ -1,0 +1,113 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { expect } from 'chai'
+import { SMTPServer } from 'smtp-server'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
+import { dump, eventsOf } from '../support/observe.ts'
+
+const CANARY = 'S3cr3t canary / of the "SMTP" password'
+const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` }
+
+onBothStores('The setting smtp_password (2.5, D23, D27) is', (technology) => {
+  let h: Harness
+  let url: string
+  let smtp: SMTPServer
+  /** User and password of each login; neither, for a mail without one. */
+  const logins: (string | undefined)[][] = []
+
+  const get = () => fetch(url, { headers: bearer })
+  const shown = async (): Promise<Record<string, string>> => (await get()).json()
+  const put = (settings: Record<string, string>) =>
+    fetch(url, {
+      method: 'PUT',
+      headers: { ...bearer, 'content-type': 'application/json' },
+      body: JSON.stringify(settings),
+    })
+
+  before(async () => {
+    smtp = new SMTPServer({
+      authOptional: true,
+      allowInsecureAuth: true,
+      disabledCommands: ['STARTTLS'],
+      onAuth({ username, password }, _session, callback) {
+        logins.push([username ?? '', password ?? ''])
+        callback(null, { user: 'mailer' })
+      },
+      onData(stream, { user }, callback) {
+        if (user === undefined) logins.push([undefined, undefined])
+        stream.resume().on('end', () => callback())
+      },
+    })
+    smtp.listen(0)
+    await once(smtp.server, 'listening')
+    h = await startHarness({ technology })
+    url = `${h.baseUrl}/admin/api/settings`
+    await h.addUser({ username: 'ann' })
+    const smtp_port = String((smtp.server.address() as AddressInfo).port)
+    await h.put({ smtp_port, smtp_username: 'mailer', smtp_password: CANARY })
+  })
+
+  after(async () => {
+    await h.close()
+    await new Promise<void>((resolve) => smtp.close(resolve))
+  })
+
+  /** With what the next mail logs in to the SMTP server. */
+  async function nextLogin() {
+    const sent = eventsOf(h, 'password_reset_mail_sent').length
+    logins.length = 0
+    await h.forgot('ann')
+    await eventually('the mail leaves', () => eventsOf(h, 'password_reset_mail_sent').length > sent)
+    return logins[0]
+  }
+
+  it('shown as *** by GET and by PUT, and in no dump of the database', async () => {
+    for (const response of [await get(), await put({ smtp_username: 'mailer' })]) {
+      const text = await response.text()
+      expect(JSON.parse(text)).to.include({ smtp_password: '***' })
+      expect(text).not.to.include('anary')
+    }
+    const stored = await dump(h)
+    const bytes = Buffer.from(CANARY)
+    for (const form of ['anary', bytes.toString('base64').slice(0, -4), bytes.toString('hex')]) {
+      expect(stored).not.to.include(form)
+    }
+    expect(stored).to.include('smtp_password').and.to.include('mailer')
+  })
+
+  it('with which mails are sent, as it was given; *** sent back keeps it', async () => {
+    expect(await nextLogin()).to.deep.equal(['mailer', CANARY])
+    const all = await shown()
+    expect((await put(all)).status).to.equal(200)
+    expect(await shown()).to.deep.equal(all)
+    await h.put({ smtp_password: '***', smtp_username: 'postman' })
+    expect(await nextLogin()).to.deep.equal(['postman', CANARY])
+  })
+
+  for (const extra of [
+    {},
+    { smtp_password: '***' },
+    { smtp_password: '***', smtp_username: 'm' },
+  ]) {
+    it(`forgotten when smtp_host changes with ${JSON.stringify(extra)}, and it says so (D23)`, async () => {
+      await h.put({ smtp_host: '127.0.0.1', smtp_username: 'mailer', smtp_password: CANARY })
+      const response = await put({ smtp_host: 'localhost', ...extra })
+      expect(response.status).to.equal(200)
+      const answer: Record<string, unknown> = await response.json()
+      expect(answer).not.to.have.property('smtp_password')
+      expect(JSON.stringify(answer['warnings'])).to.include('forgotten')
+      expect(await nextLogin()).to.deep.equal([undefined, undefined])
+      await h.put({ smtp_host: '127.0.0.1' })
+      expect(await nextLogin()).to.deep.equal([undefined, undefined])
+    })
+  }
+
+  it('but kept when smtp_host changes together with a new one, or stays as it is', async () => {
+    await h.put({ smtp_host: 'localhost', smtp_username: 'mailer', smtp_password: 'another' })
+    expect(await nextLogin()).to.deep.equal(['mailer', 'another'])
+    await h.put({ smtp_host: 'localhost', smtp_from: 'other@idp.example' })
+    expect(await nextLogin()).to.deep.equal(['mailer', 'another'])
+  })
+})
