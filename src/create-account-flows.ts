@@ -28,6 +28,7 @@ import {
 } from './oidc/endable-sessions.ts'
 import { createInteractions } from './oidc/interactions.ts'
 import { addAccountChecks, type InteractionPolicy } from './oidc/policy.ts'
+import { restoreRequest } from './oidc/restore-request.ts'
 import { createResume } from './oidc/resume.ts'
 import { checkOptions, type AccountFlowsOptions } from './options.ts'
 import type { AuditEvent } from './ports.ts'
@@ -190,6 +191,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
         )
       }
       attached = host
+      host.use(restoreRequest)
       host.use(sessions.perRequest)
       host.use(routes)
     },

@@ -34,6 +34,9 @@ import { requestMail } from './mail-request.ts'
 import type { MintedLink, NoMail, ResolvedMail } from './outcomes.ts'
 import { carriedBy, isSameCarried, linkQuery, type VerificationLink } from './verification-link.ts'
 
+/** A login that waits outlives its link, so that a fresh link, asked for late, still finishes it. */
+const KEEP_LOGIN_MS = 7 * 86_400_000
+
 /** A genuine, usable link and the account it is for. Nothing is consumed yet. */
 export interface OpenedLink {
   accountId: string
@@ -124,7 +127,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
         accountId: user.id,
         captured,
         createdAt,
-        purgeAt: new Date(createdAt.getTime() + lifetimeMs),
+        purgeAt: new Date(createdAt.getTime() + lifetimeMs + KEEP_LOGIN_MS),
       })
       await requestMail(
         outbox,
@@ -165,7 +168,10 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       const expiresAt = new Date(createdAt.getTime() + lifetimeMs)
       const carried = await ports.genuine(job.carried)
       const pending = await pendingLoginOf(job, user.id)
-      if (pending) await pendingLogins.keepUntil(pending.id, expiresAt)
+      if (pending) {
+        const purgeAt = new Date(expiresAt.getTime() + KEEP_LOGIN_MS)
+        await pendingLogins.keepUntil(pending.id, purgeAt)
+      }
       await verificationTokens.issue({
         id: newId(),
         tokenHash: hashToken(token),

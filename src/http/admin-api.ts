@@ -25,8 +25,7 @@ export function createAdminApi(
   endpoints: Record<string, (ctx: Context) => Promise<void>>,
   log: Log,
 ): AdminApi {
-  async function answer(ctx: Context) {
-    const path = fullPath(ctx.req).slice(root.length)
+  async function answer(ctx: Context, path: string) {
     const endpoint = Object.hasOwn(endpoints, path) ? endpoints[path] : undefined
     if (!endpoint) return showProblem(ctx, 404, 'There is nothing here.')
     try {
@@ -37,19 +36,31 @@ export function createAdminApi(
     }
   }
 
-  const isOurs = (req: IncomingMessage) => fullPath(req).startsWith(`${root}/`)
+  const middleware: Middleware = (ctx, next) => {
+    const path = pathBelow(root, fullUrl(ctx.req) ?? ctx.originalUrl)
+    return path === undefined ? next() : answer(ctx, path)
+  }
   const bare = new Koa()
-  bare.use((ctx) => answer(ctx))
+  bare.use(middleware)
   const listener = bare.callback()
 
   return {
-    middleware: (ctx, next) => (isOurs(ctx.req) ? answer(ctx) : next()),
-    handler: (req, res, next) => (isOurs(req) ? void listener(req, res) : next()),
+    middleware,
+    handler(req, res, next) {
+      const isOurs = pathBelow(root, fullUrl(req) ?? req.url ?? '') !== undefined
+      if (isOurs) void listener(req, res)
+      else next()
+    },
   }
 }
 
-function fullPath(req: IncomingMessage): string {
+// Express and Fastify strip a prefix from `url`, and keep the whole here.
+function fullUrl(req: IncomingMessage): string | undefined {
   const original: unknown = Reflect.get(req, 'originalUrl')
-  const url = typeof original === 'string' ? original : (req.url ?? '')
-  return url.replace(/[?#].*$/s, '')
+  return typeof original === 'string' ? original : undefined
+}
+
+function pathBelow(root: string, url: string): string | undefined {
+  const path = url.replace(/[?#].*$/s, '')
+  return path.startsWith(`${root}/`) ? path.slice(root.length) : undefined
 }

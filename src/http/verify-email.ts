@@ -1,6 +1,6 @@
 import type { Context, Next } from 'koa'
 import type { EmailVerification, OpenedLink } from '../flows/email-verification.ts'
-import { carriedBy, type VerificationLink } from '../flows/verification-link.ts'
+import type { VerificationLink } from '../flows/verification-link.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Resume } from '../oidc/resume.ts'
 import type { CarriedParameters, Requester } from '../ports.ts'
@@ -10,7 +10,7 @@ import type { Pages } from './pages.ts'
 
 export interface VerifyEmailParts {
   verification: Pick<EmailVerification, 'open' | 'confirm' | 'recordConfirmed'>
-  clients: Pick<Clients, 'find' | 'genuine'>
+  clients: Pick<Clients, 'genuine' | 'mayFinish'>
   resume: Resume
   pages: Pages
   requesterOf(ctx: Context): Requester
@@ -50,10 +50,8 @@ export function verifyEmail({
       if (carried.clientId === undefined) return undefined
       return (ctx, next) => resume.carried(ctx, next, accountId, carried)
     }
-    const { clientId, ...others } = await clients.genuine(carriedBy(captured))
-    const isDevice = captured.deviceCode !== undefined && others.redirectUri === undefined
-    const client = isDevice ? await clients.find(String(captured.params['client_id'])) : clientId
-    return client === undefined ? undefined : (ctx, next) => resume.captured(ctx, next, captured)
+    if (!(await clients.mayFinish(captured))) return undefined
+    return (ctx, next) => resume.captured(ctx, next, captured)
   }
 
   async function confirm(ctx: Context, next: Next, link: OpenedLink, onward: Destination) {

@@ -1,21 +1,17 @@
 import type { Provider } from 'oidc-provider'
-import type { CarriedParameters } from '../ports.ts'
-
-/** What the flows need to know of a registered client. */
-export interface RegisteredClient {
-  clientName: string
-  /** oidc-provider's own comparison: as a string; of a native client's loopback address all but the port (RFC 8252, 7.3). */
-  redirectUriAllowed(redirectUri: string): boolean
-}
+import type { CapturedRequest, CarriedParameters } from '../ports.ts'
 
 export interface Clients {
-  /** `undefined`: no such client is registered. */
-  find(clientId: string): Promise<RegisteredClient | undefined>
   /**
    * The carried parameters when they name a registered client, and a redirect URI of its own; otherwise none of them, so that
    * nothing unregistered is ever signed, mailed, rendered or followed (D13).
    */
   genuine(carried: CarriedParameters): Promise<CarriedParameters>
+  /**
+   * Whether the client of a captured request is still registered and may still have what it asked for: the provider checked it
+   * when it took the request, and does not again when it is resumed.
+   */
+  mayFinish(captured: CapturedRequest): Promise<boolean>
   /**
    * Where the client of genuine parameters starts a login anew: its own address for that (OpenID Connect Core, section 4), or a
    * new authorization request, which only a client that needs no PKCE can finish. `undefined`: there is no such place.
@@ -24,26 +20,26 @@ export interface Clients {
 }
 
 export function createClients(provider: () => Provider): Clients {
-  async function find(clientId: string): Promise<RegisteredClient | undefined> {
-    const client = await provider().Client.find(clientId)
-    return (
-      client && {
-        clientName: client.clientName ?? client.clientId,
-        redirectUriAllowed: (redirectUri) => client.redirectUriAllowed(redirectUri),
-      }
-    )
-  }
-
   async function genuine(carried: CarriedParameters): Promise<CarriedParameters> {
     const { clientId, redirectUri } = carried
     if (clientId === undefined || redirectUri === undefined) return {}
-    const client = await find(clientId)
+    const client = await provider().Client.find(clientId)
     return client?.redirectUriAllowed(redirectUri) ? carried : {}
   }
 
   return {
-    find,
     genuine,
+
+    async mayFinish({ params, deviceCode }) {
+      const client = await provider().Client.find(String(params['client_id']))
+      if (!client || deviceCode !== undefined) return client !== undefined
+      const { redirect_uri: redirectUri, response_type: responseType } = params
+      return (
+        typeof redirectUri === 'string' &&
+        client.redirectUriAllowed(redirectUri) &&
+        client.responseTypes?.some((allowed) => allowed === responseType) === true
+      )
+    },
 
     async restart(carried) {
       const { clientId, redirectUri, scope, state } = await genuine(carried)

@@ -89,24 +89,14 @@ async function saveInteraction(provider: Provider, uid: string, payload: object)
 }
 
 async function reenter(ctx: Context, next: Next, path: string): Promise<void> {
-  const { url, originalUrl, method } = ctx
-  const { cookie } = ctx.req.headers
-  const rewritten = Reflect.get(ctx.req, 'originalUrl')
-  try {
-    // Frameworks that strip a prefix keep it here, and the provider builds its addresses from it.
-    if (typeof rewritten === 'string') {
-      const prefix = rewritten.endsWith(url) ? rewritten.slice(0, -url.length) : ''
-      Reflect.set(ctx.req, 'originalUrl', prefix + path)
-    }
-    ctx.url = path
-    ctx.method = 'GET'
-    await next()
-  } finally {
-    ctx.url = url
-    ctx.method = method
-    ctx.originalUrl = originalUrl
-    if (cookie !== undefined) ctx.req.headers.cookie = cookie
-    if (typeof rewritten === 'string') Reflect.set(ctx.req, 'originalUrl', rewritten)
+  const original: unknown = Reflect.get(ctx.req, 'originalUrl')
+  // Frameworks that strip a prefix keep it here, and the provider builds its addresses from it.
+  if (typeof original === 'string') {
+    const prefix = original.endsWith(ctx.url) ? original.slice(0, -ctx.url.length) : ''
+    Reflect.set(ctx.req, 'originalUrl', prefix + path)
   }
+  ctx.url = path
+  ctx.method = 'GET'
+  await next()
   if (ctx.status === 303) ctx.status = 302
 }
