@@ -1,6 +1,7 @@
 import type { Context, Next } from 'koa'
 import type { EmailVerification, OpenedLink } from '../flows/email-verification.ts'
 import type { VerificationLink } from '../flows/verification-link.ts'
+import { loginSecond } from '../login-second.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Resume } from '../oidc/resume.ts'
 import type { CarriedParameters, Requester } from '../ports.ts'
@@ -42,13 +43,16 @@ export function verifyEmail({
     })
   }
 
-  async function destinationOf(link: OpenedLink): Promise<Destination | undefined> {
+  async function destinationOf(
+    link: OpenedLink,
+    arrivedAt: number,
+  ): Promise<Destination | undefined> {
     const { accountId, captured, loginEnded, token } = link
     if (loginEnded) return undefined
     if (captured === undefined) {
       const carried = await clients.genuine(token.carried)
       if (carried.clientId === undefined) return undefined
-      return (ctx, next) => resume.carried(ctx, next, accountId, carried)
+      return (ctx, next) => resume.carried(ctx, next, { accountId, arrivedAt }, carried)
     }
     if (!(await clients.mayFinish(captured))) return undefined
     return (ctx, next) => resume.captured(ctx, next, captured)
@@ -67,6 +71,7 @@ export function verifyEmail({
 
   return {
     async get(ctx: Context, next: Next) {
+      const arrivedAt = loginSecond(new Date())
       if (ctx.method === 'HEAD') return pages.showError(ctx, 'refused')
       if (isUnattended(ctx)) return pages.showError(ctx, 'refused')
       const link = readLink(parseFields(ctx.querystring))
@@ -75,7 +80,7 @@ export function verifyEmail({
       if ('refusal' in opened) {
         return opened.refusal === 'verified' ? showVerified(ctx) : showExpired(ctx, opened.carried)
       }
-      const destination = await destinationOf(opened)
+      const destination = await destinationOf(opened, arrivedAt)
       if (!destination) return confirm(ctx, next, opened, showVerified)
       const signedIn = await resume.signedInAccount(ctx)
       if (signedIn !== undefined && signedIn !== opened.accountId) {
@@ -86,6 +91,7 @@ export function verifyEmail({
 
     /** The answer to the question about another account's session (D16). */
     async post(ctx: Context, next: Next) {
+      const arrivedAt = loginSecond(new Date())
       const form = await readForm(ctx)
       if (typeof form === 'string') return pages.showError(ctx, form)
       const action = form.get('action')
@@ -98,7 +104,7 @@ export function verifyEmail({
       if ('refusal' in opened) {
         return opened.refusal === 'verified' ? showVerified(ctx) : showExpired(ctx, opened.carried)
       }
-      const destination = action === 'continue' ? await destinationOf(opened) : undefined
+      const destination = action === 'continue' ? await destinationOf(opened, arrivedAt) : undefined
       if (!destination) return confirm(ctx, next, opened, showVerified)
       return confirm(ctx, next, opened, async () => {
         await resume.endForeignSession(ctx, opened.accountId)

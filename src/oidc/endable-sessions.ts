@@ -104,7 +104,7 @@ export function createEndableSessions(cutoffs: SessionCutoffStore): EndableSessi
 
   return {
     adapter(wrapped) {
-      const factory = asFactory(wrapped)
+      const factory = onePerModel(asFactory(wrapped))
       factories.push(factory)
       return (model) => wrap(model, factory(model))
     },
@@ -150,6 +150,17 @@ function findsAccounts(adapter: Adapter): adapter is AccountAdapter {
 // oidc-provider takes a class or a factory; it tells them apart by the prototype, and so do we.
 function asFactory(adapter: AdapterConstructor | StartableAdapterFactory): StartableAdapterFactory {
   return isConstructor(adapter) ? (model) => new adapter(model) : adapter
+}
+
+// An adapter may keep its data in the instance.
+function onePerModel(factory: StartableAdapterFactory): StartableAdapterFactory {
+  const made = new Map<string, Adapter>()
+  const adapterOf = (model: string) => {
+    const adapter = made.get(model) ?? factory(model)
+    made.set(model, adapter)
+    return adapter
+  }
+  return Object.assign(adapterOf, { start: async () => factory.start?.() })
 }
 
 function isConstructor(

@@ -91,13 +91,14 @@ export function mongoAdapter(
   })
 }
 
-// Names and options are those of the adapter that oidc-provider used to show, so that its collections can be taken over.
+// Names are those of the adapter that oidc-provider used to show, so that its collections can be taken over.
 function indexesOf(model: string): NamedIndex[] {
   const by = (field: string): NamedIndex => ({ name: `${field}_1`, key: { [field]: 1 } })
   const indexes: NamedIndex[] = [{ ...by('expiresAt'), expireAfterSeconds: 0 }]
   if (GRANTABLE.includes(model)) indexes.push(by('payload.grantId'))
   if ([...GRANTABLE, 'Session', 'Grant'].includes(model)) indexes.push(by('payload.accountId'))
-  if (model === 'Session') indexes.push({ ...by('payload.uid'), unique: true })
+  // Not unique: of two windows, one may save a session under the id that the other has just replaced.
+  if (model === 'Session') indexes.push(by('payload.uid'))
   if (model === 'Interaction') indexes.push(...LOGIN_ACCOUNTS.map(by))
   if (model === 'DeviceCode') indexes.push({ ...by('payload.userCode'), unique: true })
   return indexes

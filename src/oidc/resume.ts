@@ -17,6 +17,13 @@ import { dropCookie, injectCookie } from './request-cookies.ts'
 /** The record only has to live for the one request that makes and uses it. */
 const HANDOVER_SECONDS = 60
 
+/** A login that only the link proves. */
+export interface EmailLogin {
+  accountId: string
+  /** The second in which the request with the link arrived, before anything was read: a reset meanwhile ends the login. */
+  arrivedAt: number
+}
+
 export interface Resume {
   /** The account of the live session in this browser. `undefined`: nobody is signed in. */
   signedInAccount(ctx: Context): Promise<string | undefined>
@@ -28,7 +35,7 @@ export interface Resume {
    * Signs the account in by its e-mail alone, then sends the carried parameters through the authorization endpoint with all
    * of its checks: what was not captured, such as PKCE, is never assumed.
    */
-  carried(ctx: Context, next: Next, accountId: string, carried: CarriedParameters): Promise<void>
+  carried(ctx: Context, next: Next, login: EmailLogin, carried: CarriedParameters): Promise<void>
 }
 
 export function createResume(provider: () => Provider): Resume {
@@ -59,9 +66,10 @@ export function createResume(provider: () => Provider): Resume {
       await reenter(ctx, next, path)
     },
 
-    async carried(ctx, next, accountId, { clientId, redirectUri, scope, state }) {
+    async carried(ctx, next, { accountId, arrivedAt }, carried) {
+      const { clientId, redirectUri, scope, state } = carried
       const session = await provider().Session.get(ctx)
-      session.loginAccount({ accountId, loginTs: loginSecond(new Date()), amr: ['email'] })
+      session.loginAccount({ accountId, loginTs: arrivedAt, amr: ['email'] })
       session.resetIdentifier()
       await session.save(HANDOVER_SECONDS)
       injectCookie(ctx, provider().cookieName('session'), session.jti)

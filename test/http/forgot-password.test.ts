@@ -1,11 +1,22 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
-import { ask, dump, eventsOf, sha256, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import {
+  databaseOf,
+  ask,
+  dump,
+  eventsOf,
+  sha256,
+  shapeOf,
+  tokenOf,
+  usableRecord,
+} from '../support/observe.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 onBothStores('POST {oauth_path}/forgot-password (4.2)', (technology) => {
+  const agent = createUserAgent()
   let h: Harness
   let ann: User
 
@@ -213,7 +224,6 @@ onBothStores('POST {oauth_path}/forgot-password (4.2)', (technology) => {
       const other = await h.addUser({ username: 'other' })
       const others = await asksFor(other)
       const links = [await asksFor(ann), await asksFor(ann), await asksFor(ann)]
-      const agent = createUserAgent()
       const statuses = []
       for (const link of [...links, others]) statuses.push((await agent.get(link)).status)
       expect(statuses).to.deep.equal([400, 400, 200, 200])
@@ -226,6 +236,35 @@ onBothStores('POST {oauth_path}/forgot-password (4.2)', (technology) => {
       const isInvalidated = documents.map(({ invalidated_at }) => invalidated_at instanceof Date)
       expect(isInvalidated).to.deep.equal([true, true, false])
     })
+
+    it('and invalidates the earlier one also while the mail cannot be sent (D20)', async () => {
+      const user = await h.addUser({ username: 'waiting' })
+      const earlier = await asksFor(user)
+      await h.put({ smtp_port: '1' })
+      await ask(h, 'waiting')
+      expect((await agent.get(earlier)).status).to.equal(400)
+      await h.put({ smtp_port: String(h.mail.port) })
+      const { link } = await h.mail.mailTo(user.email ?? '', 2)
+      expect((await agent.get(link)).mode).to.equal('form')
+    })
+
+    if (technology === 'mongodb') {
+      it('and the newest request wins over an older one that is tried again later (D20)', async () => {
+        const user = await h.addUser({ username: 'retried' })
+        await h.put({ smtp_port: '1' })
+        await ask(h, 'retried')
+        await h.put({ smtp_port: String(h.mail.port) })
+        await ask(h, 'retried')
+        const { link } = h.mail.mails.at(-1) ?? { link: '' }
+        expect(await usableRecord(h, link)).to.include({ userId: user.id })
+        const jobs = databaseOf(h).collection('mail_outbox')
+        await eventually(
+          'the older one was tried again, or dropped',
+          async () => (await jobs.countDocuments({ state: 'waiting' })) === 0,
+        )
+        expect((await agent.get(link)).mode).to.equal('form')
+      })
+    }
 
     it('and leaves exactly one live when 20 requests arrive at once (RACE-03, ENU-13)', async () => {
       await h.addUser({ username: 'busy' })

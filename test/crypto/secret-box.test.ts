@@ -1,0 +1,63 @@
+import { expect } from 'chai'
+import { CompactEncrypt } from 'jose'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createSecretBox } from '../../src/crypto/secret-box.ts'
+
+const [first, second] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+const SECRET = 'S3cr3t canary / of the "SMTP" pässword'
+
+describe('createSecretBox() (D27)', () => {
+  const keys = createKeyRing([first])
+  const box = createSecretBox(keys)
+
+  it('opens what it sealed, every text of it', async () => {
+    for (const plain of [SECRET, '', ' ', '🔑', '\0', 'x'.repeat(10_000)]) {
+      expect(await box.open(await box.seal(plain))).to.equal(plain)
+    }
+  })
+
+  it('seals as a compact JWE that names its key and shows nothing else, each time anew', async () => {
+    const [one, other] = [await box.seal(SECRET), await box.seal(SECRET)]
+    expect(one).not.to.equal(other)
+    const header = JSON.parse(String(Buffer.from(one.split('.')[0] ?? '', 'base64url')))
+    expect(header).to.deep.equal({ alg: 'dir', enc: 'A256GCM', kid: keys('jwe')[0].kid })
+    expect(one).not.to.include('canary')
+    expect(Buffer.from(one.split('.')[3] ?? '', 'base64url').toString('latin1')).not.to.include(
+      'canary',
+    )
+  })
+
+  it('opens under an earlier key of the ring, and seals under the first', async () => {
+    const rotated = createSecretBox(createKeyRing([second, first]))
+    expect(await rotated.open(await box.seal(SECRET))).to.equal(SECRET)
+    const newer = await rotated.seal(SECRET)
+    expect(await box.open(newer)).to.equal(undefined)
+    expect(await createSecretBox(createKeyRing([second])).open(newer)).to.equal(SECRET)
+  })
+
+  it('opens nothing that was altered in any of its parts', async () => {
+    const sealed = await box.seal(SECRET)
+    const parts = sealed.split('.')
+    for (const at of [0, 2, 3, 4]) {
+      const part = parts[at] ?? ''
+      const altered = parts.with(at, (part.startsWith('A') ? 'B' : 'A') + part.slice(1)).join('.')
+      expect(await box.open(altered), `part ${at}`).to.equal(undefined)
+    }
+  })
+
+  it('opens nothing that is no such JWE', async () => {
+    const { kid, bytes } = keys('jwe')[0]
+    const text = new TextEncoder().encode(SECRET)
+    const otherEncryption = await new CompactEncrypt(text)
+      .setProtectedHeader({ alg: 'dir', enc: 'A128CBC-HS256', kid })
+      .encrypt(bytes)
+    const wrapped = await new CompactEncrypt(text)
+      .setProtectedHeader({ alg: 'A256KW', enc: 'A256GCM', kid })
+      .encrypt(bytes)
+    const nameless = await new CompactEncrypt(text)
+      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
+      .encrypt(bytes)
+    const others = [otherEncryption, wrapped, nameless, '', '.', '....', 'plain text', SECRET]
+    for (const other of others) expect(await box.open(other), other).to.equal(undefined)
+  })
+})

@@ -1,0 +1,192 @@
+import { randomBytes } from 'node:crypto'
+import { expect } from 'chai'
+import { Provider } from 'oidc-provider'
+import {
+  createAccountFlows,
+  memoryAdapter,
+  memoryStore,
+  memoryUsers,
+  type AccountFlowsOptions,
+} from '../src/index.ts'
+
+const GOOD = {
+  baseUrl: 'https://idp.example',
+  oauthPath: '/oauth2',
+  secrets: [randomBytes(32)],
+  store: memoryStore(),
+  users: memoryUsers(),
+  adminToken: 'x'.repeat(32),
+} satisfies AccountFlowsOptions
+
+describe('createAccountFlows() (D1)', () => {
+  const logged: string[] = []
+
+  // The types forbid some of these; a host in JavaScript has no types.
+  const create = (options: object) =>
+    createAccountFlows({
+      ...GOOD,
+      log: (level, message) => logged.push(`${level} ${message}`),
+      ...options,
+    })
+
+  /** As in an environment of that name. */
+  function within<T>(environment: string | undefined, work: () => T): T {
+    const before = process.env['NODE_ENV']
+    const set = (value: string | undefined) => {
+      if (value === undefined) delete process.env['NODE_ENV']
+      else process.env['NODE_ENV'] = value
+    }
+    set(environment)
+    try {
+      return work()
+    } finally {
+      set(before)
+    }
+  }
+
+  beforeEach(() => logged.splice(0))
+
+  const bad: Partial<Record<keyof AccountFlowsOptions, unknown[]>> = {
+    baseUrl: [
+      undefined,
+      '',
+      'idp.example',
+      '/oauth2',
+      'ftp://idp.example',
+      'javascript:alert(1)',
+      'https://idp.example?x=1',
+      'https://idp.example#x',
+      'https://user@idp.example',
+      'https://user:password@idp.example',
+    ],
+    oauthPath: ['oauth2', '/', '/oauth2/', '//oauth2', '/o a', '/../x/', '/oauth2?x', '/ö', '/%2e'],
+    secrets: [
+      undefined,
+      null,
+      [],
+      'text',
+      [''],
+      ['no base64url!'],
+      [new Uint8Array()],
+      [42],
+      [null],
+    ],
+    store: [undefined, null, 'mongodb'],
+    users: [undefined, null, () => {}],
+    adminToken: [''],
+    bcryptCost: [0, 3, 32, 4.5, NaN, '12', null],
+    responseDelay: [
+      {},
+      { floorMs: -1, jitterMs: 0 },
+      { floorMs: 0, jitterMs: -1 },
+      { floorMs: 0, jitterMs: Infinity },
+      { floorMs: '1', jitterMs: 0 },
+    ],
+    trustedProxies: [-1, 0.5, '1', true],
+  }
+  for (const [name, values] of Object.entries(bad)) {
+    for (const value of values) {
+      it(`refuses ${name} ${JSON.stringify(value) ?? String(value)} with a TypeError that names it`, () => {
+        for (const environment of [undefined, 'production']) {
+          expect(() => within(environment, () => create({ [name]: value }))).to.throw(
+            TypeError,
+            name,
+          )
+        }
+      })
+    }
+  }
+
+  const weak: [name: string, value: unknown][] = [
+    ['baseUrl', 'http://idp.example'],
+    ['baseUrl', 'http://127.0.0.1.evil.example'],
+    ['baseUrl', 'http://localhost.evil.example'],
+    ['baseUrl', 'http://128.0.0.1'],
+    ['secrets', [randomBytes(31)]],
+    ['secrets', [randomBytes(32), randomBytes(16)]],
+    ['secrets', [randomBytes(31).toString('base64url')]],
+    ['adminToken', 'x'.repeat(31)],
+  ]
+  for (const [name, value] of weak) {
+    const shown = name === 'secrets' ? 'a key under 32 bytes' : JSON.stringify(value)
+    it(`refuses ${name} ${shown} in production, and warns of it elsewhere`, () => {
+      expect(() => within('production', () => create({ [name]: value }))).to.throw(TypeError, name)
+      for (const environment of [undefined, 'development', 'test']) {
+        logged.splice(0)
+        within(environment, () => create({ [name]: value }))
+        expect(logged).to.have.length(1)
+        expect(logged[0]).to.match(new RegExp(`^warn ${name} `))
+      }
+    })
+  }
+
+  const good: [name: string, value: unknown][] = [
+    ['baseUrl', 'https://idp.example:8443/accounts/'],
+    ['baseUrl', 'http://localhost:3000'],
+    ['baseUrl', 'http://127.0.0.1:3000'],
+    ['baseUrl', 'http://[::1]:3000'],
+    ['oauthPath', ''],
+    ['oauthPath', undefined],
+    ['oauthPath', '/a/b-c_d.e~1'],
+    ['secrets', [randomBytes(32).toString('base64url')]],
+    ['secrets', [new Uint8Array(64), randomBytes(32)]],
+    ['adminToken', undefined],
+    ['bcryptCost', 4],
+    ['responseDelay', { floorMs: 0, jitterMs: 0 }],
+    ['trustedProxies', 2],
+  ]
+  for (const [name, value] of good) {
+    const shown = name === 'secrets' ? 'of 32 bytes' : JSON.stringify(value)
+    it(`takes ${name} ${shown} in production without a warning`, () => {
+      within('production', () => create({ [name]: value }))
+      expect(logged).to.deep.equal([])
+    })
+  }
+
+  it('never says a secret in what it refuses or warns of', () => {
+    const secret = 'canarycanary'
+    for (const options of [
+      { adminToken: secret },
+      { secrets: [secret] },
+      { baseUrl: `http://u:${secret}@x` },
+    ]) {
+      for (const environment of [undefined, 'production']) {
+        try {
+          within(environment, () => create(options))
+        } catch (error) {
+          logged.push(String(error))
+        }
+      }
+    }
+    expect(logged.length).to.be.at.least(6)
+    expect(logged.join()).not.to.include('canary')
+  })
+
+  it('refuses initialSettings that are not acceptable when it starts, and names them', async () => {
+    const flows = create({ initialSettings: { smtp_port: '0', smtp_form: 'x' } })
+    const refused = await flows.start().catch((error: unknown) => error)
+    await flows.stop()
+    expect(refused).to.be.an.instanceof(TypeError)
+    expect(String(refused))
+      .to.include('initialSettings')
+      .and.include('smtp_port')
+      .and.include('smtp_form')
+  })
+
+  it('attach() refuses a provider whose adapter is not flows.adapter(…), and says what to do', () => {
+    const flows = create({})
+    const issuer = 'https://idp.example/oauth2'
+    for (const adapter of [undefined, memoryAdapter()]) {
+      const provider = new Provider(issuer, adapter ? { adapter } : {})
+      expect(() => flows.attach(provider)).to.throw(
+        TypeError,
+        /adapter.*flows\.adapter.*memoryAdapter/,
+      )
+    }
+    const other = create({})
+    expect(() =>
+      flows.attach(new Provider(issuer, { adapter: other.adapter(memoryAdapter()) })),
+    ).to.throw(TypeError, 'adapter')
+    flows.attach(new Provider(issuer, { adapter: flows.adapter(memoryAdapter()) }))
+  })
+})

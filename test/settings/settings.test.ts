@@ -1,0 +1,157 @@
+import { expect } from 'chai'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createSecretBox } from '../../src/crypto/secret-box.ts'
+import type { SettingsStore } from '../../src/index.ts'
+import { createSettingsKeeper } from '../../src/settings/settings.ts'
+import { memorySettings } from '../../src/stores/memory-settings.ts'
+
+const ring = (fill: number) => createSecretBox(createKeyRing([Buffer.alloc(32, fill)]))
+
+describe('createSettingsKeeper() (2.5, D27)', () => {
+  const logged: string[] = []
+  const keeperOf = (store: SettingsStore = memorySettings(), box = ring(1)) =>
+    createSettingsKeeper(store, box, (level, message, details) => {
+      logged.push(JSON.stringify([level, message, details]))
+    })
+
+  beforeEach(() => logged.splice(0))
+
+  it('starts with the defaults of section 2.5, and with no SMTP server', async () => {
+    const keeper = keeperOf()
+    await keeper.refresh()
+    expect(keeper.current()).to.include({
+      passwordResetExpiration: 3_600_000,
+      requireEmailVerification: false,
+      emailVerificationExpiration: 86_400_000,
+      minPasswordLength: 8,
+      maxPasswordLength: 64,
+      smtpHost: undefined,
+      smtpPort: undefined,
+      smtpUsername: undefined,
+      smtpPassword: undefined,
+      smtpFrom: undefined,
+    })
+    expect(Object.keys(keeper.shown()).filter((name) => name.startsWith('smtp_p'))).to.deep.equal(
+      [],
+    )
+  })
+
+  it('stores a secret sealed, and everything else as sent', async () => {
+    const store = memorySettings()
+    const keeper = keeperOf(store)
+    await keeper.change({ smtp_password: 'canary', smtp_port: '587' })
+    const { values } = await store.read()
+    expect(values['smtp_port']).to.equal('587')
+    expect(JSON.stringify(values)).not.to.include('canary')
+    expect(keeper.current()).to.include({ smtpPassword: 'canary', smtpPort: 587 })
+    expect(keeper.shown()).to.include({ smtp_password: '***', smtp_port: '587' })
+  })
+
+  it('writes nothing when a value is refused, or when all are as they were', async () => {
+    const store = memorySettings()
+    const keeper = keeperOf(store)
+    await keeper.change({ smtp_port: '587', smtp_password: 'secret' })
+    const before = await store.read()
+    expect(await keeper.change({ smtp_port: '26', smtp_host: 'a b' })).to.be.an('array')
+    const outcome = await keeper.change({ smtp_port: '587', smtp_password: '***' })
+    expect(outcome).to.include.keys('changed', 'warnings').and.to.deep.include({ changed: [] })
+    expect(await store.read()).to.deep.equal(before)
+  })
+
+  it('puts initial settings only where nothing is stored', async () => {
+    const store = memorySettings()
+    await keeperOf(store).change({ smtp_port: '26', smtp_host: '' })
+    const keeper = keeperOf(store)
+    await keeper.changeUnset({
+      smtp_port: '27',
+      smtp_host: 'mail.example',
+      smtp_from: 'a@b.example',
+    })
+    expect(keeper.shown()).to.include({ smtp_port: '26', smtp_from: 'a@b.example' })
+    expect(keeper.current().smtpHost).to.equal(undefined)
+  })
+
+  it('follows what another process stored', async () => {
+    const store = memorySettings()
+    const [one, other] = [keeperOf(store), keeperOf(store)]
+    await one.change({ smtp_port: '26', smtp_password: 'secret' })
+    expect(other.current().smtpPort).to.equal(undefined)
+    await other.refresh()
+    expect(other.current()).to.include({ smtpPort: 26, smtpPassword: 'secret' })
+  })
+
+  it('takes the default for a stored value that is not valid, says so, and never the value', async () => {
+    const store = memorySettings()
+    await store.write({ smtp_port: 'canary', password_reset_expiration: '99d', other: 'x' }, 0)
+    const keeper = keeperOf(store)
+    await keeper.refresh()
+    expect(keeper.current()).to.include({ smtpPort: undefined, passwordResetExpiration: 3_600_000 })
+    expect(logged.join()).to.include('smtp_port').and.not.to.include('canary')
+  })
+
+  it('has no secret where no key opens it, says so, and keeps the rest', async () => {
+    const store = memorySettings()
+    await keeperOf(store).change({ smtp_port: '26', smtp_password: 'canary' })
+    const keeper = keeperOf(store, ring(2))
+    await keeper.refresh()
+    expect(keeper.current()).to.include({ smtpPort: 26, smtpPassword: undefined })
+    expect(logged.join()).to.include('smtp_password').and.not.to.include('canary')
+  })
+
+  it('keeps a stored secret that it cannot open when something else changes', async () => {
+    const store = memorySettings()
+    await keeperOf(store).change({ smtp_port: '26', smtp_password: 'secret' })
+    await keeperOf(store, ring(2)).change({ smtp_port: '27' })
+    const keeper = keeperOf(store)
+    await keeper.refresh()
+    expect(keeper.current()).to.include({ smtpPort: 27, smtpPassword: 'secret' })
+  })
+
+  it('loses none of two changes at the same time in one process (SET-14)', async () => {
+    const keeper = keeperOf()
+    await keeper.change({ smtp_port: '26' })
+    await Promise.all([
+      keeper.change({ smtp_password: 'secret' }),
+      keeper.change({ smtp_from: 'a@b.example' }),
+    ])
+    expect(keeper.shown()).to.include({
+      smtp_port: '26',
+      smtp_password: '***',
+      smtp_from: 'a@b.example',
+    })
+  })
+
+  it('loses none of two changes at the same time in two processes', async () => {
+    const store = memorySettings()
+    const [one, other] = [keeperOf(store), keeperOf(store)]
+    await Promise.all([one.change({ smtp_password: 'secret' }), other.change({ smtp_port: '26' })])
+    await one.refresh()
+    expect(one.shown()).to.include({ smtp_password: '***', smtp_port: '26' })
+  })
+
+  it('never goes back to older settings when a look at the store comes late', async () => {
+    const inner = memorySettings()
+    let arrives = Promise.resolve()
+    const late: SettingsStore = {
+      ...inner,
+      async read() {
+        const [stored, arrived] = [await inner.read(), arrives]
+        await arrived
+        return stored
+      },
+    }
+    const keeper = keeperOf(late)
+    await keeper.change({ smtp_port: '26' })
+    await inner.write({ smtp_port: '27' }, 1)
+
+    let arrive = () => {}
+    arrives = new Promise((resolve) => (arrive = resolve))
+    const looking = keeper.refresh()
+    await new Promise(setImmediate)
+    arrives = Promise.resolve()
+    await keeper.change({ smtp_port: '28' })
+    arrive()
+    await looking
+    expect(keeper.current().smtpPort).to.equal(28)
+  })
+})
