@@ -39,8 +39,9 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
     render: (kind, { username }, { url, lifetimeMs }) =>
       views.mail(MAILS[kind], { username, link: url, lifetimeMs }),
     send: sender.send,
-    async voidLink(kind, userId) {
-      if (kind === 'password_reset') await store.resetTokens.invalidateLive(userId, now())
+    async voidLink({ kind, requestedAt }, userId) {
+      if (kind !== 'password_reset') return
+      await store.resetTokens.invalidateLive(userId, requestedAt, now())
     },
     audit,
     keyedHash: (identifier) => keyedHash(keys, identifier),

@@ -59,7 +59,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   }
 
   for (const name of ['store', 'users'] as const) {
-    if (typeof options[name] !== 'object') throw new TypeError(`${name} is missing`)
+    if (!isObject(options[name])) throw new TypeError(`${name} is missing`)
   }
   checkNumber('bcryptCost', bcryptCost, 4, 31)
   checkNumber('trustedProxies', trustedProxies, 0, 100)
@@ -120,14 +120,21 @@ function checkSecrets(secrets: readonly (string | Uint8Array)[], weak: Weak) {
   return [first, ...others] as const
 }
 
-function keyBytes(secret: string | Uint8Array): Buffer {
-  if (typeof secret !== 'string') return Buffer.from(secret)
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null
+}
+
+function keyBytes(secret: unknown): Buffer {
+  if (secret instanceof Uint8Array) return Buffer.from(secret)
+  if (typeof secret !== 'string') return Buffer.alloc(0)
   return /^[A-Za-z0-9_-]+=*$/.test(secret) ? Buffer.from(secret, 'base64url') : Buffer.alloc(0)
 }
 
 function checkAdminToken(adminToken: string | undefined, weak: Weak): string | undefined {
   if (adminToken === undefined) return undefined
-  if (adminToken === '') throw new TypeError('adminToken must not be empty')
+  if (!/^[\x21-\x7e]+$/.test(adminToken)) {
+    throw new TypeError('adminToken must be ASCII without spaces, and not empty')
+  }
   if (adminToken.length < MIN_ADMIN_TOKEN_LENGTH) {
     weak(`adminToken must have ${MIN_ADMIN_TOKEN_LENGTH} characters or more`)
   }

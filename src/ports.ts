@@ -66,7 +66,10 @@ interface StoredToken {
   expiresAt: Date
 }
 
-export type ResetToken = StoredToken
+export interface ResetToken extends StoredToken {
+  /** When the link was asked for, in time of the database; the latest request wins, in whatever order mails leave (D20). */
+  requestedAt: Date
+}
 
 /** A reset token whose reset is decided; what is left to do is in the record (D5). */
 export interface ClaimedReset extends ResetToken {
@@ -82,12 +85,13 @@ export interface ClaimedReset extends ResetToken {
  */
 export interface ResetTokenStore {
   /**
-   * Saves a live token and invalidates the user's earlier ones. Of concurrent callers for one user all succeed, one after the
-   * other: at most one live token per user at any moment (D6).
+   * Saves a live token and invalidates the user's earlier ones: at most one live token per user at any moment, also with
+   * concurrent callers (D6). `false`: a token that was requested later was issued before, whatever became of it since; nothing
+   * changed.
    */
-  issue(token: ResetToken): Promise<void>
-  /** Invalidates the user's live token, if there is one. */
-  invalidateLive(userId: string, at: Date): Promise<void>
+  issue(token: ResetToken): Promise<boolean>
+  /** Invalidates the user's live token, if there is one that was requested at that time or before. */
+  invalidateLive(userId: string, requestedAt: Date, at: Date): Promise<void>
   /** Finds a token that is usable `at` that time. At exactly `expiresAt` it no longer is. */
   findUsable(tokenHash: string, at: Date): Promise<ResetToken | undefined>
   /**

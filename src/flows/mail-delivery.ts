@@ -13,7 +13,7 @@ export interface MailDeliveryPorts {
     MailKind,
     {
       resolve(job: MailJob): Promise<ResolvedMail | NoMail>
-      mint(job: MailJob, mail: ResolvedMail): Promise<MintedLink>
+      mint(job: MailJob, mail: ResolvedMail): Promise<MintedLink | 'superseded'>
     }
   >
   outbox: MailOutbox
@@ -21,7 +21,7 @@ export interface MailDeliveryPorts {
   /** Throws `ERR_MAIL_REFUSED` or `ERR_MAIL_ADDRESS` where trying again is no use. */
   send(mail: OutgoingMail): Promise<void>
   /** Voids the link of a mail that will never arrive. */
-  voidLink(kind: MailKind, userId: string): Promise<void>
+  voidLink(job: MailJob, userId: string): Promise<void>
   audit(event: AuditEvent): Promise<void>
   /** Stands for an identifier in the audit log, and tells nothing about it. */
   keyedHash(identifier: string): string
@@ -61,8 +61,14 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     })
   }
 
+  async function endWithoutMail(job: MailJob, accountId: string, reason: NoMail) {
+    await outbox.remove(job)
+    await audit({ ...event(job, 'mail_failed'), accountId, reason })
+  }
+
   async function send(job: MailJob, mail: ResolvedMail) {
     const link = await flows[job.kind].mint(job, mail)
+    if (link === 'superseded') return endWithoutMail(job, mail.user.id, link)
     await ports.send({ to: mail.email, ...ports.render(job.kind, mail.user, link) })
     await outbox.remove(job)
     await audit({ ...event(job, 'mail_sent'), accountId: mail.user.id })
@@ -79,7 +85,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
       reason,
     })
     if (!isOver) return outbox.retry(job, retryAt, reason)
-    await ports.voidLink(job.kind, userId)
+    await ports.voidLink(job, userId)
     await outbox.giveUp(job, now(), reason)
   }
 

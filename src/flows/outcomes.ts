@@ -20,4 +20,5 @@ export type NoMail =
   | 'no_address'
   | 'no_password'
   | 'already_verified'
+  | 'superseded'
   | 'lease_lost'

@@ -52,8 +52,8 @@ export interface PasswordReset {
   request(identifier: string, carried: CarriedParameters, requester: Requester): Promise<void>
   /** Looks the user up, and invalidates earlier links whether or not the mail will arrive (D20). */
   resolve(job: MailJob): Promise<ResolvedMail | NoMail>
-  /** Makes a link, and stores the hash of its token. */
-  mint(job: MailJob, mail: ResolvedMail): Promise<MintedLink>
+  /** Makes a link, and stores the hash of its token. `superseded`: the user has asked for another one since. */
+  mint(job: MailJob, mail: ResolvedMail): Promise<MintedLink | 'superseded'>
   /** Whether a link opens the form (4.3). */
   isUsable(token: string): Promise<boolean>
   /** Sets a new password (4.4). A refusal leaves the token unspent. */
@@ -142,7 +142,7 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       if (match.disabled) return 'disabled'
       if (match.email === undefined) return 'no_address'
       if (match.passwordHash === undefined) return 'no_password'
-      await resetTokens.invalidateLive(match.id, now())
+      await resetTokens.invalidateLive(match.id, job.requestedAt, now())
       return { user: match, email: match.email }
     },
 
@@ -150,16 +150,18 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       const token = newToken()
       const createdAt = now()
       const lifetimeMs = settings().passwordResetExpiration
-      await resetTokens.issue({
+      const isIssued = await resetTokens.issue({
         id: newId(),
         tokenHash: hashToken(token),
         userId: user.id,
         email,
         passwordDigest: passwordDigest(user.passwordHash),
         carried: await ports.genuine(job.carried),
+        requestedAt: job.requestedAt,
         createdAt,
         expiresAt: new Date(createdAt.getTime() + lifetimeMs),
       })
+      if (!isIssued) return 'superseded'
       return { url: `${ports.oauthUrl}/reset-password?token=${token}`, lifetimeMs }
     },
 

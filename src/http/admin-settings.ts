@@ -21,7 +21,7 @@ const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
 /** 4.5. */
 export function adminSettings({ settings, isAdmin, audit, requesterOf }: AdminSettingsParts) {
   async function isAllowed(ctx: Context): Promise<boolean> {
-    const [, token] = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i.exec(ctx.get('Authorization')) ?? []
+    const [, token] = /^Bearer +([\x21-\x7e]+)$/i.exec(ctx.get('Authorization')) ?? []
     if (token !== undefined && isAdmin(token)) return true
     const requester = requesterOf(ctx)
     const reason = token === undefined ? 'no_token' : 'wrong_token'

@@ -2,7 +2,7 @@ import { connect, isIPv4 } from 'node:net'
 import { createTransport, type NodemailerError, type SMTPPoolOptions } from 'nodemailer'
 import { AccountFlowsError } from '../errors.ts'
 import type { Mailer } from '../ports.ts'
-import { isMailAddress } from './address.ts'
+import { isMailAddress } from '../mail-address.ts'
 
 export interface SmtpSettings {
   host: string

@@ -1,3 +1,4 @@
+import { AccountFlowsError } from '../errors.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log, SettingsStore, StoredSettings } from '../ports.ts'
 import {
@@ -8,6 +9,8 @@ import {
   type SettingKey,
   type Settings,
 } from './table.ts'
+
+const MAX_ATTEMPTS = 10
 
 /** What the admin API shows in place of a secret, and what sent back keeps it (D27). */
 export const MASK = '***'
@@ -37,61 +40,77 @@ export interface SettingsKeeper {
   changeUnset(wanted: Record<string, unknown>): Promise<SettingsChange | SettingProblem[]>
 }
 
+/** One version of the settings, as stored and as opened. */
+interface Held extends StoredSettings {
+  /** Without the secrets that no key opens. */
+  plain: Record<string, string>
+}
+
 export function createSettingsKeeper(
   store: SettingsStore,
   box: SecretBox,
   log: Log,
 ): SettingsKeeper {
-  let version = -1
-  let plain: Record<string, string> = {}
-  let current = parseAll({}, log)
+  let held: Held = { version: -1, values: {}, plain: {} }
+  let current = parseAll({})
+  let last: Promise<unknown> = Promise.resolve()
 
-  async function takeOver(stored: StoredSettings): Promise<void> {
-    if (stored.version === version) return
-    const opened = await openAll(stored.values, box, log)
-    current = parseAll(opened, log)
-    plain = opened
-    version = stored.version
+  // One look or change after the other: none sees half of another, or takes back a newer one.
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = last.then(work, work)
+    last = turn.catch(() => {})
+    return turn
+  }
+
+  async function takeOver(): Promise<void> {
+    const stored = await store.read()
+    if (stored.version === held.version) return
+    held = { ...stored, plain: await openAll(stored.values, box, log) }
+    current = parseAll(held.plain, log)
   }
 
   async function change(wanted: Record<string, unknown>) {
-    for (let attempt = 0; attempt < 10; attempt += 1) {
-      await takeOver(await store.read())
-      const next = applied(plain, wanted)
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      await takeOver()
+      const next = applied(held, wanted)
       if ('problems' in next) return next.problems
-      const changed = Object.keys(next.values).filter((name) => next.values[name] !== plain[name])
       const { values, warnings } = next
+      const changed = Object.keys(values).filter((name) => values[name] !== held.plain[name])
       if (changed.length === 0) return { changed, warnings }
-      if (await store.write(await sealAll(values, box), version)) {
-        await takeOver(await store.read())
+      const sealed = { ...held.values, ...(await sealAll(changed, values, box)) }
+      if (await store.write(sealed, held.version)) {
+        await takeOver()
         return { changed, warnings }
       }
     }
-    return [{ key: '*', expected: 'no other change at the same time; try again' }]
+    throw new AccountFlowsError('ERR_SETTINGS_CONFLICT', 'Too many changes at the same time')
   }
 
   return {
     current: () => current,
-    shown: () => shownOf(plain),
-    change,
+    shown: () => shownOf(held.plain),
+    change: (wanted) => inTurn(() => change(wanted)),
 
-    async refresh() {
-      if ((await store.version()) !== version) await takeOver(await store.read())
-    },
+    refresh: () =>
+      inTurn(async () => {
+        if ((await store.version()) !== held.version) await takeOver()
+      }),
 
-    async changeUnset(wanted) {
-      await takeOver(await store.read())
-      return change(Object.fromEntries(Object.entries(wanted).filter(([name]) => !(name in plain))))
-    },
+    changeUnset: (wanted) =>
+      inTurn(async () => {
+        await takeOver()
+        const isUnset = ([name]: [string, unknown]) => !(name in held.values)
+        return change(Object.fromEntries(Object.entries(wanted).filter(isUnset)))
+      }),
   }
 }
 
 type Applied =
   { values: Record<string, string>; warnings: string[] } | { problems: SettingProblem[] }
 
-function applied(before: Record<string, string>, wanted: Record<string, unknown>): Applied {
+function applied(held: Held, wanted: Record<string, unknown>): Applied {
   const problems: SettingProblem[] = []
-  const values = { ...before }
+  const values = { ...held.plain }
   for (const [key, value] of Object.entries(wanted)) {
     const setting = settingNamed(key)
     if (!setting) problems.push({ key, expected: 'the name of a setting' })
@@ -101,26 +120,27 @@ function applied(before: Record<string, string>, wanted: Record<string, unknown>
     else values[key] = value
   }
   if (problems.length > 0) return { problems }
-  const crossed = crossProblems(values)
+  const crossed = crossProblems(values, wanted)
   if (crossed.length > 0) return { problems: crossed }
-  return forgetPasswordOfOtherHost(before, wanted, values)
+  return forgetPasswordOfOtherHost(held, wanted, values)
 }
 
-function crossProblems(values: Record<string, string>): SettingProblem[] {
+function crossProblems(
+  values: Record<string, string>,
+  wanted: Record<string, unknown>,
+): SettingProblem[] {
   const { minPasswordLength, maxPasswordLength } = parseAll(values)
-  return minPasswordLength <= maxPasswordLength
-    ? []
-    : [
-        {
-          key: settingsTable.minPasswordLength.name,
-          expected: `at most ${settingsTable.maxPasswordLength.name}, which is ${maxPasswordLength}`,
-        },
-      ]
+  if (minPasswordLength <= maxPasswordLength) return []
+  const { name: min } = settingsTable.minPasswordLength
+  const { name: max } = settingsTable.maxPasswordLength
+  return min in wanted
+    ? [{ key: min, expected: `at most ${max}, which is ${maxPasswordLength}` }]
+    : [{ key: max, expected: `at least ${min}, which is ${minPasswordLength}` }]
 }
 
 // The password was given for one server, and is never sent to another (D23).
 function forgetPasswordOfOtherHost(
-  before: Record<string, string>,
+  held: Held,
   wanted: Record<string, unknown>,
   values: Record<string, string>,
 ): Applied {
@@ -128,7 +148,7 @@ function forgetPasswordOfOtherHost(
   const password = settingsTable.smtpPassword.name
   const given = password in wanted && wanted[password] !== MASK
   const warnings: string[] = []
-  if (values[host] !== before[host] && !given && values[password]) {
+  if (values[host] !== held.plain[host] && !given && held.values[password]) {
     values[password] = ''
     warnings.push(`${host} changed without ${password}: the old password was forgotten`)
   }
@@ -178,9 +198,10 @@ async function openAll(values: Record<string, string>, box: SecretBox, log: Log)
   return opened
 }
 
-async function sealAll(values: Record<string, string>, box: SecretBox) {
+async function sealAll(names: string[], values: Record<string, string>, box: SecretBox) {
   const sealed: Record<string, string> = {}
-  for (const [name, value] of Object.entries(values)) {
+  for (const name of names) {
+    const value = values[name] ?? ''
     sealed[name] = settingNamed(name)?.secret && value !== '' ? await box.seal(value) : value
   }
   return sealed

@@ -3,7 +3,9 @@
  *
  * @module
  */
+import { isIP } from 'node:net'
 import { MAX_PASSWORD_BYTES } from '../crypto/password.ts'
+import { isMailAddress } from '../mail-address.ts'
 import { parseDuration } from './duration.ts'
 
 export interface Setting<T> {
@@ -60,7 +62,7 @@ export const settingsTable = {
   smtpFrom: text('smtp_from', {
     meaning: 'Sender e-mail address.',
     expected: 'one plain e-mail address; or an empty string for none',
-    accepts: isPlainAddress,
+    accepts: isMailAddress,
   }),
   minPasswordLength: length('validation_min_password_length', '8', 'Minimum'),
   maxPasswordLength: length('validation_max_password_length', '64', 'Maximum'),
@@ -147,14 +149,13 @@ function parseWhole(value: string, min: number, max: number): number | undefined
   return number >= min && number <= max ? number : undefined
 }
 
+const LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?'
+const HOST_NAME = new RegExp(`^(?=.{1,253}$)${LABEL}(?:\\.${LABEL})*$`)
+
 function isHost(value: string): boolean {
-  return value.length <= 253 && (/^[A-Za-z0-9._-]+$/.test(value) || /^[0-9A-Fa-f:.]+$/.test(value))
+  return isIP(value) !== 0 || HOST_NAME.test(value)
 }
 
 function isPrintable(value: string): boolean {
   return value.length <= 255 && value.isWellFormed() && !/\p{C}/u.test(value)
-}
-
-function isPlainAddress(value: string): boolean {
-  return value.length <= 254 && /^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]+$/.test(value)
 }

@@ -15,9 +15,20 @@ interface Entry {
 export function memoryResetTokens(): ResetTokenStore {
   const entries = new Map<string, Entry>()
 
-  function invalidate(userId: string) {
+  function invalidate(userId: string, requestedAt: Date) {
     for (const entry of entries.values())
-      if (entry.token.userId === userId && entry.state === 'live') entry.state = 'invalidated'
+      if (
+        entry.token.userId === userId &&
+        entry.state === 'live' &&
+        entry.token.requestedAt <= requestedAt
+      )
+        entry.state = 'invalidated'
+  }
+
+  function isSuperseded({ userId, requestedAt }: ResetToken) {
+    return [...entries.values()].some(
+      ({ token }) => token.userId === userId && token.requestedAt > requestedAt,
+    )
   }
 
   function usable(tokenHash: string, at: Date) {
@@ -35,7 +46,8 @@ export function memoryResetTokens(): ResetTokenStore {
   return {
     async issue(token) {
       purge(entries, token.createdAt)
-      invalidate(token.userId)
+      if (isSuperseded(token)) return false
+      invalidate(token.userId, token.requestedAt)
       entries.set(token.id, {
         token: structuredClone(token),
         newHash: undefined,
@@ -44,10 +56,11 @@ export function memoryResetTokens(): ResetTokenStore {
         leaseUntil: undefined,
         purgeAt: purgeTime(token.expiresAt),
       })
+      return true
     },
 
-    async invalidateLive(userId) {
-      invalidate(userId)
+    async invalidateLive(userId, requestedAt) {
+      invalidate(userId, requestedAt)
     },
 
     async findUsable(tokenHash, at) {

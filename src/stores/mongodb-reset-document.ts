@@ -1,4 +1,4 @@
-import type { ClaimedReset } from '../ports.ts'
+import type { ClaimedReset, ResetToken } from '../ports.ts'
 import { hasTypes } from './mongodb-conditions.ts'
 import {
   fromTokenDocument,
@@ -9,6 +9,7 @@ import {
 
 /** A document of `password_reset_tokens`. */
 export interface ResetTokenDocument extends TokenDocument {
+  requested_at: Date
   /** Only while nobody used, claimed or invalidated it; the unique index is on this. */
   live?: true
   claimed_at: Date | null
@@ -26,6 +27,7 @@ export const isLive = {
     {
       ...tokenTypes,
       live: 'bool',
+      requested_at: 'date',
       claimed_at: 'null',
       used_at: 'null',
       invalidated_at: 'null',
@@ -37,6 +39,7 @@ export const isLive = {
 export const isClaimed = hasTypes(
   {
     ...tokenTypes,
+    requested_at: 'date',
     claimed_at: 'date',
     used_at: ['date', 'null'],
     invalidated_at: 'null',
@@ -46,9 +49,13 @@ export const isClaimed = hasTypes(
   { ...optionalTokenTypes, new_hash: 'string' },
 )
 
+export function toResetToken(document: ResetTokenDocument): ResetToken {
+  return { ...fromTokenDocument(document), requestedAt: document.requested_at }
+}
+
 export function toClaimedReset(document: ResetTokenDocument): ClaimedReset {
   return {
-    ...fromTokenDocument(document),
+    ...toResetToken(document),
     newHash: document.new_hash,
     usedAt: document.used_at ?? undefined,
   }

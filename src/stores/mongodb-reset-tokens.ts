@@ -1,6 +1,6 @@
 import type { Db } from 'mongodb'
 import { AccountFlowsError } from '../errors.ts'
-import type { ResetTokenStore } from '../ports.ts'
+import type { ResetToken, ResetTokenStore } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
@@ -10,8 +10,9 @@ import {
   isLive,
   type ResetTokenDocument,
   toClaimedReset,
+  toResetToken,
 } from './mongodb-reset-document.ts'
-import { fromTokenDocument, tokenIndexes, toTokenDocument } from './mongodb-token-document.ts'
+import { tokenIndexes, toTokenDocument } from './mongodb-token-document.ts'
 
 const oneLivePerUser: NamedIndex = {
   name: 'one_live_per_user',
@@ -19,6 +20,7 @@ const oneLivePerUser: NamedIndex = {
   unique: true,
   partialFilterExpression: { live: true },
 }
+const latestRequest: NamedIndex = { name: 'latest_request', key: { user_id: 1, requested_at: -1 } }
 const unfinished: NamedIndex = { name: 'unfinished', key: { lease_until: 1 }, sparse: true }
 const MAX_ATTEMPTS = 100
 
@@ -26,11 +28,17 @@ const MAX_ATTEMPTS = 100
 export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<void> } {
   const collection = openCollection<ResetTokenDocument>(db, 'password_reset_tokens')
 
-  async function invalidateLive(userId: string, at: Date) {
+  async function invalidateLive(userId: string, requestedAt: Date, at: Date) {
     await collection.updateMany(
-      { user_id: text(userId), live: true },
+      // A damaged record without the time is no reason to keep a token alive.
+      { user_id: text(userId), live: true, requested_at: { $not: { $gt: time(requestedAt) } } },
       { $set: { invalidated_at: time(at) }, $unset: { live: true } },
     )
+  }
+
+  async function isSuperseded({ userId, requestedAt }: ResetToken) {
+    const later = { user_id: text(userId), requested_at: { $gt: time(requestedAt) } }
+    return (await collection.findOne(later, { projection: { _id: 1 } })) !== null
   }
 
   async function isInserted(document: ResetTokenDocument) {
@@ -45,12 +53,13 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
 
   return {
     async start() {
-      await createIndexes(collection, [...tokenIndexes, oneLivePerUser, unfinished])
+      await createIndexes(collection, [...tokenIndexes, oneLivePerUser, latestRequest, unfinished])
     },
 
     async issue(token) {
       const document: ResetTokenDocument = {
         ...toTokenDocument(token),
+        requested_at: time(token.requestedAt),
         live: true,
         claimed_at: null,
         invalidated_at: null,
@@ -58,8 +67,9 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
       }
       // Each turn that fails is a turn in which another caller's token was issued.
       for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-        await invalidateLive(token.userId, token.createdAt)
-        if (await isInserted(document)) return
+        if (await isSuperseded(token)) return false
+        await invalidateLive(token.userId, token.requestedAt, token.createdAt)
+        if (await isInserted(document)) return true
       }
       throw new AccountFlowsError(
         'ERR_STORE_CONTENTION',
@@ -75,7 +85,7 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
         expires_at: { $gt: time(at) },
         ...isLive,
       })
-      return document ? fromTokenDocument(document) : undefined
+      return document ? toResetToken(document) : undefined
     },
 
     async claim(tokenHash, newHash, at, leaseUntil) {

@@ -1,4 +1,4 @@
-import type { ResetToken } from '../ports.ts'
+import type { ResetToken, VerificationToken } from '../ports.ts'
 import {
   type CarriedFields,
   carriedTypes,
@@ -41,7 +41,9 @@ export const tokenIndexes: NamedIndex[] = [
   purgeIndex,
 ]
 
-export function toTokenDocument(token: ResetToken): TokenDocument {
+type StoredToken = Omit<ResetToken, 'requestedAt'> & Omit<VerificationToken, 'pendingLoginId'>
+
+export function toTokenDocument(token: StoredToken): TokenDocument {
   return {
     _id: token.id,
     token_hash: token.tokenHash,
@@ -56,7 +58,7 @@ export function toTokenDocument(token: ResetToken): TokenDocument {
   }
 }
 
-export function fromTokenDocument(document: TokenDocument): ResetToken {
+export function fromTokenDocument(document: TokenDocument): StoredToken {
   return {
     id: document._id,
     tokenHash: document.token_hash,

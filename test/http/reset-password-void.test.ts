@@ -57,15 +57,6 @@ onBothStores(
       })
     }
 
-    it('also where the link is opened: GET validates it, and renders no form (4.3)', async () => {
-      for (const [what, [change]] of Object.entries(changes)) {
-        const { user, link } = await userWithLink()
-        await h.changeUser(user, change)
-        const page = await agent.get(link)
-        expect([page.status, page.mode], what).to.deep.equal([400, 'invalid'])
-      }
-    })
-
     if (technology === 'mongodb') {
       it('its existence: a link of a deleted user changes nothing, and is no 5xx', async () => {
         const { user, link } = await userWithLink()

@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { type ParsedMail, simpleParser } from 'mailparser'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import { AccountFlowsError } from '../../src/errors.ts'
-import { isMailAddress } from '../../src/mail/address.ts'
+import { isMailAddress } from '../../src/mail-address.ts'
 import { memoryMailbox } from '../../src/mail/memory-mailbox.ts'
 import { smtpMailer, type SmtpSettings } from '../../src/mail/smtp-mailer.ts'
 

@@ -149,9 +149,10 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
     const looking = keeper.refresh()
     await new Promise(setImmediate)
     arrives = Promise.resolve()
-    await keeper.change({ smtp_port: '28' })
+    const changing = keeper.change({ smtp_port: '28' })
+    for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate)
     arrive()
-    await looking
+    await Promise.all([looking, changing])
     expect(keeper.current().smtpPort).to.equal(28)
   })
 })

@@ -46,6 +46,7 @@ describeWithMongo('mongoStore().start()', function () {
         'token_hash_unique',
         'purge_at_ttl',
         'one_live_per_user',
+        'latest_request',
         'unfinished',
       ],
       email_verification_tokens: ['_id_', 'token_hash_unique', 'purge_at_ttl', 'used_links'],

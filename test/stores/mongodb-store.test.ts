@@ -52,6 +52,7 @@ describeWithMongo('mongoStore()', () => {
         email: 'Ann@example.com',
         password_digest: 'digest',
         state: '',
+        requested_at: token.requestedAt,
         created_at: token.createdAt,
         expires_at: token.expiresAt,
         used_at: null,
@@ -111,7 +112,7 @@ describeWithMongo('mongoStore()', () => {
       for (const act of [
         () => resetTokens.findUsable(value, later(1)),
         () => resetTokens.claim(value, 'next', later(1), later(minute)),
-        () => resetTokens.invalidateLive(value, later(1)),
+        () => resetTokens.invalidateLive(value, later(1), later(1)),
         () => verificationTokens.hasUsed(value, 'x'),
         () => outbox.claim(value, later(1), later(minute)),
       ]) {

@@ -51,6 +51,18 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     expect(await port().findUsable(other.tokenHash, after(1))).to.include({ id: other.id })
   })
 
+  it('refuses a token that was requested before the newest one, whatever became of that (D20)', async () => {
+    const late = sampleResetToken({ requestedAt: after(1) })
+    const newest = await issued({ requestedAt: after(2) })
+    expect(await port().issue(late)).to.equal(false)
+    expect(await port().findUsable(late.tokenHash, after(3))).to.equal(undefined)
+    expect(await port().findUsable(newest.tokenHash, after(3))).to.include({ id: newest.id })
+    await port().claim(newest.tokenHash, 'next', after(3), after(minute))
+    expect(await port().issue(late)).to.equal(false)
+    expect(await port().issue(sampleResetToken({ requestedAt: after(3) }))).to.equal(true)
+    expect(await port().issue(sampleResetToken({ userId: 'bob' }))).to.equal(true)
+  })
+
   it('leaves exactly one live token of 20 that are issued at once for one user', async () => {
     const tokens = await atOnce(() => issued())
     const found = await Promise.all(
@@ -61,9 +73,11 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
 
   it('invalidates the live token when asked to, and can issue another one', async () => {
     const { tokenHash } = await issued()
-    await port().invalidateLive('bob', after(1))
+    await port().invalidateLive('bob', after(1), after(1))
     expect(await port().findUsable(tokenHash, after(1))).to.include({ tokenHash })
-    await port().invalidateLive('ann', after(1))
+    await port().invalidateLive('ann', after(-1), after(1))
+    expect(await port().findUsable(tokenHash, after(1))).to.include({ tokenHash })
+    await port().invalidateLive('ann', after(0), after(1))
     expect(await port().findUsable(tokenHash, after(1))).to.equal(undefined)
     const next = await issued()
     expect(await port().findUsable(next.tokenHash, after(1))).to.include({ id: next.id })
@@ -98,7 +112,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
   it('does not touch a claimed token when another one is issued', async () => {
     const { id } = await claimed()
     await issued()
-    await port().invalidateLive('ann', after(2))
+    await port().invalidateLive('ann', after(2), after(2))
     expect(await port().takeUnfinished(after(minute), after(hour))).to.include({ id })
   })
 

@@ -23,6 +23,10 @@ export function atOnce<T>(act: (caller: number) => Promise<T>): Promise<T[]> {
 }
 
 export function sampleResetToken(changes: Partial<ResetToken> = {}): ResetToken {
+  return { ...sampleToken(), requestedAt: after(0), ...changes }
+}
+
+function sampleToken() {
   const id = randomUUID()
   return {
     id,
@@ -33,14 +37,13 @@ export function sampleResetToken(changes: Partial<ResetToken> = {}): ResetToken 
     carried: { clientId: 'app', redirectUri: 'https://app.example/cb', scope: '', state: 'ü$.' },
     createdAt: after(0),
     expiresAt: after(hour),
-    ...changes,
   }
 }
 
 export function sampleVerificationToken(
   changes: Partial<VerificationToken> = {},
 ): VerificationToken {
-  return { ...sampleResetToken(), pendingLoginId: 'pending', ...changes }
+  return { ...sampleToken(), pendingLoginId: 'pending', ...changes }
 }
 
 export function samplePendingLogin(
