@@ -16,14 +16,19 @@ export async function readForm(ctx: Context): Promise<Fields | BodyRefusal> {
 /**
  * Parses `application/x-www-form-urlencoded` text, a body or a query.
  *
+ * @param isWanted - names for which this is false are passed over, whatever they hold.
  * @returns `undefined` when a name is repeated, or something is not percent-encoded UTF-8.
  */
-export function parseFields(text: string): Fields | undefined {
+export function parseFields(
+  text: string,
+  isWanted: (name: string) => boolean = () => true,
+): Fields | undefined {
   const fields = new Map<string, string>()
   for (const pair of text.split('&')) {
     if (pair === '') continue
     const at = pair.indexOf('=')
     const name = decode(at < 0 ? pair : pair.slice(0, at))
+    if (name !== undefined && !isWanted(name)) continue
     const value = decode(at < 0 ? '' : pair.slice(at + 1))
     if (name === undefined || value === undefined || fields.has(name)) return undefined
     fields.set(name, value)

@@ -74,7 +74,7 @@ export function verifyEmail({
       const arrivedAt = loginSecond(new Date())
       if (ctx.method === 'HEAD') return pages.showError(ctx, 'refused')
       if (isUnattended(ctx)) return pages.showError(ctx, 'refused')
-      const link = readLink(parseFields(ctx.querystring))
+      const link = readLink(parseFields(ctx.querystring, isSigned))
       if (!link) return showExpired(ctx, {})
       const opened = await verification.open(link, requesterOf(ctx))
       if ('refusal' in opened) {
@@ -114,14 +114,23 @@ export function verifyEmail({
   }
 }
 
-// A signed parameter that is repeated or bracketed is none of ours (D13); others in the link are ignored.
+const SIGNED = ['token', 'client_id', 'redirect_uri', 'scope', 'state', 'authorize_sig']
+
+// Others in the link are ignored (D13): mail programs and campaigns add their own.
+function isSigned(name: string): boolean {
+  return SIGNED.some((signed) => name === signed || isBracketed(name, signed))
+}
+
+function isBracketed(name: string, signed: string): boolean {
+  return name.startsWith(`${signed}[`)
+}
+
+// A signed parameter that is repeated or bracketed is none of ours (D13).
 function readLink(fields: Fields | undefined): VerificationLink | undefined {
   const token = fields?.get('token')
   const signature = fields?.get('authorize_sig')
   if (!fields || token === undefined || signature === undefined) return undefined
-  const signed = ['token', 'client_id', 'redirect_uri', 'scope', 'state', 'authorize_sig']
-  for (const name of fields.keys()) {
-    if (signed.some((s) => name.startsWith(`${s}[`))) return undefined
-  }
+  const names = [...fields.keys()]
+  if (names.some((name) => SIGNED.some((signed) => isBracketed(name, signed)))) return undefined
   return { token, carried: carriedFrom(fields), signature }
 }

@@ -4,7 +4,6 @@ import type { User } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
 import { databaseOf, eventsOf, hasPassword } from '../support/observe.ts'
-import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a new password'
 const OTHER_HASH = '$2b$04$CCCCCCCCCCCCCCCCCCCCC.E7iYKmz3HnBJeEDbgBwEjVHZJRxEVVu'
@@ -12,7 +11,6 @@ const OTHER_HASH = '$2b$04$CCCCCCCCCCCCCCCCCCCCC.E7iYKmz3HnBJeEDbgBwEjVHZJRxEVVu
 onBothStores(
   'A reset link is void once the account changed after it was issued (D6)',
   (technology) => {
-    const agent = createUserAgent()
     let h: Harness
 
     before(async () => {

@@ -237,7 +237,11 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
   it('accepts the parameters in any order, and others beside them', async () => {
     const login = await blockedLogin(harness)
     const reversed = [...new URL(login.link).searchParams].toReversed()
-    const query = new URLSearchParams([['utm_source', 'mail'], ...reversed, ['fbclid', 'x']])
+    const extras = [
+      ['utm_source', 'mail'],
+      ['utm_source', 'twice'],
+    ]
+    const query = new URLSearchParams([...extras, ...reversed, ['fbclid', 'x']])
     const answer = await login.agent.get(withQuery(login.link, query.toString()))
     await expectResumed(harness, login, answer)
   })
