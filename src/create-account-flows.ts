@@ -7,7 +7,7 @@ import { createBearerCheck } from './crypto/bearer-token.ts'
 import { createKeyRing } from './crypto/keys.ts'
 import { hashPassword } from './crypto/password.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
-import { newId } from './crypto/token.ts'
+import { createEndSessions, type EndedSessions } from './end-sessions.ts'
 import { AccountFlowsError } from './errors.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
@@ -18,14 +18,9 @@ import { createLogin, type Login } from './http/login.ts'
 import { createPages } from './http/pages.ts'
 import { requesterOf } from './http/requester.ts'
 import { createRoutes } from './http/routes.ts'
-import { secondAfter } from './login-second.ts'
 import { createMailPipeline } from './mail-pipeline.ts'
 import { createClients } from './oidc/clients.ts'
-import {
-  createEndableSessions,
-  type EndedCount,
-  type StartableAdapterFactory,
-} from './oidc/endable-sessions.ts'
+import { createEndableSessions, type StartableAdapterFactory } from './oidc/endable-sessions.ts'
 import { createInteractions } from './oidc/interactions.ts'
 import { addAccountChecks, type InteractionPolicy } from './oidc/policy.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
@@ -36,13 +31,6 @@ import { createUpkeep } from './upkeep.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { createViews } from './views.ts'
 
-export interface EndedSessions {
-  /** Grants, codes and tokens that were deleted. `undefined`: the adapter cannot tell; they are dead all the same. */
-  oauth: EndedCount
-  /** Sessions and login results that were deleted. */
-  idp: EndedCount
-}
-
 export interface AccountFlows extends Login {
   /** Wraps any adapter of oidc-provider; without it, ended sessions come back (D9). */
   adapter(adapter: AdapterConstructor | StartableAdapterFactory): AdapterFactory
@@ -51,7 +39,7 @@ export interface AccountFlows extends Login {
   /** Adds our routes. Call it before `provider.callback()` and before mounting. */
   attach(provider: Provider): void
   /**
-   * Creates collections and indexes, reads the settings, and starts the workers; `workers: false` leaves mails and unfinished
+   * Comes after `attach`. Creates collections and indexes, reads the settings, and starts the workers; `workers: false` leaves mails and unfinished
    * resets to other processes.
    */
   start(options?: { workers?: boolean }): Promise<void>
@@ -85,7 +73,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   let attached: Provider | undefined
   const provider = () => {
-    if (!attached) throw new AccountFlowsError('ERR_NOT_STARTED', 'attach(provider) comes first')
+    if (!attached) throw new AccountFlowsError('ERR_NOT_ATTACHED', 'Call attach(provider) first')
     return attached
   }
 
@@ -94,20 +82,25 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const settings = settingsKeeper.current
   const events: AccountFlows['events'] = new EventEmitter()
   async function audit(event: AuditEvent) {
-    if (await store.audit.record(event)) events.emit('audit', event)
+    if (!(await store.audit.record(event))) return
+    try {
+      events.emit('audit', event)
+    } catch (error) {
+      log('error', 'a listener of the audit events failed', { error: String(error) })
+    }
   }
 
   const sessions = createEndableSessions(store.cutoffs)
   const clients = createClients(provider)
   const resume = createResume(provider)
-  const { genuine } = clients
+  const { identify } = clients
 
   const passwordReset = createPasswordReset({
     users,
     resetTokens: store.resetTokens,
     outbox: store.outbox,
     sessions,
-    genuine,
+    identify,
     hashPassword: (password) => hashPassword(password, checked.bcryptCost),
     audit,
     settings,
@@ -121,7 +114,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     readCutoffs: sessions.readCutoffs,
     outbox: store.outbox,
     authorizeSig: createAuthorizeSig(keys),
-    genuine,
+    identify,
     audit,
     settings,
     oauthUrl,
@@ -151,6 +144,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       resume,
       pages,
       settings,
+      log,
       stylesheet: views.stylesheet,
       delay: checked.responseDelay,
       requesterOf: (ctx) => requester(ctx.req),
@@ -190,6 +184,11 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
           'adapter of the provider must be flows.adapter(…); memoryAdapter() is the embedded one to wrap',
         )
       }
+      if (host.issuer !== oauthUrl) {
+        log('warn', 'the issuer of the provider is not baseUrl and oauthPath', {
+          issuer: host.issuer,
+        })
+      }
       attached = host
       host.use(restoreRequest)
       host.use(sessions.perRequest)
@@ -197,6 +196,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     },
 
     async start({ workers = true } = {}) {
+      provider()
       await store.start()
       await users.start?.()
       await sessions.start()
@@ -205,21 +205,13 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     },
 
     async stop({ withinMs = 10_000 } = {}) {
-      upkeep.stop()
-      await mail.stop(withinMs)
+      await Promise.all([upkeep.stop(withinMs), mail.stop(withinMs)])
     },
 
     adminApi: () => admin.middleware,
     adminHandler: admin.handler,
     events,
 
-    async endSessions(accountId) {
-      const at = now()
-      const oauth = await sessions.endOAuthSessions(accountId, at)
-      const idp = await sessions.endIdpSessions(accountId, at)
-      await audit({ id: newId(), type: 'sessions_ended', at, accountId, details: { oauth, idp } })
-      await secondAfter(at)
-      return { oauth, idp }
-    },
+    endSessions: createEndSessions(sessions, audit),
   }
 }

@@ -1,18 +1,22 @@
-export {
-  createAccountFlows,
-  type AccountFlows,
-  type EndedSessions,
-} from './create-account-flows.ts'
+export { createAccountFlows, type AccountFlows } from './create-account-flows.ts'
+export type { EndedSessions } from './end-sessions.ts'
 export type { AccountFlowsOptions } from './options.ts'
 export { AccountFlowsError, type ErrorCode } from './errors.ts'
 export type { CheckedLogin, Login } from './http/login.ts'
 export type { ResponseDelay } from './http/response-delay.ts'
 export { memoryAdapter } from './oidc/memory-adapter.ts'
 export { mongoAdapter } from './oidc/mongodb-adapter.ts'
-export type { AccountAdapter, EndedCount } from './oidc/endable-sessions.ts'
+export type {
+  AccountAdapter,
+  EndedCount,
+  StartableAdapterFactory,
+} from './oidc/endable-sessions.ts'
+export type { InteractionPolicy } from './oidc/policy.ts'
+export type { NodeHandler } from './http/admin-api.ts'
 export { memoryStore } from './stores/memory-store.ts'
+export type { MemoryAuditLog } from './stores/memory-audit.ts'
 export { memoryUsers } from './stores/memory-users.ts'
 export { mongoStore } from './stores/mongodb-store.ts'
-export { mongoUsers } from './stores/mongodb-users.ts'
+export { mongoUsers, type UserCollection } from './stores/mongodb-users.ts'
 export { memoryMailbox, type ReceivedMail } from './mail/memory-mailbox.ts'
 export type * from './ports.ts'

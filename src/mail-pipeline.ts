@@ -36,18 +36,25 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
   const deliver = createMailDelivery({
     flows,
     outbox: store.outbox,
-    render: (kind, { username }, { url, lifetimeMs }) =>
-      views.mail(MAILS[kind], { username, link: url, lifetimeMs }),
+    render: (kind, { username }, { url: link, lifetimeMs, clientName }) =>
+      views.mail(MAILS[kind], {
+        username,
+        link,
+        lifetimeMs,
+        ...(clientName !== undefined && { clientName }),
+      }),
     send: sender.send,
+    canSend: sender.canSend,
     async voidLink({ kind, requestedAt }, userId) {
       if (kind !== 'password_reset') return
       await store.resetTokens.invalidateLive(userId, requestedAt, now())
     },
     audit,
     keyedHash: (identifier) => keyedHash(keys, identifier),
+    log,
     now,
   })
-  const worker = createOutboxWorker({ outbox: store.outbox, canSend: sender.canSend, deliver, log })
+  const worker = createOutboxWorker({ outbox: store.outbox, deliver, log })
 
   return {
     start: worker.start,

@@ -16,6 +16,12 @@ export interface CarriedParameters {
   state?: string
 }
 
+/** Carried parameters that are genuine, or none, and the name of their client. */
+export interface IdentifiedClient {
+  carried: CarriedParameters
+  clientName: string | undefined
+}
+
 /** The parts of a user that the flows touch (2.3). */
 export interface User {
   /** The `accountId` that the provider knows the user by. */

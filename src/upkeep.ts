@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AccountFlowsStore, Log } from './ports.ts'
 import type { SettingsKeeper } from './settings/settings.ts'
 
@@ -9,7 +10,8 @@ const CLOCK_TOLERANCE_MS = 1_000
 export interface Upkeep {
   /** @param sweeps - whether this process finishes resets that another one left. */
   start(initialSettings: Record<string, string>, sweeps: boolean): Promise<void>
-  stop(): void
+  /** Waits for what is under way, at most this long. */
+  stop(withinMs: number): Promise<void>
 }
 
 export interface UpkeepParts {
@@ -20,22 +22,19 @@ export interface UpkeepParts {
 }
 
 export function createUpkeep({ settings, passwordReset, store, log }: UpkeepParts): Upkeep {
-  const timers = new Set<NodeJS.Timeout>()
-  let stopped = false
+  let stopping = new AbortController()
+  let loops: Promise<void>[] = []
 
-  function repeat(what: string, everyMs: number, work: () => Promise<void>) {
-    const run = async () => {
-      timers.delete(timer)
+  async function repeat(what: string, everyMs: number, work: () => Promise<void>) {
+    const { signal } = stopping
+    while (!signal.aborted) {
       try {
         await work()
       } catch (error) {
         log('error', `${what} failed`, { error: String(error) })
       }
-      if (!stopped) repeat(what, everyMs, work)
+      await sleep(everyMs, undefined, { signal, ref: false }).catch(() => {})
     }
-    const timer = setTimeout(() => void run(), everyMs)
-    timer.unref()
-    timers.add(timer)
   }
 
   // Cut-offs and expiry compare times of several processes (D9).
@@ -48,7 +47,8 @@ export function createUpkeep({ settings, passwordReset, store, log }: UpkeepPart
 
   return {
     async start(initialSettings, sweeps) {
-      stopped = false
+      stopping.abort()
+      stopping = new AbortController()
       await settings.refresh()
       const outcome = await settings.changeUnset(initialSettings)
       if (Array.isArray(outcome)) {
@@ -56,15 +56,13 @@ export function createUpkeep({ settings, passwordReset, store, log }: UpkeepPart
         throw new TypeError(`initialSettings: ${wrong}`)
       }
       await checkClock()
-      repeat('following the settings', FOLLOW_SETTINGS_MS, settings.refresh)
-      if (!sweeps) return
-      await passwordReset.sweep()
-      repeat('finishing resets', SWEEP_MS, passwordReset.sweep)
+      loops = [repeat('following the settings', FOLLOW_SETTINGS_MS, settings.refresh)]
+      if (sweeps) loops.push(repeat('finishing resets', SWEEP_MS, passwordReset.sweep))
     },
 
-    stop() {
-      stopped = true
-      for (const timer of timers) clearTimeout(timer)
+    async stop(withinMs) {
+      stopping.abort()
+      await Promise.race([Promise.all(loops), sleep(withinMs, undefined, { ref: false })])
     },
   }
 }

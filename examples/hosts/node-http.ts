@@ -19,7 +19,10 @@ export function nodeHttpHost({ provider, flows, oauthPath, login }: HostParts) {
   function route(req: IncomingMessage, res: ServerResponse) {
     const url = req.url ?? '/'
     if (url.split('?')[0] === `${oauthPath}/login`) {
-      login(req, res).catch(() => res.writeHead(500).end())
+      login(req, res).catch(() => {
+        if (!res.headersSent) res.writeHead(500)
+        res.end()
+      })
     } else if (url.startsWith(`${oauthPath}/`)) {
       Object.assign(req, { originalUrl: url, url: url.slice(oauthPath.length) })
       void oidc(req, res)

@@ -17,6 +17,7 @@ import type {
   AuditEvent,
   CapturedRequest,
   CarriedParameters,
+  IdentifiedClient,
   MailJob,
   MailOutbox,
   PendingLogin,
@@ -79,8 +80,8 @@ export interface EmailVerificationPorts {
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
   outbox: MailOutbox
   authorizeSig: AuthorizeSig
-  /** Drops what does not belong to a registered client and its redirect URI. */
-  genuine(carried: CarriedParameters): Promise<CarriedParameters>
+  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
+  identify(carried: CarriedParameters): Promise<IdentifiedClient>
   audit(event: AuditEvent): Promise<void>
   settings(): Settings
   /** Where links start: base URL and OAuth path, never anything from a request. */
@@ -166,7 +167,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       const createdAt = now()
       const lifetimeMs = settings().emailVerificationExpiration
       const expiresAt = new Date(createdAt.getTime() + lifetimeMs)
-      const carried = await ports.genuine(job.carried)
+      const { carried, clientName } = await ports.identify(job.carried)
       const pending = await pendingLoginOf(job, user.id)
       if (pending) {
         const purgeAt = new Date(expiresAt.getTime() + KEEP_LOGIN_MS)
@@ -187,6 +188,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       return {
         url: `${ports.oauthUrl}/verify-email?${linkQuery({ token, carried, signature })}`,
         lifetimeMs,
+        clientName,
       }
     },
 
@@ -204,9 +206,10 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       }
       const pending = await pendingLogins.find(found.pendingLoginId)
       const cutoffs = await ports.readCutoffs(user.id)
-      const ended = !pending || isEndedBy(cutoffs?.idpAt, pending.captured.login.ts)
-      const captured = ended ? undefined : pending.captured
-      return { accountId: user.id, token: found, captured, loginEnded: ended }
+      const lives =
+        pending?.accountId === user.id && !isEndedBy(cutoffs?.idpAt, pending.captured.login.ts)
+      const captured = lives ? pending.captured : undefined
+      return { accountId: user.id, token: found, captured, loginEnded: !lives }
     },
 
     async confirm({ token }, requester) {

@@ -1,9 +1,18 @@
 import { AccountFlowsError } from '../errors.ts'
-import type { AuditEvent, MailJob, MailKind, MailOutbox, OutgoingMail, User } from '../ports.ts'
+import type {
+  AuditEvent,
+  Log,
+  MailJob,
+  MailKind,
+  MailOutbox,
+  OutgoingMail,
+  User,
+} from '../ports.ts'
 import type { MintedLink, NoMail, ResolvedMail } from './outcomes.ts'
 
 const FIRST_RETRY_MS = 2_000
 const LAST_RETRY_MS = 300_000
+const LOOK_FOR_SMTP_MS = 2_000
 
 /** What a worker does with one claimed job (D20): what cannot be sent is tried again, or given up. */
 export type DeliverMail = (job: MailJob) => Promise<void>
@@ -20,11 +29,14 @@ export interface MailDeliveryPorts {
   render(kind: MailKind, user: User, link: MintedLink): Omit<OutgoingMail, 'to'>
   /** Throws `ERR_MAIL_REFUSED` or `ERR_MAIL_ADDRESS` where trying again is no use. */
   send(mail: OutgoingMail): Promise<void>
+  /** False while there is nowhere to send to: jobs are resolved, and wait. */
+  canSend(): boolean
   /** Voids the link of a mail that will never arrive. */
   voidLink(job: MailJob, userId: string): Promise<void>
   audit(event: AuditEvent): Promise<void>
   /** Stands for an identifier in the audit log, and tells nothing about it. */
   keyedHash(identifier: string): string
+  log: Log
   now(): Date
 }
 
@@ -42,8 +54,10 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
 
   async function recordRequest(job: MailJob, outcome: ResolvedMail | NoMail) {
     const isFound = typeof outcome !== 'string'
+    const at = job.requestedAt
     await audit({
       ...event(job, 'requested'),
+      at,
       accountId: isFound ? outcome.user.id : job.accountId,
       ...(!isFound && { reason: outcome }),
       ...(!isFound &&
@@ -55,6 +69,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     const { accountId } = job
     await audit({
       ...event(job, 'requested'),
+      at,
       id: `blocked:${job.id}`,
       type: 'email_login_blocked',
       accountId,
@@ -74,8 +89,9 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     await audit({ ...event(job, 'mail_sent'), accountId: mail.user.id })
   }
 
-  async function fail(job: MailJob, userId: string, error: unknown) {
-    const reason = error instanceof AccountFlowsError ? error.code : 'ERR_UNEXPECTED'
+  async function fail(job: MailJob, userId: string, error: AccountFlowsError) {
+    const reason = error.code
+    ports.log('warn', error.message, { job: job.id, kind: job.kind, code: reason })
     const retryAt = new Date(now().getTime() + backoffMs(job.attempts))
     const isOver = isPermanent(reason) || retryAt >= job.expiresAt
     await audit({
@@ -89,14 +105,20 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     await outbox.giveUp(job, now(), reason)
   }
 
+  const wait = (job: MailJob) =>
+    outbox.retry(job, new Date(now().getTime() + LOOK_FOR_SMTP_MS), 'smtp_not_configured')
+
   return async (job) => {
+    if (now() >= job.expiresAt) return outbox.giveUp(job, now(), 'expired')
     const outcome = await flows[job.kind].resolve(job)
     if (outcome === 'lease_lost') return
     await recordRequest(job, outcome)
     if (typeof outcome === 'string') return outbox.remove(job)
+    if (!ports.canSend()) return wait(job)
     try {
       await send(job, outcome)
     } catch (error) {
+      if (!(error instanceof AccountFlowsError)) throw error
       await fail(job, outcome.user.id, error)
     }
   }

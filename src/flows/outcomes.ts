@@ -10,6 +10,8 @@ export interface ResolvedMail {
 export interface MintedLink {
   url: string
   lifetimeMs: number
+  /** The client that the request came from. `undefined`: none, or none that is genuine. */
+  clientName: string | undefined
 }
 
 /** Why a job ends without a mail; for the audit log alone. */

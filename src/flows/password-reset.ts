@@ -16,6 +16,7 @@ import { hashToken, isToken, newId, newToken } from '../crypto/token.ts'
 import type {
   AuditEvent,
   CarriedParameters,
+  IdentifiedClient,
   ClaimedReset,
   MailJob,
   MailOutbox,
@@ -71,8 +72,8 @@ export interface PasswordResetPorts {
     endOAuthSessions(accountId: string, at: Date): Promise<number | undefined>
     endIdpSessions(accountId: string, at: Date): Promise<number | undefined>
   }
-  /** Drops what does not belong to a registered client and its redirect URI. */
-  genuine(carried: CarriedParameters): Promise<CarriedParameters>
+  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
+  identify(carried: CarriedParameters): Promise<IdentifiedClient>
   hashPassword(password: string): Promise<string>
   audit(event: AuditEvent): Promise<void>
   settings(): Settings
@@ -150,19 +151,20 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       const token = newToken()
       const createdAt = now()
       const lifetimeMs = settings().passwordResetExpiration
+      const { carried, clientName } = await ports.identify(job.carried)
       const isIssued = await resetTokens.issue({
         id: newId(),
         tokenHash: hashToken(token),
         userId: user.id,
         email,
         passwordDigest: passwordDigest(user.passwordHash),
-        carried: await ports.genuine(job.carried),
+        carried,
         requestedAt: job.requestedAt,
         createdAt,
         expiresAt: new Date(createdAt.getTime() + lifetimeMs),
       })
       if (!isIssued) return 'superseded'
-      return { url: `${ports.oauthUrl}/reset-password?token=${token}`, lifetimeMs }
+      return { url: `${ports.oauthUrl}/reset-password?token=${token}`, lifetimeMs, clientName }
     },
 
     isUsable: async (token) =>

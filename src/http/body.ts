@@ -9,8 +9,8 @@ export type Body = { text: string } | { parsed: unknown }
 /** Reads a body of one media type and at most 64 KiB (D31). */
 export async function readBody(ctx: Context, mediaType: string): Promise<Body | BodyRefusal> {
   if (!ctx.is(mediaType)) return 'unsupported_media_type'
-  const parsed: unknown = Reflect.get(ctx.req, 'body') ?? ctx.request.body
-  if (parsed !== undefined) return { parsed }
+  // Some parsers leave an empty object beside a body that they did not read.
+  if (!ctx.req.readable) return { parsed: Reflect.get(ctx.req, 'body') ?? ctx.request.body }
   try {
     await readText(mediaType)(ctx, async () => {})
   } catch (error) {

@@ -23,7 +23,8 @@ export interface RoutesParts {
 /** Answers our paths, and leaves every other to the provider. */
 export function createRoutes({ routes, pages, origin, log }: RoutesParts): Middleware {
   return async (ctx, next) => {
-    const route = Object.hasOwn(routes, ctx.path) ? routes[ctx.path] : undefined
+    const { path } = ctx
+    const route = Object.hasOwn(routes, path) ? routes[path] : undefined
     if (!route) {
       await next()
       return
@@ -38,7 +39,9 @@ export function createRoutes({ routes, pages, origin, log }: RoutesParts): Middl
       if (ctx.method === 'POST' && isCrossSite(ctx, origin)) pages.showError(ctx, 'refused')
       else await handler(ctx, next)
     } catch (error) {
-      log('error', 'request failed', { path: ctx.path, error: String(error) })
+      log('error', 'request failed', { path, error: String(error) })
+      ctx.remove('Location')
+      ctx.remove('Set-Cookie')
       pages.showError(ctx, 'error')
     }
   }

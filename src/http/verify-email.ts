@@ -4,7 +4,7 @@ import type { VerificationLink } from '../flows/verification-link.ts'
 import { loginSecond } from '../login-second.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Resume } from '../oidc/resume.ts'
-import type { CarriedParameters, Requester } from '../ports.ts'
+import type { CarriedParameters, Log, Requester } from '../ports.ts'
 import { isUnattended } from './cross-site.ts'
 import { carriedFrom, parseFields, readForm, type Fields } from './form.ts'
 import type { Pages } from './pages.ts'
@@ -15,6 +15,7 @@ export interface VerifyEmailParts {
   resume: Resume
   pages: Pages
   requesterOf(ctx: Context): Requester
+  log: Log
 }
 
 /** Where a confirmed link leads; decided before anything is consumed. */
@@ -27,6 +28,7 @@ export function verifyEmail({
   resume,
   pages,
   requesterOf,
+  log,
 }: VerifyEmailParts) {
   const showExpired = (ctx: Context, carried: CarriedParameters) =>
     pages.show(ctx, { status: 400, name: 'verify-email', locals: { mode: 'expired', carried } })
@@ -65,7 +67,10 @@ export function verifyEmail({
     try {
       await onward(ctx, next)
     } finally {
-      await verification.recordConfirmed(link, requester)
+      // The link is spent and the answer is there; a failure to record it is told to the log.
+      await verification.recordConfirmed(link, requester).catch((error: unknown) => {
+        log('error', 'a verification was not recorded', { error: String(error) })
+      })
     }
   }
 

@@ -33,7 +33,10 @@ export function createMailSender(settings: () => Settings, development?: Mailer)
       await mailer.send(mail)
     },
 
-    close: () => open?.mailer.close(),
+    close() {
+      open?.mailer.close()
+      open = undefined
+    },
   }
 }
 

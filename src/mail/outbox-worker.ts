@@ -15,18 +15,11 @@ export interface OutboxWorker {
 export interface OutboxWorkerParts {
   outbox: MailOutbox
   deliver(job: MailJob): Promise<void>
-  /** False while there is nowhere to send mails to: jobs then wait. */
-  canSend(): boolean
   log: Log
 }
 
 /** Claims due jobs, a few at a time, in any number of processes (D20). */
-export function createOutboxWorker({
-  outbox,
-  deliver,
-  canSend,
-  log,
-}: OutboxWorkerParts): OutboxWorker {
+export function createOutboxWorker({ outbox, deliver, log }: OutboxWorkerParts): OutboxWorker {
   const underWay = new Set<Promise<void>>()
   let timer: NodeJS.Timeout | undefined
   let polling: Promise<void> | undefined
@@ -41,7 +34,7 @@ export function createOutboxWorker({
     }
   }
 
-  const isFree = () => !stopped && canSend() && underWay.size < MAX_AT_ONCE
+  const isFree = () => !stopped && underWay.size < MAX_AT_ONCE
 
   async function poll(): Promise<void> {
     while (isFree()) {

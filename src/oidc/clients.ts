@@ -1,7 +1,9 @@
 import type { Provider } from 'oidc-provider'
-import type { CapturedRequest, CarriedParameters } from '../ports.ts'
+import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../ports.ts'
 
 export interface Clients {
+  /** `genuine`, and the name of the client. */
+  identify(carried: CarriedParameters): Promise<IdentifiedClient>
   /**
    * The carried parameters when they name a registered client, and a redirect URI of its own; otherwise none of them, so that
    * nothing unregistered is ever signed, mailed, rendered or followed (D13).
@@ -20,15 +22,21 @@ export interface Clients {
 }
 
 export function createClients(provider: () => Provider): Clients {
-  async function genuine(carried: CarriedParameters): Promise<CarriedParameters> {
+  async function identify(carried: CarriedParameters): Promise<IdentifiedClient> {
+    const none = { carried: {}, clientName: undefined }
     const { clientId, redirectUri } = carried
-    if (clientId === undefined || redirectUri === undefined) return {}
+    if (clientId === undefined || redirectUri === undefined) return none
     const client = await provider().Client.find(clientId)
-    return client?.redirectUriAllowed(redirectUri) ? carried : {}
+    return client?.redirectUriAllowed(redirectUri)
+      ? { carried, clientName: client.clientName ?? clientId }
+      : none
   }
+
+  const genuine = async (carried: CarriedParameters) => (await identify(carried)).carried
 
   return {
     genuine,
+    identify,
 
     async mayFinish({ params, deviceCode }) {
       const client = await provider().Client.find(String(params['client_id']))

@@ -62,9 +62,9 @@ export function createSettingsKeeper(
     return turn
   }
 
+  // Whatever the version says: a record edited by hand keeps its own.
   async function takeOver(): Promise<void> {
     const stored = await store.read()
-    if (stored.version === held.version) return
     held = { ...stored, plain: await openAll(stored.values, box, log) }
     current = parseAll(held.plain, log)
   }
@@ -163,8 +163,9 @@ function forgetPasswordOfOtherHost(
 
 function shownOf(values: Record<string, string>): Record<string, string> {
   const shown: Record<string, string> = {}
-  for (const { name, default: byDefault, secret } of allSettings) {
-    const value = values[name] ?? byDefault
+  for (const { name, default: byDefault, secret, parse } of allSettings) {
+    const stored = values[name]
+    const value = stored !== undefined && parse(stored) !== undefined ? stored : byDefault
     if (value) shown[name] = secret ? MASK : value
   }
   return shown

@@ -51,11 +51,13 @@ function toVersion(stored: unknown): number {
   return typeof stored === 'number' && stored >= 1 ? stored : 0
 }
 
+// What is no string was written by hand; as JSON it is either what was meant, or refused with its name.
 function toValues(stored: unknown): Record<string, string> {
   if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return {}
   return Object.fromEntries(
-    Object.entries(stored).filter(
-      (entry): entry is [string, string] => typeof entry[1] === 'string',
-    ),
+    Object.entries(stored).map(([name, value]: [string, unknown]) => [
+      name,
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ]),
   )
 }

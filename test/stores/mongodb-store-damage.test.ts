@@ -124,15 +124,17 @@ describeWithMongo('mongoStore() with damaged records', () => {
       expect(await cutoffs.read('ann')).to.deep.equal({ idpAt: later(1), oauthAt: undefined })
     })
 
-    it('of settings answers the values that are strings, and can be written again', async () => {
+    it('of settings is read as text, never loses a value in silence, and can be written again', async () => {
       const { settings } = await emptyStore()
-      for (const document of [
-        { version: '7', values: { smtp_host: 'mail.example', smtp_port: 587, smtp_from: null } },
-        { values: { smtp_host: 'mail.example', nested: { $gt: '' }, list: ['x'] } },
-        { version: null, values: { smtp_host: 'mail.example' } },
-      ]) {
+      for (const [document, values] of [
+        [
+          { version: '7', values: { smtp_host: 'mail.example', smtp_port: 587, smtp_from: null } },
+          { smtp_host: 'mail.example', smtp_port: '587', smtp_from: 'null' },
+        ],
+        [{ values: { nested: { $gt: '' }, list: ['x'] } }, { nested: '{"$gt":""}', list: '["x"]' }],
+        [{ version: null, values: { on: true } }, { on: 'true' }],
+      ] as const) {
         await stored('settings').replaceOne({ _id: 'settings' }, document, { upsert: true })
-        const values = { smtp_host: 'mail.example' }
         expect(await settings.read()).to.deep.equal({ version: 0, values })
         expect(await settings.version()).to.equal(0)
         expect(await settings.write({}, 0)).to.equal(true)

@@ -53,6 +53,8 @@ export interface HarnessOptions {
   flows?: Partial<AccountFlowsOptions>
   /** False: the host forgot `finishLogin`, and finishes logins by itself. */
   usesHook?: boolean
+  /** The suite provokes errors; otherwise `close` fails where any was logged. */
+  mayLogErrors?: boolean
   /** Puts the provider and the login page on a server; a Koa host by default. */
   host?: Host
 }
@@ -134,6 +136,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const baseUrl = `http://127.0.0.1:${port}${basePath}`
   const oauthUrl = baseUrl + oauthPath
 
+  const errors: string[] = []
   const flows = createAccountFlows({
     baseUrl,
     oauthPath,
@@ -150,7 +153,9 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       require_email_verification: 'true',
       ...options.settings,
     },
-    log: () => {},
+    log: (level, message, details) => {
+      if (level === 'error') errors.push(`${message} ${JSON.stringify(details)}`)
+    },
     ...options.flows,
   })
   const events: AuditEvent[] = []
@@ -293,6 +298,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       await new Promise((resolve) => server.close(resolve))
       await mail.close()
       await database?.drop()
+      if (errors.length > 0 && !options.mayLogErrors) throw new Error(errors.join('\n'))
     },
   }
   return harness

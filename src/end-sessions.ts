@@ -1,0 +1,26 @@
+import { newId } from './crypto/token.ts'
+import { secondAfter } from './login-second.ts'
+import type { EndableSessions, EndedCount } from './oidc/endable-sessions.ts'
+import type { AuditEvent } from './ports.ts'
+
+export interface EndedSessions {
+  /** Grants, codes and tokens that were deleted. `undefined`: the adapter cannot tell; they are dead all the same. */
+  oauth: EndedCount
+  /** Sessions and login results that were deleted. */
+  idp: EndedCount
+}
+
+/** Ends everything that an account is signed in with (D10). */
+export function createEndSessions(
+  sessions: EndableSessions,
+  audit: (event: AuditEvent) => Promise<void>,
+) {
+  return async (accountId: string): Promise<EndedSessions> => {
+    const at = new Date()
+    const oauth = await sessions.endOAuthSessions(accountId, at)
+    const idp = await sessions.endIdpSessions(accountId, at)
+    await audit({ id: newId(), type: 'sessions_ended', at, accountId, details: { oauth, idp } })
+    await secondAfter(at)
+    return { oauth, idp }
+  }
+}

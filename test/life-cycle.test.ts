@@ -1,0 +1,115 @@
+import { expect } from 'chai'
+import { Provider } from 'oidc-provider'
+import { createAccountFlows, memoryAdapter, memoryStore, memoryUsers } from '../src/index.ts'
+import { onBothStores } from './support/both-stores.ts'
+import { eventually } from './support/eventually.ts'
+import { startHarness, type Harness } from './support/harness.ts'
+import { createUserAgent } from './support/user-agent.ts'
+
+onBothStores('The life of the flows', (technology) => {
+  let h: Harness
+
+  beforeEach(async () => {
+    h = await startHarness({ technology, mayLogErrors: true })
+  })
+  afterEach(() => h.close())
+
+  it('send mails again once they are started again', async () => {
+    const alice = await h.addUser({ username: 'alice' })
+    await h.resetLink(alice)
+    await h.flows.stop()
+    await h.flows.start()
+    const link = await h.resetLink(alice)
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+  })
+
+  it('invalidate the earlier link also while SMTP is not configured, and send the mail later (3.1, D20)', async () => {
+    const alice = await h.addUser({ username: 'alice' })
+    const first = await h.resetLink(alice)
+    await h.put({ smtp_host: '' })
+    await h.forgot('alice')
+    await eventually('the first link is dead', async () => {
+      const page = await createUserAgent().get(first)
+      return page.status === 400 && page.mode === 'invalid'
+    })
+    expect((await h.reset(first, 'a new password')).mode).to.equal('invalid')
+    expect(h.mail.mails).to.have.length(1)
+    if (h.db) {
+      const job = await h.db.collection('mail_outbox').findOne()
+      expect(job).to.include({ reason: 'smtp_not_configured' }).and.not.have.property('identifier')
+    }
+
+    await h.put({ smtp_host: '127.0.0.1' })
+    const { link } = await h.mail.mailTo(alice.email ?? '', 2)
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+  })
+
+  it('finish a reset and a verification although a listener of the host throws', async () => {
+    const alice = await h.addUser({ username: 'alice' })
+    const bob = await h.addUser({ username: 'bob', emailVerified: false })
+    const link = await h.resetLink(alice)
+    h.flows.events.on('audit', () => {
+      throw new Error('the listener is broken')
+    })
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    const agent = createUserAgent()
+    const request = await h.party.begin()
+    await h.login(agent, request.url, 'bob')
+    const answer = await agent.get((await h.mail.mailTo(bob.email ?? '')).link)
+    expect(answer.status).to.equal(302)
+    const tokens = await h.party.exchange(request, answer.location ?? '')
+    expect(tokens.claims()?.sub).to.equal(bob.id)
+  })
+
+  it('name the client in the mail that its request led to, and no other one', async () => {
+    const bob = await h.addUser({ username: 'bob', emailVerified: false })
+    await h.login(createUserAgent(), (await h.party.begin()).url, 'bob')
+    expect((await h.mail.mailTo(bob.email ?? '')).mail.text).to.include('The App')
+    const alice = await h.addUser({ username: 'alice' })
+    const carried = { client_id: 'app', redirect_uri: 'https://evil.example/cb' }
+    await h.forgot('alice', carried)
+    const { mail } = await h.mail.mailTo(alice.email ?? '')
+    expect(mail.text).to.not.include('The App').and.not.include('evil')
+  })
+
+  if (technology === 'mongodb') {
+    it('follow a settings record that was edited by hand, whatever the type of the value', async () => {
+      await h.put({ require_email_verification: 'false' })
+      await h.addUser({ username: 'bob', emailVerified: false })
+      const settings = h.db?.collection<{ _id: string }>('settings')
+      await settings?.updateOne(
+        { _id: 'settings' },
+        { $set: { 'values.require_email_verification': true }, $inc: { version: 1 } },
+      )
+      await eventually('bob is blocked', async () => {
+        const answer = await h.login(createUserAgent(), (await h.party.begin()).url, 'bob')
+        return answer.mode === 'blocked'
+      })
+      await settings?.updateOne(
+        { _id: 'settings' },
+        { $set: { 'values.password_reset_expiration': '3h' } },
+      )
+      await h.put({ validation_min_password_length: '9' })
+      expect(await h.store.settings.read())
+        .to.have.property('values')
+        .that.includes({ password_reset_expiration: '3h', validation_min_password_length: '9' })
+    })
+  }
+})
+
+describe('flows.start()', () => {
+  it('refuses to start before attach(provider), and says so', async () => {
+    const flows = createAccountFlows({
+      baseUrl: 'http://localhost:1',
+      secrets: [Buffer.alloc(32, 1)],
+      store: memoryStore(),
+      users: memoryUsers(),
+      log: () => {},
+    })
+    const refusal: unknown = await flows.start().catch((error: unknown) => error)
+    expect(refusal).to.include({ code: 'ERR_NOT_ATTACHED' })
+    flows.attach(new Provider('http://localhost:1', { adapter: flows.adapter(memoryAdapter()) }))
+    await flows.start()
+    await flows.stop()
+  })
+})
