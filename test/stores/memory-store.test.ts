@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { memoryStore } from '../../src/stores/memory-store.ts'
-import { itIsAnAccountFlowsStore } from '../support/store-contract.ts'
+import { itIsAnAccountFlowsStore } from '../../src/contract/store-contract.ts'
 
 itIsAnAccountFlowsStore('memoryStore()', async () => ({
   store: memoryStore(),

@@ -11,7 +11,7 @@ import {
   samplePendingLogin,
   sampleResetToken,
   sampleVerificationToken,
-} from '../support/store-contract-samples.ts'
+} from '../../src/contract/store-contract-samples.ts'
 
 interface AnyDocument {
   _id: string

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { mongoStore } from '../../src/stores/mongodb-store.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { itIsAnAccountFlowsStore } from '../support/store-contract.ts'
+import { itIsAnAccountFlowsStore } from '../../src/contract/store-contract.ts'
 import {
   after as later,
   hour,
@@ -9,7 +9,7 @@ import {
   mustExist,
   sampleMailJob,
   sampleResetToken,
-} from '../support/store-contract-samples.ts'
+} from '../../src/contract/store-contract-samples.ts'
 
 interface AnyDocument {
   _id: string

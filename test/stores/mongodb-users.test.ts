@@ -3,8 +3,8 @@ import { ObjectId } from 'mongodb'
 import type { User } from '../../src/ports.ts'
 import { mongoUsers } from '../../src/stores/mongodb-users.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { itIsAUserStore } from '../support/store-contract.ts'
-import { sampleUser } from '../support/user-store-contract.ts'
+import { itIsAUserStore } from '../../src/contract/store-contract.ts'
+import { sampleUser } from '../../src/contract/user-store-contract.ts'
 
 interface HostUser {
   _id: string | ObjectId

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
+import { it } from 'mocha'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { MailOutbox, NewMailJob } from '../../src/ports.ts'
+import type { MailOutbox, NewMailJob } from '../ports.ts'
 import {
   after,
   atOnce,

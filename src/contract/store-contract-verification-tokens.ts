@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import type { VerificationToken, VerificationTokenStore } from '../../src/ports.ts'
+import { it } from 'mocha'
+import type { VerificationToken, VerificationTokenStore } from '../ports.ts'
 import { after, atOnce, sampleVerificationToken } from './store-contract-samples.ts'
 
 export function itKeepsVerificationTokens(port: () => VerificationTokenStore): void {

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import type { ResetToken, ResetTokenStore } from '../../src/ports.ts'
+import { it } from 'mocha'
+import type { ResetToken, ResetTokenStore } from '../ports.ts'
 import {
   after,
   atOnce,

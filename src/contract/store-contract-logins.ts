@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import type { PendingLoginStore, SessionCutoffStore } from '../../src/ports.ts'
+import { it } from 'mocha'
+import type { PendingLoginStore, SessionCutoffStore } from '../ports.ts'
 import { after, atOnce, hour, minute, samplePendingLogin } from './store-contract-samples.ts'
 
 const awkward: unknown = JSON.parse(

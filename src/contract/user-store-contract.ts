@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import type { User, UserStore } from '../../src/ports.ts'
+import { afterEach, describe, it } from 'mocha'
+import type { User, UserStore } from '../ports.ts'
 import { atOnce } from './store-contract-samples.ts'
 
 export function sampleUser(changes: Partial<User> = {}): User {

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
+import { it } from 'mocha'
 import { randomUUID } from 'node:crypto'
-import type { AuditEvent, AuditLog, SettingsStore } from '../../src/ports.ts'
+import type { AuditEvent, AuditLog, SettingsStore } from '../ports.ts'
 import { after, atOnce } from './store-contract-samples.ts'
 
 export function itKeepsAuditEvents(port: () => AuditLog): void {

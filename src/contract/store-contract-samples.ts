@@ -1,11 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import type {
-  MailJob,
-  NewMailJob,
-  PendingLogin,
-  ResetToken,
-  VerificationToken,
-} from '../../src/ports.ts'
+import type { MailJob, NewMailJob, PendingLogin, ResetToken, VerificationToken } from '../ports.ts'
 
 /** A fixed time that the contract counts from; far enough ahead that no broom sweeps its records away. */
 const start = Date.now() + 60_000

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import type { AccountFlowsStore } from '../../src/ports.ts'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import type { AccountFlowsStore } from '../ports.ts'
 import { itKeepsAuditEvents, itKeepsSettings } from './store-contract-records.ts'
 import { itKeepsCutoffs, itKeepsPendingLogins } from './store-contract-logins.ts'
 import { itKeepsMailJobs } from './store-contract-outbox.ts'
