@@ -18,6 +18,7 @@ import { mailboxPage } from './server/mailbox-page.ts'
 import { createShowPage } from './server/page.ts'
 import { createPasswordCheck } from './server/password-check.ts'
 import { providerConfiguration } from './server/provider-configuration.ts'
+import { refuseOddRequests } from './server/refuse-odd-requests.ts'
 import { routes } from './server/routes.ts'
 import { insertSeed, readSeed, readSettings } from './server/seed.ts'
 import { serve, STOP_LIMIT_MS } from './server/serve.ts'
@@ -69,6 +70,7 @@ async function start() {
 
   const parts = { baseUrl, show, paths }
   const app = new Koa({ keys: cookieKeys, proxy: trustedProxies > 0, maxIpsCount: trustedProxies })
+  app.use(refuseOddRequests)
   app.use(flows.adminApi())
   app.use(
     routes({

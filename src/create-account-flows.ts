@@ -1,7 +1,7 @@
-import { EventEmitter } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
+import { createAudit, type AuditEvents } from './audit.ts'
 import { createAuthorizeSig } from './crypto/authorize-sig.ts'
 import { createBearerCheck } from './crypto/bearer-token.ts'
 import { createKeyRing } from './crypto/keys.ts'
@@ -26,7 +26,7 @@ import { addAccountChecks, type InteractionPolicy } from './oidc/policy.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
 import { createResume } from './oidc/resume.ts'
 import { checkOptions, type AccountFlowsOptions } from './options.ts'
-import type { AuditEvent } from './ports.ts'
+import type { MailOutbox } from './ports.ts'
 import { createUpkeep } from './upkeep.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { createViews } from './views.ts'
@@ -39,8 +39,8 @@ export interface AccountFlows extends Login {
   /** Adds our routes. Call it before `provider.callback()` and before mounting. */
   attach(provider: Provider): void
   /**
-   * Comes after `attach`. Creates collections and indexes, reads the settings, and starts the workers; `workers: false` leaves mails and unfinished
-   * resets to other processes.
+   * Creates collections and indexes, reads the settings, and starts the workers, which need `attach` to come first;
+   * `workers: false` leaves mails and unfinished resets to other processes.
    */
   start(options?: { workers?: boolean }): Promise<void>
   /** Takes no more jobs and waits for those under way, at most `withinMs` (10,000 by default). */
@@ -52,7 +52,7 @@ export interface AccountFlows extends Login {
   /** Ends everything the account is signed in with; a login that begins after it resolves is good (D10). */
   endSessions(accountId: string): Promise<EndedSessions>
   /** Emits `audit` with each `AuditEvent` once it is recorded. */
-  events: EventEmitter<{ audit: [AuditEvent] }>
+  events: AuditEvents
 }
 
 /**
@@ -80,25 +80,25 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const keys = createKeyRing(secrets)
   const settingsKeeper = createSettingsKeeper(store.settings, createSecretBox(keys), log)
   const settings = settingsKeeper.current
-  const events: AccountFlows['events'] = new EventEmitter()
-  async function audit(event: AuditEvent) {
-    if (!(await store.audit.record(event))) return
-    try {
-      events.emit('audit', event)
-    } catch (error) {
-      log('error', 'a listener of the audit events failed', { error: String(error) })
-    }
-  }
+  const { record: audit, events } = createAudit(store.audit, log)
 
   const sessions = createEndableSessions(store.cutoffs)
   const clients = createClients(provider)
   const resume = createResume(provider)
   const { identify } = clients
 
+  const outbox: Pick<MailOutbox, 'add' | 'resolve'> = {
+    async add(job) {
+      await store.outbox.add(job)
+      mail.wake(job.notBefore)
+    },
+    resolve: (job, accountId) => store.outbox.resolve(job, accountId),
+  }
+
   const passwordReset = createPasswordReset({
     users,
     resetTokens: store.resetTokens,
-    outbox: store.outbox,
+    outbox,
     sessions,
     identify,
     hashPassword: (password) => hashPassword(password, checked.bcryptCost),
@@ -112,7 +112,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     verificationTokens: store.verificationTokens,
     pendingLogins: store.pendingLogins,
     readCutoffs: sessions.readCutoffs,
-    outbox: store.outbox,
+    outbox,
     authorizeSig: createAuthorizeSig(keys),
     identify,
     audit,
@@ -196,7 +196,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     },
 
     async start({ workers = true } = {}) {
-      provider()
+      if (workers) provider()
       await store.start()
       await users.start?.()
       await sessions.start()

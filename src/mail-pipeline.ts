@@ -10,6 +10,7 @@ import type { MailName, Views } from './views.ts'
 /** From an outbox job to a mail that left. */
 export interface MailPipeline {
   start(): void
+  wake(at: Date): void
   stop(withinMs: number): Promise<void>
 }
 
@@ -58,6 +59,7 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
 
   return {
     start: worker.start,
+    wake: worker.wake,
     async stop(withinMs) {
       await worker.stop(withinMs)
       sender.close()

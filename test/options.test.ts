@@ -164,7 +164,7 @@ describe('createAccountFlows() (D1)', () => {
 
   it('refuses initialSettings that are not acceptable when it starts, and names them', async () => {
     const flows = create({ initialSettings: { smtp_port: '0', smtp_form: 'x' } })
-    const refused = await flows.start().catch((error: unknown) => error)
+    const refused = await flows.start({ workers: false }).catch((error: unknown) => error)
     await flows.stop()
     expect(refused).to.be.an.instanceof(TypeError)
     expect(String(refused))

@@ -78,7 +78,7 @@ export interface EmailVerificationPorts {
   verificationTokens: VerificationTokenStore
   pendingLogins: PendingLoginStore
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
-  outbox: MailOutbox
+  outbox: Pick<MailOutbox, 'add' | 'resolve'>
   authorizeSig: AuthorizeSig
   /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
   identify(carried: CarriedParameters): Promise<IdentifiedClient>

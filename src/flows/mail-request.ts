@@ -24,7 +24,7 @@ export interface MailRequest {
  * @param lifetimeMs - how long the link will be valid; nobody wants the mail after that.
  */
 export function requestMail(
-  outbox: MailOutbox,
+  outbox: Pick<MailOutbox, 'add'>,
   { identifier, accountId, pendingLoginId, ...request }: MailRequest,
   lifetimeMs: number,
   now: Date,

@@ -66,7 +66,7 @@ export interface PasswordReset {
 export interface PasswordResetPorts {
   users: UserStore
   resetTokens: ResetTokenStore
-  outbox: MailOutbox
+  outbox: Pick<MailOutbox, 'add' | 'resolve'>
   /** Effects 3 and 4: ends what the account has, and keeps what was made later than `at`. Answers how much, if it can tell. */
   sessions: {
     endOAuthSessions(accountId: string, at: Date): Promise<number | undefined>

@@ -6,36 +6,52 @@ export type BodyRefusal = 'unsupported_media_type' | 'body_too_large' | 'bad_req
 /** Either the text as it was sent, or what the host's own parser made of it. */
 export type Body = { text: string } | { parsed: unknown }
 
-/** Reads a body of one media type and at most 64 KiB (D31). */
+/**
+ * Reads a body of one media type, at most 64 KiB of well-formed UTF-8 (D31). Compressed bodies are refused unread: nobody
+ * compresses a form, and a broken one would fail in the decompressor after the limit was reached, where nobody listens.
+ */
 export async function readBody(ctx: Context, mediaType: string): Promise<Body | BodyRefusal> {
-  if (!ctx.is(mediaType)) return 'unsupported_media_type'
+  const encoding = ctx.get('Content-Encoding')
+  if (!ctx.is(mediaType) || !/^(identity)?$/i.test(encoding)) return 'unsupported_media_type'
   // Some parsers leave an empty object beside a body that they did not read.
   if (!ctx.req.readable) return { parsed: Reflect.get(ctx.req, 'body') ?? ctx.request.body }
   try {
-    await readText(mediaType)(ctx, async () => {})
+    await readBytes(mediaType)(ctx, async () => {})
   } catch (error) {
     return refusalOf(error)
   }
-  const text: unknown = ctx.request.body
-  return { text: typeof text === 'string' ? text : '' }
+  const text = decoded(ctx.request.body)
+  return text === undefined ? 'bad_request' : { text }
 }
 
-// As text, because its own form parser makes objects of `token[$gt]=` and arrays of a repeated field.
-function readText(mediaType: string) {
+// As text, because its own form parser makes objects of `token[$gt]=` and arrays of a repeated field; as one character a
+// byte, because it would replace what is no UTF-8.
+function readBytes(mediaType: string) {
   return koaBody({
     json: false,
     urlencoded: false,
     text: true,
     textTypes: [mediaType],
     textLimit: '64kb',
+    encoding: 'latin1',
     patchNode: false,
   })
+}
+
+function decoded(bytes: unknown): string | undefined {
+  if (typeof bytes !== 'string') return ''
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
+      Buffer.from(bytes, 'latin1'),
+    )
+  } catch {
+    return undefined
+  }
 }
 
 function refusalOf(error: unknown): BodyRefusal {
   const status: unknown = error instanceof Error ? Reflect.get(error, 'status') : undefined
   if (status === 413) return 'body_too_large'
-  if (status === 415) return 'unsupported_media_type'
   if (typeof status === 'number' && status < 500) return 'bad_request'
   throw error
 }

