@@ -1,5 +1,19 @@
 import type { AdapterPayload } from 'oidc-provider'
 
+/** Models whose records end with the cut-off of OAuth sessions. */
+export const OAUTH_MODELS = [
+  'Grant',
+  'AccessToken',
+  'AuthorizationCode',
+  'RefreshToken',
+  'DeviceCode',
+  'BackchannelAuthenticationRequest',
+  'PreAuthorizedCode',
+]
+
+/** Models whose records end with the cut-off of IdP sessions. */
+export const IDP_MODELS = ['Session', 'Interaction']
+
 /** Whose a stored record of oidc-provider is, and since which second; what a cut-off is compared with (D9). */
 export interface AccountStamp {
   accountId: string

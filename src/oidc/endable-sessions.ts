@@ -3,7 +3,7 @@ import type { Middleware } from 'koa'
 import type { Adapter, AdapterConstructor, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { isEndedBy, loginSecond } from '../login-second.ts'
 import type { SessionCutoffs, SessionCutoffStore } from '../ports.ts'
-import { accountStamp, type AccountStamp } from './account-stamp.ts'
+import { accountStamp, IDP_MODELS, OAUTH_MODELS, type AccountStamp } from './account-stamp.ts'
 
 /**
  * An adapter that finds what an account has. With it, ended sessions and tokens are also deleted, and counted; without it
@@ -40,17 +40,6 @@ export interface EndableSessions {
   endIdpSessions(accountId: string, at: Date): Promise<EndedCount>
   start(): Promise<void>
 }
-
-const IDP_MODELS = ['Session', 'Interaction']
-const OAUTH_MODELS = [
-  'Grant',
-  'AccessToken',
-  'AuthorizationCode',
-  'RefreshToken',
-  'DeviceCode',
-  'BackchannelAuthenticationRequest',
-  'PreAuthorizedCode',
-]
 
 export function createEndableSessions(cutoffs: SessionCutoffStore): EndableSessions {
   const request = new AsyncLocalStorage<Map<string, Promise<SessionCutoffs | undefined>>>()

@@ -1,6 +1,7 @@
 import type { Collection, Db } from 'mongodb'
 import type { AdapterPayload } from 'oidc-provider'
 import { createIndexes, type NamedIndex } from '../stores/mongodb-indexes.ts'
+import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { AccountAdapter } from './endable-sessions.ts'
 
 interface StoredPayload {
@@ -9,19 +10,9 @@ interface StoredPayload {
   expiresAt?: Date
 }
 
-const GRANTABLE = [
-  'AccessToken',
-  'AuthorizationCode',
-  'RefreshToken',
-  'DeviceCode',
-  'BackchannelAuthenticationRequest',
-  'PreAuthorizedCode',
-]
 const MODELS = [
-  ...GRANTABLE,
-  'Session',
-  'Interaction',
-  'Grant',
+  ...OAUTH_MODELS,
+  ...IDP_MODELS,
   'Client',
   'ClientCredentials',
   'InitialAccessToken',
@@ -95,8 +86,9 @@ export function mongoAdapter(
 function indexesOf(model: string): NamedIndex[] {
   const by = (field: string): NamedIndex => ({ name: `${field}_1`, key: { [field]: 1 } })
   const indexes: NamedIndex[] = [{ ...by('expiresAt'), expireAfterSeconds: 0 }]
-  if (GRANTABLE.includes(model)) indexes.push(by('payload.grantId'))
-  if ([...GRANTABLE, 'Session', 'Grant'].includes(model)) indexes.push(by('payload.accountId'))
+  const isOfGrant = model !== 'Grant' && OAUTH_MODELS.includes(model)
+  if (isOfGrant) indexes.push(by('payload.grantId'))
+  if ([...OAUTH_MODELS, 'Session'].includes(model)) indexes.push(by('payload.accountId'))
   // Not unique: of two windows, one may save a session under the id that the other has just replaced.
   if (model === 'Session') indexes.push(by('payload.uid'))
   if (model === 'Interaction') indexes.push(...LOGIN_ACCOUNTS.map(by))

@@ -1,47 +1,17 @@
 import { expect } from 'chai'
 import { onBothStores } from '../support/both-stores.ts'
-import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
+import { ADMIN_TOKEN } from '../support/harness.ts'
+import { adminSettingsSuite, bearer } from '../support/admin-settings-suite.ts'
 import { eventsOf } from '../support/observe.ts'
 
 const JSON_TYPE = 'application/json'
 
 onBothStores('PUT {base_url}/admin/api/settings refuses (4.5, 5.1)', (technology) => {
-  let h: Harness
-  let url: string
-
-  before(async () => {
-    h = await startHarness({ technology })
-    url = `${h.baseUrl}/admin/api/settings`
-    await h.put({ smtp_password: 'canary of the password', smtp_username: 'mailer' })
-  })
-
-  after(() => h.close())
-
-  const state = async () => [await shown(), await h.store.settings.read()]
-
-  /** Whatever is refused: nothing changed, and an honest request still works. */
-  function itRefuses(title: string, work: () => Promise<unknown>) {
-    it(title, async () => {
-      const before = await state()
-      await work()
-      expect(await state()).to.deep.equal(before)
-      const lifetime = (await shown())['password_reset_expiration'] === '2h' ? '3h' : '2h'
-      await h.put({ password_reset_expiration: lifetime })
-      expect(await shown()).to.include({ password_reset_expiration: lifetime })
-    })
-  }
-
-  const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` }
+  const { harness, url, itRefuses } = adminSettingsSuite(technology)
   const good = JSON.stringify({ email_verification_expiration: '5h' })
 
-  async function shown(): Promise<Record<string, string>> {
-    const response = await fetch(url, { headers: bearer })
-    expect(response.status).to.equal(200)
-    return response.json()
-  }
-
   const put = (body: string, headers: Record<string, string> = {}) =>
-    fetch(url, {
+    fetch(url(), {
       method: 'PUT',
       headers: { ...bearer, 'content-type': JSON_TYPE, ...headers },
       body,
@@ -98,13 +68,13 @@ onBothStores('PUT {base_url}/admin/api/settings refuses (4.5, 5.1)', (technology
     }
     for (const [what, headers] of Object.entries(unauthorized)) {
       itRefuses(what, async () => {
-        const failed = eventsOf(h, 'admin_auth_failed').length
+        const failed = eventsOf(harness(), 'admin_auth_failed').length
         const type = { 'content-type': JSON_TYPE }
         await isRefused(
-          await fetch(url, { method: 'PUT', headers: { ...headers, ...type }, body: good }),
+          await fetch(url(), { method: 'PUT', headers: { ...headers, ...type }, body: good }),
         )
-        await isRefused(await fetch(url, { headers }))
-        const events = eventsOf(h, 'admin_auth_failed').slice(failed)
+        await isRefused(await fetch(url(), { headers }))
+        const events = eventsOf(harness(), 'admin_auth_failed').slice(failed)
         expect(events).to.have.length(2)
         for (const presented of [ADMIN_TOKEN.slice(1, -1), upper.slice(1, -1), 'Bearer']) {
           expect(JSON.stringify(events)).not.to.include(presented)
@@ -114,20 +84,20 @@ onBothStores('PUT {base_url}/admin/api/settings refuses (4.5, 5.1)', (technology
 
     itRefuses('the token in the query or in the body', async () => {
       const headers = { 'content-type': JSON_TYPE }
-      const query = `${url}?access_token=${ADMIN_TOKEN}&token=${ADMIN_TOKEN}`
+      const query = `${url()}?access_token=${ADMIN_TOKEN}&token=${ADMIN_TOKEN}`
       const body = JSON.stringify({ access_token: ADMIN_TOKEN, smtp_port: '26' })
       await isRefused(await fetch(query, { method: 'PUT', headers, body: good }))
       await isRefused(await fetch(query))
-      await isRefused(await fetch(url, { method: 'PUT', headers, body }))
+      await isRefused(await fetch(url(), { method: 'PUT', headers, body }))
     })
 
     itRefuses('before it looks at the method or the body', async () => {
-      await isRefused(await fetch(url, { method: 'DELETE' }))
-      await isRefused(await fetch(url, { method: 'PUT', body: 'x'.repeat(70_000) }))
+      await isRefused(await fetch(url(), { method: 'DELETE' }))
+      await isRefused(await fetch(url(), { method: 'PUT', body: 'x'.repeat(70_000) }))
     })
 
     it('but takes the scheme in any case (RFC 9110, 11.1)', async () => {
-      const response = await fetch(url, { headers: { authorization: `bearer ${ADMIN_TOKEN}` } })
+      const response = await fetch(url(), { headers: { authorization: `bearer ${ADMIN_TOKEN}` } })
       expect(response.status).to.equal(200)
     })
   })
@@ -168,7 +138,11 @@ onBothStores('PUT {base_url}/admin/api/settings refuses (4.5, 5.1)', (technology
     }
 
     itRefuses('such as a body without a type: 415', async () => {
-      const response = await fetch(url, { method: 'PUT', headers: bearer, body: Buffer.from(good) })
+      const response = await fetch(url(), {
+        method: 'PUT',
+        headers: bearer,
+        body: Buffer.from(good),
+      })
       expect(response.status).to.equal(415)
     })
 
@@ -182,7 +156,7 @@ onBothStores('PUT {base_url}/admin/api/settings refuses (4.5, 5.1)', (technology
 
     for (const method of ['POST', 'PATCH', 'DELETE', 'OPTIONS']) {
       itRefuses(`such as ${method}: 405, and says which methods are allowed`, async () => {
-        const response = await fetch(url, {
+        const response = await fetch(url(), {
           method,
           headers: { ...bearer, 'content-type': JSON_TYPE, 'x-http-method-override': 'PUT' },
           body: good,

@@ -1,44 +1,14 @@
 import { expect } from 'chai'
 import { onBothStores } from '../support/both-stores.ts'
-import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
+import { ADMIN_TOKEN } from '../support/harness.ts'
+import { adminSettingsSuite, bearer } from '../support/admin-settings-suite.ts'
 
 const JSON_TYPE = 'application/json'
 
 onBothStores('PUT {base_url}/admin/api/settings checks every value (2.5, 4.5)', (technology) => {
-  let h: Harness
-  let url: string
-
-  before(async () => {
-    h = await startHarness({ technology })
-    url = `${h.baseUrl}/admin/api/settings`
-    await h.put({ smtp_password: 'canary of the password', smtp_username: 'mailer' })
-  })
-
-  after(() => h.close())
-
-  const state = async () => [await shown(), await h.store.settings.read()]
-
-  /** Whatever is refused: nothing changed, and an honest request still works. */
-  function itRefuses(title: string, work: () => Promise<unknown>) {
-    it(title, async () => {
-      const before = await state()
-      await work()
-      expect(await state()).to.deep.equal(before)
-      const lifetime = (await shown())['password_reset_expiration'] === '2h' ? '3h' : '2h'
-      await h.put({ password_reset_expiration: lifetime })
-      expect(await shown()).to.include({ password_reset_expiration: lifetime })
-    })
-  }
-
-  const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` }
-  async function shown(): Promise<Record<string, string>> {
-    const response = await fetch(url, { headers: bearer })
-    expect(response.status).to.equal(200)
-    return response.json()
-  }
-
+  const { url, itRefuses } = adminSettingsSuite(technology)
   const put = (body: string) =>
-    fetch(url, { method: 'PUT', headers: { ...bearer, 'content-type': JSON_TYPE }, body })
+    fetch(url(), { method: 'PUT', headers: { ...bearer, 'content-type': JSON_TYPE }, body })
 
   /** RFC 9457, with no secret in it. */
   async function problemOf(response: Response): Promise<Record<string, unknown>> {

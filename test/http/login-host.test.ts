@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
+import { koaHost } from '../../examples/hosts/koa.ts'
 import { Provider, interactionPolicy } from 'oidc-provider'
 import { memoryAdapter, type AccountFlows, type User } from '../../src/index.ts'
 import {
@@ -18,7 +19,7 @@ import {
   silently,
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { koaHost, startHarness, type Harness } from '../support/harness.ts'
+import { startHarness, type Harness } from '../support/harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 type HostLogin = (

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { expect } from 'chai'
+import { koaHost } from '../../examples/hosts/koa.ts'
 import {
   addVerified,
   blockedLogin,
@@ -9,7 +10,7 @@ import {
   resend,
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { CONFIDENTIAL, koaHost, startHarness, type Harness } from '../support/harness.ts'
+import { CONFIDENTIAL, startHarness, type Harness } from '../support/harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 onBothStores('What the host sees of GET {oauth_path}/verify-email (4.6)', (technology) => {
@@ -26,7 +27,7 @@ onBothStores('What the host sees of GET {oauth_path}/verify-email (4.6)', (techn
     harness = await startHarness({
       technology,
       async host(parts) {
-        const listener = await koaHost(parts)
+        const listener = koaHost(parts)
         return (req, res) => {
           const before = facts(req)
           res.on('finish', () => seen.push({ before, after: facts(req) }))

@@ -2,8 +2,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { randomBytes } from 'node:crypto'
 import bcrypt from 'bcrypt'
-import Koa from 'koa'
-import mount from 'koa-mount'
 import type { Db } from 'mongodb'
 import {
   Provider,
@@ -28,6 +26,7 @@ import {
   type User,
   type UserStore,
 } from '../../src/index.ts'
+import { koaHost } from '../../examples/hosts/koa.ts'
 import { startMailServer, type MailServer } from './mail-server.ts'
 import { freshDatabase } from './mongod.ts'
 import { createRelyingParty, followWithin, type RelyingParty } from './relying-party.ts'
@@ -302,18 +301,6 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     },
   }
   return harness
-}
-
-export const koaHost: Host = ({ provider, flows, oauthPath, login }) => {
-  const app = new Koa()
-  app.keys = ['a cookie key of the tests']
-  app.use(flows.adminApi())
-  app.use(async (ctx, next) => {
-    if (ctx.path === `${oauthPath}/login`) await login(ctx.req, ctx.res)
-    else await next()
-  })
-  app.use(oauthPath === '' ? mount(provider) : mount(oauthPath, provider))
-  return app.callback()
 }
 
 function hostLogin(flows: AccountFlows, provider: Provider, users: UserStore, usesHook: boolean) {
