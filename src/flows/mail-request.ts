@@ -4,8 +4,8 @@ import type { CarriedParameters, MailOutbox, NewMailJob, Requester } from '../po
 /** No username or address is longer; nothing is looked up for one that is (RFC 5321, 4.5.3.1.3). */
 export const MAX_IDENTIFIER_LENGTH = 254
 
-const WAKE_AFTER_MS = 50
-const WAKE_WITHIN_MS = 250
+/** The same for all, so that jobs become due in the order of the requests. */
+const DUE_AFTER_MS = 50
 const MIN_JOB_LIFE_MS = 3_600_000
 
 export interface MailRequest {
@@ -19,7 +19,7 @@ export interface MailRequest {
 
 /**
  * Writes the outbox job of a request for a mail: the same one write for everybody, with no user look-up (D19). A worker takes
- * it a random short time later, so that its work does not fall on the request that follows.
+ * it a short time later, so that its work does not fall on the request that follows.
  *
  * @param lifetimeMs - how long the link will be valid; nobody wants the mail after that.
  */
@@ -35,7 +35,7 @@ export function requestMail(
     accountId,
     pendingLoginId,
     id: newId(),
-    notBefore: new Date(now.getTime() + WAKE_AFTER_MS + Math.random() * WAKE_WITHIN_MS),
+    notBefore: new Date(now.getTime() + DUE_AFTER_MS),
     expiresAt: new Date(now.getTime() + Math.max(lifetimeMs, MIN_JOB_LIFE_MS)),
   })
 }

@@ -4,12 +4,13 @@ import type { Log, MailJob, MailOutbox } from '../ports.ts'
 import { createBell } from './bell.ts'
 
 const POLL_MS = 500
+const WAKE_WITHIN_MS = 250
 const LEASE_MS = 60_000
 const MAX_AT_ONCE = 5
 
 export interface OutboxWorker {
   start(): void
-  /** Looks for due jobs at that time; without it, jobs are found within half a second. */
+  /** Looks for due jobs a random short time after `at`; without it, jobs are found within half a second. */
   wake(at: Date): void
   /** Takes no more jobs, and waits for those under way, at most this long. */
   stop(withinMs: number): Promise<void>
@@ -71,7 +72,8 @@ export function createOutboxWorker({ outbox, deliver, log }: OutboxWorkerParts):
 
     wake(at) {
       if (stopping.signal.aborted) return
-      setTimeout(bell.ring, at.getTime() - Date.now()).unref()
+      const randomly = Math.random() * WAKE_WITHIN_MS
+      setTimeout(bell.ring, at.getTime() - Date.now() + randomly).unref()
     },
 
     async stop(withinMs) {
