@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { AuditEvent, AuditLog, Log } from './ports.ts'
 
-export type AuditEvents = EventEmitter<{ audit: [AuditEvent] }>
+export type AuditEvents = EventEmitter<{ audit: [AuditEvent]; error: [unknown] }>
 
 export interface Audit {
   /** Records an event once, and tells the host's listeners; what they do cannot break what is audited. */
@@ -10,7 +10,10 @@ export interface Audit {
 }
 
 export function createAudit(store: AuditLog, log: Log): Audit {
-  const events: AuditEvents = new EventEmitter()
+  const events: AuditEvents = new EventEmitter({ captureRejections: true })
+  const failed = (error: unknown) =>
+    log('error', 'a listener of the audit events failed', { error: String(error) })
+  events.on('error', failed)
   return {
     events,
 
@@ -19,7 +22,7 @@ export function createAudit(store: AuditLog, log: Log): Audit {
       try {
         events.emit('audit', event)
       } catch (error) {
-        log('error', 'a listener of the audit events failed', { error: String(error) })
+        failed(error)
       }
     },
   }

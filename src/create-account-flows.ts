@@ -82,7 +82,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const settings = settingsKeeper.current
   const { record: audit, events } = createAudit(store.audit, log)
 
-  const sessions = createEndableSessions(store.cutoffs)
+  const sessions = createEndableSessions(store.cutoffs, log)
   const clients = createClients(provider)
   const resume = createResume(provider)
   const { identify } = clients

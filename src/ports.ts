@@ -79,6 +79,7 @@ export interface ResetToken extends StoredToken {
 
 /** A reset token whose reset is decided; what is left to do is in the record (D5). */
 export interface ClaimedReset extends ResetToken {
+  claimedAt: Date
   /** `undefined` once the password is replaced and the token is marked used. */
   newHash: string | undefined
   /** `undefined` until effect 2 of section 3.3. */
@@ -161,6 +162,9 @@ export interface CapturedRequest {
 export interface PendingLogin {
   id: string
   accountId: string
+  /** The address and the digest of the password hash that the login was checked with; it is void under others (D6). */
+  email: string | undefined
+  passwordDigest: string
   captured: CapturedRequest
   createdAt: Date
   /** After this time the record may be removed. */

@@ -51,6 +51,10 @@ onBothStores('The life of the flows', (technology) => {
     h.flows.events.on('audit', () => {
       throw new Error('the listener is broken')
     })
+    // oxlint-disable-next-line typescript/no-misused-promises -- hosts do this
+    h.flows.events.on('audit', async () => {
+      throw new Error('and so is the one that nobody waits for')
+    })
     expect((await h.reset(link, 'a new password')).mode).to.equal('done')
     const agent = createUserAgent()
     const request = await h.party.begin()

@@ -93,6 +93,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     expect(winners).to.have.length(1)
     expect(winners[0]?.claim).to.deep.equal({
       ...token,
+      claimedAt: after(1),
       newHash: `hash ${winners[0]?.caller}`,
       usedAt: undefined,
     })

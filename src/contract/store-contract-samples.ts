@@ -47,6 +47,8 @@ export function samplePendingLogin(
   return {
     id: randomUUID(),
     accountId: 'ann',
+    email: 'Ann@example.com',
+    passwordDigest: 'digest',
     captured: {
       params,
       prompt: { name: 'login', reasons: ['no_session'], details: {} },

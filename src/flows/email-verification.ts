@@ -30,7 +30,8 @@ import type {
   VerificationTokenStore,
 } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
-import { isEndedBy } from '../login-second.ts'
+import { isEndedBy, loginSecond } from '../login-second.ts'
+import { isStillFor } from './issued-for.ts'
 import { requestMail } from './mail-request.ts'
 import type { MintedLink, NoMail, ResolvedMail } from './outcomes.ts'
 import { carriedBy, isSameCarried, linkQuery, type VerificationLink } from './verification-link.ts'
@@ -126,6 +127,8 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       await pendingLogins.save({
         id: pendingLoginId,
         accountId: user.id,
+        email: user.email,
+        passwordDigest: passwordDigest(user.passwordHash),
         captured,
         createdAt,
         purgeAt: new Date(createdAt.getTime() + lifetimeMs + KEEP_LOGIN_MS),
@@ -201,13 +204,13 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       const user = await users.findById(found.userId)
       if (!user || !isStillFor(found, user)) return refuse(found, 'account_changed', requester)
       if (user.emailVerified) return alreadyVerified(found)
+      const { idpAt } = (await ports.readCutoffs(user.id)) ?? {}
       if (found.pendingLoginId === undefined) {
-        return { accountId: user.id, token: found, captured: undefined, loginEnded: false }
+        const loginEnded = isEndedBy(idpAt, loginSecond(found.createdAt))
+        return { accountId: user.id, token: found, captured: undefined, loginEnded }
       }
       const pending = await pendingLogins.find(found.pendingLoginId)
-      const cutoffs = await ports.readCutoffs(user.id)
-      const lives =
-        pending?.accountId === user.id && !isEndedBy(cutoffs?.idpAt, pending.captured.login.ts)
+      const lives = pending !== undefined && isLoginOf(pending, user, idpAt)
       const captured = lives ? pending.captured : undefined
       return { accountId: user.id, token: found, captured, loginEnded: !lives }
     },
@@ -239,11 +242,13 @@ function userOf({ accountId, identifier }: MailJob, users: UserStore) {
   return identifier === undefined ? undefined : users.findByUsername(identifier)
 }
 
-// Void once the address, the password or the enabled state changed after the token was issued (D6).
-function isStillFor(token: VerificationToken, user: User): boolean {
+// A login is as old as the password that it was checked with, whatever link finishes it.
+function isLoginOf(pending: PendingLogin, user: User, endedAt: Date | undefined): boolean {
+  const { accountId, ts } = pending.captured.login
   return (
-    !user.disabled &&
-    user.email === token.email &&
-    passwordDigest(user.passwordHash) === token.passwordDigest
+    pending.accountId === user.id &&
+    accountId === user.id &&
+    isStillFor(pending, user) &&
+    !isEndedBy(endedAt, ts)
   )
 }

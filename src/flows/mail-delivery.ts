@@ -12,6 +12,8 @@ import type { MintedLink, NoMail, ResolvedMail } from './outcomes.ts'
 
 const FIRST_RETRY_MS = 2_000
 const LAST_RETRY_MS = 300_000
+/** Anybody may have written it. */
+const MAX_AUDITED_LENGTH = 256
 const LOOK_FOR_SMTP_MS = 2_000
 
 /** What a worker does with one claimed job (D20): what cannot be sent is tried again, or given up. */
@@ -48,7 +50,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
       id: `${what}:${job.id}`,
       type: `${job.kind}_${what}`,
       at: now(),
-      clientId: job.carried.clientId,
+      clientId: job.carried.clientId?.slice(0, MAX_AUDITED_LENGTH),
       ...job.requester,
     }) as const
 

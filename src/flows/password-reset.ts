@@ -23,11 +23,11 @@ import type {
   Requester,
   ResetToken,
   ResetTokenStore,
-  User,
   UserStore,
 } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
 import { findUser } from './find-user.ts'
+import { isIssuedUnder, isStillFor } from './issued-for.ts'
 import { secondAfter } from '../login-second.ts'
 import { requestMail } from './mail-request.ts'
 import type { MintedLink, NoMail, ResolvedMail } from './outcomes.ts'
@@ -36,6 +36,9 @@ const LEASE_MS = 60_000
 
 /** Also the key of the message that the person reads. */
 export type ResetRefusal = PasswordRefusal | 'token_invalid'
+
+/** Why a claimed reset ends without effect; for the audit log alone. */
+type Obstacle = 'account_changed' | 'newer_password'
 
 export interface ResetForm {
   token: string
@@ -86,14 +89,11 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
   const { users, resetTokens, sessions, audit, settings, now } = ports
 
   /** unused → used, with the effects of section 3.3 in their order; each may be repeated. */
-  async function finish(
-    reset: ClaimedReset,
-    expectedHash: string,
-    requester?: Requester,
-  ): Promise<Date | 'token_invalid'> {
+  async function finish(reset: ClaimedReset, requester?: Requester): Promise<Date | undefined> {
     let { usedAt } = reset
     if (!usedAt) {
-      if (!(await replacePassword(reset, expectedHash))) return reject(reset, requester) // 1
+      const obstacle = await replacePassword(reset) // 1
+      if (obstacle) return reject(reset, obstacle, requester)
       usedAt = await resetTokens.markUsed(reset.id, now()) // 2
     }
     const oauth = await sessions.endOAuthSessions(reset.userId, usedAt) // 3
@@ -103,17 +103,28 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
     return usedAt
   }
 
-  async function replacePassword({ userId, newHash }: ClaimedReset, expectedHash: string) {
-    if (newHash === undefined) return false
-    if (await users.replacePasswordHash(userId, expectedHash, newHash)) return true
-    return (await users.findById(userId))?.passwordHash === newHash
+  // The account is judged after the claim, so that a change up to the last moment counts (D6).
+  async function replacePassword(reset: ClaimedReset): Promise<Obstacle | undefined> {
+    const { userId, newHash } = reset
+    const user = await users.findById(userId)
+    if (!user || newHash === undefined) return 'account_changed'
+    if (user.passwordHash === newHash) return undefined
+    if (user.passwordHash === undefined || !isIssuedUnder(reset, user)) return 'newer_password'
+    if (!isStillFor(reset, user)) return 'account_changed'
+    if (await users.replacePasswordHash(userId, user.passwordHash, newHash)) return undefined
+    return (await users.findById(userId))?.passwordHash === newHash ? undefined : 'newer_password'
   }
 
-  // A newer password won; it is not overwritten (D5).
-  async function reject(reset: ClaimedReset, requester?: Requester): Promise<'token_invalid'> {
+  // A newer password is not overwritten (D5). What was signed in under the one before ends all the same: a dead process may
+  // have replaced it, and somebody else again.
+  async function reject(reset: ClaimedReset, obstacle: Obstacle, requester?: Requester) {
+    if (obstacle === 'newer_password') {
+      await sessions.endOAuthSessions(reset.userId, reset.claimedAt)
+      await sessions.endIdpSessions(reset.userId, reset.claimedAt)
+    }
     await resetTokens.reject(reset.id, now())
-    await auditRejected(reset, 'newer_password', requester)
-    return 'token_invalid'
+    await auditRejected(reset, obstacle, requester)
+    return undefined
   }
 
   const auditRejected = (token: ResetToken, reason: string, requester?: Requester) =>
@@ -179,16 +190,10 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       if (refusal) return refusal
 
       const newHash = await ports.hashPassword(password)
-      const user = await users.findById(found.userId)
-      if (!user || !user.passwordHash || !isStillFor(found, user)) {
-        await auditRejected(found, 'account_changed', requester)
-        return 'token_invalid'
-      }
       const leaseUntil = new Date(now().getTime() + LEASE_MS)
       const reset = await resetTokens.claim(found.tokenHash, newHash, now(), leaseUntil)
-      if (!reset) return 'token_invalid'
-      const usedAt = await finish(reset, user.passwordHash, requester)
-      if (usedAt === 'token_invalid') return usedAt
+      const usedAt = reset && (await finish(reset, requester))
+      if (!usedAt) return 'token_invalid'
       await secondAfter(usedAt)
       return { carried: reset.carried }
     },
@@ -198,9 +203,7 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
         const leaseUntil = new Date(now().getTime() + LEASE_MS)
         const reset = await resetTokens.takeUnfinished(now(), leaseUntil)
         if (!reset) return
-        const user = await users.findById(reset.userId)
-        const expectedHash = user && isIssuedUnder(reset, user) ? user.passwordHash : undefined
-        await finish(reset, expectedHash ?? '')
+        await finish(reset)
       }
     },
   }
@@ -213,15 +216,6 @@ function userOf({ accountId, identifier }: MailJob, users: UserStore) {
 
 function limits({ minPasswordLength, maxPasswordLength }: Settings) {
   return { minLength: minPasswordLength, maxLength: maxPasswordLength }
-}
-
-// Void once the address, the password or the enabled state changed after the token was issued (D6).
-function isStillFor(token: ResetToken, user: User): boolean {
-  return !user.disabled && user.email === token.email && isIssuedUnder(token, user)
-}
-
-function isIssuedUnder(token: ResetToken, user: User): boolean {
-  return passwordDigest(user.passwordHash) === token.passwordDigest
 }
 
 function completed(reset: ClaimedReset, at: Date, requester?: Requester): AuditEvent {

@@ -14,6 +14,9 @@ export const OAUTH_MODELS = [
 /** Models whose records end with the cut-off of IdP sessions. */
 export const IDP_MODELS = ['Session', 'Interaction']
 
+/** Beside what oidc-provider stores: the second in which the request that made a grant or an access token arrived. */
+export const REQUEST_SECOND = 'accountFlowsRequestedAt'
+
 /** Whose a stored record of oidc-provider is, and since which second; what a cut-off is compared with (D9). */
 export interface AccountStamp {
   accountId: string
@@ -39,7 +42,9 @@ function interactionStamp({ result, lastSubmission, iat }: AdapterPayload) {
 }
 
 // Rotation and exchange make a new iat; the login behind it stays as old as it was.
-function oauthSecond(model: string, { iat, iiat, authTime }: AdapterPayload): number | undefined {
+function oauthSecond(model: string, payload: AdapterPayload): number | undefined {
+  const { iat, iiat, authTime } = payload
+  const requestedAt: unknown = Reflect.get(payload, REQUEST_SECOND)
   switch (model) {
     case 'AuthorizationCode':
       return earliest(authTime, iat)
@@ -49,7 +54,7 @@ function oauthSecond(model: string, { iat, iiat, authTime }: AdapterPayload): nu
     case 'BackchannelAuthenticationRequest':
       return authTime ?? iat
     default:
-      return iat
+      return earliest(iat, typeof requestedAt === 'number' ? requestedAt : undefined)
   }
 }
 

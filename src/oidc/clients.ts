@@ -1,4 +1,4 @@
-import type { Provider } from 'oidc-provider'
+import { errors, type Provider } from 'oidc-provider'
 import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../ports.ts'
 
 export interface Clients {
@@ -29,11 +29,21 @@ function isTooLong(carried: CarriedParameters): boolean {
 }
 
 export function createClients(provider: () => Provider): Clients {
+  // A client whose registration cannot be read is as good as none.
+  async function find(clientId: string) {
+    try {
+      return await provider().Client.find(clientId)
+    } catch (error) {
+      if (error instanceof errors.OIDCProviderError) return undefined
+      throw error
+    }
+  }
+
   async function identify(carried: CarriedParameters): Promise<IdentifiedClient> {
     const none = { carried: {}, clientName: undefined }
     const { clientId, redirectUri } = carried
     if (clientId === undefined || redirectUri === undefined || isTooLong(carried)) return none
-    const client = await provider().Client.find(clientId)
+    const client = await find(clientId)
     return client?.redirectUriAllowed(redirectUri)
       ? { carried, clientName: client.clientName ?? clientId }
       : none
@@ -46,7 +56,7 @@ export function createClients(provider: () => Provider): Clients {
     identify,
 
     async mayFinish({ params, deviceCode }) {
-      const client = await provider().Client.find(String(params['client_id']))
+      const client = await find(String(params['client_id']))
       if (!client || deviceCode !== undefined) return client !== undefined
       const { redirect_uri: redirectUri, response_type: responseType } = params
       return (
@@ -58,7 +68,7 @@ export function createClients(provider: () => Provider): Clients {
 
     async restart(carried) {
       const { clientId, redirectUri, scope, state } = await genuine(carried)
-      const client = clientId === undefined ? undefined : await provider().Client.find(clientId)
+      const client = clientId === undefined ? undefined : await find(clientId)
       if (!client || clientId === undefined || redirectUri === undefined) return undefined
       const clientName = client.clientName ?? clientId
       if (client.initiateLoginUri !== undefined) {

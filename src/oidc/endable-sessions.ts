@@ -2,8 +2,14 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Middleware } from 'koa'
 import type { Adapter, AdapterConstructor, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { isEndedBy, loginSecond } from '../login-second.ts'
-import type { SessionCutoffs, SessionCutoffStore } from '../ports.ts'
-import { accountStamp, IDP_MODELS, OAUTH_MODELS, type AccountStamp } from './account-stamp.ts'
+import type { Log, SessionCutoffs, SessionCutoffStore } from '../ports.ts'
+import {
+  accountStamp,
+  IDP_MODELS,
+  OAUTH_MODELS,
+  REQUEST_SECOND,
+  type AccountStamp,
+} from './account-stamp.ts'
 
 /**
  * An adapter that finds what an account has. With it, ended sessions and tokens are also deleted, and counted; without it
@@ -41,13 +47,19 @@ export interface EndableSessions {
   start(): Promise<void>
 }
 
-export function createEndableSessions(cutoffs: SessionCutoffStore): EndableSessions {
-  const request = new AsyncLocalStorage<Map<string, Promise<SessionCutoffs | undefined>>>()
+interface RequestMemory {
+  /** The second in which the request arrived. */
+  arrivedAt: number
+  cutoffs: Map<string, Promise<SessionCutoffs | undefined>>
+}
+
+export function createEndableSessions(cutoffs: SessionCutoffStore, log: Log): EndableSessions {
+  const request = new AsyncLocalStorage<RequestMemory>()
   const wrappers = new WeakSet<object>()
   const factories: StartableAdapterFactory[] = []
 
   function read(accountId: string): Promise<SessionCutoffs | undefined> {
-    const known = request.getStore()
+    const known = request.getStore()?.cutoffs
     const reading = known?.get(accountId) ?? cutoffs.read(accountId)
     known?.set(accountId, reading)
     return reading
@@ -62,7 +74,7 @@ export function createEndableSessions(cutoffs: SessionCutoffStore): EndableSessi
   function wrap(model: string, inner: Adapter): Adapter {
     const outer: Adapter = {
       upsert: (id, payload, expiresIn) =>
-        inner.upsert(id, model === 'Interaction' ? withLoginSecond(payload) : payload, expiresIn),
+        inner.upsert(id, stamped(model, payload, request.getStore()?.arrivedAt), expiresIn),
       find: async (id) => alive(model, await inner.find(id)),
       findByUid: async (uid) => alive(model, await inner.findByUid(uid)),
       findByUserCode: async (userCode) => alive(model, await inner.findByUserCode(userCode)),
@@ -85,7 +97,11 @@ export function createEndableSessions(cutoffs: SessionCutoffStore): EndableSessi
       for (const model of models) {
         const adapter = factory(model)
         if (!findsAccounts(adapter)) continue
-        count = (count ?? 0) + (await adapter.destroyByAccountId(accountId, ended(model)))
+        try {
+          count = (count ?? 0) + (await adapter.destroyByAccountId(accountId, ended(model)))
+        } catch (error) {
+          log('error', 'ended records were not deleted', { model, error: String(error) })
+        }
       }
     }
     return count
@@ -100,7 +116,8 @@ export function createEndableSessions(cutoffs: SessionCutoffStore): EndableSessi
 
     readCutoffs: read,
     isOurs: (adapter) => wrappers.has(adapter),
-    perRequest: (_ctx, next) => request.run(new Map(), next),
+    perRequest: (_ctx, next) =>
+      request.run({ arrivedAt: loginSecond(new Date()), cutoffs: new Map() }, next),
 
     async endOAuthSessions(accountId, at) {
       await cutoffs.endOAuthSessions(accountId, at)
@@ -120,6 +137,15 @@ export function createEndableSessions(cutoffs: SessionCutoffStore): EndableSessi
 
 function isEnded({ kind, second = 0 }: AccountStamp, cutoffs: SessionCutoffs | undefined) {
   return isEndedBy(kind === 'idp' ? cutoffs?.idpAt : cutoffs?.oauthAt, second)
+}
+
+// What a request makes is as old as the request: one that began before a cut-off, and ends after it, makes nothing that lives.
+function stamped(model: string, payload: AdapterPayload, arrivedAt: number | undefined) {
+  if (model === 'Interaction') return withLoginSecond(payload)
+  const isDatedByIat = model === 'Grant' || model === 'AccessToken'
+  return isDatedByIat && arrivedAt !== undefined && payload.accountId !== undefined
+    ? { ...payload, [REQUEST_SECOND]: arrivedAt }
+    : payload
 }
 
 // Without it, oidc-provider dates the login at the moment the result is used, however late that is.

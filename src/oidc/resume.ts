@@ -52,7 +52,7 @@ export function createResume(provider: () => Provider): Resume {
     },
 
     async captured(ctx, next, captured) {
-      const { login, lastSubmission, ...request } = captured
+      const { login, lastSubmission: _, ...request } = captured
       const uid = randomBytes(32).toString('base64url')
       const route = request.deviceCode === undefined ? 'resume' : 'device_resume'
       const path = provider().pathFor(route, { uid, mountPath: '' })
@@ -60,7 +60,7 @@ export function createResume(provider: () => Provider): Resume {
         ...request,
         returnTo: new URL(provider().pathFor(route, { uid }), provider().issuer).href,
         // The provider counts max_age from now, not from the password check; so it is asked again where that was too long ago.
-        ...(isTooOld(captured) ? {} : { result: { ...lastSubmission, login } }),
+        ...(isTooOld(captured) ? {} : { result: { ...consentOf(captured), login } }),
       })
       injectCookie(ctx, provider().cookieName('resume'), uid)
       await reenter(ctx, next, path)
@@ -82,6 +82,16 @@ export function createResume(provider: () => Provider): Resume {
       await reenter(ctx, next, `${path}?${query.toString()}`)
     },
   }
+}
+
+// What somebody else had answered before is none of this account's.
+function consentOf({ lastSubmission, login }: CapturedRequest): Record<string, unknown> {
+  const before: unknown = lastSubmission?.['login']
+  const isSame =
+    typeof before === 'object' &&
+    before !== null &&
+    Reflect.get(before, 'accountId') === login.accountId
+  return isSame ? { ...lastSubmission } : {}
 }
 
 function isTooOld({ params, login }: CapturedRequest): boolean {

@@ -7,6 +7,7 @@ interface Entry {
   newHash: string | undefined
   usedAt: Date | undefined
   state: 'live' | 'invalidated' | 'claimed' | 'completed'
+  claimedAt: Date | undefined
   leaseUntil: Date | undefined
   purgeAt: Date
 }
@@ -53,6 +54,7 @@ export function memoryResetTokens(): ResetTokenStore {
         newHash: undefined,
         usedAt: undefined,
         state: 'live',
+        claimedAt: undefined,
         leaseUntil: undefined,
         purgeAt: purgeTime(token.expiresAt),
       })
@@ -73,6 +75,7 @@ export function memoryResetTokens(): ResetTokenStore {
       if (!entry) return undefined
       entry.state = 'claimed'
       entry.newHash = newHash
+      entry.claimedAt = at
       entry.leaseUntil = leaseUntil
       return toClaimedReset(entry)
     },
@@ -109,6 +112,7 @@ export function memoryResetTokens(): ResetTokenStore {
   }
 }
 
-function toClaimedReset({ token, newHash, usedAt }: Entry): ClaimedReset {
-  return { ...structuredClone(token), newHash, usedAt }
+function toClaimedReset({ token, newHash, usedAt, claimedAt }: Entry): ClaimedReset {
+  if (!claimedAt) throw new TypeError('A claimed reset has a time of its claim')
+  return { ...structuredClone(token), claimedAt, newHash, usedAt }
 }

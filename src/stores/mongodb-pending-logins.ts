@@ -10,6 +10,8 @@ import { createIndexes, purgeIndex } from './mongodb-indexes.ts'
 interface PendingLoginDocument {
   _id: string
   account_id: string
+  email?: string
+  password_digest: string
   /** JSON: any name of a parameter is stored as it is, be it with dots or dollars. */
   captured: string
   client_id?: string
@@ -19,13 +21,17 @@ interface PendingLoginDocument {
   purge_at: Date
 }
 
-const isWhole = hasTypes({
-  _id: 'string',
-  account_id: 'string',
-  captured: 'string',
-  created_at: 'date',
-  purge_at: 'date',
-})
+const isWhole = hasTypes(
+  {
+    _id: 'string',
+    account_id: 'string',
+    password_digest: 'string',
+    captured: 'string',
+    created_at: 'date',
+    purge_at: 'date',
+  },
+  { email: 'string' },
+)
 
 /** `pending_logins` on MongoDB (D11). */
 export function mongoPendingLogins(db: Db): PendingLoginStore & { start(): Promise<void> } {
@@ -42,6 +48,8 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & { start(): Promi
       await collection.insertOne({
         _id: login.id,
         account_id: login.accountId,
+        ...(login.email !== undefined && { email: login.email }),
+        password_digest: login.passwordDigest,
         captured: JSON.stringify(login.captured),
         ...toCarriedFields(capturedParameters(login.captured)),
         created_at: time(login.createdAt),
@@ -84,6 +92,8 @@ function toPendingLogin(document: PendingLoginDocument): PendingLogin | undefine
     captured && {
       id: document._id,
       accountId: document.account_id,
+      email: document.email,
+      passwordDigest: document.password_digest,
       captured,
       createdAt: document.created_at,
       purgeAt: document.purge_at,

@@ -56,7 +56,13 @@ export function toResetToken(document: ResetTokenDocument): ResetToken {
 export function toClaimedReset(document: ResetTokenDocument): ClaimedReset {
   return {
     ...toResetToken(document),
+    claimedAt: mustBeClaimed(document),
     newHash: document.new_hash,
     usedAt: document.used_at ?? undefined,
   }
+}
+
+function mustBeClaimed({ claimed_at: claimedAt }: ResetTokenDocument): Date {
+  if (!claimedAt) throw new TypeError('A claimed reset has a time of its claim')
+  return claimedAt
 }
