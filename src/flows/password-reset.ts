@@ -88,7 +88,7 @@ export interface PasswordResetPorts {
 export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
   const { users, resetTokens, sessions, audit, settings, now } = ports
 
-  /** unused → used, with the effects of section 3.3 in their order; each may be repeated. */
+  /** unused → used, with the effects of section 3.3 in their order; each may be repeated. Without a requester, by the sweep. */
   async function finish(reset: ClaimedReset, requester?: Requester): Promise<Date | undefined> {
     let { usedAt } = reset
     if (!usedAt) {
@@ -115,10 +115,11 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
     return (await users.findById(userId))?.passwordHash === newHash ? undefined : 'newer_password'
   }
 
-  // A newer password is not overwritten (D5). What was signed in under the one before ends all the same: a dead process may
-  // have replaced it, and somebody else again.
+  // A newer password is not overwritten (D5). Where a dead process may have replaced the one before, and somebody else that one
+  // again, what was signed in before ends all the same.
   async function reject(reset: ClaimedReset, obstacle: Obstacle, requester?: Requester) {
-    if (obstacle === 'newer_password') {
+    const mayBeHalfDone = requester === undefined
+    if (mayBeHalfDone && obstacle === 'newer_password') {
       await sessions.endOAuthSessions(reset.userId, reset.claimedAt)
       await sessions.endIdpSessions(reset.userId, reset.claimedAt)
     }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
+import { createUserAgent } from '../support/user-agent.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
 import { databaseOf, eventsOf, hasPassword } from '../support/observe.ts'
@@ -54,6 +55,16 @@ onBothStores(
         await isMendedBy({ ...user, ...change, ...back })
       })
     }
+
+    it('its password: POST ends no session of the account (3.3)', async () => {
+      const { user, link } = await userWithLink()
+      const agent = createUserAgent()
+      await h.signIn(agent, user.username)
+      await h.changeUser(user, { passwordHash: OTHER_HASH })
+      expect((await h.reset(link, NEW)).mode).to.equal('invalid')
+      const { url } = await h.party.begin({ prompt: 'none' })
+      expect((await h.follow(agent, await agent.get(url))).location).to.include('code=')
+    })
 
     if (technology === 'mongodb') {
       it('its existence: a link of a deleted user changes nothing, and is no 5xx', async () => {
