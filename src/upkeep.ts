@@ -49,7 +49,6 @@ export function createUpkeep({ settings, passwordReset, store, log }: UpkeepPart
     async start(initialSettings, sweeps) {
       stopping.abort()
       stopping = new AbortController()
-      await settings.refresh()
       const outcome = await settings.changeUnset(initialSettings)
       if (Array.isArray(outcome)) {
         const wrong = outcome.map(({ key, expected }) => `${key} must be ${expected}`).join('; ')

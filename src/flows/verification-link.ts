@@ -1,3 +1,4 @@
+import { appendCarried } from '../carried-query.ts'
 import type { CapturedRequest, CarriedParameters } from '../ports.ts'
 
 /** What a verification link carries (4.6). */
@@ -19,11 +20,7 @@ export function carriedBy({ params }: CapturedRequest): CarriedParameters {
 
 /** The query of the mailed address (4.6). */
 export function linkQuery({ token, carried, signature }: VerificationLink): string {
-  const query = new URLSearchParams({ token })
-  if (carried.clientId !== undefined) query.set('client_id', carried.clientId)
-  if (carried.redirectUri !== undefined) query.set('redirect_uri', carried.redirectUri)
-  if (carried.scope !== undefined) query.set('scope', carried.scope)
-  if (carried.state !== undefined) query.set('state', carried.state)
+  const query = appendCarried(new URLSearchParams({ token }), carried)
   query.set('authorize_sig', signature)
   return query.toString()
 }

@@ -45,6 +45,14 @@ export function verifyEmail({
     })
   }
 
+  async function openOrShowWhyNot(ctx: Context, link: VerificationLink) {
+    const opened = await verification.open(link, requesterOf(ctx))
+    if (!('refusal' in opened)) return opened
+    if (opened.refusal === 'verified') await showVerified(ctx)
+    else showExpired(ctx, opened.carried)
+    return undefined
+  }
+
   async function destinationOf(
     link: OpenedLink,
     arrivedAt: number,
@@ -81,10 +89,8 @@ export function verifyEmail({
       if (isUnattended(ctx)) return pages.showError(ctx, 'refused')
       const link = readLink(parseFields(ctx.querystring, isSigned))
       if (!link) return showExpired(ctx, {})
-      const opened = await verification.open(link, requesterOf(ctx))
-      if ('refusal' in opened) {
-        return opened.refusal === 'verified' ? showVerified(ctx) : showExpired(ctx, opened.carried)
-      }
+      const opened = await openOrShowWhyNot(ctx, link)
+      if (!opened) return
       const destination = await destinationOf(opened, arrivedAt)
       if (!destination) return confirm(ctx, next, opened, showVerified)
       const signedIn = await resume.signedInAccount(ctx)
@@ -105,10 +111,8 @@ export function verifyEmail({
       }
       const link = readLink(form)
       if (!link) return showExpired(ctx, {})
-      const opened = await verification.open(link, requesterOf(ctx))
-      if ('refusal' in opened) {
-        return opened.refusal === 'verified' ? showVerified(ctx) : showExpired(ctx, opened.carried)
-      }
+      const opened = await openOrShowWhyNot(ctx, link)
+      if (!opened) return
       const destination = action === 'continue' ? await destinationOf(opened, arrivedAt) : undefined
       if (!destination) return confirm(ctx, next, opened, showVerified)
       return confirm(ctx, next, opened, async () => {

@@ -1,4 +1,5 @@
 import { errors, type Provider } from 'oidc-provider'
+import { appendCarried } from '../carried-query.ts'
 import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../ports.ts'
 
 export interface Clients {
@@ -25,7 +26,7 @@ export interface Clients {
 const MAX_CARRIED_LENGTH = 4_000
 
 function isTooLong(carried: CarriedParameters): boolean {
-  return new URLSearchParams(Object.entries(carried)).toString().length > MAX_CARRIED_LENGTH
+  return appendCarried(new URLSearchParams(), carried).toString().length > MAX_CARRIED_LENGTH
 }
 
 export function createClients(provider: () => Provider): Clients {
@@ -39,21 +40,22 @@ export function createClients(provider: () => Provider): Clients {
     }
   }
 
-  async function identify(carried: CarriedParameters): Promise<IdentifiedClient> {
-    const none = { carried: {}, clientName: undefined }
+  async function genuineClient(carried: CarriedParameters) {
     const { clientId, redirectUri } = carried
-    if (clientId === undefined || redirectUri === undefined || isTooLong(carried)) return none
+    if (clientId === undefined || redirectUri === undefined || isTooLong(carried)) return undefined
     const client = await find(clientId)
-    return client?.redirectUriAllowed(redirectUri)
-      ? { carried, clientName: client.clientName ?? clientId }
-      : none
+    return client?.redirectUriAllowed(redirectUri) ? client : undefined
   }
 
-  const genuine = async (carried: CarriedParameters) => (await identify(carried)).carried
-
   return {
-    genuine,
-    identify,
+    genuine: async (carried) => ((await genuineClient(carried)) ? carried : {}),
+
+    async identify(carried) {
+      const client = await genuineClient(carried)
+      return client
+        ? { carried, clientName: client.clientName ?? client.clientId }
+        : { carried: {}, clientName: undefined }
+    },
 
     async mayFinish({ params, deviceCode }) {
       const client = await find(String(params['client_id']))
@@ -67,10 +69,9 @@ export function createClients(provider: () => Provider): Clients {
     },
 
     async restart(carried) {
-      const { clientId, redirectUri, scope, state } = await genuine(carried)
-      const client = clientId === undefined ? undefined : await find(clientId)
-      if (!client || clientId === undefined || redirectUri === undefined) return undefined
-      const clientName = client.clientName ?? clientId
+      const client = await genuineClient(carried)
+      if (!client) return undefined
+      const clientName = client.clientName ?? client.clientId
       if (client.initiateLoginUri !== undefined) {
         const href = new URL(client.initiateLoginUri)
         href.searchParams.set('iss', provider().issuer)
@@ -79,10 +80,7 @@ export function createClients(provider: () => Provider): Clients {
       if (client.tokenEndpointAuthMethod === 'none') {
         return client.clientUri === undefined ? undefined : { clientName, href: client.clientUri }
       }
-      const query = new URLSearchParams({ response_type: 'code', client_id: clientId })
-      query.set('redirect_uri', redirectUri)
-      if (scope !== undefined) query.set('scope', scope)
-      if (state !== undefined) query.set('state', state)
+      const query = appendCarried(new URLSearchParams({ response_type: 'code' }), carried)
       const path = provider().pathFor('authorization', { mountPath: '' })
       return { clientName, href: `${provider().issuer}${path}?${query.toString()}` }
     },

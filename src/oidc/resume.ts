@@ -10,6 +10,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Context, Next } from 'koa'
 import type { Interaction, Provider } from 'oidc-provider'
+import { appendCarried } from '../carried-query.ts'
 import { loginSecond } from '../login-second.ts'
 import type { CapturedRequest, CarriedParameters } from '../ports.ts'
 import { dropCookie, injectCookie } from './request-cookies.ts'
@@ -67,17 +68,12 @@ export function createResume(provider: () => Provider): Resume {
     },
 
     async carried(ctx, next, { accountId, arrivedAt }, carried) {
-      const { clientId, redirectUri, scope, state } = carried
       const session = await provider().Session.get(ctx)
       session.loginAccount({ accountId, loginTs: arrivedAt, amr: ['email'] })
       session.resetIdentifier()
       await session.save(HANDOVER_SECONDS)
       injectCookie(ctx, provider().cookieName('session'), session.jti)
-      const query = new URLSearchParams({ response_type: 'code' })
-      if (clientId !== undefined) query.set('client_id', clientId)
-      if (redirectUri !== undefined) query.set('redirect_uri', redirectUri)
-      if (scope !== undefined) query.set('scope', scope)
-      if (state !== undefined) query.set('state', state)
+      const query = appendCarried(new URLSearchParams({ response_type: 'code' }), carried)
       const path = provider().pathFor('authorization', { mountPath: '' })
       await reenter(ctx, next, `${path}?${query.toString()}`)
     },

@@ -69,10 +69,10 @@ export function createSettingsKeeper(
     current = parseAll(held.plain, log)
   }
 
-  async function change(wanted: Record<string, unknown>) {
+  async function change(wantedOf: (held: Held) => Record<string, unknown>) {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       await takeOver()
-      const next = applied(held, wanted)
+      const next = applied(held, wantedOf(held))
       if ('problems' in next) return next.problems
       const { values, warnings } = next
       const changed = Object.keys(values).filter((name) => values[name] !== held.plain[name])
@@ -89,7 +89,7 @@ export function createSettingsKeeper(
   return {
     current: () => current,
     shown: () => shownOf(held.plain),
-    change: (wanted) => inTurn(() => change(wanted)),
+    change: (wanted) => inTurn(() => change(() => wanted)),
 
     refresh: () =>
       inTurn(async () => {
@@ -97,11 +97,11 @@ export function createSettingsKeeper(
       }),
 
     changeUnset: (wanted) =>
-      inTurn(async () => {
-        await takeOver()
-        const isUnset = ([name]: [string, unknown]) => !(name in held.values)
-        return change(Object.fromEntries(Object.entries(wanted).filter(isUnset)))
-      }),
+      inTurn(() =>
+        change(({ values }) =>
+          Object.fromEntries(Object.entries(wanted).filter(([name]) => !(name in values))),
+        ),
+      ),
   }
 }
 

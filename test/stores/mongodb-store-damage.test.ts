@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
-import { mongoStore } from '../../src/stores/mongodb-store.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { emptiedStore, type AnyDocument } from '../support/emptied-store.ts'
+import { describeWithMongo } from '../support/mongod.ts'
 import {
   after as later,
   hour,
@@ -13,29 +13,8 @@ import {
   sampleVerificationToken,
 } from '../../src/contract/store-contract-samples.ts'
 
-interface AnyDocument {
-  _id: string
-  [field: string]: unknown
-}
-
 describeWithMongo('mongoStore() with damaged records', () => {
-  let fresh: FreshDatabase
-
-  before(async () => {
-    fresh = await freshDatabase()
-  })
-
-  after(() => fresh.drop())
-
-  function stored(name: string) {
-    return fresh.db.collection<AnyDocument>(name)
-  }
-
-  /** Emptied, not dropped: MongoDB under Wine takes its time over new collections. */
-  async function emptyStore() {
-    for (const collection of await fresh.db.collections()) await collection.deleteMany({})
-    return mongoStore(fresh.db)
-  }
+  const { stored, emptyStore } = emptiedStore()
 
   describe('a damaged record', () => {
     const values = [null, '', 1, true, {}, new Date().toISOString(), [later(hour)], [null], [true]]

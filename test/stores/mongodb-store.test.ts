@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { mongoStore } from '../../src/stores/mongodb-store.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { emptiedStore } from '../support/emptied-store.ts'
+import { describeWithMongo } from '../support/mongod.ts'
 import { itIsAnAccountFlowsStore } from '../../src/contract/store-contract.ts'
 import {
   after as later,
@@ -11,29 +12,8 @@ import {
   sampleResetToken,
 } from '../../src/contract/store-contract-samples.ts'
 
-interface AnyDocument {
-  _id: string
-  [field: string]: unknown
-}
-
 describeWithMongo('mongoStore()', () => {
-  let fresh: FreshDatabase
-
-  before(async () => {
-    fresh = await freshDatabase()
-  })
-
-  after(() => fresh.drop())
-
-  function stored(name: string) {
-    return fresh.db.collection<AnyDocument>(name)
-  }
-
-  /** Emptied, not dropped: MongoDB under Wine takes its time over new collections. */
-  async function emptyStore() {
-    for (const collection of await fresh.db.collections()) await collection.deleteMany({})
-    return mongoStore(fresh.db)
-  }
+  const { database, stored, emptyStore } = emptiedStore()
 
   itIsAnAccountFlowsStore('mongoStore()', async () => ({
     store: await emptyStore(),
@@ -129,7 +109,7 @@ describeWithMongo('mongoStore()', () => {
 
   it('works the same whatever the host chose for its Db', async () => {
     await emptyStore()
-    const odd = fresh.client.db(fresh.db.databaseName, {
+    const odd = database().client.db(database().db.databaseName, {
       ignoreUndefined: true,
       promoteValues: false,
       useBigInt64: false,
