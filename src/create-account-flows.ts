@@ -10,6 +10,7 @@ import { createSecretBox } from './crypto/secret-box.ts'
 import { createEndSessions, type EndedSessions } from './end-sessions.ts'
 import { AccountFlowsError } from './errors.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
+import { createPasswordChanged } from './flows/password-changed.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
 import { createAdminApi, type NodeHandler } from './http/admin-api.ts'
 import { adminSettings } from './http/admin-settings.ts'
@@ -87,12 +88,11 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const resume = createResume(provider)
   const { identify } = clients
 
-  const outbox: Pick<MailOutbox, 'add' | 'resolve'> = {
+  const outbox: Pick<MailOutbox, 'add'> = {
     async add(job) {
       await store.outbox.add(job)
       mail.wake(job.notBefore)
     },
-    resolve: (job, accountId) => store.outbox.resolve(job, accountId),
   }
 
   const passwordReset = createPasswordReset({
@@ -123,8 +123,13 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   const views = createViews(`${basePath}${oauthPath}`)
   const mail = createMailPipeline({
-    flows: { password_reset: passwordReset, email_verification: verification },
+    flows: {
+      password_reset: passwordReset,
+      email_verification: verification,
+      password_changed: createPasswordChanged({ identify, oauthUrl }),
+    },
     store,
+    users,
     views,
     settings,
     audit,
@@ -132,7 +137,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     developmentMailer: checked.developmentMailer,
     log,
   })
-  const upkeep = createUpkeep({ settings: settingsKeeper, passwordReset, store, log })
+  const upkeep = createUpkeep({ settings: settingsKeeper, passwordReset, mail, store, log })
 
   const pages = createPages(views)
   const requester = (req: IncomingMessage) => requesterOf(req, checked.trustedProxies)

@@ -1,9 +1,21 @@
 import { keyedHash } from './crypto/keyed-hash.ts'
 import type { KeyRing } from './crypto/keys.ts'
-import { createMailDelivery, type MailDeliveryPorts } from './flows/mail-delivery.ts'
+import { createMailDelivery } from './flows/mail-delivery.ts'
+import { createMailEvents } from './flows/mail-events.ts'
+import type { MailLink } from './flows/mail-flow.ts'
+import { createMailResolution, type MailFlows } from './flows/mail-resolution.ts'
 import { createMailSender } from './mail/mail-sender.ts'
 import { createOutboxWorker } from './mail/outbox-worker.ts'
-import type { AccountFlowsStore, AuditEvent, Log, Mailer, MailKind } from './ports.ts'
+import type {
+  AccountFlowsStore,
+  AuditEvent,
+  Log,
+  Mailer,
+  MailJob,
+  MailKind,
+  User,
+  UserStore,
+} from './ports.ts'
 import type { Settings } from './settings/table.ts'
 import type { MailName, Views } from './views.ts'
 
@@ -11,12 +23,15 @@ import type { MailName, Views } from './views.ts'
 export interface MailPipeline {
   start(): void
   wake(at: Date): void
+  /** Ends the jobs that cannot be read, or that nobody sent within their life. */
+  tidy(): Promise<void>
   stop(withinMs: number): Promise<void>
 }
 
 export interface MailPipelineParts {
-  flows: MailDeliveryPorts['flows']
+  flows: MailFlows
   store: AccountFlowsStore
+  users: UserStore
   views: Views
   settings(): Settings
   audit(event: AuditEvent): Promise<void>
@@ -28,38 +43,54 @@ export interface MailPipelineParts {
 const MAILS: Record<MailKind, MailName> = {
   password_reset: 'password-reset',
   email_verification: 'email-verification',
+  password_changed: 'password-changed',
 }
 
 export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
-  const { flows, store, views, settings, audit, keys, developmentMailer, log } = parts
+  const { flows, store, users, views, settings, audit, keys, log } = parts
+  const { outbox } = store
   const now = () => new Date()
-  const sender = createMailSender(settings, developmentMailer)
-  const deliver = createMailDelivery({
-    flows,
-    outbox: store.outbox,
-    render: (kind, { username }, { url: link, lifetimeMs, clientName }) =>
-      views.mail(MAILS[kind], {
-        username,
-        link,
-        lifetimeMs,
-        ...(clientName !== undefined && { clientName }),
-      }),
-    send: sender.send,
+  const sender = createMailSender(settings, parts.developmentMailer)
+  const events = createMailEvents(audit, (identifier) => keyedHash(keys, identifier), now)
+  const resolution = createMailResolution({ flows, users, outbox, events, log, now })
+
+  const render = (kind: MailKind, { username }: User, link: MailLink, { requestedAt }: MailJob) =>
+    views.mail(MAILS[kind], {
+      username,
+      link: link.url,
+      at: requestedAt,
+      ...(link.token && { lifetimeMs: link.token.lifetimeMs }),
+      ...(link.clientName !== undefined && { clientName: link.clientName }),
+    })
+
+  const worker = createOutboxWorker({
+    outbox,
+    resolve: resolution.resolve,
+    send: createMailDelivery({
+      flows,
+      resolution,
+      outbox,
+      events,
+      connect: sender.connect,
+      render,
+      settings,
+      log,
+      now,
+    }),
+    expire: (job) => resolution.end(job, 'expired'),
     canSend: sender.canSend,
-    async voidLink({ kind, requestedAt }, userId) {
-      if (kind !== 'password_reset') return
-      await store.resetTokens.invalidateLive(userId, requestedAt, now())
-    },
-    audit,
-    keyedHash: (identifier) => keyedHash(keys, identifier),
     log,
-    now,
   })
-  const worker = createOutboxWorker({ outbox: store.outbox, deliver, log })
 
   return {
     start: worker.start,
     wake: worker.wake,
+
+    async tidy() {
+      await resolution.endUnreadable()
+      await worker.expire()
+    },
+
     async stop(withinMs) {
       await worker.stop(withinMs)
       sender.close()

@@ -72,18 +72,39 @@ interface StoredToken {
   expiresAt: Date
 }
 
-export interface ResetToken extends StoredToken {
-  /** When the link was asked for, in time of the database; the latest request wins, in whatever order mails leave (D20). */
+/** Of two requests for a mail the later one wins, in whatever order mails leave (D20); within a millisecond the ids decide. */
+export interface RequestOrder {
+  /** Time of the database. */
   requestedAt: Date
+  mailJobId: string
 }
+
+/** With the request that it was issued for. */
+export interface ResetToken extends StoredToken, RequestOrder {}
 
 /** A reset token whose reset is decided; what is left to do is in the record (D5). */
 export interface ClaimedReset extends ResetToken {
   claimedAt: Date
+  /** Who posted the new password. */
+  claimedBy: Requester
   /** `undefined` once the password is replaced and the token is marked used. */
   newHash: string | undefined
   /** `undefined` until effect 2 of section 3.3. */
   usedAt: Date | undefined
+}
+
+export interface ResetClaim {
+  newHash: string
+  by: Requester
+  at: Date
+  leaseUntil: Date
+}
+
+/** Why a genuine token is not usable any more. */
+export interface DeadToken {
+  userId: string
+  carried: CarriedParameters
+  reason: 'used' | 'invalidated' | 'expired'
 }
 
 /**
@@ -97,26 +118,28 @@ export interface ResetTokenStore {
    * changed.
    */
   issue(token: ResetToken): Promise<boolean>
-  /** Invalidates the user's live token, if there is one that was requested at that time or before. */
-  invalidateLive(userId: string, requestedAt: Date, at: Date): Promise<void>
+  /** Invalidates the user's live token, unless it is of a later request. */
+  invalidateLive(userId: string, request: RequestOrder, at: Date): Promise<void>
   /** Finds a token that is usable `at` that time. At exactly `expiresAt` it no longer is. */
   findUsable(tokenHash: string, at: Date): Promise<ResetToken | undefined>
+  /** Tells why a token is not usable. `undefined`: it is, or there is no such token. */
+  findDead(tokenHash: string, at: Date): Promise<DeadToken | undefined>
+  /** Invalidates this one token, if it is live. */
+  revoke(id: string, at: Date): Promise<void>
   /**
    * The commit point of a reset (D5): takes a usable token and stores the new password hash with it, in one step. Of
    * concurrent callers exactly one gets the token. Until `leaseUntil` nobody else finishes it.
    */
-  claim(
-    tokenHash: string,
-    newHash: string,
-    at: Date,
-    leaseUntil: Date,
-  ): Promise<ClaimedReset | undefined>
+  claim(tokenHash: string, claim: ResetClaim): Promise<ClaimedReset | undefined>
   /** Takes one claimed reset that is not completed and whose lease ran out; each is given to one caller. */
   takeUnfinished(at: Date, leaseUntil: Date): Promise<ClaimedReset | undefined>
   /** Effect 2: sets `used_at` and forgets the new hash. Repeated, it changes nothing. Answers the `used_at` in force. */
   markUsed(id: string, at: Date): Promise<Date>
-  /** A newer password won: the claimed token becomes invalidated, and its reset is over (D5). */
-  reject(id: string, at: Date): Promise<void>
+  /**
+   * A newer password won: the claimed token becomes invalidated, and its reset is over (D5). `false`: it was over before, one
+   * way or the other.
+   */
+  reject(id: string, at: Date): Promise<boolean>
   /** All five effects are done. */
   complete(id: string, at: Date): Promise<void>
 }
@@ -131,6 +154,10 @@ export interface VerificationTokenStore {
   issue(token: VerificationToken): Promise<void>
   /** Finds a token that is unused and not expired `at` that time; fails closed like `ResetTokenStore`. */
   findUsable(tokenHash: string, at: Date): Promise<VerificationToken | undefined>
+  /** Tells why a token is not usable. `undefined`: it is, or there is no such token. */
+  findDead(tokenHash: string, at: Date): Promise<DeadToken | undefined>
+  /** Lets a token that nobody used expire at that time. */
+  revoke(id: string, at: Date): Promise<void>
   /** Sets `used_at`. Repeated, it changes nothing. */
   markUsed(id: string, at: Date): Promise<void>
   /** Whether any link of this user for this address was used: its other links are then leftovers (D6). */
@@ -199,7 +226,7 @@ export interface SessionCutoffStore {
   endIdpSessions(accountId: string, at: Date): Promise<void>
 }
 
-export type MailKind = 'password_reset' | 'email_verification'
+export type MailKind = 'password_reset' | 'email_verification' | 'password_changed'
 
 /** Who sent the request, for the audit log. */
 export interface Requester {
@@ -224,28 +251,49 @@ export interface NewMailJob {
 }
 
 export interface MailJob extends NewMailJob {
+  /** Whether the account asked again since: then this job ends without a mail. */
+  isSuperseded: boolean
   /** Time of the database, not of the process. */
   requestedAt: Date
-  /** How often the job was claimed, this time included. */
+  /** How often it was taken to be sent, this time included. */
   attempts: number
   /** Names the claim; a write with the id of an earlier claim changes nothing. */
   leaseId: string
 }
 
-/** `mail_outbox` (D19, D20). A job never holds a token or a link. */
+/**
+ * What a job is taken for: `resolve` to look its account up, or to end it when it is superseded; `send` once it is `ready` and
+ * while it is within its life; `expire` when nobody sent it within its life.
+ */
+export type MailStage = 'resolve' | 'send' | 'expire'
+
+/**
+ * `mail_outbox` (D19, D20). A job never holds a token or a link. Where a write answers a boolean, `false` is: the lease was lost,
+ * or the job superseded, and nothing changed.
+ */
 export interface MailOutbox {
-  /** One write, the same for everybody. */
+  /** One write, the same for everybody. A job whose id is there already changes nothing. */
   add(job: NewMailJob): Promise<void>
-  /** Takes the oldest job that is due and that nobody holds; each is given to one caller until `leaseUntil`. */
-  claim(leaseId: string, at: Date, leaseUntil: Date): Promise<MailJob | undefined>
-  /** Keeps the account and erases the typed identifier. `false`: the lease was lost. */
-  resolve(job: MailJob, accountId: string): Promise<boolean>
+  /** Takes the job that has been due for the longest and that nobody holds; each is given to one caller until `leaseUntil`. */
+  claim(stage: MailStage, leaseId: string, at: Date, leaseUntil: Date): Promise<MailJob | undefined>
+  /** Keeps the account, and erases the typed identifier. The job counts as resolved from here on, also as a dead letter. */
+  resolve(job: MailJob, accountId: string, at: Date): Promise<boolean>
+  /** Supersedes what the account asked for earlier, of the same kind, whoever holds it. */
+  supersedeEarlier(job: MailJob, at: Date): Promise<void>
+  /** Whether a later request of the account, of the same kind, is resolved, and was not sent yet. */
+  isOvertaken(job: MailJob): Promise<boolean>
+  /** Gives a resolved job back, to be sent from now on. */
+  ready(job: MailJob, at: Date): Promise<boolean>
+  /** Prolongs the lease. */
+  renew(job: MailJob, leaseUntil: Date): Promise<boolean>
   /** The job is over; nothing of it stays. */
-  remove(job: MailJob): Promise<void>
+  remove(job: MailJob): Promise<boolean>
   /** Gives the job back, to be claimed again from `at` on. */
-  retry(job: MailJob, at: Date, reason: string): Promise<void>
-  /** Nobody will try again; the record stays for a week, with its reason and without the typed identifier. */
-  giveUp(job: MailJob, at: Date, reason: string): Promise<void>
+  retry(job: MailJob, at: Date, reason: string): Promise<boolean>
+  /** Nobody will try again; the record stays for a week as a dead letter, with its reason and without the typed identifier. */
+  giveUp(job: MailJob, at: Date, reason: string): Promise<boolean>
+  /** Makes a dead letter of one record that is no readable job, and answers its id. `undefined`: there is none. */
+  giveUpUnreadable(at: Date): Promise<string | undefined>
 }
 
 /** All audit events of these flows (6, D33). */
@@ -323,6 +371,16 @@ export interface OutgoingMail {
   subject: string
   text: string
   html: string
+  /** Named in a header, so that machines can tell mails apart. */
+  kind?: MailKind
+}
+
+/** A connection to the mail server, free for one mail. */
+export interface MailConnection {
+  /** Throws `ERR_MAIL_REFUSED` or `ERR_MAIL_ADDRESS` where trying again is no use, `ERR_MAIL_FAILED` otherwise. */
+  send(mail: OutgoingMail): Promise<void>
+  /** Gives it back for the next mail; one that failed is closed. */
+  release(): void
 }
 
 /** Hands a mail over. Throws where it was not accepted. */

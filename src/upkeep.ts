@@ -8,7 +8,7 @@ const CLOCK_TOLERANCE_MS = 1_000
 
 /** What goes on beside the requests: following the settings, and finishing what a dead process left. */
 export interface Upkeep {
-  /** @param sweeps - whether this process finishes resets that another one left. */
+  /** @param sweeps - whether this process finishes what another one left. */
   start(initialSettings: Record<string, string>, sweeps: boolean): Promise<void>
   /** Waits for what is under way, at most this long. */
   stop(withinMs: number): Promise<void>
@@ -17,11 +17,12 @@ export interface Upkeep {
 export interface UpkeepParts {
   settings: SettingsKeeper
   passwordReset: { sweep(): Promise<void> }
+  mail: { tidy(): Promise<void> }
   store: Pick<AccountFlowsStore, 'now'>
   log: Log
 }
 
-export function createUpkeep({ settings, passwordReset, store, log }: UpkeepParts): Upkeep {
+export function createUpkeep({ settings, passwordReset, mail, store, log }: UpkeepParts): Upkeep {
   let stopping = new AbortController()
   let loops: Promise<void>[] = []
 
@@ -56,7 +57,11 @@ export function createUpkeep({ settings, passwordReset, store, log }: UpkeepPart
       }
       await checkClock()
       loops = [repeat('following the settings', FOLLOW_SETTINGS_MS, settings.refresh)]
-      if (sweeps) loops.push(repeat('finishing resets', SWEEP_MS, passwordReset.sweep))
+      if (!sweeps) return
+      loops.push(
+        repeat('finishing resets', SWEEP_MS, passwordReset.sweep),
+        repeat('tidying the mail outbox', SWEEP_MS, mail.tidy),
+      )
     },
 
     async stop(withinMs) {

@@ -45,13 +45,16 @@ export interface PageLocals {
 
 export type PageName = keyof PageLocals
 
-export type MailName = 'password-reset' | 'email-verification'
+export type MailName = 'password-reset' | 'email-verification' | 'password-changed'
 
 export interface MailLocals {
   username: string
   /** An http or https address. */
   link: string
-  lifetimeMs: number
+  /** When it was asked for, or when the password was changed. */
+  at: Date
+  /** `undefined`: the link does not expire. */
+  lifetimeMs?: number
   clientName?: string
 }
 
@@ -105,15 +108,17 @@ export function createViews(oauthPath: string): Views {
       })
     },
 
-    mail(name, { username, link, lifetimeMs, clientName = '' }) {
+    mail(name, { username, link, at, lifetimeMs, clientName = '' }) {
       const user = unlinkable(displayName(username))
       const client = unlinkable(displayName(clientName))
       const subject = t(`mail.${name}.subject`)
       const values: Values = {
         greeting: user ? t('mail.greeting', { user }) : t('mail.greeting_nameless'),
-        lead: client ? t(`mail.${name}.lead_client`, { client }) : t(`mail.${name}.lead`),
-        lifetime: t(`mail.${name}.lifetime`, { lifetime: lifetimeText(lifetimeMs, lang) }),
+        lead: t(`mail.${name}.lead${client && '_client'}`, { client, at: timeText(at, lang) }),
         link,
+        ...(lifetimeMs !== undefined && {
+          lifetime: t(`mail.${name}.lifetime`, { lifetime: lifetimeText(lifetimeMs, lang) }),
+        }),
       }
       const text = readFileSync(pathOf(`mails/${name}.txt`), 'utf8')
       return {
@@ -157,6 +162,12 @@ function lifetimeText(ms: number, lang: string): string {
   else if (minutes > 1440 && minutes % 1440 === 0) [amount, unit] = [minutes / 1440, 'day']
   else if (minutes % 60 === 0) [amount, unit] = [minutes / 60, 'hour']
   return new Intl.NumberFormat(lang, { style: 'unit', unit, unitDisplay: 'long' }).format(amount)
+}
+
+/** In UTC: nobody knows where the mail is read. */
+function timeText(at: Date, lang: string): string {
+  const format = { dateStyle: 'long', timeStyle: 'long', timeZone: 'UTC' } as const
+  return new Intl.DateTimeFormat(lang, format).format(at)
 }
 
 /** A registered redirect URI can be anything; as a link only these schemes run no script. */

@@ -7,6 +7,7 @@ import {
   hour,
   minute,
   mustExist,
+  sampleClaim,
   sampleResetToken,
 } from './store-contract-samples.ts'
 
@@ -19,8 +20,10 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
 
   async function claimed() {
     const { tokenHash } = await issued()
-    return mustExist(await port().claim(tokenHash, 'next', after(1), after(minute)))
+    return mustExist(await port().claim(tokenHash, sampleClaim()))
   }
+
+  const requested = (at: number, mailJobId = 'job') => ({ requestedAt: after(at), mailJobId })
 
   it('finds a token as it was saved, an empty parameter apart from an absent one', async () => {
     const token = await issued({ carried: { clientId: 'app', state: '' } })
@@ -36,10 +39,12 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
   it('is usable until a millisecond before it expires, and not when it expires', async () => {
     const { tokenHash, expiresAt } = await issued()
     const before = new Date(expiresAt.getTime() - 1)
+    const claimAt = (at: Date) =>
+      port().claim(tokenHash, sampleClaim({ at, leaseUntil: after(2 * hour) }))
     expect(await port().findUsable(tokenHash, expiresAt)).to.equal(undefined)
-    expect(await port().claim(tokenHash, 'next', expiresAt, after(2 * hour))).to.equal(undefined)
+    expect(await claimAt(expiresAt)).to.equal(undefined)
     expect(await port().findUsable(tokenHash, before)).to.include({ tokenHash })
-    expect(await port().claim(tokenHash, 'next', before, after(2 * hour))).to.include({ tokenHash })
+    expect(await claimAt(before)).to.include({ tokenHash })
   })
 
   it('invalidates every earlier unused token of the user, and of no other user', async () => {
@@ -47,7 +52,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     const other = await issued({ userId: 'bob' })
     const newest = await issued()
     expect(await port().findUsable(earlier.tokenHash, after(1))).to.equal(undefined)
-    expect(await port().claim(earlier.tokenHash, 'x', after(1), after(minute))).to.equal(undefined)
+    expect(await port().claim(earlier.tokenHash, sampleClaim())).to.equal(undefined)
     expect(await port().findUsable(newest.tokenHash, after(1))).to.include({ id: newest.id })
     expect(await port().findUsable(other.tokenHash, after(1))).to.include({ id: other.id })
   })
@@ -58,10 +63,25 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     expect(await port().issue(late)).to.equal(false)
     expect(await port().findUsable(late.tokenHash, after(3))).to.equal(undefined)
     expect(await port().findUsable(newest.tokenHash, after(3))).to.include({ id: newest.id })
-    await port().claim(newest.tokenHash, 'next', after(3), after(minute))
+    await port().claim(newest.tokenHash, sampleClaim({ at: after(3) }))
     expect(await port().issue(late)).to.equal(false)
     expect(await port().issue(sampleResetToken({ requestedAt: after(3) }))).to.equal(true)
     expect(await port().issue(sampleResetToken({ userId: 'bob' }))).to.equal(true)
+  })
+
+  it('orders requests of the same millisecond by their ids', async () => {
+    const newest = await issued(requested(1, 'b'))
+    expect(await port().issue(sampleResetToken(requested(1, 'a')))).to.equal(false)
+    await port().invalidateLive('ann', requested(1, 'a'), after(2))
+    expect(await port().findUsable(newest.tokenHash, after(2))).to.include({ id: newest.id })
+    expect(await port().issue(sampleResetToken(requested(1, 'c')))).to.equal(true)
+    expect(await port().findUsable(newest.tokenHash, after(2))).to.equal(undefined)
+  })
+
+  it('is issued anew for the same request, and the token before is dead', async () => {
+    const [first, second] = [await issued(), await issued()]
+    expect(await port().findUsable(first.tokenHash, after(1))).to.equal(undefined)
+    expect(await port().findUsable(second.tokenHash, after(1))).to.include({ id: second.id })
   })
 
   it('leaves exactly one live token of 20 that are issued at once for one user', async () => {
@@ -74,26 +94,51 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
 
   it('invalidates the live token when asked to, and can issue another one', async () => {
     const { tokenHash } = await issued()
-    await port().invalidateLive('bob', after(1), after(1))
+    await port().invalidateLive('bob', requested(1), after(1))
     expect(await port().findUsable(tokenHash, after(1))).to.include({ tokenHash })
-    await port().invalidateLive('ann', after(-1), after(1))
+    await port().invalidateLive('ann', requested(-1), after(1))
     expect(await port().findUsable(tokenHash, after(1))).to.include({ tokenHash })
-    await port().invalidateLive('ann', after(0), after(1))
+    await port().invalidateLive('ann', requested(0), after(1))
     expect(await port().findUsable(tokenHash, after(1))).to.equal(undefined)
     const next = await issued()
     expect(await port().findUsable(next.tokenHash, after(1))).to.include({ id: next.id })
   })
 
+  it('revokes one live token, and none that was claimed', async () => {
+    const [ann, bob] = [await issued(), await issued({ userId: 'bob' })]
+    await port().revoke(ann.id, after(1))
+    expect(await port().findUsable(ann.tokenHash, after(1))).to.equal(undefined)
+    expect(await port().findUsable(bob.tokenHash, after(1))).to.include({ id: bob.id })
+    const reset = await claimed()
+    await port().revoke(reset.id, after(2))
+    expect(await port().takeUnfinished(after(minute), after(hour))).to.deep.equal(reset)
+  })
+
+  it('tells why a token is dead: used, invalidated or expired', async () => {
+    const reasonOf = async ({ tokenHash }: ResetToken, at = after(2)) =>
+      port().findDead(tokenHash, at)
+    const about = { userId: 'ann', carried: sampleResetToken().carried }
+    const earlier = await issued()
+    const token = await issued()
+    expect(await reasonOf(earlier)).to.deep.equal({ ...about, reason: 'invalidated' })
+    expect(await reasonOf(token)).to.equal(undefined)
+    expect(await reasonOf(token, token.expiresAt)).to.deep.equal({ ...about, reason: 'expired' })
+    await port().claim(token.tokenHash, sampleClaim())
+    expect(await reasonOf(token)).to.deep.equal({ ...about, reason: 'used' })
+    expect(await reasonOf(sampleResetToken())).to.equal(undefined)
+  })
+
   it('gives a token to one of 20 that claim it at once, with the hash of that one', async () => {
     const token = await issued()
     const claims = await atOnce((caller) =>
-      port().claim(token.tokenHash, `hash ${caller}`, after(1), after(minute)),
+      port().claim(token.tokenHash, sampleClaim({ newHash: `hash ${caller}` })),
     )
     const winners = claims.flatMap((claim, caller) => (claim ? [{ claim, caller }] : []))
     expect(winners).to.have.length(1)
     expect(winners[0]?.claim).to.deep.equal({
       ...token,
       claimedAt: after(1),
+      claimedBy: sampleClaim().by,
       newHash: `hash ${winners[0]?.caller}`,
       usedAt: undefined,
     })
@@ -102,10 +147,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
 
   it('either claims a token or invalidates it, when a new one is issued at the same time', async () => {
     const { tokenHash } = await issued()
-    const [claim, next] = await Promise.all([
-      port().claim(tokenHash, 'next', after(1), after(minute)),
-      issued(),
-    ])
+    const [claim, next] = await Promise.all([port().claim(tokenHash, sampleClaim()), issued()])
     expect(await port().findUsable(next.tokenHash, after(1))).to.include({ id: next.id })
     const unfinished = await port().takeUnfinished(after(minute), after(2 * minute))
     expect(unfinished?.id).to.equal(claim?.id)
@@ -114,7 +156,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
   it('does not touch a claimed token when another one is issued', async () => {
     const { id } = await claimed()
     await issued()
-    await port().invalidateLive('ann', after(2), after(2))
+    await port().invalidateLive('ann', requested(2), after(2))
     expect(await port().takeUnfinished(after(minute), after(hour))).to.include({ id })
   })
 
@@ -166,15 +208,17 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
 
   it('is over once it is rejected, because a newer password won', async () => {
     const { id, tokenHash } = await claimed()
-    await port().reject(id, after(2))
+    expect(await port().reject(id, after(2))).to.equal(true)
+    expect(await port().reject(id, after(3))).to.equal(false)
     expect(await port().takeUnfinished(after(hour), after(2 * hour))).to.equal(undefined)
     expect(await port().findUsable(tokenHash, after(2))).to.equal(undefined)
+    expect(await port().findDead(tokenHash, after(2))).to.include({ reason: 'invalidated' })
   })
 
   it('cannot be rejected any more once it is used', async () => {
     const { id } = await claimed()
     await port().markUsed(id, after(2))
-    await port().reject(id, after(3))
+    expect(await port().reject(id, after(3))).to.equal(false)
     expect(await port().takeUnfinished(after(minute), after(hour))).to.include({ id })
   })
 }

@@ -1,5 +1,12 @@
 import { createHash, randomUUID } from 'node:crypto'
-import type { MailJob, NewMailJob, PendingLogin, ResetToken, VerificationToken } from '../ports.ts'
+import type {
+  MailJob,
+  NewMailJob,
+  PendingLogin,
+  ResetClaim,
+  ResetToken,
+  VerificationToken,
+} from '../ports.ts'
 
 /** A fixed time that the contract counts from; far enough ahead that no broom sweeps its records away. */
 const start = Date.now() + 60_000
@@ -17,7 +24,7 @@ export function atOnce<T>(act: (caller: number) => Promise<T>): Promise<T[]> {
 }
 
 export function sampleResetToken(changes: Partial<ResetToken> = {}): ResetToken {
-  return { ...sampleToken(), requestedAt: after(0), ...changes }
+  return { ...sampleToken(), requestedAt: after(0), mailJobId: 'job', ...changes }
 }
 
 function sampleToken() {
@@ -71,6 +78,16 @@ export function sampleMailJob(changes: Partial<NewMailJob> = {}): NewMailJob {
     requester: { address: '192.0.2.1', userAgent: undefined },
     notBefore: after(0),
     expiresAt: after(hour),
+    ...changes,
+  }
+}
+
+export function sampleClaim(changes: Partial<ResetClaim> = {}): ResetClaim {
+  return {
+    newHash: 'next',
+    by: { address: '192.0.2.1', userAgent: undefined },
+    at: after(1),
+    leaseUntil: after(minute),
     ...changes,
   }
 }

@@ -41,6 +41,30 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
     expect(await port().findUsable(other.tokenHash, after(1))).to.include({ id: other.id })
   })
 
+  it('tells why a token is dead: used or expired', async () => {
+    const { id, tokenHash, expiresAt, carried } = await issued()
+    const about = { userId: 'ann', carried }
+    expect(await port().findDead(tokenHash, after(1))).to.equal(undefined)
+    expect(await port().findDead(tokenHash, expiresAt)).to.deep.equal({
+      ...about,
+      reason: 'expired',
+    })
+    await port().markUsed(id, after(1))
+    expect(await port().findDead(tokenHash, after(1))).to.deep.equal({ ...about, reason: 'used' })
+    expect(await port().findDead('0'.repeat(64), after(1))).to.equal(undefined)
+  })
+
+  it('revokes one link that nobody used', async () => {
+    const [revoked, other, used] = [await issued(), await issued(), await issued()]
+    await port().markUsed(used.id, after(1))
+    await port().revoke(revoked.id, after(2))
+    await port().revoke(used.id, after(2))
+    expect(await port().findUsable(revoked.tokenHash, after(2))).to.equal(undefined)
+    expect(await port().findUsable(other.tokenHash, after(2))).to.include({ id: other.id })
+    expect(await port().findDead(revoked.tokenHash, after(2))).to.include({ reason: 'expired' })
+    expect(await port().findDead(used.tokenHash, after(2))).to.include({ reason: 'used' })
+  })
+
   it('knows whether a link of this user for exactly this address was used', async () => {
     const { id, email } = await issued()
     expect(await port().hasUsed('ann', email)).to.equal(false)

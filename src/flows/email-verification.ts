@@ -3,8 +3,8 @@
  *
  * | state  | trigger                              | here                                            | next   |
  * |--------|--------------------------------------|-------------------------------------------------|--------|
- * | (none) | POST login, address not verified     | `blocks`, `block`, later in a worker `resolve` and `mint` | unused |
- * | (none) | POST resend-verification             | `resend`, later in a worker `resolve` and `mint`| unused |
+ * | (none) | POST login, address not verified     | `blocks`, `block`, later in a worker `mint` | unused |
+ * | (none) | POST resend-verification             | `resend`, later in a worker `mint`| unused |
  * | unused | GET verify-email                     | `open`, then `confirm`                          | used   |
  * | used   | any use                              | `open` answers `expired`                        | used   |
  *
@@ -17,6 +17,7 @@ import type {
   AuditEvent,
   CapturedRequest,
   CarriedParameters,
+  DeadToken,
   IdentifiedClient,
   MailJob,
   MailOutbox,
@@ -33,8 +34,10 @@ import type { Settings } from '../settings/table.ts'
 import { isEndedBy, loginSecond } from '../login-second.ts'
 import { isStillFor } from './issued-for.ts'
 import { requestMail } from './mail-request.ts'
-import type { MintedLink, NoMail, ResolvedMail } from './outcomes.ts'
+import type { MailFlow } from './mail-flow.ts'
 import { carriedBy, isSameCarried, linkQuery, type VerificationLink } from './verification-link.ts'
+
+type RefusedToken = Pick<DeadToken, 'userId' | 'carried'>
 
 /** A login that waits outlives its link, so that a fresh link, asked for late, still finishes it. */
 const KEEP_LOGIN_MS = 7 * 86_400_000
@@ -56,16 +59,13 @@ export interface LinkRefusal {
   carried: CarriedParameters
 }
 
-export interface EmailVerification {
+export interface EmailVerification extends MailFlow {
   /** Whether this user may not finish the login (4.8). */
   blocks(user: User): boolean
   /** Keeps the login that waits, and asks for a link. */
   block(user: User, captured: CapturedRequest, requester: Requester): Promise<void>
   /** Asks for a fresh link (4.7). Does the same for every username, and answers nothing. */
   resend(username: string, carried: CarriedParameters, requester: Requester): Promise<void>
-  resolve(job: MailJob): Promise<ResolvedMail | NoMail>
-  /** Makes a link, and stores the hash of its token. */
-  mint(job: MailJob, mail: ResolvedMail): Promise<MintedLink>
   /** Judges a link without consuming it. */
   open(link: VerificationLink, requester: Requester): Promise<OpenedLink | LinkRefusal>
   /** unverified → verified, unused → used. `expired`: somebody else was first, or the account changed just now. */
@@ -79,7 +79,7 @@ export interface EmailVerificationPorts {
   verificationTokens: VerificationTokenStore
   pendingLogins: PendingLoginStore
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
-  outbox: Pick<MailOutbox, 'add' | 'resolve'>
+  outbox: Pick<MailOutbox, 'add'>
   authorizeSig: AuthorizeSig
   /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
   identify(carried: CarriedParameters): Promise<IdentifiedClient>
@@ -93,16 +93,22 @@ export interface EmailVerificationPorts {
 export function createEmailVerification(ports: EmailVerificationPorts): EmailVerification {
   const { users, verificationTokens, pendingLogins, outbox, authorizeSig, settings, now } = ports
 
-  const refuse = async (token: VerificationToken, reason: string, requester: Requester) => {
+  const refuse = async (token: RefusedToken, reason: string, requester: Requester) => {
     await ports.audit({
       id: newId(),
       type: 'email_verification_rejected',
       at: now(),
       accountId: token.userId,
+      clientId: token.carried.clientId,
       reason,
       ...requester,
     })
     return { refusal: 'expired', carried: token.carried } as const
+  }
+
+  async function refuseDead(token: string, carried: CarriedParameters, requester: Requester) {
+    const dead = await verificationTokens.findDead(hashToken(token), now())
+    return dead ? refuse(dead, dead.reason, requester) : ({ refusal: 'expired', carried } as const)
   }
 
   // One used link makes leftovers of the others (D6).
@@ -155,20 +161,17 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
         now(),
       ),
 
-    async resolve(job) {
-      const user = await userOf(job, users)
-      if (!user) return 'unknown'
-      if (!(await outbox.resolve(job, user.id))) return 'lease_lost'
-      if (user.disabled) return 'disabled'
-      if (user.email === undefined) return 'no_address'
-      if (user.emailVerified) return 'already_verified'
-      return { user, email: user.email }
-    },
+    newestOnly: false,
+    findUser: async (username) => (await users.findByUsername(username)) ?? 'unknown',
 
-    async mint(job, { user, email }) {
+    refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
+
+    async onRequest() {},
+
+    async mint(job, { user, email }, { emailVerificationExpiration: lifetimeMs }) {
       const token = newToken()
+      const id = newId()
       const createdAt = now()
-      const lifetimeMs = settings().emailVerificationExpiration
       const expiresAt = new Date(createdAt.getTime() + lifetimeMs)
       const { carried, clientName } = await ports.identify(job.carried)
       const pending = await pendingLoginOf(job, user.id)
@@ -177,7 +180,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
         await pendingLogins.keepUntil(pending.id, purgeAt)
       }
       await verificationTokens.issue({
-        id: newId(),
+        id,
         tokenHash: hashToken(token),
         userId: user.id,
         email,
@@ -190,9 +193,13 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       const signature = authorizeSig.sign(token, carried)
       return {
         url: `${ports.oauthUrl}/verify-email?${linkQuery({ token, carried, signature })}`,
-        lifetimeMs,
+        token: { id, lifetimeMs },
         clientName,
       }
+    },
+
+    async revoke({ token }) {
+      if (token) await verificationTokens.revoke(token.id, now())
     },
 
     async open({ token, carried, signature }, requester) {
@@ -200,7 +207,8 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
         return { refusal: 'expired', carried: {} }
       }
       const found = await verificationTokens.findUsable(hashToken(token), now())
-      if (!found || !isSameCarried(found.carried, carried)) return { refusal: 'expired', carried }
+      if (!found) return refuseDead(token, carried, requester)
+      if (!isSameCarried(found.carried, carried)) return { refusal: 'expired', carried }
       const user = await users.findById(found.userId)
       if (!user || !isStillFor(found, user)) return refuse(found, 'account_changed', requester)
       if (user.emailVerified) return alreadyVerified(found)
@@ -235,11 +243,6 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
         ...requester,
       }),
   }
-}
-
-function userOf({ accountId, identifier }: MailJob, users: UserStore) {
-  if (accountId !== undefined) return users.findById(accountId)
-  return identifier === undefined ? undefined : users.findByUsername(identifier)
 }
 
 // A login is as old as the password that it was checked with, whatever link finishes it.

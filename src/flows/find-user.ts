@@ -1,7 +1,7 @@
 import type { User, UserStore } from '../ports.ts'
 
 /** `ambiguous`: several verified addresses match and none of them byte for byte (D22). */
-export type UserMatch = User | 'ambiguous' | undefined
+export type UserMatch = User | 'ambiguous' | 'unknown'
 
 /**
  * Finds the user that an identifier names (4.2.3): a verified address wins over another user's username, so that nobody can
@@ -9,8 +9,8 @@ export type UserMatch = User | 'ambiguous' | undefined
  */
 export async function findUser(users: UserStore, identifier: string): Promise<UserMatch> {
   const matches = await users.findByVerifiedEmail(identifier)
-  if (matches.length === 0) return users.findByUsername(identifier)
+  if (matches.length === 0) return (await users.findByUsername(identifier)) ?? 'unknown'
   const exact = matches.filter(({ email }) => email === identifier)
-  const [match, another] = exact.length > 0 ? exact : matches
+  const [match = 'unknown', another] = exact.length > 0 ? exact : matches
   return another ? 'ambiguous' : match
 }

@@ -1,132 +1,117 @@
 import { AccountFlowsError } from '../errors.ts'
 import type {
-  AuditEvent,
   Log,
+  MailConnection,
   MailJob,
   MailKind,
   MailOutbox,
   OutgoingMail,
   User,
 } from '../ports.ts'
-import type { MintedLink, NoMail, ResolvedMail } from './outcomes.ts'
+import type { Settings } from '../settings/table.ts'
+import type { MailEvents } from './mail-events.ts'
+import type { MailLink, Recipient } from './mail-flow.ts'
+import type { MailFlows, MailResolution } from './mail-resolution.ts'
 
 const FIRST_RETRY_MS = 2_000
-const LAST_RETRY_MS = 300_000
-/** Anybody may have written it. */
-const MAX_AUDITED_LENGTH = 256
-const LOOK_FOR_SMTP_MS = 2_000
+const LAST_RETRY_MS = 60_000
 
-/** What a worker does with one claimed job (D20): what cannot be sent is tried again, or given up. */
-export type DeliverMail = (job: MailJob) => Promise<void>
+/** One try to send a mail. */
+export interface Attempt {
+  /** Aborted when the attempt has to end. */
+  signal: AbortSignal
+  /** Whether the job is to be given back because the worker stops. */
+  isStopping(): boolean
+  /** Until when to hold the job, from now on. */
+  leaseUntil(): Date
+}
+
+/** Sends the mail of one resolved job (D20): what cannot be sent is tried again, or given up. */
+export type DeliverMail = (job: MailJob, attempt: Attempt) => Promise<void>
 
 export interface MailDeliveryPorts {
-  flows: Record<
-    MailKind,
-    {
-      resolve(job: MailJob): Promise<ResolvedMail | NoMail>
-      mint(job: MailJob, mail: ResolvedMail): Promise<MintedLink | 'superseded'>
-    }
-  >
+  flows: MailFlows
+  resolution: Pick<MailResolution, 'recipientOf' | 'end'>
   outbox: MailOutbox
-  render(kind: MailKind, user: User, link: MintedLink): Omit<OutgoingMail, 'to'>
-  /** Throws `ERR_MAIL_REFUSED` or `ERR_MAIL_ADDRESS` where trying again is no use. */
-  send(mail: OutgoingMail): Promise<void>
-  /** False while there is nowhere to send to: jobs are resolved, and wait. */
-  canSend(): boolean
-  /** Voids the link of a mail that will never arrive. */
-  voidLink(job: MailJob, userId: string): Promise<void>
-  audit(event: AuditEvent): Promise<void>
-  /** Stands for an identifier in the audit log, and tells nothing about it. */
-  keyedHash(identifier: string): string
+  events: MailEvents
+  /** Throws `ERR_MAIL_FAILED`. */
+  connect(settings: Settings, signal: AbortSignal): Promise<MailConnection>
+  render(
+    kind: MailKind,
+    user: User,
+    link: MailLink,
+    job: MailJob,
+  ): Omit<OutgoingMail, 'to' | 'kind'>
+  settings(): Settings
   log: Log
   now(): Date
 }
 
 export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
-  const { flows, outbox, audit, now } = ports
+  const { flows, resolution, outbox, events, log, now } = ports
 
-  const event = (job: MailJob, what: 'requested' | 'mail_sent' | 'mail_failed') =>
-    ({
-      id: `${what}:${job.id}`,
-      type: `${job.kind}_${what}`,
-      at: now(),
-      clientId: job.carried.clientId?.slice(0, MAX_AUDITED_LENGTH),
-      ...job.requester,
-    }) as const
-
-  async function recordRequest(job: MailJob, outcome: ResolvedMail | NoMail) {
-    const isFound = typeof outcome !== 'string'
-    const at = job.requestedAt
-    await audit({
-      ...event(job, 'requested'),
-      at,
-      accountId: isFound ? outcome.user.id : job.accountId,
-      ...(!isFound && { reason: outcome }),
-      ...(!isFound &&
-        job.identifier !== undefined && {
-          details: { identifier_hash: ports.keyedHash(job.identifier) },
-        }),
-    })
-    if (job.pendingLoginId === undefined) return
-    const { accountId } = job
-    await audit({
-      ...event(job, 'requested'),
-      at,
-      id: `blocked:${job.id}`,
-      type: 'email_login_blocked',
-      accountId,
-    })
-  }
-
-  async function endWithoutMail(job: MailJob, accountId: string, reason: NoMail) {
-    await outbox.remove(job)
-    await audit({ ...event(job, 'mail_failed'), accountId, reason })
-  }
-
-  async function send(job: MailJob, mail: ResolvedMail) {
-    const link = await flows[job.kind].mint(job, mail)
-    if (link === 'superseded') return endWithoutMail(job, mail.user.id, link)
-    await ports.send({ to: mail.email, ...ports.render(job.kind, mail.user, link) })
-    await outbox.remove(job)
-    await audit({ ...event(job, 'mail_sent'), accountId: mail.user.id })
-  }
-
-  async function fail(job: MailJob, userId: string, error: AccountFlowsError) {
-    const reason = error.code
-    ports.log('warn', error.message, { job: job.id, kind: job.kind, code: reason })
-    const retryAt = new Date(now().getTime() + backoffMs(job.attempts))
-    const isOver = isPermanent(reason) || retryAt >= job.expiresAt
-    await audit({
-      ...event(job, 'mail_failed'),
-      id: `mail_failed:${job.id}:${job.attempts}`,
-      accountId: userId,
-      reason,
-    })
-    if (!isOver) return outbox.retry(job, retryAt, reason)
-    await ports.voidLink(job, userId)
-    await outbox.giveUp(job, now(), reason)
-  }
-
-  const wait = (job: MailJob) =>
-    outbox.retry(job, new Date(now().getTime() + LOOK_FOR_SMTP_MS), 'smtp_not_configured')
-
-  return async (job) => {
-    if (now() >= job.expiresAt) return outbox.giveUp(job, now(), 'expired')
-    const outcome = await flows[job.kind].resolve(job)
-    if (outcome === 'lease_lost') return
-    await recordRequest(job, outcome)
-    if (typeof outcome === 'string') return outbox.remove(job)
-    if (!ports.canSend()) return wait(job)
+  // The token is made when a connection is free, and counts only while this worker holds the job (D20).
+  async function isSent(job: MailJob, recipient: Recipient, settings: Settings, attempt: Attempt) {
+    const flow = flows[job.kind]
+    const connection = await ports.connect(settings, attempt.signal)
     try {
-      await send(job, outcome)
-    } catch (error) {
-      if (!(error instanceof AccountFlowsError)) throw error
-      await fail(job, outcome.user.id, error)
+      const link = await flow.mint(job, recipient, settings)
+      if (link === 'superseded') {
+        await resolution.end(job, link)
+        return false
+      }
+      if (!(await outbox.renew(job, attempt.leaseUntil()))) {
+        await flow.revoke(link)
+        return false
+      }
+      const mail = ports.render(job.kind, recipient.user, link, job)
+      await connection
+        .send({ ...mail, to: recipient.email, kind: job.kind })
+        .catch(async (error) => {
+          if (isPermanent(error)) await flow.revoke(link)
+          throw error
+        })
+      return true
+    } finally {
+      connection.release()
     }
+  }
+
+  async function fail(job: MailJob, error: unknown, attempt: Attempt) {
+    if (attempt.isStopping()) return outbox.retry(job, now(), 'stopped')
+    const reason = reasonOf(error)
+    const level = reason === UNEXPECTED ? 'error' : 'warn'
+    log(level, String(error), { job: job.id, kind: job.kind, reason })
+    await events.failed(job, reason)
+    const retryAt = new Date(now().getTime() + backoffMs(job.attempts))
+    return isPermanent(error) || retryAt >= job.expiresAt
+      ? outbox.giveUp(job, now(), reason)
+      : outbox.retry(job, retryAt, reason)
+  }
+
+  return async (job, attempt) => {
+    try {
+      const settings = ports.settings()
+      const recipient = await resolution.recipientOf(job)
+      if (typeof recipient === 'string') return await resolution.end(job, recipient)
+      if (!(await isSent(job, recipient, settings, attempt))) return
+    } catch (error) {
+      await fail(job, error, attempt)
+      return
+    }
+    // It left: whatever fails from here on, it is not sent again.
+    await events.sent(job).finally(() => outbox.remove(job))
   }
 }
 
-function isPermanent(reason: string): boolean {
+const UNEXPECTED = 'unexpected_error'
+
+function reasonOf(error: unknown): string {
+  return error instanceof AccountFlowsError ? error.code : UNEXPECTED
+}
+
+function isPermanent(error: unknown): boolean {
+  const reason = reasonOf(error)
   return reason === 'ERR_MAIL_REFUSED' || reason === 'ERR_MAIL_ADDRESS'
 }
 

@@ -3,10 +3,10 @@
  *
  * | state  | trigger                 | here           | next        |
  * |--------|-------------------------|----------------|-------------|
- * | (none) | POST forgot-password    | `request`, and later in a worker `resolve` and `mint` | unused |
+ * | (none) | POST forgot-password    | `request`, and later in a worker `mint` | unused |
  * | unused | GET reset-password      | `isUsable`     | unused      |
  * | unused | POST reset-password     | `complete`     | used        |
- * | unused | a newer request         | `resolve`      | invalidated |
+ * | unused | a newer request         | `onRequest`, in a worker | invalidated |
  * | unused | time passes             | compared in every look-up | expired |
  *
  * @module
@@ -18,10 +18,9 @@ import type {
   CarriedParameters,
   IdentifiedClient,
   ClaimedReset,
-  MailJob,
+  DeadToken,
   MailOutbox,
   Requester,
-  ResetToken,
   ResetTokenStore,
   UserStore,
 } from '../ports.ts'
@@ -30,12 +29,16 @@ import { findUser } from './find-user.ts'
 import { isIssuedUnder, isStillFor } from './issued-for.ts'
 import { secondAfter } from '../login-second.ts'
 import { requestMail } from './mail-request.ts'
-import type { MintedLink, NoMail, ResolvedMail } from './outcomes.ts'
+import type { MailFlow } from './mail-flow.ts'
+import { requestNotice } from './password-changed.ts'
 
-const LEASE_MS = 60_000
+/** The effects are idempotent: to finish a slow one twice does no harm, to wait for a dead one keeps sessions alive. */
+const LEASE_MS = 10_000
 
 /** Also the key of the message that the person reads. */
 export type ResetRefusal = PasswordRefusal | 'token_invalid'
+
+type RejectedToken = Pick<DeadToken, 'userId' | 'carried'>
 
 /** Why a claimed reset ends without effect; for the audit log alone. */
 type Obstacle = 'account_changed' | 'newer_password'
@@ -51,13 +54,9 @@ export interface ResetDone {
   carried: CarriedParameters
 }
 
-export interface PasswordReset {
+export interface PasswordReset extends MailFlow {
   /** Asks for a link (4.2). Does the same for every identifier, and answers nothing. */
   request(identifier: string, carried: CarriedParameters, requester: Requester): Promise<void>
-  /** Looks the user up, and invalidates earlier links whether or not the mail will arrive (D20). */
-  resolve(job: MailJob): Promise<ResolvedMail | NoMail>
-  /** Makes a link, and stores the hash of its token. `superseded`: the user has asked for another one since. */
-  mint(job: MailJob, mail: ResolvedMail): Promise<MintedLink | 'superseded'>
   /** Whether a link opens the form (4.3). */
   isUsable(token: string): Promise<boolean>
   /** Sets a new password (4.4). A refusal leaves the token unspent. */
@@ -69,7 +68,7 @@ export interface PasswordReset {
 export interface PasswordResetPorts {
   users: UserStore
   resetTokens: ResetTokenStore
-  outbox: Pick<MailOutbox, 'add' | 'resolve'>
+  outbox: Pick<MailOutbox, 'add'>
   /** Effects 3 and 4: ends what the account has, and keeps what was made later than `at`. Answers how much, if it can tell. */
   sessions: {
     endOAuthSessions(accountId: string, at: Date): Promise<number | undefined>
@@ -88,17 +87,18 @@ export interface PasswordResetPorts {
 export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
   const { users, resetTokens, sessions, audit, settings, now } = ports
 
-  /** unused → used, with the effects of section 3.3 in their order; each may be repeated. Without a requester, by the sweep. */
-  async function finish(reset: ClaimedReset, requester?: Requester): Promise<Date | undefined> {
+  /** unused → used, with the effects of section 3.3 in their order; each may be repeated. */
+  async function finish(reset: ClaimedReset, by: 'request' | 'sweep'): Promise<Date | undefined> {
     let { usedAt } = reset
     if (!usedAt) {
       const obstacle = await replacePassword(reset) // 1
-      if (obstacle) return reject(reset, obstacle, requester)
+      if (obstacle) return reject(reset, obstacle, by)
       usedAt = await resetTokens.markUsed(reset.id, now()) // 2
     }
     const oauth = await sessions.endOAuthSessions(reset.userId, usedAt) // 3
     const idp = await sessions.endIdpSessions(reset.userId, usedAt) // 4
-    await audit({ ...completed(reset, now(), requester), details: { oauth, idp } }) // 5
+    if (settings().passwordChangedEmail) await requestNotice(ports.outbox, reset, now())
+    await audit({ ...completed(reset, now()), details: { oauth, idp } }) // 5
     await resetTokens.complete(reset.id, now())
     return usedAt
   }
@@ -117,26 +117,33 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
 
   // A newer password is not overwritten (D5). Where a dead process may have replaced the one before, and somebody else that one
   // again, what was signed in before ends all the same.
-  async function reject(reset: ClaimedReset, obstacle: Obstacle, requester?: Requester) {
-    const mayBeHalfDone = requester === undefined
-    if (mayBeHalfDone && obstacle === 'newer_password') {
+  async function reject(reset: ClaimedReset, obstacle: Obstacle, by: 'request' | 'sweep') {
+    if (by === 'sweep' && obstacle === 'newer_password') {
       await sessions.endOAuthSessions(reset.userId, reset.claimedAt)
       await sessions.endIdpSessions(reset.userId, reset.claimedAt)
     }
-    await resetTokens.reject(reset.id, now())
-    await auditRejected(reset, obstacle, requester)
+    const isOver = !(await resetTokens.reject(reset.id, now()))
+    if (!isOver) await auditRejected(reset, obstacle, reset.claimedBy)
     return undefined
   }
 
-  const auditRejected = (token: ResetToken, reason: string, requester?: Requester) =>
+  const auditRejected = (token: RejectedToken, reason: string, requester: Requester) =>
     audit({
       id: newId(),
       type: 'password_reset_rejected',
       at: now(),
       accountId: token.userId,
+      clientId: token.carried.clientId,
       reason,
       ...requester,
     })
+
+  // Of a token that nobody was ever given, nothing is told.
+  async function refuseToken(token: string, requester: Requester) {
+    const dead = isToken(token) ? await resetTokens.findDead(hashToken(token), now()) : undefined
+    if (dead) await auditRejected(dead, dead.reason, requester)
+    return 'token_invalid' as const
+  }
 
   return {
     request: (identifier, carried, requester) =>
@@ -147,36 +154,38 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
         now(),
       ),
 
-    async resolve(job) {
-      const match = await userOf(job, users)
-      if (match === undefined) return 'unknown'
-      if (match === 'ambiguous') return 'ambiguous'
-      if (!(await ports.outbox.resolve(job, match.id))) return 'lease_lost'
-      if (match.disabled) return 'disabled'
-      if (match.email === undefined) return 'no_address'
-      if (match.passwordHash === undefined) return 'no_password'
-      await resetTokens.invalidateLive(match.id, job.requestedAt, now())
-      return { user: match, email: match.email }
-    },
+    newestOnly: true,
+    findUser: (identifier) => findUser(users, identifier),
 
-    async mint(job, { user, email }) {
+    refuses: ({ passwordHash }) => (passwordHash === undefined ? 'no_password' : undefined),
+
+    onRequest: ({ requestedAt, id }, user) =>
+      resetTokens.invalidateLive(user.id, { requestedAt, mailJobId: id }, now()),
+
+    async mint(job, { user, email }, { passwordResetExpiration: lifetimeMs }) {
       const token = newToken()
+      const id = newId()
       const createdAt = now()
-      const lifetimeMs = settings().passwordResetExpiration
       const { carried, clientName } = await ports.identify(job.carried)
       const isIssued = await resetTokens.issue({
-        id: newId(),
+        id,
         tokenHash: hashToken(token),
         userId: user.id,
         email,
         passwordDigest: passwordDigest(user.passwordHash),
         carried,
         requestedAt: job.requestedAt,
+        mailJobId: job.id,
         createdAt,
         expiresAt: new Date(createdAt.getTime() + lifetimeMs),
       })
       if (!isIssued) return 'superseded'
-      return { url: `${ports.oauthUrl}/reset-password?token=${token}`, lifetimeMs, clientName }
+      const url = `${ports.oauthUrl}/reset-password?token=${token}`
+      return { url, token: { id, lifetimeMs }, clientName }
+    },
+
+    async revoke({ token }) {
+      if (token) await resetTokens.revoke(token.id, now())
     },
 
     isUsable: async (token) =>
@@ -186,14 +195,16 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       const found = isToken(token)
         ? await resetTokens.findUsable(hashToken(token), now())
         : undefined
-      if (!found) return 'token_invalid'
+      if (!found) return refuseToken(token, requester)
       const refusal = refusePassword(password, confirmPassword, limits(settings()))
       if (refusal) return refusal
 
       const newHash = await ports.hashPassword(password)
       const leaseUntil = new Date(now().getTime() + LEASE_MS)
-      const reset = await resetTokens.claim(found.tokenHash, newHash, now(), leaseUntil)
-      const usedAt = reset && (await finish(reset, requester))
+      const claim = { newHash, by: requester, at: now(), leaseUntil }
+      const reset = await resetTokens.claim(found.tokenHash, claim)
+      if (!reset) return refuseToken(token, requester)
+      const usedAt = await finish(reset, 'request')
       if (!usedAt) return 'token_invalid'
       await secondAfter(usedAt)
       return { carried: reset.carried }
@@ -204,29 +215,23 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
         const leaseUntil = new Date(now().getTime() + LEASE_MS)
         const reset = await resetTokens.takeUnfinished(now(), leaseUntil)
         if (!reset) return
-        await finish(reset)
+        await finish(reset, 'sweep')
       }
     },
   }
-}
-
-function userOf({ accountId, identifier }: MailJob, users: UserStore) {
-  if (accountId !== undefined) return users.findById(accountId)
-  return identifier === undefined ? undefined : findUser(users, identifier)
 }
 
 function limits({ minPasswordLength, maxPasswordLength }: Settings) {
   return { minLength: minPasswordLength, maxLength: maxPasswordLength }
 }
 
-function completed(reset: ClaimedReset, at: Date, requester?: Requester): AuditEvent {
-  const { clientId } = reset.carried
+function completed({ id, userId, carried, claimedBy }: ClaimedReset, at: Date): AuditEvent {
   return {
-    id: `completed:${reset.id}`,
+    id: `completed:${id}`,
     type: 'password_reset_completed',
     at,
-    accountId: reset.userId,
-    clientId,
-    ...requester,
+    accountId: userId,
+    clientId: carried.clientId,
+    ...claimedBy,
   }
 }

@@ -1,12 +1,12 @@
 import { AccountFlowsError } from '../errors.ts'
-import type { Mailer, OutgoingMail } from '../ports.ts'
+import type { MailConnection, Mailer } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
 import { smtpMailer, type SmtpSettings } from './smtp-mailer.ts'
 
 /** Sends through the SMTP server of the settings in force at that time, or into the development mailbox while there is none. */
 export interface MailSender {
   canSend(): boolean
-  send(mail: OutgoingMail): Promise<void>
+  connect(settings: Settings, signal: AbortSignal): Promise<MailConnection>
   close(): void
 }
 
@@ -26,11 +26,11 @@ export function createMailSender(settings: () => Settings, development?: Mailer)
   return {
     canSend: () => smtpSettings(settings()) !== undefined || development !== undefined,
 
-    async send(mail) {
-      const configured = smtpSettings(settings())
+    async connect(settings) {
+      const configured = smtpSettings(settings)
       const mailer = configured ? smtp(configured) : development
       if (!mailer) throw new AccountFlowsError('ERR_MAIL_FAILED', 'SMTP is not configured')
-      await mailer.send(mail)
+      return { send: (mail) => mailer.send(mail), release() {} }
     },
 
     close() {

@@ -1,86 +1,120 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Log, MailJob, MailOutbox } from '../ports.ts'
-import { createBell } from './bell.ts'
+import type { Log, MailJob, MailOutbox, MailStage } from '../ports.ts'
+import { createLane } from './lane.ts'
 
-const POLL_MS = 500
 const WAKE_WITHIN_MS = 250
-const LEASE_MS = 60_000
-const MAX_AT_ONCE = 5
+const RESOLVE_AT_ONCE = 10
+const RESOLVE_LEASE_MS = 10_000
+/** As many connections as there are to the mail server at most. */
+const SEND_AT_ONCE = 5
+/** No answer of the mail server takes longer than this; it is less than the lease (D20). */
+const ATTEMPT_MS = 30_000
+const SEND_LEASE_MS = 60_000
+/** Of the time to stop, what mails under way have to leave before they are given back. */
+const GRACE = 0.5
+
+/** One try to send a mail. */
+export interface Attempt {
+  /** Aborted at the deadline of the attempt, and when the worker cannot wait for it any more. */
+  signal: AbortSignal
+  /** Whether the job is to be given back because the worker stops. */
+  isStopping(): boolean
+  /** To hold the job from now on for another attempt's time. */
+  leaseUntil(): Date
+}
 
 export interface OutboxWorker {
   start(): void
   /** Looks for due jobs a random short time after `at`; without it, jobs are found within half a second. */
   wake(at: Date): void
-  /** Takes no more jobs, and waits for those under way, at most this long. */
+  /** Ends what nobody sent within its life. */
+  expire(): Promise<void>
+  /** Takes no more jobs, waits for those under way, and gives back what does not leave in time: all within `withinMs`. */
   stop(withinMs: number): Promise<void>
 }
 
 export interface OutboxWorkerParts {
   outbox: Pick<MailOutbox, 'claim'>
-  deliver(job: MailJob): Promise<void>
+  resolve(job: MailJob): Promise<void>
+  send(job: MailJob, attempt: Attempt): Promise<void>
+  expire(job: MailJob): Promise<void>
+  /** False while there is nowhere to send to: jobs are resolved, and wait. */
+  canSend(): boolean
   log: Log
 }
 
-/** Claims due jobs, a few at a time, in any number of processes (D20). */
-export function createOutboxWorker({ outbox, deliver, log }: OutboxWorkerParts): OutboxWorker {
-  const underWay = new Set<Promise<void>>()
-  const bell = createBell()
-  let running: Promise<void> = Promise.resolve()
-  let stopping = new AbortController()
+/**
+ * Works on the outbox in any number of processes (D20). Accounts are looked up apart from sending, so that earlier links die
+ * also while the mail server is slow.
+ */
+export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
+  const { outbox, canSend, log } = parts
+  let giveBack = new AbortController()
 
-  async function work(job: MailJob): Promise<void> {
-    try {
-      await deliver(job)
-    } catch (error) {
-      // Its lease runs out, and the job is taken again.
-      log('error', 'mail job failed', { job: job.id, kind: job.kind, error: String(error) })
-    }
+  function claim(stage: MailStage, leaseMs: number) {
+    const at = Date.now()
+    return outbox.claim(stage, randomUUID(), new Date(at), new Date(at + leaseMs))
   }
 
-  async function claim(): Promise<MailJob | undefined> {
-    const at = new Date()
-    try {
-      return await outbox.claim(randomUUID(), at, new Date(at.getTime() + LEASE_MS))
-    } catch (error) {
-      log('error', 'mail outbox failed', { error: String(error) })
-      return undefined
-    }
-  }
+  const resolving = createLane({
+    atOnce: RESOLVE_AT_ONCE,
+    claim: () => claim('resolve', RESOLVE_LEASE_MS),
+    async work(job) {
+      await parts.resolve(job)
+      sending.ring()
+    },
+    log,
+  })
 
-  async function run({ signal }: AbortController): Promise<void> {
-    while (!signal.aborted) {
-      const job = underWay.size < MAX_AT_ONCE ? await claim() : undefined
-      if (!job) {
-        await bell.wait(POLL_MS * (0.5 + Math.random() / 2))
-        continue
-      }
-      const working = work(job).finally(() => {
-        underWay.delete(working)
-        bell.ring()
-      })
-      underWay.add(working)
-    }
-  }
+  const sending = createLane({
+    atOnce: SEND_AT_ONCE,
+    claim: async () => (canSend() ? claim('send', SEND_LEASE_MS) : undefined),
+    work: (job) => parts.send(job, attempt(giveBack.signal)),
+    log,
+  })
 
   return {
     start() {
-      stopping.abort()
-      stopping = new AbortController()
-      running = run(stopping)
+      giveBack = new AbortController()
+      resolving.start()
+      sending.start()
     },
 
     wake(at) {
-      if (stopping.signal.aborted) return
       const randomly = Math.random() * WAKE_WITHIN_MS
-      setTimeout(bell.ring, at.getTime() - Date.now() + randomly).unref()
+      setTimeout(resolving.ring, at.getTime() - Date.now() + randomly).unref()
+    },
+
+    async expire() {
+      for (;;) {
+        const job = await claim('expire', RESOLVE_LEASE_MS)
+        if (!job) return
+        await parts.expire(job)
+      }
     },
 
     async stop(withinMs) {
-      stopping.abort()
-      bell.ring()
-      const finished = running.then(() => Promise.all(underWay))
-      await Promise.race([finished, sleep(withinMs, undefined, { ref: false })])
+      const finished = Promise.all([resolving.stop(), sending.stop()])
+      await withTimeout(finished, withinMs * GRACE)
+      giveBack.abort()
+      await withTimeout(finished, withinMs * (1 - GRACE))
     },
   }
+}
+
+function attempt(stop: AbortSignal): Attempt {
+  return {
+    signal: AbortSignal.any([stop, AbortSignal.timeout(ATTEMPT_MS)]),
+    isStopping: () => stop.aborted,
+    leaseUntil: () => new Date(Date.now() + SEND_LEASE_MS),
+  }
+}
+
+async function withTimeout(finished: Promise<unknown>, withinMs: number): Promise<void> {
+  const timer = new AbortController()
+  const { signal } = timer
+  const timeUp = sleep(withinMs, undefined, { signal, ref: false }).catch(() => {})
+  await Promise.race([finished, timeUp])
+  timer.abort()
 }

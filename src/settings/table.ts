@@ -64,6 +64,9 @@ export const settingsTable = {
     expected: 'one plain e-mail address; or an empty string for none',
     accepts: isMailAddress,
   }),
+  passwordChangedEmail: boolean('password_changed_email', 'true', {
+    meaning: 'When true, a mail tells the user that the password was changed by a reset.',
+  }),
   minPasswordLength: length('validation_min_password_length', '8', 'Minimum'),
   maxPasswordLength: length('validation_max_password_length', '64', 'Maximum'),
 } as const

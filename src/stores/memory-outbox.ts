@@ -1,80 +1,132 @@
-import type { MailJob, MailOutbox, NewMailJob } from '../ports.ts'
+import type { MailJob, MailOutbox, MailStage, NewMailJob, RequestOrder } from '../ports.ts'
 import { purge } from './memory-purge.ts'
 import { purgeTime } from './purge-time.ts'
+import { isLater } from './request-order.ts'
 
 interface Entry {
   job: NewMailJob & { requestedAt: Date; attempts: number }
+  state: 'requested' | 'resolved' | 'superseded' | 'dead'
+  isResolved: boolean
   /** `undefined`: nobody holds it. */
   leaseId: string | undefined
   /** Nobody may claim it before: `notBefore`, then the end of the lease or of the pause before another attempt. */
   availableAt: Date
   reason: string | undefined
-}
-
-interface DeadEntry {
-  job: Omit<Entry['job'], 'identifier'>
-  reason: string
+  /** Only of a dead letter does this time come. */
   purgeAt: Date
 }
 
+const NEVER = new Date(8.64e15)
+
 /** `mail_outbox` in memory. */
 export function memoryOutbox(): MailOutbox {
-  const waiting = new Map<string, Entry>()
-  const dead = new Map<string, DeadEntry>()
+  const entries = new Map<string, Entry>()
 
-  function held(job: MailJob) {
-    const entry = waiting.get(job.id)
-    return entry?.leaseId === job.leaseId ? entry : undefined
+  function ofSameKind({ accountId, kind }: MailJob) {
+    return [...entries.values()].filter(
+      ({ job }) => job.accountId === accountId && job.kind === kind,
+    )
+  }
+
+  async function changed(job: MailJob, change: (entry: Entry) => void) {
+    const entry = entries.get(job.id)
+    if (entry?.leaseId !== job.leaseId) return false
+    change(entry)
+    return true
   }
 
   return {
     async add(job) {
-      if (waiting.has(job.id)) return
-      waiting.set(job.id, {
+      if (entries.has(job.id)) return
+      entries.set(job.id, {
         job: { ...structuredClone(job), requestedAt: new Date(), attempts: 0 },
+        state: 'requested',
+        isResolved: false,
         leaseId: undefined,
         availableAt: job.notBefore,
         reason: undefined,
+        purgeAt: NEVER,
       })
     },
 
-    async claim(leaseId, at, leaseUntil) {
-      // A map keeps the order of insertion: the first one is the oldest.
-      const entry = [...waiting.values()].find(({ availableAt }) => availableAt <= at)
+    async claim(stage, leaseId, at, leaseUntil) {
+      const [entry] = [...entries.values()]
+        .filter((each) => isFor(each, stage, at) && each.availableAt <= at)
+        .toSorted((one, other) => one.availableAt.getTime() - other.availableAt.getTime())
       if (!entry) return undefined
       entry.leaseId = leaseId
       entry.availableAt = leaseUntil
-      entry.job.attempts += 1
-      return { ...structuredClone(entry.job), leaseId }
+      if (stage === 'send') entry.job.attempts += 1
+      return { ...structuredClone(entry.job), isSuperseded: entry.state === 'superseded', leaseId }
     },
 
-    async resolve(job, accountId) {
-      const entry = held(job)
-      if (!entry) return false
-      entry.job.accountId = accountId
-      entry.job.identifier = undefined
-      return true
+    resolve: (job, accountId) =>
+      changed(job, (entry) => {
+        entry.job.accountId = accountId
+        entry.job.identifier = undefined
+        entry.isResolved = true
+      }),
+
+    async supersedeEarlier(job, at) {
+      for (const entry of ofSameKind(job)) {
+        if (entry.state !== 'requested' && entry.state !== 'resolved') continue
+        if (!isLater(orderOf(job), orderOf(entry.job))) continue
+        entry.state = 'superseded'
+        entry.leaseId = undefined
+        entry.availableAt = at
+      }
     },
 
-    async remove(job) {
-      if (held(job)) waiting.delete(job.id)
+    async isOvertaken(job) {
+      return ofSameKind(job).some(
+        (entry) => entry.isResolved && isLater(orderOf(entry.job), orderOf(job)),
+      )
     },
 
-    async retry(job, at, reason) {
-      const entry = held(job)
-      if (!entry) return
-      entry.leaseId = undefined
-      entry.availableAt = at
-      entry.reason = reason
-    },
+    ready: (job, at) =>
+      changed(job, (entry) => {
+        entry.state = 'resolved'
+        entry.leaseId = undefined
+        entry.availableAt = at
+      }),
+
+    renew: (job, leaseUntil) =>
+      changed(job, (entry) => {
+        entry.availableAt = leaseUntil
+      }),
+
+    remove: (job) => changed(job, () => entries.delete(job.id)),
+
+    retry: (job, at, reason) =>
+      changed(job, (entry) => {
+        entry.leaseId = undefined
+        entry.availableAt = at
+        entry.reason = reason
+      }),
 
     async giveUp(job, at, reason) {
-      const entry = held(job)
-      if (!entry) return
-      waiting.delete(job.id)
-      purge(dead, at)
-      const { identifier: _, ...rest } = entry.job
-      dead.set(job.id, { job: rest, reason, purgeAt: purgeTime(at) })
+      purge(entries, at)
+      return changed(job, (entry) => {
+        entry.state = 'dead'
+        entry.reason = reason
+        entry.leaseId = undefined
+        entry.job.identifier = undefined
+        entry.availableAt = NEVER
+        entry.purgeAt = purgeTime(at)
+      })
+    },
+
+    async giveUpUnreadable() {
+      return undefined
     },
   }
+}
+
+function orderOf({ id, requestedAt }: Entry['job']): RequestOrder {
+  return { requestedAt, mailJobId: id }
+}
+
+function isFor({ state, job }: Entry, stage: MailStage, at: Date): boolean {
+  if (stage === 'resolve') return state === 'requested' || state === 'superseded'
+  return state === 'resolved' && (stage === 'send') === job.expiresAt > at
 }

@@ -1,6 +1,14 @@
-import type { ClaimedReset, ResetToken, ResetTokenStore } from '../ports.ts'
+import type {
+  ClaimedReset,
+  DeadToken,
+  Requester,
+  RequestOrder,
+  ResetToken,
+  ResetTokenStore,
+} from '../ports.ts'
 import { purge } from './memory-purge.ts'
 import { purgeTime } from './purge-time.ts'
+import { isLater } from './request-order.ts'
 
 interface Entry {
   token: ResetToken
@@ -8,6 +16,7 @@ interface Entry {
   usedAt: Date | undefined
   state: 'live' | 'invalidated' | 'claimed' | 'completed'
   claimedAt: Date | undefined
+  claimedBy: Requester
   leaseUntil: Date | undefined
   purgeAt: Date
 }
@@ -16,19 +25,17 @@ interface Entry {
 export function memoryResetTokens(): ResetTokenStore {
   const entries = new Map<string, Entry>()
 
-  function invalidate(userId: string, requestedAt: Date) {
-    for (const entry of entries.values())
-      if (
-        entry.token.userId === userId &&
-        entry.state === 'live' &&
-        entry.token.requestedAt <= requestedAt
-      )
-        entry.state = 'invalidated'
+  function invalidate(userId: string, request: RequestOrder) {
+    for (const entry of entries.values()) {
+      const { token, state } = entry
+      if (token.userId !== userId || state !== 'live') continue
+      if (!isLater(token, request)) entry.state = 'invalidated'
+    }
   }
 
-  function isSuperseded({ userId, requestedAt }: ResetToken) {
+  function isSuperseded(issued: ResetToken) {
     return [...entries.values()].some(
-      ({ token }) => token.userId === userId && token.requestedAt > requestedAt,
+      ({ token }) => token.userId === issued.userId && isLater(token, issued),
     )
   }
 
@@ -48,21 +55,22 @@ export function memoryResetTokens(): ResetTokenStore {
     async issue(token) {
       purge(entries, token.createdAt)
       if (isSuperseded(token)) return false
-      invalidate(token.userId, token.requestedAt)
+      invalidate(token.userId, token)
       entries.set(token.id, {
         token: structuredClone(token),
         newHash: undefined,
         usedAt: undefined,
         state: 'live',
         claimedAt: undefined,
+        claimedBy: { address: undefined, userAgent: undefined },
         leaseUntil: undefined,
         purgeAt: purgeTime(token.expiresAt),
       })
       return true
     },
 
-    async invalidateLive(userId, requestedAt) {
-      invalidate(userId, requestedAt)
+    async invalidateLive(userId, request) {
+      invalidate(userId, request)
     },
 
     async findUsable(tokenHash, at) {
@@ -70,12 +78,27 @@ export function memoryResetTokens(): ResetTokenStore {
       return entry && structuredClone(entry.token)
     },
 
-    async claim(tokenHash, newHash, at, leaseUntil) {
+    async findDead(tokenHash, at) {
+      const entry = [...entries.values()].find(({ token }) => token.tokenHash === tokenHash)
+      const reason = entry && whyDead(entry, at)
+      return (
+        reason &&
+        structuredClone({ userId: entry.token.userId, carried: entry.token.carried, reason })
+      )
+    },
+
+    async revoke(id) {
+      const entry = entries.get(id)
+      if (entry?.state === 'live') entry.state = 'invalidated'
+    },
+
+    async claim(tokenHash, { newHash, by, at, leaseUntil }) {
       const entry = usable(tokenHash, at)
       if (!entry) return undefined
       entry.state = 'claimed'
       entry.newHash = newHash
       entry.claimedAt = at
+      entry.claimedBy = { ...by }
       entry.leaseUntil = leaseUntil
       return toClaimedReset(entry)
     },
@@ -100,9 +123,10 @@ export function memoryResetTokens(): ResetTokenStore {
 
     async reject(id) {
       const entry = claimed(id)
-      if (!entry || entry.usedAt) return
+      if (!entry || entry.usedAt) return false
       entry.state = 'invalidated'
       entry.newHash = undefined
+      return true
     },
 
     async complete(id) {
@@ -112,7 +136,13 @@ export function memoryResetTokens(): ResetTokenStore {
   }
 }
 
-function toClaimedReset({ token, newHash, usedAt, claimedAt }: Entry): ClaimedReset {
+function whyDead({ state, token }: Entry, at: Date): DeadToken['reason'] | undefined {
+  if (state === 'claimed' || state === 'completed') return 'used'
+  if (state === 'invalidated') return 'invalidated'
+  return token.expiresAt > at ? undefined : 'expired'
+}
+
+function toClaimedReset({ token, newHash, usedAt, claimedAt, claimedBy }: Entry): ClaimedReset {
   if (!claimedAt) throw new TypeError('A claimed reset has a time of its claim')
-  return { ...structuredClone(token), claimedAt, newHash, usedAt }
+  return { ...structuredClone(token), claimedAt, claimedBy, newHash, usedAt }
 }

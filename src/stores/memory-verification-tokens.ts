@@ -28,6 +28,18 @@ export function memoryVerificationTokens(): VerificationTokenStore {
       return entry && structuredClone(entry.token)
     },
 
+    async findDead(tokenHash, at) {
+      const entry = [...entries.values()].find(({ token }) => token.tokenHash === tokenHash)
+      if (!entry || (!entry.usedAt && entry.token.expiresAt > at)) return undefined
+      const { userId, carried } = entry.token
+      return structuredClone({ userId, carried, reason: entry.usedAt ? 'used' : 'expired' })
+    },
+
+    async revoke(id, at) {
+      const entry = entries.get(id)
+      if (entry && !entry.usedAt && entry.token.expiresAt > at) entry.token.expiresAt = at
+    },
+
     async markUsed(id, at) {
       const entry = entries.get(id)
       if (entry) entry.usedAt ??= at

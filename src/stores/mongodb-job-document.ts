@@ -5,12 +5,13 @@ import {
   fromCarriedFields,
   toCarriedFields,
 } from './mongodb-carried.ts'
-import { time } from './mongodb-conditions.ts'
+import { hasTypes, time } from './mongodb-conditions.ts'
 
 /** A document of `mail_outbox`. */
 export interface JobDocument {
   _id: string
-  state: 'waiting' | 'dead'
+  /** `requested` until the account is looked up, then `resolved` until the mail left; or one of the two ends. */
+  state: 'requested' | 'resolved' | 'superseded' | 'dead'
   kind: MailKind
   identifier?: string
   account_id?: string
@@ -22,6 +23,8 @@ export interface JobDocument {
   not_before: Date
   expires_at: Date
   requested_at: Date
+  /** When the account was looked up. */
+  resolved_at?: Date
   /** Nobody may claim it before: `not_before`, then the end of the lease or of the pause before another attempt. */
   available_at?: Date
   attempts: number
@@ -31,8 +34,9 @@ export interface JobDocument {
   purge_at?: Date
 }
 
-export const jobTypes = {
+const jobTypes = {
   _id: 'string',
+  state: 'string',
   kind: 'string',
   carried: { optional: carriedTypes },
   not_before: 'date',
@@ -42,19 +46,33 @@ export const jobTypes = {
   attempts: 'int',
 } as const
 
-export const optionalJobTypes = {
+const optionalJobTypes = {
   identifier: 'string',
   account_id: 'string',
   pending_login_id: 'string',
   address: 'string',
   user_agent: 'string',
+  resolved_at: 'date',
 } as const
+
+const kinds: MailKind[] = ['password_reset', 'email_verification', 'password_changed']
+
+export const waiting: JobDocument['state'][] = ['requested', 'resolved', 'superseded']
+
+/** What a worker can make sense of. */
+export const isReadable = {
+  $and: [
+    { kind: { $in: kinds }, state: { $in: waiting } },
+    hasTypes(jobTypes, optionalJobTypes),
+    { $or: [{ identifier: { $exists: true } }, { account_id: { $exists: true } }] },
+  ],
+}
 
 /** Without `requested_at`, which the database sets. */
 export function toJobFields(job: NewMailJob): Omit<JobDocument, '_id' | 'requested_at'> {
   const { address, userAgent } = job.requester
   return {
-    state: 'waiting',
+    state: 'requested',
     kind: job.kind,
     ...(job.identifier !== undefined && { identifier: job.identifier }),
     ...(job.accountId !== undefined && { account_id: job.accountId }),
@@ -78,6 +96,7 @@ export function fromJobDocument(document: JobDocument, leaseId: string): MailJob
     pendingLoginId: document.pending_login_id,
     carried: fromCarriedFields(document.carried),
     requester: { address: document.address, userAgent: document.user_agent },
+    isSuperseded: document.state === 'superseded',
     notBefore: document.not_before,
     expiresAt: document.expires_at,
     requestedAt: document.requested_at,

@@ -1,29 +1,35 @@
-import type { Db } from 'mongodb'
-import type { MailJob, MailOutbox } from '../ports.ts'
+import type { Db, Filter } from 'mongodb'
+import type { MailJob, MailOutbox, MailStage, RequestOrder } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
-import { hasTypes, text, time } from './mongodb-conditions.ts'
-import { createIndexes, purgeIndex } from './mongodb-indexes.ts'
+import { text, time } from './mongodb-conditions.ts'
+import { createIndexes, type NamedIndex, purgeIndex } from './mongodb-indexes.ts'
 import {
   fromJobDocument,
-  jobTypes,
+  isReadable,
   type JobDocument,
-  optionalJobTypes,
   toJobFields,
 } from './mongodb-job-document.ts'
+import { earlierThan, laterThan } from './mongodb-request-order.ts'
 import { purgeTime } from './purge-time.ts'
 
-const isWhole = hasTypes(jobTypes, optionalJobTypes)
+const indexes: NamedIndex[] = [
+  { name: 'longest_due', key: { state: 1, available_at: 1, requested_at: 1 } },
+  { name: 'past_its_life', key: { state: 1, expires_at: 1 } },
+  { name: 'of_account', key: { account_id: 1, kind: 1, requested_at: 1 }, sparse: true },
+  purgeIndex,
+]
 
 /** `mail_outbox` on MongoDB (D20). */
 export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
   const collection = openCollection<JobDocument>(db, 'mail_outbox')
+
+  async function isUpdated(job: MailJob, update: object) {
+    const { matchedCount } = await collection.updateOne(held(job), update)
+    return matchedCount === 1
+  }
+
   return {
-    async start() {
-      await createIndexes(collection, [
-        { name: 'oldest_first', key: { state: 1, requested_at: 1, available_at: 1 } },
-        purgeIndex,
-      ])
-    },
+    start: () => createIndexes(collection, indexes),
 
     async add(job) {
       await collection.updateOne(
@@ -33,46 +39,96 @@ export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
       )
     },
 
-    async claim(leaseId, at, leaseUntil) {
+    async claim(stage, leaseId, at, leaseUntil) {
       const document = await collection.findOneAndUpdate(
-        { state: 'waiting', available_at: { $lte: time(at) }, ...isWhole },
+        { ...isFor(stage, time(at)), available_at: { $lte: at }, ...isReadable },
         {
           $set: { lease_id: text(leaseId), available_at: time(leaseUntil) },
-          $inc: { attempts: 1 },
+          $inc: { attempts: stage === 'send' ? 1 : 0 },
         },
-        { sort: { requested_at: 1 }, returnDocument: 'after' },
+        { sort: { available_at: 1, requested_at: 1 }, returnDocument: 'after' },
       )
       return document ? fromJobDocument(document, leaseId) : undefined
     },
 
-    async resolve(job, accountId) {
-      const { matchedCount } = await collection.updateOne(held(job), {
-        $set: { account_id: text(accountId) },
+    resolve: (job, accountId, at) =>
+      isUpdated(job, {
+        $set: { account_id: text(accountId), resolved_at: time(at) },
         $unset: { identifier: true },
-      })
-      return matchedCount === 1
+      }),
+
+    async supersedeEarlier(job, at) {
+      await collection.updateMany(
+        {
+          ...ofSameKind(job),
+          state: { $in: ['requested', 'resolved'] },
+          ...earlierThan(orderOf(job), '_id'),
+        },
+        { $set: { state: 'superseded', available_at: time(at) }, $unset: { lease_id: true } },
+      )
     },
+
+    async isOvertaken(job) {
+      const later = await collection.findOne(
+        {
+          ...ofSameKind(job),
+          resolved_at: { $type: 'date' },
+          ...laterThan(orderOf(job), '_id'),
+        },
+        { projection: { _id: 1 } },
+      )
+      return later !== null
+    },
+
+    ready: (job, at) =>
+      isUpdated(job, {
+        $set: { state: 'resolved', available_at: time(at) },
+        $unset: { lease_id: true },
+      }),
+
+    renew: (job, leaseUntil) => isUpdated(job, { $set: { available_at: time(leaseUntil) } }),
 
     async remove(job) {
-      await collection.deleteOne(held(job))
+      const { deletedCount } = await collection.deleteOne(held(job))
+      return deletedCount === 1
     },
 
-    async retry(job, at, reason) {
-      await collection.updateOne(held(job), {
-        $set: { available_at: time(at), reason },
-        $unset: { lease_id: true },
-      })
-    },
+    retry: (job, at, reason) =>
+      isUpdated(job, { $set: { available_at: time(at), reason }, $unset: { lease_id: true } }),
 
-    async giveUp(job, at, reason) {
-      await collection.updateOne(held(job), {
-        $set: { state: 'dead', reason, purge_at: purgeTime(time(at)) },
-        $unset: { identifier: true, lease_id: true, available_at: true },
-      })
+    giveUp: (job, at, reason) => isUpdated(job, deadLetter(at, reason)),
+
+    async giveUpUnreadable(at) {
+      const document = await collection.findOneAndUpdate(
+        { state: { $ne: 'dead' }, $nor: [isReadable] },
+        deadLetter(at, 'unreadable'),
+        { projection: { _id: 1 } },
+      )
+      return document ? String(document._id) : undefined
     },
   }
 }
 
+function isFor(stage: MailStage, at: Date): Filter<JobDocument> {
+  if (stage === 'resolve') return { state: { $in: ['requested', 'superseded'] } }
+  return { state: 'resolved', expires_at: stage === 'send' ? { $gt: at } : { $lte: at } }
+}
+
 function held({ id, leaseId }: MailJob) {
   return { _id: text(id), lease_id: text(leaseId) }
+}
+
+function deadLetter(at: Date, reason: string) {
+  return {
+    $set: { state: 'dead' as const, reason, purge_at: purgeTime(time(at)) },
+    $unset: { identifier: true, lease_id: true, available_at: true },
+  } as const
+}
+
+function ofSameKind({ accountId, kind }: MailJob) {
+  return { account_id: text(accountId ?? ''), kind }
+}
+
+function orderOf({ id, requestedAt }: MailJob): RequestOrder {
+  return { requestedAt, mailJobId: id }
 }

@@ -1,4 +1,5 @@
-import type { ClaimedReset, ResetToken } from '../ports.ts'
+import type { ClaimedReset, DeadToken, Requester, ResetToken } from '../ports.ts'
+import { fromCarriedFields } from './mongodb-carried.ts'
 import { hasTypes } from './mongodb-conditions.ts'
 import {
   fromTokenDocument,
@@ -10,9 +11,11 @@ import {
 /** A document of `password_reset_tokens`. */
 export interface ResetTokenDocument extends TokenDocument {
   requested_at: Date
+  mail_job_id: string
   /** Only while nobody used, claimed or invalidated it; the unique index is on this. */
   live?: true
   claimed_at: Date | null
+  claimed_by?: { address?: string; user_agent?: string }
   invalidated_at: Date | null
   completed_at: Date | null
   /** From the claim until the password is replaced. */
@@ -28,6 +31,7 @@ export const isLive = {
       ...tokenTypes,
       live: 'bool',
       requested_at: 'date',
+      mail_job_id: 'string',
       claimed_at: 'null',
       used_at: 'null',
       invalidated_at: 'null',
@@ -40,26 +44,56 @@ export const isClaimed = hasTypes(
   {
     ...tokenTypes,
     requested_at: 'date',
+    mail_job_id: 'string',
     claimed_at: 'date',
     used_at: ['date', 'null'],
     invalidated_at: 'null',
     completed_at: 'null',
     lease_until: 'date',
   },
-  { ...optionalTokenTypes, new_hash: 'string' },
+  {
+    ...optionalTokenTypes,
+    new_hash: 'string',
+    claimed_by: { optional: { address: 'string', user_agent: 'string' } },
+  },
 )
 
 export function toResetToken(document: ResetTokenDocument): ResetToken {
-  return { ...fromTokenDocument(document), requestedAt: document.requested_at }
+  const { requested_at: requestedAt, mail_job_id: mailJobId } = document
+  return { ...fromTokenDocument(document), requestedAt, mailJobId }
 }
 
 export function toClaimedReset(document: ResetTokenDocument): ClaimedReset {
   return {
     ...toResetToken(document),
     claimedAt: mustBeClaimed(document),
+    claimedBy: {
+      address: document.claimed_by?.address,
+      userAgent: document.claimed_by?.user_agent,
+    },
     newHash: document.new_hash,
     usedAt: document.used_at ?? undefined,
   }
+}
+
+export function toClaimedBy({ address, userAgent }: Requester) {
+  return {
+    ...(address !== undefined && { address }),
+    ...(userAgent !== undefined && { user_agent: userAgent }),
+  }
+}
+
+/** `undefined`: it is usable. */
+export function toDeadToken(document: ResetTokenDocument, at: Date): DeadToken | undefined {
+  const reason = whyDead(document, at)
+  return reason && { userId: document.user_id, carried: fromCarriedFields(document), reason }
+}
+
+function whyDead(document: ResetTokenDocument, at: Date): DeadToken['reason'] | undefined {
+  const { invalidated_at: invalidated, claimed_at: claimed, used_at: used } = document
+  if (invalidated) return 'invalidated'
+  if (claimed || used) return 'used'
+  return document.expires_at > at ? undefined : 'expired'
 }
 
 function mustBeClaimed({ claimed_at: claimedAt }: ResetTokenDocument): Date {

@@ -1,6 +1,6 @@
 import type { Db } from 'mongodb'
 import { AccountFlowsError } from '../errors.ts'
-import type { ResetToken, ResetTokenStore } from '../ports.ts'
+import type { RequestOrder, ResetToken, ResetTokenStore } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
@@ -9,10 +9,13 @@ import {
   isClaimed,
   isLive,
   type ResetTokenDocument,
+  toClaimedBy,
   toClaimedReset,
+  toDeadToken,
   toResetToken,
 } from './mongodb-reset-document.ts'
-import { tokenIndexes, toTokenDocument } from './mongodb-token-document.ts'
+import { laterThan } from './mongodb-request-order.ts'
+import { isOwned, tokenIndexes, toTokenDocument } from './mongodb-token-document.ts'
 
 const oneLivePerUser: NamedIndex = {
   name: 'one_live_per_user',
@@ -28,16 +31,16 @@ const MAX_ATTEMPTS = 100
 export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<void> } {
   const collection = openCollection<ResetTokenDocument>(db, 'password_reset_tokens')
 
-  async function invalidateLive(userId: string, requestedAt: Date, at: Date) {
+  async function invalidateLive(userId: string, request: RequestOrder, at: Date) {
     await collection.updateMany(
       // A damaged record without the time is no reason to keep a token alive.
-      { user_id: text(userId), live: true, requested_at: { $not: { $gt: time(requestedAt) } } },
+      { user_id: text(userId), live: true, $nor: [laterThan(request, 'mail_job_id')] },
       { $set: { invalidated_at: time(at) }, $unset: { live: true } },
     )
   }
 
-  async function isSuperseded({ userId, requestedAt }: ResetToken) {
-    const later = { user_id: text(userId), requested_at: { $gt: time(requestedAt) } }
+  async function isSuperseded(token: ResetToken) {
+    const later = { user_id: text(token.userId), ...laterThan(token, 'mail_job_id') }
     return (await collection.findOne(later, { projection: { _id: 1 } })) !== null
   }
 
@@ -60,6 +63,7 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
       const document: ResetTokenDocument = {
         ...toTokenDocument(token),
         requested_at: time(token.requestedAt),
+        mail_job_id: token.mailJobId,
         live: true,
         claimed_at: null,
         invalidated_at: null,
@@ -68,7 +72,7 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
       // Each turn that fails is a turn in which another caller's token was issued.
       for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
         if (await isSuperseded(token)) return false
-        await invalidateLive(token.userId, token.requestedAt, token.createdAt)
+        await invalidateLive(token.userId, token, token.createdAt)
         if (await isInserted(document)) return true
       }
       throw new AccountFlowsError(
@@ -88,13 +92,28 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
       return document ? toResetToken(document) : undefined
     },
 
-    async claim(tokenHash, newHash, at, leaseUntil) {
+    async findDead(tokenHash, at) {
+      const document = await collection.findOne({ token_hash: text(tokenHash), ...isOwned })
+      return document ? toDeadToken(document, time(at)) : undefined
+    },
+
+    async revoke(id, at) {
+      await collection.updateOne(
+        { _id: text(id), live: true },
+        { $set: { invalidated_at: time(at) }, $unset: { live: true } },
+      )
+    },
+
+    async claim(tokenHash, { newHash, by, at, leaseUntil }) {
+      const claimed = {
+        claimed_at: time(at),
+        claimed_by: toClaimedBy(by),
+        new_hash: text(newHash),
+        lease_until: time(leaseUntil),
+      }
       const document = await collection.findOneAndUpdate(
-        { token_hash: text(tokenHash), expires_at: { $gt: time(at) }, ...isLive },
-        {
-          $set: { claimed_at: at, new_hash: text(newHash), lease_until: time(leaseUntil) },
-          $unset: { live: true },
-        },
+        { token_hash: text(tokenHash), expires_at: { $gt: at }, ...isLive },
+        { $set: claimed, $unset: { live: true } },
         { returnDocument: 'after' },
       )
       return document ? toClaimedReset(document) : undefined
@@ -127,10 +146,11 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
     },
 
     async reject(id, at) {
-      await collection.updateOne(
+      const { matchedCount } = await collection.updateOne(
         { _id: text(id), used_at: { $type: 'null' }, lease_until: { $type: 'date' } },
         { $set: { invalidated_at: time(at) }, $unset: { new_hash: true, lease_until: true } },
       )
+      return matchedCount === 1
     },
 
     async complete(id, at) {

@@ -1,11 +1,11 @@
-import type { ResetToken, VerificationToken } from '../ports.ts'
+import type { RequestOrder, ResetToken, VerificationToken } from '../ports.ts'
 import {
   type CarriedFields,
   carriedTypes,
   fromCarriedFields,
   toCarriedFields,
 } from './mongodb-carried.ts'
-import { time } from './mongodb-conditions.ts'
+import { hasTypes, time } from './mongodb-conditions.ts'
 import { type NamedIndex, purgeIndex } from './mongodb-indexes.ts'
 import { purgeTime } from './purge-time.ts'
 
@@ -36,12 +36,15 @@ export const tokenTypes = {
 
 export const optionalTokenTypes = carriedTypes
 
+/** What is enough to tell why a token is not usable. */
+export const isOwned = hasTypes({ user_id: 'string', expires_at: 'date' }, optionalTokenTypes)
+
 export const tokenIndexes: NamedIndex[] = [
   { name: 'token_hash_unique', key: { token_hash: 1 }, unique: true },
   purgeIndex,
 ]
 
-type StoredToken = Omit<ResetToken, 'requestedAt'> & Omit<VerificationToken, 'pendingLoginId'>
+type StoredToken = Omit<ResetToken, keyof RequestOrder> & Omit<VerificationToken, 'pendingLoginId'>
 
 export function toTokenDocument(token: StoredToken): TokenDocument {
   return {

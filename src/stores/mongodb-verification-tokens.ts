@@ -1,10 +1,12 @@
 import type { Db } from 'mongodb'
 import type { VerificationTokenStore } from '../ports.ts'
+import { fromCarriedFields } from './mongodb-carried.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { hasTypes, text, time } from './mongodb-conditions.ts'
 import { createIndexes } from './mongodb-indexes.ts'
 import {
   fromTokenDocument,
+  isOwned,
   optionalTokenTypes,
   type TokenDocument,
   tokenIndexes,
@@ -50,6 +52,23 @@ export function mongoVerificationTokens(
       return document
         ? { ...fromTokenDocument(document), pendingLoginId: document.pending_login_id }
         : undefined
+    },
+
+    async findDead(tokenHash, at) {
+      const document = await collection.findOne({ token_hash: text(tokenHash), ...isOwned })
+      if (!document || (!document.used_at && document.expires_at > time(at))) return undefined
+      return {
+        userId: document.user_id,
+        carried: fromCarriedFields(document),
+        reason: document.used_at ? 'used' : 'expired',
+      }
+    },
+
+    async revoke(id, at) {
+      await collection.updateOne(
+        { _id: text(id), used_at: { $type: 'null' }, expires_at: { $gt: time(at) } },
+        { $set: { expires_at: at } },
+      )
     },
 
     async markUsed(id, at) {

@@ -7,6 +7,7 @@ import {
   hour,
   minute,
   mustExist,
+  sampleClaim,
   sampleMailJob,
   samplePendingLogin,
   sampleResetToken,
@@ -18,7 +19,14 @@ describeWithMongo('mongoStore() with damaged records', () => {
 
   describe('a damaged record', () => {
     const values = [null, '', 1, true, {}, new Date().toISOString(), [later(hour)], [null], [true]]
-    const optional = new Set(['pending_login_id', 'client_id', 'redirect_uri', 'scope', 'state'])
+    const optional = new Set([
+      'pending_login_id',
+      'client_id',
+      'redirect_uri',
+      'scope',
+      'state',
+      'address',
+    ])
 
     function typeOf(value: unknown) {
       if (value === null) return 'null'
@@ -48,7 +56,7 @@ describeWithMongo('mongoStore() with damaged records', () => {
         await tokens.deleteMany({})
         await tokens.insertOne(each)
         const found = await resetTokens.findUsable(token.tokenHash, later(1))
-        const claim = await resetTokens.claim(token.tokenHash, 'next', later(1), later(minute))
+        const claim = await resetTokens.claim(token.tokenHash, sampleClaim({ at: later(1) }))
         expect([found, claim], JSON.stringify(each)).to.deep.equal([undefined, undefined])
       }
       expect(count).to.be.greaterThan(100)
@@ -81,17 +89,44 @@ describeWithMongo('mongoStore() with damaged records', () => {
       await stored('mail_outbox').updateOne({}, { $set: { 'carried.state': 1 } })
       await delay(3)
       await outbox.add(sampleMailJob({ id: 'sound' }))
-      expect(await outbox.claim('lease', later(1), later(minute))).to.include({ id: 'sound' })
+      const claim = () => outbox.claim('resolve', 'lease', later(1), later(minute))
+      expect(await claim()).to.include({ id: 'sound' })
+      expect(await claim()).to.equal(undefined)
 
       for (const each of ['damaged', 'sound']) {
         const token = sampleResetToken({ id: each, userId: each })
         await resetTokens.issue(token)
-        await resetTokens.claim(token.tokenHash, 'next', later(1), later(minute))
+        await resetTokens.claim(token.tokenHash, sampleClaim({ at: later(1) }))
       }
       await stored('password_reset_tokens').updateOne({ _id: 'damaged' }, { $set: { new_hash: 1 } })
       const taken = await resetTokens.takeUnfinished(later(minute), later(hour))
       expect(taken).to.include({ id: 'sound' })
       expect(await resetTokens.takeUnfinished(later(minute), later(hour))).to.equal(undefined)
+    })
+
+    it('is a dead letter with its reason, whatever is wrong with a job', async () => {
+      const { outbox } = await emptyStore()
+      const jobs = stored('mail_outbox')
+      await outbox.add(sampleMailJob({ id: 'job' }))
+      const document = mustExist((await jobs.findOne()) ?? undefined)
+      const { identifier: _, ...nobodys } = document
+      const unknown = [
+        { ...document, kind: 'newsletter' },
+        { ...document, state: 'waiting' },
+        nobodys,
+      ]
+      for (const each of [...damaged(document), ...unknown]) {
+        await jobs.deleteMany({})
+        await jobs.insertOne(each)
+        const claimed = await outbox.claim('resolve', 'lease', later(1), later(minute))
+        const givenUp = await outbox.giveUpUnreadable(later(1))
+        expect([claimed, givenUp], JSON.stringify(each)).to.deep.equal([undefined, 'job'])
+        const dead = mustExist((await jobs.findOne()) ?? undefined)
+        expect(dead).to.include({ state: 'dead', reason: 'unreadable' })
+        expect(dead).to.include.keys('purge_at')
+        expect(dead).not.to.include.keys('identifier')
+        expect(await outbox.giveUpUnreadable(later(1))).to.equal(undefined)
+      }
     })
 
     it('is no cut-off that lets sessions live', async () => {

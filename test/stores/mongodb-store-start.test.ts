@@ -7,6 +7,8 @@ import {
   after as later,
   hour,
   minute,
+  mustExist,
+  sampleClaim,
   sampleMailJob,
   samplePendingLogin,
   sampleResetToken,
@@ -52,7 +54,7 @@ describeWithMongo('mongoStore().start()', function () {
       email_verification_tokens: ['_id_', 'token_hash_unique', 'purge_at_ttl', 'used_links'],
       pending_logins: ['_id_', 'newest_of_account', 'purge_at_ttl'],
       session_cutoffs: ['_id_'],
-      mail_outbox: ['_id_', 'oldest_first', 'purge_at_ttl'],
+      mail_outbox: ['_id_', 'longest_due', 'past_its_life', 'of_account', 'purge_at_ttl'],
       audit_events: ['_id_', 'at', 'account_id'],
       settings: ['_id_'],
     })
@@ -79,7 +81,7 @@ describeWithMongo('mongoStore().start()', function () {
     const [reset, verification] = [sampleResetToken(), sampleVerificationToken()]
     await resetTokens.issue(reset)
     await resetTokens.findUsable(reset.tokenHash, later(1))
-    await resetTokens.claim(reset.tokenHash, 'next', later(1), later(2))
+    await resetTokens.claim(reset.tokenHash, sampleClaim({ at: later(1), leaseUntil: later(2) }))
     await resetTokens.takeUnfinished(later(2), later(3))
     await resetTokens.markUsed(reset.id, later(3))
     await resetTokens.complete(reset.id, later(3))
@@ -90,7 +92,16 @@ describeWithMongo('mongoStore().start()', function () {
     await pendingLogins.save(samplePendingLogin())
     await pendingLogins.findNewest('ann', { clientId: 'app' })
     await outbox.add(sampleMailJob())
-    await outbox.claim('lease', later(1), later(2))
+    const job = mustExist(await outbox.claim('resolve', 'lease', later(1), later(2)))
+    await outbox.resolve(job, 'ann', later(1))
+    await outbox.supersedeEarlier({ ...job, accountId: 'ann' }, later(1))
+    await outbox.isOvertaken({ ...job, accountId: 'ann' })
+    await outbox.ready(job, later(1))
+    await outbox.claim('send', 'lease', later(1), later(2))
+    await outbox.claim('expire', 'lease', later(1), later(2))
+    await outbox.giveUpUnreadable(later(1))
+    await resetTokens.findDead(reset.tokenHash, later(1))
+    await verificationTokens.findDead(verification.tokenHash, later(1))
     await cutoffs.endIdpSessions('ann', later(1))
     await settings.write({}, 0)
     await settings.version()
@@ -102,7 +113,7 @@ describeWithMongo('mongoStore().start()', function () {
       .toArray()
     expect(plans).to.have.length.greaterThan(12)
     expect(plans.filter((plan) => plan.includes('COLLSCAN'))).to.deep.equal([])
-    expect(plans.join()).to.match(/mail_outbox IXSCAN { state: 1, requested_at: 1/)
+    expect(plans.join()).to.match(/mail_outbox IXSCAN { state: 1, available_at: 1/)
     expect(plans.join()).to.match(/password_reset_tokens IXSCAN { lease_until: 1/)
   })
 

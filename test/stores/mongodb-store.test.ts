@@ -8,6 +8,7 @@ import {
   hour,
   minute,
   mustExist,
+  sampleClaim,
   sampleMailJob,
   sampleResetToken,
 } from '../../src/contract/store-contract-samples.ts'
@@ -32,6 +33,7 @@ describeWithMongo('mongoStore()', () => {
         email: 'Ann@example.com',
         password_digest: 'digest',
         state: '',
+        mail_job_id: 'job',
         requested_at: token.requestedAt,
         created_at: token.createdAt,
         expires_at: token.expiresAt,
@@ -49,7 +51,7 @@ describeWithMongo('mongoStore()', () => {
       for (const end of ['markUsed', 'reject'] as const) {
         const { id, tokenHash } = sampleResetToken()
         await resetTokens.issue({ ...sampleResetToken(), id, tokenHash })
-        await resetTokens.claim(tokenHash, 'next', later(1), later(minute))
+        await resetTokens.claim(tokenHash, sampleClaim({ at: later(1) }))
         expect(await stored('password_reset_tokens').findOne({ _id: id })).to.include({
           new_hash: 'next',
         })
@@ -63,9 +65,9 @@ describeWithMongo('mongoStore()', () => {
     it('holds no typed identifier once the job is resolved or given up', async () => {
       const { outbox } = await emptyStore()
       await outbox.add(sampleMailJob())
-      const job = mustExist(await outbox.claim('lease', later(1), later(minute)))
+      const job = mustExist(await outbox.claim('resolve', 'lease', later(1), later(minute)))
       expect(await stored('mail_outbox').findOne()).to.include({ identifier: 'ann' })
-      await outbox.resolve(job, 'id of ann')
+      await outbox.resolve(job, 'id of ann', later(1))
       expect(await stored('mail_outbox').findOne()).not.to.have.property('identifier')
 
       await stored('mail_outbox').updateOne({}, { $set: { identifier: 'ann' } })
@@ -91,10 +93,10 @@ describeWithMongo('mongoStore()', () => {
       const value: string = each
       for (const act of [
         () => resetTokens.findUsable(value, later(1)),
-        () => resetTokens.claim(value, 'next', later(1), later(minute)),
-        () => resetTokens.invalidateLive(value, later(1), later(1)),
+        () => resetTokens.claim(value, sampleClaim({ at: later(1) })),
+        () => resetTokens.invalidateLive(value, sampleResetToken(), later(1)),
         () => verificationTokens.hasUsed(value, 'x'),
-        () => outbox.claim(value, later(1), later(minute)),
+        () => outbox.claim('resolve', value, later(1), later(minute)),
       ]) {
         const refusal: unknown = await act().catch((error) => error)
         expect(refusal, String(act)).to.be.instanceOf(TypeError)
@@ -121,7 +123,9 @@ describeWithMongo('mongoStore()', () => {
     expect(await settings.write({ smtp_host: 'a' }, 0)).to.equal(true)
     expect(await settings.read()).to.deep.equal({ version: 1, values: { smtp_host: 'a' } })
     await outbox.add(sampleMailJob())
-    expect(await outbox.claim('lease', later(1), later(minute))).to.include({ attempts: 1 })
+    expect(await outbox.claim('resolve', 'lease', later(1), later(minute))).to.include({
+      attempts: 0,
+    })
     expect(await mongoStore(odd).now()).to.be.instanceOf(Date)
   })
 })

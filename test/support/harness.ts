@@ -150,6 +150,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       smtp_port: String(mail.port),
       smtp_from: 'accounts@idp.example',
       require_email_verification: 'true',
+      password_changed_email: 'false',
       ...options.settings,
     },
     log: (level, message, details) => {

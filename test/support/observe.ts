@@ -84,7 +84,9 @@ export async function withoutMail<T>(h: Harness, work: () => Promise<T>): Promis
   const [events, mails] = [h.events.length, h.mail.mails.length]
   const result = await work()
   const soon = new Date(Date.now() + 5_000)
-  expect(await h.store.outbox.claim('a test', soon, soon)).to.equal(undefined)
+  for (const stage of ['resolve', 'send', 'expire'] as const) {
+    expect(await h.store.outbox.claim(stage, 'a test', soon, soon)).to.equal(undefined)
+  }
   expect(h.events.slice(events).map(({ type }) => type)).to.deep.equal([])
   expect(h.mail.mails.slice(mails)).to.deep.equal([])
   return result

@@ -1,0 +1,73 @@
+import type { AuditEvent, MailJob, MailKind, User } from '../ports.ts'
+
+/** Anybody may have written it. */
+const MAX_AUDITED_LENGTH = 256
+
+/** What the audit log learns of a mail job. Each event is recorded once, however often the job is taken. */
+export interface MailEvents {
+  /** @param reason - why there will be no mail. */
+  requested(job: MailJob, account?: User | string, reason?: string): Promise<void>
+  sent(job: MailJob): Promise<void>
+  failed(job: MailJob, reason: string): Promise<void>
+}
+
+/** @param keyedHash - stands for an identifier in the audit log, and tells nothing about it. */
+export function createMailEvents(
+  record: (event: AuditEvent) => Promise<void>,
+  keyedHash: (identifier: string) => string,
+  now: () => Date,
+): MailEvents {
+  const about = ({ carried, requester, accountId }: MailJob) => ({
+    accountId,
+    clientId: carried.clientId?.slice(0, MAX_AUDITED_LENGTH),
+    ...requester,
+  })
+
+  return {
+    async requested(job, account, reason) {
+      if (job.kind === 'password_changed') return
+      const accountId = typeof account === 'object' ? account.id : (account ?? job.accountId)
+      const event = { ...about(job), at: job.requestedAt, accountId }
+      await record({
+        ...event,
+        id: `requested:${job.id}`,
+        type: `${job.kind}_requested`,
+        ...(reason !== undefined && { reason }),
+        ...(accountId === undefined &&
+          job.identifier !== undefined && {
+            details: { identifier_hash: keyedHash(job.identifier) },
+          }),
+      })
+      if (job.pendingLoginId === undefined) return
+      await record({ ...event, id: `blocked:${job.id}`, type: 'email_login_blocked' })
+    },
+
+    sent: (job) =>
+      record({
+        ...about(job),
+        ...noticeOf(job.kind),
+        id: `mail_sent:${job.id}`,
+        type: `${flowOf(job.kind)}_mail_sent`,
+        at: now(),
+      }),
+
+    failed: (job, reason) =>
+      record({
+        ...about(job),
+        ...noticeOf(job.kind),
+        id: `mail_failed:${job.id}:${job.attempts}`,
+        type: `${flowOf(job.kind)}_mail_failed`,
+        at: now(),
+        reason,
+      }),
+  }
+}
+
+function flowOf(kind: MailKind) {
+  return kind === 'password_changed' ? 'password_reset' : kind
+}
+
+// The notice belongs to the reset; D33 has no event of its own for it.
+function noticeOf(kind: MailKind) {
+  return kind === 'password_changed' ? { details: { mail: kind } } : {}
+}

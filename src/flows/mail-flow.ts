@@ -1,0 +1,46 @@
+import type { MailJob, User } from '../ports.ts'
+import type { Settings } from '../settings/table.ts'
+
+/** What is particular to one kind of mail; looking up, sending and giving up are the same for all (D20). */
+export interface MailFlow {
+  /** Finds whom a typed identifier means. */
+  findUser(identifier: string): Promise<User | 'unknown' | 'ambiguous'>
+  /** Why this account gets no such mail. `undefined`: it gets one. */
+  refuses(user: User): NoMail | undefined
+  /** Only the newest request of an account gets a mail, however early the others are. Otherwise each does that can be sent at once. */
+  newestOnly: boolean
+  /** What is due once the account is known, whether or not the mail will arrive. Repeated, it changes nothing. */
+  onRequest(job: MailJob, user: User): Promise<void>
+  /** Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since. */
+  mint(job: MailJob, recipient: Recipient, settings: Settings): Promise<MailLink | 'superseded'>
+  /** Voids a link whose mail did not leave and never will. */
+  revoke(link: MailLink): Promise<void>
+}
+
+export interface Recipient {
+  user: User
+  /** The stored address, never the typed one. */
+  email: string
+}
+
+/** The link of one mail. The only place where a raw token is (5.5). */
+export interface MailLink {
+  url: string
+  /** `undefined`: it leads to a page that anybody may open. */
+  token: { id: string; lifetimeMs: number } | undefined
+  /** The client that the request came from. `undefined`: none, or none that is genuine. */
+  clientName: string | undefined
+}
+
+/** Why a job ends without a mail; for the audit log and the dead letters. */
+export type NoMail =
+  | 'unknown'
+  | 'ambiguous'
+  | 'already_verified'
+  | 'superseded'
+  | 'expired'
+  | 'account_gone'
+  | 'disabled'
+  | 'no_address'
+  | 'bad_address'
+  | 'no_password'

@@ -1,0 +1,125 @@
+import { isMailAddress } from '../mail-address.ts'
+import type { Log, MailJob, MailKind, MailOutbox, User, UserStore } from '../ports.ts'
+import type { MailEvents } from './mail-events.ts'
+import type { MailFlow, NoMail, Recipient } from './mail-flow.ts'
+
+export type MailFlows = Record<MailKind, MailFlow>
+
+/** From a request to a job that only waits for the mail server (D20). */
+export interface MailResolution {
+  /** Looks the account up, and does what is due whether or not the mail will arrive. */
+  resolve(job: MailJob): Promise<void>
+  /** The recipient as the account is now, or why there is none. */
+  recipientOf(job: MailJob): Promise<Recipient | NoMail>
+  /** Ends a job that gets no mail. */
+  end(job: MailJob, reason: NoMail): Promise<void>
+  /** Makes dead letters of all records that are no readable job. */
+  endUnreadable(): Promise<void>
+}
+
+export interface MailResolutionPorts {
+  flows: MailFlows
+  users: Pick<UserStore, 'findById'>
+  outbox: MailOutbox
+  events: MailEvents
+  log: Log
+  now(): Date
+}
+
+/** A mail leaves earlier than this where nothing is in its way (D20). */
+const LATE_MS = 2_000
+
+/** What an admin can mend, or should know of; the others are ordinary, and nothing of them stays. */
+const DEAD_LETTERS: ReadonlySet<NoMail> = new Set<NoMail>([
+  'expired',
+  'account_gone',
+  'disabled',
+  'no_address',
+  'bad_address',
+  'no_password',
+])
+
+export function createMailResolution(ports: MailResolutionPorts): MailResolution {
+  const { flows, users, outbox, events, log, now } = ports
+
+  async function findUser({ kind, accountId, identifier }: MailJob) {
+    if (accountId !== undefined) return (await users.findById(accountId)) ?? 'account_gone'
+    return identifier === undefined ? 'unknown' : flows[kind].findUser(identifier)
+  }
+
+  async function end(job: MailJob, reason: NoMail) {
+    if (!DEAD_LETTERS.has(reason)) {
+      await outbox.remove(job)
+      return
+    }
+    if (!(await outbox.giveUp(job, now(), reason))) return
+    log('warn', 'no mail can be sent for a request', { job: job.id, kind: job.kind, reason })
+  }
+
+  async function endUnsent(job: MailJob, reason: NoMail) {
+    await events.failed(job, reason)
+    await end(job, reason)
+  }
+
+  return {
+    end: endUnsent,
+
+    async resolve(job) {
+      if (job.isSuperseded) {
+        await events.requested(job)
+        return endUnsent(job, 'superseded')
+      }
+      if (now() >= job.expiresAt) {
+        await events.requested(job, undefined, 'expired')
+        return endUnsent(job, 'expired')
+      }
+      const user = await findUser(job)
+      if (typeof user === 'string') {
+        await events.requested(job, undefined, user)
+        return end(job, user)
+      }
+      if (!(await outbox.resolve(job, user.id, now()))) return
+      const found = { ...job, accountId: user.id }
+      const flow = flows[job.kind]
+      const refusal = refusalOf(flow, user)
+      await events.requested(job, user, refusal)
+      if (refusal) return end(found, refusal)
+      if (flow.newestOnly) await outbox.supersedeEarlier(found, now())
+      await flow.onRequest(found, user)
+      // Written first and read afterwards, so that of two at once at least one sees the other.
+      if (flow.newestOnly && (await outbox.isOvertaken(found)))
+        return endUnsent(found, 'superseded')
+      await outbox.ready(found, now())
+    },
+
+    async recipientOf(job) {
+      if (isLate(job, now()) && (await outbox.isOvertaken(job))) return 'superseded'
+      const user = await findUser(job)
+      if (typeof user === 'string') return user
+      const { email } = user
+      return email === undefined
+        ? 'no_address'
+        : (refusalOf(flows[job.kind], user) ?? { user, email })
+    },
+
+    async endUnreadable() {
+      for (;;) {
+        const id = await outbox.giveUpUnreadable(now())
+        if (id === undefined) return
+        log('error', 'a mail job cannot be read', { job: id, reason: 'unreadable' })
+      }
+    },
+  }
+}
+
+// Nobody wants two mails at once after an outage.
+function isLate({ attempts, requestedAt }: MailJob, at: Date): boolean {
+  return attempts > 1 || at.getTime() - requestedAt.getTime() > LATE_MS
+}
+
+function refusalOf(flow: MailFlow, user: User): NoMail | undefined {
+  if (user.disabled) return 'disabled'
+  if (user.email === undefined) return 'no_address'
+  if (!isMailAddress(user.email)) return 'bad_address'
+  return flow.refuses(user)
+}
