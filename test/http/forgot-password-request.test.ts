@@ -170,8 +170,10 @@ describe('A request to {oauth_path}/forgot-password', () => {
         const before = h.mail.mails.length
         const answer = await raw(h, how)
         expect(answer.text).not.to.include('evil')
+        const isAccepted = answer.status === 200
+        if (isAccepted) await h.mail.mailTo(ann.email ?? '', before + 1)
         await ask(h, 'ann')
-        if (answer.status === 200) await h.mail.mailTo(ann.email ?? '', before + 2)
+        await h.mail.mailTo(ann.email ?? '', before + (isAccepted ? 2 : 1))
         for (const { mail, link } of h.mail.mails.slice(before)) {
           expect(link).to.equal(`${url.replace('forgot', 'reset')}?token=${tokenOf(link)}`)
           const addresses = `${mail.text} ${String(mail.html)}`.match(/https?:\/\/[^\s"'<]+/g)

@@ -1,0 +1,151 @@
+import { expect } from 'chai'
+import type { AuditEvent } from '../../src/index.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
+import { dump, eventsOf, tokenOf } from '../support/observe.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+const USER_AGENT = 'A Browser/1.0'
+
+onBothStores('The audit log (6, D33)', (technology) => {
+  let h: Harness
+  let added = 0
+
+  before(async () => {
+    h = await startHarness({ technology })
+  })
+
+  after(() => h.close())
+
+  const newUser = (changes = {}) => h.addUser({ username: `user-${(added += 1)}`, ...changes })
+  const client = () => createUserAgent()
+  const headers = { 'user-agent': USER_AGENT }
+  const post = (path: string, form: Record<string, string>) =>
+    client().post(`${h.oauthUrl}${path}`, form, headers)
+  const resetBy = (link: string, password = 'a new password') =>
+    post('/reset-password', { token: tokenOf(link), password, confirm_password: password })
+  const who = { address: '127.0.0.1', userAgent: USER_AGENT }
+  const about = (event: AuditEvent | undefined) => ({
+    address: event?.address,
+    userAgent: event?.userAgent,
+  })
+
+  it('tells of a reset: requested, mailed and completed, each with who asked and for which client', async () => {
+    const user = await newUser()
+    const carried = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
+    await post('/forgot-password', { identifier: user.username, ...carried })
+    const { link } = await h.mail.mailTo(user.email ?? '')
+    expect((await resetBy(link)).mode).to.equal('done')
+    for (const type of [
+      'password_reset_requested',
+      'password_reset_mail_sent',
+      'password_reset_completed',
+    ] as const) {
+      const [event, another] = eventsOf(h, type, user)
+      expect(about(event), type).to.deep.equal(who)
+      expect(event?.clientId, type).to.equal(CLIENT.client_id)
+      expect(event?.at, type).to.be.instanceOf(Date)
+      expect(another, type).to.equal(undefined)
+    }
+  })
+
+  describe('tells why a genuine reset link was refused', () => {
+    it('because it was used', async () => {
+      const user = await newUser()
+      const link = await h.resetLink(user)
+      await resetBy(link)
+      expect((await resetBy(link, 'another password')).mode).to.equal('invalid')
+      const [event, another] = eventsOf(h, 'password_reset_rejected', user)
+      expect(event).to.include({ reason: 'used', ...who })
+      expect(another).to.equal(undefined)
+    })
+
+    it('because a newer one was sent', async () => {
+      const user = await newUser()
+      const link = await h.resetLink(user)
+      const newer = await h.resetLink(user)
+      expect((await resetBy(link)).mode).to.equal('invalid')
+      const [event] = eventsOf(h, 'password_reset_rejected', user)
+      expect(event).to.include({ reason: 'invalidated', ...who })
+      expect((await resetBy(newer)).mode).to.equal('done')
+    })
+
+    it('because it expired', async () => {
+      const user = await newUser()
+      await h.put({ password_reset_expiration: '1s' })
+      const link = await h.resetLink(user)
+      await h.put({ password_reset_expiration: '1h' })
+      const event = await eventually('it expired', async () => {
+        const page = await client().get(link)
+        if (page.mode !== 'invalid') return undefined
+        await resetBy(link)
+        return eventsOf(h, 'password_reset_rejected', user)[0]
+      })
+      expect(event).to.include({ reason: 'expired', ...who })
+    })
+
+    it('because the account changed since', async () => {
+      const user = await newUser()
+      const link = await h.resetLink(user)
+      await h.changeUser(user, { email: `new-${user.email}` })
+      expect((await resetBy(link)).mode).to.equal('invalid')
+      const [event] = eventsOf(h, 'password_reset_rejected', user)
+      expect(event).to.include({ reason: 'account_changed', ...who })
+    })
+  })
+
+  it('tells nothing of a token that nobody was ever given', async () => {
+    const before = h.events.length
+    for (const token of ['A'.repeat(43), 'short', '']) {
+      expect((await resetBy(`${h.oauthUrl}/reset-password?token=${token}`)).status).to.equal(400)
+    }
+    await client().get(`${h.oauthUrl}/verify-email?token=${'A'.repeat(43)}&authorize_sig=x`)
+    expect(h.events.slice(before)).to.deep.equal([])
+  })
+
+  it('tells of a login that was blocked, and of its verification', async () => {
+    const user = await newUser({ emailVerified: false })
+    const agent = client()
+    const { url } = await h.party.begin()
+    expect((await h.login(agent, url, user.username)).mode).to.equal('blocked')
+    const { link } = await h.mail.mailTo(user.email ?? '')
+    expect((await agent.get(link, headers)).status).to.equal(302)
+    expect((await agent.get(link, headers)).status).to.be.oneOf([200, 400])
+    const types = [
+      'email_verification_requested',
+      'email_login_blocked',
+      'email_verification_mail_sent',
+      'email_verification_completed',
+    ] as const
+    for (const type of types) expect(eventsOf(h, type, user), type).to.have.length(1)
+    expect(about(eventsOf(h, 'email_verification_completed', user)[0])).to.deep.equal(who)
+    const [rejected] = eventsOf(h, 'email_verification_rejected', user)
+    expect(rejected).to.include({ reason: 'used', clientId: CLIENT.client_id, ...who })
+  })
+
+  it('keeps a hash of what a stranger typed, and no token', async () => {
+    const user = await newUser()
+    await post('/forgot-password', { identifier: 'a-stranger@nowhere.example' })
+    const event = await eventually('the event', () =>
+      h.events.find(({ reason }) => reason === 'unknown'),
+    )
+    expect(event.details?.['identifier_hash']).to.match(/^[\w-]{20,}$/)
+    const link = await h.resetLink(user)
+    await resetBy(link)
+    const stored = await dump(h)
+    expect(stored).not.to.include('a-stranger@nowhere')
+    expect(stored).not.to.include(tokenOf(link))
+    expect(stored).to.include(user.id)
+  })
+
+  it('tells of ended sessions, with counts where the adapter can tell (D10)', async () => {
+    const user = await newUser()
+    await h.signIn(client(), user.username)
+    const ended = await h.flows.endSessions(user.id)
+    expect(ended.idp).to.equal(1)
+    expect(ended.oauth).to.be.greaterThan(0)
+    const [event] = eventsOf(h, 'sessions_ended', user)
+    expect(event?.details).to.deep.equal(ended)
+  })
+})

@@ -1,0 +1,115 @@
+import { expect } from 'chai'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import { startHarness, type Harness } from '../support/harness.ts'
+import { ask, eventsOf, hasPassword, withoutMail } from '../support/observe.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+import type { User } from '../../src/index.ts'
+
+onBothStores('The mail that tells of a reset (D25)', (technology) => {
+  let h: Harness
+  let added = 0
+
+  before(async () => {
+    h = await startHarness({
+      technology,
+      settings: { password_changed_email: 'true' },
+      mayLogErrors: true,
+    })
+  })
+
+  after(() => h.close())
+
+  const newUser = () => h.addUser({ username: `user-${(added += 1)}` })
+  const mailsTo = ({ email }: User) =>
+    h.mail.mails.filter(({ to, mail }) => {
+      const isNotice = mail.headers.get('x-account-flows-mail') === 'password_changed'
+      return isNotice && to.includes(email ?? '')
+    })
+  const noticeTo = (user: User) => eventually('the notice', () => mailsTo(user)[0])
+
+  it('goes to the account, says when, and leads to the form for a new link', async () => {
+    const user = await newUser()
+    const link = await h.resetLink(user)
+    expect((await h.reset(link, 'a new password', 'a new passwort')).status).to.equal(400)
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    const { mail } = await noticeTo(user)
+    expect(mail.subject).to.equal('Your password was changed')
+    expect(mail.text).to.include(`Hello ${user.username},`)
+    const year = new Date().getUTCFullYear()
+    expect(mail.text).to.match(new RegExp(`changed on \\w+ \\d+, ${year} at [\\d:]+.[AP]M UTC`))
+    const [form] = /http:\S+/.exec(mail.text ?? '') ?? []
+    expect((await createUserAgent().get(form ?? '')).page).to.equal('forgot-password')
+    expect(`${mail.text} ${String(mail.html)}`).not.to.match(/token|a new pass/)
+    expect(mailsTo(user)).to.have.length(1)
+  })
+
+  it('is audited as a mail of the reset, marked as the notice', async () => {
+    const user = await newUser()
+    await h.reset(await h.resetLink(user), 'a new password')
+    const isNotice = ({ details }: { details?: object }) =>
+      details !== undefined && 'mail' in details && details.mail === 'password_changed'
+    const sent = await eventually('the event', () =>
+      eventsOf(h, 'password_reset_mail_sent', user).find(isNotice),
+    )
+    expect(sent).to.deep.include({ accountId: user.id, details: { mail: 'password_changed' } })
+    expect(eventsOf(h, 'password_reset_requested', user)).to.have.length(1)
+  })
+
+  it('goes to nobody after a refused reset', async () => {
+    const user = await newUser()
+    const link = await h.resetLink(user)
+    await withoutMail(h, async () => {
+      expect((await h.reset(link, 'short')).mode).to.equal('password_too_short')
+    })
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    await noticeTo(user)
+  })
+
+  it('is not sent while password_changed_email is false', async () => {
+    const user = await newUser()
+    const link = await h.resetLink(user)
+    await h.put({ password_changed_email: 'false' })
+    try {
+      expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+      await ask(h, user.username)
+      expect(mailsTo(user)).to.deep.equal([])
+    } finally {
+      await h.put({ password_changed_email: 'true' })
+    }
+    expect((await h.reset(await h.resetLink(user), 'another password')).mode).to.equal('done')
+    await noticeTo(user)
+  })
+
+  it('leaves the reset as it is when it cannot be sent', async () => {
+    const user = await newUser()
+    const link = await h.resetLink(user)
+    await h.put({ smtp_host: '' })
+    try {
+      expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+      expect(await hasPassword(h, user, 'a new password')).to.equal(true)
+      expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
+      await h.changeUser(user, { disabled: true })
+    } finally {
+      await h.put({ smtp_host: '127.0.0.1' })
+    }
+    const failed = await eventually('the event', () =>
+      eventsOf(h, 'password_reset_mail_failed', user).at(0),
+    )
+    expect(failed).to.deep.include({ reason: 'disabled', details: { mail: 'password_changed' } })
+    expect(mailsTo(user)).to.deep.equal([])
+    expect(await hasPassword(h, user, 'a new password')).to.equal(true)
+  })
+
+  it('goes to the address that the account has when it leaves', async () => {
+    const user = await newUser()
+    const link = await h.resetLink(user)
+    await h.put({ smtp_host: '' })
+    await h.reset(link, 'a new password')
+    const moved = { ...user, email: `moved-${user.email}` }
+    await h.changeUser(user, moved)
+    await h.put({ smtp_host: '127.0.0.1' })
+    await noticeTo(moved)
+    expect(mailsTo(user)).to.deep.equal([])
+  })
+})
