@@ -25,6 +25,8 @@ export interface MailPipelineParts {
   log: Log
 }
 
+const ATTEMPT_MS = 30_000
+
 const MAILS: Record<MailKind, MailName> = {
   password_reset: 'password-reset',
   email_verification: 'email-verification',
@@ -44,7 +46,14 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
         lifetimeMs,
         ...(clientName !== undefined && { clientName }),
       }),
-    send: sender.send,
+    async send(mail) {
+      const connection = await sender.connect(settings(), AbortSignal.timeout(ATTEMPT_MS))
+      try {
+        await connection.send(mail)
+      } finally {
+        connection.release()
+      }
+    },
     canSend: sender.canSend,
     async voidLink({ kind, requestedAt }, userId) {
       if (kind !== 'password_reset') return

@@ -64,6 +64,11 @@ export const settingsTable = {
     expected: 'one plain e-mail address; or an empty string for none',
     accepts: isMailAddress,
   }),
+  smtpTls: choice('smtp_tls', 'auto', ['auto', 'implicit', 'starttls', 'none'], {
+    meaning:
+      'TLS to the SMTP server. auto: implicit on port 465, otherwise STARTTLS, which only a loopback host may do without. ' +
+      'implicit: from the first byte. starttls: it must succeed. none: never.',
+  }),
   minPasswordLength: length('validation_min_password_length', '8', 'Minimum'),
   maxPasswordLength: length('validation_max_password_length', '64', 'Maximum'),
 } as const
@@ -110,6 +115,18 @@ function boolean<D extends string>(name: string, byDefault: D, about: About) {
     expected: '"true" or "false"',
     secret: false,
     parse: (value: string) => (value === 'true' ? true : value === 'false' ? false : undefined),
+  }
+}
+
+function choice<T extends string>(name: string, byDefault: T, values: T[], about: About) {
+  const quoted = values.map((value) => `"${value}"`)
+  return {
+    ...about,
+    name,
+    default: byDefault,
+    expected: `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`,
+    secret: false,
+    parse: (value: string) => values.find((known) => known === value),
   }
 }
 
