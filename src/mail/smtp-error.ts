@@ -15,7 +15,8 @@ export function answersTheMail(cause: unknown): boolean {
  * nor the cause are kept. A refused login is the admin's to mend, so the mail itself may still succeed.
  */
 export function smtpError(cause: unknown, doing: string): AccountFlowsError {
-  const { code, originalCode, permanent, responseCode, command, response } = detailsOf(cause)
+  const { permanent, responseCode, response, command, timeoutType, originalCode, code } =
+    detailsOf(cause)
   const at = command !== undefined && TELLING.test(command) ? `at ${command}` : `while ${doing}`
   const needsLogin = responseCode === 530
   if (permanent && answersTheMail(cause) && !needsLogin) {
@@ -25,7 +26,9 @@ export function smtpError(cause: unknown, doing: string): AccountFlowsError {
       `The mail server refused the mail for good (${reply} ${at})`,
     )
   }
-  const reason = responseCode ? replyCodes(responseCode, response) : (originalCode ?? code)
+  const reason = responseCode
+    ? replyCodes(responseCode, response)
+    : (timeoutType ?? originalCode ?? code)
   return new AccountFlowsError(
     'ERR_MAIL_FAILED',
     `The mail was not sent (${reason ?? 'unknown reason'} ${at})`,

@@ -25,7 +25,7 @@ export interface SmtpPool {
 /** A connection to check, or a socket that is connecting. */
 type Slot = SmtpSession | Socket
 
-export function smtpPool(settings: SmtpSettings): SmtpPool {
+export function smtpPool(settings: SmtpSettings, { idleMs = IDLE_MS } = {}): SmtpPool {
   const { host, port, from } = settings
   const sockets = new Set<Socket>()
   const idle = new Map<SmtpSession, NodeJS.Timeout>()
@@ -93,7 +93,7 @@ export function smtpPool(settings: SmtpSettings): SmtpPool {
       forget(session)
       session.quit()
     }
-    idle.set(session, setTimeout(sayGoodbye, IDLE_MS))
+    idle.set(session, setTimeout(sayGoodbye, idleMs))
     serveLine()
   }
 

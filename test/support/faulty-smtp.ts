@@ -25,6 +25,8 @@ export interface Dialogue {
   line: string
   /** How often this server came to this step, this time included. */
   count: number
+  /** Number of the connection, from 1. */
+  connection: number
 }
 
 /** What a server says at a step: lines, `''` for nothing at all, `undefined` for what an honest one says. */
@@ -116,6 +118,7 @@ export async function startFaultySmtp(options: FaultySmtpOptions = {}): Promise<
 }
 
 function talk(raw: Socket, options: FaultySmtpOptions, smtp: FaultySmtp): void {
+  const connection = smtp.connections
   let socket = raw
   let isSecure = false
   let received = ''
@@ -127,7 +130,7 @@ function talk(raw: Socket, options: FaultySmtpOptions, smtp: FaultySmtp): void {
 
   function at(step: Step, line: string, honest: string): string {
     smtp.steps[step] += 1
-    const dialogue = { socket, isSecure, line, count: smtp.steps[step] }
+    const dialogue = { socket, isSecure, line, count: smtp.steps[step], connection }
     const reply = options.fault?.(step, dialogue) ?? honest
     if (reply !== '' && !socket.destroyed) socket.write(`${reply}\r\n`)
     return reply
@@ -137,7 +140,8 @@ function talk(raw: Socket, options: FaultySmtpOptions, smtp: FaultySmtp): void {
     socket = new TLSSocket(raw, { ...options.tls, isServer: true })
     isSecure = true
     received = ''
-    socket.on('error', () => raw.destroy())
+    // Where the client leaves during the handshake, there is only an end.
+    socket.on('error', () => {}).on('end', () => raw.destroy())
   }
 
   const isTaken = (reply: string) => reply.startsWith('2')
@@ -149,7 +153,8 @@ function talk(raw: Socket, options: FaultySmtpOptions, smtp: FaultySmtp): void {
     RSET: (line) => at('RSET', line, '250 Ok'),
 
     STARTTLS(line) {
-      if (!at('STARTTLS', line, '220 Go ahead').startsWith('220') || !options.tls) return
+      const honest = options.tls && !isSecure ? '220 Go ahead' : '500 What is that?'
+      if (!at('STARTTLS', line, honest).startsWith('220') || !options.tls) return
       raw.removeAllListeners('data')
       secure()
       listen()
@@ -234,45 +239,45 @@ function talk(raw: Socket, options: FaultySmtpOptions, smtp: FaultySmtp): void {
   at('greeting', '', '220 here ESMTP')
 }
 
-const drop = ({ socket }: Dialogue): string => {
-  socket.destroy()
-  return ''
+/** Only the first `count` connections meet the fault; later ones meet an honest server. */
+export function onFirst(count: number, fault: Fault): Fault {
+  return (step, dialogue) => (dialogue.connection <= count ? fault(step, dialogue) : undefined)
 }
 
-/** The ways in which mail servers go wrong. */
-export const faults = {
-  /** Accepts the connection and never speaks. */
-  neverSpeaks: (step) => (step === 'greeting' ? '' : undefined),
-  /** Greets, and answers nothing. */
-  greetsOnly: (step) => (step === 'greeting' ? undefined : ''),
-  /** Answers EHLO with one byte after the other, for ever: no time-out of inactivity ends it. */
-  trickles(step, { socket }) {
-    if (step !== 'EHLO') return undefined
+/** From this step on, it says nothing. */
+export function fallsSilent(when: Step): Fault {
+  let isSilent = false
+  return (step) => {
+    isSilent ||= step === when
+    return isSilent ? '' : undefined
+  }
+}
+
+/** Answers with one byte after the other, for ever: no time-out of inactivity ends it. */
+export function trickles(when: Step): Fault {
+  return (step, { socket }) => {
+    if (step !== when) return undefined
     socket.write('250-')
     const timer = setInterval(() => socket.write('x'), 10)
     socket.once('close', () => clearInterval(timer))
     return ''
-  },
-  /** Answers EHLO with lines of one answer that never ends, as fast as they are read. */
-  neverEnds(step, { socket }) {
-    if (step !== 'EHLO') return undefined
+  }
+}
+
+/** Answers with lines of one answer that never ends, as fast as they are read. */
+export function neverEnds(when: Step): Fault {
+  return (step, { socket }) => {
+    if (step !== when) return undefined
     const more = () => {
       while (!socket.destroyed && socket.write(`250-${'x'.repeat(1_000)}\r\n`));
     }
     socket.on('drain', more)
     more()
     return ''
-  },
-  dropsInTheMiddleOfAMail: (step, dialogue) => (step === 'content' ? drop(dialogue) : undefined),
-  /** Nobody knows whether it took the mail. */
-  dropsAfterTheDot: (step, dialogue) => (step === 'dot' ? drop(dialogue) : undefined),
-  /** Greylisting: the first mail is told to come again. */
-  comeAgain: (step, { count }) =>
-    step === 'RCPT' && count === 1 ? '451 4.7.1 Come again later' : undefined,
-  refusesRecipients: (step) => (step === 'RCPT' ? '550 5.1.1 Nobody of that name' : undefined),
-} satisfies Record<string, Fault>
+  }
+}
 
-/** Says 421 at this step, and closes. */
+/** Says 421, and closes. */
 export function goesAway(when: Step): Fault {
   return (step, { socket }) => {
     if (step !== when) return undefined
@@ -280,3 +285,21 @@ export function goesAway(when: Step): Fault {
     return ''
   }
 }
+
+/** Drops the connection without a word. At `content` in the middle of a mail; at `dot` nobody knows whether it was taken. */
+export function drops(when: Step): Fault {
+  return (step, { socket }) => {
+    if (step !== when) return undefined
+    socket.destroy()
+    return ''
+  }
+}
+
+/** Says this in place of the honest answer. */
+export function answers(when: Step, reply: string): Fault {
+  return (step) => (step === when ? reply : undefined)
+}
+
+/** Greylisting: the first recipient is told to come again. */
+export const greylists: Fault = (step, { count }) =>
+  step === 'RCPT' && count === 1 ? '451 4.7.1 Come again later' : undefined
