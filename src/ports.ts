@@ -371,21 +371,24 @@ export interface OutgoingMail {
   subject: string
   text: string
   html: string
-  /** Named in a header, so that machines can tell mails apart. */
+  /** Tells a machine what mail this is, in the header `X-Account-Flows-Mail`. `undefined`: no such header. */
   kind?: MailKind
-}
-
-/** A connection to the mail server, free for one mail. */
-export interface MailConnection {
-  /** Throws `ERR_MAIL_REFUSED` or `ERR_MAIL_ADDRESS` where trying again is no use, `ERR_MAIL_FAILED` otherwise. */
-  send(mail: OutgoingMail): Promise<void>
-  /** Gives it back for the next mail; one that failed is closed. */
-  release(): void
 }
 
 /** Hands a mail over. Throws where it was not accepted. */
 export interface Mailer {
   send(mail: OutgoingMail): Promise<void>
+}
+
+/** A connection to the mail server, free for one mail. */
+export interface MailConnection {
+  /**
+   * Throws `ERR_MAIL_ADDRESS` before it says anything to the server, `ERR_MAIL_REFUSED` where the server will never take this
+   * mail, and `ERR_MAIL_FAILED` where a later attempt may succeed.
+   */
+  send(mail: OutgoingMail): Promise<void>
+  /** Gives it back for the next mail; one that failed is closed. Repeated, it changes nothing. */
+  release(): void
 }
 
 /** Where warnings and failures go: never a token, a password, a key or a typed identifier. */

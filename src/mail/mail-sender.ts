@@ -1,51 +1,52 @@
 import { AccountFlowsError } from '../errors.ts'
 import type { MailConnection, Mailer } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
-import { smtpMailer, type SmtpSettings } from './smtp-mailer.ts'
+import { smtpPool, type SmtpPool } from './smtp-pool.ts'
+import { smtpSettings, type SmtpSettings } from './smtp-settings.ts'
 
-/** Sends through the SMTP server of the settings in force at that time, or into the development mailbox while there is none. */
+/** Sends through an SMTP server, or into the development mailbox while there is none. */
 export interface MailSender {
+  /** Whether there is anywhere to send to under the settings in force. */
   canSend(): boolean
+  /**
+   * Opens a connection under these settings, or takes an idle one that still answers; at most 5 are open, and whoever comes
+   * later waits. Aborting the signal destroys its socket at any later stage, until it is released, and whatever is under way
+   * fails with `ERR_MAIL_FAILED`.
+   */
   connect(settings: Settings, signal: AbortSignal): Promise<MailConnection>
+  /** Idle connections at once, busy ones when their mail is through. */
   close(): void
 }
 
 export function createMailSender(settings: () => Settings, development?: Mailer): MailSender {
-  let open: { key: string; mailer: ReturnType<typeof smtpMailer> } | undefined
+  const pools = new Map<string, SmtpPool>()
 
-  // One transport for each set of SMTP settings; the old one is closed when they change.
-  function smtp(configured: SmtpSettings): Mailer {
+  // One pool for each set of SMTP settings, the credentials included; the old one is closed when they change. It is kept until it
+  // is empty, so that settings that come back find it, and not a second one.
+  function poolOf(configured: SmtpSettings): SmtpPool {
     const key = JSON.stringify(configured)
-    if (open?.key !== key) {
-      open?.mailer.close()
-      open = { key, mailer: smtpMailer(configured) }
+    for (const [other, pool] of pools) {
+      if (other === key) continue
+      pool.close()
+      if (pool.isEmpty()) pools.delete(other)
     }
-    return open.mailer
+    const pool = pools.get(key) ?? smtpPool(configured)
+    pools.set(key, pool)
+    return pool
   }
 
   return {
     canSend: () => smtpSettings(settings()) !== undefined || development !== undefined,
 
-    async connect(settings) {
+    async connect(settings, signal) {
       const configured = smtpSettings(settings)
-      const mailer = configured ? smtp(configured) : development
-      if (!mailer) throw new AccountFlowsError('ERR_MAIL_FAILED', 'SMTP is not configured')
-      return { send: (mail) => mailer.send(mail), release() {} }
+      if (configured) return poolOf(configured).connect(signal)
+      if (!development) throw new AccountFlowsError('ERR_MAIL_FAILED', 'SMTP is not configured')
+      return { send: (mail) => development.send(mail), release() {} }
     },
 
     close() {
-      open?.mailer.close()
-      open = undefined
+      for (const pool of pools.values()) pool.close()
     },
   }
-}
-
-// User and password only as a pair (D23).
-function smtpSettings(settings: Settings): SmtpSettings | undefined {
-  const { smtpHost: host, smtpPort: port, smtpFrom: from } = settings
-  const { smtpUsername: username, smtpPassword: password } = settings
-  if (host === undefined || port === undefined || from === undefined) return undefined
-  return username === undefined || password === undefined
-    ? { host, port, from }
-    : { host, port, from, username, password }
 }

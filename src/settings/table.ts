@@ -67,6 +67,11 @@ export const settingsTable = {
   passwordChangedEmail: boolean('password_changed_email', 'true', {
     meaning: 'When true, a mail tells the user that the password was changed by a reset.',
   }),
+  smtpTls: choice('smtp_tls', 'auto', ['auto', 'implicit', 'starttls', 'none'], {
+    meaning:
+      'TLS to the SMTP server. auto: implicit on port 465, otherwise STARTTLS, which only a loopback host may do without. ' +
+      'implicit: from the first byte. starttls: it must succeed. none: never.',
+  }),
   minPasswordLength: length('validation_min_password_length', '8', 'Minimum'),
   maxPasswordLength: length('validation_max_password_length', '64', 'Maximum'),
 } as const
@@ -113,6 +118,18 @@ function boolean<D extends string>(name: string, byDefault: D, about: About) {
     expected: '"true" or "false"',
     secret: false,
     parse: (value: string) => (value === 'true' ? true : value === 'false' ? false : undefined),
+  }
+}
+
+function choice<T extends string>(name: string, byDefault: T, values: T[], about: About) {
+  const quoted = values.map((value) => `"${value}"`)
+  return {
+    ...about,
+    name,
+    default: byDefault,
+    expected: `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`,
+    secret: false,
+    parse: (value: string) => values.find((known) => known === value),
   }
 }
 

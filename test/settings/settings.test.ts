@@ -30,6 +30,7 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
       smtpUsername: undefined,
       smtpPassword: undefined,
       smtpFrom: undefined,
+      smtpTls: 'auto',
     })
     expect(Object.keys(keeper.shown()).filter((name) => name.startsWith('smtp_p'))).to.deep.equal(
       [],
@@ -56,6 +57,17 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
     const outcome = await keeper.change({ smtp_port: '587', smtp_password: '***' })
     expect(outcome).to.include.keys('changed', 'warnings').and.to.deep.include({ changed: [] })
     expect(await store.read()).to.deep.equal(before)
+  })
+
+  it('says what smtp_tls may be, and changes nothing where it is something else (D23)', async () => {
+    const keeper = keeperOf()
+    await keeper.change({ smtp_tls: 'starttls' })
+    expect(await keeper.change({ smtp_tls: 'STARTTLS' })).to.deep.equal([
+      { key: 'smtp_tls', expected: '"auto", "implicit", "starttls" or "none"' },
+    ])
+    expect(keeper.current().smtpTls).to.equal('starttls')
+    await keeper.change({ smtp_tls: 'auto' })
+    expect(keeper.current().smtpTls).to.equal('auto')
   })
 
   it('puts initial settings only where nothing is stored', async () => {

@@ -1,0 +1,57 @@
+import { isIPv4 } from 'node:net'
+import type { Settings } from '../settings/table.ts'
+
+export interface SmtpSettings {
+  host: string
+  port: number
+  tls: Settings['smtpTls']
+  /** Used only together with `password`. */
+  username?: string
+  password?: string
+  /** One plain address. */
+  from: string
+}
+
+/** `undefined`: SMTP is not configured. User and password only as a pair (D23). */
+export function smtpSettings(settings: Settings): SmtpSettings | undefined {
+  const { smtpHost: host, smtpPort: port, smtpFrom: from, smtpTls: tls } = settings
+  const { smtpUsername: username, smtpPassword: password } = settings
+  if (host === undefined || port === undefined || from === undefined) return undefined
+  return username === undefined || password === undefined
+    ? { host, port, tls, from }
+    : { host, port, tls, from, username, password }
+}
+
+/** How a connection gets its TLS. */
+export interface TlsPolicy {
+  /** TLS from the first byte. */
+  secure: boolean
+  /** STARTTLS must succeed. */
+  requireTLS: boolean
+  /** No STARTTLS, even where it is offered. */
+  ignoreTLS: boolean
+  tls: { minVersion: 'TLSv1.2'; rejectUnauthorized: boolean }
+}
+
+/**
+ * The setting `smtp_tls` (D23). `auto` is implicit TLS on port 465, and STARTTLS that must succeed on any other; only a loopback
+ * host may do without, or show a certificate that nobody vouches for.
+ */
+export function tlsPolicy({ host, port, tls }: SmtpSettings): TlsPolicy {
+  const isLenient = tls === 'auto' && isLoopback(host)
+  const secure = tls === 'implicit' || (tls === 'auto' && port === 465)
+  return {
+    secure,
+    requireTLS: !secure && (tls === 'starttls' || (tls === 'auto' && !isLenient)),
+    ignoreTLS: tls === 'none',
+    tls: { minVersion: 'TLSv1.2', rejectUnauthorized: !isLenient },
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return (
+    host.toLowerCase() === 'localhost' ||
+    host === '::1' ||
+    (isIPv4(host) && host.startsWith('127.'))
+  )
+}

@@ -1,0 +1,21 @@
+import { expect } from 'chai'
+import { memoryMailbox } from '../../src/mail/memory-mailbox.ts'
+
+const MAIL = {
+  to: 'Ada@example.org',
+  subject: 'Set a new password',
+  text: 'Open https://id.example.com/x?token=t1 now. Grüße',
+  html: '<p>Open <a href="https://id.example.com/x?token=t1">this</a></p>',
+}
+
+describe('memoryMailbox', () => {
+  it('keeps the newest mails, newest first, each with a time and an id', async () => {
+    const mailbox = memoryMailbox({ limit: 2 })
+    for (const subject of ['one', 'two', 'three']) await mailbox.send({ ...MAIL, subject })
+    const messages = mailbox.messages()
+    expect(messages.map(({ subject }) => subject)).to.deep.equal(['three', 'two'])
+    expect(new Set(messages.map(({ id }) => id)).size).to.equal(2)
+    expect(messages[0]?.receivedAt).to.be.instanceOf(Date)
+    expect(messages[0]).to.deep.include({ ...MAIL, subject: 'three' })
+  })
+})

@@ -1,0 +1,417 @@
+import { inspect } from 'node:util'
+import { expect } from 'chai'
+import { smtpPool } from '../../src/mail/smtp-pool.ts'
+import type { SmtpSettings } from '../../src/mail/smtp-settings.ts'
+import { countClientSockets } from '../support/client-sockets.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  answers,
+  drops,
+  fallsSilent,
+  goesAway,
+  greylists,
+  neverEnds,
+  onFirst,
+  startFaultySmtp,
+  trickles,
+  type Fault,
+  type FaultySmtp,
+  type FaultySmtpOptions,
+  type Step,
+} from '../support/faulty-smtp.ts'
+import { failureOf, MAIL, sendThrough } from '../support/mail-sending.ts'
+
+const noSignal = () => new AbortController().signal
+const credentials = { username: 'mailer', password: 'S3cr3t canary' }
+
+describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
+  let sockets: ReturnType<typeof countClientSockets>
+  const cleanUps: (() => Promise<unknown> | void)[] = []
+
+  beforeEach(() => {
+    sockets = countClientSockets()
+  })
+
+  afterEach(async () => {
+    for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp()
+    sockets.stop()
+  })
+
+  async function start(
+    options: FaultySmtpOptions,
+    settings?: Partial<SmtpSettings>,
+    pace?: { idleMs: number },
+  ) {
+    const server = await startFaultySmtp({ offersAuth: true, ...options })
+    const { host, port } = server
+    const from = 'no-reply@login.example.com'
+    const pool = smtpPool({ host, port, tls: 'auto', from, ...credentials, ...settings }, pace)
+    cleanUps.push(server.close, pool.close)
+    return { server, pool }
+  }
+
+  /** What is left of the failed attempt: no socket, and no mail. */
+  async function nothingIsLeft(server: FaultySmtp) {
+    expect(sockets.open).to.equal(0)
+    await eventually('the server sees it closed', () => server.open === 0)
+    expect(server.mails).to.deep.equal([])
+  }
+
+  const TALK: Step[] = ['greeting', 'EHLO', 'AUTH', 'MAIL', 'RCPT', 'DATA', 'dot']
+  const endedByTheDeadline: Record<string, (when: Step) => Fault> = {
+    'says nothing any more': fallsSilent,
+    'answers with one byte after the other, for ever': trickles,
+  }
+  for (const [what, faultAt] of Object.entries(endedByTheDeadline)) {
+    for (const offersPipelining of [false, true]) {
+      describe(`${what}, from one step on${offersPipelining ? ' (pipelined)' : ''}:`, () => {
+        for (const step of TALK) {
+          it(`${step}. The deadline ends it, and its socket`, async () => {
+            const fault = onFirst(1, faultAt(step))
+            const { server, pool } = await start({ fault, offersPipelining })
+            const deadline = new AbortController()
+            const failing = failureOf(sendThrough(pool, MAIL, deadline.signal))
+            await server.reaches(step)
+            deadline.abort()
+            const error = await failing
+            expect(error.code).to.equal('ERR_MAIL_FAILED')
+            const doing = TALK.indexOf(step) < 3 ? 'connecting' : 'handing the mail over'
+            expect(error.message).to.equal(`The mail was not sent (stopped while ${doing})`)
+            await eventually('the socket is closed', () => sockets.open === 0)
+            server.mails.splice(0, step === 'dot' ? 1 : 0)
+            await nothingIsLeft(server)
+            await sendThrough(pool)
+            expect(server.mails).to.have.length(1)
+          })
+        }
+      })
+    }
+  }
+
+  it('says nothing: a deadline of AbortSignal.timeout is named in the error', async () => {
+    const { server, pool } = await start({ fault: fallsSilent('greeting') })
+    const error = await failureOf(pool.connect(AbortSignal.timeout(50)))
+    expect(error.code).to.equal('ERR_MAIL_FAILED')
+    expect(error.message).to.equal('The mail was not sent (out of time while connecting)')
+    await eventually('the socket is closed', () => sockets.open === 0)
+    await nothingIsLeft(server)
+  })
+
+  for (const step of ['greeting', 'EHLO', 'AUTH', 'MAIL', 'RCPT', 'DATA', 'dot'] as const) {
+    it(`never ends its answer to ${step}: not more than a bounded part of it is read`, async () => {
+      const { server, pool } = await start({ fault: onFirst(1, neverEnds(step)) })
+      const error = await failureOf(sendThrough(pool))
+      expect(error.code).to.equal('ERR_MAIL_FAILED')
+      expect(error.message).to.include('EPROTOCOL')
+      await eventually('the socket is closed', () => sockets.open === 0)
+      server.mails.splice(0, step === 'dot' ? 1 : 0)
+      await nothingIsLeft(server)
+      await sendThrough(pool)
+      expect(server.mails).to.have.length(1)
+    })
+
+    it(`says 421 at ${step}: the connection is closed, and the next mail goes over another`, async () => {
+      const { server, pool } = await start({ fault: onFirst(1, goesAway(step)) })
+      const error = await failureOf(sendThrough(pool))
+      expect(error.code).to.equal('ERR_MAIL_FAILED')
+      expect(error.message).to.include('421 4.3.2')
+      await eventually('the socket is closed', () => sockets.open === 0)
+      server.mails.splice(0, step === 'dot' ? 1 : 0)
+      await nothingIsLeft(server)
+      await sendThrough(pool)
+      expect(server.mails).to.have.length(1)
+      expect(server.connections).to.equal(2)
+    })
+
+    it(`drops the connection at ${step}: it is tried once only`, async () => {
+      const { server, pool } = await start({ fault: onFirst(1, drops(step)) })
+      const error = await failureOf(sendThrough(pool))
+      expect(error.code).to.equal('ERR_MAIL_FAILED')
+      await eventually('the socket is closed', () => sockets.open === 0)
+      expect(server.connections).to.equal(1)
+      server.mails.splice(0, step === 'dot' ? 1 : 0)
+      await nothingIsLeft(server)
+      await sendThrough(pool)
+      expect(server.mails).to.have.length(1)
+    })
+  }
+
+  it('drops the connection in the middle of a mail that is larger than what fits on the way', async () => {
+    const { server, pool } = await start({ fault: onFirst(1, drops('content')) })
+    const large = { ...MAIL, html: `<p>${'long '.repeat(2_000_000)}</p>` }
+    expect((await failureOf(sendThrough(pool, large))).code).to.equal('ERR_MAIL_FAILED')
+    await eventually('the socket is closed', () => sockets.open === 0)
+    await nothingIsLeft(server)
+    await sendThrough(pool)
+    expect(server.mails).to.have.length(1)
+  })
+
+  it('stops reading in the middle of a large mail: the deadline ends it, and its socket', async () => {
+    const fault: Fault = (step, { socket }) => {
+      if (step === 'content') socket.pause()
+      return undefined
+    }
+    const { server, pool } = await start({ fault: onFirst(1, fault) })
+    const large = { ...MAIL, html: `<p>${'long '.repeat(2_000_000)}</p>` }
+    const deadline = new AbortController()
+    const failing = failureOf(sendThrough(pool, large, deadline.signal))
+    await server.reaches('content')
+    deadline.abort()
+    expect((await failing).code).to.equal('ERR_MAIL_FAILED')
+    await eventually('the socket is closed', () => sockets.open === 0)
+    expect(server.mails).to.deep.equal([])
+    await sendThrough(pool)
+    expect(server.mails).to.have.length(1)
+  })
+
+  for (const offersPipelining of [false, true]) {
+    const how = offersPipelining ? ' (pipelined)' : ''
+
+    it(`greylists: a later attempt over the same connection is taken${how}`, async () => {
+      const { server, pool } = await start({ fault: greylists, offersPipelining })
+      const error = await failureOf(sendThrough(pool))
+      expect(error.code).to.equal('ERR_MAIL_FAILED')
+      expect(error.message).to.equal('The mail was not sent (451 4.7.1 at RCPT TO)')
+      expect(server.mails).to.deep.equal([])
+      await sendThrough(pool)
+      expect(server.mails).to.have.length(1)
+      expect([server.connections, server.steps.RSET, server.steps.AUTH]).to.deep.equal([1, 1, 1])
+    })
+
+    it(`refuses a recipient for good: another one is taken over the same connection${how}`, async () => {
+      const fault: Fault = (step, { line }) =>
+        step === 'RCPT' && line.includes('nobody') ? '550 5.1.1 No such user' : undefined
+      const { server, pool } = await start({ fault, offersPipelining })
+      const error = await failureOf(sendThrough(pool, { ...MAIL, to: 'nobody@example.org' }))
+      expect(error.code).to.equal('ERR_MAIL_REFUSED')
+      expect(error.message).to.equal(
+        'The mail server refused the mail for good (550 5.1.1 at RCPT TO)',
+      )
+      expect(server.mails).to.deep.equal([])
+      await sendThrough(pool)
+      expect(server.mails.map(({ to }) => to)).to.deep.equal([[MAIL.to]])
+      expect([server.connections, server.steps.RSET]).to.deep.equal([1, 1])
+    })
+  }
+
+  it('greets with a refusal: later attempts may succeed', async () => {
+    const { server, pool } = await start({ fault: onFirst(1, answers('greeting', '554 Not you')) })
+    const error = await failureOf(sendThrough(pool))
+    expect(error.code).to.equal('ERR_MAIL_FAILED')
+    expect(error.message).to.equal('The mail was not sent (554 while connecting)')
+    await eventually('the socket is closed', () => sockets.open === 0)
+    await nothingIsLeft(server)
+    await sendThrough(pool)
+    expect(server.mails).to.have.length(1)
+  })
+
+  describe('is given a user and a password, and', () => {
+    it('offers no login: nothing is sent without one', async () => {
+      const { server, pool } = await start({ offersAuth: false })
+      const error = await failureOf(sendThrough(pool))
+      expect(error.code).to.equal('ERR_MAIL_FAILED')
+      expect(error.message).to.equal('The mail was not sent (ENOAUTH while connecting)')
+      await eventually('the socket is closed', () => sockets.open === 0)
+      await nothingIsLeft(server)
+      expect(server.steps).to.include({ EHLO: 1, AUTH: 0, MAIL: 0 })
+      const { username: _user, ...others } = {
+        host: server.host,
+        port: server.port,
+        ...credentials,
+      }
+      const without = smtpPool({ ...others, tls: 'auto', from: 'no-reply@login.example.com' })
+      cleanUps.push(without.close)
+      await sendThrough(without)
+      expect(server.mails.map(({ user }) => user)).to.deep.equal([undefined])
+    })
+
+    it('repeats what it was sent: the error holds nothing of the password', async () => {
+      const fault: Fault = (step, { line }) =>
+        step === 'AUTH' ? `535 5.7.8 ${credentials.password} in ${line} is wrong` : undefined
+      const { server, pool } = await start({ fault: onFirst(1, fault) })
+      const error = await failureOf(sendThrough(pool))
+      expect(error.code).to.equal('ERR_MAIL_FAILED')
+      expect(error.message).to.equal('The mail was not sent (535 5.7.8 at AUTH PLAIN)')
+      const everything = inspect(error, { depth: 10, showHidden: true })
+      const pair = `\0${credentials.username}\0${credentials.password}`
+      for (const secret of ['canary', btoa(pair), btoa(credentials.password)]) {
+        expect(everything).not.to.include(secret)
+      }
+      expect(server.steps.MAIL).to.equal(0)
+      await sendThrough(pool)
+      expect(server.mails.map(({ user }) => user)).to.deep.equal([credentials.username])
+    })
+  })
+
+  describe('never answers many at once:', () => {
+    it('at most 5 sockets are open, and each that ends makes room for the next', async () => {
+      const { server, pool } = await start({ fault: onFirst(5, fallsSilent('greeting')) })
+      const deadlines = Array.from({ length: 20 }, () => new AbortController())
+      const outcomes = deadlines.map(({ signal }) =>
+        sendThrough(pool, MAIL, signal).then(
+          () => 'sent',
+          ({ message }: Error) => message,
+        ),
+      )
+      await eventually('5 sockets are open', () => server.connections === 5)
+      expect(sockets.open).to.equal(5)
+      // The last of the line gives up while it waits.
+      deadlines[19]?.abort()
+      expect(await outcomes[19]).to.include('waiting for a free connection')
+      for (const stalled of deadlines.slice(0, 5)) stalled.abort()
+      const ends = await Promise.all(outcomes)
+      for (const end of ends.slice(0, 5)) expect(end).to.include('stopped while connecting')
+      expect(ends.slice(5, 19)).to.deep.equal(Array.from({ length: 14 }, () => 'sent'))
+      expect(server.mails).to.have.length(14)
+      expect(sockets.most).to.equal(5)
+    })
+
+    it('also where the server keeps its side of closed connections open', async () => {
+      const fault: Fault = (step, { socket }) => {
+        socket.allowHalfOpen = true
+        return step === 'greeting' ? '421 4.3.2 Not now' : undefined
+      }
+      const { server, pool } = await start({ fault: onFirst(40, fault) })
+      const trying = Array.from({ length: 40 }, () => failureOf(sendThrough(pool)))
+      for (const { code } of await Promise.all(trying)) expect(code).to.equal('ERR_MAIL_FAILED')
+      expect(sockets.most).to.equal(5)
+      expect(server.connections).to.equal(40)
+      await sendThrough(pool)
+      expect(server.mails).to.have.length(1)
+    })
+  })
+
+  describe('has an idle connection that', () => {
+    it('still answers: it is asked with RSET, and taken', async () => {
+      const { server, pool } = await start({})
+      await sendThrough(pool)
+      expect(server.steps.RSET).to.equal(0)
+      await sendThrough(pool)
+      expect([server.connections, server.steps.RSET, server.mails.length]).to.deep.equal([1, 1, 2])
+    })
+
+    const dead: Record<string, Fault> = {
+      'is dropped when it is asked': drops('RSET'),
+      'is told to go away when it is asked': goesAway('RSET'),
+      'is refused when it is asked': answers('RSET', '451 4.3.0 Broken'),
+      'answers nothing when it is asked': fallsSilent('RSET'),
+      'answers for ever when it is asked': neverEnds('RSET'),
+    }
+    for (const [what, fault] of Object.entries(dead)) {
+      it(`${what}: another is opened before a link is minted`, async () => {
+        const { server, pool } = await start({ fault: onFirst(1, fault) })
+        await sendThrough(pool)
+        const connection = await pool.connect(noSignal())
+        expect([server.connections, server.steps.RSET]).to.deep.equal([2, 1])
+        await connection.send(MAIL)
+        connection.release()
+        expect(server.mails).to.have.length(2)
+        expect(sockets.most).to.be.at.most(2)
+      })
+    }
+
+    it('was closed by the server meanwhile: another is opened', async () => {
+      const fault: Fault = (step, { socket }) => {
+        if (step === 'dot') setImmediate(() => socket.end('421 4.4.2 Idle for too long\r\n'))
+        return undefined
+      }
+      const { server, pool } = await start({ fault: onFirst(1, fault) })
+      await sendThrough(pool)
+      await eventually('it is closed', () => server.open === 0 && sockets.open === 0)
+      expect(pool.isEmpty()).to.equal(true)
+      await sendThrough(pool)
+      expect([server.connections, server.mails.length]).to.deep.equal([2, 2])
+    })
+
+    it('nobody needs: it says QUIT, and closes', async () => {
+      const { server, pool } = await start({}, {}, { idleMs: 10 })
+      await sendThrough(pool)
+      await server.reaches('QUIT')
+      await eventually('it is closed', () => server.open === 0 && sockets.open === 0)
+      await sendThrough(pool)
+      expect([server.connections, server.mails.length]).to.deep.equal([2, 2])
+    })
+
+    it('nobody needs, and whose QUIT nobody answers: it is closed all the same', async () => {
+      const { server, pool } = await start({ fault: answers('QUIT', '') }, {}, { idleMs: 10 })
+      await sendThrough(pool)
+      await server.reaches('QUIT')
+      await eventually('it is closed', () => server.open === 0 && sockets.open === 0)
+      await sendThrough(pool)
+      expect(server.mails).to.have.length(2)
+    })
+
+    it('carried 100 mails: another one carries the next', async () => {
+      const { server, pool } = await start({})
+      for (let mail = 0; mail < 100; mail += 1) await sendThrough(pool)
+      expect(server.connections).to.equal(1)
+      await sendThrough(pool)
+      expect([server.connections, server.mails.length]).to.deep.equal([2, 101])
+    })
+  })
+
+  describe('answers well, and the caller', () => {
+    it('stops between connecting and sending: the socket is closed, and nothing is sent', async () => {
+      const { server, pool } = await start({})
+      const deadline = new AbortController()
+      const connection = await pool.connect(deadline.signal)
+      deadline.abort()
+      expect((await failureOf(connection.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
+      connection.release()
+      await nothingIsLeft(server)
+      await sendThrough(pool)
+      expect(server.mails).to.have.length(1)
+    })
+
+    it('had stopped before: nothing is connected', async () => {
+      const { server, pool } = await start({})
+      expect((await failureOf(pool.connect(AbortSignal.abort()))).code).to.equal('ERR_MAIL_FAILED')
+      expect(server.connections).to.equal(0)
+      await sendThrough(pool)
+      expect(server.mails).to.have.length(1)
+    })
+
+    it('stops after giving the connection back: it stays for the next', async () => {
+      const { server, pool } = await start({})
+      const deadline = new AbortController()
+      await sendThrough(pool, MAIL, deadline.signal)
+      deadline.abort()
+      await sendThrough(pool)
+      expect([server.connections, server.mails.length]).to.deep.equal([1, 2])
+    })
+
+    it('gives a connection back unused: it stays for the next', async () => {
+      const { server, pool } = await start({})
+      const connection = await pool.connect(noSignal())
+      connection.release()
+      expect((await failureOf(connection.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
+      await sendThrough(pool)
+      expect([server.connections, server.mails.length]).to.deep.equal([1, 1])
+    })
+
+    it('gives a connection back twice: it is not given to two', async () => {
+      const { server, pool } = await start({})
+      const connection = await pool.connect(noSignal())
+      connection.release()
+      const one = await pool.connect(noSignal())
+      connection.release()
+      const other = await pool.connect(noSignal())
+      await Promise.all([one.send(MAIL), other.send(MAIL)])
+      expect([server.connections, server.mails.length]).to.deep.equal([2, 2])
+      one.release()
+      other.release()
+    })
+
+    it('gives a connection back while a mail is under way: it is closed', async () => {
+      const { server, pool } = await start({ fault: onFirst(1, fallsSilent('MAIL')) })
+      const connection = await pool.connect(noSignal())
+      const failing = failureOf(connection.send(MAIL))
+      await server.reaches('MAIL')
+      connection.release()
+      expect((await failing).code).to.equal('ERR_MAIL_FAILED')
+      await nothingIsLeft(server)
+      await sendThrough(pool)
+      expect(server.mails).to.have.length(1)
+    })
+  })
+})

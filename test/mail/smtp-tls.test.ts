@@ -1,0 +1,296 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { connect, type TLSSocket } from 'node:tls'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect } from 'chai'
+import { smtpPool } from '../../src/mail/smtp-pool.ts'
+import { tlsPolicy, type SmtpSettings } from '../../src/mail/smtp-settings.ts'
+import { newCertificate, type Certificate } from '../support/certificates.ts'
+import { countClientSockets } from '../support/client-sockets.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  answers,
+  onFirst,
+  startFaultySmtp,
+  type Fault,
+  type FaultySmtp,
+  type FaultySmtpOptions,
+} from '../support/faulty-smtp.ts'
+import { failureOf, MAIL, sendThrough } from '../support/mail-sending.ts'
+
+const SEND_MAILS = fileURLToPath(new URL('../support/send-mails.ts', import.meta.url))
+const run = promisify(execFile)
+const credentials = { username: 'mailer', password: 'S3cr3t canary' }
+
+const LOOPBACK = ['localhost', '127.0.0.1']
+const authority = newCertificate({})
+const good = newCertificate({ names: LOOPBACK, signer: authority })
+const untrusted: Record<string, { tls: Certificate; code: string }> = {
+  'that expired yesterday': {
+    tls: newCertificate({
+      names: LOOPBACK,
+      signer: authority,
+      validUntil: new Date(Date.now() - 86_400_000),
+    }),
+    code: 'CERT_HAS_EXPIRED',
+  },
+  'for another name': {
+    tls: newCertificate({ names: ['mail.example', '127.0.0.2'], signer: authority }),
+    code: 'ERR_TLS_CERT_ALTNAME_INVALID',
+  },
+  'that nobody but itself vouches for': {
+    tls: newCertificate({ names: LOOPBACK }),
+    code: 'DEPTH_ZERO_SELF_SIGNED_CERT',
+  },
+  'of another authority that has the name of the trusted one': {
+    tls: newCertificate({ names: LOOPBACK, signer: newCertificate({}) }),
+    code: 'CERT_SIGNATURE_FAILURE',
+  },
+}
+
+describe('The setting smtp_tls (D23)', () => {
+  const servers: FaultySmtp[] = []
+  const pools: { close(): void }[] = []
+
+  afterEach(async () => {
+    for (const pool of pools.splice(0)) pool.close()
+    for (const server of servers.splice(0)) await server.close()
+  })
+
+  async function startServer(options: FaultySmtpOptions): Promise<FaultySmtp> {
+    const server = await startFaultySmtp({ offersAuth: true, ...options })
+    servers.push(server)
+    return server
+  }
+
+  function settingsFor({ port }: { port: number }, tls: SmtpSettings['tls'], host = '127.0.0.1') {
+    return { host, port, tls, from: 'no-reply@login.example.com', ...credentials }
+  }
+
+  function poolFor(server: FaultySmtp, tls: SmtpSettings['tls'], host?: string) {
+    const pool = smtpPool(settingsFor(server, tls, host))
+    pools.push(pool)
+    return pool
+  }
+
+  /** No login, no mail, and nothing that waits for one. */
+  async function nothingWasSent(server: FaultySmtp) {
+    await eventually('the connection is closed', () => server.open === 0)
+    expect([server.logins, server.mails]).to.deep.equal([[], []])
+    expect(server.steps).to.include({ AUTH: 0, MAIL: 0 })
+  }
+
+  it('decides by the port where it is auto, and demands less of a loopback host only then', () => {
+    const policy = (tls: SmtpSettings['tls'], port: number, host: string) => {
+      const {
+        secure,
+        requireTLS,
+        ignoreTLS,
+        tls: options,
+      } = tlsPolicy({
+        host,
+        port,
+        tls,
+        from: 'a@b.example',
+      })
+      return [secure, requireTLS, ignoreTLS, options.rejectUnauthorized]
+    }
+    const implicit = [true, false, false, true]
+    const starttls = [false, true, false, true]
+    expect(policy('auto', 465, 'smtp.example')).to.deep.equal(implicit)
+    expect(policy('auto', 587, 'smtp.example')).to.deep.equal(starttls)
+    expect(policy('auto', 465, 'localhost')).to.deep.equal([true, false, false, false])
+    expect(policy('auto', 587, 'localhost')).to.deep.equal([false, false, false, false])
+    for (const host of ['smtp.example', 'localhost', '127.0.0.1', '::1']) {
+      for (const port of [25, 465, 587]) {
+        expect(policy('implicit', port, host)).to.deep.equal(implicit)
+        expect(policy('starttls', port, host)).to.deep.equal(starttls)
+        expect(policy('none', port, host)).to.deep.equal([false, false, true, true])
+      }
+    }
+  })
+
+  describe('in a process that trusts an authority (NODE_EXTRA_CA_CERTS):', () => {
+    let directory: string
+
+    before(async () => {
+      directory = await mkdtemp(path.join(tmpdir(), 'smtp-tls-'))
+      await writeFile(path.join(directory, 'authority.pem'), authority.cert)
+    })
+    after(() => rm(directory, { recursive: true }))
+
+    async function sendUnder(settings: SmtpSettings[]): Promise<string[]> {
+      const { stdout } = await run(
+        process.execPath,
+        ['--import', 'tsx/esm', SEND_MAILS, JSON.stringify(settings)],
+        { env: { ...process.env, NODE_EXTRA_CA_CERTS: path.join(directory, 'authority.pem') } },
+      )
+      return JSON.parse(stdout)
+    }
+
+    it('mails and logins go only over TLS, and only to a certificate that it vouches for', async () => {
+      const modes = [
+        { tls: 'starttls', isImplicitTls: false },
+        { tls: 'implicit', isImplicitTls: true },
+      ] as const
+      const refusing: { server: FaultySmtp; settings: SmtpSettings; code: string }[] = []
+      const taking: { server: FaultySmtp; settings: SmtpSettings }[] = []
+      for (const { tls, isImplicitTls } of modes) {
+        for (const { tls: certificate, code } of Object.values(untrusted)) {
+          const server = await startServer({ tls: certificate, isImplicitTls })
+          refusing.push({ server, settings: settingsFor(server, tls), code })
+        }
+        for (const host of LOOPBACK) {
+          const server = await startServer({ tls: good, isImplicitTls })
+          taking.push({ server, settings: settingsFor(server, tls, host) })
+        }
+      }
+      const outcomes = await sendUnder([...refusing, ...taking].map(({ settings }) => settings))
+      for (const [index, { server, code }] of refusing.entries()) {
+        expect(outcomes[index]).to.equal(
+          `ERR_MAIL_FAILED: The mail was not sent (${code} while connecting)`,
+        )
+        await nothingWasSent(server)
+      }
+      for (const [index, { server }] of taking.entries()) {
+        expect(outcomes[refusing.length + index]).to.equal('sent')
+        expect(server.mails).to.have.length(1)
+        expect(server.mails[0]).to.include({ isSecure: true, user: credentials.username })
+        expect(server.logins.map(({ isSecure }) => isSecure)).to.deep.equal([true])
+      }
+    })
+
+    it('what was said in plain text after the STARTTLS answer is not believed', async () => {
+      const injected = ['220 Go ahead', '250-AUTH PLAIN', '250 injected', '235 Ok', '250 Ok']
+      const injects = answers('STARTTLS', injected.join('\r\n'))
+      const silent: Fault = (step, dialogue) => (dialogue.isSecure ? '' : injects(step, dialogue))
+      const [quiet, frank] = [
+        await startServer({ tls: good, fault: silent }),
+        await startServer({ tls: good, fault: injects, offersAuth: false }),
+      ]
+      const honest = await startServer({ tls: good })
+      const sending = sendUnder([frank, honest].map((server) => settingsFor(server, 'starttls')))
+      const outcomes = await sending
+      expect(outcomes).to.deep.equal([
+        'ERR_MAIL_FAILED: The mail was not sent (ENOAUTH while connecting)',
+        'sent',
+      ])
+      await nothingWasSent(frank)
+      expect(honest.mails.map(({ isSecure }) => isSecure)).to.deep.equal([true])
+
+      // Under auto a loopback host need not show a certificate.
+      const deadline = new AbortController()
+      const connecting = failureOf(poolFor(quiet, 'auto').connect(deadline.signal))
+      await quiet.reaches('EHLO', 2)
+      deadline.abort()
+      expect((await connecting).message).to.include('stopped while connecting')
+      await nothingWasSent(quiet)
+    })
+  })
+
+  for (const [what, { tls: certificate }] of Object.entries(untrusted)) {
+    for (const tls of ['starttls', 'implicit'] as const) {
+      it(`${tls}: no login and no mail to a certificate ${what}, also on loopback`, async () => {
+        const server = await startServer({ tls: certificate, isImplicitTls: tls === 'implicit' })
+        const sockets = countClientSockets()
+        const error = await failureOf(sendThrough(poolFor(server, tls)))
+        expect(error.code).to.equal('ERR_MAIL_FAILED')
+        await eventually('the socket is closed', () => sockets.open === 0)
+        sockets.stop()
+        await nothingWasSent(server)
+        const honest = await startServer({ tls: certificate })
+        await sendThrough(poolFor(honest, 'auto'))
+        expect(honest.mails.map(({ isSecure }) => isSecure)).to.deep.equal([true])
+      })
+    }
+  }
+
+  const speaksNoTls: Fault = (step, { socket }) => {
+    if (step !== 'STARTTLS') return undefined
+    socket.once('data', () => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'))
+    return '220 Go ahead'
+  }
+  const stripped: Record<string, FaultySmtpOptions> = {
+    'STARTTLS is not offered': {},
+    'STARTTLS is answered with 454': {
+      tls: good,
+      fault: answers('STARTTLS', '454 4.7.0 TLS not available'),
+    },
+    'STARTTLS is answered with what is no answer': {
+      tls: good,
+      fault: answers('STARTTLS', '\u0001\u0002 nonsense'),
+    },
+    'EHLO is refused': { tls: good, fault: answers('EHLO', '502 5.5.1 Not here') },
+    'what follows STARTTLS is not TLS': { fault: speaksNoTls },
+  }
+  for (const [what, options] of Object.entries(stripped)) {
+    it(`starttls: no login and no mail where ${what}`, async () => {
+      const sockets = countClientSockets()
+      const server = await startServer(options)
+      const error = await failureOf(sendThrough(poolFor(server, 'starttls')))
+      expect(error.code).to.equal('ERR_MAIL_FAILED')
+      await eventually('the socket is closed', () => sockets.open === 0)
+      sockets.stop()
+      await nothingWasSent(server)
+      const honest = await startServer({ tls: good })
+      await sendThrough(poolFor(honest, 'auto'))
+      expect(honest.mails.map(({ isSecure }) => isSecure)).to.deep.equal([true])
+    })
+  }
+
+  it('auto: where a loopback host offers STARTTLS and does not go through with it, nothing is sent', async () => {
+    const offer: Fault = (step) => (step === 'EHLO' ? '250-here\r\n250 STARTTLS' : undefined)
+    const garbage: Fault = (step, dialogue) => offer(step, dialogue) ?? speaksNoTls(step, dialogue)
+    const server = await startServer({ fault: onFirst(1, garbage) })
+    const pool = poolFor(server, 'auto')
+    expect((await failureOf(sendThrough(pool))).code).to.equal('ERR_MAIL_FAILED')
+    await nothingWasSent(server)
+    await sendThrough(pool)
+    expect(server.mails).to.have.length(1)
+  })
+
+  it('implicit: no login and no mail to a server that speaks in the clear', async () => {
+    const server = await startServer({})
+    const error = await failureOf(sendThrough(poolFor(server, 'implicit')))
+    expect(error.code).to.equal('ERR_MAIL_FAILED')
+    await nothingWasSent(server)
+    await sendThrough(poolFor(server, 'none'))
+    expect(server.mails).to.have.length(1)
+  })
+
+  it('none: everything goes in the clear, though STARTTLS is offered', async () => {
+    const server = await startServer({ tls: good })
+    await sendThrough(poolFor(server, 'none', 'localhost'))
+    expect(server.steps.STARTTLS).to.equal(0)
+    expect(server.mails[0]).to.include({ isSecure: false, user: credentials.username })
+  })
+
+  it('takes nothing below TLS 1.2', async () => {
+    const old = {
+      maxVersion: 'TLSv1.1',
+      minVersion: 'TLSv1',
+      ciphers: 'DEFAULT@SECLEVEL=0',
+    } as const
+    const server = await startServer({ tls: { ...good, ...old }, isImplicitTls: true })
+    const spoken = await new Promise<string | null>((resolve, reject) => {
+      const socket: TLSSocket = connect(
+        { port: server.port, host: server.host, rejectUnauthorized: false, ...old },
+        () => {
+          resolve(socket.getProtocol())
+          socket.destroy()
+        },
+      ).on('error', reject)
+    })
+    expect(spoken).to.equal('TLSv1.1')
+    expect((await failureOf(sendThrough(poolFor(server, 'implicit')))).code).to.equal(
+      'ERR_MAIL_FAILED',
+    )
+    await nothingWasSent(server)
+    const honest = await startServer({ tls: { ...good, maxVersion: 'TLSv1.2' } })
+    await sendThrough(poolFor(honest, 'auto'), MAIL)
+    expect(honest.mails.map(({ isSecure }) => isSecure)).to.deep.equal([true])
+  })
+})

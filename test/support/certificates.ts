@@ -1,0 +1,108 @@
+import { generateKeyPairSync, randomBytes, sign, type KeyObject } from 'node:crypto'
+import { isIP } from 'node:net'
+
+export interface Certificate {
+  /** PEM. */
+  cert: string
+  /** PEM. */
+  key: string
+}
+
+export interface CertificateWish {
+  /** DNS names and IPv4 addresses. None: the certificate is one of an authority. */
+  names?: string[]
+  /** Who signs. `undefined`: the certificate itself. */
+  signer?: Certificate
+  validUntil?: Date
+}
+
+const YEAR_MS = 365 * 86_400_000
+const COMMON_NAME = '2.5.4.3'
+const BASIC_CONSTRAINTS = '2.5.29.19'
+const ALTERNATIVE_NAMES = '2.5.29.17'
+const ECDSA_WITH_SHA256 = '1.2.840.10045.4.3.2'
+
+/** A fresh X.509 certificate, valid for a year around now, written without any outside program. */
+export function newCertificate({ names = [], signer, validUntil }: CertificateWish): Certificate {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const subject = names[0] ?? AUTHORITY
+  const body = sequence(
+    tagged(0xa0, tagged(0x02, Buffer.of(2))),
+    tagged(0x02, Buffer.concat([Buffer.of(1), randomBytes(8)])),
+    sequence(objectId(ECDSA_WITH_SHA256)),
+    commonName(signer ? AUTHORITY : subject),
+    sequence(
+      time(new Date(Date.now() - YEAR_MS)),
+      time(validUntil ?? new Date(Date.now() + YEAR_MS)),
+    ),
+    commonName(subject),
+    publicKey.export({ type: 'spki', format: 'der' }),
+    tagged(0xa3, sequence(names.length === 0 ? authority() : alternativeNames(names))),
+  )
+  return {
+    cert: pem(
+      sequence(
+        body,
+        sequence(objectId(ECDSA_WITH_SHA256)),
+        signature(body, signer?.key ?? privateKey),
+      ),
+    ),
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+  }
+}
+
+const AUTHORITY = 'authority of the tests'
+
+function signature(body: Buffer, key: string | KeyObject) {
+  return tagged(0x03, Buffer.concat([Buffer.of(0), sign('sha256', body, key)]))
+}
+
+function authority() {
+  const isCritical = tagged(0x01, Buffer.of(0xff))
+  return sequence(objectId(BASIC_CONSTRAINTS), isCritical, tagged(0x04, sequence(isCritical)))
+}
+
+function alternativeNames(names: string[]) {
+  const list = names.map((name) =>
+    isIP(name)
+      ? tagged(0x87, Buffer.from(name.split('.').map(Number)))
+      : tagged(0x82, Buffer.from(name)),
+  )
+  return sequence(objectId(ALTERNATIVE_NAMES), tagged(0x04, sequence(...list)))
+}
+
+function commonName(name: string) {
+  const attribute = sequence(objectId(COMMON_NAME), tagged(0x0c, Buffer.from(name)))
+  return sequence(tagged(0x31, attribute))
+}
+
+function time(at: Date) {
+  return tagged(0x18, Buffer.from(at.toISOString().replace(/\.\d+|[-:T]/g, '')))
+}
+
+function objectId(dotted: string) {
+  const [first = 0, second = 0, ...others] = dotted.split('.').map(Number)
+  return tagged(0x06, Buffer.from([first * 40 + second, ...others.flatMap(base128)]))
+}
+
+function base128(number: number): number[] {
+  const bytes = [number & 0x7f]
+  for (let rest = number >> 7; rest > 0; rest >>= 7) bytes.unshift((rest & 0x7f) | 0x80)
+  return bytes
+}
+
+function sequence(...parts: Buffer[]) {
+  return tagged(0x30, Buffer.concat(parts))
+}
+
+function tagged(tag: number, content: Buffer) {
+  const { length } = content
+  const head =
+    length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff]
+  return Buffer.concat([Buffer.of(tag, ...head), content])
+}
+
+function pem(der: Buffer) {
+  const lines = der.toString('base64').match(/.{1,64}/g) ?? []
+  return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n')
+}

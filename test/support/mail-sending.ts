@@ -1,0 +1,33 @@
+import { AccountFlowsError } from '../../src/errors.ts'
+import type { SmtpPool } from '../../src/mail/smtp-pool.ts'
+import type { OutgoingMail } from '../../src/ports.ts'
+
+export const MAIL: OutgoingMail = {
+  to: 'Ada@example.org',
+  subject: 'Set a new password',
+  text: 'Open https://id.example.com/x?token=t1 now. Grüße',
+  html: '<p>Open <a href="https://id.example.com/x?token=t1">this</a></p>',
+}
+
+export async function sendThrough(
+  pool: SmtpPool,
+  mail = MAIL,
+  signal = new AbortController().signal,
+): Promise<void> {
+  const connection = await pool.connect(signal)
+  try {
+    await connection.send(mail)
+  } finally {
+    connection.release()
+  }
+}
+
+/** The error with which it failed; fails where it did not, or with another kind of error. */
+export async function failureOf(trying: Promise<unknown>): Promise<AccountFlowsError> {
+  const error: unknown = await trying.then(
+    () => new Error('It went well'),
+    (reason: unknown) => reason,
+  )
+  if (!(error instanceof AccountFlowsError)) throw error
+  return error
+}
