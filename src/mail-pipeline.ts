@@ -40,7 +40,6 @@ export interface MailPipelineParts {
   log: Log
 }
 
-
 const MAILS: Record<MailKind, MailName> = {
   password_reset: 'password-reset',
   email_verification: 'email-verification',

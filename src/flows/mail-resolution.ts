@@ -83,7 +83,7 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
       const flow = flows[job.kind]
       const refusal = refusalOf(flow, user)
       await events.requested(job, user, refusal)
-      if (refusal) return end(found, refusal)
+      if (refusal) return endUnsent(found, refusal)
       if (flow.newestOnly) await outbox.supersedeEarlier(found, now())
       await flow.onRequest(found, user)
       // Written first and read afterwards, so that of two at once at least one sees the other.

@@ -31,8 +31,8 @@ onBothStores('The mail that tells of a reset (D25)', (technology) => {
   it('goes to the account, says when, and leads to the form for a new link', async () => {
     const user = await newUser()
     const link = await h.resetLink(user)
-    expect((await h.reset(link, 'a new password', 'a new passwort')).status).to.equal(400)
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    expect((await h.reset(link, 'Tr0ub4dor&3', 'Tr0ub4dor&4')).status).to.equal(400)
+    expect((await h.reset(link, 'Tr0ub4dor&3')).mode).to.equal('done')
     const { mail } = await noticeTo(user)
     expect(mail.subject).to.equal('Your password was changed')
     expect(mail.text).to.include(`Hello ${user.username},`)
@@ -40,7 +40,7 @@ onBothStores('The mail that tells of a reset (D25)', (technology) => {
     expect(mail.text).to.match(new RegExp(`changed on \\w+ \\d+, ${year} at [\\d:]+.[AP]M UTC`))
     const [form] = /http:\S+/.exec(mail.text ?? '') ?? []
     expect((await createUserAgent().get(form ?? '')).page).to.equal('forgot-password')
-    expect(`${mail.text} ${String(mail.html)}`).not.to.match(/token|a new pass/)
+    expect(`${mail.text} ${String(mail.html)}`).not.to.match(/token|Tr0ub/)
     expect(mailsTo(user)).to.have.length(1)
   })
 

@@ -27,7 +27,7 @@ import {
   type UserStore,
 } from '../../src/index.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
-import { startMailServer, type MailServer } from './mail-server.ts'
+import { startMailServer, type MailServer, type MailServerOptions } from './mail-server.ts'
 import { freshDatabase } from './mongod.ts'
 import { createRelyingParty, followWithin, type RelyingParty } from './relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
@@ -50,6 +50,7 @@ export interface HarnessOptions {
   clients?: ClientMetadata[]
   provider?: Configuration
   flows?: Partial<AccountFlowsOptions>
+  mail?: MailServerOptions
   /** False: the host forgot `finishLogin`, and finishes logins by itself. */
   usesHook?: boolean
   /** The suite provokes errors; otherwise `close` fails where any was logged. */
@@ -126,7 +127,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const users = database ? mongoUsers(database.db.collection('users')) : inMemory
   const store = database ? mongoStore(database.db) : memoryStore()
   const adapter = database ? mongoAdapter(database.db) : memoryAdapter()
-  const mail = await startMailServer()
+  const mail = await startMailServer(options.mail)
 
   let listener: Listener = (_req, res) => res.end()
   const server = createServer((req, res) => listener(req, res))

@@ -1,0 +1,209 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import type { AuditEventType, User } from '../../src/index.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import { startHarness, type Harness } from '../support/harness.ts'
+import type { MailAnswer } from '../support/mail-server.ts'
+import { eventsOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+onBothStores('The outbox (D19, D20)', (technology) => {
+  let h: Harness
+  let added = 0
+  /** What the server answers to each mail, in turn; afterwards it takes every one. */
+  let answers: MailAnswer[] = []
+
+  before(async () => {
+    h = await startHarness({
+      technology,
+      mail: { answer: () => answers.shift() ?? 'take' },
+      mayLogErrors: true,
+    })
+  })
+
+  afterEach(async () => {
+    answers = []
+    h.mail.speak()
+    await h.put({ smtp_host: '127.0.0.1' })
+  })
+
+  after(() => h.close())
+
+  const newUser = (changes: Partial<User> = {}) =>
+    h.addUser({ username: `user-${(added += 1)}`, ...changes })
+  const mailsTo = ({ email }: User) => h.mail.mails.filter(({ to }) => to.includes(email ?? ''))
+  const event = (type: AuditEventType, user: User) =>
+    eventually(`${type} of ${user.username}`, () => eventsOf(h, type, user)[0])
+  const resend = ({ username }: User) =>
+    createUserAgent().post(`${h.oauthUrl}/resend-verification`, { username })
+  const linkOf = async (user: User, count = 1) =>
+    (await h.mail.mailTo(user.email ?? '', count)).link
+  const tokensSeen = (before: Set<string>) => [...h.mail.tokensSeen()].filter((t) => !before.has(t))
+
+  describe('a mail that is refused for now', () => {
+    for (const answer of ['defer', 'defer after data', 'drop'] as const) {
+      it(`(${answer}) is tried again with a new token, and its link works`, async () => {
+        const user = await newUser()
+        const seen = new Set(h.mail.tokensSeen())
+        answers = [answer]
+        await h.forgot(user.username)
+        const link = await linkOf(user)
+        expect(await event('password_reset_mail_failed', user)).to.include({
+          reason: 'ERR_MAIL_FAILED',
+        })
+        const tokens = tokensSeen(seen)
+        expect(tokens)
+          .to.have.length(answer === 'defer' ? 1 : 2)
+          .and.include(tokenOf(link))
+        for (const token of tokens.filter((each) => each !== tokenOf(link))) {
+          expect(
+            (await h.reset(`${link.split('=')[0]}=${token}`, 'a new password')).status,
+          ).to.equal(400)
+        }
+        expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+        expect(mailsTo(user)).to.have.length(1)
+        expect(eventsOf(h, 'password_reset_mail_sent', user)).to.have.length(1)
+        expect(eventsOf(h, 'password_reset_requested', user)).to.have.length(1)
+      })
+    }
+  })
+
+  describe('a mail that is refused for good', () => {
+    it('is tried once and leaves no live link; the next request is served', async () => {
+      const user = await newUser()
+      answers = ['refuse']
+      const refusals = h.mail.answered.refuse
+      await h.forgot(user.username)
+      expect(await event('password_reset_mail_failed', user)).to.include({
+        reason: 'ERR_MAIL_REFUSED',
+      })
+      if (h.db) {
+        const tokens = h.db.collection('password_reset_tokens')
+        await eventually('a dead letter', () =>
+          h.db?.collection('mail_outbox').findOne({
+            account_id: user.id,
+            state: 'dead',
+            reason: 'ERR_MAIL_REFUSED',
+          }),
+        )
+        expect(await tokens.countDocuments({ user_id: user.id, live: true })).to.equal(0)
+      }
+      expect(h.mail.answered.refuse).to.equal(refusals + 1)
+      const link = await h.resetLink(user)
+      expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+      expect(mailsTo(user)).to.have.length(1)
+    })
+
+    it('leaves no verification link either', async () => {
+      const user = await newUser({ emailVerified: false })
+      answers = ['refuse']
+      await resend(user)
+      await event('email_verification_mail_failed', user)
+      if (h.db) {
+        const tokens = h.db.collection('email_verification_tokens')
+        const usable = { user_id: user.id, used_at: null, expires_at: { $gt: new Date() } }
+        await eventually('no live token', async () => (await tokens.countDocuments(usable)) === 0)
+      }
+      await resend(user)
+      expect((await createUserAgent().get(await linkOf(user))).mode).to.equal('verified')
+    })
+  })
+
+  describe('while no mail can be sent', () => {
+    for (const [why, stop, go] of [
+      [
+        'SMTP is not configured',
+        () => h.put({ smtp_host: '' }),
+        () => h.put({ smtp_host: '127.0.0.1' }),
+      ],
+      ['the server never speaks', async () => h.mail.fallSilent(), async () => h.mail.speak()],
+    ] as const) {
+      it(`(${why}) the earlier link dies, and the newest of several requests gets the one mail`, async () => {
+        const user = await newUser()
+        const earlier = await h.resetLink(user)
+        await stop()
+        for (let count = 0; count < 3; count += 1) await h.forgot(user.username)
+        await eventually('the earlier link is dead', async () => !(await usableRecord(h, earlier)))
+        await eventually(
+          'the others are dropped',
+          () =>
+            eventsOf(h, 'password_reset_mail_failed', user).filter(
+              ({ reason }) => reason === 'superseded',
+            ).length === 2,
+        )
+        await go()
+        const link = await linkOf(user, 2)
+        expect((await h.reset(earlier, 'a new password')).mode).to.equal('invalid')
+        expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+        expect(mailsTo(user)).to.have.length(2)
+      }).timeout(60_000)
+    }
+
+    it('the newest of several requests for a verification gets the one mail', async () => {
+      const user = await newUser({ emailVerified: false })
+      await h.put({ smtp_host: '' })
+      for (let count = 0; count < 3; count += 1) await resend(user)
+      await sleep(2_500)
+      await h.put({ smtp_host: '127.0.0.1' })
+      const link = await linkOf(user)
+      await eventually(
+        'the others are dropped',
+        () => eventsOf(h, 'email_verification_mail_failed', user).length === 2,
+      )
+      expect(mailsTo(user)).to.have.length(1)
+      expect((await createUserAgent().get(link)).mode).to.equal('verified')
+    })
+  })
+
+  it('mails each of several requests for a verification that can be sent at once (3.2)', async () => {
+    const user = await newUser({ emailVerified: false })
+    await Promise.all([resend(user), resend(user), resend(user)])
+    await linkOf(user, 3)
+    const links = new Set(mailsTo(user).map(({ link }) => link))
+    expect(links).to.have.property('size', 3)
+  })
+
+  it('counts the life of a link from when it is made, not from the request', async () => {
+    const user = await newUser()
+    await h.put({ smtp_host: '', password_reset_expiration: '2s' })
+    await h.forgot(user.username)
+    await sleep(2_100)
+    await h.put({ smtp_host: '127.0.0.1' })
+    const link = await linkOf(user)
+    await h.put({ password_reset_expiration: '1h' })
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+  })
+
+  it('sends nothing to an account that was verified, or disabled, while the mail waited', async () => {
+    const [verified, disabled] = [await newUser({ emailVerified: false }), await newUser()]
+    await h.put({ smtp_host: '' })
+    await resend(verified)
+    await h.forgot(disabled.username)
+    await event('email_verification_requested', verified)
+    await event('password_reset_requested', disabled)
+    await h.changeUser(verified, { emailVerified: true })
+    await h.changeUser(disabled, { disabled: true })
+    await h.put({ smtp_host: '127.0.0.1' })
+    const reasons = [
+      await event('email_verification_mail_failed', verified),
+      await event('password_reset_mail_failed', disabled),
+    ]
+    expect(reasons.map(({ reason }) => reason)).to.deep.equal(['already_verified', 'disabled'])
+    expect([...mailsTo(verified), ...mailsTo(disabled)]).to.deep.equal([])
+  })
+
+  it('gives a mail under way back when it stops, and sends it at once after the next start', async () => {
+    const user = await newUser()
+    h.mail.fallSilent()
+    await h.forgot(user.username)
+    await eventually('a connection', () => h.mail.mostOpen() > 0)
+    await h.flows.stop({ withinMs: 1_000 })
+    h.mail.speak()
+    await h.flows.start()
+    const link = await linkOf(user)
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    expect(mailsTo(user)).to.have.length(1)
+    expect(eventsOf(h, 'password_reset_mail_failed', user)).to.deep.equal([])
+  })
+})
