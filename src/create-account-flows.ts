@@ -95,30 +95,19 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     },
   }
 
+  const common = { users, outbox, identify, audit, settings, oauthUrl, now }
   const passwordReset = createPasswordReset({
-    users,
+    ...common,
     resetTokens: store.resetTokens,
-    outbox,
     sessions,
-    identify,
     hashPassword: (password) => hashPassword(password, checked.bcryptCost),
-    audit,
-    settings,
-    oauthUrl,
-    now,
   })
   const verification = createEmailVerification({
-    users,
+    ...common,
     verificationTokens: store.verificationTokens,
     pendingLogins: store.pendingLogins,
     readCutoffs: sessions.readCutoffs,
-    outbox,
     authorizeSig: createAuthorizeSig(keys),
-    identify,
-    audit,
-    settings,
-    oauthUrl,
-    now,
   })
 
   const views = createViews(`${basePath}${oauthPath}`)
@@ -126,7 +115,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     flows: {
       password_reset: passwordReset,
       email_verification: verification,
-      password_changed: createPasswordChanged({ identify, oauthUrl }),
+      password_changed: createPasswordChanged(common),
     },
     store,
     users,

@@ -100,7 +100,11 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
       return
     }
     // It left: whatever fails from here on, it is not sent again.
-    await events.sent(job).finally(() => outbox.remove(job))
+    try {
+      await events.sent(job)
+    } finally {
+      await outbox.remove(job)
+    }
   }
 }
 

@@ -104,7 +104,8 @@ export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
         deadLetter(at, 'unreadable'),
         { projection: { _id: 1 } },
       )
-      return document ? String(document._id) : undefined
+      const id: unknown = document?._id
+      return id === undefined ? undefined : String(id)
     },
   }
 }

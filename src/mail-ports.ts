@@ -1,0 +1,96 @@
+/**
+ * The ports of mails: the outbox that they wait in, and whoever takes them.
+ *
+ * @module
+ */
+import type { CarriedParameters, Requester } from './ports.ts'
+
+export type MailKind = 'password_reset' | 'email_verification' | 'password_changed'
+
+export interface NewMailJob {
+  id: string
+  kind: MailKind
+  /** As typed, until a worker has looked the user up. `undefined`: the account is known. */
+  identifier: string | undefined
+  /** `undefined`: not looked up yet. */
+  accountId: string | undefined
+  pendingLoginId: string | undefined
+  carried: CarriedParameters
+  requester: Requester
+  /** No worker takes the job before this time. */
+  notBefore: Date
+  /** After this time nobody wants the mail any more. */
+  expiresAt: Date
+}
+
+export interface MailJob extends NewMailJob {
+  /** Whether the account asked again since: then this job ends without a mail. */
+  isSuperseded: boolean
+  /** Time of the database, not of the process. */
+  requestedAt: Date
+  /** How often it was taken to be sent, this time included. */
+  attempts: number
+  /** Names the claim; a write with the id of an earlier claim changes nothing. */
+  leaseId: string
+}
+
+/**
+ * What a job is taken for: `resolve` to look its account up, or to end it when it is superseded; `send` once it is `ready` and
+ * while it is within its life; `expire` when nobody sent it within its life.
+ */
+export type MailStage = 'resolve' | 'send' | 'expire'
+
+/**
+ * `mail_outbox` (D19, D20). A job never holds a token or a link. Where a write answers a boolean, `false` is: the lease was lost,
+ * or the job superseded, and nothing changed.
+ */
+export interface MailOutbox {
+  /** One write, the same for everybody. A job whose id is there already changes nothing. */
+  add(job: NewMailJob): Promise<void>
+  /** Takes the job that has been due for the longest and that nobody holds; each is given to one caller until `leaseUntil`. */
+  claim(stage: MailStage, leaseId: string, at: Date, leaseUntil: Date): Promise<MailJob | undefined>
+  /** Keeps the account, and erases the typed identifier. The job counts as resolved from here on, also as a dead letter. */
+  resolve(job: MailJob, accountId: string, at: Date): Promise<boolean>
+  /** Supersedes what the account asked for earlier, of the same kind, whoever holds it. */
+  supersedeEarlier(job: MailJob, at: Date): Promise<void>
+  /** Whether a later request of the account, of the same kind, is resolved, and was not sent yet. */
+  isOvertaken(job: MailJob): Promise<boolean>
+  /** Gives a resolved job back, to be sent from now on. */
+  ready(job: MailJob, at: Date): Promise<boolean>
+  /** Prolongs the lease. */
+  renew(job: MailJob, leaseUntil: Date): Promise<boolean>
+  /** The job is over; nothing of it stays. */
+  remove(job: MailJob): Promise<boolean>
+  /** Gives the job back, to be claimed again from `at` on. */
+  retry(job: MailJob, at: Date, reason: string): Promise<boolean>
+  /** Nobody will try again; the record stays for a week as a dead letter, with its reason and without the typed identifier. */
+  giveUp(job: MailJob, at: Date, reason: string): Promise<boolean>
+  /** Makes a dead letter of one record that is no readable job, and answers its id. `undefined`: there is none. */
+  giveUpUnreadable(at: Date): Promise<string | undefined>
+}
+
+/** One mail, rendered. */
+export interface OutgoingMail {
+  to: string
+  subject: string
+  text: string
+  html: string
+  /** Tells a machine what mail this is, in the header `X-Account-Flows-Mail`. `undefined`: no such header. */
+  kind?: MailKind
+}
+
+/** Hands a mail over. Throws where it was not accepted. */
+export interface Mailer {
+  send(mail: OutgoingMail): Promise<void>
+}
+
+/** A connection to the mail server, free for one mail. */
+export interface MailConnection {
+  /**
+   * Throws `ERR_MAIL_ADDRESS` before it says anything to the server, `ERR_MAIL_REFUSED` where the server will never take this
+   * mail, and `ERR_MAIL_FAILED` where a later attempt may succeed.
+   */
+  send(mail: OutgoingMail): Promise<void>
+  /** Gives it back for the next mail; one that failed is closed. Repeated, it changes nothing. */
+  release(): void
+}
