@@ -104,8 +104,9 @@ export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
         deadLetter(at, 'unreadable'),
         { projection: { _id: 1 } },
       )
-      const id: unknown = document?._id
-      return id === undefined ? undefined : String(id)
+      if (!document) return undefined
+      const id: unknown = document._id
+      return typeof id === 'string' ? id : JSON.stringify(id)
     },
   }
 }
