@@ -138,11 +138,8 @@ export interface ResetTokenStore {
   takeUnfinished(at: Date, leaseUntil: Date): Promise<ClaimedReset | undefined>
   /** Effect 2: sets `used_at` and forgets the new hash. Repeated, it changes nothing. Answers the `used_at` in force. */
   markUsed(id: string, at: Date): Promise<Date>
-  /**
-   * A newer password won: the claimed token becomes invalidated, and its reset is over (D5). `false`: it was over before, one
-   * way or the other.
-   */
-  reject(id: string, at: Date): Promise<boolean>
+  /** A newer password won: the claimed token becomes invalidated, and its reset is over (D5). */
+  reject(id: string, at: Date): Promise<void>
   /** All five effects are done. */
   complete(id: string, at: Date): Promise<void>
 }

@@ -122,20 +122,20 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       await sessions.endOAuthSessions(reset.userId, reset.claimedAt)
       await sessions.endIdpSessions(reset.userId, reset.claimedAt)
     }
-    const isOver = !(await resetTokens.reject(reset.id, now()))
-    if (!isOver) await auditRejected(reset, obstacle, reset.claimedBy)
+    await auditRejected(reset, obstacle, reset.claimedBy, `rejected:${reset.id}`)
+    await resetTokens.reject(reset.id, now())
     return undefined
   }
 
-  const auditRejected = (token: RejectedToken, reason: string, requester: Requester) =>
+  const auditRejected = (token: RejectedToken, reason: string, by: Requester, id = newId()) =>
     audit({
-      id: newId(),
+      id,
       type: 'password_reset_rejected',
       at: now(),
       accountId: token.userId,
       clientId: token.carried.clientId,
       reason,
-      ...requester,
+      ...by,
     })
 
   // Of a token that nobody was ever given, nothing is told.

@@ -123,10 +123,9 @@ export function memoryResetTokens(): ResetTokenStore {
 
     async reject(id) {
       const entry = claimed(id)
-      if (!entry || entry.usedAt) return false
+      if (!entry || entry.usedAt) return
       entry.state = 'invalidated'
       entry.newHash = undefined
-      return true
     },
 
     async complete(id) {

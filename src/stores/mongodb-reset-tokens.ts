@@ -146,11 +146,10 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
     },
 
     async reject(id, at) {
-      const { matchedCount } = await collection.updateOne(
+      await collection.updateOne(
         { _id: text(id), used_at: { $type: 'null' }, lease_until: { $type: 'date' } },
         { $set: { invalidated_at: time(at) }, $unset: { new_hash: true, lease_until: true } },
       )
-      return matchedCount === 1
     },
 
     async complete(id, at) {
