@@ -72,14 +72,11 @@ export function verifyEmail({
     const requester = requesterOf(ctx)
     const outcome = await verification.confirm(link, requester)
     if (outcome === 'expired') return showExpired(ctx, link.token.carried)
-    try {
-      await onward(ctx, next)
-    } finally {
-      // The link is spent and the answer is there; a failure to record it is told to the log.
-      await verification.recordConfirmed(link, requester).catch((error: unknown) => {
-        log('error', 'a verification was not recorded', { error: String(error) })
-      })
-    }
+    // The link is spent: a failure to record it is no reason to leave the login unfinished.
+    await verification.recordConfirmed(link, requester).catch((error: unknown) => {
+      log('error', 'a verification was not recorded', { error: String(error) })
+    })
+    await onward(ctx, next)
   }
 
   return {
