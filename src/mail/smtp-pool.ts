@@ -118,7 +118,6 @@ export function smtpPool(settings: SmtpSettings, { idleMs = IDLE_MS } = {}): Smt
           isGood = true
         } catch (cause) {
           isGood = answersTheMail(cause)
-          if (!isGood) session.socket.destroy()
           throw errorOf(cause, signal, 'handing the mail over')
         }
       },
