@@ -111,7 +111,8 @@ export function smtpPool(settings: SmtpSettings, { idleMs = IDLE_MS } = {}): Smt
         if (!isMailAddress(mail.to)) {
           throw new AccountFlowsError('ERR_MAIL_ADDRESS', 'The recipient is not one plain address')
         }
-        if (isReleased) throw new AccountFlowsError('ERR_MAIL_FAILED', 'The connection was given back')
+        if (isReleased)
+          throw new AccountFlowsError('ERR_MAIL_FAILED', 'The connection was given back')
         isGood = false
         try {
           await session.send(from, mail.to, await composeMail(mail, from))
