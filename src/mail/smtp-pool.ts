@@ -111,14 +111,14 @@ export function smtpPool(settings: SmtpSettings, { idleMs = IDLE_MS } = {}): Smt
         if (!isMailAddress(mail.to)) {
           throw new AccountFlowsError('ERR_MAIL_ADDRESS', 'The recipient is not one plain address')
         }
-        if (isReleased) throw new AccountFlowsError('ERR_MAIL_FAILED', 'It was given back')
+        if (isReleased)
+          throw new AccountFlowsError('ERR_MAIL_FAILED', 'The connection was given back')
         isGood = false
         try {
           await session.send(from, mail.to, await composeMail(mail, from))
           isGood = true
         } catch (cause) {
           isGood = answersTheMail(cause)
-          if (!isGood) session.socket.destroy()
           throw errorOf(cause, signal, 'handing the mail over')
         }
       },
