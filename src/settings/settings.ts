@@ -152,11 +152,14 @@ function forgetPasswordOfOtherHost(
     values[password] = ''
     warnings.push(`${host} changed without ${password}: the old password was forgotten`)
   }
-  const { smtpHost, smtpPort, smtpFrom } = parseAll(values)
+  const { smtpHost, smtpPort, smtpFrom, smtpTls } = parseAll(values)
   if (!smtpHost || !smtpPort || !smtpFrom) {
     warnings.push(
       'SMTP is not configured: smtp_host, smtp_port and smtp_from are needed; mails wait',
     )
+  }
+  if (smtpTls === 'none') {
+    warnings.push('smtp_tls is none: mails, and smtp_password with them, are sent in the clear')
   }
   return { values, warnings }
 }

@@ -44,6 +44,7 @@ onBothStores('PUT {base_url}/admin/api/settings (4.5)', (technology) => {
         smtp_port: String(h.mail.port),
         smtp_from: 'accounts@idp.example',
         smtp_tls: 'auto',
+        password_changed_email: 'false',
         validation_min_password_length: '8',
         validation_max_password_length: '64',
       })
@@ -71,6 +72,7 @@ onBothStores('PUT {base_url}/admin/api/settings (4.5)', (technology) => {
       ],
       smtp_from: ["a.o'b+c@mail.example", ''],
       smtp_tls: ['implicit', 'starttls', 'none', 'auto'],
+      password_changed_email: ['true', 'false'],
       smtp_username: ['a b', 'a@b.example', 'ü', 'x'.repeat(255), ''],
       validation_min_password_length: ['1', '64', '8'],
       validation_max_password_length: ['8', '72', '64'],

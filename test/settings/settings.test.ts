@@ -66,7 +66,9 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
       { key: 'smtp_tls', expected: '"auto", "implicit", "starttls" or "none"' },
     ])
     expect(keeper.current().smtpTls).to.equal('starttls')
-    await keeper.change({ smtp_tls: 'auto' })
+    const inTheClear = await keeper.change({ smtp_tls: 'none' })
+    expect(JSON.stringify(inTheClear)).to.include('smtp_tls is none')
+    expect(JSON.stringify(await keeper.change({ smtp_tls: 'auto' }))).not.to.include('smtp_tls is')
     expect(keeper.current().smtpTls).to.equal('auto')
   })
 
