@@ -20,9 +20,12 @@ const NAMES = new Set([
 /** The driver has tried again by then, where it may. */
 const LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
-/** The server is no primary, is shutting down, cannot reach the others, or ran out of time. */
 const CODES = new Set<unknown>([
-  6, 7, 50, 64, 89, 91, 133, 134, 189, 262, 9001, 10058, 10107, 11600, 11602, 13435, 13436,
+  // The server is no primary, is shutting down, cannot reach the others, or ran out of time.
+  ...[6, 7, 50, 64, 89, 91, 133, 134, 189, 262, 9001, 10058, 10107, 11600, 11602, 13435, 13436],
+  // Of a socket that broke while the driver wrote to it: it passes them on as they are.
+  ...['EPIPE', 'ECONNRESET', 'ECONNABORTED', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'],
+  ...['ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END', 'ERR_STREAM_PREMATURE_CLOSE'],
 ])
 
 /**
