@@ -20,13 +20,13 @@ const NAMES = new Set([
 /** The driver has tried again by then, where it may. */
 const LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
+/** The server is no primary, is shutting down, cannot reach the others, or ran out of time. */
 const CODES = new Set<unknown>([
-  // The server is no primary, is shutting down, cannot reach the others, or ran out of time.
-  ...[6, 7, 50, 64, 89, 91, 133, 134, 189, 262, 9001, 10058, 10107, 11600, 11602, 13435, 13436],
-  // Of a socket that broke while the driver wrote to it: it passes them on as they are.
-  ...['EPIPE', 'ECONNRESET', 'ECONNABORTED', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'],
-  ...['ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END', 'ERR_STREAM_PREMATURE_CLOSE'],
+  6, 7, 50, 64, 89, 91, 133, 134, 189, 262, 9001, 10058, 10107, 11600, 11602, 13435, 13436,
 ])
+
+/** Of a socket that breaks while the driver writes to it: the driver passes them on as they are. */
+const SOCKET_CODES = /^(EPIPE|ECONN(RESET|ABORTED)|ETIMEDOUT|E(HOST|NET)UNREACH|ERR_STREAM_\w+)$/
 
 /**
  * The same object, whose methods throw `ERR_STORE_UNAVAILABLE` where MongoDB cannot be reached, or does not answer in time. A
@@ -54,10 +54,12 @@ function translating(method: Function) {
 // By name, not `instanceof`: the host's driver may be another copy of the package.
 function isUnavailable(error: unknown): error is Error {
   if (!(error instanceof Error)) return false
+  const code = serverErrorCode(error)
   const labels: unknown = Reflect.get(error, 'errorLabels')
   return (
     NAMES.has(error.name) ||
-    CODES.has(serverErrorCode(error)) ||
+    CODES.has(code) ||
+    (typeof code === 'string' && SOCKET_CODES.test(code)) ||
     (Array.isArray(labels) && LABELS.some((label) => labels.includes(label)))
   )
 }
