@@ -70,9 +70,10 @@ async function start() {
   await insertSeed(seed, { storage, provider, bcryptCost })
 
   const parts = { baseUrl, show, paths }
+  const noTimeLeft = new AbortController()
   const app = new Koa({ keys: cookieKeys, proxy: trustedProxies > 0, maxIpsCount: trustedProxies })
   app.use(refuseOddRequests)
-  app.use(unavailablePage(show))
+  app.use(unavailablePage(show, noTimeLeft.signal))
   app.use(flows.adminApi())
   app.use(
     routes({
@@ -95,7 +96,11 @@ async function start() {
   )
   app.use(mount(paths.oauth || '/', provider))
 
-  await serve(app, port, { stopWork: flows.stop, release: storage.close })
+  await serve(app, port, {
+    stopWork: flows.stop,
+    answerRest: () => noTimeLeft.abort(),
+    release: storage.close,
+  })
   console.log(`Open ${baseUrl}/`)
   if (environment.adminToken === undefined) console.log(`Admin token: ${adminToken}`)
   console.log(`READY ${baseUrl}`)

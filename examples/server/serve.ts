@@ -5,13 +5,16 @@ import { reasonOf, StartRefused } from './start-refused.ts'
 
 /** All together stay below the 10 seconds. */
 const ANSWER_LIMIT_MS = 5_000
-const LAST_ANSWERS_MS = 1_000
+const REST_LIMIT_MS = 1_000
+const RELEASE_LIMIT_MS = 1_000
 const EXIT_LIMIT_MS = 9_500
 
 export interface CleanUp {
   /** Ends what goes on beside the requests. */
   stopWork(options: { withinMs: number }): Promise<void>
-  /** Lets go of the database; a request that still waits for it fails at once. */
+  /** Answers at once what is still in flight, because no time is left for it. */
+  answerRest(): void
+  /** Lets go of the database. */
   release(): Promise<void>
 }
 
@@ -41,8 +44,9 @@ export async function serve(app: Koa, port: number, cleanUp: CleanUp): Promise<v
         Promise.race([closed, sleep(ANSWER_LIMIT_MS)]),
         cleanUp.stopWork({ withinMs: ANSWER_LIMIT_MS }),
       ])
-      await cleanUp.release()
-      await Promise.race([closed, sleep(LAST_ANSWERS_MS)])
+      cleanUp.answerRest()
+      await Promise.race([closed, sleep(REST_LIMIT_MS)])
+      await Promise.race([cleanUp.release(), sleep(RELEASE_LIMIT_MS)])
     } finally {
       process.exit(0)
     }

@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import bcrypt from 'bcrypt'
 import { createBrowser } from '../support/browser.ts'
 import {
   startExampleServer,
@@ -40,7 +41,12 @@ export function userNamed(username: string, more: Partial<SeededUser> = {}): See
 export async function startSeededServer(options: SeededServerOptions): Promise<ExampleServer> {
   const folder = await mkdtemp(join(tmpdir(), 'account-flows-faults-'))
   const [seedFile, settingsFile] = [join(folder, 'seed.json'), join(folder, 'settings.json')]
-  const seed = { users: options.users, clients: [DEMO_CLIENT] }
+  const users = options.users.map(({ password, ...user }) => ({
+    ...user,
+    // Whatever the cost of new hashes is.
+    password_hash: bcrypt.hashSync(password, 4),
+  }))
+  const seed = { users, clients: [DEMO_CLIENT] }
   const settings = {
     require_email_verification: 'true',
     smtp_host: '127.0.0.1',
