@@ -1,4 +1,4 @@
-import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
+import { AccountFlowsError } from '../errors.ts'
 import type {
   AuditEvent,
   Log,
@@ -120,7 +120,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     try {
       await send(job, outcome)
     } catch (error) {
-      if (!(error instanceof AccountFlowsError) || isStoreUnavailable(error)) throw error
+      if (!(error instanceof AccountFlowsError)) throw error
       await fail(job, outcome.user.id, error)
     }
   }
