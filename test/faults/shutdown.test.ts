@@ -308,5 +308,5 @@ async function startStalledServer() {
 async function endLeases({ db }: FreshDatabase): Promise<void> {
   await db
     .collection('mail_outbox')
-    .updateMany({ state: 'waiting' }, { $set: { available_at: new Date() } })
+    .updateMany({ available_at: { $type: 'date' } }, { $set: { available_at: new Date() } })
 }
