@@ -5,6 +5,7 @@ import { reasonOf, StartRefused } from './start-refused.ts'
 
 /** All together stay below the 10 seconds. */
 const ANSWER_LIMIT_MS = 5_000
+const SILENCE_LIMIT_MS = 1_000
 const REST_LIMIT_MS = 1_000
 const RELEASE_LIMIT_MS = 1_000
 const EXIT_LIMIT_MS = 9_500
@@ -21,10 +22,13 @@ export interface CleanUp {
 /** Resolves once the server listens. SIGTERM and SIGINT answer what is in flight, clean up, and exit with 0. */
 export async function serve(app: Koa, port: number, cleanUp: CleanUp): Promise<void> {
   let isStopping = false
+  let underWay = 0
   const answer = app.callback()
   const server = createServer((req, res) => {
     // Whoever keeps a connection busy would otherwise keep it open.
     if (isStopping) res.setHeader('Connection', 'close')
+    underWay += 1
+    res.once('close', () => (underWay -= 1))
     void answer(req, res)
   })
   await new Promise<void>((resolve, reject) => {
@@ -39,7 +43,7 @@ export async function serve(app: Koa, port: number, cleanUp: CleanUp): Promise<v
     isStopping = true
     setTimeout(() => process.exit(0), EXIT_LIMIT_MS).unref()
     try {
-      const closed = close(server)
+      const closed = close(server, () => underWay > 0)
       await Promise.all([
         Promise.race([closed, sleep(ANSWER_LIMIT_MS)]),
         cleanUp.stopWork({ withinMs: ANSWER_LIMIT_MS }),
@@ -55,10 +59,14 @@ export async function serve(app: Koa, port: number, cleanUp: CleanUp): Promise<v
   process.on('SIGINT', () => void stop())
 }
 
-async function close(server: Server): Promise<void> {
+async function close(server: Server, isBusy: () => boolean): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-  // A connection that is kept alive becomes idle only once its answer is out.
-  const idle = setInterval(() => server.closeIdleConnections(), 50)
+  const silentUntil = performance.now() + SILENCE_LIMIT_MS
+  const idle = setInterval(() => {
+    // A connection that is kept alive becomes idle only once its answer is out; one that never asked anything, never.
+    if (isBusy() || performance.now() < silentUntil) server.closeIdleConnections()
+    else server.closeAllConnections()
+  }, 50)
   await closed
   clearInterval(idle)
 }
