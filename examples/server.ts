@@ -21,10 +21,11 @@ import { providerConfiguration } from './server/provider-configuration.ts'
 import { refuseOddRequests } from './server/refuse-odd-requests.ts'
 import { routes } from './server/routes.ts'
 import { insertSeed, readSeed, readSettings } from './server/seed.ts'
-import { serve, STOP_LIMIT_MS } from './server/serve.ts'
+import { serve } from './server/serve.ts'
 import { checkoutSigningKeys, derivedKey } from './server/signing-keys.ts'
 import { reasonOf, StartRefused } from './server/start-refused.ts'
 import { memoryStorage, mongoStorage } from './server/storage.ts'
+import { unavailablePage } from './server/unavailable-page.ts'
 
 async function start() {
   const environment = readEnvironment(process.env)
@@ -69,8 +70,10 @@ async function start() {
   await insertSeed(seed, { storage, provider, bcryptCost })
 
   const parts = { baseUrl, show, paths }
+  const noTimeLeft = new AbortController()
   const app = new Koa({ keys: cookieKeys, proxy: trustedProxies > 0, maxIpsCount: trustedProxies })
   app.use(refuseOddRequests)
+  app.use(unavailablePage(show, noTimeLeft.signal))
   app.use(flows.adminApi())
   app.use(
     routes({
@@ -93,9 +96,10 @@ async function start() {
   )
   app.use(mount(paths.oauth || '/', provider))
 
-  await serve(app, port, async () => {
-    await flows.stop({ withinMs: STOP_LIMIT_MS })
-    await storage.close()
+  await serve(app, port, {
+    stopWork: flows.stop,
+    answerRest: () => noTimeLeft.abort(),
+    release: storage.close,
   })
   console.log(`Open ${baseUrl}/`)
   if (environment.adminToken === undefined) console.log(`Admin token: ${adminToken}`)

@@ -7,6 +7,7 @@ export type ErrorCode =
   | 'ERR_SETTINGS_CONFLICT'
   | 'ERR_STORE_INDEX'
   | 'ERR_STORE_CONTENTION'
+  | 'ERR_STORE_UNAVAILABLE'
 
 /** Something is broken, and no user or client can mend it. Expected outcomes are returned, never thrown. */
 export class AccountFlowsError extends Error {
@@ -17,4 +18,11 @@ export class AccountFlowsError extends Error {
     this.name = 'AccountFlowsError'
     this.code = code
   }
+}
+
+/**
+ * Whether what is stored cannot be reached for now. Told by the code alone, so that a store of the host's own can say it too.
+ */
+export function isStoreUnavailable(error: unknown): boolean {
+  return error instanceof Error && Reflect.get(error, 'code') === 'ERR_STORE_UNAVAILABLE'
 }

@@ -38,7 +38,10 @@ export interface User {
   disabled: boolean
 }
 
-/** The host's users. A host brings its own, or takes `memoryUsers` or `mongoUsers`. */
+/**
+ * The host's users. A host brings its own, or takes `memoryUsers` or `mongoUsers`. An error with the code
+ * `ERR_STORE_UNAVAILABLE` says that they cannot be reached for now: whoever asks is then told to try again (503).
+ */
 export interface UserStore {
   /** Called once by `flows.start()`: create indexes here. */
   start?(): Promise<void>

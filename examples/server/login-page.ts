@@ -55,8 +55,8 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
     try {
       await finish()
     } catch (error) {
-      ifNotFound(error)
       ctx.respond = true
+      ifNotFound(error)
       showStartAgain(ctx)
     }
   }

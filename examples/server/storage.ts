@@ -36,7 +36,16 @@ interface UserDocument {
   disabled: boolean
 }
 
-const CONNECT_LIMIT_MS = 10_000
+/**
+ * Together they bound how long a request waits for a database that is gone. What the URI says wins: to build indexes over a big
+ * collection, the first start may need a longer `socketTimeoutMS`.
+ */
+const LIMITS_MS = {
+  serverSelectionTimeoutMS: 5_000,
+  connectTimeoutMS: 5_000,
+  socketTimeoutMS: 5_000,
+  waitQueueTimeoutMS: 5_000,
+}
 
 export async function memoryStorage(): Promise<Storage> {
   const users = memoryUsers()
@@ -86,14 +95,18 @@ export async function mongoStorage(uri: string, signingKeys: string[]): Promise<
 
 async function connect(uri: string): Promise<MongoClient> {
   try {
-    const patient = /serverSelectionTimeoutMS=/i.test(uri)
-    const client = new MongoClient(
-      uri,
-      patient ? {} : { serverSelectionTimeoutMS: CONNECT_LIMIT_MS },
-    )
+    const client = new MongoClient(uri, limitsBeside(uri))
     await client.connect()
     return client
   } catch (error) {
     throw new StartRefused(`MONGODB_URI cannot be used: ${reasonOf(error)}`, { cause: error })
   }
+}
+
+function limitsBeside(uri: string): Partial<typeof LIMITS_MS> {
+  const query = uri.replace(/^[^?]*/, '')
+  const given = new Set([...new URLSearchParams(query).keys()].map((name) => name.toLowerCase()))
+  return Object.fromEntries(
+    Object.entries(LIMITS_MS).filter(([name]) => !given.has(name.toLowerCase())),
+  )
 }

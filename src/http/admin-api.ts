@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import Koa, { type Context, type Middleware } from 'koa'
 import type { Log } from '../ports.ts'
+import { reportFailure } from './failure.ts'
 import { showProblem } from './problem.ts'
 
 export type NodeHandler = (
@@ -12,6 +13,11 @@ export type NodeHandler = (
 export interface AdminApi {
   middleware: Middleware
   handler: NodeHandler
+}
+
+const FAILURES: Record<ReturnType<typeof reportFailure>, [status: number, title: string]> = {
+  unavailable: [503, 'The database cannot be reached. Try again in a minute.'],
+  error: [500, 'Something went wrong on our side. Try again in a moment.'],
 }
 
 /**
@@ -31,8 +37,8 @@ export function createAdminApi(
     try {
       await endpoint(ctx)
     } catch (error) {
-      log('error', 'admin request failed', { path, error: String(error) })
-      showProblem(ctx, 500, 'Something went wrong on our side. Try again in a moment.')
+      const mode = reportFailure(ctx, { message: 'admin request failed', path, log }, error)
+      showProblem(ctx, ...FAILURES[mode])
     }
   }
 

@@ -1,6 +1,7 @@
 import type { Context, Middleware, Next } from 'koa'
 import type { Log } from '../ports.ts'
 import { isCrossSite } from './cross-site.ts'
+import { reportFailure } from './failure.ts'
 import type { Pages } from './pages.ts'
 
 type Handler = (ctx: Context, next: Next) => Promise<void>
@@ -39,10 +40,10 @@ export function createRoutes({ routes, pages, origin, log }: RoutesParts): Middl
       if (ctx.method === 'POST' && isCrossSite(ctx, origin)) pages.showError(ctx, 'refused')
       else await handler(ctx, next)
     } catch (error) {
-      log('error', 'request failed', { path, error: String(error) })
+      const mode = reportFailure(ctx, { message: 'request failed', path, log }, error)
       ctx.remove('Location')
       ctx.remove('Set-Cookie')
-      pages.showError(ctx, 'error')
+      pages.showError(ctx, mode)
     }
   }
 }

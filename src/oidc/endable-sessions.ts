@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Middleware } from 'koa'
 import type { Adapter, AdapterConstructor, AdapterFactory, AdapterPayload } from 'oidc-provider'
+import { isStoreUnavailable } from '../errors.ts'
 import { isEndedBy, loginSecond } from '../login-second.ts'
 import type { Log, SessionCutoffs, SessionCutoffStore } from '../ports.ts'
 import {
@@ -101,6 +102,8 @@ export function createEndableSessions(cutoffs: SessionCutoffStore, log: Log): En
           count = (count ?? 0) + (await adapter.destroyByAccountId(accountId, ended(model)))
         } catch (error) {
           log('error', 'ended records were not deleted', { model, error: String(error) })
+          // Each further model would wait as long again.
+          if (isStoreUnavailable(error)) return count
         }
       }
     }

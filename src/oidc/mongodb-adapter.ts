@@ -1,6 +1,7 @@
 import type { Collection, Db } from 'mongodb'
 import type { AdapterPayload } from 'oidc-provider'
 import { createIndexes, type NamedIndex } from '../stores/mongodb-indexes.ts'
+import { withUnavailable } from '../stores/mongodb-unavailable.ts'
 import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { AccountAdapter } from './endable-sessions.ts'
 
@@ -45,7 +46,7 @@ export function mongoAdapter(
         ? (await collection.findOne({ [field]: value }))?.payload
         : undefined
 
-    return {
+    return withUnavailable<AccountAdapter>({
       async upsert(id, payload, expiresIn) {
         const expiresAt = expiresIn ? { expiresAt: new Date(Date.now() + expiresIn * 1000) } : {}
         await collection.replaceOne({ _id: id }, { payload, ...expiresAt }, { upsert: true })
@@ -72,14 +73,15 @@ export function mongoAdapter(
         if (ended.length === 0) return 0
         return (await collection.deleteMany({ _id: { $in: ended } })).deletedCount
       },
-    }
+    })
   }
 
-  return Object.assign(factory, {
+  const { start } = withUnavailable({
     async start() {
       for (const model of MODELS) await createIndexes(collectionOf(model), indexesOf(model))
     },
   })
+  return Object.assign(factory, { start })
 }
 
 // Names are those of the adapter that oidc-provider used to show, so that its collections can be taken over.

@@ -6,20 +6,21 @@ import { mongoOutbox } from './mongodb-outbox.ts'
 import { mongoPendingLogins } from './mongodb-pending-logins.ts'
 import { mongoResetTokens } from './mongodb-reset-tokens.ts'
 import { mongoSettings } from './mongodb-settings.ts'
+import { withUnavailable } from './mongodb-unavailable.ts'
 import { mongoVerificationTokens } from './mongodb-verification-tokens.ts'
 
 /** Keeps everything in one MongoDB database; a standalone server is enough, several processes may share it. */
 export function mongoStore(db: Db): AccountFlowsStore {
   const ports = {
-    resetTokens: mongoResetTokens(db),
-    verificationTokens: mongoVerificationTokens(db),
-    pendingLogins: mongoPendingLogins(db),
-    cutoffs: mongoCutoffs(db),
-    outbox: mongoOutbox(db),
-    audit: mongoAudit(db),
-    settings: mongoSettings(db),
+    resetTokens: withUnavailable(mongoResetTokens(db)),
+    verificationTokens: withUnavailable(mongoVerificationTokens(db)),
+    pendingLogins: withUnavailable(mongoPendingLogins(db)),
+    cutoffs: withUnavailable(mongoCutoffs(db)),
+    outbox: withUnavailable(mongoOutbox(db)),
+    audit: withUnavailable(mongoAudit(db)),
+    settings: withUnavailable(mongoSettings(db)),
   }
-  return {
+  return withUnavailable({
     ...ports,
 
     async start() {
@@ -31,5 +32,5 @@ export function mongoStore(db: Db): AccountFlowsStore {
       if (localTime instanceof Date) return localTime
       throw new Error('MongoDB did not tell its time')
     },
-  }
+  })
 }

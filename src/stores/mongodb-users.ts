@@ -5,6 +5,7 @@ import { operationOptions } from './mongodb-collection.ts'
 import { isText, text } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
 import { createIndexes, type NamedIndex } from './mongodb-indexes.ts'
+import { withUnavailable } from './mongodb-unavailable.ts'
 import { toUser } from './mongodb-user-document.ts'
 
 /** `db.collection('users')`, with the host's own document type or without. */
@@ -63,7 +64,7 @@ export function mongoUsers(collection: UserCollection): UserStore {
     }
   }
 
-  return {
+  return withUnavailable<UserStore>({
     start: () => createIndexes(collection, indexes),
 
     async findById(id) {
@@ -105,7 +106,7 @@ export function mongoUsers(collection: UserCollection): UserStore {
         { $set: { email_verified: true } },
       )
     },
-  }
+  })
 }
 
 function hasId(id: string) {

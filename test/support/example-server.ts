@@ -43,6 +43,7 @@ export interface ExampleServer {
   output(): string
   /** SIGTERM; answers the exit code. */
   stop(): Promise<number | null>
+  signal(signal: NodeJS.Signals): void
   /** SIGKILL. */
   kill(): Promise<void>
 }
@@ -83,6 +84,7 @@ export async function startExampleServer(variables: Variables = {}): Promise<Exa
       child.process.kill('SIGTERM')
       return exited
     },
+    signal: (signal) => void child.process.kill(signal),
     async kill() {
       child.process.kill('SIGKILL')
       await exited

@@ -1,0 +1,24 @@
+import type { Context } from 'koa'
+import { isStoreUnavailable } from '../errors.ts'
+import type { Log } from '../ports.ts'
+
+/** As the page says: "wait a minute". */
+const RETRY_AFTER_SECONDS = '60'
+
+/**
+ * Logs why a request failed, and answers how to say it. `unavailable`: trying again later is all that it takes, and the header
+ * that says so is set. Nothing of such an error but its code is logged, as its message may tell the address of the database.
+ */
+export function reportFailure(
+  ctx: Context,
+  { message, path, log }: { message: string; path: string; log: Log },
+  error: unknown,
+): 'error' | 'unavailable' {
+  if (!isStoreUnavailable(error)) {
+    log('error', message, { path, error: String(error) })
+    return 'error'
+  }
+  log('error', message, { path, code: 'ERR_STORE_UNAVAILABLE' })
+  ctx.set('Retry-After', RETRY_AFTER_SECONDS)
+  return 'unavailable'
+}

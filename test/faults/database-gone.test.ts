@@ -1,0 +1,244 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { createBrowser, type Browser } from '../support/browser.ts'
+import { eventually } from '../support/eventually.ts'
+import type { ExampleServer } from '../support/example-server.ts'
+import { startMailServer, type MailServer } from '../support/mail-server.ts'
+import { startMongoProxy, type MongoCommand, type MongoProxy } from '../support/mongo-proxy.ts'
+import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { sha256, shapeOf, tokenOf } from '../support/observe.ts'
+import type { Answer } from '../support/user-agent.ts'
+import { scaled } from './scale.ts'
+import { postForgot, postReset, signIn, startSeededServer, userNamed } from './seeded-server.ts'
+
+const OUTAGE_MS = scaled({ full: 30_000, short: 10_000 })
+const IS_SHORT = scaled({ full: false, short: true })
+/** Longer than a lease, after which another worker takes a job. */
+const RECOVERY_MS = 90_000
+const UNKNOWN_TOKEN = 'x'.repeat(43)
+
+const KINDS = {
+  'refuses connections': (proxy: MongoProxy) => proxy.sever(),
+  'accepts connections and is silent': (proxy: MongoProxy) => proxy.stall(),
+} as const
+
+/** One step of a reset, by the command that it sends. */
+interface Step {
+  title: string
+  when: 'before' | 'after'
+  collection: string
+  nth?: number
+}
+
+const STEPS: Step[] = [
+  { title: 'the link is claimed', when: 'before', collection: 'password_reset_tokens' },
+  { title: 'the link is claimed', when: 'after', collection: 'password_reset_tokens' },
+  { title: 'the password is replaced', when: 'before', collection: 'users' },
+  { title: 'the password is replaced', when: 'after', collection: 'users' },
+  { title: 'the link is marked used', when: 'after', collection: 'password_reset_tokens', nth: 2 },
+  { title: 'OAuth sessions end', when: 'before', collection: 'session_cutoffs' },
+  { title: 'IdP sessions end', when: 'after', collection: 'session_cutoffs', nth: 2 },
+  { title: 'the event is logged', when: 'before', collection: 'audit_events' },
+  { title: 'the event is logged', when: 'after', collection: 'audit_events' },
+  { title: 'the reset is completed', when: 'after', collection: 'password_reset_tokens', nth: 3 },
+]
+const steps = scaled({ full: STEPS, short: STEPS.filter((_, index) => index % 3 === 0) })
+
+describeWithMongo('The example server while MongoDB is gone', () => {
+  let fresh: FreshDatabase
+  let proxy: MongoProxy
+  let mail: MailServer
+  let server: ExampleServer
+
+  const resetters = steps.map((_, index) => userNamed(`resetter-${index}`))
+  const users = [
+    userNamed('known'),
+    userNamed('waiting', { email_verified: false }),
+    userNamed('banned', { disabled: true }),
+    userNamed('linked-1'),
+    userNamed('linked-2'),
+    userNamed('early-1'),
+    userNamed('early-2'),
+    ...resetters,
+  ]
+
+  before(async function () {
+    this.timeout(180_000)
+    fresh = await freshDatabase()
+    proxy = await startMongoProxy(fresh)
+    mail = await startMailServer()
+    server = await startSeededServer({ uri: proxy.uri, smtpPort: mail.port, users })
+  })
+
+  after(async function () {
+    this.timeout(60_000)
+    await proxy?.restore()
+    await server?.kill()
+    await proxy?.close()
+    await mail?.close()
+    await fresh?.drop()
+  })
+
+  async function linkFor(username: string): Promise<string> {
+    const address = `${username}@users.example`
+    const before = mail.mails.filter(({ to }) => to.includes(address)).length
+    expect((await postForgot(server, username)).mode).to.equal('sent')
+    const found = await eventually(
+      `a mail to ${address}`,
+      () => mail.mails.filter(({ to }) => to.includes(address))[before],
+      RECOVERY_MS,
+    )
+    return found.link
+  }
+
+  async function expectWorksAgain(username: string, password: string) {
+    await eventually(
+      'the server answers as ever',
+      async () => (await postForgot(server, 'nobody')).status === 200,
+    )
+    const done = await postReset(server, tokenOf(await linkFor(username)), password)
+    expect([done.status, done.mode]).to.deep.equal([200, 'done'])
+    const signedIn = await signIn(server, username, password)
+    expect([signedIn.page, signedIn.mode]).to.deep.equal(['demo', 'signed_in'])
+  }
+
+  for (const [index, [kind, takeAway]] of Object.entries(KINDS).entries()) {
+    it(`answers alike for everybody while it ${kind}, survives, and goes on by itself`, async function () {
+      this.timeout(OUTAGE_MS + 3 * RECOVERY_MS)
+      const linked = `linked-${index + 1}`
+      const token = tokenOf(await linkFor(linked))
+      const logins = await Promise.all(LOGINS.map(prepareLogin))
+      const early = `early-${index + 1}`
+      expect((await postForgot(server, early)).mode).to.equal('sent')
+
+      await takeAway(proxy)
+      const over = sleep(OUTAGE_MS)
+      let rounds = 0
+      for (let isOver = false; !isOver; isOver = await hasSettled(over)) {
+        const answered = await Promise.all([
+          ...NAMES.map((name) => postForgot(server, name)),
+          ...NAMES.map((name) => postResend(server, name)),
+          ...[token, UNKNOWN_TOKEN].map((each) => getReset(server, each)),
+          ...[token, UNKNOWN_TOKEN].map((each) => postReset(server, each, 'a new password')),
+        ])
+        expectAlike(answered)
+        expectAlike(await Promise.all(logins.map((login) => login())))
+        rounds += 1
+      }
+      expect(rounds).to.be.greaterThan(0)
+      await proxy.restore()
+
+      await expectWorksAgain('known', `a new password, number ${index}`)
+      const arrived = () => mail.mails.find(({ to }) => to.includes(`${early}@users.example`))
+      const { link } = await eventually(
+        'the mail asked for before the outage',
+        arrived,
+        RECOVERY_MS,
+      )
+      expect((await postReset(server, tokenOf(link), 'a new password')).mode).to.equal('done')
+      const spent = await postReset(server, token, 'a new password')
+      expect(spent.mode, 'the link that was opened during the outage').to.equal('done')
+      for (const login of logins.slice(0, 2)) expect((await login()).status).to.not.equal(503)
+      expect(server.output()).not.to.match(/unhandled/i)
+      expect(server.output(), 'the log').not.to.include(new URL(proxy.uri).host)
+    })
+  }
+
+  for (const [index, step] of steps.entries()) {
+    it(`leaves a reset complete or not begun when it goes away ${step.when} ${step.title}`, async function () {
+      this.timeout(3 * RECOVERY_MS)
+      const { username, password } = resetters[index] ?? userNamed('nobody')
+      const newPassword = `the new password of ${username}`
+      const token = tokenOf(await linkFor(username))
+      const outage = proxy.interrupt(
+        { matches: isWriteTo(step.collection), when: step.when, nth: step.nth ?? 1 },
+        () => proxy.sever(),
+      )
+      const answer = await postReset(server, token, newPassword)
+      expect((await outage.happened)?.collection).to.equal(step.collection)
+      expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
+      await proxy.restore()
+      if (index > 1 || IS_SHORT) await endLeases(fresh)
+
+      const isBegun = step.when === 'after' || index > 0
+      await eventually('the reset is over', () => isSettled(fresh, token, isBegun), RECOVERY_MS)
+      // What was signed in up to the second of the reset has ended.
+      await sleep(1_000)
+      const [works, fails] = isBegun ? [newPassword, password] : [password, newPassword]
+      expect((await signIn(server, username, works)).mode).to.equal('signed_in')
+      expect((await signIn(server, username, fails)).status).to.equal(401)
+      expect(await completedEvents(fresh, token)).to.equal(isBegun ? 1 : 0)
+      const again = await postReset(server, token, 'another new password')
+      expect(again.mode).to.equal(isBegun ? 'invalid' : 'done')
+      expect(server.output()).not.to.match(/unhandled/i)
+    })
+  }
+
+  const NAMES = ['known', 'known@users.example', 'waiting', 'banned', 'nobody', 'no@body.example']
+  const LOGINS: [username: string, password: string][] = [
+    ['known', 'known-password'],
+    ['known', 'wrong'],
+    ['waiting', 'waiting-password'],
+    ['waiting', 'wrong'],
+    ['banned', 'banned-password'],
+    ['nobody', 'nobody-password'],
+  ]
+
+  /** A browser that shows the login page already; answers how to post it. */
+  async function prepareLogin([username, password]: [string, string]) {
+    const browser: Browser = createBrowser(server.baseUrl)
+    const { hidden, page } = await browser.visit('/demo/start')
+    expect(page).to.equal('login')
+    return () => browser.postForm('/oauth2/login', { ...hidden, username, password })
+  }
+})
+
+function expectAlike(answers: Answer[]): void {
+  const [first, ...others] = answers
+  if (!first) throw new TypeError('nobody asked')
+  expect([first.status, first.page, first.mode]).to.deep.equal([503, 'error', 'unavailable'])
+  expect(first.headers.get('retry-after')).to.equal('60')
+  for (const other of others) expect(shapeOf(other), other.url).to.deep.equal(shapeOf(first))
+}
+
+async function hasSettled(promise: Promise<unknown>): Promise<boolean> {
+  return Promise.race([promise.then(() => true), sleep(0, false)])
+}
+
+function postResend(server: ExampleServer, username: string): Promise<Answer> {
+  return createBrowser(server.baseUrl).postForm('/oauth2/resend-verification', { username })
+}
+
+function getReset(server: ExampleServer, token: string): Promise<Answer> {
+  return createBrowser(server.baseUrl).get(`/oauth2/reset-password?token=${token}`)
+}
+
+function isWriteTo(collection: string) {
+  return (command: MongoCommand) =>
+    command.collection === collection &&
+    ['insert', 'update', 'findAndModify'].includes(command.name)
+}
+
+/** The minute that a claimed reset is left to its process is over; the full form waits for it once. */
+async function endLeases({ db }: FreshDatabase): Promise<void> {
+  const isLeased = { lease_until: { $type: 'date' } }
+  await db
+    .collection('password_reset_tokens')
+    .updateMany(isLeased, { $set: { lease_until: new Date(0) } })
+}
+
+async function isSettled({ db }: FreshDatabase, token: string, isBegun: boolean) {
+  const record = await db.collection('password_reset_tokens').findOne({ token_hash: sha256(token) })
+  if (!record) throw new Error('the token is gone')
+  return isBegun
+    ? record['used_at'] instanceof Date && record['completed_at'] instanceof Date
+    : record['claimed_at'] === null && record['live'] === true
+}
+
+async function completedEvents({ db }: FreshDatabase, token: string): Promise<number> {
+  const record = await db.collection('password_reset_tokens').findOne({ token_hash: sha256(token) })
+  return db.collection('audit_events').countDocuments({
+    type: 'password_reset_completed',
+    _id: `completed:${String(record?._id)}` as never,
+  })
+}

@@ -1,0 +1,281 @@
+import { expect } from 'chai'
+import { MongoClient } from 'mongodb'
+import { koaHost } from '../../examples/hosts/koa.ts'
+import { memoryUsers, type UserStore } from '../../src/index.ts'
+import {
+  addUnverified,
+  blockedLogin,
+  expectStillWorks,
+  isVerified,
+} from '../support/blocked-login.ts'
+import { eventually } from '../support/eventually.ts'
+import { ADMIN_TOKEN, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
+import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { createUserAgent, type Answer } from '../support/user-agent.ts'
+
+const LIMITS = {
+  serverSelectionTimeoutMS: 1_000,
+  connectTimeoutMS: 1_000,
+  socketTimeoutMS: 1_000,
+  heartbeatFrequencyMS: 500,
+}
+
+interface Logged {
+  level: string
+  message: string
+  details: Record<string, unknown> | undefined
+}
+
+describeWithMongo('Requests while the database cannot be reached (7)', () => {
+  let fresh: FreshDatabase
+  let proxy: MongoProxy
+  let client: MongoClient
+  let h: Harness
+  const logged: Logged[] = []
+  const thrown: unknown[] = []
+
+  before(async function () {
+    this.timeout(120_000)
+    fresh = await freshDatabase()
+    proxy = await startMongoProxy(fresh)
+    client = await MongoClient.connect(proxy.uri, LIMITS)
+    h = await startHarness({
+      technology: 'mongodb',
+      database: { db: client.db(), drop: () => client.close() },
+      mayLogErrors: true,
+      flows: { log: (level, message, details) => logged.push({ level, message, details }) },
+      host: ({ login, ...parts }) =>
+        koaHost({
+          ...parts,
+          login: async (req, res) => {
+            await login(req, res).catch((error: unknown) => {
+              thrown.push(error)
+              res.statusCode = 503
+              res.end('the host says so itself')
+            })
+          },
+        }),
+    })
+  })
+
+  after(async () => {
+    await proxy?.restore()
+    await h?.close()
+    await proxy?.close()
+    await fresh?.drop()
+  })
+
+  async function whileGone<T>(work: () => Promise<T>): Promise<T> {
+    await proxy.sever()
+    try {
+      return await work()
+    } finally {
+      await comeBack()
+    }
+  }
+
+  async function comeBack() {
+    await proxy.restore()
+    await eventually('the database is reached again', () =>
+      h.store.now().then(
+        () => true,
+        () => false,
+      ),
+    )
+  }
+
+  function expectUnavailable(answer: Answer) {
+    expect([answer.status, answer.page, answer.mode]).to.deep.equal([503, 'error', 'unavailable'])
+    expect(answer.headers.get('retry-after')).to.equal('60')
+    expect(answer.headers.get('cache-control')).to.equal('no-store')
+    expect(answer.headers.getSetCookie()).to.deep.equal([])
+    expect(answer.location).to.equal(undefined)
+  }
+
+  async function expectAlike(asking: Promise<Answer>[]) {
+    const [first, ...others] = await Promise.all(asking)
+    if (!first) throw new TypeError('nobody asked')
+    expectUnavailable(first)
+    for (const other of others) expect(shapeOf(other)).to.deep.equal(shapeOf(first))
+  }
+
+  it('answers POST forgot-password and resend-verification with the 503 page, alike whoever asks', async () => {
+    const known = await h.addUser({ username: 'known' })
+    await addUnverified(h, { username: 'waiting' })
+    await h.addUser({ username: 'banned', disabled: true })
+    const names = ['known', known.email ?? '', 'waiting', 'banned', 'nobody', 'no@body.example']
+    const agent = createUserAgent()
+    const post = (path: string, field: string) =>
+      names.map((name) => agent.post(`${h.oauthUrl}/${path}`, { [field]: name }))
+
+    const mails = h.mail.mails.length
+    await whileGone(async () => {
+      await expectAlike(post('forgot-password', 'identifier'))
+      await expectAlike(post('resend-verification', 'username'))
+    })
+    expect(await h.resetLink(known)).to.include('/reset-password?token=')
+    expect(h.mail.mails).to.have.length(mails + 1)
+  })
+
+  it('answers reset-password with the 503 page, whether or not the link is genuine, and spends nothing', async () => {
+    const user = await h.addUser({ username: 'resetting' })
+    const link = await h.resetLink(user)
+    const unknown = link.replace(tokenOf(link), 'x'.repeat(43))
+    const agent = createUserAgent()
+
+    await whileGone(async () => {
+      await expectAlike([agent.get(link), agent.get(unknown)])
+      await expectAlike([h.reset(link, 'a brand new password'), h.reset(unknown, 'a new password')])
+    })
+    expect(await usableRecord(h, link)).to.include({ userId: user.id })
+    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect((await h.reset(link, 'a brand new password')).mode).to.equal('done')
+    expect(await hasPassword(h, user, 'a brand new password')).to.equal(true)
+  })
+
+  it('answers verify-email with the 503 page, and the link still does all of its work', async () => {
+    const login = await blockedLogin(h)
+    await whileGone(async () => expectUnavailable(await login.agent.get(login.link)))
+    expect(await isVerified(h, login.user)).to.equal(false)
+    await expectStillWorks(h, login)
+  })
+
+  it('answers what needs no database as ever', async () => {
+    const agent = createUserAgent()
+    await whileGone(async () => {
+      expect((await agent.get(`${h.oauthUrl}/forgot-password`)).mode).to.equal('form')
+      expect((await agent.get(`${h.oauthUrl}/account-flows.css`)).status).to.equal(200)
+      expect((await agent.get(`${h.oauthUrl}/reset-password?token=short`)).mode).to.equal('invalid')
+      expect((await h.forgot('')).mode).to.equal('invalid')
+    })
+  })
+
+  it('answers the admin API with 503 and a problem document, and changes nothing', async () => {
+    const put = () =>
+      fetch(`${h.baseUrl}/admin/api/settings`, {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ validation_min_password_length: '9' }),
+      })
+    await whileGone(async () => {
+      const answer = await put()
+      expect(answer.status).to.equal(503)
+      expect(answer.headers.get('retry-after')).to.equal('60')
+      expect(answer.headers.get('content-type')).to.include('application/problem+json')
+      expect(await answer.json()).to.include({ status: 503 })
+    })
+    expect((await h.store.settings.read()).values).not.to.have.property(
+      'validation_min_password_length',
+    )
+    expect((await put()).status).to.equal(200)
+    const { values } = await h.store.settings.read()
+    expect(values).to.include({ validation_min_password_length: '9' })
+  })
+
+  it('throws ERR_STORE_UNAVAILABLE out of finishLogin to the host, blocked or not', async () => {
+    const verified = await h.addUser({ username: 'verified' })
+    const unverified = await addUnverified(h)
+    for (const [user, collection] of [
+      [unverified, 'pending_logins'],
+      [verified, 'interaction'],
+    ] as const) {
+      const agent = createUserAgent()
+      const { url } = await h.party.begin()
+      const page = await h.follow(agent, await agent.get(url))
+      const form = { username: user.username, password: PASSWORD, ...page.hidden }
+      const outage = proxy.interrupt(
+        {
+          matches: (command) => command.collection === collection && isWrite(command.name),
+          when: 'before',
+        },
+        () => proxy.sever(),
+      )
+      const answer = await agent.post(`${h.oauthUrl}/login`, form)
+      await outage.happened
+      expect([answer.status, answer.text]).to.deep.equal([503, 'the host says so itself'])
+      expect(thrown.pop()).to.include({ code: 'ERR_STORE_UNAVAILABLE' })
+      await comeBack()
+    }
+    expect((await h.signIn(createUserAgent(), 'verified')).location).to.include('code=')
+    await expectStillWorks(h, await blockedLogin(h, { user: unverified }))
+  })
+
+  it('logs it once a request, as an error, without the stack or the address of the database', async () => {
+    const before = logged.length
+    await whileGone(async () => {
+      await h.forgot('somebody')
+      await h.forgot('somebody else')
+    })
+    const lines = logged.slice(before)
+    const ofRequests = lines.filter(({ message }) => message === 'request failed')
+    expect(ofRequests).to.have.length(2)
+    for (const line of ofRequests) {
+      expect(line).to.deep.equal({
+        level: 'error',
+        message: 'request failed',
+        details: { path: '/forgot-password', code: 'ERR_STORE_UNAVAILABLE' },
+      })
+    }
+    const { host } = new URL(proxy.uri)
+    expect(JSON.stringify(lines)).not.to.include(host)
+    expect(JSON.stringify(lines)).not.to.match(/\bat .*:\d+:\d+/)
+  })
+})
+
+describe('Requests while the users of the host cannot be reached (7)', () => {
+  let h: Harness
+  let problem: Error | undefined
+  const kept = memoryUsers()
+
+  before(async () => {
+    const users: UserStore = {
+      ...kept,
+      async findById(id) {
+        if (problem) throw problem
+        return kept.findById(id)
+      },
+    }
+    h = await startHarness({ mayLogErrors: true, flows: { users } })
+  })
+
+  afterEach(() => {
+    problem = undefined
+  })
+
+  after(() => h?.close())
+
+  async function blocked() {
+    const user = await addUnverified(h)
+    kept.add(user)
+    return blockedLogin(h, { user })
+  }
+
+  it('answers 503 where the error says ERR_STORE_UNAVAILABLE, whatever its class, and the link still works', async () => {
+    const login = await blocked()
+    problem = Object.assign(new Error('the directory is down'), { code: 'ERR_STORE_UNAVAILABLE' })
+    const answer = await login.agent.get(login.link)
+    expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
+    expect(answer.headers.get('retry-after')).to.equal('60')
+
+    problem = undefined
+    expect((await kept.findById(login.user.id))?.emailVerified).to.equal(false)
+    expect((await login.agent.get(login.link)).location).to.include('code=')
+  })
+
+  it('answers 500 to any other error, and the link still works', async () => {
+    const login = await blocked()
+    problem = Object.assign(new Error('a defect'), { code: 'ERR_OF_THE_HOST' })
+    const answer = await login.agent.get(login.link)
+    expect([answer.status, answer.mode]).to.deep.equal([500, 'error'])
+    expect(answer.headers.get('retry-after')).to.equal(null)
+
+    problem = undefined
+    expect((await login.agent.get(login.link)).location).to.include('code=')
+  })
+})
+
+function isWrite(command: string): boolean {
+  return ['insert', 'update', 'delete', 'findAndModify'].includes(command)
+}

@@ -1,0 +1,194 @@
+import { expect } from 'chai'
+import { MongoClient, type Db } from 'mongodb'
+import {
+  samplePendingLogin,
+  sampleMailJob,
+  sampleResetToken,
+  sampleVerificationToken,
+} from '../../src/contract/store-contract-samples.ts'
+import { mongoAdapter, mongoStore, mongoUsers } from '../../src/index.ts'
+import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
+import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+
+const LIMITS = {
+  serverSelectionTimeoutMS: 300,
+  connectTimeoutMS: 300,
+  socketTimeoutMS: 300,
+  heartbeatFrequencyMS: 500,
+  minHeartbeatFrequencyMS: 100,
+}
+
+/** Every method of a port, called once; a method without an example here fails the test. */
+function callsOf(db: Db): Record<string, () => Promise<unknown>> {
+  const now = new Date()
+  const job = { ...sampleMailJob(), requestedAt: now, attempts: 1, leaseId: 'a lease' }
+  const event = { id: 'an event', type: 'sessions_ended', at: now } as const
+  const text = 'x'
+  const examples: Record<string, unknown[]> = {
+    'resetTokens.issue': [sampleResetToken()],
+    'resetTokens.invalidateLive': [text, now, now],
+    'resetTokens.findUsable': [text, now],
+    'resetTokens.findDead': [text, now],
+    'resetTokens.revoke': [text, now],
+    'resetTokens.claim': [text, text, now, now],
+    'resetTokens.takeUnfinished': [now, now],
+    'resetTokens.markUsed': [text, now],
+    'resetTokens.reject': [text, now],
+    'resetTokens.complete': [text, now],
+    'verificationTokens.issue': [sampleVerificationToken()],
+    'verificationTokens.findUsable': [text, now],
+    'verificationTokens.findDead': [text, now],
+    'verificationTokens.revoke': [text, now],
+    'verificationTokens.markUsed': [text, now],
+    'verificationTokens.hasUsed': [text, text],
+    'pendingLogins.save': [samplePendingLogin()],
+    'pendingLogins.find': [text],
+    'pendingLogins.findNewest': [text, {}],
+    'pendingLogins.keepUntil': [text, now],
+    'cutoffs.read': [text],
+    'cutoffs.endOAuthSessions': [text, now],
+    'cutoffs.endIdpSessions': [text, now],
+    'outbox.add': [job],
+    'outbox.claim': [text, now, now],
+    'outbox.resolve': [job, text, now],
+    'outbox.supersedeEarlier': [job, now],
+    'outbox.isOvertaken': [job],
+    'outbox.ready': [job, now],
+    'outbox.renew': [job, now],
+    'outbox.giveUpUnreadable': [now],
+    'outbox.remove': [job],
+    'outbox.retry': [job, now, text],
+    'outbox.giveUp': [job, now, text],
+    'audit.record': [event],
+    'settings.read': [],
+    'settings.version': [],
+    'settings.write': [{}, 0],
+    'store.start': [],
+    'store.now': [],
+    'users.start': [],
+    'users.findById': [text],
+    'users.findByUsername': [text],
+    'users.findByVerifiedEmail': [text],
+    'users.replacePasswordHash': [text, text, text],
+    'users.markEmailVerified': [text, text],
+    'adapters.start': [],
+    'adapter.upsert': [text, {}, 60],
+    'adapter.find': [text],
+    'adapter.findByUid': [text],
+    'adapter.findByUserCode': [text],
+    'adapter.consume': [text],
+    'adapter.destroy': [text],
+    'adapter.revokeByGrantId': [text],
+    'adapter.destroyByAccountId': [text, () => true],
+  }
+  const store = mongoStore(db)
+  const adapters = mongoAdapter(db)
+  const ports: Record<string, object> = {
+    ...store,
+    store,
+    users: mongoUsers(db.collection('users')),
+    adapters: { start: adapters.start },
+    adapter: adapters('Session'),
+  }
+  const calls: Record<string, () => Promise<unknown>> = {}
+  for (const [portName, port] of Object.entries(ports)) {
+    for (const name of Object.keys(port)) {
+      const method: unknown = Reflect.get(port, name)
+      if (typeof method !== 'function' || (name === 'start' && !(`${portName}.start` in examples)))
+        continue
+      const example = examples[`${portName}.${name}`]
+      if (!example) throw new TypeError(`no example of ${portName}.${name}`)
+      calls[`${portName}.${name}`] = async () => Reflect.apply(method, port, example)
+    }
+  }
+  return calls
+}
+
+describeWithMongo('The MongoDB stores while the database cannot be reached', () => {
+  let fresh: FreshDatabase
+  let proxy: MongoProxy
+  let client: MongoClient
+
+  beforeEach(async () => {
+    fresh = await freshDatabase()
+    proxy = await startMongoProxy(fresh)
+    client = await MongoClient.connect(proxy.uri, LIMITS)
+  })
+
+  afterEach(async () => {
+    await proxy?.restore()
+    await client?.close()
+    await proxy?.close()
+    await fresh?.drop()
+  })
+
+  async function expectUnavailable() {
+    const calls = Object.entries(callsOf(client.db()))
+    const outcomes = await Promise.allSettled(calls.map(([, call]) => call()))
+    const { host } = new URL(proxy.uri)
+    for (const [index, outcome] of outcomes.entries()) {
+      const name = calls[index]?.[0]
+      if (outcome.status === 'fulfilled') throw new Error(`${name} was answered`)
+      const { reason } = outcome
+      expect(reason, name).to.include({ code: 'ERR_STORE_UNAVAILABLE', name: 'AccountFlowsError' })
+      expect(reason.cause, name).to.be.an.instanceof(Error)
+      expect(String(reason), name).not.to.include(host)
+    }
+  }
+
+  async function expectAnswered() {
+    for (let tries = 0; tries < 50; tries += 1) {
+      const isThere = await mongoStore(client.db())
+        .now()
+        .then(
+          () => true,
+          () => false,
+        )
+      if (isThere) return
+    }
+    throw new Error('the database is not reached again')
+  }
+
+  it('throw ERR_STORE_UNAVAILABLE where connections are refused, and go on afterwards', async () => {
+    await proxy.sever()
+    await expectUnavailable()
+    await proxy.restore()
+    await expectAnswered()
+  })
+
+  it('throw it where nothing is ever answered, on old connections and on new ones', async () => {
+    proxy.stall()
+    await expectUnavailable()
+    await expectUnavailable()
+    await proxy.restore()
+    await expectAnswered()
+  })
+
+  it('throw it once the client is closed', async () => {
+    const closed = new MongoClient(proxy.uri, LIMITS)
+    await closed.connect()
+    await closed.close()
+    const failure = await mongoStore(closed.db())
+      .settings.read()
+      .catch((error: unknown) => error)
+    expect(failure).to.include({ code: 'ERR_STORE_UNAVAILABLE' })
+    await expectAnswered()
+  })
+
+  it('pass on every other error as it is', async () => {
+    const [first, ...others] = await Promise.allSettled([
+      mongoUsers(client.db().collection('users')).replacePasswordHash('x', 'x', 7 as never),
+      refusedByTheServer(),
+    ])
+    expect(first).to.have.property('reason').that.is.an.instanceof(TypeError)
+    expect(others[0])
+      .to.have.property('reason')
+      .that.includes({ name: 'MongoServerError', code: 121 })
+    await expectAnswered()
+  })
+
+  async function refusedByTheServer() {
+    await client.db().createCollection('settings', { validator: { version: 'never' } })
+    await mongoStore(client.db()).settings.write({}, 0)
+  }
+})
