@@ -4,6 +4,8 @@ export type Fault =
   | 'double event'
   | 'token used twice'
   | 'half done'
+  | 'link too many'
+  | 'lost event'
   /** The process was not killed where it should have been. */
   | 'missed moment'
 
@@ -26,6 +28,8 @@ const FIGURES: Fault[] = [
   'double event',
   'token used twice',
   'half done',
+  'link too many',
+  'lost event',
 ]
 
 export function createFindings(): Findings {

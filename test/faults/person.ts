@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import bcrypt from 'bcrypt'
+import { eventually } from '../support/eventually.ts'
 import { followWithin } from '../support/relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import { CLIENT_ID, type KillableServer } from './killable-server.ts'
@@ -77,8 +78,10 @@ export async function opens(at: At, person: Person, password: string): Promise<b
   const somewhere = { ...person, agent: createUserAgent() }
   const { answer } = await postLogin(at, somewhere, password)
   if (answer.status === 401) return false
-  const { location = '', status } = await followWithin(somewhere.agent, at.oauthUrl, answer)
-  if (!hasCode(location)) throw new Error(`neither in nor out: ${status} ${location}`)
+  const last = await followWithin(somewhere.agent, at.oauthUrl, answer)
+  if (!hasCode(last.location ?? '')) {
+    throw new Error(`neither in nor out: ${last.status} ${last.page} ${last.mode}`)
+  }
   return true
 }
 
@@ -133,6 +136,16 @@ export async function finishes(at: At, held: HeldBackLogin): Promise<boolean> {
     await held.agent.get(held.next),
   )
   return hasCode(location)
+}
+
+/** Until the mail that the person asked for has left, and nothing more will be done about it. */
+export async function mailed({ database }: At, { id, email }: Person): Promise<void> {
+  const events = database.db.collection('audit_events')
+  const outbox = database.db.collection('mail_outbox')
+  await eventually(`a mail to ${email}`, async () => {
+    const sent = await events.countDocuments({ account_id: id, type: /_mail_sent$/ })
+    return sent > 0 && (await outbox.countDocuments()) === 0
+  })
 }
 
 export function forgot({ oauthUrl }: At, { agent, username }: Person): Promise<Answer> {
