@@ -44,7 +44,7 @@ import {
 /** How many of the moments of each kind of work, at each server. */
 const MOMENTS = scaled({
   full: { reset: 14, blocked: 12, opening: 16 },
-  short: { reset: 3, blocked: 2, opening: 3 },
+  short: { reset: 4, blocked: 4, opening: 5 },
 })
 /** A limit for a broken run: leases of dead processes end long before. */
 const SETTLED_WITHIN_MS = 180_000
@@ -73,6 +73,7 @@ interface Round extends Place {
 }
 
 type Steps = Record<Work, Step[]>
+type Planned = [Work, StepMoment | SmtpPoint]
 
 describeOnBothTopologies('A process that is killed around a mail', () => {
   const findings = createFindings()
@@ -140,41 +141,33 @@ describeOnBothTopologies('A process that is killed around a mail', () => {
 
   /** All rounds at one server, one after the other; those whose leases last longest come first. */
   async function play(place: Place, steps: Steps, index: number): Promise<Round[]> {
-    const some = <T>(all: T[], count: number) => part(all, index, TOPOLOGIES.length).slice(0, count)
-    const momentsOf = (work: Work, count: number) => {
-      const moments = momentsAround(steps[work])
-      return some(latestFirst(moments, steps[work]), count)
-    }
-    const points = scaled({
-      full: [...SMTP_POINTS],
-      short: part([...SMTP_POINTS], index, TOPOLOGIES.length),
-    })
+    const ours = <T>(all: T[]) => part(all, index, TOPOLOGIES.length)
+    const momentsOf = (work: Work, count: number) =>
+      ours([...beforeFirstWrite(steps[work]), ...momentsAround(steps[work])])
+        .slice(0, count)
+        .map((moment): Planned => [work, moment])
+    const points = scaled({ full: [...SMTP_POINTS], short: ours([...SMTP_POINTS]) })
     const { reset, blocked, opening } = MOMENTS
-    const planned: [Work, StepMoment | SmtpPoint][] = [
-      ...points.map((point) => ['forgot-password', point] as [Work, SmtpPoint]),
-      ...scaled({ full: points, short: points.slice(-1) }).map(
-        (point) => ['blocked login', point] as [Work, SmtpPoint],
-      ),
-      ...momentsOf('forgot-password', reset).map((moment) => withWork('forgot-password', moment)),
-      ...momentsOf('blocked login', blocked).map((moment) => withWork('blocked login', moment)),
-      ...momentsOf('verify-email', opening).map((moment) => withWork('verify-email', moment)),
+    const planned: Planned[] = [
+      ...points.map((point): Planned => ['forgot-password', point]),
+      ...scaled({ full: points, short: points.slice(-1) }).map((point): Planned => [
+        'blocked login',
+        point,
+      ]),
+      ...momentsOf('forgot-password', reset),
+      ...momentsOf('blocked login', blocked),
+      ...momentsOf('verify-email', opening),
     ]
     const prepared = await several(planned, 3, ([work, moment]) => prepare(place, work, moment))
     for (const round of prepared) await kill(round)
     return prepared
   }
 
-  const withWork = (work: Work, moment: StepMoment): [Work, StepMoment] => [work, moment]
-
-  /** Of equally good moments the ones near the end of the work: most is left half done there. */
-  function latestFirst(moments: StepMoment[], steps: Step[]): StepMoment[] {
-    const writes = moments.filter(({ when, step }) => when === 'after' && isWrite(step))
-    const others = moments.filter((moment) => !writes.includes(moment))
-    const place = ({ step }: StepMoment) => steps.indexOf(step)
-    return [...writes.toSorted((one, other) => place(other) - place(one)), ...others]
-  }
-
-  const isWrite = (step: Step) => isWriteTo(step.collection)(step)
+  /** When nothing is changed yet. */
+  const beforeFirstWrite = (steps: Step[]) =>
+    momentsAround(steps)
+      .filter(({ when }) => when === 'before')
+      .slice(0, 1)
 
   async function prepare(place: Place, work: Work, moment: StepMoment | SmtpPoint): Promise<Round> {
     const { at } = place

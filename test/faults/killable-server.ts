@@ -12,6 +12,8 @@ export interface KillableServer {
   topology: Topology
   database: FreshDatabase
   proxy: MongoProxy
+  /** Users and clients of the server; for another process on the same database. */
+  seedFile: string
   /** Issuer, and where the endpoints are. */
   oauthUrl: string
   party: RelyingParty
@@ -71,6 +73,7 @@ export async function startKillableServer(
     topology,
     database,
     proxy,
+    seedFile,
     oauthUrl,
     party,
     kill: () => server.kill(),
