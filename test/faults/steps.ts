@@ -129,7 +129,9 @@ export function nameOf({ step: { name, collection, nth }, when }: StepMoment): s
   return `${when} ${name} ${collection} ${nth}`
 }
 
-export function isWriteTo(collection: string): (step: Step) => boolean {
+export function isWriteTo(
+  collection: string,
+): (step: Pick<MongoCommand, 'name' | 'collection'>) => boolean {
   return (step) => step.collection === collection && !READS.has(step.name)
 }
 
