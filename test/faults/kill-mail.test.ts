@@ -44,7 +44,7 @@ import {
 /** How many of the moments of each kind of work, at each server. */
 const MOMENTS = scaled({
   full: { reset: 14, blocked: 12, opening: 16 },
-  short: { reset: 4, blocked: 4, opening: 5 },
+  short: { reset: 3, blocked: 3, opening: 4 },
 })
 /** A limit for a broken run: leases of dead processes end long before. */
 const SETTLED_WITHIN_MS = 180_000
@@ -200,7 +200,7 @@ describeOnBothTopologies('A process that is killed around a mail', () => {
     const working = work === 'verify-email' ? open(round) : ask(round)
     if (isArmedLater) await working
     killed ??= arm(round, trail)
-    await Promise.race([killed.happened, sleep(REACHED_WITHIN_MS)])
+    await Promise.race([killed.happened, sleep(REACHED_WITHIN_MS, undefined, { ref: false })])
     killed.cancel()
     if (!(await killed.happened)) {
       findings.add('missed moment', title)
