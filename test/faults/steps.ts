@@ -41,12 +41,20 @@ export function followTrail(proxy: MongoProxy, ids: Iterable<string>): Trail {
     }
   }
 
+  const telling = new WeakSet<MongoCommand>()
   const end = proxy.watch({
-    command: ({ body }) => isAbout(body) && learn(body),
-    reply: ({ body }, reply) => (isAbout(body) || isAbout(reply)) && learn(reply),
+    command(command) {
+      if (!isAbout(command.body)) return
+      telling.add(command)
+      learn(command.body)
+    },
+    reply(command, reply) {
+      if (telling.has(command) || isAbout(reply)) learn(reply)
+    },
   })
   return {
-    isOn: ({ body }, reply) => isAbout(body) || (reply !== undefined && isAbout(reply)),
+    // As it was when the command came: its own reply may have taught its ids.
+    isOn: (command, reply) => telling.has(command) || (reply !== undefined && isAbout(reply)),
     end,
   }
 }
