@@ -27,7 +27,8 @@ export interface MongoCommand {
 
 /** A moment in the life of one command; it comes once. */
 export interface Moment {
-  matches(command: MongoCommand): boolean
+  /** `reply` is there when the moment is `after`. */
+  matches(command: MongoCommand, reply?: Document): boolean
   /** Which of the commands that match, from 1. */
   nth?: number
   /** `before`: MongoDB never gets the command. `after`: MongoDB has executed it, and the client never gets the reply. */
@@ -95,30 +96,26 @@ export async function startMongoProxy({ db, uri }: FreshDatabase): Promise<Mongo
     client.once('close', () => mongod.destroy())
     mongod.once('close', () => client.destroy())
     const drop = () => void client.destroy()
-    const awaited = new Map<number, { command: MongoCommand; strikes: Armed[] }>()
+    const awaited = new Map<number, MongoCommand>()
 
     async function forward(message: Buffer): Promise<void> {
       const command = isWatched() ? commandOf(message) : undefined
       if (command) {
+        awaited.set(message.readInt32LE(4), command)
         for (const watcher of watchers) watcher.command?.(command)
-        const strikes = due(command)
-        const before = strikes.filter(({ moment }) => moment.when === 'before')
-        for (const { strike } of before) await strike(command)
-        if (before.length > 0) return drop()
-        awaited.set(message.readInt32LE(4), { command, strikes })
+        if (await isInterrupted('before', command)) return drop()
       }
       mongod.write(message)
     }
 
     async function handBack(message: Buffer): Promise<void> {
-      const exchange = awaited.get(message.readInt32LE(8))
-      awaited.delete(message.readInt32LE(8))
-      if (exchange) {
-        const { command, strikes } = exchange
-        const reply = bodyOf(message)
-        for (const watcher of watchers) if (reply) watcher.reply?.(command, reply)
-        for (const { strike } of strikes) await strike(command)
-        if (strikes.length > 0) return drop()
+      const requestId = message.readInt32LE(8)
+      const command = awaited.get(requestId)
+      awaited.delete(requestId)
+      const reply = command && bodyOf(message)
+      if (reply) {
+        for (const watcher of watchers) watcher.reply?.(command, reply)
+        if (await isInterrupted('after', command, reply)) return drop()
       }
       client.write(message)
     }
@@ -143,12 +140,15 @@ export async function startMongoProxy({ db, uri }: FreshDatabase): Promise<Mongo
 
   const isWatched = () => watchers.size > 0 || armed.size > 0
 
-  function due(command: MongoCommand): Armed[] {
-    const matching = [...armed].filter(({ moment }) => moment.matches(command))
+  async function isInterrupted(when: Moment['when'], command: MongoCommand, reply?: Document) {
+    const matching = [...armed].filter(
+      ({ moment }) => moment.when === when && moment.matches(command, reply),
+    )
     for (const each of matching) each.left -= 1
     const reached = matching.filter(({ left }) => left === 0)
     for (const each of reached) armed.delete(each)
-    return reached
+    for (const { strike } of reached) await strike(command)
+    return reached.length > 0
   }
 
   function dropConnections() {

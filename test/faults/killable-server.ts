@@ -1,0 +1,90 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startExampleServer } from '../support/example-server.ts'
+import { freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import type { Topology } from '../support/mongod-servers.ts'
+import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
+import { createRelyingParty, type RelyingParty } from '../support/relying-party.ts'
+
+/** A process of the example server that can be killed and started again, with a proxy between it and its database. */
+export interface KillableServer {
+  topology: Topology
+  database: FreshDatabase
+  proxy: MongoProxy
+  /** Users and clients of the server; for another process on the same database. */
+  seedFile: string
+  /** Issuer, and where the endpoints are. */
+  oauthUrl: string
+  party: RelyingParty
+  /** SIGKILL; answers once it is dead. */
+  kill(): Promise<void>
+  /** Starts it again, on the same port and database and with the same keys. It must be dead. */
+  restart(): Promise<void>
+  /** Kills it, and drops the database. */
+  close(): Promise<void>
+}
+
+export const CLIENT_ID = 'app'
+const REDIRECT_URI = 'https://app.example/callback'
+
+const CLIENT = {
+  client_id: CLIENT_ID,
+  client_name: 'The App',
+  redirect_uris: [REDIRECT_URI],
+  token_endpoint_auth_method: 'none',
+  grant_types: ['authorization_code', 'refresh_token'],
+}
+
+/** On a database of its own. Mails go to a server at `smtpPort` of this machine. */
+export async function startKillableServer(
+  topology: Topology,
+  smtpPort: number,
+  settings: Record<string, string> = {},
+): Promise<KillableServer> {
+  const database = await freshDatabase(topology)
+  const proxy = await startMongoProxy(database)
+  const folder = await mkdtemp(join(tmpdir(), 'account-flows-'))
+  const seedFile = join(folder, 'seed.json')
+  await writeFile(seedFile, JSON.stringify({ users: [], clients: [CLIENT] }))
+  const variables = { MONGODB_URI: proxy.uri, SEED_FILE: seedFile }
+  let server = await startExampleServer(variables)
+  const { baseUrl, port, adminToken } = server
+
+  const smtp = {
+    smtp_host: '127.0.0.1',
+    smtp_port: String(smtpPort),
+    smtp_from: 'accounts@idp.example',
+  }
+  const put = await fetch(`${baseUrl}/admin/api/settings`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...smtp, ...settings }),
+  })
+  if (put.status !== 200) throw new Error(`PUT settings: ${await put.text()}`)
+
+  const oauthUrl = `${baseUrl}/oauth2`
+  const party = await createRelyingParty(oauthUrl, {
+    clientId: CLIENT_ID,
+    redirectUri: REDIRECT_URI,
+  })
+
+  return {
+    topology,
+    database,
+    proxy,
+    seedFile,
+    oauthUrl,
+    party,
+    kill: () => server.kill(),
+    async restart() {
+      server = await startExampleServer({ ...variables, PORT: String(port) })
+    },
+    async close() {
+      await server.kill()
+      await proxy.close()
+      await database.drop()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
