@@ -16,7 +16,7 @@ import { scaled } from './scale.ts'
 
 const JOBS = scaled({ full: 500, short: 150 })
 
-describeWithMongo('Two processes on one database (D20)', function () {
+describeWithMongo('Two processes on one database (D20)', function (this: Mocha.Suite) {
   this.timeout(scaled({ full: 300_000, short: 120_000 }))
 
   let database: FreshDatabase
@@ -57,7 +57,9 @@ describeWithMongo('Two processes on one database (D20)', function () {
     expect(new Set(links.map(tokenOf)).size).to.equal(JOBS)
 
     // A process builds links from its own base URL, which tells who sent a mail.
-    const sent = servers.map(({ baseUrl }) => links.filter((link) => link.startsWith(baseUrl)).length)
+    const sent = servers.map(
+      ({ baseUrl }) => links.filter((link) => link.startsWith(baseUrl)).length,
+    )
     expect(sent[0]).to.be.greaterThan(0)
     expect(sent[1]).to.be.greaterThan(0)
     expect((sent[0] ?? 0) + (sent[1] ?? 0)).to.equal(JOBS)

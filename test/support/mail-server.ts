@@ -129,7 +129,12 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
   }
 
   function listenTo(socket: Socket) {
-    const conversation = { socket, text: '', mailStartsAt: 0, answer: 'take' } satisfies Conversation
+    const conversation = {
+      socket,
+      text: '',
+      mailStartsAt: 0,
+      answer: 'take',
+    } satisfies Conversation
     const port = socket.remotePort ?? 0
     conversations.set(port, conversation)
     mostOpen = Math.max(mostOpen, conversations.size)
