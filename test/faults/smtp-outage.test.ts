@@ -26,7 +26,7 @@ import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support
 import { sha256, tokenOf } from '../support/observe.ts'
 import { scaled } from './scale.ts'
 
-const OUTAGE_SECONDS = scaled({ full: 600, short: 30 })
+const OUTAGE_SECONDS = scaled({ full: 600, short: 24 })
 const PER_SECOND = 4
 /** Everybody is asked for a few times, and nobody more often than an account may get mails in an hour. */
 const VERIFIED = scaled({ full: 300, short: 30 })
