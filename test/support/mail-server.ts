@@ -194,6 +194,7 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
     },
 
     speak() {
+      if (!isSilent) return
       isSilent = false
       for (const conversation of conversations.values()) speakOn(conversation)
     },
