@@ -25,7 +25,7 @@ const ACCOUNTS = scaled({ full: 250, short: 50 })
 const MOST_SOCKETS = 10
 const MOST_GROWTH_MIB = 100
 /** Far longer than the work takes that does not wait for SMTP, and shorter than it would take if it did. */
-const NO_WAIT_FOR_SMTP_MS = 20_000
+const NO_WAIT_FOR_SMTP_MS = scaled({ full: 180_000, short: 60_000 })
 const LIMIT_MS = 300_000
 
 interface Measured {
