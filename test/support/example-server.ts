@@ -37,6 +37,7 @@ export interface ExampleServer {
   baseUrl: string
   /** Where it listens; another one than that of the base URL when `BASE_URL` is given. */
   port: number
+  pid: number
   /** Of `Authorization: Bearer` at the admin API. */
   adminToken: string
   /** All that it printed so far, on both streams. */
@@ -74,6 +75,7 @@ export async function startExampleServer(variables: Variables = {}): Promise<Exa
   return {
     baseUrl,
     port: Number(port),
+    pid: child.process.pid ?? NaN,
     adminToken:
       /^Admin token: (.*)$/m.exec(output())?.[1] ??
       variables['ADMIN_TOKEN'] ??

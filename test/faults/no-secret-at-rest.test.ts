@@ -1,0 +1,264 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { randomBytes } from 'node:crypto'
+import { expect } from 'chai'
+import { Binary, type Collection, type Db } from 'mongodb'
+import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import {
+  addAccounts,
+  blockedLogin,
+  forgot,
+  outboxIsQuiet,
+  putSettings,
+  resend,
+  resetPassword,
+  smtpSettings,
+} from '../support/example-requests.ts'
+import { eventually } from '../support/eventually.ts'
+import { steadyLoad } from '../support/load.ts'
+import { startMailServer, type MailAnswer, type MailServer } from '../support/mail-server.ts'
+import {
+  describeWithMongo,
+  describeWithReplicaSet,
+  freshDatabase,
+  type FreshDatabase,
+} from '../support/mongod.ts'
+import { sha256 } from '../support/observe.ts'
+import { scaled } from './scale.ts'
+
+const PER_SECOND = 5
+/** A third of the requests are for resets, and a third for each way to a verification link. */
+const REQUESTS = scaled({ full: 300, short: 30 })
+const ACCOUNTS = scaled({ full: 60, short: 8 })
+const UNHAPPY: MailAnswer[] = ['defer after data', 'drop', 'defer', 'drop', 'defer after data']
+const LONGEST_BETWEEN_DUMPS_MS = 400
+
+describeWithReplicaSet('No secret at rest, nor in the oplog (D20)', () => {
+  noSecretAtRest(() => freshDatabase('replica set'), { hasOplog: true })
+})
+
+describeWithMongo('No secret at rest (D20)', () => {
+  noSecretAtRest(() => freshDatabase(), { hasOplog: false })
+})
+
+function noSecretAtRest(create: () => Promise<FreshDatabase>, { hasOplog }: { hasOplog: boolean }) {
+  const login = { username: 'mailer', password: randomBytes(24).toString('base64url') }
+  let database: FreshDatabase
+  let mail: MailServer
+  let isHappy: boolean
+  let stopDumps: () => Promise<unknown> = async () => {}
+  const servers: ExampleServer[] = []
+
+  async function dumped(): Promise<Dumps> {
+    const dumps = await startDumps(database.db, hasOplog ? database.client.db('local') : undefined)
+    stopDumps = dumps.stop
+    return dumps
+  }
+
+  before(async function () {
+    this.timeout(120_000)
+    isHappy = false
+    let asked = 0
+    database = await create()
+    mail = await startMailServer({
+      login,
+      answer(recipient) {
+        if (recipient.startsWith('refused-')) return 'refuse'
+        asked += 1
+        return isHappy ? 'take' : (UNHAPPY[asked % UNHAPPY.length] ?? 'defer')
+      },
+    })
+    const one = await startExampleServer({ MONGODB_URI: database.uri })
+    servers.push(one)
+    await putSettings(one, {
+      ...smtpSettings(mail.port),
+      smtp_username: login.username,
+      smtp_password: login.password,
+      require_email_verification: 'true',
+    })
+    if (hasOplog) servers.push(await startExampleServer({ MONGODB_URI: database.uri }))
+  })
+
+  afterEach(() => stopDumps())
+
+  after(async () => {
+    for (const server of servers.splice(0)) await server.kill()
+    await mail?.close()
+    await database?.drop()
+  })
+
+  it('opens a link or the SMTP server, while mails fail and when they arrive', async function () {
+    this.timeout(scaled({ full: 600_000, short: 240_000 }))
+    const { db } = database
+    const verified = await addAccounts(db, 'verified', ACCOUNTS)
+    const unverified = await addAccounts(db, 'unverified', ACCOUNTS, { verified: false })
+    const [refused] = await addAccounts(db, 'refused', 1)
+    const dumps = await dumped()
+
+    await steadyLoad({ perSecond: PER_SECOND, count: REQUESTS }, async (index) => {
+      const server = servers[index % servers.length] as ExampleServer
+      const number = Math.floor(index / 3) % ACCOUNTS
+      const username = (index % 3 === 0 ? verified : unverified)[number]?.username ?? ''
+      if (index % 3 === 0) return forgot(server, username)
+      if (index % 3 === 1) return resend(server, username)
+      // The demo client is registered with the address of the process that started first.
+      return blockedLogin(servers[0] as ExampleServer, username)
+    })
+    await forgot(servers[0] as ExampleServer, refused?.username ?? '')
+    await eventually('mails fail in every way', () =>
+      (['defer', 'defer after data', 'drop', 'refuse'] as const).every(
+        (answer) => mail.answered[answer] > 0,
+      ),
+    )
+    isHappy = true
+    await eventually(
+      'everybody gets a mail',
+      () =>
+        [...verified, ...unverified].every(({ email }) =>
+          mail.mails.some(({ to }) => to.includes(email)),
+        ),
+      120_000,
+    )
+    await outboxIsQuiet(db, 120_000)
+    const tokensTaken = mail.mails.map(({ link }) => new URL(link).searchParams.get('token') ?? '')
+    // A reset is under way for a moment, and a token that is used stays in the database.
+    const link = mail.mails.findLast(({ kind }) => kind === 'password_reset')?.link ?? ''
+    await resetPassword(link, 'a new password of the tests')
+
+    await dumps.stop()
+    const output = servers.map((each) => each.output()).join('\n')
+    const tokens = mail.tokensSeen()
+    console.log(
+      `no secret at rest${hasOplog ? ', nor in the oplog' : ''}: ${tokens.size} tokens seen by the mail server ` +
+        `(${tokensTaken.length} in mails that it took), ${dumps.count()} dumps, ${dumps.versions.size} versions of documents`,
+    )
+    expect(mail.logins).to.be.greaterThan(0)
+    expect(tokens.size).to.be.greaterThan(tokensTaken.length)
+
+    // The dumps are of these very mails: the hash of each token that arrived is in them.
+    const everything = [...dumps.versions, output].join('\n')
+    for (const token of tokensTaken) expect(tokens.has(token)).to.equal(true)
+    expect(tokensTaken.filter((token) => !everything.includes(sha256(token)))).to.deep.equal([])
+
+    expect(found(everything, [...tokens].flatMap(formsOfToken))).to.deep.equal([])
+    expect(everything.match(/(?:reset-password|verify-email)\?[^\0"\s]*token=[\w-]{8}/)).to.equal(
+      null,
+    )
+    expect(found(everything, formsOfText(login.password))).to.deep.equal([])
+  })
+
+  it('and the search would find it', async () => {
+    const { db } = database
+    const token = randomBytes(32).toString('base64url')
+    const raw = Buffer.from(token, 'base64url')
+    const planted: Record<string, unknown> = {
+      link: `http://localhost/oauth2/reset-password?token=${token}`,
+      bytes: new Binary(raw),
+      hex: raw.toString('hex').toUpperCase(),
+      base64: raw.toString('base64'),
+      hexOfText: Buffer.from(token).toString('hex'),
+      base64OfText: Buffer.from(token).toString('base64'),
+      base64OfMail: Buffer.from(`a ${token} b`).toString('base64'),
+      base64OfLongerMail: Buffer.from(`an ${token} b`).toString('base64'),
+      base64OfLongestMail: Buffer.from(`and ${token} b`).toString('base64'),
+    }
+    const dumps = await dumped()
+    const scratch = db.collection('scratch')
+    for (const [what, value] of Object.entries(planted)) await scratch.insertOne({ what, value })
+    // Only the oplog remembers what is gone by the time of the last look.
+    if (hasOplog) await scratch.drop()
+    await dumps.stop()
+    for (const what of Object.keys(planted)) {
+      const versions = [...dumps.versions].filter((version) => version.includes(`\0${what}\0`))
+      expect(found(versions.join('\n'), formsOfToken(token)), what).to.not.deep.equal([])
+    }
+  })
+}
+
+interface Dumps {
+  /** Each version of each document that was seen, as the bytes of its BSON. */
+  versions: Set<string>
+  /** How often everything was read. */
+  count(): number
+  /** Reads everything a last time. */
+  stop(): Promise<void>
+}
+
+/** Reads every collection of the database, and what is new in the oplog, at random moments until it is stopped. */
+async function startDumps(db: Db, local: Db | undefined): Promise<Dumps> {
+  const versions = new Set<string>()
+  const oplog = local?.collection('oplog.rs')
+  const newest = async (): Promise<unknown> =>
+    (await oplog?.findOne({}, { sort: { $natural: -1 } }))?.['ts']
+  let seenUntil = await newest()
+  let count = 0
+  let isStopped = false
+
+  async function look() {
+    for (const { name } of await db.listCollections({}, { nameOnly: true }).toArray()) {
+      if (!name.startsWith('system.')) await keep(db.collection(name))
+    }
+    if (oplog) {
+      const until = await newest()
+      await keep(oplog, { ts: { $gt: seenUntil } })
+      seenUntil = until
+    }
+    count += 1
+  }
+
+  async function keep(collection: Collection, filter = {}) {
+    for await (const document of collection.find(filter, { raw: true })) {
+      if (!(document instanceof Uint8Array)) throw new TypeError('not the bytes of a document')
+      versions.add(Buffer.from(document).toString('latin1'))
+    }
+  }
+
+  async function lookAgain() {
+    while (!isStopped) {
+      await look()
+      await sleep(Math.random() * LONGEST_BETWEEN_DUMPS_MS)
+    }
+  }
+
+  const looking = lookAgain()
+  // Awaited by `stop`.
+  looking.catch(() => {})
+  return {
+    versions,
+    count: () => count,
+    async stop() {
+      if (isStopped) return
+      isStopped = true
+      await looking
+      await look()
+    },
+  }
+}
+
+/** Which of these are in the text. */
+function found(text: string, forms: string[]): string[] {
+  return forms.filter((form) => text.includes(form))
+}
+
+/** The 43 characters of a token and its 32 bytes, each in the ways that bytes are written down. */
+function formsOfToken(token: string): string[] {
+  const bytes = Buffer.from(token, 'base64url')
+  const hex = bytes.toString('hex')
+  return [
+    ...formsOfText(token),
+    bytes.toString('latin1'),
+    hex,
+    hex.toUpperCase(),
+    bytes.toString('base64'),
+  ]
+}
+
+/** A text as it is, in hex, and inside of a longer text in base64, wherever it starts there. */
+function formsOfText(text: string): string[] {
+  const hex = Buffer.from(text).toString('hex')
+  const inBase64 = [0, 1, 2].map((before) => {
+    const encoded = Buffer.from(`${' '.repeat(before)}${text}`).toString('base64url')
+    const whole = Math.floor((before + text.length) / 3) * 4
+    return encoded.slice(before === 0 ? 0 : 4, whole)
+  })
+  return [text, hex, hex.toUpperCase(), ...inBase64]
+}

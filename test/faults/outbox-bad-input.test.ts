@@ -1,0 +1,336 @@
+import { expect } from 'chai'
+import { ObjectId, type Collection, type Document } from 'mongodb'
+import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import {
+  addAccounts,
+  forgot,
+  outboxIsQuiet,
+  opensForm,
+  putSettings,
+  smtpSettings,
+  type Account,
+} from '../support/example-requests.ts'
+import { eventually } from '../support/eventually.ts'
+import { startMailServer, type MailServer } from '../support/mail-server.ts'
+import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+
+const DEAD_WITHIN_MS = 10_000
+
+interface LogLine {
+  level: string
+  text: string
+}
+
+interface JobDocument extends Document {
+  _id: string | ObjectId
+}
+
+/** What a job cannot do without, as far as it has it at all. */
+const NEEDED = new Set([
+  'state',
+  'kind',
+  'carried',
+  'requested_at',
+  'available_at',
+  'expires_at',
+  'attempts',
+])
+
+const BAD_ADDRESSES: Record<string, unknown> = {
+  'with a line break': 'bad@example.com\r\nBcc: other@example.com',
+  'of two people': 'bad@example.com, other@example.com',
+  'with a name': 'Bad <bad@example.com>',
+  'with a space': 'bad person@example.com',
+  'without a host': 'bad',
+  empty: '',
+  'that is a number': 7,
+  'that is a list': ['bad@example.com', 'other@example.com'],
+}
+
+describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
+  this.timeout(120_000)
+
+  let database: FreshDatabase
+  let server: ExampleServer
+  let mail: MailServer
+  let outbox: Collection<JobDocument>
+  const deferred = new Set<string>()
+  let honest = 0
+
+  before(async () => {
+    database = await freshDatabase()
+    mail = await startMailServer({
+      answer: (recipient) => (deferred.has(recipient) ? 'defer' : 'take'),
+    })
+    server = await startExampleServer({ MONGODB_URI: database.uri })
+    await putSettings(server, smtpSettings(mail.port))
+    outbox = database.db.collection<JobDocument>('mail_outbox')
+  })
+
+  after(async () => {
+    await server?.kill()
+    await mail?.close()
+    await database?.drop()
+  })
+
+  const logLines = (from = 0): LogLine[] =>
+    server
+      .output()
+      .slice(from)
+      .split('\n')
+      .map((text) => ({ text, level: /"level":"(\w+)"/.exec(text)?.[1] ?? '' }))
+
+  const complaintsAbout = (what: string, from?: number) =>
+    logLines(from)
+      .filter(({ level, text }) => ['warn', 'error'].includes(level) && text.includes(what))
+      .map(({ text }) => text)
+
+  /** Some rounds of the worker later, nothing but these mails has arrived. */
+  async function honestRequestsAreServed() {
+    const before = mail.mails.length
+    const accounts = await addAccounts(database.db, `honest-${(honest += 1)}`, 3)
+    for (const { username, email } of accounts) {
+      await forgot(server, username)
+      expect(await opensForm((await mail.mailTo(email)).link)).to.equal(true)
+    }
+    expect(mail.mails.slice(before).flatMap(({ to }) => to)).to.deep.equal(
+      accounts.map(({ email }) => email),
+    )
+  }
+
+  async function expectDeadLetter({ _id }: JobDocument, what: string) {
+    const job = await outbox.findOne({ _id })
+    expect(job?.['state'], what).to.equal('dead')
+    expect(job?.['reason'], what).to.be.a('string').and.not.equal('')
+    expect(job?.['purge_at'], what).to.be.instanceOf(Date)
+    expect(job, what).to.not.have.property('identifier')
+  }
+
+  /** What there is once each job is a dead letter, or when the time for that is up. */
+  async function foundSoon<T extends { dead: unknown }>(look: () => Promise<T[]>): Promise<T[]> {
+    let seen: T[] = []
+    await eventually(
+      'each job is a dead letter',
+      async () => {
+        seen = await look()
+        return seen.every(({ dead }) => dead)
+      },
+      DEAD_WITHIN_MS,
+    ).catch(() => {})
+    return seen
+  }
+
+  async function addAccount(name: string, changes: Document): Promise<Account> {
+    const [account] = (await addAccounts(database.db, name, 1)) as [Account]
+    const users = database.db.collection<{ _id: string }>('users')
+    await users.updateOne({ _id: account.id }, changes)
+    return account
+  }
+
+  /** Asks, and answers what the outbox holds before any worker has seen it. */
+  async function jobAsAsked(identifier: string): Promise<JobDocument> {
+    return eventually('a job is caught', async () => {
+      await forgot(server, identifier)
+      process.kill(server.pid, 'SIGSTOP')
+      try {
+        return (await outbox.findOne({ identifier })) ?? false
+      } finally {
+        process.kill(server.pid, 'SIGCONT')
+      }
+    })
+  }
+
+  async function liveTokens({ id }: Account): Promise<number> {
+    const live = { user_id: id, used_at: null, invalidated_at: null }
+    return database.db.collection('password_reset_tokens').countDocuments(live)
+  }
+
+  it('makes dead letters of jobs for accounts that no mail can reach', async () => {
+    const changes: [what: string, change: Document][] = [
+      ...Object.entries(BAD_ADDRESSES).map(([what, email]): [string, Document] => [
+        `an address ${what}`,
+        { $set: { email } },
+      ]),
+      ['no address', { $unset: { email: true } }],
+      ['no right to sign in', { $set: { disabled: true } }],
+    ]
+    const unreachable: { what: string; account: Account }[] = []
+    for (const [number, [what, change]] of changes.entries()) {
+      const account = await addAccount(`unreachable-${number}`, change)
+      await forgot(server, account.username)
+      unreachable.push({ what, account })
+    }
+    const jobs = await foundSoon(async () => {
+      const found = await outbox.find({ state: 'dead' }).toArray()
+      return unreachable.map(({ what, account }) => ({
+        what,
+        account,
+        dead: found.find((job) => job['account_id'] === account.id),
+      }))
+    })
+    await honestRequestsAreServed()
+
+    const wrong: string[] = []
+    for (const { what, account, dead } of jobs) {
+      if (!dead) wrong.push(`${what}: no dead letter`)
+      else await expectDeadLetter(dead, what)
+      const complaints = dead ? complaintsAbout(String(dead._id)).length : 1
+      if (complaints !== 1) wrong.push(`${what}: ${complaints} lines`)
+      expect(await liveTokens(account), what).to.equal(0)
+    }
+    expect(wrong).to.deep.equal([])
+  })
+
+  it('makes a dead letter of a job for an account that was deleted after it was looked up', async () => {
+    const account = await addAccount('deleted', { $set: { disabled: false } })
+    deferred.add(account.email)
+    await forgot(server, account.username)
+    const waiting = await eventually('a first attempt fails', async () =>
+      outbox
+        .findOne({ account_id: account.id, reason: { $exists: true } })
+        .then((job) => job ?? false),
+    )
+    const before = server.output().length
+    await database.db.collection<{ _id: string }>('users').deleteOne({ _id: account.id })
+    deferred.delete(account.email)
+
+    await eventually('its job is a dead letter', async () => {
+      return (await outbox.countDocuments({ _id: waiting._id, state: 'dead' })) === 1
+    })
+    await expectDeadLetter(waiting, 'deleted')
+    await honestRequestsAreServed()
+    expect(complaintsAbout(String(waiting._id), before)).to.have.length(1)
+    expect(await liveTokens(account)).to.equal(0)
+  })
+
+  it('keeps nothing of a job for an unknown name', async () => {
+    await outboxIsQuiet(database.db)
+    const before = await outbox.countDocuments()
+    const nobody = await jobAsAsked('nobody@example.com')
+    await honestRequestsAreServed()
+    await outboxIsQuiet(database.db)
+    expect(await outbox.countDocuments()).to.equal(before)
+    expect(complaintsAbout(String(nobody._id))).to.deep.equal([])
+    expect(complaintsAbout('nobody@example.com')).to.deep.equal([])
+  })
+
+  it('makes dead letters of jobs that it cannot read', async () => {
+    const asked = await jobAsAsked('nobody@example.com')
+    await outboxIsQuiet(database.db)
+    const fields = Object.keys(asked).filter((name) => name !== '_id')
+    const { _id, ...whole } = asked
+    const without = (name: string) => {
+      const { [name]: _removed, ...rest } = whole
+      return rest
+    }
+    const { identifier: _typed, ...unnamed } = whole
+
+    const damaged: [what: string, job: JobDocument][] = [
+      ...fields
+        .filter((name) => NEEDED.has(name))
+        .map((name): [string, JobDocument] => [`no ${name}`, { ...without(name), _id: '' }]),
+      ...fields.map((name): [string, JobDocument] => [
+        `${name} is a list`,
+        { ...whole, [name]: [whole[name]], _id: '' },
+      ]),
+      ...fields.map((name): [string, JobDocument] => [
+        `${name} is of another type`,
+        { ...whole, [name]: typeof whole[name] === 'boolean' ? 'true' : true, _id: '' },
+      ]),
+      ['an unknown kind', { ...whole, kind: 'birthday_card', _id: '' }],
+      ['an unknown state', { ...whole, state: 'asleep', _id: '' }],
+      ['a carried state that is a list', { ...whole, carried: { state: ['a', 'b'] }, _id: '' }],
+      ['an account that is a list', { ...unnamed, account_id: ['a', 'b'], _id: '' }],
+      ['an account that is a number', { ...unnamed, account_id: 7, _id: '' }],
+      ['an account that never was', { ...unnamed, account_id: 'nobody at all', _id: '' }],
+      ['an ObjectId', { ...whole, _id: new ObjectId() }],
+    ]
+    const jobs = damaged.map(([what, job], number): JobDocument & { what: string } => ({
+      ...job,
+      _id: job._id === '' ? `by-hand-${String(number).padStart(3, '0')}` : job._id,
+      what,
+    }))
+    await outbox.insertMany(jobs.map(({ what: _what, ...job }) => job))
+
+    const outcomes = await foundSoon(async () => {
+      const stored = await outbox.find({ _id: { $in: jobs.map(({ _id }) => _id) } }).toArray()
+      return jobs.map(({ _id, what }) => {
+        const job = stored.find((each) => String(each._id) === String(_id))
+        return { what, job, dead: job?.['state'] === 'dead' }
+      })
+    })
+    await honestRequestsAreServed()
+
+    const wrong: string[] = []
+    for (const [number, { what, job, dead }] of outcomes.entries()) {
+      const complaints = complaintsAbout(String(jobs[number]?._id)).length
+      if (!job || !dead)
+        wrong.push(`${what}: ${job ? `left as ${JSON.stringify(job['state'])}` : 'gone'}`)
+      else await expectDeadLetter(job, what)
+      if (complaints !== 1) wrong.push(`${what}: ${complaints} lines`)
+    }
+    expect(wrong).to.deep.equal([])
+    console.log(`bad input: ${jobs.length} damaged jobs, each a dead letter, each logged once`)
+  })
+
+  const settingsRecords: [what: string, change: Document[], keys: string[]][] = [
+    [
+      'values that are not acceptable',
+      [{ $set: { 'values.smtp_port': 'abc', version: { $add: ['$version', 1] } } }],
+      ['smtp_port'],
+    ],
+    [
+      'values of other types',
+      [
+        {
+          $set: {
+            values: {
+              smtp_port: ['25'],
+              smtp_host: 7,
+              smtp_from: { $literal: { address: 'accounts@example.org' } },
+              password_reset_expiration: null,
+              require_email_verification: 'yes',
+            },
+            version: { $add: ['$version', 1] },
+          },
+        },
+      ],
+      ['smtp_port', 'smtp_from', 'password_reset_expiration', 'require_email_verification'],
+    ],
+    [
+      'a list for values',
+      [{ $set: { values: [['smtp_port', '25']], version: { $add: ['$version', 1] } } }],
+      ['values'],
+    ],
+    ['no version', [{ $set: { 'values.smtp_port': 'abc' } }, { $unset: 'version' }], ['smtp_port']],
+    [
+      'a version that is a text',
+      [{ $set: { 'values.smtp_port': 'abc', version: 'seven' } }],
+      ['smtp_port'],
+    ],
+  ]
+  for (const [what, change, keys] of settingsRecords) {
+    it(`says once what is wrong with a settings record with ${what}, and takes the admin's correction`, async () => {
+      const good = {
+        ...smtpSettings(mail.port),
+        password_reset_expiration: '1h',
+        require_email_verification: 'false',
+      }
+      await putSettings(server, good)
+      const before = server.output().length
+      const settings = database.db.collection<{ _id: string }>('settings')
+      const { matchedCount } = await settings.updateOne({ _id: 'settings' }, change)
+      expect(matchedCount).to.equal(1)
+      for (const key of keys) {
+        await eventually(
+          `a line about ${key}`,
+          () => complaintsAbout(`"${key}"`, before).length > 0,
+        )
+      }
+      await putSettings(server, good)
+      await honestRequestsAreServed()
+      const lines = keys.map((key) => [key, complaintsAbout(`"${key}"`, before).length])
+      expect(lines).to.deep.equal(keys.map((key) => [key, 1]))
+    })
+  }
+})
