@@ -1,4 +1,5 @@
-import { AccountFlowsError } from '../errors.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
 import type {
   Log,
   MailConnection,
@@ -15,6 +16,7 @@ import type { MailFlows, MailResolution } from './mail-resolution.ts'
 
 const FIRST_RETRY_MS = 2_000
 const LAST_RETRY_MS = 60_000
+const SETTLE_AGAIN_MS = 1_000
 
 /** One try to send a mail. */
 export interface Attempt {
@@ -50,19 +52,21 @@ export interface MailDeliveryPorts {
 export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
   const { flows, resolution, outbox, events, log, now } = ports
 
-  // The token is made when a connection is free, and counts only while this worker holds the job (D20).
-  async function isSent(job: MailJob, recipient: Recipient, settings: Settings, attempt: Attempt) {
+  // The token is made when a connection is free, and counts only while this worker holds the job (D20). Answers until when it
+  // does, once the mail left.
+  async function send(job: MailJob, recipient: Recipient, settings: Settings, attempt: Attempt) {
     const flow = flows[job.kind]
     const connection = await ports.connect(settings, attempt.signal)
     try {
       const link = await flow.mint(job, recipient, settings)
       if (link === 'superseded') {
         await resolution.end(job, link)
-        return false
+        return undefined
       }
-      if (!(await outbox.renew(job, attempt.leaseUntil()))) {
+      const heldUntil = attempt.leaseUntil()
+      if (!(await outbox.renew(job, heldUntil))) {
         await flow.revoke(link)
-        return false
+        return undefined
       }
       const mail = ports.render(job.kind, recipient.user, link, job)
       await connection
@@ -71,13 +75,29 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
           if (isPermanent(error)) await flow.revoke(link)
           throw error
         })
-      return true
+      return heldUntil
     } finally {
       connection.release()
     }
   }
 
+  // It left: it is not sent again because the database is away for a moment.
+  async function settle(job: MailJob, heldUntil: Date, attempt: Attempt) {
+    for (;;) {
+      try {
+        await events.sent(job)
+        await outbox.remove(job)
+        return
+      } catch (error) {
+        const mayTryAgain = !attempt.isStopping() && now() < heldUntil
+        if (!isStoreUnavailable(error) || !mayTryAgain) throw error
+      }
+      await sleep(SETTLE_AGAIN_MS)
+    }
+  }
+
   async function fail(job: MailJob, error: unknown, attempt: Attempt) {
+    if (isStoreUnavailable(error)) throw error
     if (attempt.isStopping()) return outbox.retry(job, now(), 'stopped')
     const reason = reasonOf(error)
     const level = reason === UNEXPECTED ? 'error' : 'warn'
@@ -89,22 +109,21 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
       : outbox.retry(job, retryAt, reason)
   }
 
-  return async (job, attempt) => {
+  async function sendOrFail(job: MailJob, attempt: Attempt) {
     try {
       const settings = ports.settings()
       const recipient = await resolution.recipientOf(job)
-      if (typeof recipient === 'string') return await resolution.end(job, recipient)
-      if (!(await isSent(job, recipient, settings, attempt))) return
+      if (typeof recipient !== 'string') return await send(job, recipient, settings, attempt)
+      await resolution.end(job, recipient)
     } catch (error) {
       await fail(job, error, attempt)
-      return
     }
-    // It left: whatever fails from here on, it is not sent again.
-    try {
-      await events.sent(job)
-    } finally {
-      await outbox.remove(job)
-    }
+    return undefined
+  }
+
+  return async (job, attempt) => {
+    const heldUntil = await sendOrFail(job, attempt)
+    if (heldUntil) await settle(job, heldUntil, attempt)
   }
 }
 

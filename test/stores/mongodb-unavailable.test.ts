@@ -3,6 +3,7 @@ import { MongoClient, type Db } from 'mongodb'
 import {
   samplePendingLogin,
   sampleMailJob,
+  sampleClaim,
   sampleResetToken,
   sampleVerificationToken,
 } from '../../src/contract/store-contract-samples.ts'
@@ -26,11 +27,11 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
   const text = 'x'
   const examples: Record<string, unknown[]> = {
     'resetTokens.issue': [sampleResetToken()],
-    'resetTokens.invalidateLive': [text, now, now],
+    'resetTokens.invalidateLive': [text, sampleResetToken(), now],
     'resetTokens.findUsable': [text, now],
     'resetTokens.findDead': [text, now],
     'resetTokens.revoke': [text, now],
-    'resetTokens.claim': [text, text, now, now],
+    'resetTokens.claim': [text, sampleClaim()],
     'resetTokens.takeUnfinished': [now, now],
     'resetTokens.markUsed': [text, now],
     'resetTokens.reject': [text, now],
@@ -49,7 +50,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'cutoffs.endOAuthSessions': [text, now],
     'cutoffs.endIdpSessions': [text, now],
     'outbox.add': [job],
-    'outbox.claim': [text, now, now],
+    'outbox.claim': ['send', text, now, now],
     'outbox.resolve': [job, text, now],
     'outbox.supersedeEarlier': [job, now],
     'outbox.isOvertaken': [job],
