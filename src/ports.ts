@@ -147,7 +147,7 @@ export interface ResetTokenStore {
   complete(id: string, at: Date): Promise<void>
 }
 
-export interface VerificationToken extends StoredToken {
+export interface VerificationToken extends StoredToken, RequestOrder {
   /** The login that waits for this verification. `undefined`: none does. */
   pendingLoginId: string | undefined
 }
@@ -161,6 +161,10 @@ export interface VerificationTokenStore {
   findDead(tokenHash: string, at: Date): Promise<DeadToken | undefined>
   /** Lets a token that nobody used expire at that time. */
   revoke(id: string, at: Date): Promise<void>
+  /** Likewise all that were issued for one mail job of the user. */
+  revokeOf(userId: string, mailJobId: string, at: Date): Promise<void>
+  /** Whether a token was issued for a later request of the user, whatever became of it since. */
+  hasLater(userId: string, request: RequestOrder): Promise<boolean>
   /** Sets `used_at`. Repeated, it changes nothing. */
   markUsed(id: string, at: Date): Promise<void>
   /** Whether any link of this user for this address was used: its other links are then leftovers (D6). */
@@ -278,6 +282,8 @@ export interface StoredSettings {
   version: number
   /** As sent over the wire; secrets are encrypted. */
   values: Record<string, string>
+  /** The record was edited by hand, and is no settings any more. */
+  isUnreadable?: boolean
 }
 
 /** `settings` (2.5). */

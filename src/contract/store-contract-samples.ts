@@ -24,7 +24,7 @@ export function atOnce<T>(act: (caller: number) => Promise<T>): Promise<T[]> {
 }
 
 export function sampleResetToken(changes: Partial<ResetToken> = {}): ResetToken {
-  return { ...sampleToken(), requestedAt: after(0), mailJobId: 'job', ...changes }
+  return { ...sampleToken(), ...changes }
 }
 
 function sampleToken() {
@@ -36,6 +36,8 @@ function sampleToken() {
     email: 'Ann@example.com',
     passwordDigest: 'digest',
     carried: { clientId: 'app', redirectUri: 'https://app.example/cb', scope: '', state: 'ü$.' },
+    requestedAt: after(0),
+    mailJobId: 'job',
     createdAt: after(0),
     expiresAt: after(hour),
   }

@@ -65,6 +65,34 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
     expect(await port().findDead(used.tokenHash, after(2))).to.include({ reason: 'used' })
   })
 
+  it('revokes all links of one mail job of the user', async () => {
+    const [one, another] = [await issued(), await issued()]
+    const others = [await issued({ mailJobId: 'another' }), await issued({ userId: 'bob' })]
+    await port().revokeOf('ann', 'job', after(1))
+    for (const { tokenHash } of [one, another]) {
+      expect(await port().findUsable(tokenHash, after(1))).to.equal(undefined)
+    }
+    for (const { id, tokenHash } of others) {
+      expect(await port().findUsable(tokenHash, after(1))).to.include({ id })
+    }
+  })
+
+  it('knows whether a later request of the user was served, also once its link is used', async () => {
+    const request = { requestedAt: after(5), mailJobId: 'b' }
+    const { id } = await issued(request)
+    await port().markUsed(id, after(6))
+    for (const [earlier, mailJobId] of [
+      [4, 'z'],
+      [5, 'a'],
+    ] as const) {
+      const older = { requestedAt: after(earlier), mailJobId }
+      expect(await port().hasLater('ann', older)).to.equal(true)
+      expect(await port().hasLater('bob', older)).to.equal(false)
+    }
+    expect(await port().hasLater('ann', request)).to.equal(false)
+    expect(await port().hasLater('ann', { requestedAt: after(6), mailJobId: 'a' })).to.equal(false)
+  })
+
   it('knows whether a link of this user for exactly this address was used', async () => {
     const { id, email } = await issued()
     expect(await port().hasUsed('ann', email)).to.equal(false)

@@ -187,6 +187,8 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
         passwordDigest: passwordDigest(user.passwordHash),
         pendingLoginId: pending?.id,
         carried,
+        requestedAt: job.requestedAt,
+        mailJobId: job.id,
         createdAt,
         expiresAt,
       })
@@ -198,9 +200,14 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       }
     },
 
+    isServedLater: ({ requestedAt, id }, user) =>
+      verificationTokens.hasLater(user.id, { requestedAt, mailJobId: id }),
+
     async revoke({ token }) {
       if (token) await verificationTokens.revoke(token.id, now())
     },
+
+    abandon: ({ id }, accountId) => verificationTokens.revokeOf(accountId, id, now()),
 
     async open({ token, carried, signature }, requester) {
       if (!isToken(token) || !authorizeSig.verify(signature, token, carried)) {
@@ -233,15 +240,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       return 'confirmed'
     },
 
-    recordConfirmed: ({ token }, requester) =>
-      ports.audit({
-        id: `verified:${token.id}`,
-        type: 'email_verification_completed',
-        at: now(),
-        accountId: token.userId,
-        clientId: token.carried.clientId,
-        ...requester,
-      }),
+    recordConfirmed: ({ token }, requester) => ports.audit(completed(token, now(), requester)),
   }
 }
 
@@ -254,4 +253,19 @@ function isLoginOf(pending: PendingLogin, user: User, endedAt: Date | undefined)
     isStillFor(pending, user) &&
     !isEndedBy(endedAt, ts)
   )
+}
+
+function completed(
+  { id, userId, carried }: VerificationToken,
+  at: Date,
+  by: Requester,
+): AuditEvent {
+  return {
+    id: `verified:${id}`,
+    type: 'email_verification_completed',
+    at,
+    accountId: userId,
+    clientId: carried.clientId,
+    ...by,
+  }
 }

@@ -33,7 +33,7 @@ export type DeliverMail = (job: MailJob, attempt: Attempt) => Promise<void>
 
 export interface MailDeliveryPorts {
   flows: MailFlows
-  resolution: Pick<MailResolution, 'recipientOf' | 'end'>
+  resolution: Pick<MailResolution, 'recipientOf' | 'end' | 'giveUp'>
   outbox: MailOutbox
   events: MailEvents
   /** Throws `ERR_MAIL_FAILED`. */
@@ -69,12 +69,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
         return undefined
       }
       const mail = ports.render(job.kind, recipient.user, link, job)
-      await connection
-        .send({ ...mail, to: recipient.email, kind: job.kind })
-        .catch(async (error) => {
-          if (isPermanent(error)) await flow.revoke(link)
-          throw error
-        })
+      await connection.send({ ...mail, to: recipient.email, kind: job.kind })
       return heldUntil
     } finally {
       connection.release()
@@ -105,7 +100,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     await events.failed(job, reason)
     const retryAt = new Date(now().getTime() + backoffMs(job.attempts))
     return isPermanent(error) || retryAt >= job.expiresAt
-      ? outbox.giveUp(job, now(), reason)
+      ? resolution.giveUp(job, reason)
       : outbox.retry(job, retryAt, reason)
   }
 

@@ -13,8 +13,12 @@ export interface MailFlow {
   onRequest(job: MailJob, user: User): Promise<void>
   /** Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since. */
   mint(job: MailJob, recipient: Recipient, settings: Settings): Promise<MailLink | 'superseded'>
-  /** Voids a link whose mail did not leave and never will. */
+  /** Whether a later request of the account has got its mail. */
+  isServedLater(job: MailJob, user: User): Promise<boolean>
+  /** Voids a link that was made and not handed over, because somebody else holds the job. */
   revoke(link: MailLink): Promise<void>
+  /** Voids the links of a job that ends as a dead letter. */
+  abandon(job: MailJob, accountId: string): Promise<void>
 }
 
 export interface Recipient {

@@ -13,6 +13,8 @@ export interface MailResolution {
   recipientOf(job: MailJob): Promise<Recipient | NoMail>
   /** Ends a job that gets no mail. */
   end(job: MailJob, reason: NoMail): Promise<void>
+  /** Makes a dead letter of a job, and voids its links. `false`: somebody else holds it. */
+  giveUp(job: MailJob, reason: string): Promise<boolean>
   /** Makes dead letters of all records that are no readable job. */
   endUnreadable(): Promise<void>
 }
@@ -47,12 +49,22 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
     return identifier === undefined ? 'unknown' : flows[kind].findUser(identifier)
   }
 
+  const isOvertaken = async (job: MailJob, user: User) =>
+    (await outbox.isOvertaken(job)) || flows[job.kind].isServedLater(job, user)
+
+  async function giveUp(job: MailJob, reason: string) {
+    const isGivenUp = await outbox.giveUp(job, now(), reason)
+    const { kind, accountId } = job
+    if (isGivenUp && accountId !== undefined) await flows[kind].abandon(job, accountId)
+    return isGivenUp
+  }
+
   async function end(job: MailJob, reason: NoMail) {
     if (!DEAD_LETTERS.has(reason)) {
       await outbox.remove(job)
       return
     }
-    if (!(await outbox.giveUp(job, now(), reason))) return
+    if (!(await giveUp(job, reason))) return
     log('warn', 'no mail can be sent for a request', { job: job.id, kind: job.kind, reason })
   }
 
@@ -63,6 +75,7 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
 
   return {
     end: endUnsent,
+    giveUp,
 
     async resolve(job) {
       if (job.isSuperseded) {
@@ -93,13 +106,12 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
     },
 
     async recipientOf(job) {
-      if (isLate(job, now()) && (await outbox.isOvertaken(job))) return 'superseded'
       const user = await findUser(job)
       if (typeof user === 'string') return user
       const { email } = user
-      return email === undefined
-        ? 'no_address'
-        : (refusalOf(flows[job.kind], user) ?? { user, email })
+      if (email === undefined) return 'no_address'
+      if (isLate(job, now()) && (await isOvertaken(job, user))) return 'superseded'
+      return refusalOf(flows[job.kind], user) ?? { user, email }
     },
 
     async endUnreadable() {

@@ -41,6 +41,8 @@ export function createPasswordChanged({ oauthUrl, identify }: PasswordChangedPor
       const { clientName } = await identify(carried)
       return { url: `${oauthUrl}/forgot-password`, token: undefined, clientName }
     },
+    isServedLater: async () => false,
     async revoke() {},
+    async abandon() {},
   }
 }

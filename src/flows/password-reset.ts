@@ -184,9 +184,15 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       return { url, token: { id, lifetimeMs }, clientName }
     },
 
+    // A token is not issued after that of a later request.
+    isServedLater: async () => false,
+
     async revoke({ token }) {
       if (token) await resetTokens.revoke(token.id, now())
     },
+
+    abandon: ({ requestedAt, id }, accountId) =>
+      resetTokens.invalidateLive(accountId, { requestedAt, mailJobId: id }, now()),
 
     isUsable: async (token) =>
       isToken(token) && (await resetTokens.findUsable(hashToken(token), now())) !== undefined,

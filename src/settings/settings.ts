@@ -53,6 +53,7 @@ export function createSettingsKeeper(
 ): SettingsKeeper {
   let held: Held = { version: -1, values: {}, plain: {} }
   let current = parseAll({})
+  const reported = new Map<string, string>()
   let last: Promise<unknown> = Promise.resolve()
 
   // One look or change after the other: none sees half of another, or takes back a newer one.
@@ -62,11 +63,21 @@ export function createSettingsKeeper(
     return turn
   }
 
+  // Once for each value, however often it is read.
+  function report(key: string, value: string, problem: string): void {
+    if (reported.get(key) === value) return
+    reported.set(key, value)
+    log('error', problem, { key })
+  }
+
   // Whatever the version says: a record edited by hand keeps its own.
   async function takeOver(): Promise<void> {
     const stored = await store.read()
-    held = { ...stored, plain: await openAll(stored.values, box, log) }
-    current = parseAll(held.plain, log)
+    held = { ...stored, plain: await openAll(stored.values, box, report) }
+    current = parseAll(held.plain, report)
+    if (stored.isUnreadable)
+      report('values', '', 'the stored settings cannot be read; all defaults are in force')
+    else reported.delete('values')
   }
 
   async function change(wantedOf: (held: Held) => Record<string, unknown>) {
@@ -174,29 +185,31 @@ function shownOf(values: Record<string, string>): Record<string, string> {
   return shown
 }
 
-function parseAll(values: Record<string, string>, log?: Log): Settings {
+type Report = (key: string, value: string, problem: string) => void
+
+function parseAll(values: Record<string, string>, report?: Report): Settings {
   const parsed: Record<string, unknown> = {}
   for (const [key, setting] of Object.entries<Setting<unknown>>(settingsTable)) {
-    parsed[key] = parseOne(setting, values[setting.name], log)
+    parsed[key] = parseOne(setting, values[setting.name], report)
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each key of the table was parsed by its own entry
   return parsed as { [K in SettingKey]: Settings[K] }
 }
 
-function parseOne(setting: Setting<unknown>, value: string | undefined, log?: Log): unknown {
+function parseOne(setting: Setting<unknown>, value: string | undefined, report?: Report): unknown {
   if (value !== undefined) {
     const parsed = setting.parse(value)
     if (parsed !== undefined) return parsed === '' ? undefined : parsed
-    log?.('error', 'stored setting is not valid; its default is in force', { key: setting.name })
+    report?.(setting.name, value, 'stored setting is not valid; its default is in force')
   }
   return setting.default === undefined ? undefined : setting.parse(setting.default)
 }
 
-async function openAll(values: Record<string, string>, box: SecretBox, log: Log) {
+async function openAll(values: Record<string, string>, box: SecretBox, report: Report) {
   const opened: Record<string, string> = {}
   for (const [name, value] of Object.entries(values)) {
     const plain = settingNamed(name)?.secret && value !== '' ? await box.open(value) : value
-    if (plain === undefined) log('error', 'no key in force opens this stored secret', { key: name })
+    if (plain === undefined) report(name, value, 'no key in force opens this stored secret')
     else opened[name] = plain
   }
   return opened

@@ -1,6 +1,7 @@
 import type { VerificationToken, VerificationTokenStore } from '../ports.ts'
 import { purge } from './memory-purge.ts'
 import { purgeTime } from './purge-time.ts'
+import { isLater } from './request-order.ts'
 
 interface Entry {
   token: VerificationToken
@@ -36,8 +37,20 @@ export function memoryVerificationTokens(): VerificationTokenStore {
     },
 
     async revoke(id, at) {
-      const entry = entries.get(id)
-      if (entry && !entry.usedAt && entry.token.expiresAt > at) entry.token.expiresAt = at
+      expire(entries.get(id), at)
+    },
+
+    async revokeOf(userId, mailJobId, at) {
+      for (const entry of entries.values()) {
+        const { token } = entry
+        if (token.userId === userId && token.mailJobId === mailJobId) expire(entry, at)
+      }
+    },
+
+    async hasLater(userId, request) {
+      return [...entries.values()].some(
+        ({ token }) => token.userId === userId && isLater(token, request),
+      )
     },
 
     async markUsed(id, at) {
@@ -51,4 +64,8 @@ export function memoryVerificationTokens(): VerificationTokenStore {
       )
     },
   }
+}
+
+function expire(entry: Entry | undefined, at: Date) {
+  if (entry && !entry.usedAt && entry.token.expiresAt > at) entry.token.expiresAt = at
 }

@@ -1,4 +1,4 @@
-import type { ClaimedReset, DeadToken, Requester, ResetToken } from '../ports.ts'
+import type { ClaimedReset, DeadToken, Requester } from '../ports.ts'
 import { fromCarriedFields } from './mongodb-carried.ts'
 import { hasTypes } from './mongodb-conditions.ts'
 import {
@@ -10,8 +10,6 @@ import {
 
 /** A document of `password_reset_tokens`. */
 export interface ResetTokenDocument extends TokenDocument {
-  requested_at: Date
-  mail_job_id: string
   /** Only while nobody used, claimed or invalidated it; the unique index is on this. */
   live?: true
   claimed_at: Date | null
@@ -30,8 +28,6 @@ export const isLive = {
     {
       ...tokenTypes,
       live: 'bool',
-      requested_at: 'date',
-      mail_job_id: 'string',
       claimed_at: 'null',
       used_at: 'null',
       invalidated_at: 'null',
@@ -43,8 +39,6 @@ export const isLive = {
 export const isClaimed = hasTypes(
   {
     ...tokenTypes,
-    requested_at: 'date',
-    mail_job_id: 'string',
     claimed_at: 'date',
     used_at: ['date', 'null'],
     invalidated_at: 'null',
@@ -58,14 +52,9 @@ export const isClaimed = hasTypes(
   },
 )
 
-export function toResetToken(document: ResetTokenDocument): ResetToken {
-  const { requested_at: requestedAt, mail_job_id: mailJobId } = document
-  return { ...fromTokenDocument(document), requestedAt, mailJobId }
-}
-
 export function toClaimedReset(document: ResetTokenDocument): ClaimedReset {
   return {
-    ...toResetToken(document),
+    ...fromTokenDocument(document),
     claimedAt: mustBeClaimed(document),
     claimedBy: {
       address: document.claimed_by?.address,

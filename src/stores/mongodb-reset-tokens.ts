@@ -12,10 +12,14 @@ import {
   toClaimedBy,
   toClaimedReset,
   toDeadToken,
-  toResetToken,
 } from './mongodb-reset-document.ts'
 import { laterThan } from './mongodb-request-order.ts'
-import { isOwned, tokenIndexes, toTokenDocument } from './mongodb-token-document.ts'
+import {
+  fromTokenDocument,
+  isOwned,
+  tokenIndexes,
+  toTokenDocument,
+} from './mongodb-token-document.ts'
 
 const oneLivePerUser: NamedIndex = {
   name: 'one_live_per_user',
@@ -23,7 +27,6 @@ const oneLivePerUser: NamedIndex = {
   unique: true,
   partialFilterExpression: { live: true },
 }
-const latestRequest: NamedIndex = { name: 'latest_request', key: { user_id: 1, requested_at: -1 } }
 const unfinished: NamedIndex = { name: 'unfinished', key: { lease_until: 1 }, sparse: true }
 const MAX_ATTEMPTS = 100
 
@@ -56,14 +59,12 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
 
   return {
     async start() {
-      await createIndexes(collection, [...tokenIndexes, oneLivePerUser, latestRequest, unfinished])
+      await createIndexes(collection, [...tokenIndexes, oneLivePerUser, unfinished])
     },
 
     async issue(token) {
       const document: ResetTokenDocument = {
         ...toTokenDocument(token),
-        requested_at: time(token.requestedAt),
-        mail_job_id: token.mailJobId,
         live: true,
         claimed_at: null,
         invalidated_at: null,
@@ -72,8 +73,8 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
       // Each turn that fails is a turn in which another caller's token was issued.
       for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
         if (await isSuperseded(token)) return false
-        await invalidateLive(token.userId, token, token.createdAt)
         if (await isInserted(document)) return true
+        await invalidateLive(token.userId, token, token.createdAt)
       }
       throw new AccountFlowsError(
         'ERR_STORE_CONTENTION',
@@ -89,7 +90,7 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
         expires_at: { $gt: time(at) },
         ...isLive,
       })
-      return document ? toResetToken(document) : undefined
+      return document ? fromTokenDocument(document) : undefined
     },
 
     async findDead(tokenHash, at) {

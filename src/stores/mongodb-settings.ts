@@ -21,7 +21,12 @@ export function mongoSettings(db: Db): SettingsStore & { start(): Promise<void> 
 
     async read() {
       const document = await collection.findOne(theOne)
-      return { version: toVersion(document?.version), values: toValues(document?.values) }
+      const values = toValues(document?.values)
+      return {
+        version: toVersion(document?.version),
+        values: values ?? {},
+        ...(document && !values && { isUnreadable: true }),
+      }
     },
 
     async version() {
@@ -52,8 +57,8 @@ function toVersion(stored: unknown): number {
 }
 
 // What is no string was written by hand; as JSON it is either what was meant, or refused with its name.
-function toValues(stored: unknown): Record<string, string> {
-  if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return {}
+function toValues(stored: unknown): Record<string, string> | undefined {
+  if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return undefined
   return Object.fromEntries(
     Object.entries(stored).map(([name, value]: [string, unknown]) => [
       name,

@@ -1,4 +1,4 @@
-import type { RequestOrder, ResetToken, VerificationToken } from '../ports.ts'
+import type { ResetToken, VerificationToken } from '../ports.ts'
 import {
   type CarriedFields,
   carriedTypes,
@@ -16,6 +16,8 @@ export interface TokenDocument extends CarriedFields {
   user_id: string
   email: string
   password_digest: string
+  requested_at: Date
+  mail_job_id: string
   created_at: Date
   expires_at: Date
   used_at: Date | null
@@ -29,6 +31,8 @@ export const tokenTypes = {
   user_id: 'string',
   email: 'string',
   password_digest: 'string',
+  requested_at: 'date',
+  mail_job_id: 'string',
   created_at: 'date',
   expires_at: 'date',
   purge_at: 'date',
@@ -40,11 +44,12 @@ export const optionalTokenTypes = carriedTypes
 export const isOwned = hasTypes({ user_id: 'string', expires_at: 'date' }, optionalTokenTypes)
 
 export const tokenIndexes: NamedIndex[] = [
+  { name: 'latest_request', key: { user_id: 1, requested_at: -1 } },
   { name: 'token_hash_unique', key: { token_hash: 1 }, unique: true },
   purgeIndex,
 ]
 
-type StoredToken = Omit<ResetToken, keyof RequestOrder> & Omit<VerificationToken, 'pendingLoginId'>
+type StoredToken = ResetToken & Omit<VerificationToken, 'pendingLoginId'>
 
 export function toTokenDocument(token: StoredToken): TokenDocument {
   return {
@@ -54,6 +59,8 @@ export function toTokenDocument(token: StoredToken): TokenDocument {
     email: token.email,
     password_digest: token.passwordDigest,
     ...toCarriedFields(token.carried),
+    requested_at: time(token.requestedAt),
+    mail_job_id: token.mailJobId,
     created_at: time(token.createdAt),
     expires_at: time(token.expiresAt),
     used_at: null,
@@ -69,6 +76,8 @@ export function fromTokenDocument(document: TokenDocument): StoredToken {
     email: document.email,
     passwordDigest: document.password_digest,
     carried: fromCarriedFields(document),
+    requestedAt: document.requested_at,
+    mailJobId: document.mail_job_id,
     createdAt: document.created_at,
     expiresAt: document.expires_at,
   }

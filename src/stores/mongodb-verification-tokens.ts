@@ -1,9 +1,10 @@
-import type { Db } from 'mongodb'
+import type { Db, Filter } from 'mongodb'
 import type { VerificationTokenStore } from '../ports.ts'
 import { fromCarriedFields } from './mongodb-carried.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { hasTypes, text, time } from './mongodb-conditions.ts'
 import { createIndexes } from './mongodb-indexes.ts'
+import { laterThan } from './mongodb-request-order.ts'
 import {
   fromTokenDocument,
   isOwned,
@@ -28,6 +29,14 @@ export function mongoVerificationTokens(
   db: Db,
 ): VerificationTokenStore & { start(): Promise<void> } {
   const collection = openCollection<VerificationTokenDocument>(db, 'email_verification_tokens')
+
+  async function expire(which: Filter<VerificationTokenDocument>, at: Date) {
+    await collection.updateMany(
+      { ...which, used_at: { $type: 'null' }, expires_at: { $gt: time(at) } },
+      { $set: { expires_at: at } },
+    )
+  }
+
   return {
     async start() {
       await createIndexes(collection, [
@@ -64,11 +73,14 @@ export function mongoVerificationTokens(
       }
     },
 
-    async revoke(id, at) {
-      await collection.updateOne(
-        { _id: text(id), used_at: { $type: 'null' }, expires_at: { $gt: time(at) } },
-        { $set: { expires_at: at } },
-      )
+    revoke: (id, at) => expire({ _id: text(id) }, at),
+
+    revokeOf: (userId, mailJobId, at) =>
+      expire({ user_id: text(userId), mail_job_id: text(mailJobId) }, at),
+
+    async hasLater(userId, request) {
+      const later = { user_id: text(userId), ...laterThan(request, 'mail_job_id') }
+      return (await collection.findOne(later, { projection: { _id: 1 } })) !== null
     },
 
     async markUsed(id, at) {

@@ -156,7 +156,7 @@ describeWithMongo('mongoStore() with damaged records', () => {
       }
       for (const values of ['text', ['a'], null, 1]) {
         await stored('settings').replaceOne({ _id: 'settings' }, { version: 3, values })
-        expect(await settings.read()).to.deep.equal({ version: 3, values: {} })
+        expect(await settings.read()).to.deep.equal({ version: 3, values: {}, isUnreadable: true })
       }
     })
   })

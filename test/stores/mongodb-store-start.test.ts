@@ -45,13 +45,19 @@ describeWithMongo('mongoStore().start()', function () {
     expect(found).to.deep.equal({
       password_reset_tokens: [
         '_id_',
+        'latest_request',
         'token_hash_unique',
         'purge_at_ttl',
         'one_live_per_user',
-        'latest_request',
         'unfinished',
       ],
-      email_verification_tokens: ['_id_', 'token_hash_unique', 'purge_at_ttl', 'used_links'],
+      email_verification_tokens: [
+        '_id_',
+        'latest_request',
+        'token_hash_unique',
+        'purge_at_ttl',
+        'used_links',
+      ],
       pending_logins: ['_id_', 'newest_of_account', 'purge_at_ttl'],
       session_cutoffs: ['_id_'],
       mail_outbox: ['_id_', 'longest_due', 'past_its_life', 'of_account', 'purge_at_ttl'],
@@ -102,6 +108,8 @@ describeWithMongo('mongoStore().start()', function () {
     await outbox.giveUpUnreadable(later(1))
     await resetTokens.findDead(reset.tokenHash, later(1))
     await verificationTokens.findDead(verification.tokenHash, later(1))
+    await verificationTokens.hasLater('ann', verification)
+    await verificationTokens.revokeOf('ann', 'job', later(1))
     await cutoffs.endIdpSessions('ann', later(1))
     await settings.write({}, 0)
     await settings.version()

@@ -40,6 +40,8 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'verificationTokens.findUsable': [text, now],
     'verificationTokens.findDead': [text, now],
     'verificationTokens.revoke': [text, now],
+    'verificationTokens.revokeOf': [text, text, now],
+    'verificationTokens.hasLater': [text, sampleResetToken()],
     'verificationTokens.markUsed': [text, now],
     'verificationTokens.hasUsed': [text, text],
     'pendingLogins.save': [samplePendingLogin()],
