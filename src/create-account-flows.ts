@@ -12,6 +12,8 @@ import { AccountFlowsError } from './errors.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
 import { createPasswordChanged } from './flows/password-changed.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
+import { createResetMail } from './flows/reset-mail.ts'
+import { createVerificationMail } from './flows/verification-mail.ts'
 import { createAdminApi, type NodeHandler } from './http/admin-api.ts'
 import { adminSettings } from './http/admin-settings.ts'
 import { browserRoutes } from './http/browser-routes.ts'
@@ -86,7 +88,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const sessions = createEndableSessions(store.cutoffs, log)
   const clients = createClients(provider)
   const resume = createResume(provider)
-  const { identify } = clients
+  const authorizeSig = createAuthorizeSig(keys)
 
   const outbox: Pick<MailOutbox, 'add'> = {
     async add(job) {
@@ -95,27 +97,34 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     },
   }
 
-  const common = { users, outbox, identify, audit, settings, oauthUrl, now }
+  const { resetTokens, verificationTokens, pendingLogins } = store
+  const common = { users, outbox, audit, settings, now }
   const passwordReset = createPasswordReset({
     ...common,
-    resetTokens: store.resetTokens,
+    resetTokens,
     sessions,
     hashPassword: (password) => hashPassword(password, checked.bcryptCost),
   })
   const verification = createEmailVerification({
     ...common,
-    verificationTokens: store.verificationTokens,
-    pendingLogins: store.pendingLogins,
+    verificationTokens,
+    pendingLogins,
     readCutoffs: sessions.readCutoffs,
-    authorizeSig: createAuthorizeSig(keys),
+    authorizeSig,
   })
 
   const views = createViews(`${basePath}${oauthPath}`)
+  const mailing = { users, identify: clients.identify, oauthUrl, now }
   const mail = createMailPipeline({
     flows: {
-      password_reset: passwordReset,
-      email_verification: verification,
-      password_changed: createPasswordChanged(common),
+      password_reset: createResetMail({ ...mailing, resetTokens }),
+      email_verification: createVerificationMail({
+        ...mailing,
+        verificationTokens,
+        pendingLogins,
+        authorizeSig,
+      }),
+      password_changed: createPasswordChanged(mailing),
     },
     store,
     users,

@@ -1,25 +1,23 @@
 /**
  * E-mail verification during the login: section 3.2 of the specification, in code.
  *
- * | state  | trigger                              | here                                            | next   |
- * |--------|--------------------------------------|-------------------------------------------------|--------|
- * | (none) | POST login, address not verified     | `blocks`, `block`, later in a worker `mint` | unused |
- * | (none) | POST resend-verification             | `resend`, later in a worker `mint`| unused |
- * | unused | GET verify-email                     | `open`, then `confirm`                          | used   |
- * | used   | any use                              | `open` answers `expired`                        | used   |
+ * | state  | trigger                          | here                                                       | next   |
+ * |--------|----------------------------------|------------------------------------------------------------|--------|
+ * | (none) | POST login, address not verified | `blocks`, `block`; later in a worker, `verification-mail`  | unused |
+ * | (none) | POST resend-verification         | `resend`; later in a worker, `verification-mail`           | unused |
+ * | unused | GET verify-email                 | `open`, then `confirm`                                     | used   |
+ * | used   | any use                          | `open` answers `expired`                                   | used   |
  *
  * @module
  */
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import { passwordDigest } from '../crypto/password.ts'
-import { hashToken, isToken, newId, newToken } from '../crypto/token.ts'
+import { hashToken, isToken, newId } from '../crypto/token.ts'
 import type {
   AuditEvent,
   CapturedRequest,
   CarriedParameters,
   DeadToken,
-  IdentifiedClient,
-  MailJob,
   MailOutbox,
   PendingLogin,
   PendingLoginStore,
@@ -34,13 +32,12 @@ import type { Settings } from '../settings/table.ts'
 import { isEndedBy, loginSecond } from '../login-second.ts'
 import { isStillFor } from './issued-for.ts'
 import { requestMail } from './mail-request.ts'
-import type { MailFlow } from './mail-flow.ts'
-import { carriedBy, isSameCarried, linkQuery, type VerificationLink } from './verification-link.ts'
+import { carriedBy, isSameCarried, type VerificationLink } from './verification-link.ts'
 
 type RefusedToken = Pick<DeadToken, 'userId' | 'carried'>
 
 /** A login that waits outlives its link, so that a fresh link, asked for late, still finishes it. */
-const KEEP_LOGIN_MS = 7 * 86_400_000
+export const KEEP_LOGIN_MS = 7 * 86_400_000
 
 /** A genuine, usable link and the account it is for. Nothing is consumed yet. */
 export interface OpenedLink {
@@ -59,7 +56,7 @@ export interface LinkRefusal {
   carried: CarriedParameters
 }
 
-export interface EmailVerification extends MailFlow {
+export interface EmailVerification {
   /** Whether this user may not finish the login (4.8). */
   blocks(user: User): boolean
   /** Keeps the login that waits, and asks for a link. */
@@ -81,12 +78,8 @@ export interface EmailVerificationPorts {
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
   outbox: Pick<MailOutbox, 'add'>
   authorizeSig: AuthorizeSig
-  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
-  identify(carried: CarriedParameters): Promise<IdentifiedClient>
   audit(event: AuditEvent): Promise<void>
   settings(): Settings
-  /** Where links start: base URL and OAuth path, never anything from a request. */
-  oauthUrl: string
   now(): Date
 }
 
@@ -115,12 +108,6 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
   async function alreadyVerified({ userId, email, carried }: VerificationToken) {
     const isLeftover = await verificationTokens.hasUsed(userId, email)
     return { refusal: isLeftover ? 'expired' : 'verified', carried } as const
-  }
-
-  async function pendingLoginOf(job: MailJob, userId: string): Promise<PendingLogin | undefined> {
-    return job.pendingLoginId === undefined
-      ? pendingLogins.findNewest(userId, job.carried)
-      : pendingLogins.find(job.pendingLoginId)
   }
 
   return {
@@ -160,54 +147,6 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
         settings().emailVerificationExpiration,
         now(),
       ),
-
-    newestOnly: false,
-    findUser: async (username) => (await users.findByUsername(username)) ?? 'unknown',
-
-    refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
-
-    async onRequest() {},
-
-    async mint(job, { user, email }, { emailVerificationExpiration: lifetimeMs }) {
-      const token = newToken()
-      const id = newId()
-      const createdAt = now()
-      const expiresAt = new Date(createdAt.getTime() + lifetimeMs)
-      const { carried, clientName } = await ports.identify(job.carried)
-      const pending = await pendingLoginOf(job, user.id)
-      if (pending) {
-        const purgeAt = new Date(expiresAt.getTime() + KEEP_LOGIN_MS)
-        await pendingLogins.keepUntil(pending.id, purgeAt)
-      }
-      await verificationTokens.issue({
-        id,
-        tokenHash: hashToken(token),
-        userId: user.id,
-        email,
-        passwordDigest: passwordDigest(user.passwordHash),
-        pendingLoginId: pending?.id,
-        carried,
-        requestedAt: job.requestedAt,
-        mailJobId: job.id,
-        createdAt,
-        expiresAt,
-      })
-      const signature = authorizeSig.sign(token, carried)
-      return {
-        url: `${ports.oauthUrl}/verify-email?${linkQuery({ token, carried, signature })}`,
-        token: { id, lifetimeMs },
-        clientName,
-      }
-    },
-
-    isServedLater: ({ requestedAt, id }, user) =>
-      verificationTokens.hasLater(user.id, { requestedAt, mailJobId: id }),
-
-    async revoke({ token }) {
-      if (token) await verificationTokens.revoke(token.id, now())
-    },
-
-    abandon: ({ id }, accountId) => verificationTokens.revokeOf(accountId, id, now()),
 
     async open({ token, carried, signature }, requester) {
       if (!isToken(token) || !authorizeSig.verify(signature, token, carried)) {

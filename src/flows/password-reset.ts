@@ -1,22 +1,21 @@
 /**
  * Password reset by e-mailed link: sections 3.1 and 3.3 of the specification, in code.
  *
- * | state  | trigger                 | here           | next        |
- * |--------|-------------------------|----------------|-------------|
- * | (none) | POST forgot-password    | `request`, and later in a worker `mint` | unused |
- * | unused | GET reset-password      | `isUsable`     | unused      |
- * | unused | POST reset-password     | `complete`     | used        |
- * | unused | a newer request         | `onRequest`, in a worker | invalidated |
- * | unused | time passes             | compared in every look-up | expired |
+ * | state  | trigger              | here                                       | next        |
+ * |--------|----------------------|--------------------------------------------|-------------|
+ * | (none) | POST forgot-password | `request`; later in a worker, `reset-mail` | unused      |
+ * | unused | GET reset-password   | `isUsable`                                 | unused      |
+ * | unused | POST reset-password  | `complete`                                 | used        |
+ * | unused | a newer request      | in a worker, `reset-mail`                  | invalidated |
+ * | unused | time passes          | compared in every look-up                  | expired     |
  *
  * @module
  */
-import { passwordDigest, refusePassword, type PasswordRefusal } from '../crypto/password.ts'
-import { hashToken, isToken, newId, newToken } from '../crypto/token.ts'
+import { refusePassword, type PasswordRefusal } from '../crypto/password.ts'
+import { hashToken, isToken, newId } from '../crypto/token.ts'
 import type {
   AuditEvent,
   CarriedParameters,
-  IdentifiedClient,
   ClaimedReset,
   DeadToken,
   MailOutbox,
@@ -25,11 +24,9 @@ import type {
   UserStore,
 } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
-import { findUser } from './find-user.ts'
 import { isIssuedUnder, isStillFor } from './issued-for.ts'
 import { secondAfter } from '../login-second.ts'
 import { requestMail } from './mail-request.ts'
-import type { MailFlow } from './mail-flow.ts'
 import { requestNotice } from './password-changed.ts'
 
 /** The effects are idempotent: to finish a slow one twice does no harm, to wait for a dead one keeps sessions alive. */
@@ -54,7 +51,7 @@ export interface ResetDone {
   carried: CarriedParameters
 }
 
-export interface PasswordReset extends MailFlow {
+export interface PasswordReset {
   /** Asks for a link (4.2). Does the same for every identifier, and answers nothing. */
   request(identifier: string, carried: CarriedParameters, requester: Requester): Promise<void>
   /** Whether a link opens the form (4.3). */
@@ -74,13 +71,9 @@ export interface PasswordResetPorts {
     endOAuthSessions(accountId: string, at: Date): Promise<number | undefined>
     endIdpSessions(accountId: string, at: Date): Promise<number | undefined>
   }
-  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
-  identify(carried: CarriedParameters): Promise<IdentifiedClient>
   hashPassword(password: string): Promise<string>
   audit(event: AuditEvent): Promise<void>
   settings(): Settings
-  /** Where links start: base URL and OAuth path, never anything from a request. */
-  oauthUrl: string
   now(): Date
 }
 
@@ -153,46 +146,6 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
         settings().passwordResetExpiration,
         now(),
       ),
-
-    newestOnly: true,
-    findUser: (identifier) => findUser(users, identifier),
-
-    refuses: ({ passwordHash }) => (passwordHash === undefined ? 'no_password' : undefined),
-
-    onRequest: ({ requestedAt, id }, user) =>
-      resetTokens.invalidateLive(user.id, { requestedAt, mailJobId: id }, now()),
-
-    async mint(job, { user, email }, { passwordResetExpiration: lifetimeMs }) {
-      const token = newToken()
-      const id = newId()
-      const createdAt = now()
-      const { carried, clientName } = await ports.identify(job.carried)
-      const isIssued = await resetTokens.issue({
-        id,
-        tokenHash: hashToken(token),
-        userId: user.id,
-        email,
-        passwordDigest: passwordDigest(user.passwordHash),
-        carried,
-        requestedAt: job.requestedAt,
-        mailJobId: job.id,
-        createdAt,
-        expiresAt: new Date(createdAt.getTime() + lifetimeMs),
-      })
-      if (!isIssued) return 'superseded'
-      const url = `${ports.oauthUrl}/reset-password?token=${token}`
-      return { url, token: { id, lifetimeMs }, clientName }
-    },
-
-    // A token is not issued after that of a later request.
-    isServedLater: async () => false,
-
-    async revoke({ token }) {
-      if (token) await resetTokens.revoke(token.id, now())
-    },
-
-    abandon: ({ requestedAt, id }, accountId) =>
-      resetTokens.invalidateLive(accountId, { requestedAt, mailJobId: id }, now()),
 
     isUsable: async (token) =>
       isToken(token) && (await resetTokens.findUsable(hashToken(token), now())) !== undefined,

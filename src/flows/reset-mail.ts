@@ -1,0 +1,62 @@
+import { passwordDigest } from '../crypto/password.ts'
+import { hashToken, newId, newToken } from '../crypto/token.ts'
+import type { CarriedParameters, IdentifiedClient, ResetTokenStore, UserStore } from '../ports.ts'
+import { findUser } from './find-user.ts'
+import type { MailFlow } from './mail-flow.ts'
+
+export interface ResetMailPorts {
+  users: UserStore
+  resetTokens: ResetTokenStore
+  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
+  identify(carried: CarriedParameters): Promise<IdentifiedClient>
+  /** Where links start: base URL and OAuth path, never anything from a request. */
+  oauthUrl: string
+  now(): Date
+}
+
+/** The mail with a reset link: (none) → unused, and unused → invalidated, of section 3.1. */
+export function createResetMail(ports: ResetMailPorts): MailFlow {
+  const { users, resetTokens, now } = ports
+
+  return {
+    newestOnly: true,
+    findUser: (identifier) => findUser(users, identifier),
+
+    refuses: ({ passwordHash }) => (passwordHash === undefined ? 'no_password' : undefined),
+
+    onRequest: ({ requestedAt, id }, user) =>
+      resetTokens.invalidateLive(user.id, { requestedAt, mailJobId: id }, now()),
+
+    async mint(job, { user, email }, { passwordResetExpiration: lifetimeMs }) {
+      const token = newToken()
+      const id = newId()
+      const createdAt = now()
+      const { carried, clientName } = await ports.identify(job.carried)
+      const isIssued = await resetTokens.issue({
+        id,
+        tokenHash: hashToken(token),
+        userId: user.id,
+        email,
+        passwordDigest: passwordDigest(user.passwordHash),
+        carried,
+        requestedAt: job.requestedAt,
+        mailJobId: job.id,
+        createdAt,
+        expiresAt: new Date(createdAt.getTime() + lifetimeMs),
+      })
+      if (!isIssued) return 'superseded'
+      const url = `${ports.oauthUrl}/reset-password?token=${token}`
+      return { url, token: { id, lifetimeMs }, clientName }
+    },
+
+    // A token is not issued after that of a later request.
+    isServedLater: async () => false,
+
+    async revoke({ token }) {
+      if (token) await resetTokens.revoke(token.id, now())
+    },
+
+    abandon: ({ requestedAt, id }, accountId) =>
+      resetTokens.invalidateLive(accountId, { requestedAt, mailJobId: id }, now()),
+  }
+}
