@@ -61,6 +61,7 @@ export async function startInterruptibleMailServer(): Promise<InterruptibleMailS
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS', 'AUTH'],
+    closeTimeout: 1_000,
     onConnect: (_session, callback) => void reach('connected').then(() => callback(), callback),
     onMailFrom: (_address, _session, callback) =>
       void reach('sender named').then(() => callback(), callback),
