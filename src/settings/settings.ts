@@ -53,7 +53,7 @@ export function createSettingsKeeper(
 ): SettingsKeeper {
   let held: Held = { version: -1, values: {}, plain: {} }
   let current = parseAll({})
-  const reported = new Map<string, string>()
+  let reported = new Map<string, string>()
   let last: Promise<unknown> = Promise.resolve()
 
   // One look or change after the other: none sees half of another, or takes back a newer one.
@@ -63,21 +63,18 @@ export function createSettingsKeeper(
     return turn
   }
 
-  // Once for each value, however often it is read.
-  function report(key: string, value: string, problem: string): void {
-    if (reported.get(key) === value) return
-    reported.set(key, value)
-    log('error', problem, { key })
-  }
-
-  // Whatever the version says: a record edited by hand keeps its own.
+  // Whatever the version says: a record edited by hand keeps its own. What is wrong with it is told once.
   async function takeOver(): Promise<void> {
     const stored = await store.read()
+    const wrong = new Map<string, string>()
+    const report: Report = (key, value, problem) => {
+      wrong.set(key, value)
+      if (reported.get(key) !== value) log('error', problem, { key })
+    }
+    if (stored.isUnreadable) report('values', '', 'the stored settings cannot be read')
     held = { ...stored, plain: await openAll(stored.values, box, report) }
     current = parseAll(held.plain, report)
-    if (stored.isUnreadable)
-      report('values', '', 'the stored settings cannot be read; all defaults are in force')
-    else reported.delete('values')
+    reported = wrong
   }
 
   async function change(wantedOf: (held: Held) => Record<string, unknown>) {

@@ -144,7 +144,7 @@ export async function mailed({ database }: At, { id, email }: Person): Promise<v
   const outbox = database.db.collection('mail_outbox')
   await eventually(`a mail to ${email}`, async () => {
     const sent = await events.countDocuments({ account_id: id, type: /_mail_sent$/ })
-    return sent > 0 && (await outbox.countDocuments()) === 0
+    return sent > 0 && (await outbox.countDocuments({ account_id: id })) === 0
   })
 }
 
