@@ -141,7 +141,15 @@ describeOnBothTopologies('A reset whose process is killed', () => {
     })
     trail.end()
     expect(await opens(at, round.person, NEW_PASSWORD)).to.equal(true)
+    return withoutNotice(steps)
+  }
+
+  /** From the mail that tells of the reset on, a worker goes its own way. */
+  function withoutNotice(steps: Step[]): Step[] {
+    const last = steps.findLastIndex(isWriteTo('password_reset_tokens'))
     return steps
+      .slice(0, last + 1)
+      .filter(({ collection, nth }) => collection !== 'mail_outbox' || nth === 1)
   }
 
   /** All rounds at one server, one after the other. */
@@ -356,13 +364,13 @@ describeOnBothTopologies('A reset whose process is killed', () => {
       await eventually(`over: ${title}`, isOver, SETTLED_WITHIN_MS)
       const rejected = () => eventsOf(round, 'password_reset_rejected')
       await eventually(`told as rejected: ${title}`, async () => (await rejected()) > 0)
+      expect(await rejected(), title).to.equal(1)
       expect((await postReset(at, link, ANOTHER_PASSWORD))?.mode, title).to.equal('invalid')
       for (const password of [OLD_PASSWORD, NEW_PASSWORD, ANOTHER_PASSWORD]) {
         expect(await opens(at, person, password), `${title}: ${password}`).to.equal(false)
       }
       expect(await opens(at, person, NEWER_PASSWORD), title).to.equal(true)
       expect(await isSignedIn(at, person), title).to.equal(true)
-      expect(await rejected(), title).to.equal(1)
       expect(await eventsOf(round, 'password_reset_completed'), title).to.equal(0)
     }
   })
