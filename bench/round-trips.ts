@@ -18,7 +18,10 @@ client.on('commandStarted', (event) => {
   if (!isBackground(event))
     commands.push(`${event.command[event.commandName]}.${event.commandName}`)
 })
-const h = await startHarness({ database: { db: client.db(), drop: async () => {} } })
+const h = await startHarness({
+  database: { db: client.db(), drop: async () => {} },
+  settings: { password_changed_email: 'true' },
+})
 
 // Looks for due mails, for unfinished resets and for a newer version of the settings.
 function isBackground({ commandName, command }: CommandStartedEvent): boolean {

@@ -59,7 +59,7 @@ export interface MailOutbox {
   ready(job: MailJob, at: Date): Promise<boolean>
   /** Prolongs the lease. */
   renew(job: MailJob, leaseUntil: Date): Promise<boolean>
-  /** The job is over; nothing of it stays. */
+  /** The job is over; nothing of it stays. Also whoever held it before may remove a superseded one: it was just sent. */
   remove(job: MailJob): Promise<boolean>
   /** Gives the job back, to be claimed again from `at` on. */
   retry(job: MailJob, at: Date, reason: string): Promise<boolean>
@@ -67,6 +67,16 @@ export interface MailOutbox {
   giveUp(job: MailJob, at: Date, reason: string): Promise<boolean>
   /** Makes a dead letter of one record that is no readable job, and answers its id. `undefined`: there is none. */
   giveUpUnreadable(at: Date): Promise<string | undefined>
+}
+
+/** One try to send the mail of a job. */
+export interface SendAttempt {
+  /** Aborted at the deadline of the attempt, and when the worker cannot wait for it any more. */
+  signal: AbortSignal
+  /** Whether the job is to be given back because the worker stops. */
+  isStopping(): boolean
+  /** Until when to hold the job, from now on. */
+  leaseUntil(): Date
 }
 
 /** One mail, rendered. */

@@ -7,6 +7,7 @@ import type {
   MailKind,
   MailOutbox,
   OutgoingMail,
+  SendAttempt,
   User,
 } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
@@ -18,18 +19,8 @@ const FIRST_RETRY_MS = 2_000
 const LAST_RETRY_MS = 60_000
 const SETTLE_AGAIN_MS = 1_000
 
-/** One try to send a mail. */
-export interface Attempt {
-  /** Aborted when the attempt has to end. */
-  signal: AbortSignal
-  /** Whether the job is to be given back because the worker stops. */
-  isStopping(): boolean
-  /** Until when to hold the job, from now on. */
-  leaseUntil(): Date
-}
-
 /** Sends the mail of one resolved job (D20): what cannot be sent is tried again, or given up. */
-export type DeliverMail = (job: MailJob, attempt: Attempt) => Promise<void>
+export type DeliverMail = (job: MailJob, attempt: SendAttempt) => Promise<void>
 
 export interface MailDeliveryPorts {
   flows: MailFlows
@@ -54,7 +45,12 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
 
   // The token is made when a connection is free, and counts only while this worker holds the job (D20). Answers until when it
   // does, once the mail left.
-  async function send(job: MailJob, recipient: Recipient, settings: Settings, attempt: Attempt) {
+  async function send(
+    job: MailJob,
+    recipient: Recipient,
+    settings: Settings,
+    attempt: SendAttempt,
+  ) {
     const flow = flows[job.kind]
     const connection = await ports.connect(settings, attempt.signal)
     try {
@@ -77,7 +73,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
   }
 
   // It left: it is not sent again because the database is away for a moment.
-  async function settle(job: MailJob, heldUntil: Date, attempt: Attempt) {
+  async function settle(job: MailJob, heldUntil: Date, attempt: SendAttempt) {
     for (;;) {
       try {
         await events.sent(job)
@@ -91,7 +87,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     }
   }
 
-  async function fail(job: MailJob, error: unknown, attempt: Attempt) {
+  async function fail(job: MailJob, error: unknown, attempt: SendAttempt) {
     if (isStoreUnavailable(error)) throw error
     if (attempt.isStopping()) return outbox.retry(job, now(), 'stopped')
     const reason = reasonOf(error)
@@ -104,7 +100,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
       : outbox.retry(job, retryAt, reason)
   }
 
-  async function sendOrFail(job: MailJob, attempt: Attempt) {
+  async function sendOrFail(job: MailJob, attempt: SendAttempt) {
     try {
       const settings = ports.settings()
       const recipient = await resolution.recipientOf(job)

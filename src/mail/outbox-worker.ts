@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Log, MailJob, MailOutbox, MailStage } from '../ports.ts'
+import type { Log, MailJob, MailOutbox, MailStage, SendAttempt } from '../ports.ts'
 import { createLane } from './lane.ts'
 
 const WAKE_WITHIN_MS = 250
@@ -13,16 +13,6 @@ const ATTEMPT_MS = 30_000
 const SEND_LEASE_MS = 60_000
 /** Of the time to stop, what mails under way have to leave before they are given back. */
 const GRACE = 0.5
-
-/** One try to send a mail. */
-export interface Attempt {
-  /** Aborted at the deadline of the attempt, and when the worker cannot wait for it any more. */
-  signal: AbortSignal
-  /** Whether the job is to be given back because the worker stops. */
-  isStopping(): boolean
-  /** To hold the job from now on for another attempt's time. */
-  leaseUntil(): Date
-}
 
 export interface OutboxWorker {
   start(): void
@@ -37,7 +27,7 @@ export interface OutboxWorker {
 export interface OutboxWorkerParts {
   outbox: Pick<MailOutbox, 'claim'>
   resolve(job: MailJob): Promise<void>
-  send(job: MailJob, attempt: Attempt): Promise<void>
+  send(job: MailJob, attempt: SendAttempt): Promise<void>
   expire(job: MailJob): Promise<void>
   /** False while there is nowhere to send to: jobs are resolved, and wait. */
   canSend(): boolean
@@ -103,7 +93,7 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
   }
 }
 
-function attempt(stop: AbortSignal): Attempt {
+function attempt(stop: AbortSignal): SendAttempt {
   return {
     signal: AbortSignal.any([stop, AbortSignal.timeout(ATTEMPT_MS)]),
     isStopping: () => stop.aborted,

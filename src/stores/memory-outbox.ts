@@ -95,7 +95,11 @@ export function memoryOutbox(): MailOutbox {
         entry.availableAt = leaseUntil
       }),
 
-    remove: (job) => changed(job, () => entries.delete(job.id)),
+    async remove(job) {
+      const entry = entries.get(job.id)
+      const mayRemove = entry?.leaseId === job.leaseId || entry?.state === 'superseded'
+      return mayRemove && entries.delete(job.id)
+    },
 
     retry: (job, at, reason) =>
       changed(job, (entry) => {

@@ -89,7 +89,10 @@ export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
     renew: (job, leaseUntil) => isUpdated(job, { $set: { available_at: time(leaseUntil) } }),
 
     async remove(job) {
-      const { deletedCount } = await collection.deleteOne(held(job))
+      const { deletedCount } = await collection.deleteOne({
+        _id: text(job.id),
+        $or: [{ lease_id: text(job.leaseId) }, { state: 'superseded' }],
+      })
       return deletedCount === 1
     },
 
