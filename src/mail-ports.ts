@@ -53,7 +53,7 @@ export interface MailOutbox {
   resolve(job: MailJob, accountId: string, at: Date): Promise<boolean>
   /** Supersedes what the account asked for earlier, of the same kind, whoever holds it. */
   supersedeEarlier(job: MailJob, at: Date): Promise<void>
-  /** Whether a later request of the account, of the same kind, is resolved, and was not sent yet. */
+  /** Whether a later request of the account, of the same kind, is resolved and still here, be it as a dead letter. */
   isOvertaken(job: MailJob): Promise<boolean>
   /** Gives a resolved job back, to be sent from now on. */
   ready(job: MailJob, at: Date): Promise<boolean>

@@ -78,11 +78,16 @@ interface StoredToken {
   expiresAt: Date
 }
 
-/** Of two requests for a mail the later one wins, in whatever order mails leave (D20); within a millisecond the ids decide. */
+/**
+ * Of two requests for a mail the later one wins, in whatever order mails leave (D20); within a millisecond the ids decide, and
+ * of one request the later attempt, so that a worker that held the job before cannot take back what its next holder did.
+ */
 export interface RequestOrder {
   /** Time of the database. */
   requestedAt: Date
   mailJobId: string
+  /** 0: before any attempt. */
+  attempt: number
 }
 
 /** With the request that it was issued for. */
@@ -120,11 +125,11 @@ export interface DeadToken {
 export interface ResetTokenStore {
   /**
    * Saves a live token and invalidates the user's earlier ones: at most one live token per user at any moment, also with
-   * concurrent callers (D6). `false`: a token that was requested later was issued before, whatever became of it since; nothing
+   * concurrent callers (D6). `false`: one of a later request or attempt was issued before, whatever became of it since; nothing
    * changed.
    */
   issue(token: ResetToken): Promise<boolean>
-  /** Invalidates the user's live token, unless it is of a later request. */
+  /** Invalidates the user's live token, unless it is of a later request or attempt. */
   invalidateLive(userId: string, request: RequestOrder, at: Date): Promise<void>
   /** Finds a token that is usable `at` that time. At exactly `expiresAt` it no longer is. */
   findUsable(tokenHash: string, at: Date): Promise<ResetToken | undefined>
@@ -163,7 +168,7 @@ export interface VerificationTokenStore {
   revoke(id: string, at: Date): Promise<void>
   /** Likewise all that were issued for one mail job of the user. */
   revokeOf(userId: string, mailJobId: string, at: Date): Promise<void>
-  /** Whether a token was issued for a later request of the user, whatever became of it since. */
+  /** Whether a token was issued for a later request of the user, or a later attempt, whatever became of it since. */
   hasLater(userId: string, request: RequestOrder): Promise<boolean>
   /** Sets `used_at`. Repeated, it changes nothing. */
   markUsed(id: string, at: Date): Promise<void>

@@ -23,7 +23,11 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     return mustExist(await port().claim(tokenHash, sampleClaim()))
   }
 
-  const requested = (at: number, mailJobId = 'job') => ({ requestedAt: after(at), mailJobId })
+  const requested = (at: number, mailJobId = 'job', attempt = 1) => ({
+    requestedAt: after(at),
+    mailJobId,
+    attempt,
+  })
 
   it('finds a token as it was saved, an empty parameter apart from an absent one', async () => {
     const token = await issued({ carried: { clientId: 'app', state: '' } })
@@ -75,6 +79,17 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     await port().invalidateLive('ann', requested(1, 'a'), after(2))
     expect(await port().findUsable(newest.tokenHash, after(2))).to.include({ id: newest.id })
     expect(await port().issue(sampleResetToken(requested(1, 'c')))).to.equal(true)
+    expect(await port().findUsable(newest.tokenHash, after(2))).to.equal(undefined)
+  })
+
+  it('is not taken back by an earlier attempt for the same request, nor by what comes before any', async () => {
+    const newest = await issued(requested(1, 'job', 2))
+    expect(await port().issue(sampleResetToken(requested(1, 'job', 1)))).to.equal(false)
+    for (const attempt of [0, 1]) {
+      await port().invalidateLive('ann', requested(1, 'job', attempt), after(2))
+      expect(await port().findUsable(newest.tokenHash, after(2))).to.include({ id: newest.id })
+    }
+    await port().invalidateLive('ann', requested(1, 'job', 2), after(2))
     expect(await port().findUsable(newest.tokenHash, after(2))).to.equal(undefined)
   })
 

@@ -38,6 +38,7 @@ function sampleToken() {
     carried: { clientId: 'app', redirectUri: 'https://app.example/cb', scope: '', state: 'ü$.' },
     requestedAt: after(0),
     mailJobId: 'job',
+    attempt: 1,
     createdAt: after(0),
     expiresAt: after(hour),
   }

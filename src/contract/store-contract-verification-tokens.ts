@@ -78,19 +78,20 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
   })
 
   it('knows whether a later request of the user was served, also once its link is used', async () => {
-    const request = { requestedAt: after(5), mailJobId: 'b' }
+    const request = { requestedAt: after(5), mailJobId: 'b', attempt: 2 }
     const { id } = await issued(request)
     await port().markUsed(id, after(6))
-    for (const [earlier, mailJobId] of [
-      [4, 'z'],
-      [5, 'a'],
+    for (const [earlier, mailJobId, attempt] of [
+      [4, 'z', 9],
+      [5, 'a', 9],
+      [5, 'b', 1],
     ] as const) {
-      const older = { requestedAt: after(earlier), mailJobId }
+      const older = { requestedAt: after(earlier), mailJobId, attempt }
       expect(await port().hasLater('ann', older)).to.equal(true)
       expect(await port().hasLater('bob', older)).to.equal(false)
     }
     expect(await port().hasLater('ann', request)).to.equal(false)
-    expect(await port().hasLater('ann', { requestedAt: after(6), mailJobId: 'a' })).to.equal(false)
+    expect(await port().hasLater('ann', { ...request, requestedAt: after(6) })).to.equal(false)
   })
 
   it('knows whether a link of this user for exactly this address was used', async () => {

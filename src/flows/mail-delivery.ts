@@ -55,12 +55,13 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     const connection = await ports.connect(settings, attempt.signal)
     try {
       const link = await flow.mint(job, recipient, settings)
+      const heldUntil = attempt.leaseUntil()
+      const isHeld = await outbox.renew(job, heldUntil)
       if (link === 'superseded') {
-        await resolution.end(job, link)
+        if (isHeld) await resolution.end(job, link)
         return undefined
       }
-      const heldUntil = attempt.leaseUntil()
-      if (!(await outbox.renew(job, heldUntil))) {
+      if (!isHeld) {
         await flow.revoke(link)
         return undefined
       }
@@ -72,11 +73,12 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     }
   }
 
-  // It left: it is not sent again because the database is away for a moment.
+  // It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.
   async function settle(job: MailJob, heldUntil: Date, attempt: SendAttempt) {
+    let isRecorded = false
     for (;;) {
       try {
-        await events.sent(job)
+        isRecorded ||= await recorded(job)
         await outbox.remove(job)
         return
       } catch (error) {
@@ -85,6 +87,16 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
       }
       await sleep(SETTLE_AGAIN_MS)
     }
+  }
+
+  async function recorded(job: MailJob): Promise<true> {
+    try {
+      await events.sent(job)
+    } catch (error) {
+      if (isStoreUnavailable(error)) throw error
+      log('error', 'a sent mail was not recorded', { job: job.id, error: String(error) })
+    }
+    return true
   }
 
   async function fail(job: MailJob, error: unknown, attempt: SendAttempt) {

@@ -28,6 +28,8 @@ export interface MailResolutionPorts {
   now(): Date
 }
 
+const HOLD_MS = 10_000
+
 /** A mail leaves earlier than this where nothing is in its way (D20). */
 const LATE_MS = 2_000
 
@@ -53,10 +55,12 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
     (await outbox.isOvertaken(job)) || flows[job.kind].isServedLater(job, user)
 
   async function giveUp(job: MailJob, reason: string) {
-    const isGivenUp = await outbox.giveUp(job, now(), reason)
+    // Its links first: nobody takes a dead letter up again.
+    const holdUntil = new Date(now().getTime() + HOLD_MS)
+    if (!(await outbox.renew(job, holdUntil))) return false
     const { kind, accountId } = job
-    if (isGivenUp && accountId !== undefined) await flows[kind].abandon(job, accountId)
-    return isGivenUp
+    if (accountId !== undefined) await flows[kind].abandon(job, accountId)
+    return outbox.giveUp(job, now(), reason)
   }
 
   async function end(job: MailJob, reason: NoMail) {

@@ -25,7 +25,7 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
     refuses: ({ passwordHash }) => (passwordHash === undefined ? 'no_password' : undefined),
 
     onRequest: ({ requestedAt, id }, user) =>
-      resetTokens.invalidateLive(user.id, { requestedAt, mailJobId: id }, now()),
+      resetTokens.invalidateLive(user.id, { requestedAt, mailJobId: id, attempt: 0 }, now()),
 
     async mint(job, { user, email }, { passwordResetExpiration: lifetimeMs }) {
       const token = newToken()
@@ -41,6 +41,7 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
         carried,
         requestedAt: job.requestedAt,
         mailJobId: job.id,
+        attempt: job.attempts,
         createdAt,
         expiresAt: new Date(createdAt.getTime() + lifetimeMs),
       })
@@ -56,7 +57,11 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
       if (token) await resetTokens.revoke(token.id, now())
     },
 
-    abandon: ({ requestedAt, id }, accountId) =>
-      resetTokens.invalidateLive(accountId, { requestedAt, mailJobId: id }, now()),
+    abandon: ({ requestedAt, id, attempts }, accountId) =>
+      resetTokens.invalidateLive(
+        accountId,
+        { requestedAt, mailJobId: id, attempt: attempts },
+        now(),
+      ),
   }
 }

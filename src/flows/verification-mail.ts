@@ -65,6 +65,7 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
         carried,
         requestedAt: job.requestedAt,
         mailJobId: job.id,
+        attempt: job.attempts,
         createdAt,
         expiresAt,
       })
@@ -76,8 +77,12 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
       }
     },
 
-    isServedLater: ({ requestedAt, id }, user) =>
-      verificationTokens.hasLater(user.id, { requestedAt, mailJobId: id }),
+    isServedLater: ({ requestedAt, id, attempts }, user) =>
+      verificationTokens.hasLater(user.id, {
+        requestedAt,
+        mailJobId: id,
+        attempt: attempts,
+      }),
 
     async revoke({ token }) {
       if (token) await verificationTokens.revoke(token.id, now())

@@ -1,7 +1,7 @@
-import type { MailJob, MailOutbox, MailStage, NewMailJob, RequestOrder } from '../ports.ts'
+import type { MailJob, MailOutbox, MailStage, NewMailJob } from '../ports.ts'
 import { purge } from './memory-purge.ts'
 import { purgeTime } from './purge-time.ts'
-import { isLater } from './request-order.ts'
+import { isLater, orderOf } from './request-order.ts'
 
 interface Entry {
   job: NewMailJob & { requestedAt: Date; attempts: number }
@@ -124,10 +124,6 @@ export function memoryOutbox(): MailOutbox {
       return undefined
     },
   }
-}
-
-function orderOf({ id, requestedAt }: Entry['job']): RequestOrder {
-  return { requestedAt, mailJobId: id }
 }
 
 function isFor({ state, job }: Entry, stage: MailStage, at: Date): boolean {

@@ -1,7 +1,8 @@
 import type { Db, Filter } from 'mongodb'
-import type { MailJob, MailOutbox, MailStage, RequestOrder } from '../ports.ts'
+import type { MailJob, MailOutbox, MailStage } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { text, time } from './mongodb-conditions.ts'
+import { isDuplicateKey } from './mongodb-errors.ts'
 import { createIndexes, type NamedIndex, purgeIndex } from './mongodb-indexes.ts'
 import {
   fromJobDocument,
@@ -9,8 +10,9 @@ import {
   type JobDocument,
   toJobFields,
 } from './mongodb-job-document.ts'
-import { earlierThan, laterThan } from './mongodb-request-order.ts'
+import { jobsAfter, jobsBefore } from './mongodb-request-order.ts'
 import { purgeTime } from './purge-time.ts'
+import { orderOf } from './request-order.ts'
 
 const indexes: NamedIndex[] = [
   { name: 'longest_due', key: { state: 1, available_at: 1, requested_at: 1 } },
@@ -32,11 +34,16 @@ export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
     start: () => createIndexes(collection, indexes),
 
     async add(job) {
-      await collection.updateOne(
-        { _id: text(job.id) },
-        { $setOnInsert: toJobFields(job), $currentDate: { requested_at: true } },
-        { upsert: true },
-      )
+      try {
+        await collection.updateOne(
+          { _id: text(job.id), state: { $exists: false } },
+          { $setOnInsert: toJobFields(job), $currentDate: { requested_at: true } },
+          { upsert: true },
+        )
+      } catch (error) {
+        // It is there already.
+        if (!isDuplicateKey(error)) throw error
+      }
     },
 
     async claim(stage, leaseId, at, leaseUntil) {
@@ -62,7 +69,7 @@ export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
         {
           ...ofSameKind(job),
           state: { $in: ['requested', 'resolved'] },
-          ...earlierThan(orderOf(job), '_id'),
+          ...jobsBefore(orderOf(job)),
         },
         { $set: { state: 'superseded', available_at: time(at) }, $unset: { lease_id: true } },
       )
@@ -73,7 +80,7 @@ export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
         {
           ...ofSameKind(job),
           resolved_at: { $type: 'date' },
-          ...laterThan(orderOf(job), '_id'),
+          ...jobsAfter(orderOf(job)),
         },
         { projection: { _id: 1 } },
       )
@@ -132,8 +139,4 @@ function deadLetter(at: Date, reason: string) {
 
 function ofSameKind({ accountId, kind }: MailJob) {
   return { account_id: text(accountId ?? ''), kind }
-}
-
-function orderOf({ id, requestedAt }: MailJob): RequestOrder {
-  return { requestedAt, mailJobId: id }
 }

@@ -1,22 +1,33 @@
 import type { RequestOrder } from '../ports.ts'
 import { text, time } from './mongodb-conditions.ts'
 
-/** @param idField - where the documents keep the id of the mail job. */
-export function laterThan({ requestedAt, mailJobId }: RequestOrder, idField: string) {
+/** Jobs of a later request. */
+export function jobsAfter({ requestedAt, mailJobId }: RequestOrder) {
   return {
     $or: [
       { requested_at: { $gt: time(requestedAt) } },
-      { requested_at: requestedAt, [idField]: { $gt: text(mailJobId) } },
+      { requested_at: requestedAt, _id: { $gt: text(mailJobId) } },
     ],
   }
 }
 
-/** @param idField - where the documents keep the id of the mail job. */
-export function earlierThan({ requestedAt, mailJobId }: RequestOrder, idField: string) {
+/** Jobs of an earlier request. */
+export function jobsBefore({ requestedAt, mailJobId }: RequestOrder) {
   return {
     $or: [
       { requested_at: { $lt: time(requestedAt) } },
-      { requested_at: requestedAt, [idField]: { $lt: text(mailJobId) } },
+      { requested_at: requestedAt, _id: { $lt: text(mailJobId) } },
+    ],
+  }
+}
+
+/** Tokens of a later request, or of a later attempt. */
+export function tokensAfter({ requestedAt, mailJobId, attempt }: RequestOrder) {
+  return {
+    $or: [
+      { requested_at: { $gt: time(requestedAt) } },
+      { requested_at: requestedAt, mail_job_id: { $gt: text(mailJobId) } },
+      { requested_at: requestedAt, mail_job_id: mailJobId, attempt: { $gt: attempt } },
     ],
   }
 }

@@ -13,7 +13,7 @@ import {
   toClaimedReset,
   toDeadToken,
 } from './mongodb-reset-document.ts'
-import { laterThan } from './mongodb-request-order.ts'
+import { tokensAfter } from './mongodb-request-order.ts'
 import {
   fromTokenDocument,
   isOwned,
@@ -37,13 +37,13 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
   async function invalidateLive(userId: string, request: RequestOrder, at: Date) {
     await collection.updateMany(
       // A damaged record without the time is no reason to keep a token alive.
-      { user_id: text(userId), live: true, $nor: [laterThan(request, 'mail_job_id')] },
+      { user_id: text(userId), live: true, $nor: [tokensAfter(request)] },
       { $set: { invalidated_at: time(at) }, $unset: { live: true } },
     )
   }
 
   async function isSuperseded(token: ResetToken) {
-    const later = { user_id: text(token.userId), ...laterThan(token, 'mail_job_id') }
+    const later = { user_id: text(token.userId), ...tokensAfter(token) }
     return (await collection.findOne(later, { projection: { _id: 1 } })) !== null
   }
 

@@ -18,6 +18,7 @@ export interface TokenDocument extends CarriedFields {
   password_digest: string
   requested_at: Date
   mail_job_id: string
+  attempt: number
   created_at: Date
   expires_at: Date
   used_at: Date | null
@@ -33,6 +34,7 @@ export const tokenTypes = {
   password_digest: 'string',
   requested_at: 'date',
   mail_job_id: 'string',
+  attempt: 'int',
   created_at: 'date',
   expires_at: 'date',
   purge_at: 'date',
@@ -61,6 +63,7 @@ export function toTokenDocument(token: StoredToken): TokenDocument {
     ...toCarriedFields(token.carried),
     requested_at: time(token.requestedAt),
     mail_job_id: token.mailJobId,
+    attempt: token.attempt,
     created_at: time(token.createdAt),
     expires_at: time(token.expiresAt),
     used_at: null,
@@ -78,6 +81,7 @@ export function fromTokenDocument(document: TokenDocument): StoredToken {
     carried: fromCarriedFields(document),
     requestedAt: document.requested_at,
     mailJobId: document.mail_job_id,
+    attempt: document.attempt,
     createdAt: document.created_at,
     expiresAt: document.expires_at,
   }

@@ -4,7 +4,7 @@ import { fromCarriedFields } from './mongodb-carried.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { hasTypes, text, time } from './mongodb-conditions.ts'
 import { createIndexes } from './mongodb-indexes.ts'
-import { laterThan } from './mongodb-request-order.ts'
+import { tokensAfter } from './mongodb-request-order.ts'
 import {
   fromTokenDocument,
   isOwned,
@@ -79,7 +79,7 @@ export function mongoVerificationTokens(
       expire({ user_id: text(userId), mail_job_id: text(mailJobId) }, at),
 
     async hasLater(userId, request) {
-      const later = { user_id: text(userId), ...laterThan(request, 'mail_job_id') }
+      const later = { user_id: text(userId), ...tokensAfter(request) }
       return (await collection.findOne(later, { projection: { _id: 1 } })) !== null
     },
 

@@ -1,7 +1,14 @@
-import type { RequestOrder } from '../ports.ts'
+import type { MailJob, RequestOrder } from '../ports.ts'
 
-/** Whether one request is later than the other. */
+/** Whether one request is later than the other, or the later attempt of the same. */
 export function isLater(one: RequestOrder, other: RequestOrder): boolean {
   const apart = one.requestedAt.getTime() - other.requestedAt.getTime()
-  return apart > 0 || (apart === 0 && one.mailJobId > other.mailJobId)
+  if (apart !== 0) return apart > 0
+  if (one.mailJobId !== other.mailJobId) return one.mailJobId > other.mailJobId
+  return one.attempt > other.attempt
+}
+
+/** Where a job stands among the requests, whatever was tried of it. */
+export function orderOf({ id, requestedAt }: Pick<MailJob, 'id' | 'requestedAt'>): RequestOrder {
+  return { requestedAt, mailJobId: id, attempt: 0 }
 }

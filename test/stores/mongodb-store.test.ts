@@ -34,6 +34,7 @@ describeWithMongo('mongoStore()', () => {
         password_digest: 'digest',
         state: '',
         mail_job_id: 'job',
+        attempt: 1,
         requested_at: token.requestedAt,
         created_at: token.createdAt,
         expires_at: token.expiresAt,
