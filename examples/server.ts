@@ -66,6 +66,9 @@ async function start() {
   )
   provider.proxy = trustedProxies > 0
   flows.attach(provider)
+  const stopEarly = () => void flows.stop({ withinMs: 5_000 }).finally(() => process.exit(0))
+  process.once('SIGTERM', stopEarly)
+  process.once('SIGINT', stopEarly)
   await flows.start().catch(refuseSettings)
   await insertSeed(seed, { storage, provider, bcryptCost })
 
@@ -96,6 +99,8 @@ async function start() {
   )
   app.use(mount(paths.oauth || '/', provider))
 
+  process.off('SIGTERM', stopEarly)
+  process.off('SIGINT', stopEarly)
   await serve(app, port, {
     stopWork: flows.stop,
     answerRest: () => noTimeLeft.abort(),

@@ -51,7 +51,11 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
   const { outbox } = store
   const now = () => new Date()
   const sender = createMailSender(settings, parts.developmentMailer)
-  const events = createMailEvents(audit, (identifier) => keyedHash(keys, identifier), now)
+  const events = createMailEvents(
+    { record: audit, has: store.audit.has },
+    (identifier) => keyedHash(keys, identifier),
+    now,
+  )
   const resolution = createMailResolution({ flows, users, outbox, events, log, now })
 
   const render = (kind: MailKind, { username }: User, link: MailLink, { requestedAt }: MailJob) =>

@@ -15,6 +15,8 @@ export interface NewMailJob {
   /** `undefined`: not looked up yet. */
   accountId: string | undefined
   pendingLoginId: string | undefined
+  /** Where the mail goes, whatever address the account has by then. `undefined`: to that. */
+  sendTo?: string | undefined
   carried: CarriedParameters
   requester: Requester
   /** No worker takes the job before this time. */

@@ -170,10 +170,11 @@ export interface VerificationTokenStore {
   revokeOf(userId: string, mailJobId: string, at: Date): Promise<void>
   /** Whether a token was issued for a later request of the user, or a later attempt, whatever became of it since. */
   hasLater(userId: string, request: RequestOrder): Promise<boolean>
-  /** Sets `used_at`. Repeated, it changes nothing. */
-  markUsed(id: string, at: Date): Promise<void>
-  /** Whether any link of this user for this address was used: its other links are then leftovers (D6). */
-  hasUsed(userId: string, email: string): Promise<boolean>
+  /**
+   * Sets `used_at`, and lets the user's other links for this address expire, in one step (D6). Repeated, it changes nothing of
+   * the token.
+   */
+  markUsed(token: Pick<VerificationToken, 'id' | 'userId' | 'email'>, at: Date): Promise<void>
 }
 
 /** What a login result of oidc-provider holds. */
@@ -280,6 +281,8 @@ export interface AuditEvent {
 export interface AuditLog {
   /** `false`: an event with this id was recorded before; nothing changed. */
   record(event: AuditEvent): Promise<boolean>
+  /** Whether an event with this id was recorded. */
+  has(id: string): Promise<boolean>
 }
 
 export interface StoredSettings {

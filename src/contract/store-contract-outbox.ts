@@ -59,6 +59,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
         identifier: undefined,
         accountId: 'ann',
         pendingLoginId: 'pending',
+        sendTo: 'ann@example.com',
         carried: { clientId: 'app', redirectUri: 'x:/', scope: 'openid', state: '$a.b' },
         requester: { address: undefined, userAgent: 'test' },
       }),

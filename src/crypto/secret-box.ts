@@ -1,25 +1,29 @@
+import { createHash } from 'node:crypto'
 import { CompactEncrypt, compactDecrypt, errors } from 'jose'
 import type { KeyRing } from './keys.ts'
 
-/** Encrypts secrets at rest as a compact JWE, `dir` with A256GCM (RFC 7516), under the first key of the ring. */
+/**
+ * Encrypts secrets at rest as a compact JWE, `dir` with A256GCM (RFC 7516), under the first key of the ring. Each is bound to what
+ * it is for, such as the host that a password was given for.
+ */
 export interface SecretBox {
-  seal(plain: string): Promise<string>
-  /** `undefined`: no key of the ring opens it, or it was altered. */
-  open(sealed: string): Promise<string | undefined>
+  seal(plain: string, purpose: string): Promise<string>
+  /** `undefined`: no key of the ring opens it, it was altered, or it is for something else. */
+  open(sealed: string, purpose: string): Promise<string | undefined>
 }
 
 export function createSecretBox(keys: KeyRing): SecretBox {
   return {
-    seal(plain) {
+    seal(plain, purpose) {
       const { kid, bytes } = keys('jwe')[0]
       return new CompactEncrypt(new TextEncoder().encode(plain))
-        .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid })
+        .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid, purpose: digestOf(purpose) })
         .encrypt(bytes)
     },
 
-    async open(sealed) {
+    async open(sealed, purpose) {
       try {
-        const { plaintext } = await compactDecrypt(
+        const { plaintext, protectedHeader } = await compactDecrypt(
           sealed,
           ({ kid }) => {
             const key = keys('jwe').find((candidate) => candidate.kid === kid)
@@ -28,6 +32,7 @@ export function createSecretBox(keys: KeyRing): SecretBox {
           },
           { keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] },
         )
+        if (protectedHeader['purpose'] !== digestOf(purpose)) return undefined
         return new TextDecoder().decode(plaintext)
       } catch (error) {
         if (error instanceof errors.JOSEError) return undefined
@@ -35,4 +40,9 @@ export function createSecretBox(keys: KeyRing): SecretBox {
       }
     },
   }
+}
+
+// Any text in a few characters: the header is no place to show it.
+function digestOf(purpose: string): string {
+  return createHash('sha256').update(purpose).digest('base64url')
 }

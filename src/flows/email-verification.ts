@@ -104,12 +104,6 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
     return dead ? refuse(dead, dead.reason, requester) : ({ refusal: 'expired', carried } as const)
   }
 
-  // One used link makes leftovers of the others (D6).
-  async function alreadyVerified({ userId, email, carried }: VerificationToken) {
-    const isLeftover = await verificationTokens.hasUsed(userId, email)
-    return { refusal: isLeftover ? 'expired' : 'verified', carried } as const
-  }
-
   return {
     blocks: (user) => settings().requireEmailVerification && !user.emailVerified,
 
@@ -157,7 +151,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       if (!isSameCarried(found.carried, carried)) return { refusal: 'expired', carried }
       const user = await users.findById(found.userId)
       if (!user || !isStillFor(found, user)) return refuse(found, 'account_changed', requester)
-      if (user.emailVerified) return alreadyVerified(found)
+      if (user.emailVerified) return { refusal: 'verified', carried: found.carried }
       const { idpAt } = (await ports.readCutoffs(user.id)) ?? {}
       if (found.pendingLoginId === undefined) {
         const loginEnded = isEndedBy(idpAt, loginSecond(found.createdAt))
@@ -175,7 +169,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
         await refuse(token, 'used', requester)
         return 'expired'
       }
-      await verificationTokens.markUsed(token.id, now())
+      await verificationTokens.markUsed(token, now())
       return 'confirmed'
     },
 

@@ -8,12 +8,14 @@ export interface MailEvents {
   /** @param reason - why there will be no mail. */
   requested(job: MailJob, account?: User | string, reason?: string): Promise<void>
   sent(job: MailJob): Promise<void>
+  /** Whether the mail left before, and whoever sent it died before it could remove the job. */
+  wasSent(job: MailJob): Promise<boolean>
   failed(job: MailJob, reason: string): Promise<void>
 }
 
 /** @param keyedHash - stands for an identifier in the audit log, and tells nothing about it. */
 export function createMailEvents(
-  record: (event: AuditEvent) => Promise<void>,
+  audit: { record(event: AuditEvent): Promise<void>; has(id: string): Promise<boolean> },
   keyedHash: (identifier: string) => string,
   now: () => Date,
 ): MailEvents {
@@ -28,7 +30,7 @@ export function createMailEvents(
       if (job.kind === 'password_changed') return
       const accountId = typeof account === 'object' ? account.id : (account ?? job.accountId)
       const event = { ...about(job), at: job.requestedAt, accountId }
-      await record({
+      await audit.record({
         ...event,
         id: `requested:${job.id}`,
         type: `${job.kind}_requested`,
@@ -39,20 +41,22 @@ export function createMailEvents(
           }),
       })
       if (job.pendingLoginId === undefined) return
-      await record({ ...event, id: `blocked:${job.id}`, type: 'email_login_blocked' })
+      await audit.record({ ...event, id: `blocked:${job.id}`, type: 'email_login_blocked' })
     },
 
     sent: (job) =>
-      record({
+      audit.record({
         ...about(job),
         ...noticeOf(job.kind),
-        id: `mail_sent:${job.id}`,
+        id: sentId(job),
         type: `${flowOf(job.kind)}_mail_sent`,
         at: now(),
       }),
 
+    wasSent: (job) => audit.has(sentId(job)),
+
     failed: (job, reason) =>
-      record({
+      audit.record({
         ...about(job),
         ...noticeOf(job.kind),
         id: `mail_failed:${job.id}:${job.attempts}`,
@@ -62,6 +66,8 @@ export function createMailEvents(
       }),
   }
 }
+
+const sentId = ({ id }: MailJob) => `mail_sent:${id}`
 
 function flowOf(kind: MailKind) {
   return kind === 'password_changed' ? 'password_reset' : kind

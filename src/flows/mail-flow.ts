@@ -42,6 +42,7 @@ export type NoMail =
   | 'ambiguous'
   | 'already_verified'
   | 'superseded'
+  | 'sent_before'
   | 'expired'
   | 'account_gone'
   | 'disabled'

@@ -2,7 +2,7 @@ import { newId } from '../crypto/token.ts'
 import type { CarriedParameters, MailOutbox, NewMailJob, Requester } from '../ports.ts'
 
 /** No username or address is longer; nothing is looked up for one that is (RFC 5321, 4.5.3.1.3). */
-export const MAX_IDENTIFIER_LENGTH = 254
+const MAX_IDENTIFIER_LENGTH = 254
 
 /** The same for all, so that jobs become due in the order of the requests. */
 const DUE_AFTER_MS = 50
@@ -31,11 +31,17 @@ export function requestMail(
 ): Promise<void> {
   return outbox.add({
     ...request,
-    identifier,
+    // One character more tells that it was too long; it is a job like the others all the same.
+    identifier: identifier?.slice(0, MAX_IDENTIFIER_LENGTH + 1),
     accountId,
     pendingLoginId,
     id: newId(),
     notBefore: new Date(now.getTime() + DUE_AFTER_MS),
     expiresAt: new Date(now.getTime() + Math.max(lifetimeMs, MIN_JOB_LIFE_MS)),
   })
+}
+
+/** Whether somebody can be meant by what was typed. */
+export function isIdentifier(typed: string): boolean {
+  return typed.length <= MAX_IDENTIFIER_LENGTH
 }

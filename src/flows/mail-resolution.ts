@@ -1,6 +1,7 @@
 import { isMailAddress } from '../mail-address.ts'
 import type { Log, MailJob, MailKind, MailOutbox, User, UserStore } from '../ports.ts'
 import type { MailEvents } from './mail-events.ts'
+import { isIdentifier } from './mail-request.ts'
 import type { MailFlow, NoMail, Recipient } from './mail-flow.ts'
 
 export type MailFlows = Record<MailKind, MailFlow>
@@ -48,7 +49,8 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
 
   async function findUser({ kind, accountId, identifier }: MailJob) {
     if (accountId !== undefined) return (await users.findById(accountId)) ?? 'account_gone'
-    return identifier === undefined ? 'unknown' : flows[kind].findUser(identifier)
+    const isMeant = identifier !== undefined && isIdentifier(identifier)
+    return isMeant ? flows[kind].findUser(identifier) : 'unknown'
   }
 
   const isOvertaken = async (job: MailJob, user: User) =>
@@ -73,6 +75,7 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
   }
 
   async function endUnsent(job: MailJob, reason: NoMail) {
+    if (reason === 'sent_before') return end(job, reason)
     await events.failed(job, reason)
     await end(job, reason)
   }
@@ -110,9 +113,10 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
     },
 
     async recipientOf(job) {
+      if (mayHaveLeft(job) && (await events.wasSent(job))) return 'sent_before'
       const user = await findUser(job)
       if (typeof user === 'string') return user
-      const { email } = user
+      const email = job.sendTo ?? user.email
       if (email === undefined) return 'no_address'
       if (isLate(job, now()) && (await isOvertaken(job, user))) return 'superseded'
       return refusalOf(flows[job.kind], user) ?? { user, email }
@@ -126,6 +130,11 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
       }
     },
   }
+}
+
+// A notice may be asked for again once it is sent.
+function mayHaveLeft({ kind, attempts }: MailJob): boolean {
+  return attempts > 1 || kind === 'password_changed'
 }
 
 // Nobody wants two mails at once after an outage.

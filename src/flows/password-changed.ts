@@ -7,7 +7,7 @@ const JOB_LIFE_MS = 24 * 3_600_000
 /** Asks for the mail that tells of a reset (D25). Repeated, it asks once, while that mail did not leave. */
 export function requestNotice(
   outbox: Pick<MailOutbox, 'add'>,
-  { id, userId, carried, claimedBy }: ClaimedReset,
+  { id, userId, email, carried, claimedBy }: ClaimedReset,
   now: Date,
 ): Promise<void> {
   return outbox.add({
@@ -16,6 +16,8 @@ export function requestNotice(
     identifier: undefined,
     accountId: userId,
     pendingLoginId: undefined,
+    // Where the link went: a thief may have changed the account's address by then.
+    sendTo: email,
     carried,
     requester: claimedBy,
     notBefore: now,

@@ -1,6 +1,5 @@
 import type { Context } from 'koa'
 import type { PasswordReset } from '../flows/password-reset.ts'
-import { MAX_IDENTIFIER_LENGTH } from '../flows/mail-request.ts'
 import type { Requester } from '../ports.ts'
 import { carriedFrom, parseFields, readForm } from './form.ts'
 import type { Pages } from './pages.ts'
@@ -34,9 +33,7 @@ export function forgotPassword({ passwordReset, pages, delay, requesterOf }: For
           locals: { mode: 'invalid', carried },
         })
       }
-      if (identifier.length <= MAX_IDENTIFIER_LENGTH) {
-        await passwordReset.request(identifier, carried, requesterOf(ctx))
-      }
+      await passwordReset.request(identifier, carried, requesterOf(ctx))
       await waited()
       pages.show(ctx, { status: 200, name: 'forgot-password', locals: { mode: 'sent' } })
     },

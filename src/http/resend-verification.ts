@@ -1,6 +1,5 @@
 import type { Context } from 'koa'
 import type { EmailVerification } from '../flows/email-verification.ts'
-import { MAX_IDENTIFIER_LENGTH } from '../flows/mail-request.ts'
 import type { Requester } from '../ports.ts'
 import { carriedFrom, readForm } from './form.ts'
 import type { Pages } from './pages.ts'
@@ -23,9 +22,7 @@ export function resendVerification(parts: ResendVerificationParts) {
       if (typeof form === 'string') return pages.showError(ctx, form)
       const username = form.get('username')
       if (!username) return pages.showError(ctx, 'bad_request')
-      if (username.length <= MAX_IDENTIFIER_LENGTH) {
-        await verification.resend(username, carriedFrom(form), requesterOf(ctx))
-      }
+      await verification.resend(username, carriedFrom(form), requesterOf(ctx))
       await waited()
       pages.show(ctx, { status: 200, name: 'verify-email', locals: { mode: 'sent' } })
     },

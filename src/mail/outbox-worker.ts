@@ -32,6 +32,8 @@ export interface OutboxWorkerParts {
   /** False while there is nowhere to send to: jobs are resolved, and wait. */
   canSend(): boolean
   log: Log
+  /** How long one try may take; 30 s by default. */
+  attemptMs?: number
 }
 
 /**
@@ -39,7 +41,7 @@ export interface OutboxWorkerParts {
  * also while the mail server is slow.
  */
 export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
-  const { outbox, canSend, log } = parts
+  const { outbox, canSend, log, attemptMs = ATTEMPT_MS } = parts
   let giveBack = new AbortController()
 
   function claim(stage: MailStage, leaseMs: number) {
@@ -60,7 +62,7 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
   const sending = createLane({
     atOnce: SEND_AT_ONCE,
     claim: async () => (canSend() ? claim('send', SEND_LEASE_MS) : undefined),
-    work: (job) => parts.send(job, attempt(giveBack.signal)),
+    work: (job) => withDeadline(attemptMs, giveBack.signal, (attempt) => parts.send(job, attempt)),
     log,
   })
 
@@ -93,13 +95,30 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
   }
 }
 
-function attempt(stop: AbortSignal): SendAttempt {
-  return {
-    signal: AbortSignal.any([stop, AbortSignal.timeout(ATTEMPT_MS)]),
-    isStopping: () => stop.aborted,
-    leaseUntil: () => new Date(Date.now() + SEND_LEASE_MS),
+// Not `AbortSignal.any` with `AbortSignal.timeout`: in Node 20 the collector takes the time-out before its time.
+async function withDeadline(
+  withinMs: number,
+  stop: AbortSignal,
+  work: (attempt: SendAttempt) => Promise<void>,
+) {
+  const deadline = new AbortController()
+  const timer = setTimeout(() => deadline.abort(outOfTime()), withinMs)
+  const onStop = () => deadline.abort(stop.reason)
+  stop.addEventListener('abort', onStop)
+  if (stop.aborted) onStop()
+  try {
+    await work({
+      signal: deadline.signal,
+      isStopping: () => stop.aborted,
+      leaseUntil: () => new Date(Date.now() + SEND_LEASE_MS),
+    })
+  } finally {
+    clearTimeout(timer)
+    stop.removeEventListener('abort', onStop)
   }
 }
+
+const outOfTime = () => new DOMException('The attempt took too long', 'TimeoutError')
 
 async function withTimeout(finished: Promise<unknown>, withinMs: number): Promise<void> {
   const timer = new AbortController()

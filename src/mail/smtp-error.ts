@@ -12,14 +12,14 @@ export function answersTheMail(cause: unknown): boolean {
 
 /**
  * Says what happened, and at which step, in codes alone: the words of a server may repeat what was sent to it, so neither they
- * nor the cause are kept. A refused login is the admin's to mend, so the mail itself may still succeed.
+ * nor the cause are kept. A refused login or sender is the admin's to mend, so the mail itself may still succeed.
  */
 export function smtpError(cause: unknown, doing: string): AccountFlowsError {
   const { permanent, responseCode, response, command, timeoutType, originalCode, code } =
     detailsOf(cause)
   const at = command !== undefined && TELLING.test(command) ? `at ${command}` : `while ${doing}`
-  const needsLogin = responseCode === 530
-  if (permanent && answersTheMail(cause) && !needsLogin) {
+  const isForAdmin = responseCode === 530 || command === 'MAIL FROM'
+  if (permanent && answersTheMail(cause) && !isForAdmin) {
     const reply = replyCodes(responseCode, response)
     return new AccountFlowsError(
       'ERR_MAIL_REFUSED',

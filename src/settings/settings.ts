@@ -85,7 +85,7 @@ export function createSettingsKeeper(
       const { values, warnings } = next
       const changed = Object.keys(values).filter((name) => values[name] !== held.plain[name])
       if (changed.length === 0) return { changed, warnings }
-      const sealed = { ...held.values, ...(await sealAll(changed, values, box)) }
+      const sealed = { ...held.values, ...(await sealAll(toSeal(changed, values), values, box)) }
       if (await store.write(sealed, held.version)) {
         await takeOver()
         return { changed, warnings }
@@ -205,18 +205,41 @@ function parseOne(setting: Setting<unknown>, value: string | undefined, report?:
 async function openAll(values: Record<string, string>, box: SecretBox, report: Report) {
   const opened: Record<string, string> = {}
   for (const [name, value] of Object.entries(values)) {
-    const plain = settingNamed(name)?.secret && value !== '' ? await box.open(value) : value
-    if (plain === undefined) report(name, value, 'no key in force opens this stored secret')
+    const plain =
+      settingNamed(name)?.secret && value !== ''
+        ? await box.open(value, purposeOf(name, values))
+        : value
+    if (plain === undefined)
+      report(
+        name,
+        value,
+        'this stored secret cannot be opened: no key in force does, or it was given for another smtp_host',
+      )
     else opened[name] = plain
   }
   return opened
+}
+
+// The password was given for one server: nobody who can write to the database gets it sent to another.
+function purposeOf(name: string, values: Record<string, string>): string {
+  return `${name} for ${values[settingsTable.smtpHost.name] ?? ''}`
+}
+
+// Given again for another host, it is sealed for that one.
+function toSeal(changed: string[], values: Record<string, string>): string[] {
+  const { smtpHost, smtpPassword } = settingsTable
+  const isMoved = changed.includes(smtpHost.name) && values[smtpPassword.name] !== undefined
+  return isMoved ? [...new Set([...changed, smtpPassword.name])] : changed
 }
 
 async function sealAll(names: string[], values: Record<string, string>, box: SecretBox) {
   const sealed: Record<string, string> = {}
   for (const name of names) {
     const value = values[name] ?? ''
-    sealed[name] = settingNamed(name)?.secret && value !== '' ? await box.seal(value) : value
+    sealed[name] =
+      settingNamed(name)?.secret && value !== ''
+        ? await box.seal(value, purposeOf(name, values))
+        : value
   }
   return sealed
 }

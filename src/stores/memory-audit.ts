@@ -19,6 +19,9 @@ export function memoryAudit(): MemoryAuditLog {
       if (events.size > MAX_EVENTS && oldest !== undefined) events.delete(oldest)
       return true
     },
+    async has(id) {
+      return events.has(id)
+    },
     events() {
       return structuredClone([...events.values()])
     },

@@ -53,15 +53,12 @@ export function memoryVerificationTokens(): VerificationTokenStore {
       )
     },
 
-    async markUsed(id, at) {
-      const entry = entries.get(id)
-      if (entry) entry.usedAt ??= at
-    },
-
-    async hasUsed(userId, email) {
-      return [...entries.values()].some(
-        ({ token, usedAt }) => usedAt && token.userId === userId && token.email === email,
-      )
+    async markUsed({ id, userId, email }, at) {
+      for (const entry of entries.values()) {
+        const { token } = entry
+        if (token.id === id) entry.usedAt ??= at
+        else if (token.userId === userId && token.email === email) expire(entry, at)
+      }
     },
   }
 }

@@ -1,7 +1,7 @@
 import type { Db } from 'mongodb'
 import type { AuditEvent, AuditEventType, AuditLog } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
-import { time } from './mongodb-conditions.ts'
+import { text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
 import { createIndexes } from './mongodb-indexes.ts'
 
@@ -36,6 +36,10 @@ export function mongoAudit(db: Db): AuditLog & { start(): Promise<void> } {
         if (isDuplicateKey(error)) return false
         throw error
       }
+    },
+
+    async has(id) {
+      return (await collection.findOne({ _id: text(id) }, { projection: { _id: 1 } })) !== null
     },
   }
 }

@@ -16,6 +16,7 @@ export interface JobDocument {
   identifier?: string
   account_id?: string
   pending_login_id?: string
+  send_to?: string
   /** Apart from the rest, because there is a `state` in it too. */
   carried: CarriedFields
   address?: string
@@ -50,6 +51,7 @@ const optionalJobTypes = {
   identifier: 'string',
   account_id: 'string',
   pending_login_id: 'string',
+  send_to: 'string',
   address: 'string',
   user_agent: 'string',
   resolved_at: 'date',
@@ -59,11 +61,15 @@ const kinds: MailKind[] = ['password_reset', 'email_verification', 'password_cha
 
 export const waiting: JobDocument['state'][] = ['requested', 'resolved', 'superseded']
 
+/** BSON knows times that JavaScript does not. */
+const isDate = { $gte: new Date(-8.64e15), $lte: new Date(8.64e15) }
+
 /** What a worker can make sense of. */
 export const isReadable = {
   $and: [
     { kind: { $in: kinds }, state: { $in: waiting } },
     hasTypes(jobTypes, optionalJobTypes),
+    { attempts: { $gte: 0 }, not_before: isDate, expires_at: isDate, requested_at: isDate },
     { $or: [{ identifier: { $exists: true } }, { account_id: { $exists: true } }] },
   ],
 }
@@ -77,6 +83,7 @@ export function toJobFields(job: NewMailJob): Omit<JobDocument, '_id' | 'request
     ...(job.identifier !== undefined && { identifier: job.identifier }),
     ...(job.accountId !== undefined && { account_id: job.accountId }),
     ...(job.pendingLoginId !== undefined && { pending_login_id: job.pendingLoginId }),
+    ...(job.sendTo !== undefined && { send_to: job.sendTo }),
     carried: toCarriedFields(job.carried),
     ...(address !== undefined && { address }),
     ...(userAgent !== undefined && { user_agent: userAgent }),
@@ -94,6 +101,7 @@ export function fromJobDocument(document: JobDocument, leaseId: string): MailJob
     identifier: document.identifier,
     accountId: document.account_id,
     pendingLoginId: document.pending_login_id,
+    ...(document.send_to !== undefined && { sendTo: document.send_to }),
     carried: fromCarriedFields(document.carried),
     requester: { address: document.address, userAgent: document.user_agent },
     isSuperseded: document.state === 'superseded',

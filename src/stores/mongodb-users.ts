@@ -85,6 +85,7 @@ export function mongoUsers(collection: UserCollection): UserStore {
         .toArray()
       return documents
         .map(toUser)
+        .filter((user) => user !== undefined)
         .filter((user) => user.emailVerified && user.email && equalsInAsciiCase(user.email, email))
     },
 

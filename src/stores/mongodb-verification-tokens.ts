@@ -39,10 +39,7 @@ export function mongoVerificationTokens(
 
   return {
     async start() {
-      await createIndexes(collection, [
-        ...tokenIndexes,
-        { name: 'used_links', key: { user_id: 1, email: 1, used_at: 1 } },
-      ])
+      await createIndexes(collection, tokenIndexes)
     },
 
     async issue(token) {
@@ -83,19 +80,19 @@ export function mongoVerificationTokens(
       return (await collection.findOne(later, { projection: { _id: 1 } })) !== null
     },
 
-    async markUsed(id, at) {
-      await collection.updateOne(
-        { _id: text(id), used_at: { $type: 'null' } },
-        { $set: { used_at: time(at) } },
+    async markUsed({ id, userId, email }, at) {
+      const isIt = { $eq: ['$_id', { $literal: text(id) }] }
+      await collection.updateMany(
+        { user_id: text(userId), email: text(email), used_at: { $type: 'null' } },
+        [
+          {
+            $set: {
+              used_at: { $cond: [isIt, time(at), null] },
+              expires_at: { $cond: [isIt, '$expires_at', { $min: ['$expires_at', at] }] },
+            },
+          },
+        ],
       )
-    },
-
-    async hasUsed(userId, email) {
-      const used = await collection.findOne(
-        { user_id: text(userId), email: text(email), used_at: { $type: 'date' } },
-        { projection: { _id: 1 } },
-      )
-      return used !== null
     },
   }
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { eventually } from '../support/eventually.ts'
-import { startMailServer, type MailServer } from '../support/mail-server.ts'
+import { startMailServer, type MailServer, type ReceivedMail } from '../support/mail-server.ts'
 import { sha256, tokenOf } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { describeOnBothTopologies, several, TOPOLOGIES } from './both-topologies.ts'
@@ -355,9 +355,18 @@ describeOnBothTopologies('A reset whose process is killed', () => {
     expect(findings.of('token used twice')).to.deep.equal([])
   })
 
+  it('is told to the account by mail (D25)', async function () {
+    this.timeout(2 * SETTLED_WITHIN_MS)
+    for (const { person, title } of rounds) {
+      const isNotice = ({ to, kind }: ReceivedMail) =>
+        kind === 'password_changed' && to.includes(person.email)
+      await eventually(`the notice: ${title}`, () => mail.mails.some(isNotice), SETTLED_WITHIN_MS)
+    }
+  })
+
   it('never overwrites a newer password, and is rejected', async function () {
     this.timeout(2 * SETTLED_WITHIN_MS)
-    expect(overtaken).to.not.equal([])
+    expect(overtaken).to.have.length.greaterThan(0)
     for (const round of overtaken) {
       const { at, person, link, title } = round
       const isOver = async () => (await storedToken(round)).invalidated_at !== null

@@ -196,6 +196,16 @@ describe('smtpPool (D23)', () => {
     const answering = (responseCode: number) =>
       Object.assign(new Error('Not this one'), { responseCode })
 
+    it('throws ERR_MAIL_FAILED for a sender that is refused for good: the admin can mend that', async () => {
+      const server = await startServer({
+        onMailFrom: (_address, _session, callback) => callback(answering(550)),
+      })
+      const error = await failureOf(startMailer(server).send(MAIL))
+      expect(error).to.include({ code: 'ERR_MAIL_FAILED' })
+      expect(error.message).to.include('550').and.to.include('MAIL FROM')
+      expect(server.deliveries).to.have.length(0)
+    })
+
     for (const [responseCode, code] of [
       [550, 'ERR_MAIL_REFUSED'],
       [451, 'ERR_MAIL_FAILED'],

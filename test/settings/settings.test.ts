@@ -112,6 +112,30 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
     expect(logged.join()).to.include('smtp_password').and.not.to.include('canary')
   })
 
+  it('gives the password to no host but the one that it was given for, also where the record was edited', async () => {
+    const store = memorySettings()
+    const host = 'mail.example'
+    await keeperOf(store).change({ smtp_host: host, smtp_password: 'canary' })
+    const { values, version } = await store.read()
+    await store.write({ ...values, smtp_host: 'evil.example' }, version)
+    const keeper = keeperOf(store)
+    await keeper.refresh()
+    expect(keeper.current()).to.include({ smtpHost: 'evil.example', smtpPassword: undefined })
+    expect(logged.join()).to.include('smtp_password').and.not.to.include('canary')
+    await store.write(values, version + 1)
+    await keeper.refresh()
+    expect(keeper.current()).to.include({ smtpHost: host, smtpPassword: 'canary' })
+  })
+
+  it('keeps the password that is sent again with another host, be it the same', async () => {
+    const store = memorySettings()
+    await keeperOf(store).change({ smtp_host: 'one.example', smtp_password: 'secret' })
+    await keeperOf(store).change({ smtp_host: 'two.example', smtp_password: 'secret' })
+    const keeper = keeperOf(store)
+    await keeper.refresh()
+    expect(keeper.current()).to.include({ smtpHost: 'two.example', smtpPassword: 'secret' })
+  })
+
   it('keeps a stored secret that it cannot open when something else changes', async () => {
     const store = memorySettings()
     await keeperOf(store).change({ smtp_port: '26', smtp_password: 'secret' })

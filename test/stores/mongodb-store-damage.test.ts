@@ -1,3 +1,4 @@
+import { Long } from 'mongodb'
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
 import { emptiedStore, type AnyDocument } from '../support/emptied-store.ts'
@@ -111,6 +112,7 @@ describeWithMongo('mongoStore() with damaged records', () => {
       const document = mustExist((await jobs.findOne()) ?? undefined)
       const { identifier: _, ...nobodys } = document
       const unknown = [
+        { ...document, attempts: -1 },
         { ...document, kind: 'newsletter' },
         { ...document, state: 'waiting' },
         nobodys,
@@ -126,6 +128,15 @@ describeWithMongo('mongoStore() with damaged records', () => {
         expect(dead).to.include.keys('purge_at')
         expect(dead).not.to.include.keys('identifier')
         expect(await outbox.giveUpUnreadable(later(1))).to.equal(undefined)
+      }
+      for (const field of ['not_before', 'expires_at', 'requested_at']) {
+        await jobs.deleteMany({})
+        await jobs.insertOne(document)
+        const beyond = { $toDate: Long.fromString('9000000000000000000') }
+        await jobs.updateOne({}, [{ $set: { [field]: beyond } }])
+        const claimed = await outbox.claim('resolve', 'lease', later(1), later(minute))
+        const givenUp = await outbox.giveUpUnreadable(later(1))
+        expect([claimed, givenUp], field).to.deep.equal([undefined, 'job'])
       }
     })
 

@@ -51,13 +51,7 @@ describeWithMongo('mongoStore().start()', function () {
         'one_live_per_user',
         'unfinished',
       ],
-      email_verification_tokens: [
-        '_id_',
-        'latest_request',
-        'token_hash_unique',
-        'purge_at_ttl',
-        'used_links',
-      ],
+      email_verification_tokens: ['_id_', 'latest_request', 'token_hash_unique', 'purge_at_ttl'],
       pending_logins: ['_id_', 'newest_of_account', 'purge_at_ttl'],
       session_cutoffs: ['_id_'],
       mail_outbox: ['_id_', 'longest_due', 'past_its_life', 'of_account', 'purge_at_ttl'],
@@ -93,8 +87,8 @@ describeWithMongo('mongoStore().start()', function () {
     await resetTokens.complete(reset.id, later(3))
     await verificationTokens.issue(verification)
     await verificationTokens.findUsable(verification.tokenHash, later(1))
-    await verificationTokens.markUsed(verification.id, later(1))
-    await verificationTokens.hasUsed('ann', 'Ann@example.com')
+    await verificationTokens.markUsed(verification, later(1))
+    await store.audit.has('event')
     await pendingLogins.save(samplePendingLogin())
     await pendingLogins.findNewest('ann', { clientId: 'app' })
     await outbox.add(sampleMailJob())

@@ -96,7 +96,7 @@ describeWithMongo('mongoStore()', () => {
         () => resetTokens.findUsable(value, later(1)),
         () => resetTokens.claim(value, sampleClaim({ at: later(1) })),
         () => resetTokens.invalidateLive(value, sampleResetToken(), later(1)),
-        () => verificationTokens.hasUsed(value, 'x'),
+        () => verificationTokens.hasLater(value, sampleResetToken()),
         () => outbox.claim('resolve', value, later(1), later(minute)),
       ]) {
         const refusal: unknown = await act().catch((error) => error)
