@@ -21,13 +21,14 @@ import { providerConfiguration } from './server/provider-configuration.ts'
 import { refuseOddRequests } from './server/refuse-odd-requests.ts'
 import { routes } from './server/routes.ts'
 import { insertSeed, readSeed, readSettings } from './server/seed.ts'
-import { serve } from './server/serve.ts'
+import { exitOnSignals, serve } from './server/serve.ts'
 import { checkoutSigningKeys, derivedKey } from './server/signing-keys.ts'
 import { reasonOf, StartRefused } from './server/start-refused.ts'
 import { memoryStorage, mongoStorage } from './server/storage.ts'
 import { unavailablePage } from './server/unavailable-page.ts'
 
 async function start() {
+  const stopEarly = exitOnSignals()
   const environment = readEnvironment(process.env)
   const { port, baseUrl, oauthPath, mongodbUri, bcryptCost, trustedProxies } = environment
   const seed = await readSeed(environment.seedFile, baseUrl)
@@ -66,9 +67,7 @@ async function start() {
   )
   provider.proxy = trustedProxies > 0
   flows.attach(provider)
-  const stopEarly = () => void flows.stop({ withinMs: 5_000 }).finally(() => process.exit(0))
-  process.once('SIGTERM', stopEarly)
-  process.once('SIGINT', stopEarly)
+  stopEarly.work = () => flows.stop({ withinMs: 5_000 })
   await flows.start().catch(refuseSettings)
   await insertSeed(seed, { storage, provider, bcryptCost })
 
@@ -99,13 +98,12 @@ async function start() {
   )
   app.use(mount(paths.oauth || '/', provider))
 
-  process.off('SIGTERM', stopEarly)
-  process.off('SIGINT', stopEarly)
   await serve(app, port, {
     stopWork: flows.stop,
     answerRest: () => noTimeLeft.abort(),
     release: storage.close,
   })
+  stopEarly.end()
   console.log(`Open ${baseUrl}/`)
   if (environment.adminToken === undefined) console.log(`Admin token: ${adminToken}`)
   console.log(`READY ${baseUrl}`)

@@ -52,7 +52,7 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
   const now = () => new Date()
   const sender = createMailSender(settings, parts.developmentMailer)
   const events = createMailEvents(
-    { record: audit, has: store.audit.has },
+    { record: audit, has: (id) => store.audit.has(id) },
     (identifier) => keyedHash(keys, identifier),
     now,
   )
@@ -81,7 +81,7 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
       log,
       now,
     }),
-    expire: (job) => resolution.end(job, 'expired'),
+    expire: resolution.expire,
     canSend: sender.canSend,
     log,
   })

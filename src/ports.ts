@@ -166,8 +166,8 @@ export interface VerificationTokenStore {
   findDead(tokenHash: string, at: Date): Promise<DeadToken | undefined>
   /** Lets a token that nobody used expire at that time. */
   revoke(id: string, at: Date): Promise<void>
-  /** Likewise all that were issued for one mail job of the user. */
-  revokeOf(userId: string, mailJobId: string, at: Date): Promise<void>
+  /** Likewise all that were issued for one mail job of the user, in this attempt or before. */
+  revokeOf(userId: string, request: RequestOrder, at: Date): Promise<void>
   /** Whether a token was issued for a later request of the user, or a later attempt, whatever became of it since. */
   hasLater(userId: string, request: RequestOrder): Promise<boolean>
   /**

@@ -19,6 +19,21 @@ export interface CleanUp {
   release(): Promise<void>
 }
 
+/** Before the server listens, a signal ends what was begun, and the process with 0. */
+export function exitOnSignals() {
+  const early = {
+    work: async () => {},
+    end() {
+      process.off('SIGTERM', stop)
+      process.off('SIGINT', stop)
+    },
+  }
+  const stop = () => void early.work().finally(() => process.exit(0))
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+  return early
+}
+
 /** Resolves once the server listens. SIGTERM and SIGINT answer what is in flight, clean up, and exit with 0. */
 export async function serve(app: Koa, port: number, cleanUp: CleanUp): Promise<void> {
   let isStopping = false

@@ -16,6 +16,8 @@ export function itKeepsAuditEvents(port: () => AuditLog): void {
     const answers = await atOnce(() => port().record(event))
     expect(answers.filter(Boolean)).to.have.length(1)
     expect(await port().record({ ...event, accountId: 'bob' })).to.equal(false)
+    expect(await port().has(event.id)).to.equal(true)
+    expect(await port().has(randomUUID())).to.equal(false)
   })
 
   it('records events with other ids, with every field and with the least', async () => {

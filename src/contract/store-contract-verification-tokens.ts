@@ -73,10 +73,14 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
     expect(await port().findDead(used.tokenHash, after(2))).to.include({ reason: 'used' })
   })
 
-  it('revokes all links of one mail job of the user', async () => {
-    const [one, another] = [await issued(), await issued()]
-    const others = [await issued({ mailJobId: 'another' }), await issued({ userId: 'bob' })]
-    await port().revokeOf('ann', 'job', after(1))
+  it('revokes all links of one mail job of the user, up to one attempt', async () => {
+    const [one, another] = [await issued(), await issued({ attempt: 2 })]
+    const others = [
+      await issued({ mailJobId: 'another' }),
+      await issued({ userId: 'bob' }),
+      await issued({ attempt: 3 }),
+    ]
+    await port().revokeOf('ann', { ...one, attempt: 2 }, after(1))
     for (const { tokenHash } of [one, another]) {
       expect(await port().findUsable(tokenHash, after(1))).to.equal(undefined)
     }

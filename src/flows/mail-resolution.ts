@@ -14,6 +14,8 @@ export interface MailResolution {
   recipientOf(job: MailJob): Promise<Recipient | NoMail>
   /** Ends a job that gets no mail. */
   end(job: MailJob, reason: NoMail): Promise<void>
+  /** Ends a job that nobody sent within its life. */
+  expire(job: MailJob): Promise<void>
   /** Makes a dead letter of a job, and voids its links. `false`: somebody else holds it. */
   giveUp(job: MailJob, reason: string): Promise<boolean>
   /** Makes dead letters of all records that are no readable job. */
@@ -82,6 +84,10 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
 
   return {
     end: endUnsent,
+
+    // Whoever sent it may have died before it could remove the job.
+    expire: async (job) => endUnsent(job, (await events.wasSent(job)) ? 'sent_before' : 'expired'),
+
     giveUp,
 
     async resolve(job) {
@@ -101,7 +107,7 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
       if (!(await outbox.resolve(job, user.id, now()))) return
       const found = { ...job, accountId: user.id }
       const flow = flows[job.kind]
-      const refusal = refusalOf(flow, user)
+      const refusal = refusalOf(flow, job, user)
       await events.requested(job, user, refusal)
       if (refusal) return endUnsent(found, refusal)
       if (flow.newestOnly) await outbox.supersedeEarlier(found, now())
@@ -119,7 +125,7 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
       const email = job.sendTo ?? user.email
       if (email === undefined) return 'no_address'
       if (isLate(job, now()) && (await isOvertaken(job, user))) return 'superseded'
-      return refusalOf(flows[job.kind], user) ?? { user, email }
+      return refusalOf(flows[job.kind], job, user) ?? { user, email }
     },
 
     async endUnreadable() {
@@ -132,9 +138,9 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
   }
 }
 
-// A notice may be asked for again once it is sent.
-function mayHaveLeft({ kind, attempts }: MailJob): boolean {
-  return attempts > 1 || kind === 'password_changed'
+// A notice may be asked for again once it is sent. Any other mail is better sent twice: a later attempt has voided its link.
+function mayHaveLeft({ kind }: MailJob): boolean {
+  return kind === 'password_changed'
 }
 
 // Nobody wants two mails at once after an outage.
@@ -142,7 +148,9 @@ function isLate({ attempts, requestedAt }: MailJob, at: Date): boolean {
   return attempts > 1 || at.getTime() - requestedAt.getTime() > LATE_MS
 }
 
-function refusalOf(flow: MailFlow, user: User): NoMail | undefined {
+// Whoever is told of what was done to an account is told whatever became of the account since.
+function refusalOf(flow: MailFlow, { sendTo }: MailJob, user: User): NoMail | undefined {
+  if (sendTo !== undefined) return isMailAddress(sendTo) ? undefined : 'bad_address'
   if (user.disabled) return 'disabled'
   if (user.email === undefined) return 'no_address'
   if (!isMailAddress(user.email)) return 'bad_address'

@@ -88,6 +88,11 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
       if (token) await verificationTokens.revoke(token.id, now())
     },
 
-    abandon: ({ id }, accountId) => verificationTokens.revokeOf(accountId, id, now()),
+    abandon: ({ requestedAt, id, attempts }, accountId) =>
+      verificationTokens.revokeOf(
+        accountId,
+        { requestedAt, mailJobId: id, attempt: attempts },
+        now(),
+      ),
   }
 }

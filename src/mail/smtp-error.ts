@@ -12,13 +12,15 @@ export function answersTheMail(cause: unknown): boolean {
 
 /**
  * Says what happened, and at which step, in codes alone: the words of a server may repeat what was sent to it, so neither they
- * nor the cause are kept. A refused login or sender is the admin's to mend, so the mail itself may still succeed.
+ * nor the cause are kept. A refused login or sender (RFC 3463: 5.1.7, 5.1.8)
+ * is the admin's to mend, so the mail itself may still succeed.
  */
 export function smtpError(cause: unknown, doing: string): AccountFlowsError {
   const { permanent, responseCode, response, command, timeoutType, originalCode, code } =
     detailsOf(cause)
   const at = command !== undefined && TELLING.test(command) ? `at ${command}` : `while ${doing}`
-  const isForAdmin = responseCode === 530 || command === 'MAIL FROM'
+  const isForAdmin =
+    responseCode === 530 || command === 'MAIL FROM' || /^5\d\d[ -]5\.1\.[78]\b/.test(response ?? '')
   if (permanent && answersTheMail(cause) && !isForAdmin) {
     const reply = replyCodes(responseCode, response)
     return new AccountFlowsError(

@@ -104,13 +104,20 @@ export function createSettingsKeeper(
         if ((await store.version()) !== held.version) await takeOver()
       }),
 
-    changeUnset: (wanted) =>
-      inTurn(() =>
-        change(({ values }) =>
-          Object.fromEntries(Object.entries(wanted).filter(([name]) => !(name in values))),
-        ),
-      ),
+    changeUnset: (wanted) => inTurn(() => change(({ values }) => unset(wanted, values))),
   }
+}
+
+// The password comes with its host, or not at all.
+function unset(wanted: Record<string, unknown>, stored: Record<string, string>) {
+  const { smtpHost, smtpPassword } = settingsTable
+  const host = stored[smtpHost.name]
+  const isForAnotherHost = host !== undefined && host !== wanted[smtpHost.name]
+  return Object.fromEntries(
+    Object.entries(wanted).filter(
+      ([name]) => !(name in stored) && !(name === smtpPassword.name && isForAnotherHost),
+    ),
+  )
 }
 
 type Applied =

@@ -40,10 +40,11 @@ export function memoryVerificationTokens(): VerificationTokenStore {
       expire(entries.get(id), at)
     },
 
-    async revokeOf(userId, mailJobId, at) {
+    async revokeOf(userId, { mailJobId, attempt }, at) {
       for (const entry of entries.values()) {
         const { token } = entry
-        if (token.userId === userId && token.mailJobId === mailJobId) expire(entry, at)
+        const isOfJob = token.userId === userId && token.mailJobId === mailJobId
+        if (isOfJob && token.attempt <= attempt) expire(entry, at)
       }
     },
 

@@ -61,6 +61,9 @@ const kinds: MailKind[] = ['password_reset', 'email_verification', 'password_cha
 
 export const waiting: JobDocument['state'][] = ['requested', 'resolved', 'superseded']
 
+/** More than a job can have in its life. */
+const MAX_ATTEMPTS = 1_000_000
+
 /** BSON knows times that JavaScript does not. */
 const isDate = { $gte: new Date(-8.64e15), $lte: new Date(8.64e15) }
 
@@ -69,7 +72,12 @@ export const isReadable = {
   $and: [
     { kind: { $in: kinds }, state: { $in: waiting } },
     hasTypes(jobTypes, optionalJobTypes),
-    { attempts: { $gte: 0 }, not_before: isDate, expires_at: isDate, requested_at: isDate },
+    {
+      attempts: { $gte: 0, $lt: MAX_ATTEMPTS },
+      not_before: isDate,
+      expires_at: isDate,
+      requested_at: isDate,
+    },
     { $or: [{ identifier: { $exists: true } }, { account_id: { $exists: true } }] },
   ],
 }

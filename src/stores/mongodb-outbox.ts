@@ -14,6 +14,8 @@ import { jobsAfter, jobsBefore } from './mongodb-request-order.ts'
 import { purgeTime } from './purge-time.ts'
 import { orderOf } from './request-order.ts'
 
+const UNREADABLE = 'unreadable'
+
 const indexes: NamedIndex[] = [
   { name: 'longest_due', key: { state: 1, available_at: 1, requested_at: 1 } },
   { name: 'past_its_life', key: { state: 1, expires_at: 1 } },
@@ -80,6 +82,7 @@ export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
         {
           ...ofSameKind(job),
           resolved_at: { $type: 'date' },
+          reason: { $ne: UNREADABLE },
           ...jobsAfter(orderOf(job)),
         },
         { projection: { _id: 1 } },
@@ -111,7 +114,7 @@ export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
     async giveUpUnreadable(at) {
       const document = await collection.findOneAndUpdate(
         { state: { $ne: 'dead' }, $nor: [isReadable] },
-        deadLetter(at, 'unreadable'),
+        deadLetter(at, UNREADABLE),
         { projection: { _id: 1 } },
       )
       if (!document) return undefined

@@ -72,8 +72,11 @@ export function mongoVerificationTokens(
 
     revoke: (id, at) => expire({ _id: text(id) }, at),
 
-    revokeOf: (userId, mailJobId, at) =>
-      expire({ user_id: text(userId), mail_job_id: text(mailJobId) }, at),
+    revokeOf: (userId, { mailJobId, attempt }, at) =>
+      expire(
+        { user_id: text(userId), mail_job_id: text(mailJobId), attempt: { $lte: attempt } },
+        at,
+      ),
 
     async hasLater(userId, request) {
       const later = { user_id: text(userId), ...tokensAfter(request) }

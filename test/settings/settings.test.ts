@@ -127,6 +127,18 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
     expect(keeper.current()).to.include({ smtpHost: host, smtpPassword: 'canary' })
   })
 
+  it('takes the initial password for the initial host alone', async () => {
+    const initial = { smtp_host: 'mail.example', smtp_password: 'canary' }
+    const edited = memorySettings()
+    await edited.write({ smtp_host: 'evil.example' }, 0)
+    const keeper = keeperOf(edited)
+    await keeper.changeUnset(initial)
+    expect(keeper.current()).to.include({ smtpHost: 'evil.example', smtpPassword: undefined })
+    const honest = keeperOf(memorySettings())
+    await honest.changeUnset(initial)
+    expect(honest.current()).to.include({ smtpHost: 'mail.example', smtpPassword: 'canary' })
+  })
+
   it('keeps the password that is sent again with another host, be it the same', async () => {
     const store = memorySettings()
     await keeperOf(store).change({ smtp_host: 'one.example', smtp_password: 'secret' })

@@ -103,7 +103,7 @@ describeWithMongo('mongoStore().start()', function () {
     await resetTokens.findDead(reset.tokenHash, later(1))
     await verificationTokens.findDead(verification.tokenHash, later(1))
     await verificationTokens.hasLater('ann', verification)
-    await verificationTokens.revokeOf('ann', 'job', later(1))
+    await verificationTokens.revokeOf('ann', verification, later(1))
     await cutoffs.endIdpSessions('ann', later(1))
     await settings.write({}, 0)
     await settings.version()

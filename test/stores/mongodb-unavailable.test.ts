@@ -40,7 +40,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'verificationTokens.findUsable': [text, now],
     'verificationTokens.findDead': [text, now],
     'verificationTokens.revoke': [text, now],
-    'verificationTokens.revokeOf': [text, text, now],
+    'verificationTokens.revokeOf': [text, sampleResetToken(), now],
     'verificationTokens.hasLater': [text, sampleResetToken()],
     'verificationTokens.markUsed': [sampleVerificationToken(), now],
     'pendingLogins.save': [samplePendingLogin()],
