@@ -102,8 +102,10 @@ onBothStores('The outbox (D19, D20)', (technology) => {
       await event('email_verification_mail_failed', user)
       if (h.db) {
         const tokens = h.db.collection('email_verification_tokens')
-        const usable = { user_id: user.id, used_at: null, expires_at: { $gt: new Date() } }
-        await eventually('no live token', async () => (await tokens.countDocuments(usable)) === 0)
+        await eventually('no live token', async () => {
+          const usable = { user_id: user.id, used_at: null, expires_at: { $gt: new Date() } }
+          return (await tokens.countDocuments(usable)) === 0
+        })
       }
       await resend(user)
       expect((await createUserAgent().get(await linkOf(user))).mode).to.equal('verified')
