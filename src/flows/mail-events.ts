@@ -1,4 +1,4 @@
-import type { AuditEvent, MailJob, MailKind, User } from '../ports.ts'
+import type { AuditEvent, MailJob, MailKind } from '../ports.ts'
 
 /** Anybody may have written it. */
 const MAX_AUDITED_LENGTH = 256
@@ -6,7 +6,7 @@ const MAX_AUDITED_LENGTH = 256
 /** What the audit log learns of a mail job. Each event is recorded once, however often the job is taken. */
 export interface MailEvents {
   /** @param reason - why there will be no mail. */
-  requested(job: MailJob, account?: User | string, reason?: string): Promise<void>
+  requested(job: MailJob, reason?: string): Promise<void>
   sent(job: MailJob): Promise<void>
   /** Whether the mail left before, and whoever sent it died before it could remove the job. */
   wasSent(job: MailJob): Promise<boolean>
@@ -26,16 +26,15 @@ export function createMailEvents(
   })
 
   return {
-    async requested(job, account, reason) {
+    async requested(job, reason) {
       if (job.kind === 'password_changed') return
-      const accountId = typeof account === 'object' ? account.id : (account ?? job.accountId)
-      const event = { ...about(job), at: job.requestedAt, accountId }
+      const event = { ...about(job), at: job.requestedAt }
       await audit.record({
         ...event,
         id: `requested:${job.id}`,
         type: `${job.kind}_requested`,
         ...(reason !== undefined && { reason }),
-        ...(accountId === undefined &&
+        ...(job.accountId === undefined &&
           job.identifier !== undefined && {
             details: { identifier_hash: keyedHash(job.identifier) },
           }),

@@ -96,19 +96,19 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
         return endUnsent(job, 'superseded')
       }
       if (now() >= job.expiresAt) {
-        await events.requested(job, undefined, 'expired')
+        await events.requested(job, 'expired')
         return endUnsent(job, 'expired')
       }
       const user = await findUser(job)
       if (typeof user === 'string') {
-        await events.requested(job, undefined, user)
+        await events.requested(job, user)
         return end(job, user)
       }
       if (!(await outbox.resolve(job, user.id, now()))) return
       const found = { ...job, accountId: user.id }
       const flow = flows[job.kind]
       const refusal = refusalOf(flow, job, user)
-      await events.requested(job, user, refusal)
+      await events.requested(found, refusal)
       if (refusal) return endUnsent(found, refusal)
       if (flow.newestOnly) await outbox.supersedeEarlier(found, now())
       await flow.onRequest(found, user)

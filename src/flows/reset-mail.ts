@@ -1,6 +1,7 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
 import type { CarriedParameters, IdentifiedClient, ResetTokenStore, UserStore } from '../ports.ts'
+import { attemptOf, orderOf } from '../request-order.ts'
 import { findUser } from './find-user.ts'
 import type { MailFlow } from './mail-flow.ts'
 
@@ -24,8 +25,7 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
 
     refuses: ({ passwordHash }) => (passwordHash === undefined ? 'no_password' : undefined),
 
-    onRequest: ({ requestedAt, id }, user) =>
-      resetTokens.invalidateLive(user.id, { requestedAt, mailJobId: id, attempt: 0 }, now()),
+    onRequest: (job, user) => resetTokens.invalidateLive(user.id, orderOf(job), now()),
 
     async mint(job, { user, email }, { passwordResetExpiration: lifetimeMs }) {
       const token = newToken()
@@ -39,9 +39,7 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
         email,
         passwordDigest: passwordDigest(user.passwordHash),
         carried,
-        requestedAt: job.requestedAt,
-        mailJobId: job.id,
-        attempt: job.attempts,
+        ...attemptOf(job),
         createdAt,
         expiresAt: new Date(createdAt.getTime() + lifetimeMs),
       })
@@ -57,11 +55,6 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
       if (token) await resetTokens.revoke(token.id, now())
     },
 
-    abandon: ({ requestedAt, id, attempts }, accountId) =>
-      resetTokens.invalidateLive(
-        accountId,
-        { requestedAt, mailJobId: id, attempt: attempts },
-        now(),
-      ),
+    abandon: (job, accountId) => resetTokens.invalidateLive(accountId, attemptOf(job), now()),
   }
 }

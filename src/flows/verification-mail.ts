@@ -10,6 +10,7 @@ import type {
   UserStore,
   VerificationTokenStore,
 } from '../ports.ts'
+import { attemptOf } from '../request-order.ts'
 import { KEEP_LOGIN_MS } from './email-verification.ts'
 import type { MailFlow } from './mail-flow.ts'
 import { linkQuery } from './verification-link.ts'
@@ -63,9 +64,7 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
         passwordDigest: passwordDigest(user.passwordHash),
         pendingLoginId: pending?.id,
         carried,
-        requestedAt: job.requestedAt,
-        mailJobId: job.id,
-        attempt: job.attempts,
+        ...attemptOf(job),
         createdAt,
         expiresAt,
       })
@@ -77,22 +76,12 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
       }
     },
 
-    isServedLater: ({ requestedAt, id, attempts }, user) =>
-      verificationTokens.hasLater(user.id, {
-        requestedAt,
-        mailJobId: id,
-        attempt: attempts,
-      }),
+    isServedLater: (job, user) => verificationTokens.hasLater(user.id, attemptOf(job)),
 
     async revoke({ token }) {
       if (token) await verificationTokens.revoke(token.id, now())
     },
 
-    abandon: ({ requestedAt, id, attempts }, accountId) =>
-      verificationTokens.revokeOf(
-        accountId,
-        { requestedAt, mailJobId: id, attempt: attempts },
-        now(),
-      ),
+    abandon: (job, accountId) => verificationTokens.revokeOf(accountId, attemptOf(job), now()),
   }
 }

@@ -88,9 +88,10 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
 
     async stop(withinMs) {
       const finished = Promise.all([resolving.stop(), sending.stop()])
-      await withTimeout(finished, withinMs * GRACE)
+      const orAfter = (ms: number) => Promise.race([finished, sleep(ms, undefined, { ref: false })])
+      await orAfter(withinMs * GRACE)
       giveBack.abort()
-      await withTimeout(finished, withinMs * (1 - GRACE))
+      await orAfter(withinMs * (1 - GRACE))
     },
   }
 }
@@ -119,11 +120,3 @@ async function withDeadline(
 }
 
 const outOfTime = () => new DOMException('The attempt took too long', 'TimeoutError')
-
-async function withTimeout(finished: Promise<unknown>, withinMs: number): Promise<void> {
-  const timer = new AbortController()
-  const { signal } = timer
-  const timeUp = sleep(withinMs, undefined, { signal, ref: false }).catch(() => {})
-  await Promise.race([finished, timeUp])
-  timer.abort()
-}

@@ -1,7 +1,7 @@
 import type { MailJob, MailOutbox, MailStage, NewMailJob } from '../ports.ts'
+import { isLater, orderOf } from '../request-order.ts'
 import { purge } from './memory-purge.ts'
 import { purgeTime } from './purge-time.ts'
-import { isLater, orderOf } from './request-order.ts'
 
 interface Entry {
   job: NewMailJob & { requestedAt: Date; attempts: number }

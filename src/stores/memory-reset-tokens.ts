@@ -6,9 +6,9 @@ import type {
   ResetToken,
   ResetTokenStore,
 } from '../ports.ts'
+import { isLater } from '../request-order.ts'
 import { purge } from './memory-purge.ts'
 import { purgeTime } from './purge-time.ts'
-import { isLater } from './request-order.ts'
 
 interface Entry {
   token: ResetToken

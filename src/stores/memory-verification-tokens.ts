@@ -1,7 +1,7 @@
 import type { VerificationToken, VerificationTokenStore } from '../ports.ts'
+import { isLater } from '../request-order.ts'
 import { purge } from './memory-purge.ts'
 import { purgeTime } from './purge-time.ts'
-import { isLater } from './request-order.ts'
 
 interface Entry {
   token: VerificationToken

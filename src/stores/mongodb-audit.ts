@@ -4,14 +4,13 @@ import { openCollection } from './mongodb-collection.ts'
 import { text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
 import { createIndexes } from './mongodb-indexes.ts'
+import { type RequesterFields, toRequesterFields } from './mongodb-requester.ts'
 
-interface AuditDocument {
+interface AuditDocument extends RequesterFields {
   _id: string
   type: AuditEventType
   at: Date
   account_id?: string
-  address?: string
-  user_agent?: string
   client_id?: string
   reason?: string
   details?: NonNullable<AuditEvent['details']>
@@ -45,14 +44,13 @@ export function mongoAudit(db: Db): AuditLog & { start(): Promise<void> } {
 }
 
 function toAuditDocument(event: AuditEvent): AuditDocument {
-  const { id, type, at, accountId, address, userAgent, clientId, reason, details } = event
+  const { id, type, at, accountId, clientId, reason, details } = event
   return {
     _id: id,
     type,
     at: time(at),
     ...(accountId !== undefined && { account_id: accountId }),
-    ...(address !== undefined && { address }),
-    ...(userAgent !== undefined && { user_agent: userAgent }),
+    ...toRequesterFields(event),
     ...(clientId !== undefined && { client_id: clientId }),
     ...(reason !== undefined && { reason }),
     ...(details !== undefined && { details }),

@@ -6,9 +6,15 @@ import {
   toCarriedFields,
 } from './mongodb-carried.ts'
 import { hasTypes, time } from './mongodb-conditions.ts'
+import {
+  fromRequesterFields,
+  type RequesterFields,
+  requesterTypes,
+  toRequesterFields,
+} from './mongodb-requester.ts'
 
 /** A document of `mail_outbox`. */
-export interface JobDocument {
+export interface JobDocument extends RequesterFields {
   _id: string
   /** `requested` until the account is looked up, then `resolved` until the mail left; or one of the two ends. */
   state: 'requested' | 'resolved' | 'superseded' | 'dead'
@@ -19,8 +25,6 @@ export interface JobDocument {
   send_to?: string
   /** Apart from the rest, because there is a `state` in it too. */
   carried: CarriedFields
-  address?: string
-  user_agent?: string
   not_before: Date
   expires_at: Date
   requested_at: Date
@@ -52,14 +56,13 @@ const optionalJobTypes = {
   account_id: 'string',
   pending_login_id: 'string',
   send_to: 'string',
-  address: 'string',
-  user_agent: 'string',
+  ...requesterTypes,
   resolved_at: 'date',
 } as const
 
 const kinds: MailKind[] = ['password_reset', 'email_verification', 'password_changed']
 
-export const waiting: JobDocument['state'][] = ['requested', 'resolved', 'superseded']
+const waiting: JobDocument['state'][] = ['requested', 'resolved', 'superseded']
 
 /** More than a job can have in its life. */
 const MAX_ATTEMPTS = 1_000_000
@@ -84,7 +87,6 @@ export const isReadable = {
 
 /** Without `requested_at`, which the database sets. */
 export function toJobFields(job: NewMailJob): Omit<JobDocument, '_id' | 'requested_at'> {
-  const { address, userAgent } = job.requester
   return {
     state: 'requested',
     kind: job.kind,
@@ -93,8 +95,7 @@ export function toJobFields(job: NewMailJob): Omit<JobDocument, '_id' | 'request
     ...(job.pendingLoginId !== undefined && { pending_login_id: job.pendingLoginId }),
     ...(job.sendTo !== undefined && { send_to: job.sendTo }),
     carried: toCarriedFields(job.carried),
-    ...(address !== undefined && { address }),
-    ...(userAgent !== undefined && { user_agent: userAgent }),
+    ...toRequesterFields(job.requester),
     not_before: time(job.notBefore),
     expires_at: time(job.expiresAt),
     available_at: job.notBefore,
@@ -111,7 +112,7 @@ export function fromJobDocument(document: JobDocument, leaseId: string): MailJob
     pendingLoginId: document.pending_login_id,
     ...(document.send_to !== undefined && { sendTo: document.send_to }),
     carried: fromCarriedFields(document.carried),
-    requester: { address: document.address, userAgent: document.user_agent },
+    requester: fromRequesterFields(document),
     isSuperseded: document.state === 'superseded',
     notBefore: document.not_before,
     expiresAt: document.expires_at,

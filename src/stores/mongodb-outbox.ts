@@ -1,5 +1,6 @@
 import type { Db, Filter } from 'mongodb'
 import type { MailJob, MailOutbox, MailStage } from '../ports.ts'
+import { orderOf } from '../request-order.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
@@ -12,7 +13,6 @@ import {
 } from './mongodb-job-document.ts'
 import { jobsAfter, jobsBefore } from './mongodb-request-order.ts'
 import { purgeTime } from './purge-time.ts'
-import { orderOf } from './request-order.ts'
 
 const UNREADABLE = 'unreadable'
 

@@ -1,6 +1,7 @@
-import type { ClaimedReset, DeadToken, Requester } from '../ports.ts'
+import type { ClaimedReset, DeadToken } from '../ports.ts'
 import { fromCarriedFields } from './mongodb-carried.ts'
 import { hasTypes } from './mongodb-conditions.ts'
+import { fromRequesterFields, type RequesterFields, requesterTypes } from './mongodb-requester.ts'
 import {
   fromTokenDocument,
   optionalTokenTypes,
@@ -13,7 +14,7 @@ export interface ResetTokenDocument extends TokenDocument {
   /** Only while nobody used, claimed or invalidated it; the unique index is on this. */
   live?: true
   claimed_at: Date | null
-  claimed_by?: { address?: string; user_agent?: string }
+  claimed_by?: RequesterFields
   invalidated_at: Date | null
   completed_at: Date | null
   /** From the claim until the password is replaced. */
@@ -48,7 +49,7 @@ export const isClaimed = hasTypes(
   {
     ...optionalTokenTypes,
     new_hash: 'string',
-    claimed_by: { optional: { address: 'string', user_agent: 'string' } },
+    claimed_by: { optional: requesterTypes },
   },
 )
 
@@ -56,19 +57,9 @@ export function toClaimedReset(document: ResetTokenDocument): ClaimedReset {
   return {
     ...fromTokenDocument(document),
     claimedAt: mustBeClaimed(document),
-    claimedBy: {
-      address: document.claimed_by?.address,
-      userAgent: document.claimed_by?.user_agent,
-    },
+    claimedBy: fromRequesterFields(document.claimed_by ?? {}),
     newHash: document.new_hash,
     usedAt: document.used_at ?? undefined,
-  }
-}
-
-export function toClaimedBy({ address, userAgent }: Requester) {
-  return {
-    ...(address !== undefined && { address }),
-    ...(userAgent !== undefined && { user_agent: userAgent }),
   }
 }
 

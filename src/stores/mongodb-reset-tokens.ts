@@ -9,10 +9,10 @@ import {
   isClaimed,
   isLive,
   type ResetTokenDocument,
-  toClaimedBy,
   toClaimedReset,
   toDeadToken,
 } from './mongodb-reset-document.ts'
+import { toRequesterFields } from './mongodb-requester.ts'
 import { tokensAfter } from './mongodb-request-order.ts'
 import {
   fromTokenDocument,
@@ -108,7 +108,7 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
     async claim(tokenHash, { newHash, by, at, leaseUntil }) {
       const claimed = {
         claimed_at: time(at),
-        claimed_by: toClaimedBy(by),
+        claimed_by: toRequesterFields(by),
         new_hash: text(newHash),
         lease_until: time(leaseUntil),
       }

@@ -1,4 +1,4 @@
-import type { MailJob, RequestOrder } from '../ports.ts'
+import type { MailJob, RequestOrder } from './ports.ts'
 
 /** Whether one request is later than the other, or the later attempt of the same. */
 export function isLater(one: RequestOrder, other: RequestOrder): boolean {
@@ -8,7 +8,12 @@ export function isLater(one: RequestOrder, other: RequestOrder): boolean {
   return one.attempt > other.attempt
 }
 
-/** Where a job stands among the requests, whatever was tried of it. */
+/** Where a job stands among the requests, before any attempt. */
 export function orderOf({ id, requestedAt }: Pick<MailJob, 'id' | 'requestedAt'>): RequestOrder {
   return { requestedAt, mailJobId: id, attempt: 0 }
+}
+
+/** The same for the attempt under way. */
+export function attemptOf(job: Pick<MailJob, 'id' | 'requestedAt' | 'attempts'>): RequestOrder {
+  return { ...orderOf(job), attempt: job.attempts }
 }
