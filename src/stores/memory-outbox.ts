@@ -6,7 +6,8 @@ import { purgeTime } from './purge-time.ts'
 interface Entry {
   job: NewMailJob & { requestedAt: Date; attempts: number }
   state: 'requested' | 'resolved' | 'superseded' | 'dead'
-  isResolved: boolean
+  /** How far its look-up came. */
+  progress: 'added' | 'identified' | 'held back' | 'resolved'
   /** `undefined`: nobody holds it. */
   leaseId: string | undefined
   /** Nobody may claim it before: `notBefore`, then the end of the lease or of the pause before another attempt. */
@@ -35,13 +36,20 @@ export function memoryOutbox(): MailOutbox {
     return true
   }
 
+  const identified = (job: MailJob, accountId: string, progress: Entry['progress']) =>
+    changed(job, (entry) => {
+      entry.job.accountId = accountId
+      entry.job.identifier = undefined
+      entry.progress = progress
+    })
+
   return {
     async add(job) {
       if (entries.has(job.id)) return
       entries.set(job.id, {
         job: { ...structuredClone(job), requestedAt: new Date(), attempts: 0 },
         state: 'requested',
-        isResolved: false,
+        progress: 'added',
         leaseId: undefined,
         availableAt: job.notBefore,
         reason: undefined,
@@ -60,12 +68,24 @@ export function memoryOutbox(): MailOutbox {
       return { ...structuredClone(entry.job), isSuperseded: entry.state === 'superseded', leaseId }
     },
 
-    resolve: (job, accountId) =>
+    identify: (job, accountId) => identified(job, accountId, 'identified'),
+
+    holdBack: (job) =>
       changed(job, (entry) => {
-        entry.job.accountId = accountId
-        entry.job.identifier = undefined
-        entry.isResolved = true
+        entry.progress = 'held back'
       }),
+
+    async isUnderWay(job, accountId, at) {
+      return ofSameKind({ ...job, accountId }).some(
+        ({ job: { id, expiresAt }, state, progress }) =>
+          id !== job.id &&
+          (state === 'requested' || state === 'resolved') &&
+          (progress === 'identified' || progress === 'resolved') &&
+          expiresAt > at,
+      )
+    },
+
+    resolve: (job, accountId) => identified(job, accountId, 'resolved'),
 
     async supersedeEarlier(job, at) {
       for (const entry of ofSameKind(job)) {
@@ -79,7 +99,7 @@ export function memoryOutbox(): MailOutbox {
 
     async isOvertaken(job) {
       return ofSameKind(job).some(
-        (entry) => entry.isResolved && isLater(orderOf(entry.job), orderOf(job)),
+        (entry) => entry.progress === 'resolved' && isLater(orderOf(entry.job), orderOf(job)),
       )
     },
 

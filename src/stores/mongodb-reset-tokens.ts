@@ -17,6 +17,7 @@ import { tokensAfter } from './mongodb-request-order.ts'
 import {
   fromTokenDocument,
   isOwned,
+  ofOwner,
   tokenIndexes,
   toTokenDocument,
 } from './mongodb-token-document.ts'
@@ -91,6 +92,11 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
         ...isLive,
       })
       return document ? fromTokenDocument(document) : undefined
+    },
+
+    async hasUsable(account, at) {
+      const usable = { ...ofOwner(account), expires_at: { $gt: time(at) }, ...isLive }
+      return (await collection.findOne(usable, { projection: { _id: 1 } })) !== null
     },
 
     async findDead(tokenHash, at) {
