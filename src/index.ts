@@ -4,6 +4,7 @@ export type { AccountFlowsOptions } from './options.ts'
 export { AccountFlowsError, type ErrorCode } from './errors.ts'
 export type { CheckedLogin, Login } from './http/login.ts'
 export type { ResponseDelay } from './http/response-delay.ts'
+export { logJsonLines } from './log.ts'
 export { memoryAdapter } from './oidc/memory-adapter.ts'
 export { mongoAdapter } from './oidc/mongodb-adapter.ts'
 export type {
