@@ -23,7 +23,11 @@ function postSlowly(url: string, form: Record<string, string>) {
     })
   })
   outgoing.write(body.slice(0, -1))
-  return { status, finish: () => outgoing.end(body.slice(-1)) }
+  return {
+    status,
+    finish: () => outgoing.end(body.slice(-1)),
+    leave: () => outgoing.destroy(new Error('The client left')),
+  }
 }
 
 describe('The delay of an answer (4.2, 4.7, D19)', () => {
@@ -49,4 +53,17 @@ describe('The delay of an answer (4.2, 4.7, D19)', () => {
       expect(await slow.status).to.equal(200)
     })
   }
+
+  it('does not keep a request from being served whose client has left meanwhile (FLT-22)', async () => {
+    const user = await h.addUser({ username: 'impatient' })
+    const slow = postSlowly(`${h.oauthUrl}/forgot-password`, { identifier: user.username })
+    slow.finish()
+    await sleep(FLOOR_MS / 4)
+    slow.leave()
+    expect(await slow.status.catch(() => 'left')).to.equal('left')
+    const { link } = await h.mail.mailTo(user.email ?? '')
+    await sleep(FLOOR_MS)
+    expect(h.mail.mails.filter(({ to }) => to.includes(user.email ?? ''))).to.have.length(1)
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+  })
 })
