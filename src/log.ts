@@ -11,8 +11,9 @@ export const logJsonLines: Log = withoutValues((level, message, details) => {
 })
 
 /**
- * Passes on what is logged without what errors repeat of what they were given: values in quotes or braces, addresses with a query
- * or a user, and whatever is long enough to be a token or a key. Each is one `…`; a text is cut after 1,000 characters.
+ * Passes on what is logged without what errors repeat of what they were given: everything from the first quote or brace on, and
+ * before it addresses with a query or a user, and whatever is long enough to be a token or a key. Each is one `…`; a text is cut
+ * after 1,000 characters.
  */
 export function withoutValues(log: Log): Log {
   return (level, message, details = {}) => {
@@ -55,11 +56,13 @@ function cleanedValue(value: string | number | string[]) {
   return Array.isArray(value) ? value.map(cleanedText) : value
 }
 
-const VALUES = /(?<!\w)(["'`])[^]*?(?:\1|$)|\{[^]*|\S*[?@]\S*|[\w-]{32,}/g
+/** From the first quote or brace on, as what is quoted may hold quotes; an apostrophe within a word is none. */
+const QUOTED = /(?:(?<!\w)'|["`{])[^]*$/
+const ADDRESS_OR_KEY = /(?<!\S)\S*[?@]\S*|[\w-]{32,}/g
 
 // Cut before it is read, so that a long text costs little; between two words, so that no part of a value is left over.
 function cleanedText(text: string): string {
   const read = text.length > MAX_READ ? text.slice(0, MAX_READ).replace(/\S+$/, '…') : text
-  const cleaned = read.replaceAll(VALUES, '…')
+  const cleaned = read.replace(QUOTED, '…').replaceAll(ADDRESS_OR_KEY, '…')
   return cleaned.length > MAX_TEXT ? `${cleaned.slice(0, MAX_TEXT)}…` : cleaned
 }

@@ -15,7 +15,7 @@ export const requestMutants: Mutant[] = [
     edits: [
       { file: 'src/http/form.ts', find: ' || fields.has(name)) return', replace: ') return' },
     ],
-    caughtBy: { file: FORGOT_FORM, words: 'such as' },
+    caughtBy: { file: FORGOT_FORM, words: ': 400, and no mail' },
   },
   {
     name: 'a form with Origin null is believed',
