@@ -160,6 +160,6 @@ export const requestMutants: Mutant[] = [
         replace: '',
       },
     ],
-    caughtBy: { file: VALUES, words: 'a body with one bad setting: 400 that names it' },
+    caughtBy: { file: VALUES, words: '587abc' },
   },
 ]

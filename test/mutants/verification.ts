@@ -33,7 +33,7 @@ export const verificationMutants: Mutant[] = [
         replace: '[token, clientId, redirectUri, scope, state && undefined]',
       },
     ],
-    caughtBy: { file: 'test/crypto/authorize-sig.test.ts', words: 'does not verify' },
+    caughtBy: { file: 'test/crypto/authorize-sig.test.ts', words: 'another state' },
   },
   {
     name: 'a signature is compared by its beginning',
