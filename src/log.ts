@@ -11,14 +11,17 @@ export const logJsonLines: Log = withoutValues((level, message, details) => {
 })
 
 /**
- * Passes on what is logged without what errors repeat of what they were given: everything from the first quote or brace on, and
- * before it addresses with a query or a user, and whatever is long enough to be a token or a key. Each is one `…`; a text is cut
- * after 1,000 characters.
+ * Passes on what is logged without what errors repeat of what they were given: in the message and in `error`, everything from the
+ * first quote or brace on; anywhere, addresses with a query or a user, and whatever is long enough to be a token or a key. Each is
+ * one `…`; a text is cut after 1,000 characters.
  */
 export function withoutValues(log: Log): Log {
   return (level, message, details = {}) => {
-    const cleaned = Object.entries(details).map(([name, value]) => [name, cleanedValue(value)])
-    log(level, cleanedText(message), Object.fromEntries(cleaned))
+    const cleaned = Object.entries(details).map(([name, value]) => [
+      name,
+      cleanedDetail(name, value),
+    ])
+    log(level, cleanedText(withoutQuotes(message)), Object.fromEntries(cleaned))
   }
 }
 
@@ -51,18 +54,24 @@ function escaped(json: string): string {
   )
 }
 
-function cleanedValue(value: string | number | string[]) {
-  if (typeof value === 'string') return cleanedText(value)
-  return Array.isArray(value) ? value.map(cleanedText) : value
+function cleanedDetail(name: string, value: string | number | string[]) {
+  if (Array.isArray(value)) return value.map(cleanedText)
+  if (typeof value !== 'string') return value
+  return cleanedText(name === 'error' ? withoutQuotes(value) : value)
 }
 
 /** From the first quote or brace on, as what is quoted may hold quotes; an apostrophe within a word is none. */
 const QUOTED = /(?:(?<!\w)'|["`{])[^]*$/
+
+function withoutQuotes(text: string): string {
+  return text.replace(QUOTED, '…')
+}
+
 const ADDRESS_OR_KEY = /(?<!\S)\S*[?@]\S*|[\w-]{32,}/g
 
 // Cut before it is read, so that a long text costs little; between two words, so that no part of a value is left over.
 function cleanedText(text: string): string {
   const read = text.length > MAX_READ ? text.slice(0, MAX_READ).replace(/\S+$/, '…') : text
-  const cleaned = read.replace(QUOTED, '…').replaceAll(ADDRESS_OR_KEY, '…')
+  const cleaned = read.replaceAll(ADDRESS_OR_KEY, '…')
   return cleaned.length > MAX_TEXT ? `${cleaned.slice(0, MAX_TEXT)}…` : cleaned
 }
