@@ -151,7 +151,7 @@ export const requestMutants: Mutant[] = [
     },
   },
   {
-    name: 'a value is taken with what follows it',
+    name: 'a port may be written as any number',
     breaks: 'Ports are decimal numbers and nothing else (SET-03).',
     edits: [
       {
@@ -160,6 +160,6 @@ export const requestMutants: Mutant[] = [
         replace: '',
       },
     ],
-    caughtBy: { file: VALUES, words: '587abc' },
+    caughtBy: { file: VALUES, words: '0x19' },
   },
 ]
