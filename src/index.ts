@@ -5,6 +5,7 @@ export { AccountFlowsError, type ErrorCode } from './errors.ts'
 export type { BeforeForgotPassword, ForgotPasswordRequest } from './http/forgot-password.ts'
 export type { CheckedLogin, Login } from './http/login.ts'
 export type { ResponseDelay } from './http/response-delay.ts'
+export { logJsonLines } from './log.ts'
 export { memoryAdapter } from './oidc/memory-adapter.ts'
 export { mongoAdapter } from './oidc/mongodb-adapter.ts'
 export type {

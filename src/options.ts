@@ -1,5 +1,6 @@
 import type { BeforeForgotPassword } from './http/forgot-password.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
+import { logJsonLines, withoutValues } from './log.ts'
 import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports.ts'
 
 /** What `createAccountFlows` takes. Bad options are refused with a `TypeError` that names the option (D1). */
@@ -29,7 +30,7 @@ export interface AccountFlowsOptions {
   initialSettings?: Record<string, string>
   /** Takes the mails while SMTP is not configured. `undefined`: they wait. */
   developmentMailer?: Mailer
-  /** JSON lines on standard error by default. */
+  /** `logJsonLines` by default. What it is given holds nothing that an error quotes. */
   log?: Log
 }
 
@@ -82,7 +83,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     trustedProxies,
     initialSettings: options.initialSettings ?? {},
     developmentMailer: options.developmentMailer,
-    log,
+    log: withoutValues(log),
   }
 }
 
@@ -155,9 +156,4 @@ function checkNumber(name: string, value: number, min: number, max: number): voi
   if (!Number.isInteger(value) || value < min || value > max) {
     throw new TypeError(`${name} must be a whole number from ${min} to ${max}`)
   }
-}
-
-const logJsonLines: Log = (level, message, details) => {
-  const time = new Date().toISOString()
-  process.stderr.write(`${JSON.stringify({ ...details, time, level, message })}\n`)
 }
