@@ -35,8 +35,8 @@ export const requestMutants: Mutant[] = [
     edits: [
       {
         file: 'src/http/routes.ts',
-        find: "ctx.method === 'POST' && isCrossSite(ctx, origin)",
-        replace: "ctx.method === 'POST' && !origin && isCrossSite(ctx, origin)",
+        find: 'if (isCrossSite(ctx, origin)) {',
+        replace: 'if (!origin && isCrossSite(ctx, origin)) {',
       },
     ],
     caughtBy: {
@@ -156,7 +156,7 @@ export const requestMutants: Mutant[] = [
     edits: [
       {
         file: 'src/settings/table.ts',
-        find: 'if (!/^[1-9]\\d{0,4}$/.test(value)) return undefined',
+        find: 'if (!/^[1-9]\\d{0,5}$/.test(value)) return undefined',
         replace: '',
       },
     ],

@@ -156,8 +156,8 @@ export const secrecyMutants: Mutant[] = [
     edits: [
       {
         file: 'src/mail-pipeline.ts',
-        find: '(identifier) => keyedHash(keys, identifier),',
-        replace: '(identifier) => (keyedHash(keys, identifier) ? identifier : identifier),',
+        find: 'const hash = (text: string) => keyedHash(keys, text)',
+        replace: 'const hash = (text: string) => (keyedHash(keys, text) ? text : text)',
       },
     ],
     caughtBy: { file: AUDIT, words: 'keeps a hash of what a stranger typed, and no token' },
