@@ -11,6 +11,7 @@ import { Provider } from 'oidc-provider'
 import { createAccountFlows, memoryMailbox } from '../src/index.ts'
 import { demoClient } from './server/demo-client.ts'
 import { readEnvironment } from './server/environment.ts'
+import { errorPages } from './server/error-pages.ts'
 import { exampleStylesheet } from './server/example-stylesheet.ts'
 import { homePage } from './server/home-page.ts'
 import { loginPage } from './server/login-page.ts'
@@ -74,6 +75,7 @@ async function start() {
   const parts = { baseUrl, show, paths }
   const noTimeLeft = new AbortController()
   const app = new Koa({ keys: cookieKeys, proxy: trustedProxies > 0, maxIpsCount: trustedProxies })
+  app.use(errorPages(show))
   app.use(refuseOddRequests)
   app.use(unavailablePage(show, noTimeLeft.signal))
   app.use(flows.adminApi())
