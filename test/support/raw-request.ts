@@ -31,6 +31,7 @@ export async function rawRequest(
     headers: {
       ...(method === 'POST' && { 'content-type': FORM }),
       ...(!isChunked && bytes.length > 0 && { 'content-length': String(bytes.length) }),
+      accept: 'text/html,*/*',
       connection: 'close',
       ...headers,
     },
