@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { carriedFrom, parseFields } from '../../src/http/form.ts'
 
 const wellFormed = fc.string({ unit: 'binary', maxLength: 40 })

@@ -20,6 +20,17 @@ onBothStores('Who is meant by a name (IDN)', (technology) => {
     return h.mail.mails.slice(before).flatMap(({ to }) => to)
   }
 
+  async function expectNobodyFor(typed: string[]) {
+    const before = h.mail.mails.length
+    const all = await Promise.all(typed.map((each) => ask(h, each)))
+    expect(new Set(all.map(({ answer }) => JSON.stringify(shapeOf(answer))))).to.have.property(
+      'size',
+      1,
+    )
+    expect(all.map(({ reason }) => reason)).not.to.include(undefined)
+    expect(h.mail.mails.slice(before)).to.deep.equal([])
+  }
+
   it('is nobody for a lookalike in any part of an address (IDN-01, IDN-02)', async () => {
     await h.addUser({ username: 'mike', email: 'mike.kiss@offices.example' })
     const lookalikes = [
@@ -40,7 +51,7 @@ onBothStores('Who is meant by a name (IDN)', (technology) => {
       '\uFEFFmike.kiss@offices.example',
       'mike.kiss@offices.example\0',
     ]
-    for (const typed of lookalikes) expect(await mailedFor(typed), typed).to.deep.equal([])
+    await expectNobodyFor(lookalikes)
     expect(await mailedFor('MIKE.KISS@offices.EXAMPLE')).to.deep.equal([
       'mike.kiss@offices.example',
     ])
@@ -59,13 +70,12 @@ onBothStores('Who is meant by a name (IDN)', (technology) => {
 
   it('is nobody for the address with a tag, without its dots, or with one more (IDN-08)', async () => {
     await h.addUser({ username: 'tagged', email: 'a.b+x@users.example' })
-    for (const typed of [
+    await expectNobodyFor([
       'a.b@users.example',
       'ab+x@users.example',
       'a.b+y@users.example',
       'a.b+x@www.users.example',
     ])
-      expect(await mailedFor(typed), typed).to.deep.equal([])
     expect(await mailedFor('a.b+x@users.example')).to.deep.equal(['a.b+x@users.example'])
   })
 
@@ -89,8 +99,7 @@ onBothStores('Who is meant by a name (IDN)', (technology) => {
       await h.addUser({ username: 'twin-1', email: 'shared@users.example' }),
       await h.addUser({ username: 'twin-2', email: 'shared@users.example' }),
     ]
-    for (let turn = 0; turn < 3; turn += 1)
-      expect(await mailedFor('shared@users.example')).to.deep.equal([])
+    await expectNobodyFor(Array(5).fill('shared@users.example'))
     for (const { username, email } of twins) {
       expect(await mailedFor(username)).to.deep.equal([email])
       expect(h.mail.mails.at(-1)?.mail.text).to.include(`Hello ${username},`)
@@ -129,8 +138,7 @@ onBothStores('Who is meant by a name (IDN)', (technology) => {
   it('is nobody for an account without a password, or that is disabled (IDN-12)', async () => {
     await h.addUser({ username: 'robot', passwordHash: undefined })
     await h.addUser({ username: 'gone', disabled: true })
-    for (const typed of ['robot', 'robot@users.example', 'gone', 'gone@users.example'])
-      expect(await mailedFor(typed), typed).to.deep.equal([])
+    await expectNobodyFor(['robot', 'robot@users.example', 'gone', 'gone@users.example'])
   })
 
   it('is nobody for an address at resend-verification, in either case', async () => {

@@ -58,9 +58,13 @@ onBothStores('Forms that are none (D31, INJ)', (technology) => {
         confirm_password: 'a password of the attacker',
       }),
     'verify-email': () => {
-      const { token = '', ...others } = Object.fromEntries(new URL(login.link).searchParams)
-      const { state, ...rest } = { ...others, action: 'confirm_only' } as Record<string, string>
-      return pair('token', token, NO_TOKEN, rest)
+      // Without the state, which one of the forms below has twice.
+      const {
+        token = '',
+        state: _state,
+        ...others
+      } = Object.fromEntries(new URL(login.link).searchParams) as Record<string, string>
+      return pair('token', token, NO_TOKEN, { ...others, action: 'confirm_only' })
     },
   }
 
@@ -158,12 +162,18 @@ onBothStores('Forms that are none (D31, INJ)', (technology) => {
       'constructor',
       'toString',
     ]
-    for (const pattern of patterns) {
-      const mails = h.mail.mails.length
-      const { answer, reason } = await ask(h, pattern)
-      expect([answer.status, answer.mode, reason], pattern).to.deep.equal([200, 'sent', 'unknown'])
-      expect(h.mail.mails.length, pattern).to.equal(mails)
-    }
+    const mails = h.mail.mails.length
+    await Promise.all(
+      patterns.map(async (pattern) => {
+        const { answer, reason } = await ask(h, pattern)
+        expect([answer.status, answer.mode, reason], pattern).to.deep.equal([
+          200,
+          'sent',
+          'unknown',
+        ])
+      }),
+    )
+    expect(h.mail.mails).to.have.length(mails)
   })
 
   it('keep carried parameters the texts that they are (INJ-07, INJ-08)', async () => {

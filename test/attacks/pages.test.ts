@@ -130,14 +130,16 @@ describe('What is typed, carried or stored is text on every page (XSS)', () => {
   it('the page of a blocked login names user and request as they are, and its link too', async () => {
     const user = await addUnverified(h, { username: 'plain' })
     const plain = await blockedLogin(h, { user, extra: { state: PLAIN } })
-    for (const [index, value] of PAYLOADS.entries()) {
-      const named = await addUnverified(h, {
-        username: `${value}${index}`,
-        email: `named${index}@users.example`,
-      })
-      const { blocked } = await blockedLogin(h, { user: named, extra: { state: value } })
-      expectText(blocked.text, plain.blocked.text, { username: named.username, state: value })
-    }
+    await Promise.all(
+      PAYLOADS.map(async (value, index) => {
+        const user = await addUnverified(h, {
+          username: `${value}${index}`,
+          email: `named${index}@users.example`,
+        })
+        const { blocked } = await blockedLogin(h, { user, extra: { state: value } })
+        expectText(blocked.text, plain.blocked.text, { username: user.username, state: value })
+      }),
+    )
   })
 
   it('the question about another account too; and no redirect has markup in its body (XSS-10)', async () => {
@@ -147,16 +149,18 @@ describe('What is typed, carried or stored is text on every page (XSS)', () => {
     const plain = await blockedLogin(h, { extra: { state: PLAIN } })
     const question = await signedIn.get(plain.link)
     expect(question.mode).to.equal('other_account')
-    for (const value of PAYLOADS) {
-      const { link, agent: own } = await blockedLogin(h, { extra: { state: value } })
-      const asked = await signedIn.get(link)
-      expectText(asked.text, question.text, { state: value })
-      const back = await own.get(link)
-      expect(back.status).to.equal(302)
-      expect(new URL(back.location ?? '').searchParams.get('state')).to.equal(value)
-      for (const { name, attribs } of elementsOf(back.text))
-        expect([name, ...Object.keys(attribs)]).to.deep.equal(['a', 'href'])
-    }
+    await Promise.all(
+      PAYLOADS.map(async (value) => {
+        const { link, agent: own } = await blockedLogin(h, { extra: { state: value } })
+        const asked = await signedIn.get(link)
+        expectText(asked.text, question.text, { state: value })
+        const back = await own.get(link)
+        expect(back.status).to.equal(302)
+        expect(new URL(back.location ?? '').searchParams.get('state')).to.equal(value)
+        for (const { name, attribs } of elementsOf(back.text))
+          expect([name, ...Object.keys(attribs)]).to.deep.equal(['a', 'href'])
+      }),
+    )
   })
 })
 

@@ -107,7 +107,7 @@ describe('New passwords under attack (PWD)', () => {
       '&confirm_password=12345678.0',
       '&confirm_password=1.2345678e7',
       '&confirm_password=12345678%20',
-      '&confirm_password=%EF%BC%91' + '2345678',
+      '&confirm_password=%EF%BC%912345678',
       '&Confirm_Password=12345678',
       '&confirm_password%00=12345678',
     ]) {
@@ -125,7 +125,6 @@ describe('New passwords under attack (PWD)', () => {
       ['caf\u00E9 caf\u00E9', 'cafe\u0301 cafe\u0301', 'cafe cafe'],
       ['cafe\u0301 cafe\u0301', 'caf\u00E9 caf\u00E9', 'cafe cafe'],
       ['\uFF41\uFB01\u2460 wide', 'afi1 wide', '\uFF41\uFB01\u2461 wide'],
-      ['tab\tand\nbreak', 'tab and break', 'tabandbreak'],
     ] as const
     for (const [password, ...others] of passwords) {
       link = await h.resetLink(ann)
@@ -146,7 +145,7 @@ describe('New passwords under attack (PWD)', () => {
     expect(eventsOf(h, 'password_reset_completed', bob)).to.have.length(1)
   })
 
-  for (const prefix of ['$2y$', '$2a$', '$2x$', '{SHA}', '$argon2id$']) {
+  for (const prefix of ['$2y$', '$argon2id$']) {
     it(`take the place of a hash ${prefix} by one of ours, which signs in (PWD-12)`, async () => {
       const old = `${prefix}${(await bcrypt.hash(PASSWORD, 4)).slice(4)}`
       const user = await h.addUser({ username: `old ${prefix}`, email: undefined })
