@@ -12,6 +12,7 @@ import { Provider } from 'oidc-provider'
 import { createAccountFlows, memoryMailbox } from '../src/index.ts'
 import { demoClient } from './server/demo-client.ts'
 import { readEnvironment } from './server/environment.ts'
+import { errorPages } from './server/error-pages.ts'
 import { exampleStylesheet } from './server/example-stylesheet.ts'
 import { homePage } from './server/home-page.ts'
 import { loginPage } from './server/login-page.ts'
@@ -79,6 +80,7 @@ async function start() {
     if (!isAboutClient(error)) logFailure('request failed', error, ctx)
   })
   provider.on('server_error', (ctx, error) => logFailure('the provider failed', error, ctx))
+  app.use(errorPages(show))
   app.use(refuseOddRequests)
   app.use(unavailablePage(show, noTimeLeft.signal))
   app.use(flows.adminApi())
