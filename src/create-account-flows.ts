@@ -10,13 +10,15 @@ import { createSecretBox } from './crypto/secret-box.ts'
 import { createEndSessions, type EndedSessions } from './end-sessions.ts'
 import { AccountFlowsError } from './errors.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
+import { createPasswordChanged } from './flows/password-changed.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
+import { createResetMail } from './flows/reset-mail.ts'
+import { createVerificationMail } from './flows/verification-mail.ts'
 import { createAdminApi, type NodeHandler } from './http/admin-api.ts'
 import { adminSettings } from './http/admin-settings.ts'
 import { browserRoutes } from './http/browser-routes.ts'
 import { createLogin, type Login } from './http/login.ts'
 import { createPages } from './http/pages.ts'
-import { createRequestLimit } from './http/request-limit.ts'
 import { requesterOf } from './http/requester.ts'
 import { createRoutes } from './http/routes.ts'
 import { createMailPipeline } from './mail-pipeline.ts'
@@ -112,12 +114,20 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   })
 
   const views = createViews(`${basePath}${oauthPath}`)
+  const mailing = { users, identify: clients.identify, oauthUrl, now }
   const mail = createMailPipeline({
+    flows: {
+      password_reset: createResetMail({ ...mailing, resetTokens, settings }),
+      email_verification: createVerificationMail({
+        ...mailing,
+        verificationTokens,
+        pendingLogins,
+        authorizeSig,
+      }),
+      password_changed: createPasswordChanged(mailing),
+    },
     store,
     users,
-    identify: clients.identify,
-    authorizeSig,
-    oauthUrl,
     views,
     settings,
     audit,
@@ -140,19 +150,10 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       log,
       stylesheet: views.stylesheet,
       delay: checked.responseDelay,
-      beforeForgotPassword: checked.beforeForgotPassword,
       requesterOf: (ctx) => requester(ctx.req),
     }),
     pages,
     origin: baseUrl.origin,
-    limitOf: createRequestLimit({
-      limits: store.limits,
-      settings,
-      trustedProxies: checked.trustedProxies,
-      requesterOf: (ctx) => requester(ctx.req),
-      audit,
-      log,
-    }),
     log,
   })
   const admin = createAdminApi(

@@ -2,7 +2,6 @@ export { createAccountFlows, type AccountFlows } from './create-account-flows.ts
 export type { EndedSessions } from './end-sessions.ts'
 export type { AccountFlowsOptions } from './options.ts'
 export { AccountFlowsError, type ErrorCode } from './errors.ts'
-export type { BeforeForgotPassword, ForgotPasswordRequest } from './http/forgot-password.ts'
 export type { CheckedLogin, Login } from './http/login.ts'
 export type { ResponseDelay } from './http/response-delay.ts'
 export { logJsonLines } from './log.ts'

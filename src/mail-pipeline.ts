@@ -1,4 +1,3 @@
-import type { AuthorizeSig } from './crypto/authorize-sig.ts'
 import { keyedHash } from './crypto/keyed-hash.ts'
 import type { KeyRing } from './crypto/keys.ts'
 import { createMailBrake } from './flows/mail-brake.ts'
@@ -7,16 +6,11 @@ import { createMailEvents } from './flows/mail-events.ts'
 import type { MailLink } from './flows/mail-flow.ts'
 import { createMailLimits } from './flows/mail-limits.ts'
 import { createMailResolution, type MailFlows } from './flows/mail-resolution.ts'
-import { createPasswordChanged } from './flows/password-changed.ts'
-import { createResetMail } from './flows/reset-mail.ts'
-import { createVerificationMail } from './flows/verification-mail.ts'
 import { createMailSender } from './mail/mail-sender.ts'
 import { createOutboxWorker } from './mail/outbox-worker.ts'
 import type {
   AccountFlowsStore,
   AuditEvent,
-  CarriedParameters,
-  IdentifiedClient,
   Log,
   Mailer,
   MailJob,
@@ -37,13 +31,9 @@ export interface MailPipeline {
 }
 
 export interface MailPipelineParts {
+  flows: MailFlows
   store: AccountFlowsStore
   users: UserStore
-  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
-  identify(carried: CarriedParameters): Promise<IdentifiedClient>
-  authorizeSig: AuthorizeSig
-  /** Where links start: base URL and OAuth path, never anything from a request. */
-  oauthUrl: string
   views: Views
   settings(): Settings
   audit(event: AuditEvent): Promise<void>
@@ -59,10 +49,9 @@ const MAILS: Record<MailKind, MailName> = {
 }
 
 export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
-  const { store, users, views, settings, audit, keys, log } = parts
+  const { flows, store, users, views, settings, audit, keys, log } = parts
   const { outbox } = store
   const now = () => new Date()
-  const flows = createMailFlows(parts, now)
   const sender = createMailSender(settings, parts.developmentMailer)
   const hash = (text: string) => keyedHash(keys, text)
   const events = createMailEvents({ record: audit, has: (id) => store.audit.has(id) }, hash, now)
@@ -112,21 +101,5 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
       await worker.stop(withinMs)
       sender.close()
     },
-  }
-}
-
-function createMailFlows(parts: MailPipelineParts, now: () => Date): MailFlows {
-  const { users, identify, oauthUrl, settings, authorizeSig } = parts
-  const { resetTokens, verificationTokens, pendingLogins } = parts.store
-  const common = { users, identify, oauthUrl, now }
-  return {
-    password_reset: createResetMail({ ...common, resetTokens, settings }),
-    email_verification: createVerificationMail({
-      ...common,
-      verificationTokens,
-      pendingLogins,
-      authorizeSig,
-    }),
-    password_changed: createPasswordChanged(common),
   }
 }

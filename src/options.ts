@@ -1,4 +1,3 @@
-import type { BeforeForgotPassword } from './http/forgot-password.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import { logJsonLines, withoutValues } from './log.ts'
 import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports.ts'
@@ -22,8 +21,6 @@ export interface AccountFlowsOptions {
   bcryptCost?: number
   /** The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. */
   responseDelay?: ResponseDelay
-  /** A captcha or another check before a reset link is asked for (4.2); it never knows whether the account exists. */
-  beforeForgotPassword?: BeforeForgotPassword
   /** How many proxies in front of the process append to `X-Forwarded-For`; 0 by default. */
   trustedProxies?: number
   /** Settings put at start where none is stored, by their names on the wire. */
@@ -44,7 +41,6 @@ export interface CheckedOptions {
   adminToken: string | undefined
   bcryptCost: number
   responseDelay: ResponseDelay
-  beforeForgotPassword: BeforeForgotPassword
   trustedProxies: number
   initialSettings: Record<string, string>
   developmentMailer: Mailer | undefined
@@ -79,7 +75,6 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     adminToken: checkAdminToken(options.adminToken, weak),
     bcryptCost,
     responseDelay,
-    beforeForgotPassword: checkHook(options.beforeForgotPassword),
     trustedProxies,
     initialSettings: options.initialSettings ?? {},
     developmentMailer: options.developmentMailer,
@@ -134,11 +129,6 @@ function keyBytes(secret: unknown): Buffer {
   if (secret instanceof Uint8Array) return Buffer.from(secret)
   if (typeof secret !== 'string') return Buffer.alloc(0)
   return /^[A-Za-z0-9_-]+=*$/.test(secret) ? Buffer.from(secret, 'base64url') : Buffer.alloc(0)
-}
-
-function checkHook(hook: BeforeForgotPassword = () => 'allow'): BeforeForgotPassword {
-  if (typeof hook !== 'function') throw new TypeError('beforeForgotPassword must be a function')
-  return hook
 }
 
 function checkAdminToken(adminToken: string | undefined, weak: Weak): string | undefined {

@@ -266,7 +266,6 @@ export type AuditEventType =
   | 'email_verification_completed'
   | 'email_login_blocked'
   | 'sessions_ended'
-  | 'requests_limited'
   | 'settings_changed'
   | 'admin_auth_failed'
 
@@ -303,8 +302,8 @@ export interface RateCount {
 /** `rate_limits` (D21). It counts; what is too many, others judge. */
 export interface RateLimitStore {
   /**
-   * Counts one more. A window starts with its first count, and lasts as long as that one says; one that would last longer than
-   * `windowMs` from now on is over. Of concurrent callers, in any process, each gets a number of its own.
+   * Counts one more. A window starts with its first count, and lasts as long as that one says. Of concurrent callers, in any
+   * process, each gets a number of its own.
    */
   count(key: string, windowMs: number): Promise<RateCount>
 }

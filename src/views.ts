@@ -32,7 +32,6 @@ export type ErrorMode =
   | 'unsupported_media_type'
   | 'body_too_large'
   | 'bad_request'
-  | 'too_many_requests'
   | 'unavailable'
   | 'error'
 

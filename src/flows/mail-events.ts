@@ -1,7 +1,7 @@
 import type { AuditEvent, MailJob, MailKind } from '../ports.ts'
 
 /** Anybody may have written it. */
-export const MAX_AUDITED_LENGTH = 256
+const MAX_AUDITED_LENGTH = 256
 
 /** What the audit log learns of a mail job. Each event is recorded once, however often the job is taken. */
 export interface MailEvents {

@@ -26,7 +26,6 @@ import type {
 import type { Settings } from '../settings/table.ts'
 import { isIssuedUnder, isStillFor } from './issued-for.ts'
 import { secondAfter } from '../login-second.ts'
-import { MAX_AUDITED_LENGTH } from './mail-events.ts'
 import { requestMail } from './mail-request.ts'
 import { requestNotice } from './password-changed.ts'
 
@@ -55,8 +54,6 @@ export interface ResetDone {
 export interface PasswordReset {
   /** Asks for a link (4.2). Does the same for every identifier, and answers nothing. */
   request(identifier: string, carried: CarriedParameters, requester: Requester): Promise<void>
-  /** Records a request for a link that the host denied: nothing is sent. */
-  deny(carried: CarriedParameters, requester: Requester): Promise<void>
   /** Whether a link opens the form (4.3). */
   isUsable(token: string): Promise<boolean>
   /** Sets a new password (4.4). A refusal leaves the token unspent. */
@@ -149,16 +146,6 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
         settings().passwordResetExpiration,
         now(),
       ),
-
-    deny: ({ clientId }, requester) =>
-      audit({
-        id: newId(),
-        type: 'password_reset_requested',
-        at: now(),
-        clientId: clientId?.slice(0, MAX_AUDITED_LENGTH),
-        reason: 'denied',
-        ...requester,
-      }),
 
     isUsable: async (token) =>
       isToken(token) && (await resetTokens.findUsable(hashToken(token), now())) !== undefined,

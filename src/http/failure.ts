@@ -1,7 +1,6 @@
 import type { Context } from 'koa'
 import { isStoreUnavailable } from '../errors.ts'
 import type { Log } from '../ports.ts'
-import type { Pages } from './pages.ts'
 
 /** As the page says: "wait a minute". */
 const RETRY_AFTER_SECONDS = '60'
@@ -22,10 +21,4 @@ export function reportFailure(
   log('error', message, { path, code: 'ERR_STORE_UNAVAILABLE' })
   ctx.set('Retry-After', RETRY_AFTER_SECONDS)
   return 'unavailable'
-}
-
-/** Says the same where something else than a store cannot be reached. */
-export function showUnavailable(ctx: Context, pages: Pick<Pages, 'showError'>): void {
-  ctx.set('Retry-After', RETRY_AFTER_SECONDS)
-  pages.showError(ctx, 'unavailable')
 }

@@ -3,7 +3,6 @@ import type { Log } from '../ports.ts'
 import { isCrossSite } from './cross-site.ts'
 import { reportFailure } from './failure.ts'
 import type { Pages } from './pages.ts'
-import type { RequestLimit } from './request-limit.ts'
 
 type Handler = (ctx: Context, next: Next) => Promise<void>
 
@@ -19,27 +18,11 @@ export interface RoutesParts {
   pages: Pages
   /** Origin of the configured base URL. */
   origin: string
-  limitOf: RequestLimit
   log: Log
 }
 
 /** Answers our paths, and leaves every other to the provider. */
-export function createRoutes(parts: RoutesParts): Middleware {
-  const { routes, pages, origin, limitOf, log } = parts
-
-  // In this order: another site must not use up what its visitors may send.
-  async function mayPost(ctx: Context) {
-    if (isCrossSite(ctx, origin)) {
-      pages.showError(ctx, 'refused')
-      return false
-    }
-    const retryAfter = await limitOf(ctx)
-    if (retryAfter === undefined) return true
-    ctx.set('Retry-After', String(retryAfter))
-    pages.showError(ctx, 'too_many_requests')
-    return false
-  }
-
+export function createRoutes({ routes, pages, origin, log }: RoutesParts): Middleware {
   return async (ctx, next) => {
     const { path } = ctx
     const route = Object.hasOwn(routes, path) ? routes[path] : undefined
@@ -54,7 +37,8 @@ export function createRoutes(parts: RoutesParts): Middleware {
       return
     }
     try {
-      if (ctx.method !== 'POST' || (await mayPost(ctx))) await handler(ctx, next)
+      if (ctx.method === 'POST' && isCrossSite(ctx, origin)) pages.showError(ctx, 'refused')
+      else await handler(ctx, next)
     } catch (error) {
       const mode = reportFailure(ctx, { message: 'request failed', path, log }, error)
       ctx.remove('Location')

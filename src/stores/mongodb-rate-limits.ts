@@ -4,7 +4,7 @@ import type { RateLimitStore } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { text } from './mongodb-conditions.ts'
 import { createIndexes, type NamedIndex } from './mongodb-indexes.ts'
-import { countingOnly, windowsOf } from './rate-limits.ts'
+import { countOf, countingOnly, inWindow } from './rate-limits.ts'
 
 const indexes: NamedIndex[] = [
   { name: 'key_unique', key: { key: 1 }, unique: true },
@@ -14,18 +14,17 @@ const indexes: NamedIndex[] = [
 /** `rate_limits` on MongoDB (D21). */
 export function mongoRateLimits(db: Db): RateLimitStore & { start(): Promise<void> } {
   const collection = openCollection(db, 'rate_limits')
-  const windows = windowsOf(
-    new RateLimiterMongo({
-      ...countingOnly,
-      storeClient: { collection: () => collection },
-      tableName: collection.collectionName,
-      // It would create them whenever it likes, and over another connection.
-      disableIndexesCreation: true,
-    }),
-  )
+  const limiter = new RateLimiterMongo({
+    ...countingOnly,
+    storeClient: { collection: () => collection },
+    tableName: collection.collectionName,
+    // It would create them whenever it likes, and over another connection.
+    disableIndexesCreation: true,
+  })
   return {
     start: () => createIndexes(collection, indexes),
 
-    count: async (key, windowMs) => windows.count(text(key), windowMs),
+    count: async (key, windowMs) =>
+      countOf(await limiter.penalty(text(key), 1, { attrs: {}, ...inWindow(windowMs) })),
   }
 }
