@@ -117,7 +117,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const mailing = { users, identify: clients.identify, oauthUrl, now }
   const mail = createMailPipeline({
     flows: {
-      password_reset: createResetMail({ ...mailing, resetTokens, settings }),
+      password_reset: createResetMail({ ...mailing, resetTokens }),
       email_verification: createVerificationMail({
         ...mailing,
         verificationTokens,

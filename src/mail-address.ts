@@ -9,10 +9,3 @@ const ADDRESS = new RegExp(`^(?=.{1,64}@)${ATOM}(?:\\.${ATOM})*@${LABEL}(?:\\.${
 export function isMailAddress(value: string): boolean {
   return value.length <= 254 && ADDRESS.test(value)
 }
-
-/** What is taken for one mailbox by the limits, never to find somebody: small ASCII letters, and nothing from a plus on. */
-export function mailboxOf(address: string): string {
-  const at = address.lastIndexOf('@')
-  const name = address.slice(0, at).replace(/(?<=.)\+.*$/s, '')
-  return `${name}${address.slice(at)}`.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
-}

@@ -1,10 +1,8 @@
 import { keyedHash } from './crypto/keyed-hash.ts'
 import type { KeyRing } from './crypto/keys.ts'
-import { createMailBrake } from './flows/mail-brake.ts'
 import { createMailDelivery } from './flows/mail-delivery.ts'
 import { createMailEvents } from './flows/mail-events.ts'
 import type { MailLink } from './flows/mail-flow.ts'
-import { createMailLimits } from './flows/mail-limits.ts'
 import { createMailResolution, type MailFlows } from './flows/mail-resolution.ts'
 import { createMailSender } from './mail/mail-sender.ts'
 import { createOutboxWorker } from './mail/outbox-worker.ts'
@@ -53,11 +51,12 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
   const { outbox } = store
   const now = () => new Date()
   const sender = createMailSender(settings, parts.developmentMailer)
-  const hash = (text: string) => keyedHash(keys, text)
-  const events = createMailEvents({ record: audit, has: (id) => store.audit.has(id) }, hash, now)
-  const limits = createMailLimits({ limits: store.limits, outbox, settings, keyedHash: hash, now })
-  const brake = createMailBrake(store.limits, settings, now)
-  const resolution = createMailResolution({ flows, users, outbox, limits, events, log, now })
+  const events = createMailEvents(
+    { record: audit, has: (id) => store.audit.has(id) },
+    (identifier) => keyedHash(keys, identifier),
+    now,
+  )
+  const resolution = createMailResolution({ flows, users, outbox, events, log, now })
 
   const render = (kind: MailKind, { username }: User, link: MailLink, { requestedAt }: MailJob) =>
     views.mail(MAILS[kind], {
@@ -75,7 +74,6 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
       flows,
       resolution,
       outbox,
-      brake,
       events,
       connect: sender.connect,
       render,
@@ -84,7 +82,7 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
       now,
     }),
     expire: resolution.expire,
-    canSend: () => sender.canSend() && !brake.isOn(),
+    canSend: sender.canSend,
     log,
   })
 

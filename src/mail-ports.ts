@@ -51,13 +51,7 @@ export interface MailOutbox {
   add(job: NewMailJob): Promise<void>
   /** Takes the job that has been due for the longest and that nobody holds; each is given to one caller until `leaseUntil`. */
   claim(stage: MailStage, leaseId: string, at: Date, leaseUntil: Date): Promise<MailJob | undefined>
-  /** Keeps the account, and erases the typed identifier. From here on the job is seen by `isUnderWay`. */
-  identify(job: MailJob, accountId: string): Promise<boolean>
-  /** The job may be one too many: until it is resolved, `isUnderWay` does not see it. */
-  holdBack(job: MailJob): Promise<boolean>
-  /** Whether another job of the account, of the same kind, is identified, within its life, and neither held back nor ended. */
-  isUnderWay(job: MailJob, accountId: string, at: Date): Promise<boolean>
-  /** Keeps the account like `identify`. The job counts as resolved from here on, also as a dead letter. */
+  /** Keeps the account, and erases the typed identifier. The job counts as resolved from here on, also as a dead letter. */
   resolve(job: MailJob, accountId: string, at: Date): Promise<boolean>
   /** Supersedes what the account asked for earlier, of the same kind, whoever holds it. */
   supersedeEarlier(job: MailJob, at: Date): Promise<void>

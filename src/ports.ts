@@ -78,9 +78,6 @@ interface StoredToken {
   expiresAt: Date
 }
 
-/** Whom a token is for, and under which address and password it is good. */
-export type TokenOwner = Pick<StoredToken, 'userId' | 'email' | 'passwordDigest'>
-
 /**
  * Of two requests for a mail the later one wins, in whatever order mails leave (D20); within a millisecond the ids decide, and
  * of one request the later attempt, so that a worker that held the job before cannot take back what its next holder did.
@@ -136,8 +133,6 @@ export interface ResetTokenStore {
   invalidateLive(userId: string, request: RequestOrder, at: Date): Promise<void>
   /** Finds a token that is usable `at` that time. At exactly `expiresAt` it no longer is. */
   findUsable(tokenHash: string, at: Date): Promise<ResetToken | undefined>
-  /** Whether there is a usable one that was issued for the account as it is. */
-  hasUsable(account: TokenOwner, at: Date): Promise<boolean>
   /** Tells why a token is not usable. `undefined`: it is, or there is no such token. */
   findDead(tokenHash: string, at: Date): Promise<DeadToken | undefined>
   /** Invalidates this one token, if it is live. */
@@ -167,8 +162,6 @@ export interface VerificationTokenStore {
   issue(token: VerificationToken): Promise<void>
   /** Finds a token that is unused and not expired `at` that time; fails closed like `ResetTokenStore`. */
   findUsable(tokenHash: string, at: Date): Promise<VerificationToken | undefined>
-  /** Whether there is a usable one that was issued for the account as it is. */
-  hasUsable(account: TokenOwner, at: Date): Promise<boolean>
   /** Tells why a token is not usable. `undefined`: it is, or there is no such token. */
   findDead(tokenHash: string, at: Date): Promise<DeadToken | undefined>
   /** Lets a token that nobody used expire at that time. */
@@ -292,22 +285,6 @@ export interface AuditLog {
   has(id: string): Promise<boolean>
 }
 
-export interface RateCount {
-  /** How often it happened within the window, this time included. */
-  count: number
-  /** Until the window is over. */
-  endsInMs: number
-}
-
-/** `rate_limits` (D21). It counts; what is too many, others judge. */
-export interface RateLimitStore {
-  /**
-   * Counts one more. A window starts with its first count, and lasts as long as that one says. Of concurrent callers, in any
-   * process, each gets a number of its own.
-   */
-  count(key: string, windowMs: number): Promise<RateCount>
-}
-
 export interface StoredSettings {
   /** Grows with each write; 0 before the first. */
   version: number
@@ -333,7 +310,6 @@ export interface AccountFlowsStore {
   pendingLogins: PendingLoginStore
   cutoffs: SessionCutoffStore
   outbox: MailOutbox
-  limits: RateLimitStore
   audit: AuditLog
   settings: SettingsStore
   /** Creates collections and indexes; idempotent, and safe when several processes start at once. */

@@ -45,8 +45,6 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
 
   async function mayNotWrite(job: MailJob) {
     expect(await port().resolve(job, 'eve', after(1))).to.equal(false)
-    expect(await port().identify(job, 'eve')).to.equal(false)
-    expect(await port().holdBack(job)).to.equal(false)
     expect(await port().ready(job, after(1))).to.equal(false)
     expect(await port().renew(job, after(hour))).to.equal(false)
     expect(await port().retry(job, after(1), 'lost')).to.equal(false)
@@ -129,46 +127,6 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     const job = await claimed()
     expect(await port().resolve(job, 'ann', after(1))).to.equal(true)
     const again = await claim('resolve', minute + 1, 'second')
-    expect(again).to.include({ accountId: 'ann', identifier: undefined })
-  })
-
-  it('tells what else is under way for the account: what is identified and not held back, within its life', async () => {
-    const held = await claimed({}, 'held')
-    const isUnderWay = (at = 1) => port().isUnderWay(held, 'ann', after(at))
-    expect(await port().identify(held, 'ann')).to.equal(true)
-    expect(await isUnderWay()).to.equal(false)
-
-    const other = await claimed({ kind: 'email_verification' }, 'other kind')
-    await port().identify(other, 'ann')
-    const bobs = await claimed({}, 'bobs')
-    await port().identify(bobs, 'bob')
-    expect(await isUnderWay()).to.equal(false)
-
-    const job = await claimed({}, 'job')
-    expect(await isUnderWay()).to.equal(false)
-    expect(await port().identify(job, 'ann')).to.equal(true)
-    expect(await isUnderWay()).to.equal(true)
-    expect(await isUnderWay(hour)).to.equal(false)
-    expect(await port().holdBack(job)).to.equal(true)
-    expect(await isUnderWay()).to.equal(false)
-    expect(await port().resolve(job, 'ann', after(1))).to.equal(true)
-    expect(await isUnderWay()).to.equal(true)
-    expect(await port().ready(job, after(1))).to.equal(true)
-    expect(await isUnderWay()).to.equal(true)
-    const sent = mustExist(await claim('send', 1))
-    expect(await port().giveUp(sent, after(2), 'no such mailbox')).to.equal(true)
-    expect(await isUnderWay()).to.equal(false)
-  })
-
-  it('erases the typed identifier of a job that is identified, and it overtakes nothing yet', async () => {
-    const earlier = await claimed({}, 'earlier')
-    await port().resolve(earlier, 'ann', after(1))
-    const job = await claimed({}, 'later')
-    await port().identify(job, 'ann')
-    await port().holdBack(job)
-    expect(await port().isOvertaken({ ...earlier, accountId: 'ann' })).to.equal(false)
-    const again = await claim('resolve', minute + 1, 'second')
-    expect([earlier.id, job.id]).to.include(again?.id)
     expect(again).to.include({ accountId: 'ann', identifier: undefined })
   })
 

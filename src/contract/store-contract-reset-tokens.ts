@@ -129,17 +129,6 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     expect(await port().takeUnfinished(after(minute), after(hour))).to.deep.equal(reset)
   })
 
-  it('tells whether an account, as it is, has a usable token', async () => {
-    const { userId, email, passwordDigest, expiresAt } = await issued()
-    const owner = { userId, email, passwordDigest }
-    expect(await port().hasUsable(owner, after(1))).to.equal(true)
-    expect(await port().hasUsable(owner, expiresAt)).to.equal(false)
-    for (const change of [{ userId: 'bob' }, { email: 'ann@example.com' }, { passwordDigest: 'x' }])
-      expect(await port().hasUsable({ ...owner, ...change }, after(1))).to.equal(false)
-    await port().invalidateLive(userId, requested(1), after(1))
-    expect(await port().hasUsable(owner, after(1))).to.equal(false)
-  })
-
   it('tells why a token is dead: used, invalidated or expired', async () => {
     const reasonOf = async ({ tokenHash }: ResetToken, at = after(2)) =>
       port().findDead(tokenHash, at)

@@ -47,17 +47,6 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
     }
   })
 
-  it('tells whether an account, as it is, has a usable token', async () => {
-    const { id, userId, email, passwordDigest, expiresAt } = await issued()
-    const owner = { userId, email, passwordDigest }
-    expect(await port().hasUsable(owner, after(1))).to.equal(true)
-    expect(await port().hasUsable(owner, expiresAt)).to.equal(false)
-    for (const change of [{ userId: 'bob' }, { email: 'ann@example.com' }, { passwordDigest: 'x' }])
-      expect(await port().hasUsable({ ...owner, ...change }, after(1))).to.equal(false)
-    await port().markUsed({ id, userId, email }, after(1))
-    expect(await port().hasUsable(owner, after(1))).to.equal(false)
-  })
-
   it('tells why a token is dead: used or expired', async () => {
     const token = await issued()
     const { tokenHash, expiresAt, carried } = token

@@ -2,7 +2,6 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { AccountFlowsStore } from '../ports.ts'
 import { itKeepsAuditEvents, itKeepsSettings } from './store-contract-records.ts'
-import { itCountsForLimits } from './store-contract-limits.ts'
 import { itKeepsCutoffs, itKeepsPendingLogins } from './store-contract-logins.ts'
 import { itKeepsMailJobs } from './store-contract-outbox.ts'
 import { itKeepsResetTokens } from './store-contract-reset-tokens.ts'
@@ -35,7 +34,6 @@ export function itIsAnAccountFlowsStore(
     describe('pending logins', () => itKeepsPendingLogins(() => opened.store.pendingLogins))
     describe('session cut-offs (2.4, 3.3)', () => itKeepsCutoffs(() => opened.store.cutoffs))
     describe('the mail outbox', () => itKeepsMailJobs(() => opened.store.outbox))
-    describe('counts for limits', () => itCountsForLimits(() => opened.store.limits))
     describe('audit events (6)', () => itKeepsAuditEvents(() => opened.store.audit))
     describe('settings (2.5)', () => itKeepsSettings(() => opened.store.settings))
 

@@ -1,5 +1,5 @@
 import { passwordDigest } from '../crypto/password.ts'
-import type { TokenOwner, User } from '../ports.ts'
+import type { User } from '../ports.ts'
 
 /** The account as it was when something was issued for it, or when its password was checked. */
 export interface IssuedFor {
@@ -15,14 +15,4 @@ export function isStillFor(issued: IssuedFor, user: User): boolean {
 /** Whether the password is the same one still. */
 export function isIssuedUnder(issued: IssuedFor, user: User): boolean {
   return passwordDigest(user.passwordHash) === issued.passwordDigest
-}
-
-/** Whether the account has a token that works, issued for it as it is. */
-export async function hasUsableToken(
-  tokens: { hasUsable(account: TokenOwner, at: Date): Promise<boolean> },
-  { id, email, passwordHash, disabled }: User,
-  at: Date,
-): Promise<boolean> {
-  if (email === undefined || disabled) return false
-  return tokens.hasUsable({ userId: id, email, passwordDigest: passwordDigest(passwordHash) }, at)
 }

@@ -11,7 +11,6 @@ import type {
   User,
 } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
-import type { MailBrake } from './mail-brake.ts'
 import type { MailEvents } from './mail-events.ts'
 import type { MailLink, Recipient } from './mail-flow.ts'
 import type { MailFlows, MailResolution } from './mail-resolution.ts'
@@ -27,7 +26,6 @@ export interface MailDeliveryPorts {
   flows: MailFlows
   resolution: Pick<MailResolution, 'recipientOf' | 'end' | 'giveUp'>
   outbox: MailOutbox
-  brake: Pick<MailBrake, 'waitsUntil'>
   events: MailEvents
   /** Throws `ERR_MAIL_FAILED`. */
   connect(settings: Settings, signal: AbortSignal): Promise<MailConnection>
@@ -43,7 +41,7 @@ export interface MailDeliveryPorts {
 }
 
 export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
-  const { flows, resolution, outbox, brake, events, log, now } = ports
+  const { flows, resolution, outbox, events, log, now } = ports
 
   // The token is made when a connection is free, and counts only while this worker holds the job (D20). Answers until when it
   // does, once the mail left.
@@ -118,13 +116,8 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     try {
       const settings = ports.settings()
       const recipient = await resolution.recipientOf(job)
-      if (typeof recipient === 'string') {
-        await resolution.end(job, recipient)
-        return undefined
-      }
-      const waitsUntil = await brake.waitsUntil()
-      if (!waitsUntil) return await send(job, recipient, settings, attempt)
-      await outbox.retry(job, waitsUntil, 'too_many_mails')
+      if (typeof recipient !== 'string') return await send(job, recipient, settings, attempt)
+      await resolution.end(job, recipient)
     } catch (error) {
       await fail(job, error, attempt)
     }

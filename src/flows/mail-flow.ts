@@ -7,8 +7,6 @@ export interface MailFlow {
   findUser(identifier: string): Promise<User | 'unknown' | 'ambiguous'>
   /** Why this account gets no such mail. `undefined`: it gets one. */
   refuses(user: User): NoMail | undefined
-  /** Whether an account may ask for too many (D21). */
-  isLimited: boolean
   /** Only the newest request of an account gets a mail, however early the others are. Otherwise each does that can be sent at once. */
   newestOnly: boolean
   /** What is due once the account is known, whether or not the mail will arrive. Repeated, however late, it changes nothing. */
@@ -17,8 +15,6 @@ export interface MailFlow {
   mint(job: MailJob, recipient: Recipient, settings: Settings): Promise<MailLink | 'superseded'>
   /** Whether a later request of the account has got its mail. */
   isServedLater(job: MailJob, user: User): Promise<boolean>
-  /** Whether the account has a link that works. */
-  hasLiveLink(user: User): Promise<boolean>
   /** Voids a link that was made and not handed over, because somebody else holds the job. */
   revoke(link: MailLink): Promise<void>
   /** Voids the links of a job that ends as a dead letter. */
@@ -44,8 +40,6 @@ export interface MailLink {
 export type NoMail =
   | 'unknown'
   | 'ambiguous'
-  | 'throttled'
-  | 'unverified'
   | 'already_verified'
   | 'superseded'
   | 'sent_before'

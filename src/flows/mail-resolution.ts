@@ -1,7 +1,6 @@
 import { isMailAddress } from '../mail-address.ts'
 import type { Log, MailJob, MailKind, MailOutbox, User, UserStore } from '../ports.ts'
 import type { MailEvents } from './mail-events.ts'
-import type { MailLimits } from './mail-limits.ts'
 import { isIdentifier } from './mail-request.ts'
 import type { MailFlow, NoMail, Recipient } from './mail-flow.ts'
 
@@ -27,7 +26,6 @@ export interface MailResolutionPorts {
   flows: MailFlows
   users: Pick<UserStore, 'findById'>
   outbox: MailOutbox
-  limits: MailLimits
   events: MailEvents
   log: Log
   now(): Date
@@ -49,7 +47,7 @@ const DEAD_LETTERS: ReadonlySet<NoMail> = new Set<NoMail>([
 ])
 
 export function createMailResolution(ports: MailResolutionPorts): MailResolution {
-  const { flows, users, outbox, limits, events, log, now } = ports
+  const { flows, users, outbox, events, log, now } = ports
 
   async function findUser({ kind, accountId, identifier }: MailJob) {
     if (accountId !== undefined) return (await users.findById(accountId)) ?? 'account_gone'
@@ -106,14 +104,10 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
         await events.requested(job, user)
         return end(job, user)
       }
+      if (!(await outbox.resolve(job, user.id, now()))) return
       const found = { ...job, accountId: user.id }
       const flow = flows[job.kind]
       const refusal = refusalOf(flow, job, user)
-      if (!refusal && flow.isLimited && (await limits.isTooMany(job, user, flow))) {
-        await events.requested(found, 'throttled')
-        return end(found, 'throttled')
-      }
-      if (!(await outbox.resolve(job, user.id, now()))) return
       await events.requested(found, refusal)
       if (refusal) return endUnsent(found, refusal)
       if (flow.newestOnly) await outbox.supersedeEarlier(found, now())

@@ -35,7 +35,6 @@ export interface PasswordChangedPorts {
 /** The mail that tells of a reset. Its link leads to the forgot-password form, and holds no secret. */
 export function createPasswordChanged({ oauthUrl, identify }: PasswordChangedPorts): MailFlow {
   return {
-    isLimited: false,
     newestOnly: false,
     findUser: async () => 'unknown',
     refuses: () => undefined,
@@ -45,7 +44,6 @@ export function createPasswordChanged({ oauthUrl, identify }: PasswordChangedPor
       return { url: `${oauthUrl}/forgot-password`, token: undefined, clientName }
     },
     isServedLater: async () => false,
-    hasLiveLink: async () => false,
     async revoke() {},
     async abandon() {},
   }

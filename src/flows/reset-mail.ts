@@ -2,9 +2,7 @@ import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
 import type { CarriedParameters, IdentifiedClient, ResetTokenStore, UserStore } from '../ports.ts'
 import { attemptOf, orderOf } from '../request-order.ts'
-import type { Settings } from '../settings/table.ts'
 import { findUser } from './find-user.ts'
-import { hasUsableToken } from './issued-for.ts'
 import type { MailFlow } from './mail-flow.ts'
 
 export interface ResetMailPorts {
@@ -12,7 +10,6 @@ export interface ResetMailPorts {
   resetTokens: ResetTokenStore
   /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
   identify(carried: CarriedParameters): Promise<IdentifiedClient>
-  settings(): Settings
   /** Where links start: base URL and OAuth path, never anything from a request. */
   oauthUrl: string
   now(): Date
@@ -23,16 +20,10 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
   const { users, resetTokens, now } = ports
 
   return {
-    isLimited: true,
     newestOnly: true,
     findUser: (identifier) => findUser(users, identifier),
 
-    refuses({ passwordHash, emailVerified }) {
-      if (passwordHash === undefined) return 'no_password'
-      return emailVerified || !ports.settings().resetRequiresVerifiedEmail
-        ? undefined
-        : 'unverified'
-    },
+    refuses: ({ passwordHash }) => (passwordHash === undefined ? 'no_password' : undefined),
 
     onRequest: (job, user) => resetTokens.invalidateLive(user.id, orderOf(job), now()),
 
@@ -59,8 +50,6 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
 
     // A token is not issued after that of a later request.
     isServedLater: async () => false,
-
-    hasLiveLink: (user) => hasUsableToken(resetTokens, user, now()),
 
     async revoke({ token }) {
       if (token) await resetTokens.revoke(token.id, now())

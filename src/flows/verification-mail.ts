@@ -12,7 +12,6 @@ import type {
 } from '../ports.ts'
 import { attemptOf } from '../request-order.ts'
 import { KEEP_LOGIN_MS } from './email-verification.ts'
-import { hasUsableToken } from './issued-for.ts'
 import type { MailFlow } from './mail-flow.ts'
 import { linkQuery } from './verification-link.ts'
 
@@ -39,7 +38,6 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
   }
 
   return {
-    isLimited: true,
     newestOnly: false,
     findUser: async (username) => (await users.findByUsername(username)) ?? 'unknown',
 
@@ -79,8 +77,6 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
     },
 
     isServedLater: (job, user) => verificationTokens.hasLater(user.id, attemptOf(job)),
-
-    hasLiveLink: (user) => hasUsableToken(verificationTokens, user, now()),
 
     async revoke({ token }) {
       if (token) await verificationTokens.revoke(token.id, now())

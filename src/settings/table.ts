@@ -72,25 +72,6 @@ export const settingsTable = {
       'TLS to the SMTP server. auto: implicit on port 465, otherwise STARTTLS, which only a loopback host may do without. ' +
       'implicit: from the first byte. starttls: it must succeed. none: never.',
   }),
-  resetRequiresVerifiedEmail: boolean('reset_requires_verified_email', 'false', {
-    meaning: 'When true, a reset link is sent only to a verified e-mail address.',
-  }),
-  resendCooldown: {
-    ...duration('resend_cooldown', '0s', HOUR, {
-      meaning: 'How long an account that has a working link waits for another mail of its kind.',
-    }),
-    expected: 'a duration from 1s to 1h, such as 90s or 5m, or 0s for none',
-    parse: (value: string) => (value === '0s' ? 0 : within(HOUR, value)),
-  },
-  mailsPerAccountPerHour: whole('mails_per_account_per_hour', '10', 10_000, {
-    meaning: 'How many mails with a link an account, and a mailbox, may ask for in an hour.',
-  }),
-  mailsPerMinute: whole('mails_per_minute', '600', 100_000, {
-    meaning: 'How many mails leave in a minute, all accounts together; the others wait.',
-  }),
-  requestsPerIpPerMinute: whole('requests_per_ip_per_minute', '60', 100_000, {
-    meaning: 'How many forms of these flows a network address may send in a minute.',
-  }),
   minPasswordLength: length('validation_min_password_length', '8', 'Minimum'),
   maxPasswordLength: length('validation_max_password_length', '64', 'Maximum'),
 } as const
@@ -122,23 +103,10 @@ function duration<D extends string>(name: string, byDefault: D, max: number, abo
     default: byDefault,
     expected: `a duration from 1s to ${max / DAY}d, such as 1h, 90m, 1h30m or 7d`,
     secret: false,
-    parse: (value: string) => within(max, value),
-  }
-}
-
-function within(max: number, value: string): number | undefined {
-  const ms = parseDuration(value)
-  return ms === undefined || ms > max ? undefined : ms
-}
-
-function whole<D extends string>(name: string, byDefault: D, max: number, about: About) {
-  return {
-    ...about,
-    name,
-    default: byDefault,
-    expected: `a decimal number from 1 to ${max}`,
-    secret: false,
-    parse: (value: string) => parseWhole(value, 1, max),
+    parse(value: string) {
+      const ms = parseDuration(value)
+      return ms === undefined || ms > max ? undefined : ms
+    },
   }
 }
 
@@ -196,7 +164,7 @@ function text(
 }
 
 function parseWhole(value: string, min: number, max: number): number | undefined {
-  if (!/^[1-9]\d{0,5}$/.test(value)) return undefined
+  if (!/^[1-9]\d{0,4}$/.test(value)) return undefined
   const number = Number(value)
   return number >= min && number <= max ? number : undefined
 }

@@ -6,8 +6,7 @@ import { purgeTime } from './purge-time.ts'
 interface Entry {
   job: NewMailJob & { requestedAt: Date; attempts: number }
   state: 'requested' | 'resolved' | 'superseded' | 'dead'
-  /** How far its look-up came. */
-  progress: 'added' | 'identified' | 'held back' | 'resolved'
+  isResolved: boolean
   /** `undefined`: nobody holds it. */
   leaseId: string | undefined
   /** Nobody may claim it before: `notBefore`, then the end of the lease or of the pause before another attempt. */
@@ -36,20 +35,13 @@ export function memoryOutbox(): MailOutbox {
     return true
   }
 
-  const identified = (job: MailJob, accountId: string, progress: Entry['progress']) =>
-    changed(job, (entry) => {
-      entry.job.accountId = accountId
-      entry.job.identifier = undefined
-      entry.progress = progress
-    })
-
   return {
     async add(job) {
       if (entries.has(job.id)) return
       entries.set(job.id, {
         job: { ...structuredClone(job), requestedAt: new Date(), attempts: 0 },
         state: 'requested',
-        progress: 'added',
+        isResolved: false,
         leaseId: undefined,
         availableAt: job.notBefore,
         reason: undefined,
@@ -68,24 +60,12 @@ export function memoryOutbox(): MailOutbox {
       return { ...structuredClone(entry.job), isSuperseded: entry.state === 'superseded', leaseId }
     },
 
-    identify: (job, accountId) => identified(job, accountId, 'identified'),
-
-    holdBack: (job) =>
+    resolve: (job, accountId) =>
       changed(job, (entry) => {
-        entry.progress = 'held back'
+        entry.job.accountId = accountId
+        entry.job.identifier = undefined
+        entry.isResolved = true
       }),
-
-    async isUnderWay(job, accountId, at) {
-      return ofSameKind({ ...job, accountId }).some(
-        ({ job: { id, expiresAt }, state, progress }) =>
-          id !== job.id &&
-          (state === 'requested' || state === 'resolved') &&
-          (progress === 'identified' || progress === 'resolved') &&
-          expiresAt > at,
-      )
-    },
-
-    resolve: (job, accountId) => identified(job, accountId, 'resolved'),
 
     async supersedeEarlier(job, at) {
       for (const entry of ofSameKind(job)) {
@@ -99,7 +79,7 @@ export function memoryOutbox(): MailOutbox {
 
     async isOvertaken(job) {
       return ofSameKind(job).some(
-        (entry) => entry.progress === 'resolved' && isLater(orderOf(entry.job), orderOf(job)),
+        (entry) => entry.isResolved && isLater(orderOf(entry.job), orderOf(job)),
       )
     },
 

@@ -7,7 +7,6 @@ import type {
   ResetTokenStore,
 } from '../ports.ts'
 import { isLater } from '../request-order.ts'
-import { isOwnedBy } from './memory-token-owner.ts'
 import { purge } from './memory-purge.ts'
 import { purgeTime } from './purge-time.ts'
 
@@ -77,12 +76,6 @@ export function memoryResetTokens(): ResetTokenStore {
     async findUsable(tokenHash, at) {
       const entry = usable(tokenHash, at)
       return entry && structuredClone(entry.token)
-    },
-
-    async hasUsable(account, at) {
-      return [...entries.values()].some(
-        ({ token, state }) => state === 'live' && isOwnedBy(token, account) && token.expiresAt > at,
-      )
     },
 
     async findDead(tokenHash, at) {

@@ -3,7 +3,6 @@ import { type MemoryAuditLog, memoryAudit } from './memory-audit.ts'
 import { memoryCutoffs } from './memory-cutoffs.ts'
 import { memoryOutbox } from './memory-outbox.ts'
 import { memoryPendingLogins } from './memory-pending-logins.ts'
-import { memoryRateLimits } from './memory-rate-limits.ts'
 import { memoryResetTokens } from './memory-reset-tokens.ts'
 import { memorySettings } from './memory-settings.ts'
 import { memoryVerificationTokens } from './memory-verification-tokens.ts'
@@ -19,7 +18,6 @@ export function memoryStore(): AccountFlowsStore & { audit: MemoryAuditLog } {
     pendingLogins: memoryPendingLogins(),
     cutoffs: memoryCutoffs(),
     outbox: memoryOutbox(),
-    limits: memoryRateLimits(),
     audit: memoryAudit(),
     settings: memorySettings(),
     async start() {},

@@ -1,6 +1,5 @@
 import type { VerificationToken, VerificationTokenStore } from '../ports.ts'
 import { isLater } from '../request-order.ts'
-import { isOwnedBy } from './memory-token-owner.ts'
 import { purge } from './memory-purge.ts'
 import { purgeTime } from './purge-time.ts'
 
@@ -28,12 +27,6 @@ export function memoryVerificationTokens(): VerificationTokenStore {
         ({ token, usedAt }) => token.tokenHash === tokenHash && !usedAt && token.expiresAt > at,
       )
       return entry && structuredClone(entry.token)
-    },
-
-    async hasUsable(account, at) {
-      return [...entries.values()].some(
-        ({ token, usedAt }) => !usedAt && isOwnedBy(token, account) && token.expiresAt > at,
-      )
     },
 
     async findDead(tokenHash, at) {

@@ -28,8 +28,6 @@ export interface JobDocument extends RequesterFields {
   not_before: Date
   expires_at: Date
   requested_at: Date
-  /** While it is not known whether this mail is one too many; `reached`: it may be. */
-  limit?: 'unknown' | 'reached'
   /** When the account was looked up. */
   resolved_at?: Date
   /** Nobody may claim it before: `not_before`, then the end of the lease or of the pause before another attempt. */
@@ -59,7 +57,6 @@ const optionalJobTypes = {
   pending_login_id: 'string',
   send_to: 'string',
   ...requesterTypes,
-  limit: 'string',
   resolved_at: 'date',
 } as const
 

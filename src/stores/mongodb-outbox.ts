@@ -60,32 +60,10 @@ export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
       return document ? fromJobDocument(document, leaseId) : undefined
     },
 
-    identify: (job, accountId) =>
-      isUpdated(job, {
-        $set: { account_id: text(accountId), limit: 'unknown' },
-        $unset: { identifier: true },
-      }),
-
-    holdBack: (job) => isUpdated(job, { $set: { limit: 'reached' } }),
-
-    async isUnderWay(job, accountId, at) {
-      const other = await collection.findOne(
-        {
-          ...ofSameKind({ ...job, accountId }),
-          _id: { $ne: text(job.id) },
-          state: { $in: ['requested', 'resolved'] },
-          $or: [{ limit: 'unknown' }, { resolved_at: { $type: 'date' } }],
-          expires_at: { $gt: time(at) },
-        },
-        { projection: { _id: 1 } },
-      )
-      return other !== null
-    },
-
     resolve: (job, accountId, at) =>
       isUpdated(job, {
         $set: { account_id: text(accountId), resolved_at: time(at) },
-        $unset: { identifier: true, limit: true },
+        $unset: { identifier: true },
       }),
 
     async supersedeEarlier(job, at) {

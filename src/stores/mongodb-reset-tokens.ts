@@ -17,7 +17,6 @@ import { tokensAfter } from './mongodb-request-order.ts'
 import {
   fromTokenDocument,
   isOwned,
-  ofOwner,
   tokenIndexes,
   toTokenDocument,
 } from './mongodb-token-document.ts'
@@ -92,11 +91,6 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
         ...isLive,
       })
       return document ? fromTokenDocument(document) : undefined
-    },
-
-    async hasUsable(account, at) {
-      const usable = { ...ofOwner(account), expires_at: { $gt: time(at) }, ...isLive }
-      return (await collection.findOne(usable, { projection: { _id: 1 } })) !== null
     },
 
     async findDead(tokenHash, at) {

@@ -4,7 +4,6 @@ import { mongoAudit } from './mongodb-audit.ts'
 import { mongoCutoffs } from './mongodb-cutoffs.ts'
 import { mongoOutbox } from './mongodb-outbox.ts'
 import { mongoPendingLogins } from './mongodb-pending-logins.ts'
-import { mongoRateLimits } from './mongodb-rate-limits.ts'
 import { mongoResetTokens } from './mongodb-reset-tokens.ts'
 import { mongoSettings } from './mongodb-settings.ts'
 import { withUnavailable } from './mongodb-unavailable.ts'
@@ -18,7 +17,6 @@ export function mongoStore(db: Db): AccountFlowsStore {
     pendingLogins: withUnavailable(mongoPendingLogins(db)),
     cutoffs: withUnavailable(mongoCutoffs(db)),
     outbox: withUnavailable(mongoOutbox(db)),
-    limits: withUnavailable(mongoRateLimits(db)),
     audit: withUnavailable(mongoAudit(db)),
     settings: withUnavailable(mongoSettings(db)),
   }

@@ -1,11 +1,11 @@
-import type { ResetToken, TokenOwner, VerificationToken } from '../ports.ts'
+import type { ResetToken, VerificationToken } from '../ports.ts'
 import {
   type CarriedFields,
   carriedTypes,
   fromCarriedFields,
   toCarriedFields,
 } from './mongodb-carried.ts'
-import { hasTypes, text, time } from './mongodb-conditions.ts'
+import { hasTypes, time } from './mongodb-conditions.ts'
 import { type NamedIndex, purgeIndex } from './mongodb-indexes.ts'
 import { purgeTime } from './purge-time.ts'
 
@@ -44,10 +44,6 @@ export const optionalTokenTypes = carriedTypes
 
 /** What is enough to tell why a token is not usable. */
 export const isOwned = hasTypes({ user_id: 'string', expires_at: 'date' }, optionalTokenTypes)
-
-export function ofOwner({ userId, email, passwordDigest }: TokenOwner) {
-  return { user_id: text(userId), email: text(email), password_digest: text(passwordDigest) }
-}
 
 export const tokenIndexes: NamedIndex[] = [
   { name: 'latest_request', key: { user_id: 1, requested_at: -1 } },

@@ -8,7 +8,6 @@ import { tokensAfter } from './mongodb-request-order.ts'
 import {
   fromTokenDocument,
   isOwned,
-  ofOwner,
   optionalTokenTypes,
   type TokenDocument,
   tokenIndexes,
@@ -59,11 +58,6 @@ export function mongoVerificationTokens(
       return document
         ? { ...fromTokenDocument(document), pendingLoginId: document.pending_login_id }
         : undefined
-    },
-
-    async hasUsable(account, at) {
-      const usable = { ...ofOwner(account), expires_at: { $gt: time(at) }, ...isUnused }
-      return (await collection.findOne(usable, { projection: { _id: 1 } })) !== null
     },
 
     async findDead(tokenHash, at) {

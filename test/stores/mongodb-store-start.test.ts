@@ -55,7 +55,6 @@ describeWithMongo('mongoStore().start()', function () {
       pending_logins: ['_id_', 'newest_of_account', 'purge_at_ttl'],
       session_cutoffs: ['_id_'],
       mail_outbox: ['_id_', 'longest_due', 'past_its_life', 'of_account', 'purge_at_ttl'],
-      rate_limits: ['_id_', 'key_unique', 'expire_ttl'],
       audit_events: ['_id_', 'at', 'account_id'],
       settings: ['_id_'],
     })

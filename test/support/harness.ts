@@ -152,8 +152,6 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       smtp_from: 'accounts@idp.example',
       require_email_verification: 'true',
       password_changed_email: 'false',
-      mails_per_account_per_hour: '10000',
-      mails_per_minute: '100000',
       ...options.settings,
     },
     log: (level, message, details) => {
