@@ -36,7 +36,7 @@ export function itCountsHits(port: () => RateLimits): void {
   it('counts each key by itself', async () => {
     await port().hit('a', minute)
     await port().hit('a', minute)
-    for (const other of ['A', 'a ', 'a:', 'a.b', '$a', 'ä', 'b', `${'a'.repeat(100)}`]) {
+    for (const other of ['A', 'a ', 'a:', 'a.b', '$a', 'ä', 'b', 'a'.repeat(100)]) {
       expect((await port().hit(other, minute)).count, other).to.equal(1)
     }
     expect((await port().hit('a', minute)).count).to.equal(3)
