@@ -5,10 +5,10 @@ const MINUTE_MS = 60_000
 
 /** `mails_per_minute`: at most so many mails leave in a minute, of all processes together; the others wait (D21). */
 export interface MailBrake {
-  /** Whether it is worth while to take a job. */
+  /** Whether it is worth while to take a job. Keeps whoever was told to wait from asking again and again. */
   isOpen(): boolean
-  /** Counts one mail. `undefined`: it may leave; otherwise when to try again. */
-  hold(): Promise<Date | undefined>
+  /** Counts one mail, and answers whether it may leave. */
+  mayLeave(): Promise<boolean>
 }
 
 export function createMailBrake(
@@ -16,22 +16,19 @@ export function createMailBrake(
   settings: () => Settings,
   now: () => Date,
 ): MailBrake {
-  let full: { until: Date; most: number } | undefined
+  let full = { until: new Date(0), most: 0 }
 
   return {
-    isOpen() {
-      // A raised limit is in force at once.
-      return !full || now() >= full.until || settings().mailsPerMinute !== full.most
-    },
+    // A limit that was changed is in force at once.
+    isOpen: () => now() >= full.until || settings().mailsPerMinute !== full.most,
 
-    async hold() {
+    async mayLeave() {
       const { mailsPerMinute: most } = settings()
-      if (most === 0) return undefined
+      if (most === 0) return true
       const { count, msToEnd } = await limits.hit('mails:all', MINUTE_MS)
-      if (count <= most) return undefined
-      const until = new Date(now().getTime() + msToEnd)
-      full = { until, most }
-      return until
+      if (count <= most) return true
+      full = { until: new Date(now().getTime() + msToEnd), most }
+      return false
     },
   }
 }

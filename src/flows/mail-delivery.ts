@@ -27,7 +27,7 @@ export interface MailDeliveryPorts {
   flows: MailFlows
   resolution: Pick<MailResolution, 'recipientOf' | 'end' | 'giveUp'>
   outbox: MailOutbox
-  brake: Pick<MailBrake, 'hold'>
+  brake: Pick<MailBrake, 'mayLeave'>
   events: MailEvents
   /** Throws `ERR_MAIL_FAILED`. */
   connect(settings: Settings, signal: AbortSignal): Promise<MailConnection>
@@ -53,9 +53,8 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     settings: Settings,
     attempt: SendAttempt,
   ) {
-    const waitUntil = await brake.hold()
-    if (waitUntil) {
-      await outbox.postpone(job, waitUntil)
+    if (!(await brake.mayLeave())) {
+      await outbox.postpone(job, now())
       return undefined
     }
     const flow = flows[job.kind]
