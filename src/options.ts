@@ -1,3 +1,4 @@
+import type { BeforeForgotPassword } from './http/forgot-password-check.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import { logJsonLines, withoutValues } from './log.ts'
 import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports.ts'
@@ -23,6 +24,12 @@ export interface AccountFlowsOptions {
   responseDelay?: ResponseDelay
   /** How many proxies in front of the process append to `X-Forwarded-For`; 0 by default. */
   trustedProxies?: number
+  /**
+   * A check of your own before a reset link is asked for, such as a captcha. Whoever is denied sees the same page after the same
+   * time, and gets no mail; if it throws, the page says that it does not work for now. It should take as long for an account as
+   * for none.
+   */
+  beforeForgotPassword?: BeforeForgotPassword
   /** Settings put at start where none is stored, by their names on the wire. */
   initialSettings?: Record<string, string>
   /** Takes the mails while SMTP is not configured. `undefined`: they wait. */
@@ -42,6 +49,7 @@ export interface CheckedOptions {
   bcryptCost: number
   responseDelay: ResponseDelay
   trustedProxies: number
+  beforeForgotPassword: BeforeForgotPassword | undefined
   initialSettings: Record<string, string>
   developmentMailer: Mailer | undefined
   log: Log
@@ -52,7 +60,7 @@ const MIN_ADMIN_TOKEN_LENGTH = 32
 
 export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   const { log = logJsonLines, bcryptCost = 12, trustedProxies = 0 } = options
-  const { responseDelay = { floorMs: 250, jitterMs: 500 } } = options
+  const { responseDelay = { floorMs: 250, jitterMs: 500 }, beforeForgotPassword } = options
   const isProduction = process.env['NODE_ENV'] === 'production'
   const weak = (problem: string) => {
     if (isProduction) throw new TypeError(problem)
@@ -61,6 +69,9 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
 
   for (const name of ['store', 'users'] as const) {
     if (!isObject(options[name])) throw new TypeError(`${name} is missing`)
+  }
+  if (beforeForgotPassword !== undefined && typeof beforeForgotPassword !== 'function') {
+    throw new TypeError('beforeForgotPassword must be a function')
   }
   checkNumber('bcryptCost', bcryptCost, 4, 31)
   checkNumber('trustedProxies', trustedProxies, 0, 100)
@@ -76,6 +87,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     bcryptCost,
     responseDelay,
     trustedProxies,
+    beforeForgotPassword,
     initialSettings: options.initialSettings ?? {},
     developmentMailer: options.developmentMailer,
     log: withoutValues(log),

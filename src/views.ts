@@ -32,6 +32,7 @@ export type ErrorMode =
   | 'unsupported_media_type'
   | 'body_too_large'
   | 'bad_request'
+  | 'too_many_requests'
   | 'unavailable'
   | 'error'
 
