@@ -3,6 +3,8 @@ import type { User, UserStore } from '../../src/index.ts'
 
 export type PasswordCheck = (username: string, password: string) => Promise<User | undefined>
 
+/** bcrypt takes no lower one. */
+const LOWEST_COST = 4
 const READABLE = /^\$2[aby]\$(0[4-9]|[12]\d|3[01])(\$[./A-Za-z0-9]{53})$/
 
 /**
@@ -41,13 +43,31 @@ export function readable(stored: string | undefined): ReadableHash | undefined {
 }
 
 /**
- * What a password is compared with, so that the work is always that of one hash of this cost: 2^c rounds and the missing 2^c,
- * 2^(c+1) … 2^(cost-1) are 2^cost.
+ * What a password is compared with: always as many hashes, with the same sum of rounds, whatever the cost of the stored one up to
+ * `cost`. As many, because each takes a little time beside its rounds, which shows.
  */
 export function sameWork(hash: ReadableHash | undefined, cost: number): string[] {
-  if (!hash) return [nobody(cost)]
-  const missing = Array.from({ length: Math.max(cost - hash.cost, 0) }, (_, i) => hash.cost + i)
-  return [hash.text, ...missing.map(nobody)]
+  const first = hash ?? { text: nobody(cost), cost }
+  const others = cost + 1
+  const rest = 2 ** cost - 2 ** first.cost + others * 2 ** LOWEST_COST
+  return [first.text, ...costsOf(rest, others).map(nobody)]
+}
+
+/** Costs of so many hashes that have so many rounds together. */
+function costsOf(rounds: number, count: number): number[] {
+  const costs: number[] = []
+  let left = rounds
+  while (left > 0) {
+    const cost = Math.floor(Math.log2(left))
+    costs.push(cost)
+    left -= 2 ** cost
+  }
+  while (costs.length < count) {
+    const [highest = LOWEST_COST] = costs
+    costs.splice(0, 1, highest - 1, highest - 1)
+    costs.sort((a, b) => b - a)
+  }
+  return costs
 }
 
 /** The hash of no password at all. */

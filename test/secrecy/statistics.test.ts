@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import fc from 'fast-check'
+import { array, assert, integer, nat, property, tuple } from 'fast-check'
 import { isLeak, judge, type Stage } from '../../bench/secrecy/judge.ts'
 import { createRandom, type Random } from '../../bench/secrecy/random.ts'
 import {
@@ -42,12 +42,10 @@ function synthetic(random: Random, n: number, { leakMs = 0, delayMs = DELAY.none
 
 const swapped = ({ hits, misses }: Pairs): Pairs => ({ hits: misses, misses: hits })
 
-const anyPairs = fc
-  .array(fc.tuple(...[fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 40 })]), {
-    minLength: 2,
-    maxLength: 60,
-  })
-  .map((pairs) => ({ hits: pairs.map(([hit]) => hit), misses: pairs.map(([, miss]) => miss) }))
+const anyPairs = array(tuple(integer({ min: 0, max: 40 }), integer({ min: 0, max: 40 })), {
+  minLength: 2,
+  maxLength: 60,
+}).map((pairs) => ({ hits: pairs.map(([hit]) => hit), misses: pairs.map(([, miss]) => miss) }))
 
 describe('The statistics of the proof', () => {
   describe('agree with published values', () => {
@@ -108,8 +106,8 @@ describe('The statistics of the proof', () => {
     }
     for (const [name, test] of Object.entries(tests)) {
       it(`${name} has a p-value, and turns its sign when hits and misses change places`, () => {
-        fc.assert(
-          fc.property(anyPairs, (pairs) => {
+        assert(
+          property(anyPairs, (pairs) => {
             const [one, other] = [test(pairs), test(swapped(pairs))]
             expect(one.p).to.be.within(0, 1)
             expect(other.p).to.be.closeTo(one.p, 1e-9)
@@ -122,8 +120,8 @@ describe('The statistics of the proof', () => {
     }
 
     it('the edges likewise', () => {
-      fc.assert(
-        fc.property(anyPairs, fc.nat(), (pairs, seed) => {
+      assert(
+        property(anyPairs, nat(), (pairs, seed) => {
           for (const test of [lowEdge, highEdge]) {
             const one = test(pairs, createRandom(seed))
             const other = test(swapped(pairs), createRandom(seed))
