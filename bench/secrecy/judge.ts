@@ -19,9 +19,9 @@ const Z_90 = 1.645
 const Z_95 = 1.96
 /** How far the AUC may be from one half, whatever the tests say. */
 const EQUIVALENCE = 0.05
-/** With fewer pairs, equal times would not be seen to be equal with a power of 90 %. */
-export const PAIRS_FOR_EQUIVALENCE = 722
-/** Of the fastest answers, in milliseconds; only where no random delay hides it. */
+/** With fewer pairs, equal times would not be seen to be equal with a power of 90 %, and the edges are a handful of answers. */
+export const PAIRS_FOR_EQUALITY = 722
+/** How far the fastest answers may be apart, in milliseconds, whatever the tests say. */
 const LOW_EDGE_CAP = 1
 
 export type Complaint =
@@ -47,8 +47,8 @@ export interface Stage {
   complaints: { about: Complaint; direction: number }[]
 }
 
-/** `hasDelay`: a random delay is on, under which the fastest answers scatter by more than the cap. */
-export function judge(pairs: Pairs, random: Random, { hasDelay }: { hasDelay: boolean }): Stage {
+/** `isStill`: one request at a time and no random delay, so that the fastest answers scatter by less than the cap. */
+export function judge(pairs: Pairs, random: Random, { isStill }: { isStill: boolean }): Stage {
   const tests = [
     { about: 'Mann-Whitney', ...mannWhitney(pairs) },
     { about: 'Kolmogorov-Smirnov', ...kolmogorovSmirnov(pairs) },
@@ -66,11 +66,11 @@ export function judge(pairs: Pairs, random: Random, { hasDelay }: { hasDelay: bo
   const complaints: Stage['complaints'] = tests
     .filter((_, i) => (adjusted[i] ?? 1) < FAMILY)
     .map(({ about, effect }) => ({ about, direction: Math.sign(effect) }))
-  const isJudged = pairs.hits.length >= PAIRS_FOR_EQUIVALENCE
-  if (isJudged && Math.abs(auc - 0.5) + aucMargin(pairs, Z_90) > EQUIVALENCE) {
+  const isEnough = pairs.hits.length >= PAIRS_FOR_EQUALITY
+  if (isEnough && Math.abs(auc - 0.5) + aucMargin(pairs, Z_90) > EQUIVALENCE) {
     complaints.push({ about: 'equivalence', direction: Math.sign(auc - 0.5) })
   }
-  if (!hasDelay && Math.abs(lowEdgeMs) >= LOW_EDGE_CAP) {
+  if (isEnough && isStill && Math.abs(lowEdgeMs) >= LOW_EDGE_CAP) {
     complaints.push({ about: 'low edge cap', direction: Math.sign(lowEdgeMs) })
   }
   return {

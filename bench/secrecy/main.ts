@@ -5,7 +5,7 @@
  * @module
  */
 import { stopMongo } from '../../test/support/mongod.ts'
-import { PAIRS_FOR_EQUIVALENCE } from './judge.ts'
+import { PAIRS_FOR_EQUALITY } from './judge.ts'
 import { readOptions, USAGE, type Options } from './options.ts'
 import { createRandom } from './random.ts'
 import { conclude, EXIT_CODES, headLine, linesOf, type Outcome } from './report.ts'
@@ -36,9 +36,9 @@ function show(outcome: Outcome) {
 
 if (!isJson) {
   console.log(`Node ${process.version}, ${pairs} pairs of each contrast, --seed ${seed}`)
-  if (pairs < PAIRS_FOR_EQUIVALENCE)
+  if (pairs < PAIRS_FOR_EQUALITY)
     console.log(
-      `Below ${PAIRS_FOR_EQUIVALENCE} pairs a difference may show; that there is none is not shown.`,
+      `Below ${PAIRS_FOR_EQUALITY} pairs a difference may show; that there is none is not shown.`,
     )
   console.log(`\n${headLine()}`)
 }

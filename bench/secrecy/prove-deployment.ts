@@ -15,7 +15,6 @@ const HELD_BACK_MS = 30
 export async function proveDeployment(deployment: Deployment, run: Run): Promise<void> {
   const { oauthUrl, known, unknown, connections } = deployment
   const { pairs, only } = run.options
-  const hasDelay = true
 
   for (const { name, path, field } of FORMS) {
     if (!name.includes(only) && !`${name}: known`.includes(only)) continue
@@ -42,11 +41,17 @@ export async function proveDeployment(deployment: Deployment, run: Run): Promise
       }
     }
 
-    const negative = { title: `${name}: nobody twice`, control: 'negative', hasDelay } as const
+    const negative = {
+      title: `${name}: nobody twice`,
+      control: 'negative',
+      isStill: false,
+    } as const
     await proveOne(run, negative, () => throughRelay(0))
     const title = `${name}: held back ${HELD_BACK_MS} ms`
-    await proveOne(run, { title, control: 'positive', hasDelay }, () => throughRelay(HELD_BACK_MS))
-    await proveOne(run, { title: `${name}: known`, hasDelay }, () =>
+    await proveOne(run, { title, control: 'positive', isStill: false }, () =>
+      throughRelay(HELD_BACK_MS),
+    )
+    await proveOne(run, { title: `${name}: known`, isStill: false }, () =>
       measureAnswers(planOf(known, unknown), how),
     )
   }

@@ -27,7 +27,7 @@ export async function proveExample(run: Run): Promise<void> {
       await proveControls(run, service, setup)
       for (const contrast of wanted) {
         if (JSON.stringify(contrast.setup) !== key) continue
-        const named = { title: titleOf(contrast), hasDelay: setup.delay !== 'none' }
+        const named = { title: titleOf(contrast), isStill: isStill(contrast) }
         await proveOne(run, named, async () => {
           const plan = await contrast.plan(service, identifiersFor(options.pairs))
           const { connections } = contrast
@@ -51,7 +51,6 @@ async function proveControls(run: Run, service: Service, setup: Setup): Promise<
   )
   if (!control) return
   const { connections, holdHitsMs } = control
-  const hasDelay = setup.delay !== 'none'
   const measure = async (more: { holdHitsMs?: number } = {}) => {
     const plan = await nothing(service, identifiersFor(run.options.pairs))
     if (!plan) return undefined
@@ -63,10 +62,16 @@ async function proveControls(run: Run, service: Service, setup: Setup): Promise<
     }
   }
   const titled = (name: string) => titleOf({ name, setup })
-  const negative: Named = { title: titled('nobody twice'), control: 'negative', hasDelay }
+  const negative: Named = {
+    title: titled('nobody twice'),
+    control: 'negative',
+    isStill: isStill(control),
+  }
   const title = titled(`held back ${holdHitsMs} ms`)
   await proveOne(run, negative, () => measure())
-  await proveOne(run, { title, control: 'positive', hasDelay }, () => measure({ holdHitsMs }))
+  await proveOne(run, { title, control: 'positive', isStill: isStill(control) }, () =>
+    measure({ holdHitsMs }),
+  )
   await service.rest()
 }
 
@@ -74,7 +79,7 @@ async function proveFollowers(run: Run, service: Service, follower: 'probe' | 's
   const { lagsMs } = followed
   const named = lagsMs.map((lag) => ({
     title: `forgot, then ${follower} after ${lag} ms`,
-    hasDelay: false,
+    isStill: true,
   }))
   await proveMany(run, named, async () => {
     const count = identifiersFor(run.options.pairs)
@@ -89,6 +94,10 @@ async function proveFollowers(run: Run, service: Service, follower: 'probe' | 's
     await service.rest()
     return lagsMs.map((lag) => measured.get(lag) ?? { hits: [], misses: [] })
   })
+}
+
+function isStill({ setup, connections }: { setup: Setup; connections: number }): boolean {
+  return connections === 1 && setup.delay === 'none' && setup.database === 'near'
 }
 
 /** Each identifier is asked for about twice, so that no limit and no cache makes a difference. */

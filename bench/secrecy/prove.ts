@@ -13,7 +13,8 @@ export interface Run {
 export interface Named {
   title: string
   control?: 'negative' | 'positive' | undefined
-  hasDelay: boolean
+  /** As `judge` asks. */
+  isStill: boolean
 }
 
 /** Measures once, and again where something was seen. `undefined`: there is nothing to measure. */
@@ -36,7 +37,7 @@ export async function proveMany(
 ): Promise<void> {
   const judged = async (): Promise<Stage[] | undefined> =>
     (await measure())?.map((pairs, i) =>
-      judge(pairs, random, { hasDelay: named[i]?.hasDelay ?? false }),
+      judge(pairs, random, { isStill: named[i]?.isStill ?? false }),
     )
 
   const first = await judged()

@@ -143,8 +143,8 @@ describe('The statistics of the proof', () => {
     ) =>
       Array.from({ length: runs }, (_, seed) => {
         const random = createRandom(seed + 1)
-        const hasDelay = options.delayMs !== undefined
-        return judge(synthetic(random, n, options), random, { hasDelay }).complaints
+        const isStill = options.delayMs === undefined
+        return judge(synthetic(random, n, options), random, { isStill }).complaints
       })
 
     it('are quiet where there is nothing to see', () => {
@@ -173,7 +173,7 @@ describe('The statistics of the proof', () => {
     it('see faster hits as well as slower ones', () => {
       const random = createRandom(5)
       const stage = judge(swapped(synthetic(random, 300, { leakMs: 1 })), random, {
-        hasDelay: false,
+        isStill: true,
       })
       expect(stage.complaints.map(({ direction }) => direction))
         .to.include(-1)
@@ -185,7 +185,7 @@ describe('The statistics of the proof', () => {
     it('call no equal times equal with too few pairs, and hold the AUC to its band with enough', () => {
       const near = (n: number) =>
         judge(synthetic(createRandom(3), n, { leakMs: 40, delayMs: DELAY.wide }), createRandom(3), {
-          hasDelay: true,
+          isStill: false,
         }).complaints.map(({ about }) => about)
       expect(near(700)).not.to.include('equivalence')
       expect(near(1_000)).to.include('equivalence')
