@@ -1,10 +1,16 @@
 import { expect } from 'chai'
 import { MongoClient, type CommandStartedEvent, type Db } from 'mongodb'
-import { openWire, postRequest, type Wire, type WireAnswer } from '../../bench/secrecy/wire.ts'
+import {
+  getRequest,
+  openWire,
+  postRequest,
+  type Wire,
+  type WireAnswer,
+} from '../../bench/secrecy/wire.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { ask, usableRecord } from '../support/observe.ts'
+import { ask, tokenOf, usableRecord } from '../support/observe.ts'
 
 interface Exchange {
   /** All of the answer, byte for byte; the date is masked. */
@@ -192,6 +198,25 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7, D19)', () => {
       })
     })
   }
+
+  it('nor anything about a link, for a reset token of which all but the last character is right (TIM-08)', async () => {
+    const bea = await web.addUser({ username: 'bea' })
+    await send(FORGOT, 'bea')
+    const { link } = await web.mail.mailTo(bea.email ?? '')
+    const open = async (token: string) => {
+      commands = []
+      const bytes = getRequest(new URL(`${web.oauthUrl}/reset-password?token=${token}`))
+      return { answer: bytesOf(await wire.ask({ bytes })), commands: [...commands] }
+    }
+    const token = tokenOf(link)
+    const wrong = await open('x'.repeat(43))
+    expect(wrong.answer).to.match(/^HTTP\/1\.1 400 /)
+    expect(wrong.commands).to.have.lengthOf.at.least(1)
+    for (const last of [...'AEIMQUYcgkosw048'].filter((letter) => !token.endsWith(letter))) {
+      expect(await open(token.slice(0, 42) + last)).to.deep.equal(wrong)
+    }
+    expect((await open(token)).answer).to.match(/^HTTP\/1\.1 200 /)
+  })
 
   it('by 50 requests at once for one account: all 200 and equal, and one link lives (ENU-13)', async function () {
     this.timeout(40_000)
