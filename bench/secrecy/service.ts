@@ -21,6 +21,8 @@ export interface Setup {
   mail: 'taken' | 'refused' | 'silent' | 'unreachable'
   /** `far`: each answer of MongoDB comes 100 ms later. */
   database: 'near' | 'far'
+  /** How many mails an account gets in an hour, where that is limited at all. */
+  cap: 'shipped' | 'one'
 }
 
 export interface Person {
@@ -39,7 +41,6 @@ export interface Service {
   /** Accounts for these people. */
   add(people: Person[], document?: object): Promise<void>
   hasSetting(name: string): Promise<boolean>
-  put(settings: Record<string, string>): Promise<void>
   /** What a browser at the login page would send besides username and password. */
   loginPage(): Promise<{ cookie: string; interaction: string }>
   /** Waits until the mails are out; those that cannot leave are dropped. */
@@ -49,6 +50,7 @@ export interface Service {
 
 /** Low, so that a contrast of logins ends within a minute. */
 const BCRYPT_COST = 8
+export const CAP = 'mails_per_account_per_hour'
 export const CHEAP_HASH = bcrypt.hashSync('a password of the proof', 4)
 const HASH = bcrypt.hashSync('a password of the proof', BCRYPT_COST)
 const FAR_MS = 100
@@ -76,8 +78,7 @@ export async function startService(setup: Setup, random: Random): Promise<Servic
     ...(setup.delay === 'shipped' && SHIPPED),
   })
   const mail = await startMail(setup.mail)
-  const put = (settings: Record<string, string>) => putSettings(server, settings)
-  await put({ ...smtpSettings(mail.port), require_email_verification: 'true' })
+  await putSettings(server, { ...smtpSettings(mail.port), require_email_verification: 'true' })
   const oauthUrl = new URL(`${server.baseUrl}/oauth2/`)
   const users = database.db.collection<{ _id: string }>('users')
 
@@ -103,6 +104,15 @@ export async function startService(setup: Setup, random: Random): Promise<Servic
     )
   }
 
+  async function hasSetting(name: string) {
+    const response = await fetch(`${server.baseUrl}/admin/api/settings`, {
+      headers: { authorization: `Bearer ${server.adminToken}` },
+    })
+    return JSON.stringify(await response.json()).includes(`"${name}"`)
+  }
+
+  if (setup.cap === 'one' && (await hasSetting(CAP))) await putSettings(server, { [CAP]: '1' })
+
   return {
     oauthUrl,
     db: database.db,
@@ -115,14 +125,7 @@ export async function startService(setup: Setup, random: Random): Promise<Servic
       return people
     },
 
-    async hasSetting(name) {
-      const response = await fetch(`${server.baseUrl}/admin/api/settings`, {
-        headers: { authorization: `Bearer ${server.adminToken}` },
-      })
-      return JSON.stringify(await response.json()).includes(`"${name}"`)
-    },
-
-    put,
+    hasSetting,
 
     async loginPage() {
       const agent = createUserAgent()
