@@ -56,11 +56,14 @@ const conclusion = broken === undefined ? conclude(outcomes) : 'void'
 if (isJson) console.log(JSON.stringify({ conclusion, seed, node: process.version, outcomes }))
 else {
   const sentence = {
-    quiet: 'QUIET: no contrast showed a difference twice.',
+    quiet:
+      pairs < PAIRS_FOR_EQUALITY
+        ? 'QUIET: no difference was seen twice, which shows little with so few pairs.'
+        : 'QUIET: nothing can be told apart.',
     leak: 'LEAK: these can be told apart, as the table says.',
     void: 'VOID: this run shows nothing, as a control misbehaved or nothing was measured.',
   }[conclusion]
   console.log(`\n${sentence}`)
 }
-if (broken !== undefined) console.error(broken)
+if (broken !== undefined) console.error(broken instanceof Error ? broken.message : broken)
 process.exit(EXIT_CODES[conclusion])

@@ -49,7 +49,7 @@ export function linesOf({ title, verdict, stages, control }: Outcome): string[] 
     const said = [...new Set(stage.complaints.map(({ about }) => about))].join(', ')
     const isLast = i === stages.length - 1
     return [
-      (i === 0 ? name : '  again, with fresh users').padEnd(TITLE_WIDTH),
+      (i === 0 ? name : '  again').padEnd(TITLE_WIDTH),
       String(stage.pairs).padStart(5),
       `${auc.middle.toFixed(3)} [${auc.low.toFixed(3)} ${auc.high.toFixed(3)}]`.padEnd(20),
       `${strongest.p.toPrecision(2)} ${strongest.test}`.padEnd(26),
