@@ -156,7 +156,7 @@ export const requestMutants: Mutant[] = [
     edits: [
       {
         file: 'src/settings/table.ts',
-        find: 'if (!/^[1-9]\\d{0,5}$/.test(value)) return undefined',
+        find: 'if (!/^[1-9]\\d{0,4}$/.test(value)) return undefined',
         replace: '',
       },
     ],
