@@ -135,7 +135,7 @@ describe('The forms of the example’s login page (login CSRF)', () => {
     for (const path of ['/oauth2/login', '/oauth2/login/consent']) {
       for (const { what, headers, isTaken } of headerPairs(server.baseUrl)) {
         if (isTaken) continue
-        const answer = await browser.postForm(path, form, headers as Record<string, string>)
+        const answer = await browser.postForm(path, form, headers)
         expect([answer.status, answer.mode], `${path} ${what}`).to.deep.equal([403, 'refused'])
       }
     }
@@ -229,7 +229,7 @@ describeInChromium('A page of another site (D31, HDR-01, HDR-04)', (browser) => 
     html = `<iframe src="${link}"></iframe><a href="${link}" target="_blank" rel="opener">mail</a>`
     const page = await context.newPage()
     await page.goto(evilUrl)
-    const [framed] = page.frames().filter((frame) => frame !== page.mainFrame())
+    const framed = page.frames().find((frame) => frame !== page.mainFrame())
     expect(await framed?.locator('main').count()).to.equal(0)
     const [opened] = await Promise.all([context.waitForEvent('page'), page.click('a')])
     await opened.waitForLoadState()

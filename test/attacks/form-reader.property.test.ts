@@ -1,6 +1,8 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { carriedFrom, parseFields } from '../../src/http/form.ts'
+import { startHarness } from '../support/harness.ts'
+import { rawRequest } from '../support/raw-request.ts'
 
 const wellFormed = fc.string({ unit: 'binary', maxLength: 40 })
 const anything = fc.string({ unit: 'binary', maxLength: 200 })
@@ -88,5 +90,29 @@ describe('The reader of forms, for every form there is (D31)', () => {
         )
       }),
     )
+  })
+
+  it('answers whatever bytes are posted: read, or refused, and never a failure of ours', async () => {
+    const h = await startHarness()
+    const url = `${h.oauthUrl}/forgot-password`
+    const bytes = fc.oneof(
+      fc.uint8Array({ maxLength: 200 }),
+      formLike.map((text) => new TextEncoder().encode(text)),
+    )
+    try {
+      await fc.assert(
+        fc.asyncProperty(bytes, fc.boolean(), async (tail, isChunked) => {
+          const body = Buffer.concat([Buffer.from('identifier=nobody&'), tail])
+          const { status, page } = await rawRequest(url, { body, isChunked })
+          expect(page).to.equal(status === 200 ? 'forgot-password' : 'error')
+          expect(status).to.be.oneOf([200, 400])
+        }),
+        { numRuns: 200 },
+      )
+      expect((await h.forgot('nobody')).mode).to.equal('sent')
+      expect(h.mail.mails).to.deep.equal([])
+    } finally {
+      await h.close()
+    }
   })
 })
