@@ -113,4 +113,6 @@ async function reenter(ctx: Context, next: Next, path: string): Promise<void> {
   ctx.method = 'GET'
   await next()
   if (ctx.status === 303) ctx.status = 302
+  // The link is in the address of this answer. A form that posts itself to the client says at least where it comes from.
+  ctx.set('Referrer-Policy', ctx.status === 302 ? 'no-referrer' : 'strict-origin')
 }

@@ -1,0 +1,216 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import type { User } from '../../src/index.ts'
+import {
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  expectExpired,
+  expectStillWorks,
+  isVerified,
+  setsSession,
+} from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+import {
+  ask,
+  databaseOf,
+  eventsOf,
+  hasPassword,
+  tokenOf,
+  usableRecord,
+} from '../support/observe.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+const NEW = 'a new password'
+
+onBothStores('Requests at the same moment', (technology) => {
+  let h: Harness
+
+  before(async () => {
+    h = await startHarness({ technology })
+  })
+  after(() => h.close())
+
+  /** Forms that are no forms, beside one that is (RACE-04). */
+  const post = (url: string, body: string, type = 'application/x-www-form-urlencoded') =>
+    createUserAgent().request('POST', url, { headers: { 'content-type': type }, body })
+
+  it('give one reset of one link, whatever the bodies are written in (RACE-01, RACE-04)', async () => {
+    const user = await addVerified(h)
+    const link = await h.resetLink(user)
+    const url = `${h.oauthUrl}/reset-password`
+    const passwords = Array.from({ length: 12 }, (_none, index) => `password number ${index}`)
+    const answers = await Promise.all(
+      passwords.flatMap((password) => {
+        const form = { token: tokenOf(link), password, confirm_password: password }
+        const text = new URLSearchParams(form).toString()
+        return [
+          post(url, text),
+          post(url, text, 'application/x-www-form-urlencoded; charset=utf-8'),
+          post(url, JSON.stringify(form), 'application/json'),
+          post(url, `${text}&token=${tokenOf(link)}`),
+        ]
+      }),
+    )
+    const won = answers.flatMap(({ mode }, index) => (mode === 'done' ? [index] : []))
+    expect(won).to.have.length(1)
+    for (const { status } of answers) expect(status).to.be.oneOf([200, 400, 415])
+    for (const [index, password] of passwords.entries()) {
+      const isWinner = index === Math.floor((won[0] ?? -1) / 4)
+      expect(await hasPassword(h, user, password), password).to.equal(isWinner)
+    }
+    expect(await hasPassword(h, user, PASSWORD)).to.equal(false)
+    expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
+    expect((await h.reset(await h.resetLink(user), NEW)).mode).to.equal('done')
+  })
+
+  it('give one effect of one verification link, opened and answered in every way (RACE-04, RACE-05)', async () => {
+    const login = await blockedLogin(h)
+    const url = `${h.oauthUrl}/verify-email`
+    const text = new URL(login.link).search.slice(1)
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => [
+        createUserAgent().get(login.link),
+        post(url, `${text}&action=continue`),
+        post(url, `${text}&action=confirm_only`),
+        post(url, JSON.stringify({ action: 'continue' }), 'application/json'),
+      ]).flat(),
+    )
+    const codes = answers.filter(({ location }) => location !== undefined)
+    expect(codes.length).to.be.at.most(1)
+    expect(answers.filter(setsSession)).to.deep.equal(codes)
+    for (const { status } of answers) expect(status).to.be.oneOf([200, 302, 400, 415])
+    expect(await isVerified(h, login.user)).to.equal(true)
+    const events = eventsOf(h, 'email_verification_completed', login.user)
+    expect(events).to.have.length(1)
+    const late = await createUserAgent().get(login.link)
+    expectExpired(late)
+  })
+
+  it('of two links of one account give one session (RACE-05)', async () => {
+    const user = await addUnverified(h)
+    const [first, second] = [await blockedLogin(h, { user }), await blockedLogin(h, { user })]
+    const answers = await Promise.all([
+      createUserAgent().get(first.link),
+      createUserAgent().get(second.link),
+    ])
+    expect(answers.filter(setsSession)).to.have.length(1)
+    expect(answers.filter(({ location }) => location !== undefined)).to.have.length(1)
+    expect(eventsOf(h, 'email_verification_completed', user)).to.have.length(1)
+  })
+
+  it('a reset and a newer request: the reset is done, or the newer link works; never neither (RACE-02)', async () => {
+    await Promise.all(
+      Array.from({ length: 10 }, async (_none, round) => {
+        const user = await addVerified(h)
+        const old = await h.resetLink(user)
+        const [{ mode }] = await Promise.all([
+          sleep(round * 3).then(() => h.reset(old, NEW)),
+          ask(h, user.username),
+        ])
+        expect(mode).to.be.oneOf(['done', 'invalid'])
+        expect(await hasPassword(h, user, mode === 'done' ? NEW : PASSWORD)).to.equal(true)
+        expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(
+          mode === 'done' ? 1 : 0,
+        )
+        // Either way the earlier link is dead.
+        expect((await h.reset(old, 'yet another one')).mode).to.equal('invalid')
+        const newer = h.mail.mails.filter(({ to }) => to.includes(user.email ?? '')).at(-1)?.link
+        const isAlive = newer !== old && (await usableRecord(h, newer ?? '')) !== undefined
+        if (mode !== 'done') expect(isAlive).to.equal(true)
+        const next = await h.resetLink(user)
+        expect((await h.reset(next, 'an honest password')).mode).to.equal('done')
+        expect(await hasPassword(h, user, 'an honest password')).to.equal(true)
+      }),
+    )
+  })
+
+  it('a reset and a verification: both are whole, and nothing from before the reset lives (I5, I6)', async () => {
+    await Promise.all(
+      Array.from({ length: 6 }, async (_none, round) => {
+        const login = await blockedLogin(h)
+        const before = h.mail.mails.length
+        await ask(h, login.user.username)
+        const reset = await eventually('the reset mail arrives', () =>
+          h.mail.mails
+            .slice(before)
+            .find(
+              ({ to, kind }) => to.includes(login.user.email ?? '') && kind === 'password_reset',
+            ),
+        )
+        const agent = createUserAgent()
+        const [verified, { mode }] = await Promise.all([
+          sleep(round * 2).then(() => agent.get(login.link)),
+          h.reset(reset.link, NEW),
+        ])
+        expect(mode).to.equal('done')
+        expect(await isVerified(h, login.user)).to.equal(`${verified.status}` !== '400')
+        const { url } = await h.party.begin({ prompt: 'none' })
+        const { location = '' } = await agent.get(url)
+        expect(new URL(location).searchParams.get('error')).to.equal('login_required')
+      }),
+    )
+  })
+})
+
+describeWithMongo('A verification while the account changes (RACE-06, RACE-07, VER-09)', () => {
+  let h: Harness
+
+  before(async () => {
+    h = await startHarness({ technology: 'mongodb' })
+  })
+  after(() => h.close())
+
+  const users = () => databaseOf(h).collection<{ _id: string }>('users')
+
+  it('never verifies an address that the link was not mailed to', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, async (_none, round) => {
+        const login = await blockedLogin(h)
+        const email = `changed-${round}@users.example`
+        const [answer] = await Promise.all([
+          sleep(round).then(() => createUserAgent().get(login.link)),
+          // As a host does that lets people change their address.
+          users().updateOne({ _id: login.user.id }, { $set: { email, email_verified: false } }),
+        ])
+        expect(answer.status).to.be.oneOf([200, 302, 400])
+        expect(await users().findOne({ _id: login.user.id })).to.include({
+          email,
+          email_verified: false,
+        })
+        expectExpired(await createUserAgent().get(login.link))
+        return answer.status
+      }),
+    )
+    expect(answers).to.include(400)
+    await expectStillWorks(h, await blockedLogin(h))
+  })
+
+  it('refuses the second of two accounts that want one address, where the host allows it once', async () => {
+    const index = await users().createIndex(
+      { email: 1 },
+      { unique: true, partialFilterExpression: { email_verified: true } },
+    )
+    const email = 'both@users.example'
+    const [one, two] = [await addUnverified(h, { email }), await addUnverified(h, { email })]
+    const links = [one, two].map(async (user: User) => {
+      const before = eventsOf(h, 'email_verification_mail_sent', user).length
+      await createUserAgent().post(`${h.oauthUrl}/resend-verification`, { username: user.username })
+      await eventually(
+        'the mail leaves',
+        () => eventsOf(h, 'email_verification_mail_sent', user).length > before,
+      )
+    })
+    await Promise.all(links)
+    const mailed = h.mail.mails.filter(({ to }) => to.includes(email)).map(({ link }) => link)
+    expect(mailed).to.have.length(2)
+    const answers = await Promise.all(mailed.map((link) => createUserAgent().get(link)))
+    const outcomes = answers.map(({ status, mode }) => `${status} ${mode}`).toSorted()
+    expect(outcomes).to.deep.equal(['200 verified', '400 expired'])
+    expect([await isVerified(h, one), await isVerified(h, two)].filter(Boolean)).to.have.length(1)
+    await users().dropIndex(index)
+  })
+})

@@ -1,0 +1,200 @@
+import { expect } from 'chai'
+import type { ClientMetadata } from 'oidc-provider'
+import { secondAfter } from '../../src/login-second.ts'
+import { memoryStore, type AccountFlowsStore, type AuditEvent } from '../../src/index.ts'
+import {
+  accountOf,
+  addVerified,
+  sessionId,
+  setsSession,
+  silently,
+} from '../support/blocked-login.ts'
+import { eventually } from '../support/eventually.ts'
+import { CLIENT, CONFIDENTIAL, startHarness, type Harness } from '../support/harness.ts'
+import * as asked from '../support/oauth-requests.ts'
+import { eventsOf, hasPassword } from '../support/observe.ts'
+import { createRelyingParty } from '../support/relying-party.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+const NEW = 'a new password'
+const SECOND: ClientMetadata = {
+  ...CLIENT,
+  client_id: 'second',
+  redirect_uris: ['https://second.example/cb'],
+}
+
+describe('A reset, where the account is signed in in many places (SES-01, SES-06, SES-11)', () => {
+  let h: Harness
+
+  before(async () => {
+    h = await startHarness({ clients: [CLIENT, CONFIDENTIAL, SECOND] })
+  })
+  after(() => h.close())
+
+  it('ends them all, of every client, leaves a neighbour alone, and signs nobody in', async () => {
+    const [user, neighbour] = [await addVerified(h), await addVerified(h)]
+    const parties = [
+      h.party,
+      await createRelyingParty(h.oauthUrl, {
+        clientId: 'second',
+        redirectUri: 'https://second.example/cb',
+      }),
+    ]
+    const browsers = [createUserAgent(), createUserAgent(), createUserAgent()]
+    const tokens = []
+    for (const agent of browsers) {
+      for (const party of parties) {
+        const request = await party.begin(asked.OFFLINE)
+        const page = await h.follow(agent, await agent.get(request.url))
+        if (page.mode === 'login') {
+          await h.follow(agent, await asked.postLogin(h, agent, user))
+        }
+        const { location = '' } = await asked.consent(h, agent)
+        const { access_token, refresh_token = '' } = await party.exchange(request, location)
+        tokens.push({
+          access_token,
+          refresh_token,
+          clientId: party.config.clientMetadata().client_id,
+        })
+      }
+      expect(await accountOf(h, agent)).to.equal(user.id)
+    }
+    const other = createUserAgent()
+    await h.signIn(other, neighbour.username)
+    expect(tokens).to.have.length(6)
+
+    const link = await h.resetLink(user)
+    const [resetter] = browsers
+    const token = new URL(link).searchParams.get('token') ?? ''
+    const before = sessionId(h, resetter ?? other)
+    const done = await resetter?.post(`${h.oauthUrl}/reset-password`, {
+      token,
+      password: NEW,
+      confirm_password: NEW,
+    })
+    expect(done?.mode).to.equal('done')
+    expect(done?.headers.getSetCookie()).to.deep.equal([])
+    expect(sessionId(h, resetter ?? other)).to.equal(before)
+
+    for (const agent of browsers) {
+      expect((await silently(h, agent)).get('error')).to.equal('login_required')
+    }
+    for (const { access_token, refresh_token, clientId } of tokens) {
+      expect(await asked.userinfo(h, access_token)).to.equal(401)
+      const answer = await createUserAgent().post(`${h.oauthUrl}/token`, {
+        grant_type: 'refresh_token',
+        client_id: clientId,
+        refresh_token,
+      })
+      expect(JSON.parse(answer.text)['error']).to.equal('invalid_grant')
+      expect(await h.provider.RefreshToken.find(refresh_token)).to.equal(undefined)
+    }
+    expect(await accountOf(h, other)).to.equal(neighbour.id)
+    const back = await h.signIn(createUserAgent(), user.username, NEW)
+    expect(back.location).to.include('code=')
+    expect(setsSession(await createUserAgent().get(link))).to.equal(false)
+  })
+})
+
+describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
+  /** Each fails once, at the named effect. */
+  const failures: Record<
+    string,
+    (store: AccountFlowsStore, fail: () => void) => AccountFlowsStore
+  > = {
+    'the token cannot be marked': (store, fail) => ({
+      ...store,
+      resetTokens: {
+        ...store.resetTokens,
+        async markUsed(...parts) {
+          fail()
+          return store.resetTokens.markUsed(...parts)
+        },
+      },
+    }),
+    'OAuth sessions cannot be ended': (store, fail) => ({
+      ...store,
+      cutoffs: {
+        ...store.cutoffs,
+        async endOAuthSessions(...parts) {
+          fail()
+          return store.cutoffs.endOAuthSessions(...parts)
+        },
+      },
+    }),
+    'IdP sessions cannot be ended': (store, fail) => ({
+      ...store,
+      cutoffs: {
+        ...store.cutoffs,
+        async endIdpSessions(...parts) {
+          fail()
+          return store.cutoffs.endIdpSessions(...parts)
+        },
+      },
+    }),
+    'the event cannot be recorded': (store, fail) => ({
+      ...store,
+      audit: {
+        ...store.audit,
+        async record(event: AuditEvent) {
+          if (event.type === 'password_reset_completed') fail()
+          return store.audit.record(event)
+        },
+      },
+    }),
+  }
+
+  // A reset is taken up again every few seconds; all at once, as each would wait for itself.
+  it('is finished by itself, ends what was signed in, and is recorded once, whatever failed', () =>
+    Promise.all(
+      Object.entries(failures).map(([what, failing]) =>
+        isFinished(failing).catch((error: unknown) => {
+          throw new Error(`${what}: ${String(error)}`, { cause: error })
+        }),
+      ),
+    ))
+
+  async function isFinished(failing: (typeof failures)[string]) {
+    let failed = 0
+    const inner = memoryStore()
+    const { resetTokens } = inner
+    const store = failing(
+      {
+        ...inner,
+        resetTokens: {
+          ...resetTokens,
+          // Its lease has run out already.
+          takeUnfinished: (at, leaseUntil) =>
+            resetTokens.takeUnfinished(new Date(at.getTime() + 60_000), leaseUntil),
+        },
+      },
+      () => {
+        failed += 1
+        if (failed === 1) throw new Error('the database hiccups')
+      },
+    )
+    const h = await startHarness({ flows: { store }, mayLogErrors: true })
+    try {
+      const user = await addVerified(h)
+      const thief = createUserAgent()
+      await h.signIn(thief, user.username)
+      const link = await h.resetLink(user)
+      const answer = await h.reset(link, NEW)
+      expect([answer.status, answer.mode]).to.deep.equal([500, 'error'])
+      expect(answer.text).not.to.include('hiccups')
+      await eventually('the reset is finished', () =>
+        eventsOf(h, 'password_reset_completed', user).at(0),
+      )
+      await secondAfter(new Date())
+      expect(await hasPassword(h, user, NEW)).to.equal(true)
+      expect((await silently(h, thief)).get('error')).to.equal('login_required')
+      expect((await h.reset(link, 'another one')).mode).to.equal('invalid')
+      const back = await h.signIn(createUserAgent(), user.username, NEW)
+      expect(back.location).to.include('code=')
+      expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
+      expect(failed).to.equal(2)
+    } finally {
+      await h.close()
+    }
+  }
+})

@@ -1,0 +1,162 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { newToken } from '../../src/crypto/token.ts'
+import type { CarriedParameters } from '../../src/index.ts'
+import {
+  addVerified,
+  blockedLogin,
+  expectExpired,
+  expectNothingChanged,
+  expectStillWorks,
+  isVerified,
+  type BlockedLogin,
+} from '../support/blocked-login.ts'
+import { startHarness, type Harness } from '../support/harness.ts'
+import { isSameLink, linkChange, spellings, valueOf, type Pairs } from '../support/link-changes.ts'
+import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+
+const text = fc.string({ unit: 'binary', maxLength: 40 })
+const carried = fc.record(
+  { clientId: text, redirectUri: text, scope: text, state: text },
+  { requiredKeys: [] },
+) satisfies fc.Arbitrary<CarriedParameters>
+
+describe('authorize_sig, whatever the parameters are (5.4, D13)', () => {
+  const sig = createAuthorizeSig(createKeyRing([Buffer.alloc(32, 7)]))
+
+  const asPairs = (token: string, { clientId, redirectUri, scope, state }: CarriedParameters) =>
+    Object.entries({ token, client_id: clientId, redirect_uri: redirectUri, scope, state })
+      .filter((pair): pair is [string, string] => pair[1] !== undefined)
+      .concat([
+        [
+          'authorize_sig',
+          sig.sign(token, { clientId, redirectUri, scope, state } as CarriedParameters),
+        ],
+      ])
+
+  function asCarried(pairs: Pairs): CarriedParameters {
+    const found: CarriedParameters = {}
+    for (const [name, value] of pairs) {
+      if (name === 'client_id') found.clientId = value
+      if (name === 'redirect_uri') found.redirectUri = value
+      if (name === 'scope') found.scope = value
+      if (name === 'state') found.state = value
+    }
+    return found
+  }
+
+  it('verifies what it signed', () => {
+    fc.assert(
+      fc.property(carried, (parameters) => {
+        const token = newToken()
+        expect(sig.verify(sig.sign(token, parameters), token, { ...parameters })).to.equal(true)
+      }),
+    )
+  })
+
+  it('verifies nothing else: no two links have one signature', () => {
+    fc.assert(
+      fc.property(carried, carried, fc.boolean(), (one, other, isSameToken) => {
+        const token = newToken()
+        const second = isSameToken ? token : newToken()
+        fc.pre(
+          !isSameToken || JSON.stringify(asPairs('', one)) !== JSON.stringify(asPairs('', other)),
+        )
+        expect(sig.verify(sig.sign(token, one), second, other)).to.equal(false)
+      }),
+    )
+  })
+
+  it('notices every change of a byte, a boundary or a presence', () => {
+    fc.assert(
+      fc.property(carried, linkChange, (parameters, change) => {
+        const honest = asPairs(newToken(), parameters)
+        const names = honest.map(([name]) => name)
+        const changed = change(honest)
+        // Repeated and bracketed names never come this far.
+        fc.pre(changed.every(([name], at) => changed.findIndex(([each]) => each === name) === at))
+        fc.pre(!isSameLink(honest, changed) && names.length > 0)
+        fc.pre(!changed.some(([name]) => name.includes('[')))
+        const verified = sig.verify(
+          valueOf(changed, 'authorize_sig'),
+          valueOf(changed, 'token'),
+          asCarried(changed),
+        )
+        expect(verified).to.equal(false)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  it('answers false, and never throws, for any signature of any length (SIG-11, TIM-10)', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'binary', maxLength: 200 }),
+        carried,
+        (signature, parameters) => {
+          expect(sig.verify(signature, newToken(), parameters)).to.equal(false)
+        },
+      ),
+    )
+  })
+})
+
+describe('A mailed verification link, whatever becomes of its query (5.4, SIG)', () => {
+  let harness: Harness
+  let login: BlockedLogin
+  let pairs: Pairs
+  /** Signed in with another account: a link that is accepted asks first, and consumes nothing (D16). */
+  let bystander: UserAgent
+  let url: string
+
+  before(async () => {
+    harness = await startHarness()
+    url = `${harness.oauthUrl}/verify-email`
+    login = await blockedLogin(harness, {
+      extra: { state: 'a b&c=d+é%26"😀', scope: 'openid email' },
+    })
+    pairs = [...new URL(login.link).searchParams]
+    bystander = createUserAgent()
+    await harness.signIn(bystander, (await addVerified(harness)).username)
+  })
+  after(async () => {
+    try {
+      await expectStillWorks(harness, login)
+    } finally {
+      await harness.close()
+    }
+  })
+
+  const query = (changed: Pairs) =>
+    changed.map((pair) => pair.map((each) => encodeURIComponent(each)).join('=')).join('&')
+
+  it('is refused after any change, duplication, removal or bracket, as a link and as an answer, and is unspent', async () => {
+    await fc.assert(
+      fc.asyncProperty(linkChange, async (change) => {
+        const changed = change(pairs)
+        fc.pre(!isSameLink(pairs, changed))
+        const answer = await createUserAgent().get(`${url}?${query(changed)}`)
+        expectExpired(answer)
+        await expectNothingChanged(harness, login, answer)
+        const posted = await createUserAgent().post(url, `${query(changed)}&action=continue`)
+        expect(posted.status).to.equal(400)
+        await expectNothingChanged(harness, login, posted)
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it('is accepted in every order and percent-encoding, with foreign parameters beside (SIG-03)', async () => {
+    await fc.assert(
+      fc.asyncProperty(spellings(pairs), async (spelling) => {
+        const answer = await bystander.get(`${url}?${spelling}`)
+        expect([answer.status, answer.mode], spelling).to.deep.equal([200, 'other_account'])
+        expect(answer.hidden).to.deep.equal(Object.fromEntries(pairs))
+        expect(await isVerified(harness, login.user)).to.equal(false)
+      }),
+      { numRuns: 80 },
+    )
+  })
+})

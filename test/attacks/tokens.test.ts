@@ -1,0 +1,438 @@
+import { randomBytes } from 'node:crypto'
+import { Agent, request as send } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { newToken } from '../../src/crypto/token.ts'
+import { memoryStore, type User } from '../../src/index.ts'
+import {
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  expectExpired,
+  expectNothingChanged,
+  expectStillWorks,
+  isVerified,
+  resend,
+  type BlockedLogin,
+} from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import { CLIENT, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+import { databaseOf, hasPassword, sha256, tokenOf, usableRecord } from '../support/observe.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+const NEW = 'a new password'
+const FORM = 'application/x-www-form-urlencoded'
+
+describe('Guessing tokens (TOK-21)', () => {
+  const secret = randomBytes(32)
+  const signature = createAuthorizeSig(createKeyRing([secret]))
+  const connections = new Agent({ keepAlive: true, maxSockets: 16 })
+  let h: Harness
+  let user: User
+  let link: string
+  let login: BlockedLogin
+
+  before(async () => {
+    h = await startHarness({ flows: { secrets: [secret] } })
+    user = await addVerified(h)
+    link = await h.resetLink(user)
+    login = await blockedLogin(h)
+  })
+  after(() => {
+    connections.destroy()
+    return h.close()
+  })
+
+  // As `fetch` would, at a third of its price.
+  const answerTo = (method: string, path: string, body = '') =>
+    new Promise<string>((resolve, reject) => {
+      const headers = method === 'POST' ? { 'content-type': FORM } : {}
+      const { port } = new URL(h.baseUrl)
+      send({ port, method, path, headers, agent: connections }, (response) => {
+        let text = ''
+        response.setEncoding('utf8')
+        response.on('data', (chunk: string) => (text += chunk))
+        response.on('end', () => {
+          const { location = '' } = response.headers
+          const mode = /data-mode="([^"]*)"/.exec(text)?.[1] ?? ''
+          resolve(`${response.statusCode} ${mode} ${location}`.trim())
+        })
+      })
+        .on('error', reject)
+        .end(body)
+    })
+
+  /** What a guess is tried with: with our own signature, so that nothing but the token is wrong. */
+  const attempts: [string, string, (token: string) => Promise<string>][] = [
+    ['GET', '400 invalid', (token) => answerTo('GET', `/oauth2/reset-password?token=${token}`)],
+    [
+      'POST',
+      '400 invalid',
+      (token) =>
+        answerTo(
+          'POST',
+          '/oauth2/reset-password',
+          `token=${token}&password=${NEW}&confirm_password=${NEW}`,
+        ),
+    ],
+    ['GET', '400 expired', (token) => answerTo('GET', `/oauth2/verify-email?${signed(token)}`)],
+    [
+      'POST',
+      '400 expired',
+      (token) => answerTo('POST', '/oauth2/verify-email', `${signed(token)}&action=continue`),
+    ],
+  ]
+
+  function signed(token: string): string {
+    const carried = { clientId: CLIENT.client_id, redirectUri: CLIENT.redirect_uris[0] }
+    return new URLSearchParams({
+      token,
+      client_id: carried.clientId,
+      redirect_uri: carried.redirectUri,
+      authorize_sig: signature.sign(token, carried),
+    }).toString()
+  }
+
+  /** Of 43 characters, in part those of a live token. */
+  function guess(index: number): string {
+    const live = tokenOf(index % 3 === 0 ? link : login.link)
+    const random = newToken()
+    const kept = index % 4 === 0 ? 1 + (index % 42) : 0
+    const token = live.slice(0, kept) + random.slice(kept)
+    return token === live ? random : token
+  }
+
+  it('10,000 times gives nothing, changes no account, and locks nobody out', async function () {
+    this.timeout(60_000)
+    const [events, mails] = [h.events.length, h.mail.mails.length]
+    const outcomes = new Map<string, number>()
+    let index = 0
+    const worker = async () => {
+      while (index < 10_000) {
+        const [method, expected, attempt] = attempts[index % attempts.length] ?? attempts[0]!
+        const answer = await attempt(guess(index++))
+        const outcome = answer === expected ? 'refused' : `${method}: ${answer}`
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+      }
+    }
+    await Promise.all(Array.from({ length: 16 }, worker))
+    expect(Object.fromEntries(outcomes)).to.deep.equal({ refused: 10_000 })
+    expect(h.events.slice(events)).to.deep.equal([])
+    expect(h.mail.mails.slice(mails)).to.deep.equal([])
+    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(await isVerified(h, login.user)).to.equal(false)
+
+    expect((await h.signIn(createUserAgent(), user.username)).location).to.include('code=')
+    await expectStillWorks(h, login)
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+    expect(await hasPassword(h, user, NEW)).to.equal(true)
+  })
+
+  it('200 at once costs no bcrypt: where one hash takes minutes, all are answered (PWD-08)', async () => {
+    const { store, users } = h
+    const slow = await startHarness({ flows: { bcryptCost: 20, store, users } })
+    try {
+      const honest = await h.resetLink(user)
+      const post = createUserAgent().post
+      const answers = await Promise.all(
+        Array.from({ length: 200 }, () =>
+          post(`${slow.oauthUrl}/reset-password`, {
+            token: newToken(),
+            password: NEW,
+            confirm_password: NEW,
+          }),
+        ),
+      )
+      expect(new Set(answers.map(({ mode }) => mode))).to.deep.equal(new Set(['invalid']))
+      // Nor does a form that is refused for its password, be the token genuine.
+      for (const [password, confirm_password, mode] of [
+        ['one', 'another', 'password_mismatch'],
+        ['short', 'short', 'password_too_short'],
+      ] as const) {
+        const form = { token: tokenOf(honest), password, confirm_password }
+        expect((await post(`${slow.oauthUrl}/reset-password`, form)).mode).to.equal(mode)
+      }
+      expect((await h.reset(honest, 'an honest password')).mode).to.equal('done')
+    } finally {
+      await slow.close()
+    }
+  })
+})
+
+describe('The lifetime of a link', () => {
+  it('ends at the millisecond that it expires, and not before (TOK-08)', async () => {
+    const store = memoryStore()
+    let at: Date | undefined
+    const { resetTokens, verificationTokens } = store
+    const atThatTime = {
+      ...store,
+      resetTokens: {
+        ...resetTokens,
+        findUsable: (hash: string, now: Date) => resetTokens.findUsable(hash, at ?? now),
+        claim: (hash: string, claim: Parameters<typeof resetTokens.claim>[1]) =>
+          resetTokens.claim(hash, { ...claim, at: at ?? claim.at }),
+      },
+      verificationTokens: {
+        ...verificationTokens,
+        findUsable: (hash: string, now: Date) => verificationTokens.findUsable(hash, at ?? now),
+      },
+    }
+    const h = await startHarness({ flows: { store: atThatTime } })
+    try {
+      const agent = createUserAgent()
+      const user = await addVerified(h)
+      const link = await h.resetLink(user)
+      const login = await blockedLogin(h)
+      const hashes = [link, login.link].map((each) => sha256(tokenOf(each)))
+      const reset = await resetTokens.findUsable(hashes[0] ?? '', new Date())
+      const verification = await verificationTokens.findUsable(hashes[1] ?? '', new Date())
+      const end = (token: { expiresAt: Date } | undefined) => {
+        if (!token) throw new Error('there is no such token')
+        return token.expiresAt.getTime()
+      }
+
+      for (const late of [0, 1, 86_400_000]) {
+        at = new Date(end(reset) + late)
+        expect((await agent.get(link)).mode).to.equal('invalid')
+        expect((await h.reset(link, NEW)).mode).to.equal('invalid')
+        at = new Date(end(verification) + late)
+        const answer = await login.agent.get(login.link)
+        expectExpired(answer)
+        await expectNothingChanged(h, login, answer)
+      }
+      expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+
+      at = new Date(end(verification) - 1)
+      await expectStillWorks(h, login)
+      at = new Date(end(reset) - 1)
+      expect((await agent.get(link)).mode).to.equal('form')
+      expect((await h.reset(link, NEW)).mode).to.equal('done')
+    } finally {
+      await h.close()
+    }
+  })
+
+  // The mail says how long its link works, and that is kept, whatever the setting becomes.
+  it('is the one that was set when it was mailed, whatever is set later, and each kind has its own (TOK-09, TOK-10)', async () => {
+    const h = await startHarness({ settings: { password_reset_expiration: '2s' } })
+    try {
+      const agent = createUserAgent()
+      const [ann, bob] = [await addVerified(h), await addVerified(h)]
+      const short = await h.resetLink(ann)
+      const login = await blockedLogin(h)
+      await h.put({ password_reset_expiration: '1h' })
+      const long = await h.resetLink(bob)
+      await h.put({ password_reset_expiration: '1s', email_verification_expiration: '1s' })
+      await sleep(2_050)
+      expect((await agent.get(short)).mode).to.equal('invalid')
+      expect((await h.reset(short, NEW)).mode).to.equal('invalid')
+      expect(await hasPassword(h, ann, PASSWORD)).to.equal(true)
+      expect((await h.reset(long, NEW)).mode).to.equal('done')
+      await expectStillWorks(h, login)
+    } finally {
+      await h.close()
+    }
+  })
+})
+
+describe('A token in what the requester gets (TOK-03)', () => {
+  it('is in no answer of forgot-password, resend-verification or the blocked login', async () => {
+    const h = await startHarness()
+    try {
+      const [ann, ben] = [await addVerified(h), await addUnverified(h)]
+      const login = await blockedLogin(h)
+      const agent = createUserAgent()
+      const answers = [
+        login.blocked,
+        await agent.post(`${h.oauthUrl}/forgot-password`, { identifier: ann.username }),
+        await agent.post(`${h.oauthUrl}/resend-verification`, { username: ben.username }),
+      ]
+      const links = [login.link, (await h.mail.mailTo(ann.email ?? '')).link]
+      links.push((await h.mail.mailTo(ben.email ?? '')).link)
+      for (const { headers, text } of answers) {
+        const everything = [...headers].flat().join('\n') + text
+        for (const link of links) {
+          expect(everything).not.to.include(tokenOf(link))
+          expect(everything).not.to.include(sha256(tokenOf(link)))
+        }
+      }
+      for (const { headers, text } of answers.slice(1)) {
+        expect(headers.getSetCookie()).to.deep.equal([])
+        expect(text).not.to.match(/[\w-]{43}/)
+      }
+    } finally {
+      await h.close()
+    }
+  })
+})
+
+describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-07)', () => {
+  const agent = createUserAgent()
+  let h: Harness
+
+  before(async () => {
+    h = await startHarness({ technology: 'mongodb' })
+  })
+  after(() => h.close())
+
+  const nothings: Record<string, string> = {
+    'no token': '',
+    'an empty token': 'token=',
+    'a token without a value': 'token',
+    null: 'token=null',
+    undefined: 'token=undefined',
+    'a space': 'token=%20',
+    NUL: 'token=%00',
+    'an empty list': 'token[]=',
+    'an object': 'token=%7B%7D',
+    'an operator': 'token[$exists]=false',
+    'the hash of nothing': `token=${sha256('')}`,
+  }
+
+  it('are found by none of the ways to say nothing', async () => {
+    const user = await addVerified(h)
+    const login = await blockedLogin(h)
+    const link = await h.resetLink(user)
+    for (const [name, mailed] of [
+      ['password_reset_tokens', link],
+      ['email_verification_tokens', login.link],
+    ] as const) {
+      const tokens = databaseOf(h).collection<{ _id: string }>(name)
+      const genuine = await tokens.findOne({ token_hash: sha256(tokenOf(mailed)) })
+      if (!genuine) throw new Error('there is no record to copy')
+      const { token_hash: _, live: _live, ...rest } = genuine as Record<string, unknown>
+      const hashes = [undefined, null, '', {}, [], sha256(''), sha256('null'), sha256('undefined')]
+      for (const [index, token_hash] of hashes.entries()) {
+        const hash = token_hash === undefined ? {} : { token_hash }
+        const copy = { ...rest, ...hash, _id: `${name}-${index}`, user_id: user.id }
+        // The unique index holds missing and null for the same.
+        await tokens.insertOne(copy).catch(() => {})
+      }
+      expect(await tokens.countDocuments({ _id: { $regex: `^${name}` } })).to.be.at.least(6)
+    }
+    for (const [what, query] of Object.entries(nothings)) {
+      for (const page of ['reset-password', 'verify-email']) {
+        const sig = new URL(login.link).searchParams.get('authorize_sig') ?? ''
+        const url = `${h.oauthUrl}/${page}`
+        for (const answer of [
+          await agent.get(`${url}?${query}`),
+          await agent.get(`${url}?${query}&authorize_sig=${sig}`),
+          await agent.post(url, `${query}&password=${NEW}&confirm_password=${NEW}`),
+          await agent.post(url, `${query}&authorize_sig=${sig}&action=continue`),
+        ]) {
+          expect(answer.status, `${what} at ${page}`).to.equal(400)
+          expect(answer.location).to.equal(undefined)
+        }
+      }
+    }
+    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(await isVerified(h, login.user)).to.equal(false)
+    await expectStillWorks(h, login)
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+  })
+
+  it('a verification link whose time is no date, or is missing, is expired, and so is its answer', async () => {
+    const login = await blockedLogin(h)
+    const tokens = databaseOf(h).collection('email_verification_tokens')
+    const token_hash = sha256(tokenOf(login.link))
+    const record = await tokens.findOne({ token_hash })
+    const later = new Date(Date.now() + 3_600_000)
+    for (const damage of [
+      { $unset: { expires_at: 1 } },
+      ...[null, '', later.toISOString(), later.getTime(), [later], { $date: later }, true].map(
+        (expires_at) => ({ $set: { expires_at } }),
+      ),
+      { $unset: { used_at: 1 } },
+      { $set: { user_id: null } },
+    ]) {
+      await tokens.updateOne({ token_hash }, damage)
+      const answer = await login.agent.get(login.link)
+      expectExpired(answer)
+      await expectNothingChanged(h, login, answer)
+      await tokens.replaceOne({ token_hash }, record ?? {})
+    }
+    await expectStillWorks(h, login)
+  })
+})
+
+onBothStores('HEAD and GET of a link (TOK-19, VER-01)', (technology) => {
+  it('consume nothing of a reset, whatever is asked and how often', async () => {
+    const h = await startHarness({ technology })
+    try {
+      const agent = createUserAgent()
+      const user = await addVerified(h)
+      const link = await h.resetLink(user)
+      for (const headers of [
+        {},
+        { 'sec-purpose': 'prefetch;prerender' },
+        { purpose: 'prefetch' },
+        { 'sec-fetch-dest': 'image' },
+        { range: 'bytes=0-10' },
+        { 'if-none-match': '*' },
+        { 'user-agent': 'a scanner of links' },
+      ]) {
+        for (const method of ['HEAD', 'GET', 'HEAD']) {
+          const answer = await agent.request(method, link, { headers })
+          expect(answer.status).to.equal(200)
+          expect(answer.headers.getSetCookie()).to.deep.equal([])
+        }
+      }
+      expect(await usableRecord(h, link)).to.not.equal(undefined)
+      expect((await h.reset(link, NEW)).mode).to.equal('done')
+    } finally {
+      await h.close()
+    }
+  })
+})
+
+describeWithMongo('A record that is removed while its link is used (TOK-23)', () => {
+  it('refuses the reset, or lets it be done whole, and a new link works', async () => {
+    const h = await startHarness({ technology: 'mongodb' })
+    try {
+      const tokens = databaseOf(h).collection('password_reset_tokens')
+      const modes = await Promise.all(
+        Array.from({ length: 12 }, async (_none, round) => {
+          const user = await addVerified(h)
+          const link = await h.resetLink(user)
+          const isReaped = async () => {
+            await sleep(round)
+            // What MongoDB itself removes: what nobody used for a week (D4).
+            await tokens.deleteOne({ token_hash: sha256(tokenOf(link)), claimed_at: null })
+          }
+          const [{ mode, status }] = await Promise.all([h.reset(link, NEW), isReaped()])
+          expect(`${status} ${mode}`).to.be.oneOf(['200 done', '400 invalid'])
+          expect(await hasPassword(h, user, NEW)).to.equal(mode === 'done')
+          expect(await hasPassword(h, user, PASSWORD)).to.equal(mode !== 'done')
+          const next = await h.resetLink(user)
+          expect((await h.reset(next, 'an honest password')).mode).to.equal('done')
+          expect(await hasPassword(h, user, 'an honest password')).to.equal(true)
+          return mode
+        }),
+      )
+      expect(modes).to.include('invalid')
+    } finally {
+      await h.close()
+    }
+  })
+
+  it('refuses the verification, and a link that is sent again verifies', async () => {
+    const h = await startHarness({ technology: 'mongodb' })
+    try {
+      const login = await blockedLogin(h)
+      const tokens = databaseOf(h).collection('email_verification_tokens')
+      await tokens.deleteOne({ token_hash: sha256(tokenOf(login.link)) })
+      const answer = await login.agent.get(login.link)
+      expectExpired(answer)
+      await expectNothingChanged(h, login, answer)
+      const fresh = await resend(h, login.user, answer.hidden)
+      expect((await login.agent.get(fresh)).status).to.equal(302)
+      await eventually('the address is verified', () => isVerified(h, login.user))
+    } finally {
+      await h.close()
+    }
+  })
+})

@@ -1,0 +1,167 @@
+/**
+ * What may become of the query of a mailed link, as arbitraries of fast-check: changes that make it another link, and other
+ * ways to write the same one.
+ *
+ * @module
+ */
+import fc from 'fast-check'
+
+export type Pairs = [name: string, value: string][]
+
+/** The parameters that `authorize_sig` covers, and the signature itself (5.4). */
+export const SIGNED = [
+  'token',
+  'client_id',
+  'redirect_uri',
+  'scope',
+  'state',
+  'authorize_sig',
+] as const
+
+type Change = (pairs: Pairs) => Pairs
+
+const character = fc.oneof(
+  fc.constantFrom('\0', ' ', '+', '%', '&', '=', '"', ',', '[', ']', '\u{FEFF}', 'é', 'é', '😀'),
+  fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+)
+const position = fc.nat()
+const name = fc.constantFrom(...SIGNED)
+
+/** Changes, removes or adds one character of one value. */
+const oneCharacter = fc
+  .tuple(name, position, character, fc.constantFrom(0, 1), fc.boolean())
+  .map(([which, at, put, removed, isInserted]): Change =>
+    onValue(which, (value) => {
+      const points = Array.from(value)
+      const index = at % (points.length + 1)
+      points.splice(index, removed, ...(isInserted ? [put] : []))
+      return points.join('')
+    }),
+  )
+
+/** Changes one bit of one byte of one value. */
+const oneBit = fc.tuple(name, position, fc.nat(6)).map(([which, at, bit]): Change =>
+  onValue(which, (value) => {
+    if (value === '') return '\u0001'
+    const index = at % value.length
+    const flipped = String.fromCharCode(value.charCodeAt(index) ^ (1 << bit))
+    return (value.slice(0, index) + flipped + value.slice(index + 1)).toWellFormed()
+  }),
+)
+
+const removal = name.map(
+  (which): Change =>
+    (pairs) =>
+      pairs.filter(([each]) => each !== which),
+)
+
+/** The same name twice, with the same or another value, before or behind the honest one. */
+const duplication = fc
+  .tuple(name, fc.option(fc.string({ unit: 'binary' })), fc.boolean())
+  .map(([which, value, isFirst]): Change => (pairs) => {
+    const again: Pairs = [[which, value ?? valueOf(pairs, which)]]
+    return isFirst ? [...again, ...pairs] : [...pairs, ...again]
+  })
+
+/** A name with brackets, beside the plain one or in its place. */
+const brackets = fc
+  .tuple(name, fc.constantFrom('[]', '[0]', '[$ne]', '[__proto__]', '[', '[state]'), fc.boolean())
+  .map(([which, bracket, isBeside]): Change => (pairs) => {
+    const odd: Pairs = [[which + bracket, valueOf(pairs, which)]]
+    return [...(isBeside ? pairs : pairs.filter(([each]) => each !== which)), ...odd]
+  })
+
+/** The name in another case, percent-encoded twice, or with a space: a parameter of ours under a name that is not ours. */
+const misspelling = fc
+  .tuple(name, fc.constantFrom('upper', 'encoded', 'space', 'dot'))
+  .map(([which, how]): Change => (pairs) => {
+    const wrong = {
+      upper: which.toUpperCase(),
+      encoded: `%${which}`,
+      space: `${which} `,
+      dot: `.${which}`,
+    }
+    return pairs.map(([each, value]) => [
+      each === which ? wrong[how as keyof typeof wrong] : each,
+      value,
+    ])
+  })
+
+/** Moves characters, or a whole `&name=value`, over the boundary between two neighbours. */
+const shiftedBoundary = fc
+  .tuple(
+    fc.nat(SIGNED.length - 2),
+    fc.integer({ min: 1, max: 60 }),
+    fc.constantFrom('left', 'right', 'swallow', 'swap'),
+  )
+  .map(([index, count, how]): Change => (pairs) => {
+    const [left, right] = [SIGNED[index] ?? 'token', SIGNED[index + 1] ?? 'client_id']
+    const [a, b] = [valueOf(pairs, left), valueOf(pairs, right)]
+    const set = (x: string, y: string | undefined): Pairs =>
+      pairs.flatMap(([each, value]): Pairs => {
+        if (each === left) return [[each, x]]
+        if (each !== right) return [[each, value]]
+        return y === undefined ? [] : [[each, y]]
+      })
+    if (how === 'left') return set(a + b.slice(0, count), b.slice(count))
+    if (how === 'right') return set(a.slice(0, -count), a.slice(-count) + b)
+    return how === 'swap' ? set(b, a) : set(`${a}&${right}=${b}`, undefined)
+  })
+
+/** Each makes another link of it, except where it happens to change nothing: see `isSameLink`. */
+export const linkChange: fc.Arbitrary<Change> = fc.oneof(
+  oneCharacter,
+  oneBit,
+  removal,
+  duplication,
+  brackets,
+  misspelling,
+  shiftedBoundary,
+)
+
+/** Whether a query holds each signed parameter once, with the same value, and none of them in brackets. */
+export function isSameLink(a: Pairs, b: Pairs): boolean {
+  const signed = (pairs: Pairs) =>
+    pairs.filter(([each]) => SIGNED.some((ours) => each === ours || each.startsWith(`${ours}[`)))
+  return JSON.stringify(signed(a).toSorted()) === JSON.stringify(signed(b).toSorted())
+}
+
+/** The same link written in another way: other order, other percent-encoding, foreign parameters beside (D13). */
+export function spellings(pairs: Pairs): fc.Arbitrary<string> {
+  const foreign = fc.tuple(
+    fc
+      .string({ unit: 'binary', maxLength: 12 })
+      .filter((each) => !SIGNED.some((ours) => each === ours || each.startsWith(`${ours}[`))),
+    fc.string({ unit: 'binary', maxLength: 12 }),
+  )
+  return fc
+    .tuple(fc.array(foreign, { maxLength: 4 }), fc.infiniteStream(fc.boolean()))
+    .chain(([others, dice]) => {
+      const all = [...pairs, ...others]
+      return fc
+        .shuffledSubarray(all, { minLength: all.length })
+        .map((shuffled) =>
+          shuffled.map((pair) => pair.map((text) => encoded(text, dice)).join('=')).join('&'),
+        )
+    })
+}
+
+// Any character may be percent-encoded, in either case of the digits; a space may be a plus.
+function encoded(text: string, dice: Iterator<boolean>): string {
+  const isHead = () => dice.next().value === true
+  return Array.from(text, (character) => {
+    const isPlain = /^[A-Za-z0-9._~-]$/.test(character)
+    if (isPlain && isHead()) return character
+    if (character === ' ' && isHead()) return '+'
+    const hex = [...Buffer.from(character)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`)
+    return isHead() ? hex.join('') : hex.join('').toUpperCase()
+  }).join('')
+}
+
+function onValue(which: string, change: (value: string) => string): Change {
+  return (pairs) => pairs.map(([each, value]) => [each, each === which ? change(value) : value])
+}
+
+export function valueOf(pairs: Pairs, which: string): string {
+  return pairs.find(([each]) => each === which)?.[1] ?? ''
+}
