@@ -52,6 +52,8 @@ export async function startSeededServer(options: SeededServerOptions): Promise<E
     smtp_host: '127.0.0.1',
     smtp_port: String(options.smtpPort),
     smtp_from: 'accounts@idp.example',
+    mails_per_account_per_hour: '0',
+    mails_per_minute: '0',
   }
   try {
     await writeFile(seedFile, JSON.stringify(seed))
