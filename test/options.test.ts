@@ -74,6 +74,7 @@ describe('createAccountFlows() (D1)', () => {
     store: [undefined, null, 'mongodb'],
     users: [undefined, null, () => {}],
     adminToken: [''],
+    beforeForgotPassword: [null, 'allow', {}, true],
     bcryptCost: [0, 3, 32, 4.5, NaN, '12', null],
     responseDelay: [
       {},

@@ -17,8 +17,7 @@ export function isIssuedUnder(issued: IssuedFor, user: User): boolean {
   return passwordDigest(user.passwordHash) === issued.passwordDigest
 }
 
-/** The account as a link is issued for it now. `undefined`: none can be. */
-export function issuedNow({ id, email, passwordHash }: User): IssuedAccount | undefined {
-  if (email === undefined) return undefined
+/** The account as a link is issued for it now. */
+export function issuedNow({ id, email = '', passwordHash }: User): IssuedAccount {
   return { userId: id, email, passwordDigest: passwordDigest(passwordHash) }
 }

@@ -7,6 +7,7 @@
  */
 import type { MailJob, MailOutbox, RateLimits, User } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
+import { issuedNow } from './issued-for.ts'
 import type { MailFlows } from './mail-resolution.ts'
 
 const HOUR_MS = 3_600_000
@@ -40,9 +41,10 @@ export function createMailLimits(ports: MailLimitsPorts): MailLimits {
   const hasSomethingToUse = async (job: MailJob, user: User) =>
     (await outbox.isUnderWay(job, now())) || flows[job.kind].hasUsable(user)
 
-  // Of those that come at once, and find that nothing is left, one is served.
-  async function isNotItsTurn({ kind }: MailJob, { id }: User): Promise<boolean> {
-    return (await count(`turn:${kind}:${keyedHash(id)}`, TURN_MS)) > 1
+  // Of those that come at once, and find that nothing is left, one is served; whoever used a link since has a turn again.
+  async function isNotItsTurn({ kind }: MailJob, user: User): Promise<boolean> {
+    const account = keyedHash(JSON.stringify(issuedNow(user)))
+    return (await count(`turn:${kind}:${account}`, TURN_MS)) > 1
   }
 
   async function isTooSoon({ kind }: MailJob, { id }: User): Promise<boolean> {

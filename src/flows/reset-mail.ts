@@ -31,10 +31,7 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
       return settings().resetRequiresVerifiedEmail && !emailVerified ? 'not_verified' : undefined
     },
 
-    async hasUsable(user) {
-      const account = issuedNow(user)
-      return account !== undefined && resetTokens.hasUsable(account, now())
-    },
+    hasUsable: (user) => resetTokens.hasUsable(issuedNow(user), now()),
 
     onRequest: (job, user) => resetTokens.invalidateLive(user.id, orderOf(job), now()),
 

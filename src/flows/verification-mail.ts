@@ -44,10 +44,7 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
 
     refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
 
-    async hasUsable(user) {
-      const account = issuedNow(user)
-      return account !== undefined && verificationTokens.hasUsable(account, now())
-    },
+    hasUsable: (user) => verificationTokens.hasUsable(issuedNow(user), now()),
 
     async onRequest() {},
 

@@ -43,7 +43,12 @@ export function createForgotPasswordCheck(parts: ForgotPasswordCheckParts): Forg
     const fields = new Map(form)
     fields.delete('identifier')
     try {
-      const verdict: unknown = await before({ identifier, clientId, requester, fields })
+      const verdict: unknown = await before({
+        identifier,
+        clientId,
+        requester: { ...requester },
+        fields,
+      })
       if (verdict === 'allow') return 'allow'
     } catch (error) {
       // Its message may quote what was typed.

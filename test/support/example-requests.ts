@@ -61,8 +61,15 @@ export async function putSettings(
   expect(answer.status, await answer.text()).to.equal(200)
 }
 
+/** With room for tests that ask for more mails than people do. */
 export function smtpSettings(port: number): Record<string, string> {
-  return { smtp_host: '127.0.0.1', smtp_port: String(port), smtp_from: 'accounts@example.org' }
+  return {
+    smtp_host: '127.0.0.1',
+    smtp_port: String(port),
+    smtp_from: 'accounts@example.org',
+    mails_per_account_per_hour: '0',
+    mails_per_minute: '0',
+  }
 }
 
 /** 4.2; the answer is the page that everybody gets. */
