@@ -9,7 +9,7 @@ import { freshDatabase, stopMongo } from '../test/support/mongod.ts'
 import { createUserAgent } from '../test/support/user-agent.ts'
 
 const OURS =
-  /^(users|password_reset_tokens|email_verification_tokens|pending_logins|session_cutoffs|mail_outbox|audit_events|settings)\./
+  /^(users|password_reset_tokens|email_verification_tokens|pending_logins|session_cutoffs|mail_outbox|rate_limits|audit_events|settings)\./
 
 const database = await freshDatabase()
 const client = await MongoClient.connect(database.uri, { monitorCommands: true })

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { logFailure } from './server/logging.ts' // first: what the others say while they are loaded is a line too
 import { randomBytes } from 'node:crypto'
 import Koa from 'koa'
 import mount from 'koa-mount'
@@ -11,6 +12,7 @@ import { Provider } from 'oidc-provider'
 import { createAccountFlows, memoryMailbox } from '../src/index.ts'
 import { demoClient } from './server/demo-client.ts'
 import { readEnvironment } from './server/environment.ts'
+import { errorPages } from './server/error-pages.ts'
 import { exampleStylesheet } from './server/example-stylesheet.ts'
 import { homePage } from './server/home-page.ts'
 import { loginPage } from './server/login-page.ts'
@@ -74,6 +76,11 @@ async function start() {
   const parts = { baseUrl, show, paths }
   const noTimeLeft = new AbortController()
   const app = new Koa({ keys: cookieKeys, proxy: trustedProxies > 0, maxIpsCount: trustedProxies })
+  app.on('error', (error: unknown, ctx: Koa.Context) => {
+    if (!isAboutClient(error)) logFailure('request failed', error, ctx)
+  })
+  provider.on('server_error', (ctx, error) => logFailure('the provider failed', error, ctx))
+  app.use(errorPages(show))
   app.use(refuseOddRequests)
   app.use(unavailablePage(show, noTimeLeft.signal))
   app.use(flows.adminApi())
@@ -115,10 +122,18 @@ function refuseSettings(error: unknown): never {
   throw problem === undefined ? error : new StartRefused(`SETTINGS_FILE: ${problem}.`)
 }
 
+/** Koa answers it with its own status; the client is told, and nobody here can mend it. */
+function isAboutClient(error: unknown): boolean {
+  return (
+    Reflect.get(Object(error), 'expose') === true || Reflect.get(Object(error), 'status') === 404
+  )
+}
+
 try {
   await start()
 } catch (error) {
   const isRefused = error instanceof StartRefused
-  console.error(isRefused ? error.message : error)
+  if (isRefused) process.stderr.write(`${error.message}\n`)
+  else logFailure('the server cannot start', error)
   process.exit(isRefused ? 2 : 1)
 }

@@ -1,24 +1,24 @@
 import type { IncomingMessage } from 'node:http'
-import type { Middleware } from 'koa'
+import type { Context, Middleware } from 'koa'
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
 import { createAudit, type AuditEvents } from './audit.ts'
 import { createAuthorizeSig } from './crypto/authorize-sig.ts'
 import { createBearerCheck } from './crypto/bearer-token.ts'
+import { keyedHash } from './crypto/keyed-hash.ts'
 import { createKeyRing } from './crypto/keys.ts'
 import { hashPassword } from './crypto/password.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
 import { createEndSessions, type EndedSessions } from './end-sessions.ts'
 import { AccountFlowsError } from './errors.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
-import { createPasswordChanged } from './flows/password-changed.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
-import { createResetMail } from './flows/reset-mail.ts'
-import { createVerificationMail } from './flows/verification-mail.ts'
 import { createAdminApi, type NodeHandler } from './http/admin-api.ts'
 import { adminSettings } from './http/admin-settings.ts'
 import { browserRoutes } from './http/browser-routes.ts'
 import { createLogin, type Login } from './http/login.ts'
+import { createForgotPasswordCheck } from './http/forgot-password-check.ts'
 import { createPages } from './http/pages.ts'
+import { createRequestLimit } from './http/request-limit.ts'
 import { requesterOf } from './http/requester.ts'
 import { createRoutes } from './http/routes.ts'
 import { createMailPipeline } from './mail-pipeline.ts'
@@ -114,20 +114,12 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   })
 
   const views = createViews(`${basePath}${oauthPath}`)
-  const mailing = { users, identify: clients.identify, oauthUrl, now }
   const mail = createMailPipeline({
-    flows: {
-      password_reset: createResetMail({ ...mailing, resetTokens }),
-      email_verification: createVerificationMail({
-        ...mailing,
-        verificationTokens,
-        pendingLogins,
-        authorizeSig,
-      }),
-      password_changed: createPasswordChanged(mailing),
-    },
     store,
     users,
+    identify: clients.identify,
+    authorizeSig,
+    oauthUrl,
     views,
     settings,
     audit,
@@ -138,32 +130,37 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const upkeep = createUpkeep({ settings: settingsKeeper, passwordReset, mail, store, log })
 
   const pages = createPages(views)
-  const requester = (req: IncomingMessage) => requesterOf(req, checked.trustedProxies)
+  const { trustedProxies } = checked
+  const requester = (req: IncomingMessage) => requesterOf(req, trustedProxies)
+  const http = { settings, audit, log, requesterOf: (ctx: Context) => requester(ctx.req) }
   const routes = createRoutes({
     routes: browserRoutes({
+      ...http,
       passwordReset,
       verification,
       clients,
       resume,
       pages,
-      settings,
-      log,
       stylesheet: views.stylesheet,
       delay: checked.responseDelay,
-      requesterOf: (ctx) => requester(ctx.req),
+      check: createForgotPasswordCheck({
+        ...http,
+        before: checked.beforeForgotPassword,
+        keyedHash: (identifier) => keyedHash(keys, identifier),
+      }),
     }),
     pages,
     origin: baseUrl.origin,
+    limit: createRequestLimit({ ...http, limits: store.limits, trustedProxies }),
     log,
   })
   const admin = createAdminApi(
     `${basePath}/admin/api`,
     {
       '/settings': adminSettings({
+        ...http,
         settings: settingsKeeper,
         isAdmin: createBearerCheck(checked.adminToken),
-        audit,
-        requesterOf: (ctx) => requester(ctx.req),
       }),
     },
     log,

@@ -1,14 +1,22 @@
+import type { AuthorizeSig } from './crypto/authorize-sig.ts'
 import { keyedHash } from './crypto/keyed-hash.ts'
 import type { KeyRing } from './crypto/keys.ts'
+import { createMailBrake } from './flows/mail-brake.ts'
 import { createMailDelivery } from './flows/mail-delivery.ts'
 import { createMailEvents } from './flows/mail-events.ts'
+import { createMailLimits } from './flows/mail-limits.ts'
 import type { MailLink } from './flows/mail-flow.ts'
 import { createMailResolution, type MailFlows } from './flows/mail-resolution.ts'
+import { createPasswordChanged } from './flows/password-changed.ts'
+import { createResetMail } from './flows/reset-mail.ts'
+import { createVerificationMail } from './flows/verification-mail.ts'
 import { createMailSender } from './mail/mail-sender.ts'
 import { createOutboxWorker } from './mail/outbox-worker.ts'
 import type {
   AccountFlowsStore,
   AuditEvent,
+  CarriedParameters,
+  IdentifiedClient,
   Log,
   Mailer,
   MailJob,
@@ -29,9 +37,13 @@ export interface MailPipeline {
 }
 
 export interface MailPipelineParts {
-  flows: MailFlows
   store: AccountFlowsStore
   users: UserStore
+  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
+  identify(carried: CarriedParameters): Promise<IdentifiedClient>
+  authorizeSig: AuthorizeSig
+  /** Where links start: base URL and OAuth path, never anything from a request. */
+  oauthUrl: string
   views: Views
   settings(): Settings
   audit(event: AuditEvent): Promise<void>
@@ -47,16 +59,23 @@ const MAILS: Record<MailKind, MailName> = {
 }
 
 export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
-  const { flows, store, users, views, settings, audit, keys, log } = parts
-  const { outbox } = store
+  const { store, users, views, settings, audit, keys, log } = parts
+  const { outbox, limits: windows } = store
   const now = () => new Date()
+  const hash = (text: string) => keyedHash(keys, text)
+  const flows = mailFlows(parts, now)
   const sender = createMailSender(settings, parts.developmentMailer)
-  const events = createMailEvents(
-    { record: audit, has: (id) => store.audit.has(id) },
-    (identifier) => keyedHash(keys, identifier),
+  const events = createMailEvents({ record: audit, has: (id) => store.audit.has(id) }, hash, now)
+  const limits = createMailLimits({
+    flows,
+    limits: windows,
+    outbox,
+    keyedHash: hash,
+    settings,
     now,
-  )
-  const resolution = createMailResolution({ flows, users, outbox, events, log, now })
+  })
+  const brake = createMailBrake(windows, settings, now)
+  const resolution = createMailResolution({ flows, users, outbox, limits, events, log, now })
 
   const render = (kind: MailKind, { username }: User, link: MailLink, { requestedAt }: MailJob) =>
     views.mail(MAILS[kind], {
@@ -74,6 +93,7 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
       flows,
       resolution,
       outbox,
+      brake,
       events,
       connect: sender.connect,
       render,
@@ -82,7 +102,7 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
       now,
     }),
     expire: resolution.expire,
-    canSend: sender.canSend,
+    canSend: () => sender.canSend() && brake.isOpen(),
     log,
   })
 
@@ -99,5 +119,21 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
       await worker.stop(withinMs)
       sender.close()
     },
+  }
+}
+
+function mailFlows(parts: MailPipelineParts, now: () => Date): MailFlows {
+  const { users, identify, oauthUrl, settings, authorizeSig } = parts
+  const { resetTokens, verificationTokens, pendingLogins } = parts.store
+  const common = { users, identify, oauthUrl, settings, now }
+  return {
+    password_reset: createResetMail({ ...common, resetTokens }),
+    email_verification: createVerificationMail({
+      ...common,
+      verificationTokens,
+      pendingLogins,
+      authorizeSig,
+    }),
+    password_changed: createPasswordChanged(common),
   }
 }

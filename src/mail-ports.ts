@@ -57,6 +57,8 @@ export interface MailOutbox {
   supersedeEarlier(job: MailJob, at: Date): Promise<void>
   /** Whether a later request of the account, of the same kind, is resolved and still here, be it as a dead letter. */
   isOvertaken(job: MailJob): Promise<boolean>
+  /** Whether another request of the account, of the same kind, was looked up, and its mail may leave yet. */
+  isUnderWay(job: MailJob, at: Date): Promise<boolean>
   /** Gives a resolved job back, to be sent from now on. */
   ready(job: MailJob, at: Date): Promise<boolean>
   /** Prolongs the lease. */
@@ -65,6 +67,8 @@ export interface MailOutbox {
   remove(job: MailJob): Promise<boolean>
   /** Gives the job back, to be claimed again from `at` on. */
   retry(job: MailJob, at: Date, reason: string): Promise<boolean>
+  /** Gives back a job that was claimed to be sent and not tried: the claim counts as no attempt. */
+  postpone(job: MailJob, at: Date): Promise<boolean>
   /** Nobody will try again; the record stays for a week as a dead letter, with its reason and without the typed identifier. */
   giveUp(job: MailJob, at: Date, reason: string): Promise<boolean>
   /** Makes a dead letter of one record that is no readable job, and answers its id. `undefined`: there is none. */

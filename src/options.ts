@@ -1,4 +1,6 @@
+import type { BeforeForgotPassword } from './http/forgot-password-check.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
+import { logJsonLines, withoutValues } from './log.ts'
 import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports.ts'
 
 /** What `createAccountFlows` takes. Bad options are refused with a `TypeError` that names the option (D1). */
@@ -22,11 +24,17 @@ export interface AccountFlowsOptions {
   responseDelay?: ResponseDelay
   /** How many proxies in front of the process append to `X-Forwarded-For`; 0 by default. */
   trustedProxies?: number
+  /**
+   * A check of your own before a reset link is asked for, such as a captcha. Whoever is denied sees the same page after the same
+   * time, and gets no mail; if it throws, the page says that it does not work for now. It should take as long for an account as
+   * for none.
+   */
+  beforeForgotPassword?: BeforeForgotPassword
   /** Settings put at start where none is stored, by their names on the wire. */
   initialSettings?: Record<string, string>
   /** Takes the mails while SMTP is not configured. `undefined`: they wait. */
   developmentMailer?: Mailer
-  /** JSON lines on standard error by default. */
+  /** `logJsonLines` by default. What it is given holds nothing that an error quotes. */
   log?: Log
 }
 
@@ -41,6 +49,7 @@ export interface CheckedOptions {
   bcryptCost: number
   responseDelay: ResponseDelay
   trustedProxies: number
+  beforeForgotPassword: BeforeForgotPassword | undefined
   initialSettings: Record<string, string>
   developmentMailer: Mailer | undefined
   log: Log
@@ -51,7 +60,7 @@ const MIN_ADMIN_TOKEN_LENGTH = 32
 
 export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   const { log = logJsonLines, bcryptCost = 12, trustedProxies = 0 } = options
-  const { responseDelay = { floorMs: 250, jitterMs: 500 } } = options
+  const { responseDelay = { floorMs: 250, jitterMs: 500 }, beforeForgotPassword } = options
   const isProduction = process.env['NODE_ENV'] === 'production'
   const weak = (problem: string) => {
     if (isProduction) throw new TypeError(problem)
@@ -60,6 +69,9 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
 
   for (const name of ['store', 'users'] as const) {
     if (!isObject(options[name])) throw new TypeError(`${name} is missing`)
+  }
+  if (beforeForgotPassword !== undefined && typeof beforeForgotPassword !== 'function') {
+    throw new TypeError('beforeForgotPassword must be a function')
   }
   checkNumber('bcryptCost', bcryptCost, 4, 31)
   checkNumber('trustedProxies', trustedProxies, 0, 100)
@@ -75,9 +87,10 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     bcryptCost,
     responseDelay,
     trustedProxies,
+    beforeForgotPassword,
     initialSettings: options.initialSettings ?? {},
     developmentMailer: options.developmentMailer,
-    log,
+    log: withoutValues(log),
   }
 }
 
@@ -145,9 +158,4 @@ function checkNumber(name: string, value: number, min: number, max: number): voi
   if (!Number.isInteger(value) || value < min || value > max) {
     throw new TypeError(`${name} must be a whole number from ${min} to ${max}`)
   }
-}
-
-const logJsonLines: Log = (level, message, details) => {
-  const time = new Date().toISOString()
-  process.stderr.write(`${JSON.stringify({ ...details, time, level, message })}\n`)
 }

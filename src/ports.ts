@@ -90,6 +90,9 @@ export interface RequestOrder {
   attempt: number
 }
 
+/** An account as a token knows it: with another address or password the token is void (D6). */
+export type IssuedAccount = Pick<StoredToken, 'userId' | 'email' | 'passwordDigest'>
+
 /** With the request that it was issued for. */
 export interface ResetToken extends StoredToken, RequestOrder {}
 
@@ -135,6 +138,8 @@ export interface ResetTokenStore {
   findUsable(tokenHash: string, at: Date): Promise<ResetToken | undefined>
   /** Tells why a token is not usable. `undefined`: it is, or there is no such token. */
   findDead(tokenHash: string, at: Date): Promise<DeadToken | undefined>
+  /** Whether a token that is usable `at` that time was issued for the account as it is. */
+  hasUsable(account: IssuedAccount, at: Date): Promise<boolean>
   /** Invalidates this one token, if it is live. */
   revoke(id: string, at: Date): Promise<void>
   /**
@@ -164,6 +169,8 @@ export interface VerificationTokenStore {
   findUsable(tokenHash: string, at: Date): Promise<VerificationToken | undefined>
   /** Tells why a token is not usable. `undefined`: it is, or there is no such token. */
   findDead(tokenHash: string, at: Date): Promise<DeadToken | undefined>
+  /** Whether a token that is usable `at` that time was issued for the account as it is. */
+  hasUsable(account: IssuedAccount, at: Date): Promise<boolean>
   /** Lets a token that nobody used expire at that time. */
   revoke(id: string, at: Date): Promise<void>
   /** Likewise all that were issued for one mail job of the user, in this attempt or before. */
@@ -303,6 +310,22 @@ export interface SettingsStore {
   write(values: Record<string, string>, expectedVersion: number): Promise<boolean>
 }
 
+/** What was counted under one key, this time included. */
+export interface Hit {
+  count: number
+  /** Milliseconds until the window of the key ends; from 0 to the length of the window. */
+  msToEnd: number
+}
+
+/** `rate_limits` (D21): counts in windows that begin with the first hit. How much is too much, others judge. */
+export interface RateLimits {
+  /**
+   * Counts one more under the key, atomically: of concurrent callers, in any process, no two get the same count. A window that
+   * would last longer than `windowMs`, because a clock was set back or the window was longer before, begins anew.
+   */
+  hit(key: string, windowMs: number): Promise<Hit>
+}
+
 /** Everything that the flows store, on one technology. */
 export interface AccountFlowsStore {
   resetTokens: ResetTokenStore
@@ -312,6 +335,7 @@ export interface AccountFlowsStore {
   outbox: MailOutbox
   audit: AuditLog
   settings: SettingsStore
+  limits: RateLimits
   /** Creates collections and indexes; idempotent, and safe when several processes start at once. */
   start(): Promise<void>
   /** Time of the database. */

@@ -32,6 +32,7 @@ export type ErrorMode =
   | 'unsupported_media_type'
   | 'body_too_large'
   | 'bad_request'
+  | 'too_many_requests'
   | 'unavailable'
   | 'error'
 
@@ -184,7 +185,12 @@ function displayName(name: string): string {
   return shown.length > 64 ? `${shown.slice(0, 63).join('')}…` : shown.join('')
 }
 
-/** Mail programs turn `evil.example` into a link; a word joiner after each dot and colon stops them and cannot be seen. */
+/**
+ * Mail programs turn `evil.example` into a link; a word joiner after each dot and colon, also those that an address of a page may
+ * have in their place, stops them and cannot be seen.
+ */
 function unlinkable(name: string): string {
-  return name.replace(/:?[\\/]{2,}/g, ' ').replace(/[.:](?=\S)/g, '$&\u2060')
+  return name
+    .replace(/[:\uFE55\uFF1A]?[\\/\uFF0F\uFF3C]{2,}/g, ' ')
+    .replace(/[.:\u2024\u3002\uFE52\uFE55\uFF0E\uFF1A\uFF61](?=\S)/g, '$&\u2060')
 }

@@ -398,6 +398,7 @@ function renderAll(value: string) {
     page('error', { mode: 'unsupported_media_type' }),
     page('error', { mode: 'body_too_large' }),
     page('error', { mode: 'bad_request' }),
+    page('error', { mode: 'too_many_requests' }),
     page('error', { mode: 'unavailable' }),
     page('error', { mode: 'error' }),
   ]

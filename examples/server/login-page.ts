@@ -2,8 +2,8 @@ import type { Context } from 'koa'
 import { errors, type Provider } from 'oidc-provider'
 import type { AccountFlows } from '../../src/index.ts'
 import { consentContent, grantConsent } from './consent.ts'
-import { readForm } from './form.ts'
-import { html, type Html } from './html.ts'
+import { isCrossSite, readForm } from './form.ts'
+import { displayName, html, type Html } from './html.ts'
 import type { Paths, ShowPage } from './page.ts'
 import type { PasswordCheck } from './password-check.ts'
 import type { Route } from './routes.ts'
@@ -102,7 +102,7 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
 
   async function clientName(clientId: unknown): Promise<string> {
     const client = typeof clientId === 'string' ? await provider.Client.find(clientId) : undefined
-    return client?.clientName ?? client?.clientId ?? 'the app'
+    return displayName(client?.clientName ?? client?.clientId ?? 'the app')
   }
 
   async function showInteraction(ctx: Context) {
@@ -144,10 +144,24 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
     await leave(ctx, () => provider.interactionFinished(ctx.req, ctx.res, result))
   }
 
+  /** Otherwise another site could sign somebody in to an account that is not theirs, or answer for them. */
+  function fromOwnPage(post: (ctx: Context) => Promise<void>) {
+    return async (ctx: Context) => {
+      if (!isCrossSite(ctx, provider.issuer)) return post(ctx)
+      ctx.status = 403
+      show(ctx, {
+        name: 'error',
+        mode: 'refused',
+        title: 'This form came from another site',
+        content: html`<p>It was not accepted. Go back to the app and sign in from there.</p>`,
+      })
+    }
+  }
+
   return {
-    [path]: { get: showInteraction, post: signIn },
+    [path]: { get: showInteraction, post: fromOwnPage(signIn) },
     // Below the login page, where the browser sends the cookie of the interaction.
-    [`${path}/consent`]: { post: answerConsent },
+    [`${path}/consent`]: { post: fromOwnPage(answerConsent) },
   } satisfies Record<string, Route>
 }
 

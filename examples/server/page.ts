@@ -55,6 +55,7 @@ function pageHeaders(formMayLeadTo: unknown): Record<string, string> {
       "base-uri 'none'",
       "frame-ancestors 'none'",
     ].join('; '),
+    'Permissions-Policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
     'Referrer-Policy': 'no-referrer',
     'X-Content-Type-Options': 'nosniff',
     'X-Frame-Options': 'DENY',

@@ -1,5 +1,5 @@
 import type { Configuration, KoaContextWithOIDC } from 'oidc-provider'
-import { html, trusted } from './html.ts'
+import { displayName, html, trusted } from './html.ts'
 import type { ShowPage } from './page.ts'
 
 type Features = NonNullable<Configuration['features']>
@@ -43,7 +43,9 @@ export function providerPages(show: ShowPage) {
         name: 'device',
         mode: 'confirm',
         title: `Does your device show ${code}?`,
-        content: html`<p>${client.clientName ?? client.clientId} wants to sign you in there.</p>
+        content: html`<p>
+            ${displayName(client.clientName ?? client.clientId)} wants to sign you in there.
+          </p>
           ${trusted(form)}
           <button type="submit" form="op.deviceConfirmForm">Yes, continue</button>
           <button class="quiet" type="submit" form="op.deviceConfirmForm" name="abort" value="yes">

@@ -1,5 +1,6 @@
 import type { Context, Middleware } from 'koa'
 import { html } from './html.ts'
+import { logFailure } from './logging.ts'
 import type { ShowPage } from './page.ts'
 
 /**
@@ -25,7 +26,7 @@ export function unavailablePage(show: ShowPage, noTimeLeft: AbortSignal): Middle
       if ((await until(noTimeLeft, next())) === 'aborted' && !ctx.headerSent) showUnavailable(ctx)
     } catch (error) {
       if (Reflect.get(Object(error), 'code') !== 'ERR_STORE_UNAVAILABLE') throw error
-      console.error(`${ctx.method} ${ctx.path}: the database cannot be reached`)
+      logFailure('the database cannot be reached', error, ctx)
       showUnavailable(ctx)
     }
   }

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { AccountFlowsStore } from '../ports.ts'
 import { itKeepsAuditEvents, itKeepsSettings } from './store-contract-records.ts'
 import { itKeepsCutoffs, itKeepsPendingLogins } from './store-contract-logins.ts'
+import { itCountsHits, itKnowsWhatIsLeftToUse } from './store-contract-limits.ts'
 import { itKeepsMailJobs } from './store-contract-outbox.ts'
 import { itKeepsResetTokens } from './store-contract-reset-tokens.ts'
 import { itKeepsVerificationTokens } from './store-contract-verification-tokens.ts'
@@ -36,6 +37,11 @@ export function itIsAnAccountFlowsStore(
     describe('the mail outbox', () => itKeepsMailJobs(() => opened.store.outbox))
     describe('audit events (6)', () => itKeepsAuditEvents(() => opened.store.audit))
     describe('settings (2.5)', () => itKeepsSettings(() => opened.store.settings))
+
+    describe('limits (D21)', () => {
+      itCountsHits(() => opened.store.limits)
+      itKnowsWhatIsLeftToUse(() => opened.store)
+    })
 
     it('can be started again, and loses nothing', async () => {
       await opened.store.settings.write({ smtp_host: 'mail.example' }, 0)

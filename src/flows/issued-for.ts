@@ -1,5 +1,5 @@
 import { passwordDigest } from '../crypto/password.ts'
-import type { User } from '../ports.ts'
+import type { IssuedAccount, User } from '../ports.ts'
 
 /** The account as it was when something was issued for it, or when its password was checked. */
 export interface IssuedFor {
@@ -15,4 +15,10 @@ export function isStillFor(issued: IssuedFor, user: User): boolean {
 /** Whether the password is the same one still. */
 export function isIssuedUnder(issued: IssuedFor, user: User): boolean {
   return passwordDigest(user.passwordHash) === issued.passwordDigest
+}
+
+/** The account as a link is issued for it now. `undefined`: none can be. */
+export function issuedNow({ id, email, passwordHash }: User): IssuedAccount | undefined {
+  if (email === undefined) return undefined
+  return { userId: id, email, passwordDigest: passwordDigest(passwordHash) }
 }

@@ -11,6 +11,7 @@ import type {
   User,
 } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
+import type { MailBrake } from './mail-brake.ts'
 import type { MailEvents } from './mail-events.ts'
 import type { MailLink, Recipient } from './mail-flow.ts'
 import type { MailFlows, MailResolution } from './mail-resolution.ts'
@@ -26,6 +27,7 @@ export interface MailDeliveryPorts {
   flows: MailFlows
   resolution: Pick<MailResolution, 'recipientOf' | 'end' | 'giveUp'>
   outbox: MailOutbox
+  brake: Pick<MailBrake, 'mayLeave'>
   events: MailEvents
   /** Throws `ERR_MAIL_FAILED`. */
   connect(settings: Settings, signal: AbortSignal): Promise<MailConnection>
@@ -41,7 +43,7 @@ export interface MailDeliveryPorts {
 }
 
 export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
-  const { flows, resolution, outbox, events, log, now } = ports
+  const { flows, resolution, outbox, brake, events, log, now } = ports
 
   // The token is made when a connection is free, and counts only while this worker holds the job (D20). Answers until when it
   // does, once the mail left.
@@ -51,6 +53,10 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     settings: Settings,
     attempt: SendAttempt,
   ) {
+    if (!(await brake.mayLeave())) {
+      await outbox.postpone(job, now())
+      return undefined
+    }
     const flow = flows[job.kind]
     const connection = await ports.connect(settings, attempt.signal)
     try {

@@ -3,6 +3,7 @@ import type { Log, MailJob, MailKind, MailOutbox, User, UserStore } from '../por
 import type { MailEvents } from './mail-events.ts'
 import { isIdentifier } from './mail-request.ts'
 import type { MailFlow, NoMail, Recipient } from './mail-flow.ts'
+import type { MailLimits } from './mail-limits.ts'
 
 export type MailFlows = Record<MailKind, MailFlow>
 
@@ -26,6 +27,7 @@ export interface MailResolutionPorts {
   flows: MailFlows
   users: Pick<UserStore, 'findById'>
   outbox: MailOutbox
+  limits: MailLimits
   events: MailEvents
   log: Log
   now(): Date
@@ -47,7 +49,7 @@ const DEAD_LETTERS: ReadonlySet<NoMail> = new Set<NoMail>([
 ])
 
 export function createMailResolution(ports: MailResolutionPorts): MailResolution {
-  const { flows, users, outbox, events, log, now } = ports
+  const { flows, users, outbox, limits, events, log, now } = ports
 
   async function findUser({ kind, accountId, identifier }: MailJob) {
     if (accountId !== undefined) return (await users.findById(accountId)) ?? 'account_gone'
@@ -104,10 +106,15 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
         await events.requested(job, user)
         return end(job, user)
       }
-      if (!(await outbox.resolve(job, user.id, now()))) return
       const found = { ...job, accountId: user.id }
       const flow = flows[job.kind]
       const refusal = refusalOf(flow, job, user)
+      // Before it counts as resolved: a throttled request overtakes and supersedes nothing (D21).
+      if (!refusal && (await limits.refuse(job, user))) {
+        await events.requested(found, 'throttled')
+        return end(job, 'throttled')
+      }
+      if (!(await outbox.resolve(job, user.id, now()))) return
       await events.requested(found, refusal)
       if (refusal) return endUnsent(found, refusal)
       if (flow.newestOnly) await outbox.supersedeEarlier(found, now())

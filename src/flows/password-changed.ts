@@ -38,6 +38,7 @@ export function createPasswordChanged({ oauthUrl, identify }: PasswordChangedPor
     newestOnly: false,
     findUser: async () => 'unknown',
     refuses: () => undefined,
+    hasUsable: async () => false,
     async onRequest() {},
     async mint({ carried }) {
       const { clientName } = await identify(carried)

@@ -2,7 +2,9 @@ import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
 import type { CarriedParameters, IdentifiedClient, ResetTokenStore, UserStore } from '../ports.ts'
 import { attemptOf, orderOf } from '../request-order.ts'
+import type { Settings } from '../settings/table.ts'
 import { findUser } from './find-user.ts'
+import { issuedNow } from './issued-for.ts'
 import type { MailFlow } from './mail-flow.ts'
 
 export interface ResetMailPorts {
@@ -12,18 +14,27 @@ export interface ResetMailPorts {
   identify(carried: CarriedParameters): Promise<IdentifiedClient>
   /** Where links start: base URL and OAuth path, never anything from a request. */
   oauthUrl: string
+  settings(): Settings
   now(): Date
 }
 
 /** The mail with a reset link: (none) → unused, and unused → invalidated, of section 3.1. */
 export function createResetMail(ports: ResetMailPorts): MailFlow {
-  const { users, resetTokens, now } = ports
+  const { users, resetTokens, settings, now } = ports
 
   return {
     newestOnly: true,
     findUser: (identifier) => findUser(users, identifier),
 
-    refuses: ({ passwordHash }) => (passwordHash === undefined ? 'no_password' : undefined),
+    refuses({ passwordHash, emailVerified }) {
+      if (passwordHash === undefined) return 'no_password'
+      return settings().resetRequiresVerifiedEmail && !emailVerified ? 'not_verified' : undefined
+    },
+
+    async hasUsable(user) {
+      const account = issuedNow(user)
+      return account !== undefined && resetTokens.hasUsable(account, now())
+    },
 
     onRequest: (job, user) => resetTokens.invalidateLive(user.id, orderOf(job), now()),
 

@@ -12,6 +12,7 @@ import type {
 } from '../ports.ts'
 import { attemptOf } from '../request-order.ts'
 import { KEEP_LOGIN_MS } from './email-verification.ts'
+import { issuedNow } from './issued-for.ts'
 import type { MailFlow } from './mail-flow.ts'
 import { linkQuery } from './verification-link.ts'
 
@@ -42,6 +43,11 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
     findUser: async (username) => (await users.findByUsername(username)) ?? 'unknown',
 
     refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
+
+    async hasUsable(user) {
+      const account = issuedNow(user)
+      return account !== undefined && verificationTokens.hasUsable(account, now())
+    },
 
     async onRequest() {},
 

@@ -48,6 +48,9 @@ export function createAdminApi(
   }
   const bare = new Koa()
   bare.use(middleware)
+  bare.on('error', (error: unknown) => {
+    log('warn', 'an admin request broke off', { error: String(error) })
+  })
   const listener = bare.callback()
 
   return {

@@ -8,7 +8,7 @@ import type { Context } from 'koa'
  */
 export function isCrossSite(ctx: Context, origin: string): boolean {
   const site = ctx.get('Sec-Fetch-Site')
-  if (site === 'cross-site' || site === 'same-site') return true
+  if (!['', 'same-origin', 'none'].includes(site)) return true
   const from = ctx.get('Origin')
   if (from === '' || from === origin) return false
   return !(from === 'null' && site === 'same-origin')

@@ -3,7 +3,7 @@ import { isStoreUnavailable } from '../errors.ts'
 import type { Log } from '../ports.ts'
 
 /** As the page says: "wait a minute". */
-const RETRY_AFTER_SECONDS = '60'
+export const RETRY_AFTER_SECONDS = '60'
 
 /**
  * Logs why a request failed, and answers how to say it. `unavailable`: trying again later is all that it takes, and the header

@@ -1,19 +1,23 @@
 import type { Context } from 'koa'
 import type { PasswordReset } from '../flows/password-reset.ts'
 import type { Requester } from '../ports.ts'
+import { RETRY_AFTER_SECONDS } from './failure.ts'
+import type { ForgotPasswordCheck } from './forgot-password-check.ts'
 import { carriedFrom, parseFields, readForm } from './form.ts'
 import type { Pages } from './pages.ts'
 import { startDelay, type ResponseDelay } from './response-delay.ts'
 
 export interface ForgotPasswordParts {
   passwordReset: Pick<PasswordReset, 'request'>
+  check: ForgotPasswordCheck
   pages: Pages
   delay: ResponseDelay
   requesterOf(ctx: Context): Requester
 }
 
 /** 4.1 and 4.2. */
-export function forgotPassword({ passwordReset, pages, delay, requesterOf }: ForgotPasswordParts) {
+export function forgotPassword(parts: ForgotPasswordParts) {
+  const { passwordReset, check, pages, delay, requesterOf } = parts
   return {
     async get(ctx: Context) {
       const carried = carriedFrom(parseFields(ctx.querystring) ?? new Map())
@@ -33,8 +37,14 @@ export function forgotPassword({ passwordReset, pages, delay, requesterOf }: For
           locals: { mode: 'invalid', carried },
         })
       }
-      await passwordReset.request(identifier, carried, requesterOf(ctx))
+      const requester = requesterOf(ctx)
+      const verdict = await check(identifier, form, carried, requester)
+      if (verdict === 'allow') await passwordReset.request(identifier, carried, requester)
       await waited()
+      if (verdict === 'failed') {
+        ctx.set('Retry-After', RETRY_AFTER_SECONDS)
+        return pages.showError(ctx, 'unavailable')
+      }
       pages.show(ctx, { status: 200, name: 'forgot-password', locals: { mode: 'sent' } })
     },
   }

@@ -24,6 +24,7 @@ const ERROR_STATUS: Record<ErrorMode, number> = {
   method_not_allowed: 405,
   body_too_large: 413,
   unsupported_media_type: 415,
+  too_many_requests: 429,
   error: 500,
   unavailable: 503,
 }
@@ -32,6 +33,9 @@ export function createPages(views: Views): Pages {
   function show<N extends PageName>(ctx: Context, page: Page<N>) {
     ctx.status = page.status
     ctx.set(pageHeaders(page.formMayLeadTo))
+    // Opened out of a mail: whatever opened it may not lead its window elsewhere while a password is typed. The other pages can
+    // be part of a login in a pop-up window, which has to find its opener at the end.
+    if (page.name === 'reset-password') ctx.set('Cross-Origin-Opener-Policy', 'same-origin')
     ctx.body = views.page(page.name, page.locals)
   }
 
@@ -63,6 +67,7 @@ function pageHeaders(formMayLeadTo: string | undefined): Record<string, string> 
       "base-uri 'none'",
       "frame-ancestors 'none'",
     ].join('; '),
+    'Permissions-Policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
     'Referrer-Policy': 'no-referrer',
     'X-Content-Type-Options': 'nosniff',
     'X-Frame-Options': 'DENY',

@@ -3,6 +3,7 @@ import type { Log } from '../ports.ts'
 import { isCrossSite } from './cross-site.ts'
 import { reportFailure } from './failure.ts'
 import type { Pages } from './pages.ts'
+import type { RequestLimit } from './request-limit.ts'
 
 type Handler = (ctx: Context, next: Next) => Promise<void>
 
@@ -18,11 +19,25 @@ export interface RoutesParts {
   pages: Pages
   /** Origin of the configured base URL. */
   origin: string
+  limit: RequestLimit
   log: Log
 }
 
 /** Answers our paths, and leaves every other to the provider. */
-export function createRoutes({ routes, pages, origin, log }: RoutesParts): Middleware {
+export function createRoutes({ routes, pages, origin, limit, log }: RoutesParts): Middleware {
+  // What a foreign page makes a browser send is not counted: it would use up what its person may ask for.
+  async function isRefused(ctx: Context): Promise<boolean> {
+    if (isCrossSite(ctx, origin)) {
+      pages.showError(ctx, 'refused')
+      return true
+    }
+    const seconds = await limit(ctx)
+    if (seconds === undefined) return false
+    ctx.set('Retry-After', String(seconds))
+    pages.showError(ctx, 'too_many_requests')
+    return true
+  }
+
   return async (ctx, next) => {
     const { path } = ctx
     const route = Object.hasOwn(routes, path) ? routes[path] : undefined
@@ -37,8 +52,8 @@ export function createRoutes({ routes, pages, origin, log }: RoutesParts): Middl
       return
     }
     try {
-      if (ctx.method === 'POST' && isCrossSite(ctx, origin)) pages.showError(ctx, 'refused')
-      else await handler(ctx, next)
+      if (ctx.method === 'POST' && (await isRefused(ctx))) return
+      await handler(ctx, next)
     } catch (error) {
       const mode = reportFailure(ctx, { message: 'request failed', path, log }, error)
       ctx.remove('Location')

@@ -24,6 +24,7 @@ export interface Setting<T> {
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
+const MAX_LIMIT = 10_000
 
 export const settingsTable = {
   passwordResetExpiration: duration('password_reset_expiration', '1h', 7 * DAY, {
@@ -67,6 +68,24 @@ export const settingsTable = {
   passwordChangedEmail: boolean('password_changed_email', 'true', {
     meaning: 'When true, a mail tells the user that the password was changed by a reset.',
   }),
+  resetRequiresVerifiedEmail: boolean('reset_requires_verified_email', 'false', {
+    meaning:
+      'When true, a username gets no reset link while the address of its account is not verified.',
+  }),
+  requestsPerIpPerMinute: limit('requests_per_ip_per_minute', '60', {
+    meaning: 'How many forms one address may send in a minute; the others are answered 429.',
+  }),
+  mailsPerAccountPerHour: limit('mails_per_account_per_hour', '10', {
+    meaning:
+      'How many mails an account, and a mailbox, may ask for in an hour. ' +
+      'Further requests get none while the account has a link to use.',
+  }),
+  resendCooldown: pause('resend_cooldown', '0s', DAY, {
+    meaning: 'How long a request for the same kind of mail gets none while the account has a link.',
+  }),
+  mailsPerMinute: limit('mails_per_minute', '600', {
+    meaning: 'How many mails leave in a minute, of all processes together; the others wait.',
+  }),
   smtpTls: choice('smtp_tls', 'auto', ['auto', 'implicit', 'starttls', 'none'], {
     meaning:
       'TLS to the SMTP server. auto: implicit on port 465, otherwise STARTTLS, which only a loopback host may do without. ' +
@@ -107,6 +126,28 @@ function duration<D extends string>(name: string, byDefault: D, max: number, abo
       const ms = parseDuration(value)
       return ms === undefined || ms > max ? undefined : ms
     },
+  }
+}
+
+function pause<D extends string>(name: string, byDefault: D, max: number, about: About) {
+  return {
+    ...duration(name, byDefault, max, about),
+    expected: `"0s" for none, or a duration from 1s to ${max / DAY}d, such as 30s or 5m`,
+    parse(value: string) {
+      const ms = value === '0s' ? 0 : parseDuration(value)
+      return ms === undefined || ms > max ? undefined : ms
+    },
+  }
+}
+
+function limit<D extends string>(name: string, byDefault: D, about: About) {
+  return {
+    ...about,
+    name,
+    default: byDefault,
+    expected: `"0" for no limit, or a decimal number from 1 to ${MAX_LIMIT}`,
+    secret: false,
+    parse: (value: string) => (value === '0' ? 0 : parseWhole(value, 1, MAX_LIMIT)),
   }
 }
 

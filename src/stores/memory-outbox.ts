@@ -83,6 +83,16 @@ export function memoryOutbox(): MailOutbox {
       )
     },
 
+    async isUnderWay(job, at) {
+      return ofSameKind(job).some(
+        ({ job: other, state, isResolved }) =>
+          other.id !== job.id &&
+          isResolved &&
+          (state === 'requested' || state === 'resolved') &&
+          other.expiresAt > at,
+      )
+    },
+
     ready: (job, at) =>
       changed(job, (entry) => {
         entry.state = 'resolved'
@@ -106,6 +116,13 @@ export function memoryOutbox(): MailOutbox {
         entry.leaseId = undefined
         entry.availableAt = at
         entry.reason = reason
+      }),
+
+    postpone: (job, at) =>
+      changed(job, (entry) => {
+        entry.leaseId = undefined
+        entry.availableAt = at
+        entry.job.attempts -= 1
       }),
 
     async giveUp(job, at, reason) {

@@ -87,6 +87,17 @@ export function memoryResetTokens(): ResetTokenStore {
       )
     },
 
+    async hasUsable({ userId, email, passwordDigest }, at) {
+      return [...entries.values()].some(
+        ({ token, state }) =>
+          state === 'live' &&
+          token.expiresAt > at &&
+          token.userId === userId &&
+          token.email === email &&
+          token.passwordDigest === passwordDigest,
+      )
+    },
+
     async revoke(id) {
       const entry = entries.get(id)
       if (entry?.state === 'live') entry.state = 'invalidated'

@@ -3,6 +3,7 @@ import { type MemoryAuditLog, memoryAudit } from './memory-audit.ts'
 import { memoryCutoffs } from './memory-cutoffs.ts'
 import { memoryOutbox } from './memory-outbox.ts'
 import { memoryPendingLogins } from './memory-pending-logins.ts'
+import { memoryRateLimits } from './memory-rate-limits.ts'
 import { memoryResetTokens } from './memory-reset-tokens.ts'
 import { memorySettings } from './memory-settings.ts'
 import { memoryVerificationTokens } from './memory-verification-tokens.ts'
@@ -20,6 +21,7 @@ export function memoryStore(): AccountFlowsStore & { audit: MemoryAuditLog } {
     outbox: memoryOutbox(),
     audit: memoryAudit(),
     settings: memorySettings(),
+    limits: memoryRateLimits(),
     async start() {},
     async now() {
       return new Date()

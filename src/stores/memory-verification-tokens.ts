@@ -36,6 +36,17 @@ export function memoryVerificationTokens(): VerificationTokenStore {
       return structuredClone({ userId, carried, reason: entry.usedAt ? 'used' : 'expired' })
     },
 
+    async hasUsable({ userId, email, passwordDigest }, at) {
+      return [...entries.values()].some(
+        ({ token, usedAt }) =>
+          !usedAt &&
+          token.expiresAt > at &&
+          token.userId === userId &&
+          token.email === email &&
+          token.passwordDigest === passwordDigest,
+      )
+    },
+
     async revoke(id, at) {
       expire(entries.get(id), at)
     },

@@ -90,6 +90,21 @@ export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
       return later !== null
     },
 
+    async isUnderWay(job, at) {
+      const other = await collection.findOne(
+        {
+          ...ofSameKind(job),
+          _id: { $ne: text(job.id) },
+          state: { $in: ['requested', 'resolved'] },
+          resolved_at: { $type: 'date' },
+          expires_at: { $gt: time(at) },
+          ...isReadable,
+        },
+        { projection: { _id: 1 } },
+      )
+      return other !== null
+    },
+
     ready: (job, at) =>
       isUpdated(job, {
         $set: { state: 'resolved', available_at: time(at) },
@@ -108,6 +123,13 @@ export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
 
     retry: (job, at, reason) =>
       isUpdated(job, { $set: { available_at: time(at), reason }, $unset: { lease_id: true } }),
+
+    postpone: (job, at) =>
+      isUpdated(job, {
+        $set: { available_at: time(at) },
+        $inc: { attempts: -1 },
+        $unset: { lease_id: true },
+      }),
 
     giveUp: (job, at, reason) => isUpdated(job, deadLetter(at, reason)),
 

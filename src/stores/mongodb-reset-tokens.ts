@@ -17,6 +17,7 @@ import { tokensAfter } from './mongodb-request-order.ts'
 import {
   fromTokenDocument,
   isOwned,
+  issuedTo,
   tokenIndexes,
   toTokenDocument,
 } from './mongodb-token-document.ts'
@@ -96,6 +97,11 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
     async findDead(tokenHash, at) {
       const document = await collection.findOne({ token_hash: text(tokenHash), ...isOwned })
       return document ? toDeadToken(document, time(at)) : undefined
+    },
+
+    async hasUsable(account, at) {
+      const usable = { ...issuedTo(account), expires_at: { $gt: time(at) }, ...isLive }
+      return (await collection.findOne(usable, { projection: { _id: 1 } })) !== null
     },
 
     async revoke(id, at) {

@@ -4,6 +4,7 @@ import { mongoAudit } from './mongodb-audit.ts'
 import { mongoCutoffs } from './mongodb-cutoffs.ts'
 import { mongoOutbox } from './mongodb-outbox.ts'
 import { mongoPendingLogins } from './mongodb-pending-logins.ts'
+import { mongoRateLimits } from './mongodb-rate-limits.ts'
 import { mongoResetTokens } from './mongodb-reset-tokens.ts'
 import { mongoSettings } from './mongodb-settings.ts'
 import { withUnavailable } from './mongodb-unavailable.ts'
@@ -19,6 +20,7 @@ export function mongoStore(db: Db): AccountFlowsStore {
     outbox: withUnavailable(mongoOutbox(db)),
     audit: withUnavailable(mongoAudit(db)),
     settings: withUnavailable(mongoSettings(db)),
+    limits: withUnavailable(mongoRateLimits(db)),
   }
   return withUnavailable({
     ...ports,

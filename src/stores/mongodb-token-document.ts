@@ -1,11 +1,11 @@
-import type { ResetToken, VerificationToken } from '../ports.ts'
+import type { IssuedAccount, ResetToken, VerificationToken } from '../ports.ts'
 import {
   type CarriedFields,
   carriedTypes,
   fromCarriedFields,
   toCarriedFields,
 } from './mongodb-carried.ts'
-import { hasTypes, time } from './mongodb-conditions.ts'
+import { hasTypes, text, time } from './mongodb-conditions.ts'
 import { type NamedIndex, purgeIndex } from './mongodb-indexes.ts'
 import { purgeTime } from './purge-time.ts'
 
@@ -50,6 +50,11 @@ export const tokenIndexes: NamedIndex[] = [
   { name: 'token_hash_unique', key: { token_hash: 1 }, unique: true },
   purgeIndex,
 ]
+
+/** Tokens that were issued for the account as it is. */
+export function issuedTo({ userId, email, passwordDigest }: IssuedAccount) {
+  return { user_id: text(userId), email: text(email), password_digest: text(passwordDigest) }
+}
 
 type StoredToken = ResetToken & Omit<VerificationToken, 'pendingLoginId'>
 

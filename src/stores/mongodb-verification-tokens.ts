@@ -8,6 +8,7 @@ import { tokensAfter } from './mongodb-request-order.ts'
 import {
   fromTokenDocument,
   isOwned,
+  issuedTo,
   optionalTokenTypes,
   type TokenDocument,
   tokenIndexes,
@@ -68,6 +69,11 @@ export function mongoVerificationTokens(
         carried: fromCarriedFields(document),
         reason: document.used_at ? 'used' : 'expired',
       }
+    },
+
+    async hasUsable(account, at) {
+      const usable = { ...issuedTo(account), expires_at: { $gt: time(at) }, ...isUnused }
+      return (await collection.findOne(usable, { projection: { _id: 1 } })) !== null
     },
 
     revoke: (id, at) => expire({ _id: text(id) }, at),

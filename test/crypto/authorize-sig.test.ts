@@ -82,6 +82,15 @@ describe('authorize_sig (5.4, D13)', () => {
     for (const other of others) expect(sig.verify(other, token, carried), other).to.equal(false)
   })
 
+  it('looks at every character of a signature', () => {
+    for (const [index, character] of [...signature].entries()) {
+      const other = character === 'A' ? 'Q' : 'A'
+      const changed = signature.slice(0, index) + other + signature.slice(index + 1)
+      expect(sig.verify(changed, token, carried), `character ${index}`).to.equal(false)
+    }
+    expect(sig.verify(signature, token, carried)).to.equal(true)
+  })
+
   it('verifies what an earlier key of the ring signed, and signs with the first', () => {
     const rotated = createAuthorizeSig(createKeyRing([second, first]))
     expect(rotated.verify(signature, token, carried)).to.equal(true)

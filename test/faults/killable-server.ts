@@ -55,6 +55,9 @@ export async function startKillableServer(
     smtp_host: '127.0.0.1',
     smtp_port: String(smtpPort),
     smtp_from: 'accounts@idp.example',
+    // The faults are not about limits.
+    mails_per_account_per_hour: '10000',
+    mails_per_minute: '100000',
   }
   const put = await fetch(`${baseUrl}/admin/api/settings`, {
     method: 'PUT',

@@ -52,6 +52,9 @@ export async function startSeededServer(options: SeededServerOptions): Promise<E
     smtp_host: '127.0.0.1',
     smtp_port: String(options.smtpPort),
     smtp_from: 'accounts@idp.example',
+    // The faults are not about limits.
+    mails_per_account_per_hour: '10000',
+    mails_per_minute: '100000',
   }
   try {
     await writeFile(seedFile, JSON.stringify(seed))

@@ -66,10 +66,36 @@ onBothStores('PUT {base_url}/admin/api/settings checks every value (2.5, 4.5)', 
       'Infinity',
       '0x8',
     ]
+    const limits = [
+      '',
+      '-1',
+      '00',
+      '01',
+      '1.0',
+      '1e3',
+      ' 5',
+      '5 ',
+      '٥',
+      '10001',
+      'none',
+      'NaN',
+      '0x8',
+    ]
     const lines = ['a\r\nb', 'a\nb', 'a\0b', 'a\tb', 'x'.repeat(256), '\u202Ea', '\uD800']
     const bad: Record<string, string[]> = {
       password_reset_expiration: [...durations, '8d', '604801s'],
       email_verification_expiration: [...durations, '31d'],
+      resend_cooldown: [
+        ...durations.filter((value) => value !== '0s'),
+        '0m',
+        '00s',
+        '25h',
+        '86401s',
+      ],
+      requests_per_ip_per_minute: limits,
+      mails_per_account_per_hour: limits,
+      mails_per_minute: limits,
+      reset_requires_verified_email: ['', 'TRUE', '1', 'false '],
       require_email_verification: [
         '',
         'TRUE',

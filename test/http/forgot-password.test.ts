@@ -123,11 +123,10 @@ onBothStores('POST {oauth_path}/forgot-password (4.2)', (technology) => {
     it('while SMTP is not configured too; the mail leaves once it is (SET-11)', async () => {
       await h.addUser({ username: 'patient' })
       await h.put({ smtp_host: '' })
-      const patient = ask(h, 'patient')
-      const nobody = ask(h, 'nobody-at-all')
+      // Both are answered while no mail can leave.
+      expect(shapeOf(await h.forgot('nobody-at-all'))).to.deep.equal(expected)
+      expect(shapeOf(await h.forgot('patient'))).to.deep.equal(expected)
       await h.put({ smtp_host: '127.0.0.1' })
-      expect(shapeOf((await nobody).answer)).to.deep.equal(expected)
-      expect(shapeOf((await patient).answer)).to.deep.equal(expected)
       await h.mail.mailTo('patient@users.example')
     })
   })

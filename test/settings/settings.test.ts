@@ -31,6 +31,11 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
       smtpPassword: undefined,
       smtpFrom: undefined,
       smtpTls: 'auto',
+      resetRequiresVerifiedEmail: false,
+      requestsPerIpPerMinute: 60,
+      mailsPerAccountPerHour: 10,
+      resendCooldown: 0,
+      mailsPerMinute: 600,
     })
     expect(Object.keys(keeper.shown()).filter((name) => name.startsWith('smtp_p'))).to.deep.equal(
       [],

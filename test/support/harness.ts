@@ -152,6 +152,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       smtp_from: 'accounts@idp.example',
       require_email_verification: 'true',
       password_changed_email: 'false',
+      mails_per_account_per_hour: '1000',
       ...options.settings,
     },
     log: (level, message, details) => {

@@ -1,0 +1,42 @@
+/**
+ * Everything on standard error is a JSON line, whoever says it: the flows, the provider, Koa, Node itself. The exception is the
+ * sentence of a refused start, for the operator.
+ *
+ * @module
+ */
+import { format } from 'node:util'
+import { logJsonLines } from '../../src/log.ts'
+
+const MAX_FRAMES = 8
+
+/** Where it happened and in which code; nothing of the request but method and path, as a query may hold a token. */
+export function logFailure(
+  message: string,
+  error: unknown,
+  ctx?: { method: string; path: string },
+): void {
+  const request: Record<string, string> = ctx ? { method: ctx.method, path: ctx.path } : {}
+  logJsonLines('error', message, { ...request, error: String(error), at: framesOf(error) })
+}
+
+/** The calls alone: the lines before them repeat the message. */
+function framesOf(error: unknown): string[] {
+  const stack = error instanceof Error ? (error.stack ?? '') : ''
+  const frames = stack.split('\n').filter((line) => /^ {4}at .*:\d+:\d+\)?$/.test(line))
+  return frames.slice(0, MAX_FRAMES).map((line) => line.trim())
+}
+
+console.error = (...said: unknown[]) => logJsonLines('error', format(...said))
+console.warn = (...said: unknown[]) => logJsonLines('warn', format(...said))
+console.info = (...said: unknown[]) => logJsonLines('info', format(...said))
+
+process.removeAllListeners('warning')
+process.on('warning', (warning) => logJsonLines('warn', String(warning)))
+process.on('uncaughtException', (error) => {
+  logFailure('the process ends: nobody caught an error', error)
+  process.exit(1)
+})
+
+// Whoever read the lines is gone; that is no reason to answer nobody any more.
+process.stdout.on('error', () => {})
+process.stderr.on('error', () => {})

@@ -1,0 +1,70 @@
+import { newId } from '../crypto/token.ts'
+import type { AuditEvent, CarriedParameters, Log, Requester } from '../ports.ts'
+import type { Fields } from './form.ts'
+
+/** A request for a reset link that was judged to be one, before anything is done for it. */
+export interface ForgotPasswordRequest {
+  /** As typed: anybody may have typed anything. */
+  identifier: string
+  /** As carried, not checked. `undefined`: none. */
+  clientId: string | undefined
+  requester: Requester
+  /** All other fields of the form, such as the answer to a captcha. */
+  fields: ReadonlyMap<string, string>
+}
+
+/** A check of the host's own, such as a captcha. Anything but `'allow'` is a denial. */
+export type BeforeForgotPassword = (
+  request: ForgotPasswordRequest,
+) => 'allow' | 'deny' | Promise<'allow' | 'deny'>
+
+/** `failed`: the check threw. */
+export type ForgotPasswordVerdict = 'allow' | 'deny' | 'failed'
+
+export interface ForgotPasswordCheckParts {
+  before: BeforeForgotPassword | undefined
+  audit(event: AuditEvent): Promise<void>
+  /** Stands for an identifier in the audit log, and tells nothing about it. */
+  keyedHash(identifier: string): string
+  log: Log
+}
+
+export type ForgotPasswordCheck = (
+  identifier: string,
+  form: Fields,
+  carried: CarriedParameters,
+  requester: Requester,
+) => Promise<ForgotPasswordVerdict>
+
+export function createForgotPasswordCheck(parts: ForgotPasswordCheckParts): ForgotPasswordCheck {
+  const { before, audit, keyedHash, log } = parts
+  return async (identifier, form, { clientId }, requester) => {
+    if (!before) return 'allow'
+    const fields = new Map(form)
+    fields.delete('identifier')
+    try {
+      const verdict: unknown = await before({ identifier, clientId, requester, fields })
+      if (verdict === 'allow') return 'allow'
+    } catch (error) {
+      // Its message may quote what was typed.
+      log('error', 'beforeForgotPassword failed', { error: nameOf(error) })
+      return 'failed'
+    }
+    await audit({
+      id: newId(),
+      type: 'password_reset_requested',
+      at: new Date(),
+      clientId: clientId?.slice(0, MAX_AUDITED_LENGTH),
+      reason: 'denied',
+      details: { identifier_hash: keyedHash(identifier) },
+      ...requester,
+    })
+    return 'deny'
+  }
+}
+
+const MAX_AUDITED_LENGTH = 256
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : typeof error
+}

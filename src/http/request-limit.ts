@@ -1,0 +1,63 @@
+import type { Context } from 'koa'
+import { newId } from '../crypto/token.ts'
+import type { AuditEvent, AuditEventType, Log, RateLimits, Requester } from '../ports.ts'
+import type { Settings } from '../settings/table.ts'
+import { isLoopback, networkOf } from './network.ts'
+
+const MINUTE_MS = 60_000
+
+/**
+ * Counts a form that was sent to us, and answers for how many seconds its network has to wait (D21). `undefined`: it is within
+ * the limit. One bucket for all forms; nothing of the form is looked at, so that the answer tells nothing about an account.
+ */
+export type RequestLimit = (ctx: Context) => Promise<number | undefined>
+
+export interface RequestLimitParts {
+  limits: RateLimits
+  /** How many proxies are declared; 0: whatever a request says of its way is ignored. */
+  trustedProxies: number
+  settings(): Settings
+  requesterOf(ctx: Context): Requester
+  audit(event: AuditEvent): Promise<void>
+  log: Log
+}
+
+/** What is audited, once for a network and window. */
+const EVENTS: Record<string, AuditEventType> = {
+  '/forgot-password': 'password_reset_requested',
+  '/reset-password': 'password_reset_rejected',
+  '/resend-verification': 'email_verification_requested',
+  '/verify-email': 'email_verification_rejected',
+}
+
+export function createRequestLimit(parts: RequestLimitParts): RequestLimit {
+  const { limits, trustedProxies, settings, requesterOf, audit, log } = parts
+  let hasWarned = false
+
+  function warnOfUndeclaredProxy(ctx: Context) {
+    if (hasWarned || trustedProxies > 0) return
+    if (ctx.get('X-Forwarded-For') === '' && ctx.get('Forwarded') === '') return
+    hasWarned = true
+    log('warn', 'a request came through a proxy, and none is declared: set trustedProxies')
+  }
+
+  // Behind a proxy on this machine that nobody declared, everybody would share one bucket.
+  const isExempt = ({ req }: Context) =>
+    trustedProxies === 0 && isLoopback(req.socket.remoteAddress)
+
+  return async (ctx) => {
+    warnOfUndeclaredProxy(ctx)
+    const { requestsPerIpPerMinute: most } = settings()
+    if (most === 0 || isExempt(ctx)) return undefined
+    const requester = requesterOf(ctx)
+    const key = `requests:${networkOf(requester.address)}`
+    const { count, msToEnd } = await limits.hit(key, MINUTE_MS)
+    if (count <= most) return undefined
+    const type = EVENTS[ctx.path]
+    if (count === most + 1 && type) {
+      const reason = 'too_many_requests'
+      await audit({ id: newId(), type, at: new Date(), reason, ...requester })
+    }
+    return Math.max(1, Math.ceil(msToEnd / 1000))
+  }
+}

@@ -1,0 +1,77 @@
+import type { Log } from './ports.ts'
+
+const MAX_TEXT = 1_000
+const MAX_READ = 4_000
+const MAX_LINE = 20_000
+
+/** JSON lines on standard error, without what errors quote. */
+export const logJsonLines: Log = withoutValues((level, message, details) => {
+  const time = new Date().toISOString()
+  process.stderr.write(`${jsonLine({ ...details, time, level, message })}\n`)
+})
+
+/**
+ * Passes on what is logged without what errors repeat of what they were given: in the message and in `error`, everything from the
+ * first quote or brace on; anywhere, addresses with a query or a user, and whatever is long enough to be a token or a key. Each is
+ * one `…`; a text is cut after 1,000 characters.
+ */
+export function withoutValues(log: Log): Log {
+  return (level, message, details = {}) => {
+    const cleaned = Object.entries(details).map(([name, value]) => [
+      name,
+      cleanedDetail(name, value),
+    ])
+    log(level, cleanedText(withoutQuotes(message)), Object.fromEntries(cleaned))
+  }
+}
+
+/**
+ * One line of JSON, in which nothing acts on a terminal, on an editor or on whoever splits lines: control and formatting
+ * characters, line separators and halves of characters are escaped. What cannot be written as JSON is left out, and said so.
+ */
+export function jsonLine(record: Record<string, unknown>): string {
+  const line = escaped(written(record))
+  if (line.length <= MAX_LINE) return line
+  const { time, level, message } = record
+  return escaped(JSON.stringify({ time, level, message, details: 'too long to be logged' }))
+}
+
+function written(record: Record<string, unknown>): string {
+  try {
+    return JSON.stringify(record)
+  } catch {
+    const { time, level, message } = record
+    return JSON.stringify({ time, level, message: String(message), details: 'not readable' })
+  }
+}
+
+function escaped(json: string): string {
+  return json.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) =>
+    character
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  )
+}
+
+function cleanedDetail(name: string, value: string | number | string[]) {
+  if (Array.isArray(value)) return value.map(cleanedText)
+  if (typeof value !== 'string') return value
+  return cleanedText(name === 'error' ? withoutQuotes(value) : value)
+}
+
+/** From the first quote or brace on, as what is quoted may hold quotes; an apostrophe within a word is none. */
+const QUOTED = /(?:(?<!\w)'|["`{])[^]*$/
+
+function withoutQuotes(text: string): string {
+  return text.replace(QUOTED, '…')
+}
+
+const ADDRESS_OR_KEY = /(?<!\S)\S*[?@]\S*|[\w-]{32,}/g
+
+// Cut before it is read, so that a long text costs little; between two words, so that no part of a value is left over.
+function cleanedText(text: string): string {
+  const read = text.length > MAX_READ ? text.slice(0, MAX_READ).replace(/\S+$/, '…') : text
+  const cleaned = read.replaceAll(ADDRESS_OR_KEY, '…')
+  return cleaned.length > MAX_TEXT ? `${cleaned.slice(0, MAX_TEXT)}…` : cleaned
+}

@@ -1,0 +1,239 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect } from 'chai'
+import type { BrowserContext } from 'playwright-core'
+import {
+  addUnverified,
+  blockedLogin,
+  expectStillWorks,
+  type BlockedLogin,
+} from '../support/blocked-login.ts'
+import { createBrowser } from '../support/browser.ts'
+import { describeInChromium } from '../support/chromium.ts'
+import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { hasPassword, tokenOf, withoutMail } from '../support/observe.ts'
+import { rawRequest } from '../support/raw-request.ts'
+import type { User } from '../../src/index.ts'
+
+const SITES = [undefined, 'same-origin', 'none', 'same-site', 'cross-site', 'Cross-Site', 'odd']
+const ORIGINS = [
+  undefined,
+  'OWN',
+  'null',
+  'NULL',
+  'https://evil.example',
+  'OWN.evil.example',
+  'OWN/',
+  'OTHER_SCHEME',
+  'OTHER_PORT',
+  'OWN, https://evil.example',
+]
+
+/** Every pair of the two headers, and whether a form with them is taken. */
+function headerPairs(own: string) {
+  const { protocol, hostname, port } = new URL(own)
+  const originOf = (pattern: string) =>
+    pattern
+      .replace('OWN', own)
+      .replace('OTHER_SCHEME', own.replace(protocol, 'https:'))
+      .replace('OTHER_PORT', `${protocol}//${hostname}:${Number(port) + 1}`)
+  return SITES.flatMap((site) =>
+    ORIGINS.map((pattern) => ({
+      what: `Sec-Fetch-Site: ${site}, Origin: ${pattern}`,
+      headers: {
+        ...(site !== undefined && { 'sec-fetch-site': site }),
+        ...(pattern !== undefined && { origin: originOf(pattern) }),
+      },
+      isTaken:
+        (site === undefined || site === 'same-origin' || site === 'none') &&
+        (pattern === undefined ||
+          pattern === 'OWN' ||
+          (pattern === 'null' && site === 'same-origin')),
+    })),
+  )
+}
+
+describe('A form of ours that another site posts (D31, HDR-04)', () => {
+  let h: Harness
+  let ann: User
+  let link: string
+  let login: BlockedLogin
+
+  before(async () => {
+    h = await startHarness()
+    ann = await h.addUser({ username: 'ann' })
+    await addUnverified(h, { username: 'una' })
+    login = await blockedLogin(h)
+    link = await h.resetLink(ann)
+  })
+  after(() => h.close())
+
+  const forms: Record<string, () => Record<string, string>> = {
+    'forgot-password': () => ({ identifier: 'ann' }),
+    'resend-verification': () => ({ username: 'una' }),
+    'reset-password': () => ({
+      token: tokenOf(link),
+      password: 'a password of the attacker',
+      confirm_password: 'a password of the attacker',
+    }),
+    'verify-email': () => ({
+      ...Object.fromEntries(new URL(login.link).searchParams),
+      action: 'confirm_only',
+    }),
+  }
+  for (const [path, form] of Object.entries(forms)) {
+    it(`is refused by ${path} for every pair of headers that tells of it, and changes nothing`, async () => {
+      const body = new URLSearchParams(form()).toString()
+      await withoutMail(h, async () => {
+        for (const { what, headers, isTaken } of headerPairs(h.baseUrl)) {
+          if (isTaken) continue
+          const answer = await rawRequest(`${h.oauthUrl}/${path}`, {
+            body,
+            headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+          })
+          expect([answer.status, answer.mode], what).to.deep.equal([403, 'refused'])
+        }
+      })
+      expect(await hasPassword(h, ann, PASSWORD)).to.equal(true)
+    })
+
+    it(`is taken by ${path} from our own pages, and from what is no browser`, async () => {
+      for (const { what, headers, isTaken } of headerPairs(h.baseUrl)) {
+        if (!isTaken) continue
+        const { status } = await rawRequest(`${h.oauthUrl}/${path}`, {
+          // Nothing in it that matters: that it was read is all that is asked.
+          body: 'x=1',
+          headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+        })
+        expect(status, what).to.equal(400)
+      }
+    })
+  }
+
+  it('spoils nothing: the links still work', async () => {
+    await expectStillWorks(h, login)
+    expect((await h.reset(link, 'a password of Ann')).mode).to.equal('done')
+    expect((await h.forgot('ann')).mode).to.equal('sent')
+    await h.mail.mailTo(ann.email ?? '', 2)
+  })
+})
+
+describe('The forms of the example’s login page (login CSRF)', () => {
+  let server: ExampleServer
+
+  before(async function () {
+    this.timeout(60_000)
+    server = await startExampleServer()
+  })
+  after(() => server?.stop())
+
+  it('are refused when another site posts them; from the page itself they sign in', async () => {
+    const browser = createBrowser(server.baseUrl)
+    const { hidden } = await browser.visit('/demo/start')
+    const form = { ...hidden, username: 'alice', password: 'alice-password', decision: 'allow' }
+    for (const path of ['/oauth2/login', '/oauth2/login/consent']) {
+      for (const { what, headers, isTaken } of headerPairs(server.baseUrl)) {
+        if (isTaken) continue
+        const answer = await browser.postForm(path, form, headers)
+        expect([answer.status, answer.mode], `${path} ${what}`).to.deep.equal([403, 'refused'])
+      }
+    }
+    const signedIn = await browser.submit('/oauth2/login', form, {
+      origin: 'null',
+      'sec-fetch-site': 'same-origin',
+    })
+    expect([signedIn.page, signedIn.mode]).to.deep.equal(['demo', 'signed_in'])
+  })
+
+  it('do nothing in a browser that has not asked for them, whoever posts', async () => {
+    const victim = createBrowser(server.baseUrl)
+    const attacker = await createBrowser(server.baseUrl).visit('/demo/start')
+    const form = { ...attacker.hidden, username: 'alice', password: 'alice-password' }
+    expect((await victim.submit('/oauth2/login', form)).mode).to.equal('start_again')
+    expect((await victim.visit('/demo/start')).page).to.equal('login')
+  })
+})
+
+describeInChromium('A page of another site (D31, HDR-01, HDR-04)', (browser) => {
+  let h: Harness
+  let evil: Server
+  let evilUrl: string
+  let html = ''
+  let context: BrowserContext
+  let ann: User
+
+  before(async () => {
+    h = await startHarness()
+    ann = await h.addUser({ username: 'ann' })
+    await addUnverified(h, { username: 'una' })
+    evil = createServer((_req, res) => {
+      res.setHeader('content-type', 'text/html')
+      res.end(html)
+    })
+    await new Promise<void>((resolve) => evil.listen(0, '127.0.0.1', resolve))
+    // Another site than 127.0.0.1.
+    evilUrl = `http://localhost:${(evil.address() as AddressInfo).port}/`
+  })
+  after(async () => {
+    await h?.close()
+    evil?.closeAllConnections()
+    evil?.close()
+  })
+  beforeEach(async () => {
+    context = await browser().newContext()
+  })
+  afterEach(() => context.close())
+
+  const formOf = (path: string, fields: Record<string, string>, enctype = '') =>
+    `<form method="post" action="${h.oauthUrl}/${path}" ${enctype}>
+     ${Object.entries(fields)
+       .map(([name, value]) => `<input name="${name}" value="${value}">`)
+       .join('')}</form><script>document.forms[0].submit()</script>`
+
+  it('posts none of our forms by itself: no mail, no reset', async () => {
+    const link = await h.resetLink(ann)
+    const forms: [path: string, fields: Record<string, string>][] = [
+      ['forgot-password', { identifier: 'ann' }],
+      ['resend-verification', { username: 'una' }],
+      [
+        'reset-password',
+        { token: tokenOf(link), password: 'of the attacker', confirm_password: 'of the attacker' },
+      ],
+    ]
+    await withoutMail(h, async () => {
+      for (const [path, fields] of forms) {
+        for (const referrer of ['', '<meta name="referrer" content="no-referrer">']) {
+          html = referrer + formOf(path, fields)
+          const page = await context.newPage()
+          await page.goto(evilUrl)
+          await page.waitForURL(`${h.oauthUrl}/${path}`)
+          expect(await page.locator('main').getAttribute('data-mode'), path).to.equal('refused')
+          await page.close()
+        }
+      }
+      html = `<script>fetch(${JSON.stringify(`${h.oauthUrl}/forgot-password`)}, {
+        method: 'POST', mode: 'no-cors', credentials: 'include',
+        body: new URLSearchParams({ identifier: 'ann' }),
+      }).finally(() => { document.title = 'tried' })</script>`
+      const page = await context.newPage()
+      await page.goto(evilUrl)
+      await page.waitForFunction('document.title === "tried"')
+    })
+    expect(await hasPassword(h, ann, PASSWORD)).to.equal(true)
+    expect((await h.reset(link, 'a password of Ann')).mode).to.equal('done')
+  })
+
+  it('shows none of our pages in a frame, and does not keep hold of the window of a reset link', async () => {
+    const link = await h.resetLink(ann)
+    html = `<iframe src="${link}"></iframe><a href="${link}" target="_blank" rel="opener">mail</a>`
+    const page = await context.newPage()
+    await page.goto(evilUrl)
+    const framed = page.frames().find((frame) => frame !== page.mainFrame())
+    expect(await framed?.locator('main').count()).to.equal(0)
+    const [opened] = await Promise.all([context.waitForEvent('page'), page.click('a')])
+    await opened.waitForLoadState()
+    expect(await opened.locator('main').getAttribute('data-mode')).to.equal('form')
+    expect(await opened.evaluate('window.opener')).to.equal(null)
+  })
+})

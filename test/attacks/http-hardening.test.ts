@@ -1,0 +1,282 @@
+import { expect } from 'chai'
+import { blockedLogin } from '../support/blocked-login.ts'
+import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import { startHarness, type Harness } from '../support/harness.ts'
+import { FORM, rawRequest, type RawAnswer, type RawRequest } from '../support/raw-request.ts'
+
+const big = 'x'.repeat(70_000)
+
+/** A page that nobody frames, stores, sniffs, indexes or learns of, and that runs nothing (D30). */
+function expectPage({ headers, text, page }: RawAnswer, what: string): void {
+  expect(page, what).to.be.a('string')
+  const policy = String(headers['content-security-policy'])
+  expect(policy.split('; '), what).to.include.members([
+    "default-src 'none'",
+    "style-src 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ])
+  expect(policy, what).to.match(/form-action 'self'/)
+  expect(policy, what).not.to.match(/unsafe|script-src|\*|data:/)
+  expect(headers, what).to.include({
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'x-robots-tag': 'noindex',
+  })
+  expect(headers['permissions-policy'], what).to.include('camera=()')
+  expectNoTraces({ headers, text }, what)
+  expect(text, what).not.to.match(/<script|<style|\sstyle=|\son[a-z]+=/)
+}
+
+/** Nothing tells what it is made of, and nothing of what failed. */
+function expectNoTraces({ headers, text }: Pick<RawAnswer, 'headers' | 'text'>, what: string) {
+  expect(headers, what).not.to.have.any.keys('server', 'x-powered-by', 'etag')
+  expect(text, what).not.to.match(/node_modules|\.ts:\d|\.js:\d|at \w+ \(|Mongo|koa/i)
+}
+
+type Asked = [path: string, status: number, request?: RawRequest]
+
+describe('Every page of ours (D30, HDR)', () => {
+  let h: Harness
+
+  before(async () => {
+    h = await startHarness({ mayLogErrors: true })
+    await h.addUser({ username: 'ann' })
+  })
+  after(() => h.close())
+
+  const get: RawRequest = { method: 'GET' }
+  const asked: Asked[] = [
+    ['/forgot-password', 200, get],
+    ['/forgot-password', 200, { body: 'identifier=nobody' }],
+    ['/forgot-password', 400, { body: 'identifier=' }],
+    ['/forgot-password', 400, { body: 'identifier=%' }],
+    [
+      '/forgot-password',
+      403,
+      { body: 'identifier=ann', headers: { origin: 'https://evil.example' } },
+    ],
+    ['/forgot-password', 405, { method: 'DELETE' }],
+    ['/forgot-password', 413, { body: big }],
+    ['/forgot-password', 415, { body: '{}', headers: { 'content-type': 'application/json' } }],
+    ['/reset-password?token=x', 400, get],
+    ['/reset-password', 400, { body: 'token=x' }],
+    ['/verify-email?token=x', 400, get],
+    ['/verify-email', 400, { body: 'action=x' }],
+    ['/verify-email?token=x', 403, { ...get, headers: { 'sec-purpose': 'prefetch' } }],
+    ['/resend-verification', 200, { body: 'username=nobody' }],
+    ['/resend-verification', 405, get],
+  ]
+  for (const [path, status, request = {}] of asked) {
+    it(`${request.method ?? 'POST'} ${path}, ${status}: has every header against framing, storing and scripts`, async () => {
+      const answer = await rawRequest(h.oauthUrl + path, request)
+      expect(answer.status).to.equal(status)
+      expectPage(answer, path)
+    })
+  }
+
+  it('so have the form for a new password, the blocked login, and the answers to their forms', async () => {
+    const ann = await h.users.findByUsername('ann')
+    if (!ann) throw new Error('Ann is gone')
+    const link = await h.resetLink(ann)
+    const form = await rawRequest(link, get)
+    expectPage(form, 'form')
+    expect(form.headers['cross-origin-opener-policy']).to.equal('same-origin')
+    const token = new URL(link).searchParams.get('token') ?? ''
+    const url = `${h.oauthUrl}/reset-password`
+    const body = `token=${token}&password=`
+    expectPage(await rawRequest(url, { body }), 'refused')
+    expectPage(
+      await rawRequest(url, { body: `${body}long+enough&confirm_password=long+enough` }),
+      'done',
+    )
+    const { blocked, link: verification } = await blockedLogin(h)
+    expect(blocked.headers.get('content-security-policy')).to.include("frame-ancestors 'none'")
+    for (const [name, value] of Object.entries({
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      'x-frame-options': 'DENY',
+      'x-content-type-options': 'nosniff',
+    })) {
+      expect(blocked.headers.get(name)).to.equal(value)
+    }
+    const opened = await rawRequest(verification, get)
+    expect(opened.status).to.equal(302)
+    expectNoTraces(opened, 'resumed')
+  })
+
+  for (const path of ['forgot-password', 'reset-password', 'verify-email', 'resend-verification']) {
+    it(`${path} answers no method but those of its form, and says which (HDR-05)`, async () => {
+      for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']) {
+        const answer = await rawRequest(`${h.oauthUrl}/${path}`, { method })
+        expect(answer.status, method).to.equal(405)
+        expect(answer.headers.allow, method).to.match(/POST$/)
+        expectPage(answer, method)
+      }
+    })
+  }
+
+  it('says nothing of what failed on our side', async () => {
+    const { findUsable } = h.store.resetTokens
+    h.store.resetTokens.findUsable = () => Promise.reject(new Error('Error: mongodb://secret:1'))
+    try {
+      const answer = await rawRequest(`${h.oauthUrl}/reset-password?token=${'A'.repeat(43)}`, get)
+      expect([answer.status, answer.mode]).to.deep.equal([500, 'error'])
+      expect(answer.text).not.to.include('secret')
+      expectPage(answer, 'failed')
+    } finally {
+      h.store.resetTokens.findUsable = findUsable
+    }
+    expect((await rawRequest(`${h.oauthUrl}/reset-password?token=x`, get)).status).to.equal(400)
+  })
+
+  it('has a style sheet that no browser takes for something else', async () => {
+    const { headers } = await rawRequest(`${h.oauthUrl}/account-flows.css`, get)
+    expect(headers).to.include({
+      'content-type': 'text/css; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+    })
+  })
+})
+
+describe('Every page of the example server (D30, HDR)', () => {
+  let server: ExampleServer
+
+  before(async function () {
+    this.timeout(60_000)
+    server = await startExampleServer()
+  })
+  after(() => server?.stop())
+
+  const get: RawRequest = { method: 'GET' }
+  const asked: Asked[] = [
+    ['/', 200, get],
+    ['/mailbox', 200, get],
+    ['/demo/callback?state=x', 200, get],
+    ['/oauth2/login', 400, get],
+    ['/oauth2/login', 400, { body: 'username=a' }],
+    ['/oauth2/login', 405, { method: 'DELETE' }],
+    ['/oauth2/login', 405, { method: 'TRACE' }],
+    ['/oauth2/login', 413, { body: big }],
+    ['/oauth2/login', 403, { body: 'username=a', headers: { origin: 'https://evil.example' } }],
+    ['/oauth2/login/consent', 400, { body: 'decision=allow' }],
+    ['/oauth2/login/consent', 405, get],
+    ['/nothing', 404, get],
+    ['/oauth2/nothing', 404, get],
+    ['/oauth2/auth', 400, get],
+    ['/oauth2/auth', 404, { method: 'DELETE' }],
+    ['/oauth2/device', 200, get],
+    ['/oauth2/session/end?id_token_hint=x', 400, get],
+    ['/oauth2/session/end/confirm', 400, { body: '' }],
+    ['/oauth2/session/end/success', 200, get],
+  ]
+  for (const [path, status, request = {}] of asked) {
+    it(`${request.method ?? 'POST'} ${path}, ${status}: has every header against framing, storing and scripts`, async () => {
+      const answer = await rawRequest(server.baseUrl + path, request)
+      expect(answer.status, answer.text).to.equal(status)
+      expectPage(answer, path)
+    })
+  }
+
+  it('has forms of the provider that a script posts; nobody frames or sniffs those either', async () => {
+    const { headers } = await rawRequest(`${server.baseUrl}/oauth2/session/end`, get)
+    expect(headers['content-security-policy']).to.include("frame-ancestors 'none'")
+    expect(headers).to.include({
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+    })
+  })
+
+  it('answers odd requests, and says nothing of itself', async () => {
+    for (const request of [
+      { headers: { 'content-encoding': 'gzip', 'content-type': FORM }, body: 'x' },
+      { ...get, headers: { host: 'a b' } },
+    ]) {
+      const answer = await rawRequest(`${server.baseUrl}/oauth2/login`, request)
+      expect(answer.status).to.be.within(400, 415)
+      expectNoTraces(answer, 'odd')
+      expect(answer.headers['x-content-type-options']).to.equal('nosniff')
+    }
+  })
+
+  it('lets the login form go to the client and nowhere else, whatever is typed into it', async () => {
+    for (const username of ['\0', '__proto__', '{"$gt":""}', 'a'.repeat(60_000)]) {
+      const started = await rawRequest(`${server.baseUrl}/demo/start`, get)
+      const asked = await rawRequest(String(started.headers.location), get)
+      const cookie = (asked.headers['set-cookie'] ?? [])
+        .map((line) => line.split(';')[0])
+        .join('; ')
+      const uid = new URL(String(asked.headers.location), server.baseUrl).searchParams.get(
+        'interaction',
+      )
+      for (const name of ['username', 'username[$gt]', 'username[]', '__proto__[username]']) {
+        const body = `interaction=${uid}&${name}=${encodeURIComponent(username)}&password[$gt]=&password=x`
+        const answer = await rawRequest(`${server.baseUrl}/oauth2/login`, {
+          body,
+          headers: { 'content-type': FORM, cookie },
+        })
+        expect([answer.status, answer.mode]).to.deep.equal([401, 'refused'])
+        expectPage(answer, name)
+      }
+    }
+  })
+})
+
+describe('Behind a proxy that ends TLS (HDR-03, HDR-10)', () => {
+  let server: ExampleServer
+
+  before(async function () {
+    this.timeout(60_000)
+    server = await startExampleServer({ BASE_URL: 'https://id.example', TRUST_PROXY: '1' })
+  })
+  after(() => server?.stop())
+
+  const ask = (path: string, headers: Record<string, string> = {}) =>
+    rawRequest(`http://127.0.0.1:${server.port}${path}`, {
+      method: 'GET',
+      headers: { host: 'id.example', 'x-forwarded-proto': 'https', ...headers },
+    })
+
+  it('every cookie is HttpOnly, SameSite=Lax and Secure', async () => {
+    const started = await ask('/demo/start')
+    const authorization = new URL(String(started.headers.location))
+    const asked = await ask(authorization.pathname + authorization.search)
+    expect(asked.status).to.equal(303)
+    const cookies = [started, asked].flatMap(({ headers }) => headers['set-cookie'] ?? [])
+    expect(cookies.length).to.be.above(2)
+    for (const cookie of cookies) {
+      expect(cookie.toLowerCase().split('; ')).to.include.members([
+        'httponly',
+        'samesite=lax',
+        'secure',
+      ])
+    }
+  })
+
+  it('headers of a proxy that are long and odd are answered as any other', async () => {
+    const spaces = ' '.repeat(7_000)
+    for (const value of [
+      `a${spaces}b`,
+      `https${spaces},`,
+      ','.repeat(7_000),
+      `${spaces}<script>`,
+    ]) {
+      const answer = await ask('/oauth2/forgot-password', {
+        'x-forwarded-proto': value,
+        'x-forwarded-host': value,
+      })
+      expect(answer.status, value.slice(0, 10)).to.be.oneOf([200, 400])
+      expect(answer.text).not.to.include('<script')
+    }
+    const tooLong = await ask('/oauth2/forgot-password', {
+      'x-forwarded-host': ' a'.repeat(50_000),
+    })
+    expect(tooLong.status).to.equal(431)
+    expect((await ask('/oauth2/forgot-password')).status).to.equal(200)
+  })
+})

@@ -1,0 +1,239 @@
+import { expect } from 'chai'
+import type { User } from '../../src/index.ts'
+import { badForms, type HonestForm } from '../support/bad-forms.ts'
+import {
+  addUnverified,
+  blockedLogin,
+  expectStillWorks,
+  type BlockedLogin,
+} from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { ADMIN_TOKEN, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { ask, dump, hasPassword, tokenOf, usableRecord, withoutMail } from '../support/observe.ts'
+import { FORM, rawRequest, type RawAnswer } from '../support/raw-request.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+const NO_TOKEN = 'A'.repeat(43)
+
+/** The same field of the form: of somebody, and of nobody. */
+type Pair = [hit: HonestForm, miss: HonestForm]
+
+function pair(name: string, hit: string, miss: string, others: Record<string, string> = {}): Pair {
+  return [
+    { name, value: hit, others },
+    { name, value: miss, others },
+  ]
+}
+
+function shape({ status, headers: { date: _date, ...headers }, text }: RawAnswer) {
+  return { status, headers, text }
+}
+
+onBothStores('Forms that are none (D31, INJ)', (technology) => {
+  let h: Harness
+  let ann: User
+  let link: string
+  let login: BlockedLogin
+
+  before(async () => {
+    h = await startHarness({ technology })
+    ann = await h.addUser({ username: 'ann' })
+    await addUnverified(h, { username: 'una' })
+    login = await blockedLogin(h)
+    link = await h.resetLink(ann)
+  })
+  after(() => h.close())
+
+  async function state(): Promise<string> {
+    const users = await Promise.all([ann.id, login.user.id].map((id) => h.users.findById(id)))
+    return JSON.stringify([users, await usableRecord(h, link), await dump(h)])
+  }
+
+  const endpoints: Record<string, () => Pair> = {
+    'forgot-password': () => pair('identifier', 'ann', 'nobody'),
+    'resend-verification': () => pair('username', 'una', 'nobody'),
+    'reset-password': () =>
+      pair('token', tokenOf(link), NO_TOKEN, {
+        password: 'a password of the attacker',
+        confirm_password: 'a password of the attacker',
+      }),
+    'verify-email': () => {
+      // Without the state, which one of the forms below has twice.
+      const {
+        token = '',
+        state: _state,
+        ...others
+      } = Object.fromEntries(new URL(login.link).searchParams) as Record<string, string>
+      return pair('token', token, NO_TOKEN, { ...others, action: 'confirm_only' })
+    },
+  }
+
+  for (const [path, formsOf] of Object.entries(endpoints)) {
+    it(`are refused by ${path} alike for somebody and nobody, and change nothing`, async () => {
+      const before = await state()
+      const [hits, misses] = formsOf().map((form) => badForms(form))
+      for (const [index, [what, hit]] of (hits ?? []).entries()) {
+        const miss = misses?.[index]?.[1] ?? {}
+        const [one, other] = await withoutMail(h, async () => [
+          await rawRequest(`${h.oauthUrl}/${path}`, hit),
+          await rawRequest(`${h.oauthUrl}/${path}`, miss),
+        ])
+        expect(one?.status, what).to.be.within(400, 415)
+        expect(one?.page, what).to.be.a('string')
+        expect(one && shape(one), what).to.deep.equal(other && shape(other))
+      }
+      expect(await state()).to.equal(before)
+    })
+  }
+
+  it('leave a password field that is no string unread: the token stays unspent', async () => {
+    const token = tokenOf(link)
+    for (const name of ['password', 'confirm_password']) {
+      const other = name === 'password' ? 'confirm_password' : 'password'
+      for (const [what, form] of badForms({
+        name,
+        value: 'a password of the attacker',
+        others: { token, [other]: 'a password of the attacker' },
+      })) {
+        const { status } = await rawRequest(`${h.oauthUrl}/reset-password`, form)
+        expect(status, `${name}: ${what}`).to.be.within(400, 415)
+      }
+    }
+    expect(await hasPassword(h, ann, PASSWORD)).to.equal(true)
+    expect((await createUserAgent().get(link)).mode).to.equal('form')
+  })
+
+  it('do not matter beside the field: names of prototypes, empty names, 1,500 others', async () => {
+    const fields = [
+      '__proto__=a',
+      'constructor=a',
+      'hasOwnProperty=a',
+      'toString=a',
+      'valueOf=a',
+      '__proto__[polluted]=yes',
+      'constructor[prototype][polluted]=yes',
+      '=a',
+      'get=a',
+      'has=a',
+      '$where=sleep(1000)',
+      Array.from({ length: 1_500 }, (_, i) => `f${i}=${i}`).join('&'),
+      `${'a['.repeat(200)}=1`,
+      `x=${encodeURIComponent('\0\u{1F511}')}`,
+    ]
+    for (const field of fields) {
+      const url = `${h.oauthUrl}/forgot-password`
+      const answers = [
+        await rawRequest(url, { body: `identifier=someone&${field}` }),
+        await rawRequest(url, { body: `identifier=nobody&${field}`, isChunked: true }),
+        await rawRequest(url, {
+          body: `identifier=nobody&${field}`,
+          headers: { 'content-type': FORM, expect: '100-continue' },
+        }),
+      ]
+      for (const { status, mode } of answers)
+        expect([status, mode], field.slice(0, 40)).to.deep.equal([200, 'sent'])
+    }
+    expect(Reflect.get({}, 'polluted')).to.equal(undefined)
+    expect(Reflect.get({}, 'a')).to.equal(undefined)
+    const settings = await fetch(`${h.baseUrl}/admin/api/settings`, {
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    })
+    expect(await settings.text()).not.to.match(/polluted|hasOwnProperty|__proto__/)
+  })
+
+  it('find nobody by a pattern, an operator or a query in the name itself (INJ-02, INJ-06)', async () => {
+    const patterns = [
+      '.*',
+      '^ann',
+      'ann|x',
+      'an.',
+      'a*',
+      '(a+)+$',
+      '/ann/i',
+      'ann.users.example',
+      '{"$ne":null}',
+      '{"$regex":".*"}',
+      '[object Object]',
+      "' || '1'=='1",
+      'ann\0',
+      'ann\u0000@users.example',
+      '$where',
+      '__proto__',
+      'constructor',
+      'toString',
+    ]
+    const mails = h.mail.mails.length
+    await Promise.all(
+      patterns.map(async (pattern) => {
+        const { answer, reason } = await ask(h, pattern)
+        expect([answer.status, answer.mode, reason], pattern).to.deep.equal([
+          200,
+          'sent',
+          'unknown',
+        ])
+      }),
+    )
+    expect(h.mail.mails).to.have.length(mails)
+  })
+
+  it('keep carried parameters the texts that they are (INJ-07, INJ-08)', async () => {
+    const carried = {
+      client_id: 'app',
+      redirect_uri: 'https://app.example/cb',
+      scope: '{"$where":"sleep(1000)"}',
+      state: '$set.a.b[$gt]{"$function":1}\u{1F511}',
+    }
+    const { reason } = await ask(h, 'ann', carried)
+    expect(reason).to.equal(undefined)
+    link = h.mail.mails.at(-1)?.link ?? ''
+    expect((await usableRecord(h, link))?.carried).to.deep.equal({
+      clientId: 'app',
+      redirectUri: 'https://app.example/cb',
+      scope: carried.scope,
+      state: carried.state,
+    })
+  })
+
+  it('are no better as cookies: what was tampered with is ignored (INJ-11)', async () => {
+    const values = [
+      '{"$gt":""}',
+      '[object Object]',
+      '%00',
+      '%FF',
+      '"><script>',
+      'j%3A%7B%22%24gt%22%3A%22%22%7D',
+      '__proto__',
+      'a'.repeat(4_000),
+      '',
+    ]
+    const names = ['_session', '_interaction', '_interaction_resume', '_session.sig', '__proto__']
+    for (const name of names) {
+      for (const cookie of [...values.map((value) => `${name}=${value}`), `${name}[$ne]=x`]) {
+        for (const target of [
+          { url: `${h.oauthUrl}/forgot-password`, method: 'GET', status: 200 },
+          { url: `${h.oauthUrl}/verify-email?token=x`, method: 'GET', status: 400 },
+          { url: `${h.oauthUrl}/reset-password?token=x`, method: 'GET', status: 400 },
+        ]) {
+          const answer = await rawRequest(target.url, { ...target, headers: { cookie } })
+          expect(answer.status, `${cookie} at ${target.url}`).to.equal(target.status)
+        }
+      }
+    }
+    const { request } = login
+    for (const cookie of names.map((name) => `${name}={"$gt":""}`)) {
+      const { status, headers } = await rawRequest(request.url.href, {
+        method: 'GET',
+        headers: { cookie },
+      })
+      expect([status, headers.location], cookie).to.satisfy(
+        ([code, to]: [number, string]) => code === 303 && to.includes('/login?interaction='),
+      )
+    }
+  })
+
+  it('leave everything as it was: honest requests work', async () => {
+    await expectStillWorks(h, login)
+    expect((await h.reset(link, 'a password of Ann')).mode).to.equal('done')
+    expect(await hasPassword(h, ann, 'a password of Ann')).to.equal(true)
+  })
+})

@@ -1,0 +1,193 @@
+import { createHook } from 'node:async_hooks'
+import bcrypt from 'bcrypt'
+import { expect } from 'chai'
+import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { dump, eventsOf, hasPassword, tokenOf } from '../support/observe.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+import type { User } from '../../src/index.ts'
+
+/** How often bcrypt was given work meanwhile. */
+async function bcryptWork(work: () => Promise<unknown>): Promise<number> {
+  let count = 0
+  const hook = createHook({
+    init: (_id, type) => {
+      if (type.startsWith('bcrypt:')) count += 1
+    },
+  }).enable()
+  try {
+    await work()
+  } finally {
+    hook.disable()
+  }
+  return count
+}
+
+describe('New passwords under attack (PWD)', () => {
+  const agent = createUserAgent()
+  const logged: string[] = []
+  let h: Harness
+  let ann: User
+  let link: string
+
+  before(async () => {
+    h = await startHarness({
+      flows: { log: (...line) => logged.push(JSON.stringify(line)) },
+    })
+    ann = await h.addUser({ username: 'ann' })
+    link = await h.resetLink(ann)
+  })
+  after(() => h.close())
+
+  const post = (form: Record<string, string> | string) =>
+    agent.post(`${h.oauthUrl}/reset-password`, form)
+  const forms = (password: string, confirm_password = password) => ({
+    token: tokenOf(link),
+    password,
+    confirm_password,
+  })
+
+  const TAILS: Record<string, [base: string, one: string, other: string]> = {
+    'the 101st letter': ['a'.repeat(100), 'X', 'Y'],
+    'the 73rd byte': ['a'.repeat(72), 'X', 'Y'],
+    'the 73rd byte, after 36 letters of two': ['\u00e9'.repeat(36), 'X', 'Y'],
+    'the 73rd byte, after 24 letters of three': ['\u20ac'.repeat(24), 'X', 'Y'],
+    'the 73rd byte, after 18 emoji': ['\u{1F511}'.repeat(18), 'X', 'Y'],
+    'what follows NUL': ['long enough\0', 'X', 'Y'],
+  }
+  for (const [what, [base, one, other]] of Object.entries(TAILS)) {
+    it(`are never told apart by less than all of them: ${what} (PWD-01 to PWD-03)`, async () => {
+      link = await h.resetLink(ann)
+      await h.put({ validation_max_password_length: '72' })
+      const { mode } = await post(forms(base + one))
+      expect(mode).to.be.oneOf(['password_too_long', 'password_invalid'])
+      for (const tried of [base, base + one, base + other])
+        expect(await hasPassword(h, ann, tried)).to.equal(false)
+      expect(await hasPassword(h, ann, PASSWORD)).to.equal(true)
+      expect((await agent.get(link)).mode).to.equal('form')
+      await h.put({ validation_max_password_length: '64' })
+    })
+  }
+
+  it('cost nothing without a genuine token, nor while they are refused (PWD-07, PWD-08)', async () => {
+    const refused = [
+      { ...forms('long enough'), token: 'A'.repeat(43) },
+      { ...forms('long enough'), token: 'not a token' },
+      forms('short'),
+      forms('x'.repeat(65)),
+      forms('x'.repeat(60_000)),
+      forms('x'.repeat(1_000_000)),
+      forms('long enough', 'another one'),
+      forms('long enough\0'),
+    ]
+    const work = await bcryptWork(() =>
+      Promise.all(
+        refused.flatMap((form) =>
+          Array.from({ length: 10 }, async () => {
+            expect((await post(form)).status).to.be.oneOf([400, 413])
+          }),
+        ),
+      ),
+    )
+    expect(work).to.equal(0)
+    const accepted = await bcryptWork(async () => {
+      expect((await post(forms(PASSWORD))).mode).to.equal('done')
+    })
+    expect(accepted).to.be.above(0)
+  })
+
+  it('must be confirmed by one equal string, and nothing that is only taken for equal (PWD-10)', async () => {
+    link = await h.resetLink(ann)
+    const token = `token=${tokenOf(link)}`
+    for (const confirmation of [
+      '',
+      '&confirm_password=',
+      '&confirm_password[]=12345678',
+      '&confirm_password=12345678&confirm_password=12345678',
+      '&confirm_password=012345678',
+      '&confirm_password=12345678.0',
+      '&confirm_password=1.2345678e7',
+      '&confirm_password=12345678%20',
+      '&confirm_password=%EF%BC%912345678',
+      '&Confirm_Password=12345678',
+      '&confirm_password%00=12345678',
+    ]) {
+      const answer = await post(`${token}&password=12345678${confirmation}`)
+      expect(answer.status, confirmation).to.equal(400)
+      expect(await hasPassword(h, ann, '12345678'), confirmation).to.equal(false)
+    }
+    expect((await agent.get(link)).mode).to.equal('form')
+  })
+
+  it('are never trimmed, folded or normalized: what was typed signs in, and nothing like it (PWD-05, PWD-06)', async () => {
+    const passwords = [
+      ['  two  spaces  ', 'two  spaces', '  two spaces  '],
+      ['Gro\u00DF und klein', 'gro\u00DF und klein', 'GROSS UND KLEIN'],
+      ['caf\u00E9 caf\u00E9', 'cafe\u0301 cafe\u0301', 'cafe cafe'],
+      ['cafe\u0301 cafe\u0301', 'caf\u00E9 caf\u00E9', 'cafe cafe'],
+      ['\uFF41\uFB01\u2460 wide', 'afi1 wide', '\uFF41\uFB01\u2461 wide'],
+    ] as const
+    for (const [password, ...others] of passwords) {
+      link = await h.resetLink(ann)
+      expect((await post(forms(password))).mode, password).to.equal('done')
+      // As the host does it: what was typed, as it was typed.
+      expect(await hasPassword(h, ann, password)).to.equal(true)
+      for (const other of others) expect(await hasPassword(h, ann, other), other).to.equal(false)
+    }
+  })
+
+  it('may be the one in force, and end all sessions all the same (PWD-13)', async () => {
+    const browser = createUserAgent()
+    const bob = await h.addUser({ username: 'bob' })
+    expect((await h.signIn(browser, 'bob')).location).to.include('code=')
+    expect((await h.reset(await h.resetLink(bob), PASSWORD)).mode).to.equal('done')
+    const { url } = await h.party.begin({ prompt: 'none' })
+    expect((await browser.get(url)).location).to.include('error=login_required')
+    expect(eventsOf(h, 'password_reset_completed', bob)).to.have.length(1)
+  })
+
+  for (const prefix of ['$2y$', '$argon2id$']) {
+    it(`take the place of a hash ${prefix} by one of ours, which signs in (PWD-12)`, async () => {
+      const old = `${prefix}${(await bcrypt.hash(PASSWORD, 4)).slice(4)}`
+      const user = await h.addUser({ username: `old ${prefix}`, email: undefined })
+      const email = `old-${user.id}@users.example`
+      await h.changeUser(user, { email, passwordHash: old })
+      const stale = { ...user, email }
+      expect((await h.reset(await h.resetLink(stale), 'a new password')).mode).to.equal('done')
+      const stored = (await h.users.findById(user.id))?.passwordHash
+      expect(stored).to.match(/^\$2b\$04\$/)
+      const back = await h.signIn(createUserAgent(), user.username, 'a new password')
+      expect(back.location).to.include('code=')
+    })
+  }
+
+  it('are in no page, no log, no audit and no record (PWD-15)', async () => {
+    const canary = 'canary-of-a-password'
+    link = await h.resetLink(ann)
+    const texts: string[] = []
+    for (const form of [
+      forms(canary, `${canary}-other`),
+      forms(`${canary}\0`),
+      forms(canary.repeat(4)),
+      { ...forms(canary), token: 'A'.repeat(43) },
+    ]) {
+      const answer = await post(form)
+      expect(answer.status).to.equal(400)
+      texts.push(answer.text, JSON.stringify([...answer.headers]))
+    }
+    texts.push((await post(forms(canary))).text)
+    expect(await hasPassword(h, ann, canary)).to.equal(true)
+    const everything = [...texts, ...logged, await dump(h), JSON.stringify(h.mail.mails)]
+    for (const text of everything) expect(text).not.to.include(canary)
+  })
+
+  it('are typed into fields that password managers know, and that may be pasted into (PWD-16)', async () => {
+    link = await h.resetLink(ann)
+    const { text } = await agent.get(link)
+    const inputs = text.match(/<input[^>]* type="password"[^>]*>/g) ?? []
+    expect(inputs).to.have.length(2)
+    for (const input of inputs) {
+      expect(input).to.include('autocomplete="new-password"')
+      expect(input).not.to.match(/value=|onpaste|maxlength|minlength|pattern=|readonly/)
+    }
+  })
+})

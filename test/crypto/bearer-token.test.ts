@@ -1,0 +1,30 @@
+import { expect } from 'chai'
+import { createBearerCheck } from '../../src/crypto/bearer-token.ts'
+
+const TOKEN = 'an-admin-token-of-the-tests-long-enough'
+
+describe('createBearerCheck() (5.1)', () => {
+  it('takes the token itself, and nothing shorter, longer or alike (ADM-04, ADM-05)', () => {
+    const isAdmin = createBearerCheck(TOKEN)
+    const lengths = [0, 1, TOKEN.length - 1, TOKEN.length, TOKEN.length + 1, 100_000]
+    const others = [
+      ...lengths.map((length) => 'x'.repeat(length)),
+      ...[...TOKEN].map((_, index) => TOKEN.slice(0, index)),
+      ...[...TOKEN].map((_, index) => `${TOKEN.slice(0, index)}X${TOKEN.slice(index + 1)}`),
+      `${TOKEN}x`,
+      ` ${TOKEN}`,
+      `${TOKEN}\0`,
+      TOKEN.toUpperCase(),
+      'undefined',
+    ]
+    for (const other of others) expect(isAdmin(other), other.slice(0, 50)).to.equal(false)
+    expect(isAdmin(TOKEN)).to.equal(true)
+  })
+
+  it('lets nobody in where there is no token', () => {
+    const isAdmin = createBearerCheck(undefined)
+    for (const presented of ['', 'undefined', 'null', TOKEN]) {
+      expect(isAdmin(presented)).to.equal(false)
+    }
+  })
+})

@@ -1,0 +1,134 @@
+import bcrypt from 'bcrypt'
+import { expect } from 'chai'
+import { hashPassword, passwordDigest } from '../../src/crypto/password.ts'
+import { hashToken, newId, newToken } from '../../src/crypto/token.ts'
+import { createPasswordReset } from '../../src/flows/password-reset.ts'
+import { memoryStore, memoryUsers, type AccountFlowsStore, type User } from '../../src/index.ts'
+import { createSettingsKeeper } from '../../src/settings/settings.ts'
+
+const requester = { address: '127.0.0.1', userAgent: 'tests' }
+
+/** The flow on the stores in memory, with everything that it asks of the users and of bcrypt written down. */
+function watchedFlow(users: User[]) {
+  const store = memoryStore()
+  const calls: string[] = []
+  const watched = <T extends object>(what: string, port: T) =>
+    new Proxy(port, {
+      get(target, name, receiver) {
+        calls.push(`${what}.${String(name)}`)
+        return Reflect.get(target, name, receiver)
+      },
+    })
+  const box = { seal: async (text: string) => text, open: async (text: string) => text }
+  const flow = createPasswordReset({
+    users: watched('users', memoryUsers(users)),
+    resetTokens: watched('tokens', store.resetTokens),
+    outbox: {
+      add(job) {
+        calls.push('outbox.add')
+        return store.outbox.add(job)
+      },
+    },
+    sessions: watched('sessions', {
+      endOAuthSessions: async () => 0,
+      endIdpSessions: async () => 0,
+    }),
+    hashPassword(password) {
+      calls.push('bcrypt')
+      return hashPassword(password, 4)
+    },
+    audit: async ({ type }) => void calls.push(type),
+    settings: createSettingsKeeper(store.settings, box, () => {}).current,
+    now: () => new Date(),
+  })
+  return { flow, calls, store }
+}
+
+describe('The flow of a password reset', () => {
+  const user = {
+    id: 'u1',
+    username: 'alice',
+    email: 'alice@users.example',
+    emailVerified: true,
+    passwordHash: bcrypt.hashSync('correct horse battery', 4),
+    disabled: false,
+  } satisfies User
+
+  it('does the same one thing for every identifier, and looks nobody up (D19)', async () => {
+    const unverified = { ...user, id: 'u2', username: 'bob', email: 'bob@users.example' }
+    const { flow, calls } = watchedFlow([
+      user,
+      { ...unverified, emailVerified: false },
+      { ...user, id: 'u3', username: 'gone', email: 'gone@users.example', disabled: true },
+    ])
+    for (const identifier of [
+      'alice',
+      'alice@users.example',
+      'ALICE@users.example',
+      'bob',
+      'bob@users.example',
+      'gone',
+      'nobody',
+      'nobody@users.example',
+      'x'.repeat(60_000),
+    ]) {
+      await flow.request(identifier, {}, requester)
+      expect(calls.splice(0), identifier.slice(0, 30)).to.deep.equal(['outbox.add'])
+    }
+  })
+
+  it('hashes nothing for a token that cannot be used, and nothing for a refused form (PWD-08)', async () => {
+    const { flow, calls, store } = watchedFlow([user])
+    const password = 'a new password'
+    for (const token of [newToken(), '', 'x'.repeat(43), 'short', 'x'.repeat(60_000)]) {
+      const form = { token, password, confirmPassword: password }
+      expect(await flow.complete(form, requester)).to.equal('token_invalid')
+    }
+    expect(calls.filter((call) => call === 'bcrypt')).to.deep.equal([])
+
+    const token = await issuedTo(store)
+    calls.splice(0)
+    const refused = { token, password, confirmPassword: 'another password' }
+    expect(await flow.complete(refused, requester)).to.equal('password_mismatch')
+    expect(calls).to.deep.equal(['tokens.findUsable'])
+  })
+
+  it('has its effects in the order of section 3.3, after the claim', async () => {
+    const { flow, calls, store } = watchedFlow([user])
+    const token = await issuedTo(store)
+    const password = 'a new password'
+    const done = await flow.complete({ token, password, confirmPassword: password }, requester)
+    expect(done).to.deep.equal({ carried: {} })
+    expect(calls).to.deep.equal([
+      'tokens.findUsable',
+      'bcrypt',
+      'tokens.claim',
+      'users.findById',
+      'users.replacePasswordHash',
+      'tokens.markUsed',
+      'sessions.endOAuthSessions',
+      'sessions.endIdpSessions',
+      'outbox.add',
+      'password_reset_completed',
+      'tokens.complete',
+    ])
+  })
+
+  async function issuedTo(store: AccountFlowsStore): Promise<string> {
+    const token = newToken()
+    await store.resetTokens.issue({
+      id: newId(),
+      tokenHash: hashToken(token),
+      userId: user.id,
+      email: user.email,
+      passwordDigest: passwordDigest(user.passwordHash),
+      carried: {},
+      mailJobId: 'job',
+      attempt: 1,
+      requestedAt: new Date(),
+      createdAt: new Date(),
+      expiresAt: new Date(Date.now() + 60_000),
+    })
+    return token
+  }
+})

@@ -1,0 +1,96 @@
+import { expect } from 'chai'
+import { isLoopback, networkOf } from '../../src/http/network.ts'
+
+/** Each line is one network, in all its spellings. */
+const NETWORKS: Record<string, (string | undefined)[]> = {
+  '192.0.2.1': [
+    '192.0.2.1',
+    '192.0.2.1:4711',
+    '::ffff:192.0.2.1',
+    '::FFFF:192.0.2.1',
+    '::ffff:c000:201',
+    '0:0:0:0:0:ffff:192.0.2.1',
+    '0000:0000:0000:0000:0000:ffff:c000:0201',
+    '::ffff:192.0.2.1%eth0',
+    '[::ffff:192.0.2.1]',
+    '[::ffff:192.0.2.1]:4711',
+  ],
+  '192.0.2.2': ['192.0.2.2'],
+  '2001:db8:0:1::/64': [
+    '2001:db8:0:1::',
+    '2001:db8:0:1::1',
+    '2001:db8:0:1:ffff:ffff:ffff:ffff',
+    '2001:0DB8:0000:0001:0000:0000:0000:0001',
+    '2001:db8::1:0:0:0:1',
+    '2001:db8:0:1:0:0:192.0.2.1',
+    '2001:db8:0:1::1%eth0',
+    '[2001:db8:0:1::1]',
+    '[2001:db8:0:1::1]:443',
+  ],
+  '2001:db8:0:2::/64': ['2001:db8:0:2::1', '2001:db8:0:2::ffff:c000:201'],
+  'fe80:0:0:0::/64': ['fe80::1%eth0', 'fe80::2%lo', 'FE80::'],
+  '0:0:0:0::/64': ['::', '::1', '::192.0.2.1'],
+  unknown: [
+    undefined,
+    '',
+    'localhost',
+    'unknown',
+    '_hidden',
+    '192.0.2',
+    '192.0.2.256',
+    '192.0.02.1',
+    '3221225985',
+    '0xc0000201',
+    '192.0.2.1.',
+    ' 192.0.2.1',
+    '192.0.2.1\n',
+    '2001:db8',
+    '2001:db8:::1',
+    '2001:db8::1::2',
+    '2001:db8:0:1:0:0:0:0:1',
+    'g001:db8::1',
+    '[2001:db8::1',
+    '::ffff:192.0.2.256',
+    '1'.repeat(10_000),
+    ':'.repeat(10_000),
+  ],
+}
+
+describe('networkOf() (D21)', () => {
+  for (const [network, spellings] of Object.entries(NETWORKS)) {
+    for (const spelling of spellings) {
+      it(`counts ${JSON.stringify(spelling)?.slice(0, 50)} as ${network}`, () => {
+        expect(networkOf(spelling)).to.equal(network)
+      })
+    }
+  }
+
+  it('is never long', () => {
+    const longest = networkOf('ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff')
+    expect(longest).to.have.lengthOf.at.most(24)
+  })
+})
+
+describe('isLoopback()', () => {
+  for (const address of [
+    '127.0.0.1',
+    '127.255.0.9',
+    '::1',
+    '::ffff:127.0.0.1',
+    '0:0:0:0:0:0:0:1',
+  ]) {
+    it(`${address} is this machine`, () => expect(isLoopback(address)).to.equal(true))
+  }
+  for (const address of [
+    undefined,
+    '',
+    '128.0.0.1',
+    '::2',
+    '::',
+    '::127.0.0.1',
+    'localhost',
+    '10.0.0.1',
+  ]) {
+    it(`${address} is not`, () => expect(isLoopback(address)).to.equal(false))
+  }
+})

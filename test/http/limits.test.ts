@@ -1,0 +1,493 @@
+import { request as httpRequest, createServer, type Server } from 'node:http'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import express from 'express'
+import { expressHost } from '../../examples/hosts/express.ts'
+import { koaHost } from '../../examples/hosts/koa.ts'
+import { eventually } from '../support/eventually.ts'
+import { PASSWORD, startHarness, type Harness, type Listener } from '../support/harness.ts'
+import { hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { createUserAgent, type Answer, type Form } from '../support/user-agent.ts'
+
+const LIMIT = 5
+const BEHIND_A_PROXY = {
+  settings: { requests_per_ip_per_minute: String(LIMIT) },
+  flows: { trustedProxies: 1 },
+}
+const PATHS: Record<string, Form> = {
+  'forgot-password': { identifier: 'nobody' },
+  'resend-verification': { username: 'nobody' },
+  'reset-password': { token: 'x'.repeat(43), password: 'p', confirm_password: 'p' },
+  'verify-email': { token: 'x'.repeat(43), action: 'confirm_only' },
+}
+
+let used = 0
+
+/** An address that no other test comes from. */
+function newAddress(): string {
+  used += 1
+  return `198.51.${Math.floor(used / 250)}.${used % 250}`
+}
+
+describe('Forms from one address (D21)', () => {
+  let h: Harness
+
+  before(async () => {
+    h = await startHarness(BEHIND_A_PROXY)
+  })
+  after(() => h.close())
+
+  const post = (
+    address: string,
+    path = 'forgot-password',
+    form = PATHS[path] ?? {},
+    headers = {},
+  ) =>
+    createUserAgent().post(`${h.oauthUrl}/${path}`, form, {
+      'x-forwarded-for': address,
+      ...headers,
+    })
+
+  const isLimited = ({ status, page, mode }: Answer) =>
+    status === 429 && page === 'error' && mode === 'too_many_requests'
+
+  async function useUp(address: string) {
+    for (let count = 0; count < LIMIT; count += 1) {
+      expect((await post(address)).status).to.equal(200)
+    }
+  }
+
+  async function outboxIsEmpty() {
+    await eventually('every job is decided about', async () => {
+      const soon = new Date(Date.now() + 5_000)
+      const claim = () => h.store.outbox.claim('resolve', 'a test', soon, new Date())
+      return (await claim()) === undefined
+    })
+  }
+
+  /** What was refused wrote nothing, and others are served. */
+  async function nothingCameOf(work: () => Promise<unknown>) {
+    await outboxIsEmpty()
+    const mails = h.mail.mails.length
+    await work()
+    const soon = new Date(Date.now() + 5_000)
+    for (const stage of ['resolve', 'send', 'expire'] as const) {
+      expect(await h.store.outbox.claim(stage, 'a test', soon, soon)).to.equal(undefined)
+    }
+    expect(h.mail.mails).to.have.length(mails)
+    expect((await post(newAddress())).status).to.equal(200)
+  }
+
+  it(`are served ${LIMIT} times a minute, and then answered 429 with Retry-After`, async () => {
+    const address = newAddress()
+    const user = await h.addUser({ username: 'served' })
+    await useUp(address)
+    await nothingCameOf(async () => {
+      const refused = await post(address, 'forgot-password', { identifier: user.username })
+      expect(isLimited(refused)).to.equal(true)
+      expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 60)
+      expect(refused.headers.get('retry-after')).to.match(/^[1-9]\d?$/)
+      expect(refused.headers.get('cache-control')).to.equal('no-store')
+      expect(refused.headers.getSetCookie()).to.deep.equal([])
+    })
+    await post(newAddress(), 'forgot-password', { identifier: user.username })
+    expect((await h.mail.mailTo(user.email ?? '')).link).to.include('/reset-password?token=')
+  })
+
+  it('are answered alike over the limit, whoever is named and whatever the form is (ENU-06, ENU-07)', async () => {
+    const address = newAddress()
+    const known = await h.addUser({ username: 'known' })
+    await h.addUser({ username: 'waiting', emailVerified: false })
+    await h.addUser({ username: 'banned', disabled: true })
+    const link = await h.resetLink(known)
+    await useUp(address)
+    const names = ['known', known.email ?? '', 'waiting', 'banned', 'nobody', '', 'x'.repeat(5_000)]
+    await nothingCameOf(async () => {
+      const answers = [
+        ...names.map((identifier) => post(address, 'forgot-password', { identifier })),
+        ...names.map((username) => post(address, 'resend-verification', { username })),
+        post(address, 'forgot-password', 'identifier=a&identifier=b'),
+        post(address, 'forgot-password', '{}', { 'content-type': 'application/json' }),
+        post(address, 'forgot-password', {
+          identifier: 'known',
+          redirect_uri: 'https://evil.example',
+        }),
+        post(address, 'reset-password', {
+          token: tokenOf(link),
+          password: 'a new password',
+          confirm_password: 'a new password',
+        }),
+        post(address, 'reset-password'),
+        post(address, 'verify-email'),
+      ]
+      const shapes = (await Promise.all(answers)).map((answer) => {
+        const { headers, ...shape } = shapeOf(answer)
+        return { ...shape, headers: headers.filter(([name]) => name !== 'retry-after') }
+      })
+      expect(shapes[0]?.status).to.equal(429)
+      for (const shape of shapes) expect(shape).to.deep.equal(shapes[0])
+    })
+    expect(await usableRecord(h, link)).to.include({ userId: known.id })
+    expect(await hasPassword(h, known, PASSWORD)).to.equal(true)
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+  })
+
+  const refusedForms: Record<
+    string,
+    [status: number, form: Form, headers?: Record<string, string>]
+  > = {
+    'without an identifier': [400, {}],
+    'with a repeated field': [400, 'identifier=a&identifier=b'],
+    'that is broken': [400, 'identifier=%ff'],
+    'of another media type': [415, '{"identifier":"a"}', { 'content-type': 'application/json' }],
+    'that is compressed': [415, 'identifier=a', { 'content-encoding': 'gzip' }],
+    'that is too large': [413, { identifier: 'x'.repeat(70_000) }],
+  }
+  for (const [which, [status, form, headers]] of Object.entries(refusedForms)) {
+    it(`count also where the form is one ${which} (${status})`, async () => {
+      const address = newAddress()
+      for (let count = 0; count < LIMIT; count += 1) {
+        expect((await post(address, 'forgot-password', form, headers)).status).to.equal(status)
+      }
+      await nothingCameOf(async () => expect(isLimited(await post(address))).to.equal(true))
+    })
+  }
+
+  it('share one bucket over all paths', async () => {
+    const address = newAddress()
+    const paths = Object.keys(PATHS)
+    for (let count = 0; count < LIMIT; count += 1) {
+      expect((await post(address, paths[count % paths.length])).status).not.to.equal(429)
+    }
+    await nothingCameOf(async () => {
+      for (const path of paths) expect(isLimited(await post(address, path)), path).to.equal(true)
+    })
+  })
+
+  const spoofs: Record<string, (address: string) => Record<string, string>> = {
+    'another address in front in X-Forwarded-For': (address) => ({
+      'x-forwarded-for': `203.0.113.9, ${address}`,
+    }),
+    'many addresses in front': (address) => ({
+      'x-forwarded-for': `${'203.0.113.9, '.repeat(50)}${address}`,
+    }),
+    'empty hops around it': (address) => ({ 'x-forwarded-for': `, ,${address} , ,` }),
+    'a port': (address) => ({ 'x-forwarded-for': `${address}:4711` }),
+    'its spelling as IPv6': (address) => ({ 'x-forwarded-for': `::ffff:${address}` }),
+    Forwarded: () => ({ forwarded: 'for=203.0.113.9' }),
+    'X-Real-IP': () => ({ 'x-real-ip': '203.0.113.9' }),
+    'X-Client-IP': () => ({ 'x-client-ip': '203.0.113.9' }),
+    'CF-Connecting-IP': () => ({ 'cf-connecting-ip': '203.0.113.9' }),
+    'True-Client-IP': () => ({ 'true-client-ip': '203.0.113.9' }),
+    'another host': () => ({ 'x-forwarded-host': 'evil.example' }),
+    'another user agent': () => ({ 'user-agent': 'another' }),
+    'a cookie': () => ({ cookie: 'session=another' }),
+    'another method by header': () => ({ 'x-http-method-override': 'GET' }),
+  }
+  for (const [what, headersOf] of Object.entries(spoofs)) {
+    it(`are not told apart by ${what}`, async () => {
+      const address = newAddress()
+      await useUp(address)
+      await nothingCameOf(async () => {
+        const refused = await post(address, undefined, undefined, headersOf(address))
+        expect(isLimited(refused)).to.equal(true)
+      })
+    })
+  }
+
+  for (const path of [
+    'forgot-password?x=1',
+    'forgot-password?identifier=nobody',
+    'forgot-password#x',
+    'FORGOT-PASSWORD',
+    'forgot-password/',
+    '/forgot-password',
+    './forgot-password',
+    'forgot%2dpassword',
+    'forgot-password;x=1',
+    'forgot-password%20',
+  ]) {
+    it(`are not served by the path ${path} beyond the limit`, async () => {
+      const address = newAddress()
+      await useUp(address)
+      await nothingCameOf(async () => {
+        const answer = await post(address, path, { identifier: 'nobody', extra: '1' })
+        expect(answer.status).to.be.oneOf([429, 404])
+        expect(answer.text).not.to.include('data-mode="sent"')
+      })
+    })
+  }
+
+  it('are counted by the /64 of an IPv6 address, whichever of its addresses and spellings is used', async () => {
+    const spellings = [
+      '2001:db8:0:1::1',
+      '2001:DB8:0:1::2',
+      '2001:0db8::1:9:8:7:6',
+      '[2001:db8:0:1::3]:443',
+    ]
+    for (const spelling of [...spellings, '2001:db8:0:1:ffff::']) {
+      expect((await post(spelling)).status).to.equal(200)
+    }
+    await nothingCameOf(async () => {
+      for (const spelling of [...spellings, '2001:db8:0:1::abcd', '2001:db8:0:1::%eth0']) {
+        expect(isLimited(await post(spelling)), spelling).to.equal(true)
+      }
+    })
+    expect((await post('2001:db8:0:2::1')).status).to.equal(200)
+  })
+
+  it('share a bucket where the address cannot be read', async () => {
+    for (const garbage of ['unknown', '_hidden', '999.1.1.1', 'localhost', 'x'.repeat(2_000)]) {
+      expect((await post(garbage)).status).to.equal(200)
+    }
+    await nothingCameOf(async () => expect(isLimited(await post('another'))).to.equal(true))
+  })
+
+  it('are not counted where another site sent them, so that no page uses up what its visitors may ask for', async () => {
+    const address = newAddress()
+    for (let count = 0; count < 2 * LIMIT; count += 1) {
+      const foreign = await post(address, undefined, undefined, { 'sec-fetch-site': 'cross-site' })
+      expect(foreign.status).to.equal(403)
+    }
+    expect((await post(address)).status).to.equal(200)
+  })
+
+  it('are limited, pages are not: GET and HEAD neither count nor wait', async () => {
+    const address = newAddress()
+    const agent = createUserAgent()
+    const headers = { 'x-forwarded-for': address }
+    const open = (method: string) =>
+      agent.request(method, `${h.oauthUrl}/forgot-password`, { headers })
+    for (let count = 0; count < 2 * LIMIT; count += 1) {
+      for (const method of ['GET', 'HEAD']) expect((await open(method)).status).to.equal(200)
+    }
+    await useUp(address)
+    expect(isLimited(await post(address))).to.equal(true)
+    expect((await open('GET')).mode).to.equal('form')
+  })
+
+  it('lock nobody out: during an attack a login and a reset from elsewhere work (RATE-08)', async () => {
+    const attacker = newAddress()
+    const user = await h.addUser({ username: 'attacked' })
+    const link = await h.resetLink(user)
+    const attack = Array.from({ length: 40 }, (_, index) =>
+      index % 2 === 0
+        ? post(attacker, 'resend-verification', { username: user.username })
+        : post(attacker, 'reset-password', { token: `${index}`.padStart(43, 'x'), password: 'p' }),
+    )
+    const agent = createUserAgent()
+    const { location = '' } = await h.signIn(agent, user.username)
+    expect(new URL(location).searchParams.has('code')).to.equal(true)
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    const statuses = (await Promise.all(attack)).map(({ status }) => status)
+    expect(statuses.filter((status) => status === 429)).to.have.length(40 - LIMIT)
+    expect(await hasPassword(h, user, 'a new password')).to.equal(true)
+    expect((await h.signIn(createUserAgent(), user.username, 'a new password')).status).to.be.below(
+      400,
+    )
+  })
+
+  it('are audited over the limit once for a network and minute', async () => {
+    const limited = (address: string) =>
+      h.events.filter((event) => event.reason === 'too_many_requests' && event.address === address)
+    for (const [path, type] of [
+      ['forgot-password', 'password_reset_requested'],
+      ['resend-verification', 'email_verification_requested'],
+      ['reset-password', 'password_reset_rejected'],
+      ['verify-email', 'email_verification_rejected'],
+    ] as const) {
+      const address = newAddress()
+      await useUp(address)
+      expect(limited(address)).to.deep.equal([])
+      await Promise.all(Array.from({ length: 10 }, () => post(address, path)))
+      const [event, ...others] = limited(address)
+      expect(event).to.include({ type, address })
+      expect(others).to.deep.equal([])
+      expect(event).not.to.have.any.keys('accountId', 'details')
+      expect(JSON.stringify(event)).not.to.include('nobody')
+    }
+  })
+
+  it(`pass exactly ${LIMIT} of a parallel burst (RATE-10)`, async () => {
+    const address = newAddress()
+    const answers = await Promise.all(Array.from({ length: 50 }, () => post(address)))
+    expect(answers.filter(({ status }) => status === 200)).to.have.length(LIMIT)
+    expect(answers.filter(isLimited)).to.have.length(50 - LIMIT)
+  })
+
+  it('follow the setting at once; 0 is no limit', async () => {
+    const address = newAddress()
+    await useUp(address)
+    expect(isLimited(await post(address))).to.equal(true)
+    try {
+      await h.put({ requests_per_ip_per_minute: String(2 * LIMIT) })
+      expect((await post(address)).status).to.equal(200)
+      await h.put({ requests_per_ip_per_minute: '1' })
+      expect(isLimited(await post(address))).to.equal(true)
+      await h.put({ requests_per_ip_per_minute: '0' })
+      for (let count = 0; count < 20; count += 1) expect((await post(address)).status).to.equal(200)
+    } finally {
+      await h.put({ requests_per_ip_per_minute: String(LIMIT) })
+    }
+  })
+})
+
+describe('Forms where no proxy is declared (D21)', () => {
+  const warnings: string[] = []
+  let h: Harness
+  let listener: Listener
+
+  before(async () => {
+    h = await startHarness({
+      settings: { requests_per_ip_per_minute: '2' },
+      flows: { log: (level, message) => level === 'warn' && warnings.push(message) },
+      host: async (parts) => (listener = await koaHost(parts)),
+    })
+  })
+  after(() => h.close())
+
+  it('are not limited from this machine', async () => {
+    for (let count = 0; count < 10; count += 1) {
+      expect((await h.forgot('nobody')).status).to.equal(200)
+    }
+    expect(warnings).to.deep.equal([])
+  })
+
+  it('are warned of once where they came through a proxy', async () => {
+    const agent = createUserAgent()
+    const post = (headers: Record<string, string>) =>
+      agent.post(`${h.oauthUrl}/forgot-password`, { identifier: 'nobody' }, headers)
+    await post({ 'x-forwarded-for': '203.0.113.1' })
+    await post({ 'x-forwarded-for': '203.0.113.2' })
+    await post({ forwarded: 'for=203.0.113.3' })
+    expect(warnings).to.have.length(1)
+    expect(warnings[0]).to.include('trustedProxies')
+    expect(JSON.stringify(warnings)).not.to.include('203.0.113')
+  })
+
+  it('are counted by their connection, whatever their headers say', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'account-flows-limits-'))
+    const path = join(folder, 'socket')
+    const server = createServer((req, res) => void listener(req, res))
+    try {
+      await new Promise<void>((resolve) => server.listen(path, resolve))
+      const statuses: number[] = []
+      for (let count = 0; count < 6; count += 1) {
+        statuses.push(await postOnSocket(path, '/oauth2/forgot-password', `203.0.113.${count}`))
+      }
+      expect(statuses).to.deep.equal([200, 200, 429, 429, 429, 429])
+    } finally {
+      await closed(server)
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+})
+
+/** A peer that has no address, and so is not known to be this machine. */
+function postOnSocket(socketPath: string, path: string, spoofed: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const req = httpRequest({
+      socketPath,
+      path,
+      method: 'POST',
+      headers: {
+        'content-type': 'application/x-www-form-urlencoded',
+        'x-forwarded-for': spoofed,
+        'x-real-ip': spoofed,
+        forwarded: `for=${spoofed}`,
+      },
+    })
+    req.once('error', reject)
+    req.once('response', (res) => {
+      res.resume()
+      resolve(res.statusCode ?? 0)
+    })
+    req.end('identifier=nobody')
+  })
+}
+
+async function closed(server: Server) {
+  server.closeAllConnections()
+  await new Promise((resolve) => server.close(resolve))
+}
+
+describe('Forms where the provider is mounted below a parameter of the path (RATE-07)', () => {
+  let h: Harness
+
+  before(async () => {
+    h = await startHarness({
+      ...BEHIND_A_PROXY,
+      basePath: '/idp',
+      host: (parts) => express().use('/:tenant', expressHost({ ...parts, oauthPath: '/oauth2' })),
+    })
+  })
+  after(() => h.close())
+
+  it('share one bucket, under whatever name they come', async () => {
+    const origin = new URL(h.baseUrl).origin
+    const agent = createUserAgent()
+    const post = (tenant: string) =>
+      agent.post(
+        `${origin}/${tenant}/oauth2/forgot-password`,
+        { identifier: 'nobody' },
+        { 'x-forwarded-for': '198.51.100.1' },
+      )
+    const statuses: number[] = []
+    for (const tenant of ['idp', 'a', 'b', 'idp', 'a', 'c', 'idp', 'b']) {
+      statuses.push((await post(tenant)).status)
+    }
+    expect(statuses).to.deep.equal([200, 200, 200, 200, 200, 429, 429, 429])
+  })
+
+  it('and the admin API lets nobody in without the token', async () => {
+    const origin = new URL(h.baseUrl).origin
+    const before = await h.store.settings.read()
+    for (const tenant of ['idp', 'a', '%69dp', 'IDP', 'idp/.', 'idp/x']) {
+      const response = await fetch(`${origin}/${tenant}/admin/api/settings`, {
+        method: 'PUT',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ requests_per_ip_per_minute: '0' }),
+      })
+      expect(response.status, tenant).to.be.oneOf([401, 404])
+    }
+    expect(await h.store.settings.read()).to.deep.equal(before)
+    await h.put({ requests_per_ip_per_minute: String(LIMIT) })
+  })
+})
+
+describe('A flood of identifiers that nobody has (RATE-09)', () => {
+  let h: Harness
+
+  before(async () => {
+    h = await startHarness()
+  })
+  after(() => h.close())
+
+  it('leaves no job, and no mail', async function () {
+    this.timeout(60_000)
+    const COUNT = 2_000
+    const agent = createUserAgent()
+    for (let sent = 0; sent < COUNT; sent += 100) {
+      const answers = await Promise.all(
+        Array.from({ length: 100 }, (_, index) =>
+          agent.post(`${h.oauthUrl}/forgot-password`, { identifier: `nobody ${sent + index}` }),
+        ),
+      )
+      for (const { status, mode } of answers) expect([status, mode]).to.deep.equal([200, 'sent'])
+    }
+    await eventually(
+      'every job is decided about',
+      () => h.events.filter(({ reason }) => reason === 'unknown').length === COUNT,
+      30_000,
+    )
+    const soon = new Date(Date.now() + 5_000)
+    for (const stage of ['resolve', 'send', 'expire'] as const) {
+      expect(await h.store.outbox.claim(stage, 'a test', soon, soon)).to.equal(undefined)
+    }
+    expect(h.mail.mails).to.deep.equal([])
+    const user = await h.addUser({ username: 'honest' })
+    expect(await h.resetLink(user)).to.include('/reset-password?token=')
+  })
+})

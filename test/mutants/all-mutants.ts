@@ -1,0 +1,12 @@
+import type { Mutant } from './mutant.ts'
+import { requestMutants } from './requests.ts'
+import { resetMutants } from './reset.ts'
+import { secrecyMutants } from './secrecy.ts'
+import { verificationMutants } from './verification.ts'
+
+export const allMutants: Mutant[] = [
+  ...resetMutants,
+  ...verificationMutants,
+  ...secrecyMutants,
+  ...requestMutants,
+]

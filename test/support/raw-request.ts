@@ -1,0 +1,56 @@
+import { once } from 'node:events'
+import { request, type IncomingHttpHeaders } from 'node:http'
+
+export interface RawRequest {
+  method?: string
+  headers?: Record<string, string | string[]>
+  body?: string | Buffer
+  /** In two pieces, and without its length. */
+  isChunked?: boolean
+}
+
+export interface RawAnswer {
+  status: number
+  headers: IncomingHttpHeaders
+  text: string
+  /** `data-page` and `data-mode` of the page. */
+  page: string | undefined
+  mode: string | undefined
+}
+
+export const FORM = 'application/x-www-form-urlencoded'
+
+/** A request with headers and bytes as they are given, also those that `fetch` sets or refuses; a POST of a form by default. */
+export async function rawRequest(
+  url: string,
+  { method = 'POST', headers = {}, body = '', isChunked = false }: RawRequest,
+): Promise<RawAnswer> {
+  const bytes = Buffer.from(body)
+  const sent = request(url, {
+    method,
+    headers: {
+      ...(method === 'POST' && { 'content-type': FORM }),
+      ...(!isChunked && bytes.length > 0 && { 'content-length': String(bytes.length) }),
+      accept: 'text/html,*/*',
+      connection: 'close',
+      ...headers,
+    },
+  })
+  // A server may answer before it has read all.
+  sent.on('error', () => {})
+  if (isChunked) {
+    sent.write(bytes.subarray(0, 20))
+    sent.end(bytes.subarray(20))
+  } else sent.end(bytes)
+  const [response] = await once(sent, 'response')
+  let text = ''
+  for await (const chunk of response) text += String(chunk)
+  sent.destroy()
+  return {
+    status: Number(response.statusCode),
+    headers: response.headers,
+    text,
+    page: /data-page="([^"]*)"/.exec(text)?.[1],
+    mode: /data-mode="([^"]*)"/.exec(text)?.[1],
+  }
+}
