@@ -118,7 +118,7 @@ onBothStores('Requests at the same moment', (technology) => {
         )
         // Either way the earlier link is dead.
         expect((await h.reset(old, 'yet another one')).mode).to.equal('invalid')
-        const newer = h.mail.mails.filter(({ to }) => to.includes(user.email ?? '')).at(-1)?.link
+        const newer = h.mail.mails.findLast(({ to }) => to.includes(user.email ?? ''))?.link
         const isAlive = newer !== old && (await usableRecord(h, newer ?? '')) !== undefined
         if (mode !== 'done') expect(isAlive).to.equal(true)
         const next = await h.resetLink(user)

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import type { ClientMetadata } from 'oidc-provider'
 import {
   addUnverified,

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { newToken } from '../../src/crypto/token.ts'

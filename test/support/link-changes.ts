@@ -4,7 +4,7 @@
  *
  * @module
  */
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 
 export type Pairs = [name: string, value: string][]
 
@@ -81,10 +81,7 @@ const misspelling = fc
       space: `${which} `,
       dot: `.${which}`,
     }
-    return pairs.map(([each, value]) => [
-      each === which ? wrong[how as keyof typeof wrong] : each,
-      value,
-    ])
+    return pairs.map(([each, value]) => [each === which ? wrong[how] : each, value])
   })
 
 /** Moves characters, or a whole `&name=value`, over the boundary between two neighbours. */
@@ -121,9 +118,14 @@ export const linkChange: fc.Arbitrary<Change> = fc.oneof(
 
 /** Whether a query holds each signed parameter once, with the same value, and none of them in brackets. */
 export function isSameLink(a: Pairs, b: Pairs): boolean {
-  const signed = (pairs: Pairs) =>
-    pairs.filter(([each]) => SIGNED.some((ours) => each === ours || each.startsWith(`${ours}[`)))
-  return JSON.stringify(signed(a).toSorted()) === JSON.stringify(signed(b).toSorted())
+  const sorted = (pairs: Pairs) =>
+    JSON.stringify(
+      pairs
+        .filter(([each]) => SIGNED.some((ours) => each === ours || each.startsWith(`${ours}[`)))
+        .map((pair) => JSON.stringify(pair))
+        .toSorted((x, y) => (x < y ? -1 : 1)),
+    )
+  return sorted(a) === sorted(b)
 }
 
 /** The same link written in another way: other order, other percent-encoding, foreign parameters beside (D13). */

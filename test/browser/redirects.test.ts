@@ -1,0 +1,119 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { describeInChromium } from '../support/chromium.ts'
+import { eventually } from '../support/eventually.ts'
+import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+const PASSWORD = 'a password of the tests'
+
+describeInChromium(
+  'The way back to a client of another origin, under our policy (RED-14)',
+  (browser) => {
+    let client: Server
+    let callback: string
+    let folder: string
+    let server: ExampleServer
+
+    before(async function () {
+      this.timeout(60_000)
+      client = createServer((_req, res) => res.end('the client'))
+      await new Promise<void>((resolve) => client.listen(0, '127.0.0.1', resolve))
+      callback = `http://127.0.0.1:${(client.address() as AddressInfo).port}/cb`
+      folder = await mkdtemp(join(tmpdir(), 'redirects-'))
+      const seed = {
+        users: [
+          { username: 'ann', email: 'ann@users.example', email_verified: true, password: PASSWORD },
+          {
+            username: 'ben',
+            email: 'ben@users.example',
+            email_verified: false,
+            password: PASSWORD,
+          },
+        ],
+        clients: [
+          {
+            client_id: 'elsewhere',
+            client_secret: 'the secret of a client of the tests',
+            redirect_uris: [callback],
+            grant_types: ['authorization_code'],
+            scope: 'openid',
+          },
+        ],
+      }
+      await writeFile(join(folder, 'seed.json'), JSON.stringify(seed))
+      await writeFile(
+        join(folder, 'settings.json'),
+        JSON.stringify({ require_email_verification: 'true' }),
+      )
+      server = await startExampleServer({
+        SEED_FILE: join(folder, 'seed.json'),
+        SETTINGS_FILE: join(folder, 'settings.json'),
+      })
+    })
+    after(async () => {
+      await server.stop()
+      client.closeAllConnections()
+      client.close()
+      await rm(folder, { recursive: true })
+    })
+
+    const authorization = (more: Record<string, string> = {}) => {
+      const query = { client_id: 'elsewhere', response_type: 'code', scope: 'openid', state: 's' }
+      const parameters = new URLSearchParams({ ...query, redirect_uri: callback, ...more })
+      return `${server.baseUrl}/oauth2/auth?${parameters}`
+    }
+
+    async function openPage() {
+      const context = await browser().newContext({ javaScriptEnabled: false })
+      const page = await context.newPage()
+      const referrers: (string | undefined)[] = []
+      page.on('request', (request) => {
+        if (request.url().startsWith(callback)) referrers.push(request.headers()['referer'])
+      })
+      return { context, page, referrers }
+    }
+
+    it('works from the login form, and from the consent form', async () => {
+      for (const prompt of ['login', 'consent']) {
+        const { context, page, referrers } = await openPage()
+        await page.goto(authorization({ prompt }))
+        await page.fill('input[name=username]', 'ann')
+        await page.fill('input[name=password]', PASSWORD)
+        await page.click('button[type=submit]')
+        if (prompt === 'consent') await page.click('button[value=allow]')
+        expect(page.url()).to.include(`${callback}?code=`)
+        expect(await page.textContent('body')).to.equal('the client')
+        expect(referrers).to.deep.equal([undefined])
+        await context.close()
+      }
+    })
+
+    it('works from the mailed link, opened in another browser, and tells the client nothing of the link', async () => {
+      const { context, page } = await openPage()
+      await page.goto(authorization())
+      await page.fill('input[name=username]', 'ben')
+      await page.fill('input[name=password]', PASSWORD)
+      await page.click('button[type=submit]')
+      expect(await page.locator('main').getAttribute('data-mode')).to.equal('blocked')
+      await context.close()
+
+      const link = await eventually('the mail arrives', async () => {
+        const { text } = await createUserAgent().get(`${server.baseUrl}/mailbox`, {
+          accept: 'application/json',
+        })
+        return /https?:\/\/[^\s"\\]+\/verify-email\?[^\s"\\]+/.exec(text)?.[0]
+      })
+      const other = await openPage()
+      await other.page.goto(link)
+      expect(other.page.url()).to.include(`${callback}?code=`)
+      expect(other.page.url()).not.to.include(new URL(link).searchParams.get('token'))
+      expect(other.referrers).to.deep.equal([undefined])
+      await other.context.close()
+    })
+  },
+)
