@@ -64,7 +64,7 @@ describe('docs/attacks.md', () => {
       for (const { id, what, held } of rows) {
         it(`${id} is held by a test, or SECURITY.md says why not`, async () => {
           expect(what).not.to.equal('')
-          const tests = [...held.matchAll(/`([^`]+\.test\.ts)`: "([^"]+)"/g)]
+          const tests = [...held.matchAll(/`((?:test|src\/contract)\/[^`]+\.ts)`: "([^"]+)"/g)]
           if (tests.length === 0) {
             expect(held).to.equal('`SECURITY.md`')
             expect(security).to.match(new RegExp(`^- ${id}: \\w`, 'm'))

@@ -343,7 +343,7 @@ describe('Forms where no proxy is declared (D21)', () => {
     h = await startHarness({
       settings: { requests_per_ip_per_minute: '2' },
       flows: { log: (level, message) => level === 'warn' && warnings.push(message) },
-      host: async (parts) => (listener = await koaHost(parts)),
+      host: (parts) => (listener = koaHost(parts)),
     })
   })
   after(() => h.close())
