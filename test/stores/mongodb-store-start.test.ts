@@ -57,6 +57,7 @@ describeWithMongo('mongoStore().start()', function () {
       mail_outbox: ['_id_', 'longest_due', 'past_its_life', 'of_account', 'purge_at_ttl'],
       audit_events: ['_id_', 'at', 'account_id'],
       settings: ['_id_'],
+      rate_limits: ['_id_', 'key_unique', 'expire_ttl'],
     })
   })
 
