@@ -78,6 +78,8 @@ function pageHeaders(formMayLeadTo: string | undefined): Record<string, string> 
 // Chromium holds form-action against every redirect that follows the post.
 function sourceOf(redirectUri: string | undefined): string[] {
   if (redirectUri === undefined || !URL.canParse(redirectUri)) return []
-  const { protocol, origin } = new URL(redirectUri)
-  return [protocol === 'https:' || protocol === 'http:' ? origin : protocol]
+  const { protocol, origin, host } = new URL(redirectUri)
+  if (protocol !== 'https:' && protocol !== 'http:') return [protocol]
+  // A host may have a semicolon or a comma, which would begin another directive.
+  return /^[\w.:[\]-]+$/.test(host) ? [origin] : []
 }

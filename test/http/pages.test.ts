@@ -1,0 +1,50 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect } from 'chai'
+import { createPages } from '../../src/http/pages.ts'
+import { createViews } from '../../src/views.ts'
+
+describe('The policy of a page whose form leads to a client (D30)', () => {
+  const pages = createPages(createViews('/oauth2'))
+
+  async function formAction(redirectUri: string) {
+    const server = createServer((_req, res) =>
+      pages.send(res, {
+        status: 200,
+        name: 'error',
+        locals: { mode: 'error' },
+        formMayLeadTo: redirectUri,
+      }),
+    ).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const { headers } = await fetch(`http://127.0.0.1:${port}`)
+    server.close()
+    const directives = (headers.get('content-security-policy') ?? '').split('; ')
+    expect(directives.filter((each) => each.startsWith('form-action'))).to.have.length(1)
+    expect(directives).to.have.length(5)
+    return directives.find((each) => each.startsWith('form-action'))
+  }
+
+  for (const [redirectUri, source] of [
+    ['https://app.example:8443/cb?x=1', 'https://app.example:8443'],
+    ['http://[::1]:3000/cb', 'http://[::1]:3000'],
+    ['com.example.app:/cb', 'com.example.app:'],
+  ] as const) {
+    it(`names the origin or the scheme of ${redirectUri}`, async () => {
+      expect(await formAction(redirectUri)).to.equal(`form-action 'self' ${source}`)
+    })
+  }
+
+  for (const redirectUri of [
+    'https://a;sandbox/cb',
+    'https://a,b/cb',
+    "https://a'b/cb",
+    'no url',
+  ]) {
+    it(`names nothing of ${redirectUri}, which would be more than a source`, async () => {
+      expect(await formAction(redirectUri)).to.equal("form-action 'self'")
+    })
+  }
+})
