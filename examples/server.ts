@@ -6,6 +6,7 @@
  */
 import { logFailure } from './server/logging.ts' // first: what the others say while they are loaded is a line too
 import { randomBytes } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import Koa from 'koa'
 import mount from 'koa-mount'
 import { Provider } from 'oidc-provider'
@@ -75,6 +76,8 @@ async function start() {
 
   const parts = { baseUrl, show, paths }
   const noTimeLeft = new AbortController()
+  // One listener for each request in flight.
+  setMaxListeners(0, noTimeLeft.signal)
   const app = new Koa({ keys: cookieKeys, proxy: trustedProxies > 0, maxIpsCount: trustedProxies })
   app.on('error', (error: unknown, ctx: Koa.Context) => {
     if (!isAboutClient(error)) logFailure('request failed', error, ctx)

@@ -71,7 +71,10 @@ const ADDRESS_OR_KEY = /(?<!\S)\S*[?@]\S*|[\w-]{32,}/g
 
 // Cut before it is read, so that a long text costs little; between two words, so that no part of a value is left over.
 function cleanedText(text: string): string {
-  const read = text.length > MAX_READ ? text.slice(0, MAX_READ).replace(/\S+$/, '…') : text
+  const read =
+    text.length > MAX_READ
+      ? `${text.slice(0, text.slice(0, MAX_READ).lastIndexOf(' ') + 1)}…`
+      : text
   const cleaned = read.replaceAll(ADDRESS_OR_KEY, '…')
   return cleaned.length > MAX_TEXT ? `${cleaned.slice(0, MAX_TEXT)}…` : cleaned
 }

@@ -28,6 +28,8 @@ export interface NewMailJob {
 export interface MailJob extends NewMailJob {
   /** Whether the account asked again since: then this job ends without a mail. */
   isSuperseded: boolean
+  /** Whether its account was looked up before, by a worker that did not come to the end. */
+  isResolved: boolean
   /** Time of the database, not of the process. */
   requestedAt: Date
   /** How often it was taken to be sent, this time included. */

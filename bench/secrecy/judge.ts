@@ -86,6 +86,13 @@ export function judge(pairs: Pairs, random: Random, { isStill }: { isStill: bool
   }
 }
 
+/** Whether hits were slower both times: what the positive control makes of them. */
+export function isSlower(first: Stage, second: Stage | undefined): boolean {
+  return [first, second].every((stage) =>
+    stage?.complaints.some(({ direction }) => direction === 1),
+  )
+}
+
 /** A leak shows twice, with fresh users and in the same direction: chance alone does that once in ten thousand contrasts. */
 export function isLeak(first: Stage, second: Stage | undefined): boolean {
   const directions = new Set(first.complaints.map(({ direction }) => direction))

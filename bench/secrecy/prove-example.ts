@@ -15,8 +15,10 @@ export async function proveExample(run: Run): Promise<void> {
   const followers = options.isShort ? [] : ['probe' as const, 'successor' as const]
   const wantedFollowers = followers.filter((follower) => isWanted(`forgot, then ${follower}`))
 
+  const measured = [...wanted, ...wantedFollowers.map(() => followed)]
+  const hasControls = measured.some(({ setup }) => controlOf(setup) !== undefined)
   const setups = new Map(
-    [...wanted, ...wantedFollowers.map(() => followed)].map(({ setup }) => [
+    [...(hasControls ? [] : [controls.none]), ...measured].map(({ setup }) => [
       JSON.stringify(setup),
       setup,
     ]),
@@ -46,9 +48,7 @@ export async function proveExample(run: Run): Promise<void> {
 
 /** Nobody against nobody is quiet; what a relay holds back for one class is seen. */
 async function proveControls(run: Run, service: Service, setup: Setup): Promise<void> {
-  const control = Object.values(controls).find(
-    (each) => JSON.stringify(each.setup) === JSON.stringify(setup),
-  )
+  const control = controlOf(setup)
   if (!control) return
   const { connections, holdHitsMs } = control
   const measure = async (more: { holdHitsMs?: number } = {}) => {
@@ -94,6 +94,12 @@ async function proveFollowers(run: Run, service: Service, follower: 'probe' | 's
     await service.rest()
     return lagsMs.map((lag) => measured.get(lag) ?? { hits: [], misses: [] })
   })
+}
+
+function controlOf(setup: Setup) {
+  return Object.values(controls).find(
+    (each) => JSON.stringify(each.setup) === JSON.stringify(setup),
+  )
 }
 
 function isStill({ setup, connections }: { setup: Setup; connections: number }): boolean {

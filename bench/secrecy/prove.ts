@@ -1,4 +1,4 @@
-import { isLeak, judge, type Stage } from './judge.ts'
+import { isLeak, isSlower, judge, type Stage } from './judge.ts'
 import type { Options } from './options.ts'
 import type { Random } from './random.ts'
 import type { Outcome } from './report.ts'
@@ -46,7 +46,8 @@ export async function proveMany(
   for (const [i, { title, control }] of named.entries()) {
     const stage = first?.[i]
     const again = stage && stage.complaints.length > 0 ? second?.[i] : undefined
-    const leaks = stage !== undefined && isLeak(stage, again)
+    const shows = control === 'positive' ? isSlower : isLeak
+    const leaks = stage !== undefined && shows(stage, again)
     show({
       title,
       control,

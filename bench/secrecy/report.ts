@@ -22,7 +22,10 @@ export function conclude(outcomes: Outcome[]): Conclusion {
     (control === 'negative' && verdict !== 'quiet') ||
     (control === 'positive' && verdict !== 'seen')
   const measured = outcomes.filter(({ control, verdict }) => !control && verdict !== 'skipped')
-  if (measured.length === 0 || outcomes.some(misbehaves)) return 'void'
+  const isControlled = ['negative', 'positive'].every((kind) =>
+    outcomes.some(({ control }) => control === kind),
+  )
+  if (!isControlled || measured.length === 0 || outcomes.some(misbehaves)) return 'void'
   return measured.some(({ verdict }) => verdict === 'LEAK') ? 'leak' : 'quiet'
 }
 

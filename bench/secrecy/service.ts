@@ -21,8 +21,8 @@ export interface Setup {
   mail: 'taken' | 'refused' | 'silent' | 'unreachable'
   /** `far`: each answer of MongoDB comes 100 ms later. */
   database: 'near' | 'far'
-  /** How many mails an account gets in an hour, where that is limited at all. */
-  cap: 'shipped' | 'one'
+  /** How many mails an account gets in an hour. */
+  cap: 'none' | 'one'
 }
 
 export interface Person {
@@ -40,7 +40,6 @@ export interface Service {
   accounts(count: number, document?: object): Promise<Person[]>
   /** Accounts for these people. */
   add(people: Person[], document?: object): Promise<void>
-  hasSetting(name: string): Promise<boolean>
   /** What a browser at the login page would send besides username and password. */
   loginPage(): Promise<{ cookie: string; interaction: string }>
   /** Waits until the mails are out; those that cannot leave are dropped. */
@@ -50,7 +49,6 @@ export interface Service {
 
 /** Low, so that a contrast of logins ends within a minute. */
 const BCRYPT_COST = 8
-export const CAP = 'mails_per_account_per_hour'
 export const CHEAP_HASH = bcrypt.hashSync('a password of the proof', 4)
 const HASH = bcrypt.hashSync('a password of the proof', BCRYPT_COST)
 const FAR_MS = 100
@@ -78,7 +76,11 @@ export async function startService(setup: Setup, random: Random): Promise<Servic
     ...(setup.delay === 'shipped' && SHIPPED),
   })
   const mail = await startMail(setup.mail)
-  await putSettings(server, { ...smtpSettings(mail.port), require_email_verification: 'true' })
+  await putSettings(server, {
+    ...smtpSettings(mail.port),
+    require_email_verification: 'true',
+    ...(setup.cap === 'one' && { mails_per_account_per_hour: '1' }),
+  })
   const oauthUrl = new URL(`${server.baseUrl}/oauth2/`)
   const users = database.db.collection<{ _id: string }>('users')
 
@@ -104,15 +106,6 @@ export async function startService(setup: Setup, random: Random): Promise<Servic
     )
   }
 
-  async function hasSetting(name: string) {
-    const response = await fetch(`${server.baseUrl}/admin/api/settings`, {
-      headers: { authorization: `Bearer ${server.adminToken}` },
-    })
-    return JSON.stringify(await response.json()).includes(`"${name}"`)
-  }
-
-  if (setup.cap === 'one' && (await hasSetting(CAP))) await putSettings(server, { [CAP]: '1' })
-
   return {
     oauthUrl,
     db: database.db,
@@ -124,8 +117,6 @@ export async function startService(setup: Setup, random: Random): Promise<Servic
       await add(people, document)
       return people
     },
-
-    hasSetting,
 
     async loginPage() {
       const agent = createUserAgent()

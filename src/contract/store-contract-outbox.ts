@@ -66,7 +66,13 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     ]
     for (const job of jobs) {
       const { requestedAt, ...rest } = mustExist(await claim('resolve', 1))
-      expect(rest).to.deep.equal({ ...job, isSuperseded: false, attempts: 0, leaseId: 'lease' })
+      expect(rest).to.deep.equal({
+        ...job,
+        isSuperseded: false,
+        isResolved: false,
+        attempts: 0,
+        leaseId: 'lease',
+      })
       expect(requestedAt.getTime()).to.be.closeTo(Date.now(), minute)
     }
   })
@@ -127,7 +133,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     const job = await claimed()
     expect(await port().resolve(job, 'ann', after(1))).to.equal(true)
     const again = await claim('resolve', minute + 1, 'second')
-    expect(again).to.include({ accountId: 'ann', identifier: undefined })
+    expect(again).to.include({ accountId: 'ann', identifier: undefined, isResolved: true })
   })
 
   it('gives a job out to be sent once it is ready, within its life, and counts the attempts', async () => {

@@ -5,15 +5,15 @@
  *
  * @module
  */
+import { passwordDigest } from '../crypto/password.ts'
 import type { MailJob, MailOutbox, RateLimits, User } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
-import { issuedNow } from './issued-for.ts'
 import type { MailFlows } from './mail-resolution.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Longer than it takes to look an account up, and shorter than the lease of a job, so that a job taken up again has a turn. */
-const TURN_MS = 5_000
+/** Beyond the cap, for whoever has nothing to use: one, and another should the worker die with it. */
+const SPARES = 2
 
 export interface MailLimits {
   /** Counts a request, and answers whether it gets no mail. Counted twice, it is refused only where a link is left to use. */
@@ -41,10 +41,25 @@ export function createMailLimits(ports: MailLimitsPorts): MailLimits {
   const hasSomethingToUse = async (job: MailJob, user: User) =>
     (await outbox.isUnderWay(job, now())) || flows[job.kind].hasUsable(user)
 
-  // Of those that come at once, and find that nothing is left, one is served; whoever used a link since has a turn again.
-  async function isNotItsTurn({ kind }: MailJob, user: User): Promise<boolean> {
-    const account = keyedHash(JSON.stringify(issuedNow(user)))
-    return (await count(`turn:${kind}:${account}`, TURN_MS)) > 1
+  const lifetimeOf = ({ kind }: MailJob) =>
+    kind === 'password_reset'
+      ? settings().passwordResetExpiration
+      : settings().emailVerificationExpiration
+
+  // Whoever used the link, or lost it, has another one. Not so where the mail was refused, or the address of an account that
+  // proves nothing was changed within one mailbox.
+  async function hasSpare(
+    job: MailJob,
+    { id, passwordHash, emailVerified }: User,
+    mailbox: string,
+  ) {
+    const owner = keyedHash(JSON.stringify([id, mailbox, passwordDigest(passwordHash)]))
+    const windowMs = Math.min(lifetimeOf(job), HOUR_MS)
+    if ((await count(`spare:${job.kind}:${owner}`, windowMs)) > SPARES) return false
+    if (emailVerified) return true
+    const { mailsPerAccountPerHour: most } = settings()
+    const ofMailbox = await count(`spares:${keyedHash(mailbox)}`, HOUR_MS)
+    return most === 0 || ofMailbox <= most
   }
 
   async function isTooSoon({ kind }: MailJob, { id }: User): Promise<boolean> {
@@ -53,27 +68,25 @@ export function createMailLimits(ports: MailLimitsPorts): MailLimits {
     return (await count(`${kind}:${keyedHash(id)}`, resendCooldown)) > 1
   }
 
-  /** `flood`: other accounts have used up the mailbox, and nobody has proved that this one's owner reads it. */
-  async function isTooMuch({ id, email = '', emailVerified }: User): Promise<boolean | 'flood'> {
+  async function isTooMuch({ id }: User, mailbox: string): Promise<boolean> {
     const { mailsPerAccountPerHour: most } = settings()
     if (most === 0) return false
-    const [own, all] = await Promise.all([
+    const counts = await Promise.all([
       count(`account:${keyedHash(id)}`, HOUR_MS),
-      count(`mailbox:${keyedHash(mailboxOf(email))}`, HOUR_MS),
+      count(`mailbox:${keyedHash(mailbox)}`, HOUR_MS),
     ])
-    if (!emailVerified && all - own >= most) return 'flood'
-    return own > most || all > most
+    return Math.max(...counts) > most
   }
 
   return {
     async refuse(job, user) {
       // What was done to an account is always told.
       if (job.kind === 'password_changed') return false
-      const [tooMuch, tooSoon] = await Promise.all([isTooMuch(user), isTooSoon(job, user)])
-      if (tooMuch === 'flood') return true
+      const mailbox = mailboxOf(user.email ?? '')
+      const [tooMuch, tooSoon] = await Promise.all([isTooMuch(user, mailbox), isTooSoon(job, user)])
       if (!tooMuch && !tooSoon) return false
       const found = { ...job, accountId: user.id }
-      return (await hasSomethingToUse(found, user)) || isNotItsTurn(job, user)
+      return (await hasSomethingToUse(found, user)) || !(await hasSpare(job, user, mailbox))
     },
   }
 }

@@ -109,8 +109,9 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
       const found = { ...job, accountId: user.id }
       const flow = flows[job.kind]
       const refusal = refusalOf(flow, job, user)
-      // Before it counts as resolved: a throttled request overtakes and supersedes nothing (D21).
-      if (!refusal && (await limits.refuse(job, user))) {
+      // Before it counts as resolved: a throttled request overtakes and supersedes nothing (D21). And once: what was let pass may
+      // have ended the earlier link.
+      if (!refusal && !job.isResolved && (await limits.refuse(job, user))) {
         await events.requested(found, 'throttled')
         return end(job, 'throttled')
       }

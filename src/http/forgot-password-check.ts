@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '../crypto/token.ts'
 import type { AuditEvent, CarriedParameters, Log, Requester } from '../ports.ts'
 import type { Fields } from './form.ts'
@@ -13,12 +14,12 @@ export interface ForgotPasswordRequest {
   fields: ReadonlyMap<string, string>
 }
 
-/** A check of the host's own, such as a captcha. Anything but `'allow'` is a denial. */
+/** A check of the host's own, such as a captcha. Anything but `'allow'` is a denial. It has 10 seconds to answer. */
 export type BeforeForgotPassword = (
   request: ForgotPasswordRequest,
 ) => 'allow' | 'deny' | Promise<'allow' | 'deny'>
 
-/** `failed`: the check threw. */
+/** `failed`: the check threw, or did not answer in time. */
 export type ForgotPasswordVerdict = 'allow' | 'deny' | 'failed'
 
 export interface ForgotPasswordCheckParts {
@@ -43,13 +44,11 @@ export function createForgotPasswordCheck(parts: ForgotPasswordCheckParts): Forg
     const fields = new Map(form)
     fields.delete('identifier')
     try {
-      const verdict: unknown = await before({
-        identifier,
-        clientId,
-        requester: { ...requester },
-        fields,
-      })
+      const verdict: unknown = await withinTime(
+        before({ identifier, clientId, requester: { ...requester }, fields }),
+      )
       if (verdict === 'allow') return 'allow'
+      if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')
     } catch (error) {
       // Its message may quote what was typed.
       log('error', 'beforeForgotPassword failed', { error: nameOf(error) })
@@ -69,6 +68,21 @@ export function createForgotPasswordCheck(parts: ForgotPasswordCheckParts): Forg
 }
 
 const MAX_AUDITED_LENGTH = 256
+const CHECK_WITHIN_MS = 10_000
+
+async function withinTime<T>(answer: T | Promise<T>): Promise<T> {
+  const done = new AbortController()
+  const { signal } = done
+  const late = sleep(CHECK_WITHIN_MS, undefined, { signal }).then(() => {
+    throw new DOMException('No answer in time', 'TimeoutError')
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    late.catch(() => {})
+    done.abort()
+  }
+}
 
 function nameOf(error: unknown): string {
   return error instanceof Error ? error.name : typeof error

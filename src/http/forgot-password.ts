@@ -37,6 +37,7 @@ export function forgotPassword(parts: ForgotPasswordParts) {
           locals: { mode: 'invalid', carried },
         })
       }
+      if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
       const requester = requesterOf(ctx)
       const verdict = await check(identifier, form, carried, requester)
       if (verdict === 'allow') await passwordReset.request(identifier, carried, requester)

@@ -1,5 +1,11 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 
+/** `2002::/16`, of which whoever has one IPv4 address has a /48 (RFC 3056). */
+const SIX_TO_FOUR = 0x2002
+
+/** `::ffff:0:0/96` and `64:ff9b::/96`. */
+const EMBEDDING = new Set(['0:0:0:0:0:65535', '100:65435:0:0:0:0'])
+
 /** Whoever cannot be told apart shares one bucket. */
 const UNKNOWN = 'unknown'
 
@@ -36,13 +42,15 @@ function bareAddress(address = ''): string {
   return (bracketed ?? withPort ?? address).replace(/%.*$/s, '')
 }
 
-/** RFC 4291, 2.5.5.2. */
+/** RFC 4291, 2.5.5.2, and RFC 6052, 2.1: otherwise everybody behind one translator would share a bucket. */
 function embeddedIPv4(bare: string): string | undefined {
   if (isIPv4(bare)) return bare
   if (!isIPv6(bare)) return undefined
-  const [high = 0, low = 0] = groupsOf(bare).slice(6)
-  const isMapped = groupsOf(bare).slice(0, 6).join(':') === '0:0:0:0:0:65535'
-  return isMapped ? [high >> 8, high & 255, low >> 8, low & 255].join('.') : undefined
+  const groups = groupsOf(bare)
+  const isSixToFour = groups[0] === SIX_TO_FOUR
+  if (!isSixToFour && !EMBEDDING.has(groups.slice(0, 6).join(':'))) return undefined
+  const [high = 0, low = 0] = groups.slice(isSixToFour ? 1 : 6)
+  return [high >> 8, high & 255, low >> 8, low & 255].join('.')
 }
 
 /** The eight groups of a valid IPv6 address. */

@@ -1,3 +1,4 @@
+import { Server, type Socket } from 'node:net'
 import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
 import type { AuditEvent, AuditEventType, Log, RateLimits, Requester } from '../ports.ts'
@@ -38,12 +39,15 @@ export function createRequestLimit(parts: RequestLimitParts): RequestLimit {
     if (hasWarned || trustedProxies > 0) return
     if (ctx.get('X-Forwarded-For') === '' && ctx.get('Forwarded') === '') return
     hasWarned = true
-    log('warn', 'a request came through a proxy, and none is declared: set trustedProxies')
+    log(
+      'warn',
+      'a request says that it came through a proxy, and none is declared: if there is one, set trustedProxies, or limits by network do not work',
+    )
   }
 
   // Behind a proxy on this machine that nobody declared, everybody would share one bucket.
   const isExempt = ({ req }: Context) =>
-    trustedProxies === 0 && isLoopback(req.socket.remoteAddress)
+    trustedProxies === 0 && (isLoopback(req.socket.remoteAddress) || isUnixSocket(req.socket))
 
   return async (ctx) => {
     warnOfUndeclaredProxy(ctx)
@@ -60,4 +64,10 @@ export function createRequestLimit(parts: RequestLimitParts): RequestLimit {
     }
     return Math.max(1, Math.ceil(msToEnd / 1000))
   }
+}
+
+// Told by the server: a connection that was closed meanwhile has no address either.
+function isUnixSocket(socket: Socket): boolean {
+  const server: unknown = Reflect.get(socket, 'server')
+  return server instanceof Server && typeof server.address() === 'string'
 }

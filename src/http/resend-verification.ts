@@ -21,7 +21,7 @@ export function resendVerification(parts: ResendVerificationParts) {
       const waited = startDelay(delay)
       if (typeof form === 'string') return pages.showError(ctx, form)
       const username = form.get('username')
-      if (!username) return pages.showError(ctx, 'bad_request')
+      if (!username || username.includes('\0')) return pages.showError(ctx, 'bad_request')
       await verification.resend(username, carriedFrom(form), requesterOf(ctx))
       await waited()
       pages.show(ctx, { status: 200, name: 'verify-email', locals: { mode: 'sent' } })

@@ -57,7 +57,12 @@ export function memoryOutbox(): MailOutbox {
       entry.leaseId = leaseId
       entry.availableAt = leaseUntil
       if (stage === 'send') entry.job.attempts += 1
-      return { ...structuredClone(entry.job), isSuperseded: entry.state === 'superseded', leaseId }
+      return {
+        ...structuredClone(entry.job),
+        isSuperseded: entry.state === 'superseded',
+        isResolved: entry.isResolved,
+        leaseId,
+      }
     },
 
     resolve: (job, accountId) =>

@@ -18,7 +18,7 @@ export function time(value: Date): Date {
   return value
 }
 
-type BsonType = 'string' | 'date' | 'bool' | 'int' | 'null'
+type BsonType = 'string' | 'date' | 'bool' | 'int' | 'long' | 'double' | 'null'
 
 interface FieldTypes {
   [name: string]: BsonType | readonly BsonType[] | { optional: FieldTypes }

@@ -114,6 +114,7 @@ export function fromJobDocument(document: JobDocument, leaseId: string): MailJob
     carried: fromCarriedFields(document.carried),
     requester: fromRequesterFields(document),
     isSuperseded: document.state === 'superseded',
+    isResolved: document.resolved_at !== undefined,
     notBefore: document.not_before,
     expiresAt: document.expires_at,
     requestedAt: document.requested_at,

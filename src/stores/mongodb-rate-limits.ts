@@ -2,11 +2,15 @@ import type { Db } from 'mongodb'
 import { RateLimiterMongo } from 'rate-limiter-flexible'
 import type { RateLimits } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
-import { text } from './mongodb-conditions.ts'
+import { hasTypes, text } from './mongodb-conditions.ts'
+import { isDuplicateKey, serverErrorCode } from './mongodb-errors.ts'
 import { createIndexes, type NamedIndex } from './mongodb-indexes.ts'
 import { COUNT_ONLY, windowsOf } from './rate-limit-windows.ts'
 
 const NAME = 'rate_limits'
+const TYPE_MISMATCH = 14
+
+const recordTypes = { key: 'string', expire: 'date', points: ['int', 'long', 'double'] } as const
 
 /** The field names are those of rate-limiter-flexible. */
 const indexes: NamedIndex[] = [
@@ -17,10 +21,22 @@ const indexes: NamedIndex[] = [
 /** `rate_limits` on MongoDB: one command for each hit. */
 export function mongoRateLimits(db: Db): RateLimits & { start(): Promise<void> } {
   const collection = openCollection(db, NAME)
+
+  // The library would try for ever to replace a record whose window has no end, and no TTL index removes one.
+  async function counted(where: { key: string }, update: object, options: object) {
+    try {
+      return await collection.findOneAndUpdate(where, update, options)
+    } catch (error) {
+      if (isDuplicateKey(error) || serverErrorCode(error) === TYPE_MISMATCH)
+        await collection.deleteOne({ key: text(where.key), $nor: [hasTypes(recordTypes)] })
+      throw error
+    }
+  }
+
   const windows = windowsOf(
     new RateLimiterMongo({
       ...COUNT_ONLY,
-      storeClient: { collection: () => collection },
+      storeClient: { collection: () => ({ findOneAndUpdate: counted }) },
       tableName: NAME,
       // It would create them at once, and several processes would at the same time.
       disableIndexesCreation: true,

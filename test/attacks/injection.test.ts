@@ -155,8 +155,6 @@ onBothStores('Forms that are none (D31, INJ)', (technology) => {
       '{"$regex":".*"}',
       '[object Object]',
       "' || '1'=='1",
-      'ann\0',
-      'ann\u0000@users.example',
       '$where',
       '__proto__',
       'constructor',
@@ -174,6 +172,28 @@ onBothStores('Forms that are none (D31, INJ)', (technology) => {
       }),
     )
     expect(h.mail.mails).to.have.length(mails)
+  })
+
+  it('are refused with NUL, known or not, and nothing is done', async () => {
+    const mails = h.mail.mails.length
+    const events = h.events.length
+    for (const [path, field] of [
+      ['forgot-password', 'identifier'],
+      ['resend-verification', 'username'],
+    ] as const) {
+      const answers = await Promise.all(
+        ['ann\0', '\0ann', 'nobody\0', 'ann\0@users.example'].map((name) =>
+          rawRequest(`${h.oauthUrl}/${path}`, { body: `${field}=${encodeURIComponent(name)}` }),
+        ),
+      )
+      for (const { status, text } of answers) {
+        expect(status).to.equal(400)
+        expect(text).to.equal(answers[0]?.text)
+      }
+    }
+    expect((await ask(h, 'ann')).reason).to.equal(undefined)
+    expect(h.mail.mails).to.have.length(mails + 1)
+    expect(h.events.slice(events).map(({ accountId }) => accountId)).to.not.include(undefined)
   })
 
   it('keep carried parameters the texts that they are (INJ-07, INJ-08)', async () => {

@@ -55,6 +55,17 @@ describe('beforeForgotPassword: a check of the host before a reset link is asked
     }
   }
 
+  it('has 10 seconds to answer; then everybody is told to try again, and nothing is sent', async () => {
+    const user = await addPerson('waits')
+    check = () => new Promise(() => {})
+    const answer = await post({ identifier: user.username })
+    expect(answer).to.include({ status: 503, mode: 'unavailable' })
+    await outboxIsEmpty()
+    check = () => 'allow'
+    expect((await post({ identifier: user.username })).status).to.equal(200)
+    await h.mail.mailTo(user.email ?? '')
+  }).timeout(30_000)
+
   it('gets what was typed, the client, who asks, and the other fields', async () => {
     await post(
       { identifier: ' As Typed ', client_id: 'app', state: 's', captcha: 'x y' },

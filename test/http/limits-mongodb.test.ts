@@ -101,7 +101,7 @@ describeWithMongo('Limits of two processes on one database (D21, RATE-10)', () =
     expect(await limits.countDocuments()).to.equal(before + 1)
     for (const { key, expire } of await limits.find().toArray()) {
       expect(key).to.match(
-        /^(requests:[\da-f.:]+(\/64)?|mails:(all|[a-z_]+:([a-z_]+:)?[\w-]{43}))$/,
+        /^(requests:[\da-f.:]+(\/64)?|mails:(all|[a-z_]+:([a-z_]+:)?[\w-]{43}(:\d+)?))$/,
       )
       expect(expire).to.be.instanceOf(Date)
       expect(expire.getTime()).to.be.below(Date.now() + 3_600_000)

@@ -140,6 +140,30 @@ describeWithMongo('mongoStore() with damaged records', () => {
       }
     })
 
+    it('is no window of a limit: the key begins anew (D21)', async () => {
+      const { limits } = await emptyStore()
+      const windows = stored('rate_limits')
+      const whole = { key: 'key', points: 7, expire: later(hour) }
+      for (const change of [
+        ...[null, '2020-01-01', 1, {}].map((expire) => ({ expire })),
+        ...[null, '7', {}].map((points) => ({ points })),
+      ]) {
+        await windows.deleteMany({})
+        await windows.insertOne({ _id: 'record', ...whole, ...change })
+        await limits.hit('key', minute).catch(() => {})
+        const { count } = await limits.hit('key', minute)
+        expect(count, JSON.stringify(change)).to.be.within(1, 2)
+      }
+      for (const field of ['expire', 'points'] as const) {
+        const { [field]: _, ...rest } = whole
+        await windows.deleteMany({})
+        await windows.insertOne({ _id: 'record', ...rest })
+        await limits.hit('key', minute).catch(() => {})
+        expect((await limits.hit('key', minute)).count, field).to.be.within(1, 2)
+      }
+      expect((await limits.hit('another key', minute)).count).to.equal(1)
+    })
+
     it('is no cut-off that lets sessions live', async () => {
       const { cutoffs } = await emptyStore()
       await stored('session_cutoffs').insertOne({ _id: 'ann', idp_at: 'yesterday' })

@@ -1,0 +1,103 @@
+import { randomBytes } from 'node:crypto'
+import { expect } from 'chai'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createSecretBox } from '../../src/crypto/secret-box.ts'
+import { createMailEvents } from '../../src/flows/mail-events.ts'
+import { createMailLimits } from '../../src/flows/mail-limits.ts'
+import { createMailResolution } from '../../src/flows/mail-resolution.ts'
+import { createPasswordChanged } from '../../src/flows/password-changed.ts'
+import { createResetMail } from '../../src/flows/reset-mail.ts'
+import { memoryStore, memoryUsers, type AuditEvent, type MailJob } from '../../src/index.ts'
+import { createSettingsKeeper } from '../../src/settings/settings.ts'
+import { sampleMailJob } from '../../src/contract/store-contract-samples.ts'
+
+const CAP = 2
+const now = () => new Date()
+const later = () => new Date(Date.now() + 120_000)
+
+describe('Mails within the cap, whose worker dies after it looked the account up (D21)', () => {
+  it('are not judged again: one of them leaves', async () => {
+    const store = memoryStore()
+    const users = memoryUsers()
+    users.add({
+      id: 'ann',
+      username: 'ann',
+      email: 'ann@example.com',
+      emailVerified: true,
+      passwordHash: 'a hash',
+      disabled: false,
+    })
+    const keys = createKeyRing([randomBytes(32)])
+    const settings = createSettingsKeeper(store.settings, createSecretBox(keys), () => {})
+    await settings.change({ mails_per_account_per_hour: String(CAP) })
+
+    let isDown = true
+    const recorded: AuditEvent[] = []
+    const events = createMailEvents(
+      {
+        async record(event) {
+          if (isDown) throw new Error('the audit log is away')
+          recorded.push(event)
+        },
+        has: async () => false,
+      },
+      (identifier) => identifier,
+      now,
+    )
+    const common = { identify: async () => ({ carried: {}, clientName: undefined }), now }
+    const reset = createResetMail({
+      ...common,
+      users,
+      resetTokens: store.resetTokens,
+      settings: settings.current,
+      oauthUrl: 'https://id.example',
+    })
+    const flows = {
+      password_reset: reset,
+      email_verification: reset,
+      password_changed: createPasswordChanged({ ...common, oauthUrl: 'https://id.example' }),
+    }
+    const { outbox } = store
+    const limits = createMailLimits({
+      flows,
+      limits: store.limits,
+      outbox,
+      keyedHash: (text) => text,
+      settings: settings.current,
+      now,
+    })
+    const resolution = createMailResolution({
+      flows,
+      users,
+      outbox,
+      limits,
+      events,
+      log: () => {},
+      now,
+    })
+
+    const claim = (stage: 'resolve' | 'send', lease: string, at: Date) =>
+      outbox.claim(stage, lease, at, new Date(at.getTime() + 10_000))
+    for (let count = 0; count < CAP; count += 1) {
+      await outbox.add(
+        sampleMailJob({
+          identifier: 'ann',
+          notBefore: now(),
+          expiresAt: new Date(Date.now() + 3_600_000),
+        }),
+      )
+    }
+    const first: MailJob[] = []
+    for (let job; (job = await claim('resolve', `first ${first.length}`, now()));) first.push(job)
+    expect(first).to.have.length(CAP)
+    for (const job of first) {
+      expect(await resolution.resolve(job).catch(() => 'died')).to.equal('died')
+    }
+
+    isDown = false
+    for (let job; (job = await claim('resolve', 'second', later()));) await resolution.resolve(job)
+    const requested = recorded.filter(({ type }) => type === 'password_reset_requested')
+    expect(requested.map(({ reason }) => reason)).not.to.include('throttled')
+    expect(await claim('send', 'send', later())).to.include({ accountId: 'ann' })
+  })
+})
