@@ -78,7 +78,8 @@ describe('An address that is not one plain address (MAIL-01, MAIL-02)', () => {
           anyShape,
         ])
         expect(eventsOf(h, 'password_reset_mail_sent', user), what).to.deep.equal([])
-        if (email.length > 60_000) return
+        // Typed, it is no name (D31).
+        if (email.length > 60_000 || email.includes('\0')) return
         const byEmail = await ask(h, email)
         expect(shapeOf(byEmail.answer), what).to.deep.equal(anyShape)
         expect(byEmail.reason, what).to.be.oneOf(['bad_address', 'unknown'])

@@ -96,7 +96,6 @@ onBothStores('POST {oauth_path}/resend-verification (4.7)', (technology) => {
       username.toUpperCase(),
       ` ${username}`,
       `${username} `,
-      `${username}\u0000`,
       '*',
       '{"$ne":null}',
     ]
