@@ -54,7 +54,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     attempt: SendAttempt,
   ) {
     if (!(await brake.mayLeave())) {
-      await outbox.postpone(job, now())
+      await outbox.postpone(job, job.notBefore)
       return undefined
     }
     const flow = flows[job.kind]

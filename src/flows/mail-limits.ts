@@ -1,7 +1,7 @@
 /**
  * How many mails may be asked for (D21). Whoever is over a limit is told nothing: the request ends without a mail, before it
- * supersedes, invalidates or creates anything. An account that has nothing to use is refused nothing, so that nobody is locked
- * out by a stranger's requests.
+ * supersedes, invalidates or creates anything. An account that has nothing to use has spares beyond the cap, so that a
+ * stranger's requests lock nobody out.
  *
  * @module
  */
@@ -14,6 +14,7 @@ const HOUR_MS = 3_600_000
 
 /** Beyond the cap, for whoever has nothing to use: one, and another should the worker die with it. */
 const SPARES = 2
+const SPARE_MIN_MS = 600_000
 
 export interface MailLimits {
   /** Counts a request, and answers whether it gets no mail. Counted twice, it is refused only where a link is left to use. */
@@ -46,19 +47,20 @@ export function createMailLimits(ports: MailLimitsPorts): MailLimits {
       ? settings().passwordResetExpiration
       : settings().emailVerificationExpiration
 
-  // Whoever used the link, or lost it, has another one. Not so where the mail was refused, or the address of an account that
-  // proves nothing was changed within one mailbox.
+  // Whoever used the link has another one. Not so where the mail was refused, nor where an account that proves nothing changes its
+  // password, or its address within one mailbox.
   async function hasSpare(
     job: MailJob,
     { id, passwordHash, emailVerified }: User,
     mailbox: string,
   ) {
-    const owner = keyedHash(JSON.stringify([id, mailbox, passwordDigest(passwordHash)]))
-    const windowMs = Math.min(lifetimeOf(job), HOUR_MS)
+    const digest = emailVerified ? passwordDigest(passwordHash) : ''
+    const owner = keyedHash(JSON.stringify([id, mailbox, digest]))
+    const windowMs = Math.min(Math.max(lifetimeOf(job), SPARE_MIN_MS), HOUR_MS)
     if ((await count(`spare:${job.kind}:${owner}`, windowMs)) > SPARES) return false
     if (emailVerified) return true
     const { mailsPerAccountPerHour: most } = settings()
-    const ofMailbox = await count(`spares:${keyedHash(mailbox)}`, HOUR_MS)
+    const ofMailbox = await count(`spares:${job.kind}:${keyedHash(mailbox)}`, windowMs)
     return most === 0 || ofMailbox <= most
   }
 

@@ -16,8 +16,7 @@ loopback.addAddress('::1', 'ipv6')
 /** Whether the peer is on this machine. */
 export function isLoopback(address: string | undefined): boolean {
   const bare = bareAddress(address)
-  const embedded = embeddedIPv4(bare)
-  if (embedded !== undefined) return loopback.check(embedded)
+  if (isIPv4(bare)) return loopback.check(bare)
   return isIPv6(bare) && loopback.check(bare, 'ipv6')
 }
 
