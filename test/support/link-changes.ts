@@ -96,9 +96,10 @@ const shiftedBoundary = fc
     const [a, b] = [valueOf(pairs, left), valueOf(pairs, right)]
     const set = (x: string, y: string | undefined): Pairs =>
       pairs.flatMap(([each, value]): Pairs => {
-        if (each === left) return [[each, x]]
+        if (each === left) return [[each, x.toWellFormed()]]
         if (each !== right) return [[each, value]]
-        return y === undefined ? [] : [[each, y]]
+        // Half of a character cannot be written in a query.
+        return y === undefined ? [] : [[each, y.toWellFormed()]]
       })
     if (how === 'left') return set(a + b.slice(0, count), b.slice(count))
     if (how === 'right') return set(a.slice(0, -count), a.slice(-count) + b)
