@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { OutboxAdministration } from './history-ports.ts'
 import type { CarriedParameters, Requester } from './ports.ts'
 
 export type MailKind = 'password_reset' | 'email_verification' | 'password_changed'
@@ -48,7 +49,7 @@ export type MailStage = 'resolve' | 'send' | 'expire'
  * `mail_outbox` (D19, D20). A job never holds a token or a link. Where a write answers a boolean, `false` is: the lease was lost,
  * or the job superseded, and nothing changed.
  */
-export interface MailOutbox {
+export interface MailOutbox extends OutboxAdministration {
   /** One write, the same for everybody. A job whose id is there already changes nothing. */
   add(job: NewMailJob): Promise<void>
   /** Takes the job that has been due for the longest and that nobody holds; each is given to one caller until `leaseUntil`. */
@@ -111,4 +112,19 @@ export interface MailConnection {
   send(mail: OutgoingMail): Promise<void>
   /** Gives it back for the next mail; one that failed is closed. Repeated, it changes nothing. */
   release(): void
+}
+
+/** The steps of handing a mail over, in their order. */
+export type MailStep = 'dns' | 'connect' | 'tls' | 'auth' | 'from' | 'rcpt' | 'data'
+
+/** What one check found. After the first that failed, the rest is `skipped`. */
+export interface CheckedStep<Step extends string = MailStep> {
+  step: Step
+  status: 'ok' | 'warning' | 'failed' | 'skipped'
+  /** One sentence: what is so. */
+  message: string
+  /** What the other side said, without anything secret; at most 500 printable characters. */
+  reply?: string
+  /** What to do. */
+  advice?: string
 }

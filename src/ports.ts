@@ -4,8 +4,10 @@
  *
  * @module
  */
+import type { AuditHistory, StoreInspection, TokenHistories } from './history-ports.ts'
 import type { MailOutbox } from './mail-ports.ts'
 
+export type * from './history-ports.ts'
 export type * from './mail-ports.ts'
 
 /**
@@ -125,7 +127,7 @@ export interface DeadToken {
  * `password_reset_tokens` (2.1, 3.1). A usable token is unused, not claimed, not invalidated and not expired; a record with a
  * missing field, or a field of another type, is not usable (D4).
  */
-export interface ResetTokenStore {
+export interface ResetTokenStore extends TokenHistories {
   /**
    * Saves a live token and invalidates the user's earlier ones: at most one live token per user at any moment, also with
    * concurrent callers (D6). `false`: one of a later request or attempt was issued before, whatever became of it since; nothing
@@ -163,7 +165,7 @@ export interface VerificationToken extends StoredToken, RequestOrder {
 }
 
 /** `email_verification_tokens` (2.2, 3.2). All of a user's links live side by side (D6). */
-export interface VerificationTokenStore {
+export interface VerificationTokenStore extends TokenHistories {
   issue(token: VerificationToken): Promise<void>
   /** Finds a token that is unused and not expired `at` that time; fails closed like `ResetTokenStore`. */
   findUsable(tokenHash: string, at: Date): Promise<VerificationToken | undefined>
@@ -268,6 +270,7 @@ export type AuditEventType =
   | 'sessions_ended'
   | 'settings_changed'
   | 'admin_auth_failed'
+  | 'admin_action'
 
 /** Never a token, a password, or an identifier that a stranger typed. */
 export interface AuditEvent {
@@ -285,7 +288,7 @@ export interface AuditEvent {
 }
 
 /** `audit_events`. */
-export interface AuditLog {
+export interface AuditLog extends AuditHistory {
   /** `false`: an event with this id was recorded before; nothing changed. */
   record(event: AuditEvent): Promise<boolean>
   /** Whether an event with this id was recorded. */
@@ -340,6 +343,8 @@ export interface AccountFlowsStore {
   start(): Promise<void>
   /** Time of the database. */
   now(): Promise<Date>
+  /** Looks whether everything is as `start` left it. `undefined`: the store cannot tell. */
+  inspect?(): Promise<StoreInspection>
 }
 
 /** Where warnings and failures go: never a token, a password, a key or a typed identifier. */
