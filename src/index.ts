@@ -1,3 +1,11 @@
+export {
+  AdminApiError,
+  createAdminClient,
+  type AdminClient,
+  type SettingsOptions,
+  type Tagged,
+} from './admin/client.ts'
+export type * as AdminApi from './admin/api-types.ts'
 export { createAccountFlows, type AccountFlows } from './create-account-flows.ts'
 export type { EndedSessions } from './end-sessions.ts'
 export type { AccountFlowsOptions } from './options.ts'

@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto'
 import bcrypt from 'bcrypt'
-
-/** bcrypt reads no further (D8). */
-export const MAX_PASSWORD_BYTES = 72
+import { MAX_PASSWORD_BYTES } from './password-bytes.ts'
 
 export interface PasswordLimits {
   minLength: number

@@ -1,30 +1,27 @@
 /**
- * The settings of section 2.5, in one place: names, defaults, what is accepted and what they mean.
+ * The settings of section 2.5, in one place: names, types, defaults, bounds, what is accepted and what they mean. Parsing, the help
+ * of the command line, docs/settings.md and the OpenAPI file come from here.
  *
  * @module
  */
-import { isIP } from 'node:net'
-import { MAX_PASSWORD_BYTES } from '../crypto/password.ts'
 import { isMailAddress } from '../mail-address.ts'
-import { parseDuration } from './duration.ts'
+import {
+  boolean,
+  choice,
+  duration,
+  isHost,
+  isPrintable,
+  length,
+  limit,
+  parseWhole,
+  pause,
+  text,
+  type Setting,
+} from './kinds.ts'
 
-export interface Setting<T> {
-  /** Its name on the wire. */
-  name: string
-  /** As sent over the wire. `undefined`: none. */
-  default: string | undefined
-  /** What a value must be, to end the sentence "expected …". */
-  expected: string
-  meaning: string
-  /** Secrets are encrypted at rest and shown as `"***"`. */
-  secret: boolean
-  /** `undefined`: not acceptable. */
-  parse(value: string): T | undefined
-}
+export type { Setting, SettingType } from './kinds.ts'
 
-const HOUR = 3_600_000
-const DAY = 24 * HOUR
-const MAX_LIMIT = 10_000
+const DAY = 86_400_000
 
 export const settingsTable = {
   passwordResetExpiration: duration('password_reset_expiration', '1h', 7 * DAY, {
@@ -43,9 +40,12 @@ export const settingsTable = {
   }),
   smtpPort: {
     name: 'smtp_port',
+    type: 'number',
     default: undefined,
+    bounds: '1 to 65535',
     meaning: 'SMTP server port, typically 587.',
     expected: 'a decimal number from 1 to 65535',
+    values: undefined,
     secret: false,
     parse: (value: string) => parseWhole(value, 1, 65_535),
   },
@@ -64,6 +64,11 @@ export const settingsTable = {
     meaning: 'Sender e-mail address.',
     expected: 'one plain e-mail address; or an empty string for none',
     accepts: isMailAddress,
+  }),
+  smtpFromName: text('smtp_from_name', {
+    meaning: 'Sender name, shown before the address.',
+    expected: 'at most 64 printable characters; or an empty string for none',
+    accepts: (value) => isPrintable(value) && value.length <= 64 && value.trim() === value,
   }),
   passwordChangedEmail: boolean('password_changed_email', 'true', {
     meaning: 'When true, a mail tells the user that the password was changed by a reset.',
@@ -114,109 +119,3 @@ export function settingNamed(name: string): Setting<string | number | boolean> |
 }
 
 export const allSettings: readonly Setting<string | number | boolean>[] = [...byName.values()]
-
-function duration<D extends string>(name: string, byDefault: D, max: number, about: About) {
-  return {
-    ...about,
-    name,
-    default: byDefault,
-    expected: `a duration from 1s to ${max / DAY}d, such as 1h, 90m, 1h30m or 7d`,
-    secret: false,
-    parse(value: string) {
-      const ms = parseDuration(value)
-      return ms === undefined || ms > max ? undefined : ms
-    },
-  }
-}
-
-function pause<D extends string>(name: string, byDefault: D, max: number, about: About) {
-  return {
-    ...duration(name, byDefault, max, about),
-    expected: `"0s" for none, or a duration from 1s to ${max / DAY}d, such as 30s or 5m`,
-    parse(value: string) {
-      const ms = value === '0s' ? 0 : parseDuration(value)
-      return ms === undefined || ms > max ? undefined : ms
-    },
-  }
-}
-
-function limit<D extends string>(name: string, byDefault: D, about: About) {
-  return {
-    ...about,
-    name,
-    default: byDefault,
-    expected: `"0" for no limit, or a decimal number from 1 to ${MAX_LIMIT}`,
-    secret: false,
-    parse: (value: string) => (value === '0' ? 0 : parseWhole(value, 1, MAX_LIMIT)),
-  }
-}
-
-function boolean<D extends string>(name: string, byDefault: D, about: About) {
-  return {
-    ...about,
-    name,
-    default: byDefault,
-    expected: '"true" or "false"',
-    secret: false,
-    parse: (value: string) => (value === 'true' ? true : value === 'false' ? false : undefined),
-  }
-}
-
-function choice<T extends string>(name: string, byDefault: T, values: T[], about: About) {
-  const quoted = values.map((value) => `"${value}"`)
-  return {
-    ...about,
-    name,
-    default: byDefault,
-    expected: `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`,
-    secret: false,
-    parse: (value: string) => values.find((known) => known === value),
-  }
-}
-
-function length<D extends string>(name: string, byDefault: D, which: string) {
-  return {
-    name,
-    default: byDefault,
-    meaning: `${which} length of a new password, in characters.`,
-    expected: `a decimal number from 1 to ${MAX_PASSWORD_BYTES}`,
-    secret: false,
-    parse: (value: string) => parseWhole(value, 1, MAX_PASSWORD_BYTES),
-  }
-}
-
-interface About {
-  meaning: string
-}
-
-function text(
-  name: string,
-  about: About & { expected: string; accepts(value: string): boolean; secret?: boolean },
-) {
-  const { meaning, expected, accepts, secret = false } = about
-  return {
-    name,
-    default: undefined,
-    meaning,
-    expected,
-    secret,
-    parse: (value: string) => (value === '' || accepts(value) ? value : undefined),
-  }
-}
-
-function parseWhole(value: string, min: number, max: number): number | undefined {
-  if (!/^[1-9]\d{0,4}$/.test(value)) return undefined
-  const number = Number(value)
-  return number >= min && number <= max ? number : undefined
-}
-
-const LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?'
-const HOST_NAME = new RegExp(`^(?=.{1,253}$)${LABEL}(?:\\.${LABEL})*$`)
-
-function isHost(value: string): boolean {
-  return isIP(value) !== 0 || HOST_NAME.test(value)
-}
-
-function isPrintable(value: string): boolean {
-  return value.length <= 255 && value.isWellFormed() && !/\p{C}/u.test(value)
-}

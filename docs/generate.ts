@@ -1,0 +1,37 @@
+/**
+ * Writes what is made out of the table of settings and of the description of the admin API: docs/settings.md, docs/openapi.json and
+ * src/admin/api-types.ts. A test compares them with what this would write.
+ *
+ * @module
+ */
+import { writeFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { format, resolveConfig } from 'prettier'
+import { openApiDocument } from '../src/admin/document.ts'
+import { apiTypes } from './generate/api-types.ts'
+import { settingsPage } from './generate/settings-page.ts'
+
+const ROOT = fileURLToPath(new URL('../', import.meta.url))
+
+const files: Record<string, () => string> = {
+  'docs/settings.md': settingsPage,
+  'docs/openapi.json': () => JSON.stringify(openApiDocument(), null, 2),
+  'src/admin/api-types.ts': apiTypes,
+}
+
+/** What each of the files must be, by its path below the root of the checkout. */
+export async function generatedFiles(): Promise<Record<string, string>> {
+  const contents: Record<string, string> = {}
+  for (const [path, content] of Object.entries(files)) {
+    const filepath = `${ROOT}${path}`
+    contents[path] = await format(content(), { ...(await resolveConfig(filepath)), filepath })
+  }
+  return contents
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const [path, content] of Object.entries(await generatedFiles())) {
+    await writeFile(`${ROOT}${path}`, content)
+    console.log(path)
+  }
+}

@@ -1,0 +1,43 @@
+import { allSettings, type Setting } from '../../src/settings/table.ts'
+
+const HEAD = ['setting', 'type', 'default', 'bounds', 'meaning']
+
+/** docs/settings.md: every setting of the table. */
+export function settingsPage(): string {
+  const rows = allSettings.map((setting) => [
+    `\`${setting.name}\`${setting.secret ? ' (secret)' : ''}`,
+    setting.type,
+    setting.default === undefined ? 'none' : `\`${setting.default}\``,
+    boundsOf(setting),
+    setting.meaning,
+  ])
+  const table = [HEAD, HEAD.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`)
+  return `${INTRODUCTION}\n${table.join('\n')}\n${REST}`
+}
+
+function boundsOf({ bounds, values, expected }: Setting<unknown>): string {
+  if (values) return values.map((value) => `\`${value}\``).join(', ')
+  return bounds ?? expected
+}
+
+const INTRODUCTION = `# Settings
+
+<!-- Made by \`npm run docs\` out of src/settings/table.ts; not to be edited. -->
+
+Settings are changed while the service runs, by \`account-flows settings set\`, by \`PUT {base_url}/admin/api/settings\`, or from code with
+\`createAdminClient\`. Every process that shares the database follows within 2 seconds. All values are strings.
+`
+
+const REST = `
+A duration is made of whole numbers with \`d\`, \`h\`, \`m\` and \`s\`, the largest first and without spaces: \`1h\`, \`90m\`, \`1h30m\`, \`7d\`.
+
+A request is applied as a whole, or not at all: where one key is refused, the answer names each bad key, what was expected and what came,
+and nothing changes. \`validation_min_password_length\` must not be above \`validation_max_password_length\`.
+
+\`smtp_password\` is stored encrypted and shown as \`***\`; \`***\` sent back keeps it. It was given for one server: where \`smtp_host\` changes
+without it, it is forgotten, and the answer says so. \`smtp_username\` and \`smtp_password\` count only as a pair. Until \`smtp_host\`, \`smtp_port\`
+and \`smtp_from\` are set, mails wait.
+
+A stored value that is not valid, because somebody edited the database, is as if it were not there: the default is in force, and the log
+says so.
+`

@@ -1,0 +1,211 @@
+import { operations, type Operation } from './operations.ts'
+import type { Operations, Problem, Settings } from './api-types.ts'
+
+export type * from './api-types.ts'
+
+/** Longer than the longest check of the server. */
+const TIMEOUT_MS = 60_000
+
+type Name = keyof Operations
+type Answer<N extends Name> = Operations[N]['answer']
+type Query<N extends Name> = Operations[N]['query']
+type Body<N extends Name> = Operations[N]['body']
+
+/** An answer with the ETag of the settings that it tells. */
+export interface Tagged<T> {
+  answer: T
+  etag: string | undefined
+}
+
+export interface SettingsOptions {
+  /** Everything is checked, and nothing applied. */
+  dryRun?: boolean
+  /** Only while the settings still have this ETag; otherwise it throws with the code `stale_settings`. */
+  ifMatch?: string | undefined
+}
+
+/** The admin API was reached and refused, or could not be reached. */
+export class AdminApiError extends Error {
+  /** That of the problem (`code`), or `unreachable`, or `not_an_admin_api` where something else answered. */
+  readonly code: string
+  /** Status of the answer; `undefined`: there was none. */
+  readonly status: number | undefined
+  /** What the server said is wrong; `undefined` where it did not answer as an admin API does. */
+  readonly problem: Problem | undefined
+
+  constructor(
+    message: string,
+    code: string,
+    from: { problem?: Problem; status?: number; cause?: unknown } = {},
+  ) {
+    super(message, { cause: from.cause })
+    this.name = 'AdminApiError'
+    this.code = code
+    this.status = from.status
+    this.problem = from.problem
+  }
+}
+
+/** The admin API as functions; each throws `AdminApiError`. Times are ISO 8601. */
+export interface AdminClient {
+  getSettings(): Promise<Tagged<Answer<'getSettings'>>>
+  /** All keys are checked, then all are applied, or none. `***` keeps a secret. */
+  putSettings(settings: Settings, options?: SettingsOptions): Promise<Tagged<Answer<'putSettings'>>>
+  /** Gives settings their defaults back. */
+  unsetSettings(keys: string[], options?: SettingsOptions): Promise<Tagged<Answer<'unsetSettings'>>>
+  testMail(body: Body<'testMail'>): Promise<Answer<'testMail'>>
+  previewMail(query: Query<'previewMail'>): Promise<Answer<'previewMail'>>
+  mailOutcome(query: Query<'mailOutcome'>): Promise<Answer<'mailOutcome'>>
+  runDoctor(body?: Body<'runDoctor'>): Promise<Answer<'runDoctor'>>
+  userStatus(account: Body<'userStatus'>): Promise<Answer<'userStatus'>>
+  sendReset(account: Body<'sendReset'>): Promise<Answer<'sendReset'>>
+  sendVerification(account: Body<'sendVerification'>): Promise<Answer<'sendVerification'>>
+  endSessions(account: Body<'endSessions'>): Promise<Answer<'endSessions'>>
+  listOutbox(query?: Query<'listOutbox'>): Promise<Answer<'listOutbox'>>
+  retryMails(which: Body<'retryMails'>): Promise<Answer<'retryMails'>>
+  purgeMails(which: Body<'purgeMails'>): Promise<Answer<'purgeMails'>>
+  listAudit(query?: Query<'listAudit'>): Promise<Answer<'listAudit'>>
+  explainLink(body: Body<'explainLink'>): Promise<Answer<'explainLink'>>
+  rotateKeys(): Promise<Answer<'rotateKeys'>>
+}
+
+/**
+ * Speaks to `{url}/admin/api`. Redirects are not followed, as the token would go with them.
+ *
+ * @param url - base URL of the service, without `/admin/api`.
+ * @param token - the fixed bearer token, or a JWT.
+ * @throws TypeError where the URL is not http or https, or the token is none.
+ * @example
+ * const admin = createAdminClient('https://login.example.com', process.env.ACCOUNT_FLOWS_TOKEN)
+ * await admin.putSettings({ smtp_host: 'mail.example.com', smtp_port: '587' })
+ */
+export function createAdminClient(url: string, token: string): AdminClient {
+  const root = rootOf(url)
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw new TypeError('token must be ASCII without spaces, and not empty')
+
+  async function call<N extends Name>(
+    name: N,
+    {
+      query = {},
+      body,
+      ifMatch,
+    }: { query?: QueryValues; body?: unknown; ifMatch?: string | undefined } = {},
+  ): Promise<Tagged<Answer<N>>> {
+    const { method, path }: Operation = operations[name]
+    const response = await reach(`${root}${path}${queryText(query)}`, {
+      method,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      headers: {
+        authorization: `Bearer ${token}`,
+        accept: 'application/json, application/problem+json',
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(ifMatch !== undefined && { 'if-match': ifMatch }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    const answer = await readJson(response)
+    if (response.ok && answer !== undefined) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
+      return { answer: answer as Answer<N>, etag: response.headers.get('etag') ?? undefined }
+    }
+    throw refusalOf(response, answer, root)
+  }
+
+  const answerOf =
+    <N extends Name>(name: N) =>
+    async (body?: unknown) =>
+      (await call(name, { body })).answer
+  const answerTo =
+    <N extends Name>(name: N) =>
+    async (query: QueryValues = {}) =>
+      (await call(name, { query })).answer
+
+  return {
+    getSettings: () => call('getSettings'),
+    putSettings: (settings, { dryRun, ifMatch } = {}) =>
+      call('putSettings', { query: { dry_run: dryRun }, body: settings, ifMatch }),
+    unsetSettings: (key, { dryRun, ifMatch } = {}) =>
+      call('unsetSettings', { query: { key, dry_run: dryRun }, ifMatch }),
+    testMail: answerOf('testMail'),
+    previewMail: answerTo('previewMail'),
+    mailOutcome: answerTo('mailOutcome'),
+    runDoctor: (body = {}) => answerOf('runDoctor')(body),
+    userStatus: answerOf('userStatus'),
+    sendReset: answerOf('sendReset'),
+    sendVerification: answerOf('sendVerification'),
+    endSessions: answerOf('endSessions'),
+    listOutbox: answerTo('listOutbox'),
+    retryMails: answerOf('retryMails'),
+    purgeMails: answerOf('purgeMails'),
+    listAudit: answerTo('listAudit'),
+    explainLink: answerOf('explainLink'),
+    rotateKeys: () => answerOf('rotateKeys')(),
+  }
+}
+
+function rootOf(url: string): string {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  if (!parsed || !/^https?:$/.test(parsed.protocol)) {
+    throw new TypeError('url must be an absolute http or https address')
+  }
+  if (parsed.search || parsed.hash || parsed.username || parsed.password) {
+    throw new TypeError('url must have no query, fragment or credentials')
+  }
+  return `${parsed.href.replace(/\/+$/, '')}/admin/api`
+}
+
+type QueryValues = { [name: string]: string | number | boolean | string[] | undefined }
+
+function queryText(query: QueryValues): string {
+  const given = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined) continue
+    for (const one of [value].flat()) given.append(name, String(one))
+  }
+  return given.size === 0 ? '' : `?${given.toString()}`
+}
+
+async function reach(url: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, init)
+  } catch (cause) {
+    const { origin } = new URL(url)
+    throw new AdminApiError(`${origin} cannot be reached: ${reasonOf(cause)}.`, 'unreachable', {
+      cause,
+    })
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause ?? error) : error
+  const code: unknown = Reflect.get(Object(cause), 'code')
+  if (error instanceof Error && error.name === 'TimeoutError') return 'it did not answer in time'
+  return typeof code === 'string' ? code : 'the connection failed'
+}
+
+async function readJson(response: Response): Promise<unknown> {
+  if (!/^application\/(problem\+)?json\b/.test(response.headers.get('content-type') ?? ''))
+    return undefined
+  try {
+    return await response.json()
+  } catch {
+    return undefined
+  }
+}
+
+function refusalOf({ status }: Response, answer: unknown, root: string): AdminApiError {
+  if (!isProblem(answer)) {
+    const message = `${root} answers ${status}, and not as an admin API does. Is this the base URL of the service?`
+    return new AdminApiError(message, 'not_an_admin_api', { status })
+  }
+  return new AdminApiError(answer.title, answer.code, { status, problem: answer })
+}
+
+function isProblem(answer: unknown): answer is Problem {
+  return (
+    typeof Reflect.get(Object(answer), 'title') === 'string' &&
+    typeof Reflect.get(Object(answer), 'code') === 'string'
+  )
+}

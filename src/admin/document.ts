@@ -1,0 +1,101 @@
+import { operations, type Operation } from './operations.ts'
+import { ref, schemas } from './schemas.ts'
+
+const problem = { 'application/problem+json': { schema: ref('Problem') } }
+
+const REFUSALS: Record<string, string> = {
+  '400': 'Something in the request is wrong; nothing was changed.',
+  '401': 'The bearer token is missing or wrong.',
+  '403': 'The bearer token is genuine, and lacks the scope.',
+  '404': 'What the request names does not exist.',
+  '405': 'Another method is needed, which `Allow` names.',
+  '409': 'Not one account alone is meant, or a worker holds the mail.',
+  '412': 'The settings changed since the ETag of `If-Match`; nothing was changed.',
+  '413': 'The body has more than 64 KiB.',
+  '415': 'The body is not application/json.',
+  '429': 'Too many requests without a right token; `Retry-After` says how long to wait.',
+  '500': 'Something went wrong in the server.',
+  '503': 'The database cannot be reached; try again later.',
+}
+
+/** The OpenAPI 3.1 document; paths are below `{base_url}/admin/api`. */
+export function openApiDocument() {
+  const paths: Record<string, Record<string, object>> = {}
+  for (const [operationId, operation] of Object.entries<Operation>(operations)) {
+    const path = (paths[operation.path] ??= {})
+    path[operation.method.toLowerCase()] = describe(operationId, operation)
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Admin API of oidc-account-flows',
+      version: '1',
+      description: 'Settings, mails, accounts, links and the audit log. Errors are RFC 9457.',
+    },
+    servers: [
+      {
+        url: '{base_url}/admin/api',
+        variables: { base_url: { default: 'http://localhost:3000' } },
+      },
+    ],
+    security: [{ bearer: [] }],
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'The fixed token, or a JWT with the scope `account-flows:admin`.',
+        },
+      },
+      schemas,
+    },
+  }
+}
+
+function describe(operationId: string, operation: Operation): object {
+  const { summary, query = {}, body, answer, status = 200, etag } = operation
+  const headers = etag && {
+    headers: { ETag: { description: 'Of the settings.', schema: { type: 'string' } } },
+  }
+  const parameters = [
+    ...Object.entries(query).map(([name, { isRequired, isList, description, ...schema }]) => ({
+      name,
+      in: 'query',
+      description,
+      required: isRequired === true,
+      schema: isList ? { type: 'array', items: schema } : schema,
+    })),
+    ...(etag && operation.method !== 'GET'
+      ? [
+          {
+            name: 'If-Match',
+            in: 'header',
+            description: 'ETag that the settings must still have.',
+            schema: { type: 'string' },
+          },
+        ]
+      : []),
+  ]
+  return {
+    operationId,
+    summary,
+    ...(parameters.length > 0 && { parameters }),
+    ...(body && {
+      requestBody: { required: true, content: { 'application/json': { schema: ref(body) } } },
+    }),
+    responses: {
+      [status]: {
+        description: schemas[answer].description,
+        ...headers,
+        content: { 'application/json': { schema: ref(answer) } },
+      },
+      ...Object.fromEntries(
+        Object.entries(REFUSALS).map(([code, description]) => [
+          code,
+          { description, content: problem },
+        ]),
+      ),
+    },
+  }
+}

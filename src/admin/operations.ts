@@ -1,0 +1,192 @@
+/**
+ * The operations of the admin API (4.5, D27), by the name of the method of `AdminClient`.
+ *
+ * @module
+ */
+import type { schemas, TypedSchema } from './schemas.ts'
+
+type SchemaName = keyof typeof schemas
+
+export interface Operation {
+  method: 'GET' | 'PUT' | 'POST' | 'DELETE'
+  path: string
+  summary: string
+  query?: Record<
+    string,
+    TypedSchema & { description: string; isRequired?: boolean; isList?: boolean }
+  >
+  body?: SchemaName
+  answer: SchemaName
+  status?: 200 | 202
+  /** Whether it answers an ETag, or honours `If-Match`. */
+  etag?: true
+}
+
+const LIMIT = {
+  type: 'integer',
+  minimum: 1,
+  maximum: 1000,
+  default: 50,
+  description: 'At most so many.',
+} as const
+
+const DRY_RUN = {
+  type: 'boolean',
+  default: false,
+  description: 'Everything is checked, and nothing applied; the answer is what would be.',
+} as const
+
+export const operations = {
+  getSettings: {
+    method: 'GET',
+    path: '/settings',
+    summary: 'The settings in force.',
+    answer: 'SettingsInForce',
+    etag: true,
+  },
+  putSettings: {
+    method: 'PUT',
+    path: '/settings',
+    summary: 'Changes settings: all keys are checked, then all are applied, or none.',
+    query: { dry_run: DRY_RUN },
+    body: 'Settings',
+    answer: 'SettingsInForce',
+    etag: true,
+  },
+  unsetSettings: {
+    method: 'DELETE',
+    path: '/settings',
+    summary: 'Gives settings their defaults back, or no value where there is none.',
+    query: {
+      key: {
+        type: 'string',
+        description: 'Name of a setting; may be repeated.',
+        isRequired: true,
+        isList: true,
+      },
+      dry_run: DRY_RUN,
+    },
+    answer: 'SettingsInForce',
+    etag: true,
+  },
+  testMail: {
+    method: 'POST',
+    path: '/mail/test',
+    summary: 'Sends a test mail at once, and tells each step.',
+    body: 'MailTest',
+    answer: 'CheckReport',
+  },
+  previewMail: {
+    method: 'GET',
+    path: '/mail/preview',
+    summary: 'Renders a mail.',
+    query: {
+      template: {
+        type: 'string',
+        enum: ['password-reset', 'email-verification', 'password-changed'],
+        description: 'Which mail.',
+        isRequired: true,
+      },
+      locale: { type: 'string', default: 'en', description: 'In which language.' },
+    },
+    answer: 'MailPreview',
+  },
+  mailOutcome: {
+    method: 'GET',
+    path: '/mail/outcome',
+    summary: 'What became of a mail that was asked for.',
+    query: { mail_id: { type: 'string', description: 'From `Accepted`.', isRequired: true } },
+    answer: 'MailOutcome',
+  },
+  runDoctor: {
+    method: 'POST',
+    path: '/doctor',
+    summary: 'Checks keys, database, clock, base URL and mail server, from the server itself.',
+    body: 'DoctorRequest',
+    answer: 'CheckReport',
+  },
+  userStatus: {
+    method: 'POST',
+    path: '/users/status',
+    summary: 'What is known of an account, its links and its mails. Audited.',
+    body: 'AccountQuery',
+    answer: 'UserStatus',
+  },
+  sendReset: {
+    method: 'POST',
+    path: '/users/send-reset',
+    summary: 'Asks for a reset link to the address of the account. Audited.',
+    body: 'AccountQuery',
+    answer: 'Accepted',
+    status: 202,
+  },
+  sendVerification: {
+    method: 'POST',
+    path: '/users/send-verification',
+    summary: 'Asks for a verification link to the address of the account. Audited.',
+    body: 'AccountQuery',
+    answer: 'Accepted',
+    status: 202,
+  },
+  endSessions: {
+    method: 'POST',
+    path: '/users/end-sessions',
+    summary: 'Ends everything the account is signed in with. Audited.',
+    body: 'AccountQuery',
+    answer: 'EndedSessions',
+  },
+  listOutbox: {
+    method: 'GET',
+    path: '/outbox',
+    summary: 'Mails that wait, and dead letters.',
+    query: {
+      state: { type: 'string', enum: ['waiting', 'dead'], description: 'Both by default.' },
+      account_id: { type: 'string', description: 'Of one account.' },
+      limit: LIMIT,
+    },
+    answer: 'Outbox',
+  },
+  retryMails: {
+    method: 'POST',
+    path: '/outbox/retry',
+    summary: 'Sends a waiting mail now, or asks again for what became a dead letter. Audited.',
+    body: 'MailChoice',
+    answer: 'MailsChanged',
+  },
+  purgeMails: {
+    method: 'POST',
+    path: '/outbox/purge',
+    summary: 'Removes a waiting mail, or dead letters. Audited.',
+    body: 'MailChoice',
+    answer: 'MailsChanged',
+  },
+  listAudit: {
+    method: 'GET',
+    path: '/audit',
+    summary: 'Events of the audit log.',
+    query: {
+      account_id: { type: 'string', description: 'Of one account.' },
+      type: { type: 'string', description: 'Type of event; may be repeated.', isList: true },
+      recorded_from: {
+        type: 'string',
+        format: 'date-time',
+        description: 'Only what was recorded then or later.',
+      },
+      limit: LIMIT,
+    },
+    answer: 'AuditLog',
+  },
+  explainLink: {
+    method: 'POST',
+    path: '/links/explain',
+    summary: 'What a link is, and what became of it. It is not consumed. Audited.',
+    body: 'LinkQuery',
+    answer: 'LinkExplanation',
+  },
+  rotateKeys: {
+    method: 'POST',
+    path: '/keys/rotate',
+    summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
+    answer: 'KeysRotation',
+  },
+} as const satisfies Record<string, Operation>

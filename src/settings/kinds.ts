@@ -1,0 +1,157 @@
+/**
+ * The kinds of settings: how each is read, and how it says what it takes.
+ *
+ * @module
+ */
+import { isIP } from 'node:net'
+import { MAX_PASSWORD_BYTES } from '../crypto/password-bytes.ts'
+import { parseDuration } from './duration.ts'
+
+export type SettingType = 'duration' | 'boolean' | 'choice' | 'number' | 'text'
+
+export interface Setting<T> {
+  /** Its name on the wire. */
+  name: string
+  type: SettingType
+  /** As sent over the wire. `undefined`: none. */
+  default: string | undefined
+  /** From the least to the most that is accepted. `undefined`: `expected` says it all. */
+  bounds: string | undefined
+  /** What a value must be, to end the sentence "expected …". */
+  expected: string
+  /** The values that there are. `undefined`: more than can be told. */
+  values: readonly string[] | undefined
+  meaning: string
+  /** Secrets are encrypted at rest and shown as `"***"`. */
+  secret: boolean
+  /** `undefined`: not acceptable. */
+  parse(value: string): T | undefined
+}
+
+const DAY = 86_400_000
+const MAX_LIMIT = 10_000
+
+export function duration<D extends string>(name: string, byDefault: D, max: number, about: About) {
+  return {
+    ...about,
+    name,
+    type: 'duration' as const,
+    default: byDefault,
+    bounds: `1s to ${max / DAY}d`,
+    expected: `a duration from 1s to ${max / DAY}d, such as 1h, 90m, 1h30m or 7d`,
+    values: undefined,
+    secret: false,
+    parse(value: string) {
+      const ms = parseDuration(value)
+      return ms === undefined || ms > max ? undefined : ms
+    },
+  }
+}
+
+export function pause<D extends string>(name: string, byDefault: D, max: number, about: About) {
+  return {
+    ...duration(name, byDefault, max, about),
+    bounds: `0s, which is none; 1s to ${max / DAY}d`,
+    expected: `"0s" for none, or a duration from 1s to ${max / DAY}d, such as 30s or 5m`,
+    parse(value: string) {
+      const ms = value === '0s' ? 0 : parseDuration(value)
+      return ms === undefined || ms > max ? undefined : ms
+    },
+  }
+}
+
+export function limit<D extends string>(name: string, byDefault: D, about: About) {
+  return {
+    ...about,
+    name,
+    type: 'number' as const,
+    default: byDefault,
+    bounds: `0, which is no limit; 1 to ${MAX_LIMIT}`,
+    values: undefined,
+    expected: `"0" for no limit, or a decimal number from 1 to ${MAX_LIMIT}`,
+    secret: false,
+    parse: (value: string) => (value === '0' ? 0 : parseWhole(value, 1, MAX_LIMIT)),
+  }
+}
+
+export function boolean<D extends string>(name: string, byDefault: D, about: About) {
+  return {
+    ...about,
+    name,
+    type: 'boolean' as const,
+    default: byDefault,
+    bounds: undefined,
+    expected: '"true" or "false"',
+    values: ['true', 'false'],
+    secret: false,
+    parse: (value: string) => (value === 'true' ? true : value === 'false' ? false : undefined),
+  }
+}
+
+export function choice<T extends string>(name: string, byDefault: T, values: T[], about: About) {
+  const quoted = values.map((value) => `"${value}"`)
+  return {
+    ...about,
+    name,
+    type: 'choice' as const,
+    default: byDefault,
+    bounds: undefined,
+    values,
+    expected: `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`,
+    secret: false,
+    parse: (value: string) => values.find((known) => known === value),
+  }
+}
+
+export function length<D extends string>(name: string, byDefault: D, which: string) {
+  return {
+    name,
+    type: 'number' as const,
+    default: byDefault,
+    bounds: `1 to ${MAX_PASSWORD_BYTES}`,
+    values: undefined,
+    meaning: `${which} length of a new password, in characters.`,
+    expected: `a decimal number from 1 to ${MAX_PASSWORD_BYTES}`,
+    secret: false,
+    parse: (value: string) => parseWhole(value, 1, MAX_PASSWORD_BYTES),
+  }
+}
+
+interface About {
+  meaning: string
+}
+
+export function text(
+  name: string,
+  about: About & { expected: string; accepts(value: string): boolean; secret?: boolean },
+) {
+  const { meaning, expected, accepts, secret = false } = about
+  return {
+    name,
+    type: 'text' as const,
+    default: undefined,
+    bounds: undefined,
+    values: undefined,
+    meaning,
+    expected,
+    secret,
+    parse: (value: string) => (value === '' || accepts(value) ? value : undefined),
+  }
+}
+
+export function parseWhole(value: string, min: number, max: number): number | undefined {
+  if (!/^[1-9]\d{0,4}$/.test(value)) return undefined
+  const number = Number(value)
+  return number >= min && number <= max ? number : undefined
+}
+
+const LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?'
+const HOST_NAME = new RegExp(`^(?=.{1,253}$)${LABEL}(?:\\.${LABEL})*$`)
+
+export function isHost(value: string): boolean {
+  return isIP(value) !== 0 || HOST_NAME.test(value)
+}
+
+export function isPrintable(value: string): boolean {
+  return value.length <= 255 && value.isWellFormed() && !/\p{C}/u.test(value)
+}
