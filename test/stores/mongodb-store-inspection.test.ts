@@ -3,8 +3,7 @@ import type { CreateIndexesOptions, IndexSpecification } from 'mongodb'
 import { mongoStore } from '../../src/stores/mongodb-store.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 
-describeWithMongo('mongoStore().inspect()', function () {
-  this.timeout(60_000)
+describeWithMongo('mongoStore().inspect()', () => {
   let fresh: FreshDatabase
 
   before(async () => {
