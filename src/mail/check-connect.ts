@@ -1,4 +1,4 @@
-import { errorCode, type Found } from './found.ts'
+import { errorCode, inBrackets, type Found } from './found.ts'
 import type { SmtpDialogue, SmtpReply } from './smtp-dialogue.ts'
 import { tlsPolicy, type SmtpSettings } from './smtp-settings.ts'
 
@@ -88,7 +88,7 @@ function brokenGreeting(code: string, at: string, port: number) {
     }
   }
   return {
-    message: `Connected to ${at}, but the connection was closed before a greeting (${code}).`,
+    message: `Connected to ${at}, but the connection was closed before a greeting${inBrackets(code)}.`,
     advice: `The server may block the address of this machine: ask its operator. ${expectsTls(port)}`,
   }
 }

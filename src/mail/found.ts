@@ -16,3 +16,8 @@ export function errorCode(error: unknown): string | undefined {
     ? error.code
     : undefined
 }
+
+/** A code that tells more than the sentence before it. */
+export function inBrackets(code: string): string {
+  return code === 'ECLOSED' ? '' : ` (${code})`
+}
