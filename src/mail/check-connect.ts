@@ -51,7 +51,7 @@ export function judgeGreeting(greeting: SmtpReply, before: string): Found {
       next: undefined,
     }
   }
-  const isForNow = greeting.code === 421 || greeting.code < 500
+  const isForNow = greeting.code >= 400 && greeting.code < 500
   return {
     status: 'failed',
     message: `${before}, but the server ${isForNow ? 'has no time for anybody now' : 'does not talk to this machine'} (${greeting.code}).`,
@@ -94,6 +94,7 @@ function brokenGreeting(code: string, at: string, port: number) {
 }
 
 function expectsTls(port: number): string {
+  if (port === 25) return blocked(port)
   const advice = 'A server that expects TLS from the first byte does not greet'
   return port === 465
     ? `${advice}, and port 465 is meant for that: set smtp_tls to implicit.`
