@@ -801,6 +801,7 @@ describe('The check of the mail server', () => {
       'the password in hex': hex,
       'the password in hex with colons': (hex.match(/../g) ?? []).join(':'),
       'url-encoded': Array.from(hex.match(/../g) ?? [], (pair) => `%${pair}`).join(''),
+      'the password partly url-encoded': 'S%33c%72%33t c%61n%61ry',
       'the password in HTML entities': Array.from(PASSWORD, (c) => `&#${c.charCodeAt(0)};`).join(
         '',
       ),
