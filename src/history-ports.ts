@@ -72,7 +72,8 @@ export interface OutboxAdministration {
   /**
    * A dead letter becomes a request that its account made now, on database time; a job that waits becomes due `at` once. Atomic: of
    * concurrent callers one gets `revived` for a dead letter. `no_account`: a dead letter without an account, of which nobody knows
-   * any more for whom it was. `held`: a worker has it. `not_found` also for a record that no worker could read.
+   * any more for whom it was. `held`: a worker has it, or takes it next because it is due already. `not_found` also for a record that
+   * no worker could read. But for `revived`, nothing changed.
    */
   revive(
     id: string,

@@ -5,6 +5,7 @@
  */
 import type { OutboxAdministration } from './history-ports.ts'
 import type { CarriedParameters, Requester } from './ports.ts'
+import type { Settings } from './settings/table.ts'
 
 export type MailKind = 'password_reset' | 'email_verification' | 'password_changed'
 
@@ -128,3 +129,19 @@ export interface CheckedStep<Step extends string = MailStep> {
   /** What to do. */
   advice?: string
 }
+
+export interface MailCheckOptions {
+  /** Whom to send to. `undefined`: no recipient is tried. */
+  to?: string
+  /** Really sent to `to`. `undefined`: the recipient is tried, and nothing is sent. */
+  mail?: Omit<OutgoingMail, 'to'>
+}
+
+/**
+ * Tries the settings out, past the outbox and its connections. Always answers every step, in their order, and never throws for
+ * what settings, network or server do wrong. Takes half a minute at most.
+ */
+export type CheckMail = (
+  settings: Settings,
+  options: MailCheckOptions,
+) => Promise<CheckedStep<'configuration' | MailStep>[]>

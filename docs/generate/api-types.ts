@@ -1,5 +1,6 @@
 import { operations, type Operation } from '../../src/admin/operations.ts'
-import { schemas, type Schema } from '../../src/admin/schemas.ts'
+import type { Schema } from '../../src/admin/schema-kinds.ts'
+import { schemas } from '../../src/admin/schemas.ts'
 
 /** TypeScript for the schemas and operations of the admin API. */
 export function apiTypes(): string {

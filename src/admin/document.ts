@@ -1,5 +1,6 @@
 import { operations, type Operation } from './operations.ts'
-import { ref, schemas } from './schemas.ts'
+import { ref } from './schema-kinds.ts'
+import { schemas } from './schemas.ts'
 
 const problem = { 'application/problem+json': { schema: ref('Problem') } }
 

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import type { schemas, TypedSchema } from './schemas.ts'
+import type { TypedSchema } from './schema-kinds.ts'
+import type { schemas } from './schemas.ts'
 
 type SchemaName = keyof typeof schemas
 

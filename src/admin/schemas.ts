@@ -4,59 +4,18 @@
  * @module
  */
 import { allSettings } from '../settings/table.ts'
-
-export type Schema = { $ref: string } | TypedSchema
-
-export interface TypedSchema {
-  type: 'object' | 'array' | 'string' | 'integer' | 'boolean'
-  description?: string
-  format?: 'date-time'
-  enum?: readonly string[]
-  default?: string | number | boolean
-  minimum?: number
-  maximum?: number
-  items?: Schema
-  properties?: Record<string, Schema>
-  required?: string[]
-  additionalProperties?: boolean | Schema
-}
-
-const text = (description?: string): Schema => ({ type: 'string', ...about(description) })
-const time = (description?: string): Schema => ({
-  type: 'string',
-  format: 'date-time',
-  ...about(description),
-})
-const flag = (description?: string): Schema => ({ type: 'boolean', ...about(description) })
-const count = (description?: string): Schema => ({
-  type: 'integer',
-  minimum: 0,
-  ...about(description),
-})
-const one = (values: string[], description?: string): Schema => ({
-  type: 'string',
-  enum: values,
-  ...about(description),
-})
-const list = (items: Schema, description?: string): Schema => ({
-  type: 'array',
-  items,
-  ...about(description),
-})
-
-const about = (description: string | undefined) => description !== undefined && { description }
-
-/** A `?` behind the name of a property says that it may be missing. */
-function object(description: string, properties: Record<string, Schema>): TypedSchema {
-  const names = Object.entries(properties)
-  return {
-    type: 'object',
-    description,
-    properties: Object.fromEntries(names.map(([name, schema]) => [name.replace('?', ''), schema])),
-    required: names.map(([name]) => name).filter((name) => !name.endsWith('?')),
-    additionalProperties: false,
-  }
-}
+import {
+  count,
+  flag,
+  list,
+  object,
+  one,
+  ref,
+  type Schema,
+  text,
+  time,
+  type TypedSchema,
+} from './schema-kinds.ts'
 
 const settings = Object.fromEntries(
   allSettings.map(({ name, meaning, expected, default: byDefault, values, secret }) => [
@@ -74,8 +33,6 @@ const settings = Object.fromEntries(
 
 const KINDS = ['password_reset', 'email_verification']
 const anything: Schema = { type: 'object', additionalProperties: true }
-export const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` })
-
 export const schemas = {
   Settings: object('Settings by name. All values are strings.', settings),
   SettingsInForce: object('The settings in force, those without a value left out.', {

@@ -1,10 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 
-/** Compares a presented token with the one in force, in a time that tells neither its content nor its length. */
-export function createBearerCheck(token: string | undefined): (presented: string) => boolean {
-  if (token === undefined) return () => false
-  const expected = digest(token)
-  return (presented) => timingSafeEqual(digest(presented), expected)
+/** Compares a presented token with those in force, in a time that tells neither their content nor their length. */
+export function createBearerCheck(tokens: readonly string[]): (presented: string) => boolean {
+  const expected = tokens.map(digest)
+  return (presented) => {
+    const given = digest(presented)
+    return expected.filter((one) => timingSafeEqual(given, one)).length > 0
+  }
 }
 
 function digest(token: string): Buffer {

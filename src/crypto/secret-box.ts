@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { CompactEncrypt, compactDecrypt, errors } from 'jose'
+import { CompactEncrypt, compactDecrypt, decodeProtectedHeader, errors } from 'jose'
 import type { KeyRing } from './keys.ts'
 
 /**
@@ -10,6 +10,8 @@ export interface SecretBox {
   seal(plain: string, purpose: string): Promise<string>
   /** `undefined`: no key of the ring opens it, it was altered, or it is for something else. */
   open(sealed: string, purpose: string): Promise<string | undefined>
+  /** Whether the first key of the ring sealed it. */
+  isCurrent(sealed: string): boolean
 }
 
 export function createSecretBox(keys: KeyRing): SecretBox {
@@ -37,6 +39,14 @@ export function createSecretBox(keys: KeyRing): SecretBox {
       } catch (error) {
         if (error instanceof errors.JOSEError) return undefined
         throw error
+      }
+    },
+
+    isCurrent(sealed) {
+      try {
+        return decodeProtectedHeader(sealed).kid === keys('jwe')[0].kid
+      } catch {
+        return false
       }
     },
   }

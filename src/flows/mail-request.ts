@@ -9,6 +9,8 @@ const DUE_AFTER_MS = 50
 const MIN_JOB_LIFE_MS = 3_600_000
 
 export interface MailRequest {
+  /** Of the job, so that somebody can ask for it later. `undefined`: any. */
+  id?: string
   kind: NewMailJob['kind']
   identifier?: string
   accountId?: string
@@ -25,7 +27,7 @@ export interface MailRequest {
  */
 export function requestMail(
   outbox: Pick<MailOutbox, 'add'>,
-  { identifier, accountId, pendingLoginId, ...request }: MailRequest,
+  { id = newId(), identifier, accountId, pendingLoginId, ...request }: MailRequest,
   lifetimeMs: number,
   now: Date,
 ): Promise<void> {
@@ -35,7 +37,7 @@ export function requestMail(
     identifier: identifier?.slice(0, MAX_IDENTIFIER_LENGTH + 1),
     accountId,
     pendingLoginId,
-    id: newId(),
+    id,
     notBefore: new Date(now.getTime() + DUE_AFTER_MS),
     expiresAt: new Date(now.getTime() + Math.max(lifetimeMs, MIN_JOB_LIFE_MS)),
   })

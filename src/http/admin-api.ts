@@ -15,27 +15,31 @@ export interface AdminApi {
   handler: NodeHandler
 }
 
-const FAILURES: Record<ReturnType<typeof reportFailure>, [status: number, title: string]> = {
-  unavailable: [503, 'The database cannot be reached. Try again in a minute.'],
-  error: [500, 'Something went wrong on our side. Try again in a moment.'],
+const FAILURES: Record<
+  ReturnType<typeof reportFailure>,
+  [status: number, code: string, title: string]
+> = {
+  unavailable: [503, 'unavailable', 'The database cannot be reached. Try again in a minute.'],
+  error: [500, 'error', 'Something went wrong on our side. Try again in a moment.'],
 }
 
 /**
  * Answers what lies below one path of the full address, whatever prefix a framework has stripped before (D3).
  *
  * @param root - path of the base URL plus `/admin/api`.
- * @param endpoints - by path below the root.
+ * @param authenticate - lets an admin in, or answers.
+ * @param route - answers what an admin asks for, by its path below the root.
  */
 export function createAdminApi(
   root: string,
-  endpoints: Record<string, (ctx: Context) => Promise<void>>,
+  authenticate: (ctx: Context) => Promise<{ actor: string } | undefined>,
+  route: (ctx: Context, path: string, actor: string) => Promise<void>,
   log: Log,
 ): AdminApi {
   async function answer(ctx: Context, path: string) {
-    const endpoint = Object.hasOwn(endpoints, path) ? endpoints[path] : undefined
-    if (!endpoint) return showProblem(ctx, 404, 'There is nothing here.')
     try {
-      await endpoint(ctx)
+      const admin = await authenticate(ctx)
+      if (admin) await route(ctx, path, admin.actor)
     } catch (error) {
       const mode = reportFailure(ctx, { message: 'admin request failed', path, log }, error)
       showProblem(ctx, ...FAILURES[mode])

@@ -48,7 +48,7 @@ export function tlsPolicy({ host, port, tls }: SmtpSettings): TlsPolicy {
   }
 }
 
-function isLoopback(host: string): boolean {
+export function isLoopback(host: string): boolean {
   return (
     host.toLowerCase() === 'localhost' ||
     host === '::1' ||

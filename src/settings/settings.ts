@@ -1,44 +1,65 @@
+import { createHash } from 'node:crypto'
 import { AccountFlowsError } from '../errors.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log, SettingsStore, StoredSettings } from '../ports.ts'
-import {
-  allSettings,
-  settingNamed,
-  settingsTable,
-  type Setting,
-  type SettingKey,
-  type Settings,
-} from './table.ts'
+import { applied, MASK, type SettingProblem, type WantedSettings } from './change.ts'
+import { parseAll } from './parse-all.ts'
+import { isSealed, openAll, type Report, sealAll, toSeal } from './sealing.ts'
+import { allSettings, settingsTable, type Settings } from './table.ts'
+
+export type { SettingProblem } from './change.ts'
 
 const MAX_ATTEMPTS = 10
 
-/** What the admin API shows in place of a secret, and what sent back keeps it (D27). */
-export const MASK = '***'
-
-/** One thing wrong with a request to change settings. */
-export interface SettingProblem {
-  key: string
-  expected: string
+/** The settings in force, as sent over the wire: secrets masked, those without a value left out. */
+export interface ShownSettings {
+  settings: Record<string, string>
+  /** Another one whenever anything stored is another one (RFC 9110, 8.8.3). */
+  etag: string
 }
 
-export interface SettingsChange {
+export interface SettingsChange extends ShownSettings {
   /** Names of the settings whose value is another one now. */
   changed: string[]
   warnings: string[]
 }
 
+/** `stale`: the settings have none of the ETags of `ifMatch`. Nothing was changed. */
+export type SettingsOutcome = SettingsChange | SettingProblem[] | 'stale'
+
+export interface ChangeConditions {
+  /** ETags, one of which the settings must have. `undefined`: whatever they have. */
+  ifMatch?: readonly string[] | undefined
+  /** Everything is checked, nothing applied; the answer is what would be. */
+  isDryRun?: boolean
+}
+
+/** What was done about keys that are not the first of the ring. */
+export interface Resealed {
+  /** Names of the settings that another key had sealed. */
+  resealed: string[]
+  /** Names of those that no key of the ring opens. */
+  unreadable: string[]
+}
+
 export interface SettingsKeeper {
   /** The settings in force: held in memory, no round trip. */
   current(): Settings
-  /** As sent over the wire, secrets masked, those without a value left out. */
+  /** As `current`, as sent over the wire. */
   shown(): Record<string, string>
+  /** Takes over what is stored, and shows it: one read. */
+  read(): Promise<ShownSettings>
   /** Takes over what is stored, if it is newer. */
   refresh(): Promise<void>
   /** All keys are checked, then all are applied, or none (D27). Effective at once in this process. */
-  change(wanted: Record<string, unknown>): Promise<SettingsChange | SettingProblem[]>
+  change(wanted: WantedSettings, conditions?: ChangeConditions): Promise<SettingsOutcome>
   /** Changes those of `wanted` that have no stored value. */
-  changeUnset(wanted: Record<string, unknown>): Promise<SettingsChange | SettingProblem[]>
+  changeUnset(wanted: WantedSettings): Promise<SettingsOutcome>
+  /** Seals every secret with the first key of the ring (D13). */
+  reseal(): Promise<Resealed>
 }
+
+type Outcome = Omit<SettingsChange, 'etag'> | SettingProblem[] | 'stale'
 
 /** One version of the settings, as stored and as opened. */
 interface Held extends StoredSettings {
@@ -77,39 +98,93 @@ export function createSettingsKeeper(
     reported = wrong
   }
 
-  async function change(wantedOf: (held: Held) => Record<string, unknown>) {
+  /** Writes what `next` makes of what is stored, and again where somebody else wrote meanwhile. */
+  async function write<T>(
+    next: () => Promise<{ stored?: Record<string, string>; outcome: T }>,
+  ): Promise<T> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       await takeOver()
-      const next = applied(held, wantedOf(held))
-      if ('problems' in next) return next.problems
-      const { values, warnings } = next
-      const changed = Object.keys(values).filter((name) => values[name] !== held.plain[name])
-      if (changed.length === 0) return { changed, warnings }
-      const sealed = { ...held.values, ...(await sealAll(toSeal(changed, values), values, box)) }
-      if (await store.write(sealed, held.version)) {
+      const { stored, outcome } = await next()
+      if (!stored) return outcome
+      if (await store.write(stored, held.version)) {
         await takeOver()
-        return { changed, warnings }
+        return outcome
       }
     }
     throw new AccountFlowsError('ERR_SETTINGS_CONFLICT', 'Too many changes at the same time')
   }
 
+  async function change(
+    wantedOf: (held: Held) => WantedSettings,
+    { ifMatch, isDryRun = false }: ChangeConditions,
+  ): Promise<SettingsOutcome> {
+    const outcome = await write<Outcome>(async () => {
+      if (ifMatch && !ifMatch.some((etag) => etag === '*' || etag === etagOf(held))) {
+        return { outcome: 'stale' }
+      }
+      const wanted = wantedOf(held)
+      const next = applied(held, wanted)
+      if ('problems' in next) return { outcome: next.problems }
+      const { values, warnings } = next
+      const changed = changedBy(wanted, values)
+      const outcome = { changed, warnings, settings: shownOf(values) }
+      if (changed.length === 0 || isDryRun) return { outcome }
+      const kept = Object.entries(held.values).filter(([name]) => !changed.includes(name))
+      const sealed = await sealAll(toSeal(changed, values), values, box)
+      return { stored: { ...Object.fromEntries(kept), ...sealed }, outcome }
+    })
+    if (Array.isArray(outcome) || outcome === 'stale') return outcome
+    return { ...outcome, etag: etagOf(held) }
+  }
+
+  function changedBy(wanted: WantedSettings, values: Record<string, string>): string[] {
+    const names = [...new Set([...Object.keys(values), ...Object.keys(wanted)])]
+    return names.filter((name) =>
+      name in held.plain || name in values
+        ? values[name] !== held.plain[name]
+        : // What no key opens can be taken away too.
+          wanted[name] === undefined && name in held.values,
+    )
+  }
+
   return {
     current: () => current,
     shown: () => shownOf(held.plain),
-    change: (wanted) => inTurn(() => change(() => wanted)),
+    change: (wanted, conditions = {}) => inTurn(() => change(() => wanted, conditions)),
+    changeUnset: (wanted) => inTurn(() => change(({ values }) => unset(wanted, values), {})),
+
+    read: () =>
+      inTurn(async () => {
+        await takeOver()
+        return { settings: shownOf(held.plain), etag: etagOf(held) }
+      }),
 
     refresh: () =>
       inTurn(async () => {
         if ((await store.version()) !== held.version) await takeOver()
       }),
 
-    changeUnset: (wanted) => inTurn(() => change(({ values }) => unset(wanted, values))),
+    reseal: () =>
+      inTurn(() =>
+        write(async () => {
+          const sealed = Object.entries(held.values).filter((entry) => isSealed(...entry))
+          const unreadable = sealed.map(([name]) => name).filter((name) => !(name in held.plain))
+          const resealed = sealed
+            .filter(([name, value]) => name in held.plain && !box.isCurrent(value))
+            .map(([name]) => name)
+          const outcome = { resealed, unreadable }
+          if (resealed.length === 0) return { outcome }
+          return {
+            stored: { ...held.values, ...(await sealAll(resealed, held.plain, box)) },
+            outcome,
+          }
+        }),
+      ),
   }
 }
 
 // The password comes with its host, or not at all.
-function unset(wanted: Record<string, unknown>, stored: Record<string, string>) {
+function unset(wanted: WantedSettings, stored: Record<string, string>): WantedSettings {
   const { smtpHost, smtpPassword } = settingsTable
   const host = stored[smtpHost.name]
   const isForAnotherHost = host !== undefined && host !== wanted[smtpHost.name]
@@ -118,65 +193,6 @@ function unset(wanted: Record<string, unknown>, stored: Record<string, string>) 
       ([name]) => !(name in stored) && !(name === smtpPassword.name && isForAnotherHost),
     ),
   )
-}
-
-type Applied =
-  { values: Record<string, string>; warnings: string[] } | { problems: SettingProblem[] }
-
-function applied(held: Held, wanted: Record<string, unknown>): Applied {
-  const problems: SettingProblem[] = []
-  const values = { ...held.plain }
-  for (const [key, value] of Object.entries(wanted)) {
-    const setting = settingNamed(key)
-    if (!setting) problems.push({ key, expected: 'the name of a setting' })
-    else if (typeof value !== 'string') problems.push({ key, expected: 'a string' })
-    else if (setting.secret && value === MASK) continue
-    else if (setting.parse(value) === undefined) problems.push({ key, expected: setting.expected })
-    else values[key] = value
-  }
-  if (problems.length > 0) return { problems }
-  const crossed = crossProblems(values, wanted)
-  if (crossed.length > 0) return { problems: crossed }
-  return forgetPasswordOfOtherHost(held, wanted, values)
-}
-
-function crossProblems(
-  values: Record<string, string>,
-  wanted: Record<string, unknown>,
-): SettingProblem[] {
-  const { minPasswordLength, maxPasswordLength } = parseAll(values)
-  if (minPasswordLength <= maxPasswordLength) return []
-  const { name: min } = settingsTable.minPasswordLength
-  const { name: max } = settingsTable.maxPasswordLength
-  return min in wanted
-    ? [{ key: min, expected: `at most ${max}, which is ${maxPasswordLength}` }]
-    : [{ key: max, expected: `at least ${min}, which is ${minPasswordLength}` }]
-}
-
-// The password was given for one server, and is never sent to another (D23).
-function forgetPasswordOfOtherHost(
-  held: Held,
-  wanted: Record<string, unknown>,
-  values: Record<string, string>,
-): Applied {
-  const host = settingsTable.smtpHost.name
-  const password = settingsTable.smtpPassword.name
-  const given = password in wanted && wanted[password] !== MASK
-  const warnings: string[] = []
-  if (values[host] !== held.plain[host] && !given && held.values[password]) {
-    values[password] = ''
-    warnings.push(`${host} changed without ${password}: the old password was forgotten`)
-  }
-  const { smtpHost, smtpPort, smtpFrom, smtpTls } = parseAll(values)
-  if (!smtpHost || !smtpPort || !smtpFrom) {
-    warnings.push(
-      'SMTP is not configured: smtp_host, smtp_port and smtp_from are needed; mails wait',
-    )
-  }
-  if (smtpTls === 'none') {
-    warnings.push('smtp_tls is none: mails, and smtp_password with them, are sent in the clear')
-  }
-  return { values, warnings }
 }
 
 function shownOf(values: Record<string, string>): Record<string, string> {
@@ -189,64 +205,10 @@ function shownOf(values: Record<string, string>): Record<string, string> {
   return shown
 }
 
-type Report = (key: string, value: string, problem: string) => void
-
-function parseAll(values: Record<string, string>, report?: Report): Settings {
-  const parsed: Record<string, unknown> = {}
-  for (const [key, setting] of Object.entries<Setting<unknown>>(settingsTable)) {
-    parsed[key] = parseOne(setting, values[setting.name], report)
-  }
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each key of the table was parsed by its own entry
-  return parsed as { [K in SettingKey]: Settings[K] }
-}
-
-function parseOne(setting: Setting<unknown>, value: string | undefined, report?: Report): unknown {
-  if (value !== undefined) {
-    const parsed = setting.parse(value)
-    if (parsed !== undefined) return parsed === '' ? undefined : parsed
-    report?.(setting.name, value, 'stored setting is not valid; its default is in force')
-  }
-  return setting.default === undefined ? undefined : setting.parse(setting.default)
-}
-
-async function openAll(values: Record<string, string>, box: SecretBox, report: Report) {
-  const opened: Record<string, string> = {}
-  for (const [name, value] of Object.entries(values)) {
-    const plain =
-      settingNamed(name)?.secret && value !== ''
-        ? await box.open(value, purposeOf(name, values))
-        : value
-    if (plain === undefined)
-      report(
-        name,
-        value,
-        'this stored secret cannot be opened: no key in force does, or it was given for another smtp_host',
-      )
-    else opened[name] = plain
-  }
-  return opened
-}
-
-// The password was given for one server: nobody who can write to the database gets it sent to another.
-function purposeOf(name: string, values: Record<string, string>): string {
-  return `${name} for ${values[settingsTable.smtpHost.name] ?? ''}`
-}
-
-// Given again for another host, it is sealed for that one.
-function toSeal(changed: string[], values: Record<string, string>): string[] {
-  const { smtpHost, smtpPassword } = settingsTable
-  const isMoved = changed.includes(smtpHost.name) && values[smtpPassword.name] !== undefined
-  return isMoved ? [...new Set([...changed, smtpPassword.name])] : changed
-}
-
-async function sealAll(names: string[], values: Record<string, string>, box: SecretBox) {
-  const sealed: Record<string, string> = {}
-  for (const name of names) {
-    const value = values[name] ?? ''
-    sealed[name] =
-      settingNamed(name)?.secret && value !== ''
-        ? await box.seal(value, purposeOf(name, values))
-        : value
-  }
-  return sealed
+// Not the version alone: a record that was edited by hand keeps its own.
+function etagOf({ version, values }: StoredSettings): string {
+  const digest = createHash('sha256').update(
+    JSON.stringify(Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1))),
+  )
+  return `"${version}-${digest.digest('base64url').slice(0, 16)}"`
 }

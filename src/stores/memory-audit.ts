@@ -1,8 +1,13 @@
-import type { AuditEvent, AuditLog } from '../ports.ts'
+import type { AuditEvent, AuditLog, AuditQuery, RecordedEvent } from '../ports.ts'
 
 export interface MemoryAuditLog extends AuditLog {
   /** Everything recorded so far, oldest first. */
   events(): AuditEvent[]
+}
+
+interface Entry {
+  event: AuditEvent
+  recordedAt: Date
 }
 
 /** Of more, the oldest are forgotten: it is for development, and anybody can cause events. */
@@ -10,20 +15,49 @@ const MAX_EVENTS = 10_000
 
 /** `audit_events` in memory. */
 export function memoryAudit(): MemoryAuditLog {
-  const events = new Map<string, AuditEvent>()
+  const recorded = new Map<string, Entry>()
   return {
     async record(event) {
-      if (events.has(event.id)) return false
-      events.set(event.id, structuredClone(event))
-      const [oldest] = events.keys()
-      if (events.size > MAX_EVENTS && oldest !== undefined) events.delete(oldest)
+      if (recorded.has(event.id)) return false
+      recorded.set(event.id, { event: structuredClone(event), recordedAt: new Date() })
+      const [oldest] = recorded.keys()
+      if (recorded.size > MAX_EVENTS && oldest !== undefined) recorded.delete(oldest)
       return true
     },
+
     async has(id) {
-      return events.has(id)
+      return recorded.has(id)
     },
+
+    async list(query) {
+      return [...recorded.values()]
+        .toReversed()
+        .filter((each) => isAskedFor(each, query))
+        .slice(0, query.limit)
+        .map(toRecordedEvent)
+    },
+
+    async find(id) {
+      const found = recorded.get(id)
+      return found && toRecordedEvent(found)
+    },
+
     events() {
-      return structuredClone([...events.values()])
+      return structuredClone([...recorded.values()].map(({ event }) => event))
     },
   }
+}
+
+function toRecordedEvent({ event, recordedAt }: Entry): RecordedEvent {
+  return structuredClone({ ...event, recordedAt })
+}
+
+function isAskedFor({ event, recordedAt }: Entry, query: AuditQuery): boolean {
+  const { accountId, identifierHash, types, recordedFrom } = query
+  return (
+    (accountId === undefined || event.accountId === accountId) &&
+    (identifierHash === undefined || event.details?.['identifier_hash'] === identifierHash) &&
+    (types === undefined || types.includes(event.type)) &&
+    (recordedFrom === undefined || recordedAt >= recordedFrom)
+  )
 }

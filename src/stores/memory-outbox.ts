@@ -1,26 +1,13 @@
-import type { MailJob, MailOutbox, MailStage, NewMailJob } from '../ports.ts'
+import type { MailJob, MailOutbox, MailStage } from '../ports.ts'
 import { isLater, orderOf } from '../request-order.ts'
+import { memoryOutboxAdministration } from './memory-outbox-administration.ts'
+import { type JobEntry, NEVER } from './memory-outbox-entry.ts'
 import { purge } from './memory-purge.ts'
 import { purgeTime } from './purge-time.ts'
 
-interface Entry {
-  job: NewMailJob & { requestedAt: Date; attempts: number }
-  state: 'requested' | 'resolved' | 'superseded' | 'dead'
-  isResolved: boolean
-  /** `undefined`: nobody holds it. */
-  leaseId: string | undefined
-  /** Nobody may claim it before: `notBefore`, then the end of the lease or of the pause before another attempt. */
-  availableAt: Date
-  reason: string | undefined
-  /** Only of a dead letter does this time come. */
-  purgeAt: Date
-}
-
-const NEVER = new Date(8.64e15)
-
 /** `mail_outbox` in memory. */
 export function memoryOutbox(): MailOutbox {
-  const entries = new Map<string, Entry>()
+  const entries = new Map<string, JobEntry>()
 
   function ofSameKind({ accountId, kind }: MailJob) {
     return [...entries.values()].filter(
@@ -28,7 +15,7 @@ export function memoryOutbox(): MailOutbox {
     )
   }
 
-  async function changed(job: MailJob, change: (entry: Entry) => void) {
+  async function changed(job: MailJob, change: (entry: JobEntry) => void) {
     const entry = entries.get(job.id)
     if (entry?.leaseId !== job.leaseId) return false
     change(entry)
@@ -145,10 +132,12 @@ export function memoryOutbox(): MailOutbox {
     async giveUpUnreadable() {
       return undefined
     },
+
+    ...memoryOutboxAdministration(entries),
   }
 }
 
-function isFor({ state, job }: Entry, stage: MailStage, at: Date): boolean {
+function isFor({ state, job }: JobEntry, stage: MailStage, at: Date): boolean {
   if (stage === 'resolve') return state === 'requested' || state === 'superseded'
   return state === 'resolved' && (stage === 'send') === job.expiresAt > at
 }

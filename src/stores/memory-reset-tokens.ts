@@ -8,6 +8,7 @@ import type {
 } from '../ports.ts'
 import { isLater } from '../request-order.ts'
 import { purge } from './memory-purge.ts'
+import { memoryTokenHistories } from './memory-token-histories.ts'
 import { purgeTime } from './purge-time.ts'
 
 interface Entry {
@@ -17,6 +18,8 @@ interface Entry {
   state: 'live' | 'invalidated' | 'claimed' | 'completed'
   claimedAt: Date | undefined
   claimedBy: Requester
+  invalidatedAt: Date | undefined
+  completedAt: Date | undefined
   leaseUntil: Date | undefined
   purgeAt: Date
 }
@@ -25,11 +28,11 @@ interface Entry {
 export function memoryResetTokens(): ResetTokenStore {
   const entries = new Map<string, Entry>()
 
-  function invalidate(userId: string, request: RequestOrder) {
+  function invalidateLive(userId: string, request: RequestOrder, at: Date) {
     for (const entry of entries.values()) {
       const { token, state } = entry
       if (token.userId !== userId || state !== 'live') continue
-      if (!isLater(token, request)) entry.state = 'invalidated'
+      if (!isLater(token, request)) invalidate(entry, at)
     }
   }
 
@@ -55,7 +58,7 @@ export function memoryResetTokens(): ResetTokenStore {
     async issue(token) {
       purge(entries, token.createdAt)
       if (isSuperseded(token)) return false
-      invalidate(token.userId, token)
+      invalidateLive(token.userId, token, token.createdAt)
       entries.set(token.id, {
         token: structuredClone(token),
         newHash: undefined,
@@ -63,14 +66,16 @@ export function memoryResetTokens(): ResetTokenStore {
         state: 'live',
         claimedAt: undefined,
         claimedBy: { address: undefined, userAgent: undefined },
+        invalidatedAt: undefined,
+        completedAt: undefined,
         leaseUntil: undefined,
         purgeAt: purgeTime(token.expiresAt),
       })
       return true
     },
 
-    async invalidateLive(userId, request) {
-      invalidate(userId, request)
+    async invalidateLive(userId, request, at) {
+      invalidateLive(userId, request, at)
     },
 
     async findUsable(tokenHash, at) {
@@ -98,9 +103,9 @@ export function memoryResetTokens(): ResetTokenStore {
       )
     },
 
-    async revoke(id) {
+    async revoke(id, at) {
       const entry = entries.get(id)
-      if (entry?.state === 'live') entry.state = 'invalidated'
+      if (entry?.state === 'live') invalidate(entry, at)
     },
 
     async claim(tokenHash, { newHash, by, at, leaseUntil }) {
@@ -132,18 +137,27 @@ export function memoryResetTokens(): ResetTokenStore {
       return at
     },
 
-    async reject(id) {
+    async reject(id, at) {
       const entry = claimed(id)
       if (!entry || entry.usedAt) return
-      entry.state = 'invalidated'
+      invalidate(entry, at)
       entry.newHash = undefined
     },
 
-    async complete(id) {
+    async complete(id, at) {
       const entry = claimed(id)
-      if (entry?.usedAt) entry.state = 'completed'
+      if (!entry?.usedAt) return
+      entry.state = 'completed'
+      entry.completedAt = at
     },
+
+    ...memoryTokenHistories(entries),
   }
+}
+
+function invalidate(entry: Entry, at: Date) {
+  entry.state = 'invalidated'
+  entry.invalidatedAt = at
 }
 
 function whyDead({ state, token }: Entry, at: Date): DeadToken['reason'] | undefined {

@@ -26,5 +26,8 @@ export function memoryStore(): AccountFlowsStore & { audit: MemoryAuditLog } {
     async now() {
       return new Date()
     },
+    async inspect() {
+      return { wrongIndexes: [], isVolatile: true }
+    },
   }
 }

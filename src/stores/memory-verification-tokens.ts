@@ -1,6 +1,7 @@
 import type { VerificationToken, VerificationTokenStore } from '../ports.ts'
 import { isLater } from '../request-order.ts'
 import { purge } from './memory-purge.ts'
+import { memoryTokenHistories } from './memory-token-histories.ts'
 import { purgeTime } from './purge-time.ts'
 
 interface Entry {
@@ -72,6 +73,8 @@ export function memoryVerificationTokens(): VerificationTokenStore {
         else if (token.userId === userId && token.email === email) expire(entry, at)
       }
     },
+
+    ...memoryTokenHistories(entries),
   }
 }
 

@@ -1,31 +1,31 @@
 import type { Db } from 'mongodb'
-import type { AuditEvent, AuditEventType, AuditLog } from '../ports.ts'
+import type { AuditLog, AuditQuery } from '../ports.ts'
+import {
+  type AuditDocument,
+  fromAuditDocument,
+  isEvent,
+  toAuditDocument,
+} from './mongodb-audit-document.ts'
 import { openCollection } from './mongodb-collection.ts'
-import { text, time } from './mongodb-conditions.ts'
+import { atMost, text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
-import { createIndexes } from './mongodb-indexes.ts'
-import { type RequesterFields, toRequesterFields } from './mongodb-requester.ts'
+import { type NamedIndex, storedPart, type StoredPart } from './mongodb-indexes.ts'
 
-interface AuditDocument extends RequesterFields {
-  _id: string
-  type: AuditEventType
-  at: Date
-  account_id?: string
-  client_id?: string
-  reason?: string
-  details?: NonNullable<AuditEvent['details']>
-}
+const indexes: NamedIndex[] = [
+  { name: 'newest', key: { recorded_at: 1 } },
+  { name: 'newest_of_account', key: { account_id: 1, recorded_at: 1 } },
+  {
+    name: 'newest_of_identifier',
+    key: { 'details.identifier_hash': 1, recorded_at: 1 },
+    partialFilterExpression: { 'details.identifier_hash': { $exists: true } },
+  },
+]
 
 /** `audit_events` on MongoDB (D33). */
-export function mongoAudit(db: Db): AuditLog & { start(): Promise<void> } {
+export function mongoAudit(db: Db): AuditLog & StoredPart {
   const collection = openCollection<AuditDocument>(db, 'audit_events')
   return {
-    async start() {
-      await createIndexes(collection, [
-        { name: 'at', key: { at: 1 } },
-        { name: 'account_id', key: { account_id: 1, at: 1 } },
-      ])
-    },
+    ...storedPart(collection, indexes),
 
     async record(event) {
       try {
@@ -40,19 +40,34 @@ export function mongoAudit(db: Db): AuditLog & { start(): Promise<void> } {
     async has(id) {
       return (await collection.findOne({ _id: text(id) }, { projection: { _id: 1 } })) !== null
     },
+
+    async list(query) {
+      const documents = await collection
+        .find({ ...isAskedFor(query), ...isEvent })
+        // Events of a version that did not write the time come last.
+        .sort({ recorded_at: -1 })
+        .limit(atMost(query.limit))
+        .toArray()
+      return documents.map(fromAuditDocument)
+    },
+
+    async find(id) {
+      const document = await collection.findOne({ _id: text(id), ...isEvent })
+      return document ? fromAuditDocument(document) : undefined
+    },
   }
 }
 
-function toAuditDocument(event: AuditEvent): AuditDocument {
-  const { id, type, at, accountId, clientId, reason, details } = event
+function isAskedFor({ accountId, identifierHash, types, recordedFrom }: AuditQuery) {
   return {
-    _id: id,
-    type,
-    at: time(at),
-    ...(accountId !== undefined && { account_id: accountId }),
-    ...toRequesterFields(event),
-    ...(clientId !== undefined && { client_id: clientId }),
-    ...(reason !== undefined && { reason }),
-    ...(details !== undefined && { details }),
+    ...(accountId !== undefined && { account_id: text(accountId) }),
+    ...(identifierHash !== undefined && { 'details.identifier_hash': text(identifierHash) }),
+    ...(types && { type: { $in: types.map((type) => text(type)) } }),
+    ...(recordedFrom && {
+      $or: [
+        { recorded_at: { $gte: time(recordedFrom) } },
+        { recorded_at: { $exists: false }, at: { $gte: recordedFrom } },
+      ],
+    }),
   }
 }

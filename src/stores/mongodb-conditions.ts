@@ -2,7 +2,7 @@
 const illFormed = /\p{Surrogate}/u
 
 /** A string that may stand in a filter. `undefined` would match a missing field, an object would be read as operators. */
-export function text(value: string): string {
+export function text<T extends string>(value: T): T {
   if (!isText(value)) throw new TypeError('A value in a filter must be a well-formed string')
   return value
 }
@@ -16,6 +16,25 @@ export function time(value: Date): Date {
   if (!(value instanceof Date) || Number.isNaN(value.getTime()))
     throw new TypeError('A time must be a valid Date')
   return value
+}
+
+/** How many records a list may have. MongoDB would take 0 for all of them. */
+export function atMost(limit: number): number {
+  if (!Number.isSafeInteger(limit) || limit < 1)
+    throw new TypeError('The limit of a list must be a positive integer')
+  return limit
+}
+
+/** BSON knows times that JavaScript does not. */
+const earliest = new Date(-8.64e15)
+const latest = new Date(8.64e15)
+export const isDate = { $gte: earliest, $lte: latest }
+
+/** The condition that these fields hold no such time. What is no time at all is left to `hasTypes`. */
+export function hasOnlyDates(...fields: string[]) {
+  return {
+    $nor: fields.flatMap((field) => [{ [field]: { $lt: earliest } }, { [field]: { $gt: latest } }]),
+  }
 }
 
 type BsonType = 'string' | 'date' | 'bool' | 'int' | 'long' | 'double' | 'null'

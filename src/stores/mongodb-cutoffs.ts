@@ -3,7 +3,7 @@ import type { SessionCutoffStore } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
-import { createCollection } from './mongodb-create-collection.ts'
+import { storedPart, type StoredPart } from './mongodb-indexes.ts'
 
 interface CutoffDocument {
   _id: string
@@ -12,7 +12,7 @@ interface CutoffDocument {
 }
 
 /** `session_cutoffs` on MongoDB (D9). */
-export function mongoCutoffs(db: Db): SessionCutoffStore & { start(): Promise<void> } {
+export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
   const collection = openCollection<CutoffDocument>(db, 'session_cutoffs')
 
   async function moveForward(accountId: string, cutoff: Omit<CutoffDocument, '_id'>) {
@@ -28,7 +28,7 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & { start(): Promise<vo
   }
 
   return {
-    start: () => createCollection(db, collection.collectionName),
+    ...storedPart(collection),
 
     async read(accountId) {
       const document = await collection.findOne({ _id: text(accountId) })

@@ -1,4 +1,4 @@
-import type { Db, IndexDescription } from 'mongodb'
+import type { Db, IndexDescription, IndexDescriptionInfo } from 'mongodb'
 import { createCollection } from './mongodb-create-collection.ts'
 import { AccountFlowsError } from '../errors.ts'
 import { isDuplicateKey, serverErrorCode } from './mongodb-errors.ts'
@@ -11,6 +11,19 @@ interface IndexedCollection {
   createIndexes(indexes: NamedIndex[]): Promise<unknown>
 }
 
+interface ListedCollection extends IndexedCollection {
+  indexes(): Promise<IndexDescriptionInfo[]>
+}
+
+/** A collection of the store. */
+export interface StoredPart {
+  /** Creates the collection and its indexes. */
+  start(): Promise<void>
+  /** The indexes that are missing or have other options, as `collection.index`; all of them where there is no collection. */
+  wrongIndexes(): Promise<string[]>
+}
+
+const NAMESPACE_NOT_FOUND = 26
 const INDEX_OPTIONS_CONFLICT = 85
 const INDEX_KEY_SPECS_CONFLICT = 86
 
@@ -19,6 +32,59 @@ export const purgeIndex: NamedIndex = {
   name: 'purge_at_ttl',
   key: { purge_at: 1 },
   expireAfterSeconds: 0,
+}
+
+/** What `start` creates, `wrongIndexes` looks for. */
+export function storedPart(collection: ListedCollection, indexes: NamedIndex[] = []): StoredPart {
+  return {
+    start: () => createIndexes(collection, indexes),
+
+    async wrongIndexes() {
+      const found = await indexesOf(collection)
+      return [ofEveryCollection, ...indexes]
+        .filter((index) => !found.some((other) => isSame(index, other)))
+        .map(({ name }) => `${collection.collectionName}.${name}`)
+    },
+  }
+}
+
+const ofEveryCollection: NamedIndex = { name: '_id_', key: { _id: 1 } }
+
+async function indexesOf(collection: ListedCollection): Promise<IndexDescriptionInfo[]> {
+  try {
+    return await collection.indexes()
+  } catch (error) {
+    if (serverErrorCode(error) === NAMESPACE_NOT_FOUND) return []
+    throw error
+  }
+}
+
+function isSame(index: IndexDescription, other: IndexDescription): boolean {
+  return definitionOf(index) === definitionOf(other)
+}
+
+/** As text: the order of the fields in a key matters. */
+function definitionOf(index: IndexDescription): string {
+  const {
+    name,
+    key,
+    unique,
+    sparse,
+    partialFilterExpression,
+    expireAfterSeconds,
+    collation,
+    hidden,
+  } = index
+  return JSON.stringify([
+    name,
+    key,
+    unique ?? false,
+    sparse ?? false,
+    partialFilterExpression,
+    expireAfterSeconds,
+    collation,
+    hidden ?? false,
+  ])
 }
 
 /** Creates the collection and the indexes that are missing, one after the other. */

@@ -5,7 +5,7 @@ import {
   fromCarriedFields,
   toCarriedFields,
 } from './mongodb-carried.ts'
-import { hasTypes, time } from './mongodb-conditions.ts'
+import { hasTypes, isDate, time } from './mongodb-conditions.ts'
 import {
   fromRequesterFields,
   type RequesterFields,
@@ -39,25 +39,29 @@ export interface JobDocument extends RequesterFields {
   purge_at?: Date
 }
 
-const jobTypes = {
+/** What a request of ours has from its beginning to its end. */
+const lastingTypes = {
   _id: 'string',
   state: 'string',
   kind: 'string',
   carried: { optional: carriedTypes },
   not_before: 'date',
-  expires_at: 'date',
-  requested_at: 'date',
-  available_at: 'date',
   attempts: 'int',
 } as const
 
-const optionalJobTypes = {
+const optionalLastingTypes = {
   identifier: 'string',
   account_id: 'string',
   pending_login_id: 'string',
   send_to: 'string',
   ...requesterTypes,
-  resolved_at: 'date',
+} as const
+
+const jobTypes = {
+  ...lastingTypes,
+  expires_at: 'date',
+  requested_at: 'date',
+  available_at: 'date',
 } as const
 
 const kinds: MailKind[] = ['password_reset', 'email_verification', 'password_changed']
@@ -66,22 +70,24 @@ const waiting: JobDocument['state'][] = ['requested', 'resolved', 'superseded']
 
 /** More than a job can have in its life. */
 const MAX_ATTEMPTS = 1_000_000
-
-/** BSON knows times that JavaScript does not. */
-const isDate = { $gte: new Date(-8.64e15), $lte: new Date(8.64e15) }
+const isCount = { $gte: 0, $lt: MAX_ATTEMPTS }
 
 /** What a worker can make sense of. */
 export const isReadable = {
   $and: [
     { kind: { $in: kinds }, state: { $in: waiting } },
-    hasTypes(jobTypes, optionalJobTypes),
-    {
-      attempts: { $gte: 0, $lt: MAX_ATTEMPTS },
-      not_before: isDate,
-      expires_at: isDate,
-      requested_at: isDate,
-    },
+    hasTypes(jobTypes, { ...optionalLastingTypes, resolved_at: 'date' }),
+    { attempts: isCount, not_before: isDate, expires_at: isDate, requested_at: isDate },
     { $or: [{ identifier: { $exists: true } }, { account_id: { $exists: true } }] },
+  ],
+}
+
+/** A dead letter that a worker can make sense of once it is requested anew. */
+export const isRevivable = {
+  $and: [
+    { kind: { $in: kinds }, state: 'dead' as const },
+    hasTypes({ ...lastingTypes, account_id: 'string' }, optionalLastingTypes),
+    { attempts: isCount, not_before: isDate },
   ],
 }
 

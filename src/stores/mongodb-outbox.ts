@@ -4,13 +4,15 @@ import { orderOf } from '../request-order.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
-import { createIndexes, type NamedIndex, purgeIndex } from './mongodb-indexes.ts'
+import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './mongodb-indexes.ts'
 import {
   fromJobDocument,
   isReadable,
   type JobDocument,
   toJobFields,
 } from './mongodb-job-document.ts'
+import { toJobId } from './mongodb-job-status.ts'
+import { mongoOutboxAdministration } from './mongodb-outbox-administration.ts'
 import { jobsAfter, jobsBefore } from './mongodb-request-order.ts'
 import { purgeTime } from './purge-time.ts'
 
@@ -18,13 +20,14 @@ const UNREADABLE = 'unreadable'
 
 const indexes: NamedIndex[] = [
   { name: 'longest_due', key: { state: 1, available_at: 1, requested_at: 1 } },
+  { name: 'newest', key: { requested_at: 1 } },
   { name: 'past_its_life', key: { state: 1, expires_at: 1 } },
   { name: 'of_account', key: { account_id: 1, kind: 1, requested_at: 1 }, sparse: true },
   purgeIndex,
 ]
 
 /** `mail_outbox` on MongoDB (D20). */
-export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
+export function mongoOutbox(db: Db): MailOutbox & StoredPart {
   const collection = openCollection<JobDocument>(db, 'mail_outbox')
 
   async function isUpdated(job: MailJob, update: object) {
@@ -33,7 +36,8 @@ export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
   }
 
   return {
-    start: () => createIndexes(collection, indexes),
+    ...storedPart(collection, indexes),
+    ...mongoOutboxAdministration(collection),
 
     async add(job) {
       try {
@@ -139,9 +143,7 @@ export function mongoOutbox(db: Db): MailOutbox & { start(): Promise<void> } {
         deadLetter(at, UNREADABLE),
         { projection: { _id: 1 } },
       )
-      if (!document) return undefined
-      const id: unknown = document._id
-      return typeof id === 'string' ? id : JSON.stringify(id)
+      return document ? toJobId(document._id) : undefined
     },
   }
 }

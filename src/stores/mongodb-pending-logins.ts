@@ -5,7 +5,7 @@ import { parseCapturedRequest } from './captured-request.ts'
 import { toCarriedFields } from './mongodb-carried.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { hasTypes, text, time } from './mongodb-conditions.ts'
-import { createIndexes, purgeIndex } from './mongodb-indexes.ts'
+import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './mongodb-indexes.ts'
 
 interface PendingLoginDocument {
   _id: string
@@ -33,16 +33,16 @@ const isWhole = hasTypes(
   { email: 'string' },
 )
 
+const indexes: NamedIndex[] = [
+  { name: 'newest_of_account', key: { account_id: 1, created_at: -1 } },
+  purgeIndex,
+]
+
 /** `pending_logins` on MongoDB (D11). */
-export function mongoPendingLogins(db: Db): PendingLoginStore & { start(): Promise<void> } {
+export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart {
   const collection = openCollection<PendingLoginDocument>(db, 'pending_logins')
   return {
-    async start() {
-      await createIndexes(collection, [
-        { name: 'newest_of_account', key: { account_id: 1, created_at: -1 } },
-        purgeIndex,
-      ])
-    },
+    ...storedPart(collection, indexes),
 
     async save(login) {
       await collection.insertOne({

@@ -4,7 +4,7 @@ import type { RateLimits } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { hasTypes, text } from './mongodb-conditions.ts'
 import { isDuplicateKey, serverErrorCode } from './mongodb-errors.ts'
-import { createIndexes, type NamedIndex } from './mongodb-indexes.ts'
+import { type NamedIndex, storedPart, type StoredPart } from './mongodb-indexes.ts'
 import { COUNT_ONLY, windowsOf } from './rate-limit-windows.ts'
 
 const NAME = 'rate_limits'
@@ -19,7 +19,7 @@ const indexes: NamedIndex[] = [
 ]
 
 /** `rate_limits` on MongoDB: one command for each hit. */
-export function mongoRateLimits(db: Db): RateLimits & { start(): Promise<void> } {
+export function mongoRateLimits(db: Db): RateLimits & StoredPart {
   const collection = openCollection(db, NAME)
 
   // The library would try for ever to replace a record whose window has no end, and no TTL index removes one.
@@ -43,7 +43,7 @@ export function mongoRateLimits(db: Db): RateLimits & { start(): Promise<void> }
     }),
   )
   return {
-    start: () => createIndexes(collection, indexes),
+    ...storedPart(collection, indexes),
     hit: (key, windowMs) => windows.hit(text(key), windowMs),
   }
 }

@@ -53,6 +53,18 @@ export const isClaimed = hasTypes(
   },
 )
 
+/** Dead or alive. */
+export const isWhole = hasTypes(
+  {
+    ...tokenTypes,
+    claimed_at: ['date', 'null'],
+    used_at: ['date', 'null'],
+    invalidated_at: ['date', 'null'],
+    completed_at: ['date', 'null'],
+  },
+  optionalTokenTypes,
+)
+
 export function toClaimedReset(document: ResetTokenDocument): ClaimedReset {
   return {
     ...fromTokenDocument(document),

@@ -4,16 +4,18 @@ import type { RequestOrder, ResetToken, ResetTokenStore } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
-import { createIndexes, type NamedIndex } from './mongodb-indexes.ts'
+import { type NamedIndex, storedPart, type StoredPart } from './mongodb-indexes.ts'
 import {
   isClaimed,
   isLive,
+  isWhole,
   type ResetTokenDocument,
   toClaimedReset,
   toDeadToken,
 } from './mongodb-reset-document.ts'
 import { toRequesterFields } from './mongodb-requester.ts'
 import { tokensAfter } from './mongodb-request-order.ts'
+import { mongoTokenHistories } from './mongodb-token-histories.ts'
 import {
   fromTokenDocument,
   isOwned,
@@ -32,7 +34,7 @@ const unfinished: NamedIndex = { name: 'unfinished', key: { lease_until: 1 }, sp
 const MAX_ATTEMPTS = 100
 
 /** `password_reset_tokens` on MongoDB (D4, D5, D6). */
-export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<void> } {
+export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart {
   const collection = openCollection<ResetTokenDocument>(db, 'password_reset_tokens')
 
   async function invalidateLive(userId: string, request: RequestOrder, at: Date) {
@@ -59,9 +61,8 @@ export function mongoResetTokens(db: Db): ResetTokenStore & { start(): Promise<v
   }
 
   return {
-    async start() {
-      await createIndexes(collection, [...tokenIndexes, oneLivePerUser, unfinished])
-    },
+    ...storedPart(collection, [...tokenIndexes, oneLivePerUser, unfinished]),
+    ...mongoTokenHistories(db, collection.collectionName, isWhole),
 
     async issue(token) {
       const document: ResetTokenDocument = {

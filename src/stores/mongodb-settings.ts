@@ -2,7 +2,7 @@ import type { Db } from 'mongodb'
 import type { SettingsStore } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
-import { createCollection } from './mongodb-create-collection.ts'
+import { storedPart, type StoredPart } from './mongodb-indexes.ts'
 
 /** People edit it by hand, so that nothing is taken for granted when it is read. */
 interface SettingsDocument {
@@ -14,10 +14,10 @@ interface SettingsDocument {
 const theOne = { _id: 'settings' } as const
 
 /** `settings` on MongoDB (2.5). */
-export function mongoSettings(db: Db): SettingsStore & { start(): Promise<void> } {
+export function mongoSettings(db: Db): SettingsStore & StoredPart {
   const collection = openCollection<SettingsDocument>(db, 'settings')
   return {
-    start: () => createCollection(db, collection.collectionName),
+    ...storedPart(collection),
 
     async read() {
       const document = await collection.findOne(theOne)

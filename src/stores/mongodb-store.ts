@@ -29,6 +29,11 @@ export function mongoStore(db: Db): AccountFlowsStore {
       for (const port of Object.values(ports)) await port.start()
     },
 
+    async inspect() {
+      const wrong = await Promise.all(Object.values(ports).map((port) => port.wrongIndexes()))
+      return { wrongIndexes: wrong.flat(), isVolatile: false }
+    },
+
     async now() {
       const { localTime } = await db.command({ hello: 1 }, { readPreference: 'primary' })
       if (localTime instanceof Date) return localTime

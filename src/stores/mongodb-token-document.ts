@@ -47,6 +47,7 @@ export const isOwned = hasTypes({ user_id: 'string', expires_at: 'date' }, optio
 
 export const tokenIndexes: NamedIndex[] = [
   { name: 'latest_request', key: { user_id: 1, requested_at: -1 } },
+  { name: 'newest_of_user', key: { user_id: 1, created_at: 1 } },
   { name: 'token_hash_unique', key: { token_hash: 1 }, unique: true },
   purgeIndex,
 ]

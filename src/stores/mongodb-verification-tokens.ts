@@ -3,8 +3,9 @@ import type { VerificationTokenStore } from '../ports.ts'
 import { fromCarriedFields } from './mongodb-carried.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { hasTypes, text, time } from './mongodb-conditions.ts'
-import { createIndexes } from './mongodb-indexes.ts'
+import { storedPart, type StoredPart } from './mongodb-indexes.ts'
 import { tokensAfter } from './mongodb-request-order.ts'
+import { mongoTokenHistories } from './mongodb-token-histories.ts'
 import {
   fromTokenDocument,
   isOwned,
@@ -20,15 +21,12 @@ interface VerificationTokenDocument extends TokenDocument {
   pending_login_id?: string
 }
 
-const isUnused = hasTypes(
-  { ...tokenTypes, used_at: 'null' },
-  { ...optionalTokenTypes, pending_login_id: 'string' },
-)
+const optionalTypes = { ...optionalTokenTypes, pending_login_id: 'string' } as const
+const isUnused = hasTypes({ ...tokenTypes, used_at: 'null' }, optionalTypes)
+const isWhole = hasTypes({ ...tokenTypes, used_at: ['date', 'null'] }, optionalTypes)
 
 /** `email_verification_tokens` on MongoDB (D4, D6). */
-export function mongoVerificationTokens(
-  db: Db,
-): VerificationTokenStore & { start(): Promise<void> } {
+export function mongoVerificationTokens(db: Db): VerificationTokenStore & StoredPart {
   const collection = openCollection<VerificationTokenDocument>(db, 'email_verification_tokens')
 
   async function expire(which: Filter<VerificationTokenDocument>, at: Date) {
@@ -39,9 +37,8 @@ export function mongoVerificationTokens(
   }
 
   return {
-    async start() {
-      await createIndexes(collection, tokenIndexes)
-    },
+    ...storedPart(collection, tokenIndexes),
+    ...mongoTokenHistories(db, collection.collectionName, isWhole),
 
     async issue(token) {
       await collection.insertOne({

@@ -1,0 +1,70 @@
+import { createLocalJWKSet, createRemoteJWKSet, errors, jwtVerify, type JSONWebKeySet } from 'jose'
+
+/** How an admin's JWT is judged (D28): RFC 7519, and RFC 9068 for its type and scope. */
+export interface AdminJwtOptions {
+  /** Must be its `iss`, character for character. */
+  issuer: string
+  /** Must be in its `aud`. */
+  audience: string
+  /** Algorithms of RFC 7518 that are accepted, all of them with public keys. */
+  algorithms: readonly string[]
+  /** The issuer's public keys, or the https address where they are. */
+  keys: JSONWebKeySet | URL
+  /** What its `scope` must hold; `account-flows:admin` by default. */
+  scope?: string
+  /** Its `typ`; `at+jwt` by default, so that no id_token is taken for it. */
+  type?: string
+}
+
+/**
+ * `wrong`: nobody's, or not for us, or not at this time. `insufficient_scope`: genuine, and for something else. `unavailable`: the
+ * issuer's keys cannot be fetched.
+ */
+export type JwtVerdict = { subject: string } | 'wrong' | 'insufficient_scope' | 'unavailable'
+
+const CLOCK_TOLERANCE_S = 5
+const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
+
+/** Keys come from the options alone, whatever the header of a token names (`jku`, `jwk`, `x5u`, `x5c`). */
+export function createJwtCheck(options: AdminJwtOptions): (token: string) => Promise<JwtVerdict> {
+  const { issuer, audience, algorithms, keys, scope = 'account-flows:admin' } = options
+  const keyOf = keys instanceof URL ? createRemoteJWKSet(keys) : createLocalJWKSet(keys)
+  const expected = {
+    issuer,
+    audience,
+    algorithms: [...algorithms],
+    typ: options.type ?? 'at+jwt',
+    requiredClaims: ['exp', 'sub'],
+    clockTolerance: CLOCK_TOLERANCE_S,
+  }
+
+  return async (token) => {
+    if (!COMPACT.test(token)) return 'wrong'
+    try {
+      const { payload } = await jwtVerify(token, keyOf, expected)
+      const { sub, scope: granted } = payload
+      const scopes = typeof granted === 'string' ? granted.split(' ') : []
+      if (!sub) return 'wrong'
+      return scopes.includes(scope) ? { subject: sub } : 'insufficient_scope'
+    } catch (error) {
+      return isAboutToken(error) ? 'wrong' : 'unavailable'
+    }
+  }
+}
+
+/** The others are about the issuer's keys, or about the way to them. */
+const ABOUT_TOKEN = [
+  errors.JWTClaimValidationFailed,
+  errors.JWTExpired,
+  errors.JWTInvalid,
+  errors.JWSInvalid,
+  errors.JWSSignatureVerificationFailed,
+  errors.JOSEAlgNotAllowed,
+  errors.JOSENotSupported,
+  errors.JWKSNoMatchingKey,
+  errors.JWKSMultipleMatchingKeys,
+]
+
+function isAboutToken(error: unknown): boolean {
+  return ABOUT_TOKEN.some((kind) => error instanceof kind)
+}

@@ -1,0 +1,82 @@
+import type { Context } from 'koa'
+import type { AuthenticateAdmin } from '../crypto/admin-authentication.ts'
+import { newId } from '../crypto/token.ts'
+import { isStoreUnavailable } from '../errors.ts'
+import type { AuditEvent, Log, RateLimits, Requester } from '../ports.ts'
+import { networkOf } from './network.ts'
+import { showProblem } from './problem.ts'
+
+const MINUTE_MS = 60_000
+const FAILURES_PER_MINUTE = 60
+const REALM = 'Bearer realm="account-flows"'
+
+export interface AdminAuthParts {
+  authenticate: AuthenticateAdmin
+  limits: RateLimits
+  audit(event: AuditEvent): Promise<void>
+  requesterOf(ctx: Context): Requester
+  log: Log
+}
+
+/**
+ * Lets in whoever shows a right bearer token (5.1, D28), and answers all others. Failures are limited by network; a right token is
+ * let in all the same, so that nobody can lock the admins out.
+ *
+ * @returns who it is; `undefined`: it is answered.
+ */
+export function createAdminAuth({ authenticate, limits, audit, requesterOf, log }: AdminAuthParts) {
+  type Refusal = 'no_token' | 'wrong_token' | 'insufficient_scope'
+
+  /** How many seconds the network has to wait; none: it is within the limit. */
+  async function count(requester: Requester, reason: Refusal): Promise<number | undefined> {
+    const key = `admin_failures:${networkOf(requester.address)}`
+    const { count, msToEnd } = await limits.hit(key, MINUTE_MS)
+    const event = { id: newId(), type: 'admin_auth_failed', at: new Date(), ...requester } as const
+    if (count <= FAILURES_PER_MINUTE) {
+      await audit({ ...event, reason })
+      return undefined
+    }
+    if (count === FAILURES_PER_MINUTE + 1) await audit({ ...event, reason: 'too_many_requests' })
+    return Math.max(1, Math.ceil(msToEnd / 1000))
+  }
+
+  // Whoever is wrong is told so, be the database there or not.
+  async function countWhereStored(ctx: Context, reason: Refusal) {
+    try {
+      return await count(requesterOf(ctx), reason)
+    } catch (error) {
+      if (!isStoreUnavailable(error)) throw error
+      log('error', 'a failed admin authentication was not recorded', {
+        code: 'ERR_STORE_UNAVAILABLE',
+      })
+      return undefined
+    }
+  }
+
+  async function refuse(ctx: Context, reason: Refusal) {
+    const waitSeconds = await countWhereStored(ctx, reason)
+    if (waitSeconds !== undefined) {
+      ctx.set('Retry-After', String(waitSeconds))
+      showProblem(ctx, 429, 'too_many_requests', 'Too many requests without a right token. Wait.')
+    } else if (reason === 'insufficient_scope') {
+      ctx.set('WWW-Authenticate', `${REALM}, error="insufficient_scope"`)
+      showProblem(ctx, 403, 'forbidden', 'This token is genuine, and has not the scope for this.')
+    } else {
+      ctx.set('WWW-Authenticate', reason === 'no_token' ? REALM : `${REALM}, error="invalid_token"`)
+      const title = 'Send the admin token: Authorization: Bearer <ADMIN_TOKEN>.'
+      showProblem(ctx, 401, 'unauthorized', title)
+    }
+  }
+
+  return async (ctx: Context): Promise<{ actor: string } | undefined> => {
+    const [, token] = /^Bearer +([\x21-\x7e]+)$/i.exec(ctx.get('Authorization')) ?? []
+    const verdict = token === undefined ? 'no_token' : await authenticate(token)
+    if (typeof verdict !== 'string') return verdict
+    if (verdict === 'unavailable') {
+      log('error', 'the keys of the issuer of admin tokens cannot be fetched')
+      ctx.set('Retry-After', '60')
+      showProblem(ctx, 503, 'unavailable', 'The keys to check this token with cannot be fetched.')
+    } else await refuse(ctx, verdict === 'wrong' ? 'wrong_token' : verdict)
+    return undefined
+  }
+}

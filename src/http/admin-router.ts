@@ -1,0 +1,102 @@
+import type { Context } from 'koa'
+import type { Operations, Problem } from '../admin/api-types.ts'
+import { operations, type Operation } from '../admin/operations.ts'
+import type { Requester } from '../ports.ts'
+import { problemsOf, readObject, readQuery } from './admin-input.ts'
+import type { BodyRefusal } from './body.ts'
+import { showProblem } from './problem.ts'
+
+type Name = keyof Operations
+
+export interface AdminRequest<N extends Name = Name> {
+  query: Operations[N]['query']
+  body: Operations[N]['body']
+  /** ETags of `If-Match`; `undefined`: there is no such header. */
+  ifMatch: string[] | undefined
+  /** Who shows the token, for the audit log. */
+  actor: string
+  requester: Requester
+}
+
+export interface AdminAnswer<N extends Name = Name> {
+  answer: Operations[N]['answer']
+  etag?: string
+}
+
+export type AdminRefusal = Pick<Problem, 'status' | 'code' | 'title' | 'errors' | 'candidates'>
+
+/** What answers each operation. */
+export type AdminEndpoints = {
+  [N in Name]: (request: AdminRequest<N>) => Promise<AdminAnswer<N> | AdminRefusal>
+}
+
+const BODY_PROBLEMS: Record<BodyRefusal, [status: number, code: string, title: string]> = {
+  unsupported_media_type: [415, 'unsupported_media_type', 'Send a body of application/json.'],
+  body_too_large: [413, 'body_too_large', 'Send at most 64 KiB.'],
+  bad_request: [400, 'bad_request', 'The body could not be read. Send one JSON object.'],
+}
+
+/** Finds the operation, reads what it takes, and answers what it says. Whoever asks is known to be an admin. */
+export function createAdminRouter(
+  endpoints: AdminEndpoints,
+  requesterOf: (ctx: Context) => Requester,
+) {
+  async function answer(ctx: Context, name: Name, actor: string) {
+    const operation: Operation = operations[name]
+    const query = readQuery(ctx, operation)
+    if (Array.isArray(query)) return refuseInput(ctx, query)
+    const body = operation.body ? await readObject(ctx) : undefined
+    if (typeof body === 'string') return showProblem(ctx, ...BODY_PROBLEMS[body])
+    if (body && operation.body && operation.body !== 'Settings') {
+      const problems = problemsOf(body, operation.body)
+      if (problems.length > 0) return refuseInput(ctx, problems)
+    }
+    const request = { query, body, ifMatch: etagsOf(ctx), actor, requester: requesterOf(ctx) }
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- read by the description that the types are made of
+    const outcome = await endpoints[name](request as never)
+    if ('code' in outcome) {
+      const { status, code, title, ...more } = outcome
+      return showProblem(ctx, status, code, title, more)
+    }
+    ctx.status = operation.status ?? 200
+    ctx.set('Cache-Control', 'no-store')
+    ctx.set('X-Content-Type-Options', 'nosniff')
+    if (outcome.etag !== undefined) ctx.set('ETag', outcome.etag)
+    ctx.body = outcome.answer
+  }
+
+  return async (ctx: Context, path: string, actor: string): Promise<void> => {
+    const there = Object.entries<Operation>(operations).filter(([, one]) => one.path === path)
+    if (there.length === 0) return showProblem(ctx, 404, 'not_found', 'There is nothing here.')
+    const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
+    const found = there.find(([, one]) => one.method === method)
+    if (found && isName(found[0])) return answer(ctx, found[0], actor)
+    const methods = there.flatMap(([, one]) =>
+      one.method === 'GET' ? ['GET', 'HEAD'] : one.method,
+    )
+    ctx.set('Allow', methods.join(', '))
+    showProblem(ctx, 405, 'method_not_allowed', `Use ${methods.join(' or ')} here.`)
+  }
+}
+
+function refuseInput(ctx: Context, errors: Problem['errors']) {
+  showProblem(
+    ctx,
+    400,
+    'invalid_request',
+    'Nothing was done: the request is not as it should be.',
+    {
+      errors,
+    },
+  )
+}
+
+// RFC 9110, 13.1.1: strong comparison, so that a weak ETag equals none.
+function etagsOf(ctx: Context): string[] | undefined {
+  const header = ctx.req.headers['if-match']
+  return header?.split(',').map((etag) => etag.trim())
+}
+
+function isName(name: string): name is Name {
+  return Object.hasOwn(operations, name)
+}

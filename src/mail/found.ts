@@ -1,0 +1,18 @@
+import type { CheckedStep } from '../ports.ts'
+import type { SmtpReply } from './smtp-dialogue.ts'
+
+interface Finding extends Pick<CheckedStep, 'message' | 'advice'> {
+  reply?: SmtpReply
+}
+
+/** What a step of a check found, and what the next one goes on with. */
+export type Found<Next = undefined> =
+  | (Finding & { status: 'ok' | 'warning' | 'skipped'; next: Next })
+  | (Finding & { status: 'failed' })
+
+/** `undefined`: there is no code in it, so it is a mistake of ours. */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : undefined
+}

@@ -1,0 +1,128 @@
+import { parseAll } from './parse-all.ts'
+import { settingNamed, settingsTable, type Setting } from './table.ts'
+
+/** What the admin API shows in place of a secret, and what sent back keeps it (D27). */
+export const MASK = '***'
+
+const MAX_SHOWN = 64
+
+/** One thing wrong with a request to change settings. */
+export interface SettingProblem {
+  key: string
+  expected: string
+  /** What came; never the value of a secret, or of a setting that does not exist. */
+  got: string
+}
+
+/** Settings by name; `undefined` takes the stored value away. */
+export type WantedSettings = Record<string, unknown>
+
+/** The settings as stored, with their secrets opened where a key does. */
+export interface OpenedSettings {
+  values: Record<string, string>
+  plain: Record<string, string>
+}
+
+type Applied =
+  { values: Record<string, string>; warnings: string[] } | { problems: SettingProblem[] }
+
+/** The settings with these changes: all of them, or none and what is wrong (D27). */
+export function applied(held: OpenedSettings, wanted: WantedSettings): Applied {
+  const problems: SettingProblem[] = []
+  const values = { ...held.plain }
+  for (const [key, value] of Object.entries(wanted)) {
+    const setting = settingNamed(key)
+    const expected = whyNot(setting, value)
+    if (expected !== undefined) problems.push({ key, expected, got: shown(setting, value) })
+    else if (typeof value !== 'string') delete values[key]
+    else if (!(setting?.secret && value === MASK)) values[key] = value
+  }
+  if (problems.length > 0) return { problems }
+  const crossed = crossProblems(values, wanted)
+  if (crossed.length > 0) return { problems: crossed }
+  const forgotten = forgetPasswordOfOtherHost(held, wanted, values)
+  return { values, warnings: [...forgotten, ...warningsOf(values)] }
+}
+
+/** `undefined`: it is acceptable. */
+function whyNot(setting: Setting<unknown> | undefined, value: unknown): string | undefined {
+  if (!setting) return 'the name of a setting'
+  if (value === undefined || (setting.secret && value === MASK)) return undefined
+  if (typeof value !== 'string') return `a string: ${setting.expected}`
+  return setting.parse(value) === undefined ? setting.expected : undefined
+}
+
+// A misspelled name may be that of a secret.
+function shown(setting: Setting<unknown> | undefined, value: unknown): string {
+  if (!setting) return 'a name that no setting has'
+  if (typeof value !== 'string') return kindOf(value)
+  if (setting.secret) return 'a value that is not shown'
+  const text = JSON.stringify(value)
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'an array'
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`
+}
+
+function crossProblems(values: Record<string, string>, wanted: WantedSettings): SettingProblem[] {
+  const { minPasswordLength, maxPasswordLength } = parseAll(values)
+  if (minPasswordLength <= maxPasswordLength) return []
+  const { name: min } = settingsTable.minPasswordLength
+  const { name: max } = settingsTable.maxPasswordLength
+  return min in wanted
+    ? [
+        {
+          key: min,
+          expected: `at most ${max}, which is ${maxPasswordLength}`,
+          got: `"${minPasswordLength}"`,
+        },
+      ]
+    : [
+        {
+          key: max,
+          expected: `at least ${min}, which is ${minPasswordLength}`,
+          got: `"${maxPasswordLength}"`,
+        },
+      ]
+}
+
+// The password was given for one server, and is never sent to another (D23).
+function forgetPasswordOfOtherHost(
+  held: OpenedSettings,
+  wanted: WantedSettings,
+  values: Record<string, string>,
+): string[] {
+  const host = settingsTable.smtpHost.name
+  const password = settingsTable.smtpPassword.name
+  const given = password in wanted && wanted[password] !== MASK
+  if (values[host] === held.plain[host] || given || !held.values[password]) return []
+  values[password] = ''
+  return [`${host} changed without ${password}: the old password was forgotten`]
+}
+
+function warningsOf(values: Record<string, string>): string[] {
+  const settings = parseAll(values)
+  const { smtpHost, smtpPort, smtpFrom, smtpTls, smtpUsername, smtpPassword } = settings
+  const isConfigured = smtpHost && smtpPort && smtpFrom
+  const warnings: string[] = []
+  if (!isConfigured) {
+    warnings.push(
+      'SMTP is not configured: smtp_host, smtp_port and smtp_from are needed; mails wait',
+    )
+  }
+  if (!isConfigured && settings.requireEmailVerification) {
+    warnings.push(
+      'require_email_verification is true and SMTP is not configured: whoever is not verified cannot sign in until mails can leave',
+    )
+  }
+  if (isConfigured && (smtpUsername === undefined) !== (smtpPassword === undefined)) {
+    warnings.push('smtp_username and smtp_password count only together: there is no login now')
+  }
+  if (smtpTls === 'none') {
+    warnings.push('smtp_tls is none: mails, and smtp_password with them, are sent in the clear')
+  }
+  return warnings
+}
