@@ -51,7 +51,10 @@ export function cliProgram(): string {
 }
 
 /** Runs the command line until it ends. */
-export async function runCli(args: string[], { env = {}, stdin }: RunOptions = {}): Promise<CliRun> {
+export async function runCli(
+  args: string[],
+  { env = {}, stdin }: RunOptions = {},
+): Promise<CliRun> {
   const started = startCli(args, env)
   started.process.stdin?.on('error', () => undefined)
   started.process.stdin?.end(stdin)
