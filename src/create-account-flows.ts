@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { Context, Middleware } from 'koa'
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
+import { createAdmin } from './admin-parts.ts'
 import { createAudit, type AuditEvents } from './audit.ts'
 import { createAuthorizeSig } from './crypto/authorize-sig.ts'
-import { createBearerCheck } from './crypto/bearer-token.ts'
 import { keyedHash } from './crypto/keyed-hash.ts'
 import { createKeyRing } from './crypto/keys.ts'
 import { hashPassword } from './crypto/password.ts'
@@ -12,8 +12,7 @@ import { createEndSessions, type EndedSessions } from './end-sessions.ts'
 import { AccountFlowsError } from './errors.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
-import { createAdminApi, type NodeHandler } from './http/admin-api.ts'
-import { adminSettings } from './http/admin-settings.ts'
+import type { NodeHandler } from './http/admin-api.ts'
 import { browserRoutes } from './http/browser-routes.ts'
 import { createLogin, type Login } from './http/login.ts'
 import { createForgotPasswordCheck } from './http/forgot-password-check.ts'
@@ -114,18 +113,13 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   })
 
   const views = createViews(`${basePath}${oauthPath}`)
+  const shared = { store, users, authorizeSig, oauthUrl, views, audit, log }
   const mail = createMailPipeline({
-    store,
-    users,
+    ...shared,
     identify: clients.identify,
-    authorizeSig,
-    oauthUrl,
-    views,
     settings,
-    audit,
     keys,
     developmentMailer: checked.developmentMailer,
-    log,
   })
   const upkeep = createUpkeep({ settings: settingsKeeper, passwordReset, mail, store, log })
 
@@ -154,17 +148,18 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     limit: createRequestLimit({ ...http, limits: store.limits, trustedProxies }),
     log,
   })
-  const admin = createAdminApi(
-    `${basePath}/admin/api`,
-    {
-      '/settings': adminSettings({
-        ...http,
-        settings: settingsKeeper,
-        isAdmin: createBearerCheck(checked.adminToken),
-      }),
-    },
-    log,
-  )
+  const endSessions = createEndSessions(sessions, audit)
+  const admin = createAdmin({
+    options: { ...checked, secrets },
+    ...shared,
+    root: `${basePath}/admin/api`,
+    settings: settingsKeeper,
+    outbox,
+    wake: mail.wake,
+    endSessions,
+    requesterOf: requester,
+    now,
+  })
 
   return {
     ...createLogin({
@@ -212,6 +207,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     adminHandler: admin.handler,
     events,
 
-    endSessions: createEndSessions(sessions, audit),
+    endSessions,
   }
 }

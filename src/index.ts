@@ -22,6 +22,7 @@ export type {
   StartableAdapterFactory,
 } from './oidc/endable-sessions.ts'
 export type { InteractionPolicy } from './oidc/policy.ts'
+export type { AdminJwtOptions } from './crypto/admin-jwt.ts'
 export type { NodeHandler } from './http/admin-api.ts'
 export { memoryStore } from './stores/memory-store.ts'
 export type { MemoryAuditLog } from './stores/memory-audit.ts'

@@ -139,7 +139,7 @@ export interface MailCheckOptions {
 
 /**
  * Tries the settings out, past the outbox and its connections. Always answers every step, in their order, and never throws for
- * what settings, network or server do wrong. Takes half a minute at most.
+ * what settings, network or server do wrong. Takes 32 seconds at most.
  */
 export type CheckMail = (
   settings: Settings,

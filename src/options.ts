@@ -1,3 +1,5 @@
+import { checkAdmin } from './admin-options.ts'
+import type { AdminJwtOptions } from './crypto/admin-jwt.ts'
 import type { BeforeForgotPassword } from './http/forgot-password-check.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import { logJsonLines, withoutValues } from './log.ts'
@@ -16,8 +18,13 @@ export interface AccountFlowsOptions {
   secrets: readonly (string | Uint8Array)[]
   store: AccountFlowsStore
   users: UserStore
-  /** Fixed bearer token of the admin API (5). `undefined`: the admin API lets nobody in. */
-  adminToken?: string
+  /**
+   * Fixed bearer token of the admin API (5), or several that are all in force, as during a rotation. Without it and `adminJwt`, the
+   * admin API lets nobody in.
+   */
+  adminToken?: string | readonly string[]
+  /** How a JWT of an admin is judged, in place of a fixed token (D28). */
+  adminJwt?: AdminJwtOptions
   /** Cost of the hashes of new passwords; 12 by default. */
   bcryptCost?: number
   /** The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. */
@@ -45,7 +52,8 @@ export interface CheckedOptions {
   secrets: readonly [Buffer, ...Buffer[]]
   store: AccountFlowsStore
   users: UserStore
-  adminToken: string | undefined
+  adminTokens: readonly string[]
+  adminJwt: AdminJwtOptions | undefined
   bcryptCost: number
   responseDelay: ResponseDelay
   trustedProxies: number
@@ -56,7 +64,6 @@ export interface CheckedOptions {
 }
 
 const MIN_KEY_BYTES = 32
-const MIN_ADMIN_TOKEN_LENGTH = 32
 
 export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   const { log = logJsonLines, bcryptCost = 12, trustedProxies = 0 } = options
@@ -83,7 +90,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     secrets: checkSecrets(options.secrets, weak),
     store: options.store,
     users: options.users,
-    adminToken: checkAdminToken(options.adminToken, weak),
+    ...checkAdmin(options, weak),
     bcryptCost,
     responseDelay,
     trustedProxies,
@@ -141,17 +148,6 @@ function keyBytes(secret: unknown): Buffer {
   if (secret instanceof Uint8Array) return Buffer.from(secret)
   if (typeof secret !== 'string') return Buffer.alloc(0)
   return /^[A-Za-z0-9_-]+=*$/.test(secret) ? Buffer.from(secret, 'base64url') : Buffer.alloc(0)
-}
-
-function checkAdminToken(adminToken: string | undefined, weak: Weak): string | undefined {
-  if (adminToken === undefined) return undefined
-  if (!/^[\x21-\x7e]+$/.test(adminToken)) {
-    throw new TypeError('adminToken must be ASCII without spaces, and not empty')
-  }
-  if (adminToken.length < MIN_ADMIN_TOKEN_LENGTH) {
-    weak(`adminToken must have ${MIN_ADMIN_TOKEN_LENGTH} characters or more`)
-  }
-  return adminToken
 }
 
 function checkNumber(name: string, value: number, min: number, max: number): void {

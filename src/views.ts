@@ -46,7 +46,7 @@ export interface PageLocals {
 
 export type PageName = keyof PageLocals
 
-export type MailName = 'password-reset' | 'email-verification' | 'password-changed'
+export type MailName = 'password-reset' | 'email-verification' | 'password-changed' | 'test'
 
 export interface MailLocals {
   username: string
@@ -70,6 +70,8 @@ export interface Views {
   mail(name: MailName, locals: MailLocals): RenderedMail
   /** The style sheet of the pages, served at `{oauthPath}/account-flows.css`. */
   stylesheet: string
+  /** Languages that there are words in (BCP 47). */
+  locales: string[]
 }
 
 type Values = Record<string, string | number>
@@ -93,6 +95,7 @@ export function createViews(oauthPath: string): Views {
 
   return {
     stylesheet: readFileSync(pathOf('account-flows.css'), 'utf8'),
+    locales: [lang],
 
     page(name, locals) {
       const key = `${name}.${locals.mode}`

@@ -325,7 +325,7 @@ describe('the catalog', () => {
       if (name === 'error') used.add(`error.${mode}.lead`)
     }
     for (const field of ['password', 'confirm_password']) used.add(`reset-password.${field}`)
-    for (const name of MAILS) {
+    for (const name of [...MAILS, 'test']) {
       for (const part of ['subject', 'lead', 'lead_client']) used.add(`mail.${name}.${part}`)
     }
     for (const name of LINK_MAILS) used.add(`mail.${name}.lifetime`)

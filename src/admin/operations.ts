@@ -9,7 +9,7 @@ import type { schemas } from './schemas.ts'
 type SchemaName = keyof typeof schemas
 
 export interface Operation {
-  method: 'GET' | 'PUT' | 'POST' | 'DELETE'
+  method: 'GET' | 'PUT' | 'POST'
   path: string
   summary: string
   query?: Record<
@@ -55,8 +55,8 @@ export const operations = {
     etag: true,
   },
   unsetSettings: {
-    method: 'DELETE',
-    path: '/settings',
+    method: 'POST',
+    path: '/settings/unset',
     summary: 'Gives settings their defaults back, or no value where there is none.',
     query: {
       key: {

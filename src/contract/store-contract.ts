@@ -1,6 +1,12 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { AccountFlowsStore } from '../ports.ts'
+import { itAdministersMailJobs } from './store-contract-administration.ts'
+import {
+  itTellsWhatBecameOfResetTokens,
+  itTellsWhatBecameOfVerificationTokens,
+  itTellsWhatWasRecorded,
+} from './store-contract-histories.ts'
 import { itKeepsAuditEvents, itKeepsSettings } from './store-contract-records.ts'
 import { itKeepsCutoffs, itKeepsPendingLogins } from './store-contract-logins.ts'
 import { itCountsHits, itKnowsWhatIsLeftToUse } from './store-contract-limits.ts'
@@ -28,14 +34,23 @@ export function itIsAnAccountFlowsStore(
 
     describe('password reset tokens (2.1, 3.1, 3.3)', () => {
       itKeepsResetTokens(() => opened.store.resetTokens)
+      itTellsWhatBecameOfResetTokens(() => opened.store.resetTokens)
     })
     describe('e-mail verification tokens (2.2, 3.2)', () => {
       itKeepsVerificationTokens(() => opened.store.verificationTokens)
+      itTellsWhatBecameOfVerificationTokens(() => opened.store.verificationTokens)
     })
     describe('pending logins', () => itKeepsPendingLogins(() => opened.store.pendingLogins))
     describe('session cut-offs (2.4, 3.3)', () => itKeepsCutoffs(() => opened.store.cutoffs))
-    describe('the mail outbox', () => itKeepsMailJobs(() => opened.store.outbox))
-    describe('audit events (6)', () => itKeepsAuditEvents(() => opened.store.audit))
+
+    describe('the mail outbox', () => {
+      itKeepsMailJobs(() => opened.store.outbox)
+      itAdministersMailJobs(() => opened.store.outbox)
+    })
+    describe('audit events (6)', () => {
+      itKeepsAuditEvents(() => opened.store.audit)
+      itTellsWhatWasRecorded(() => opened.store.audit)
+    })
     describe('settings (2.5)', () => itKeepsSettings(() => opened.store.settings))
 
     describe('limits (D21)', () => {
@@ -49,6 +64,11 @@ export function itIsAnAccountFlowsStore(
       expect((await opened.store.settings.read()).values).to.deep.equal({
         smtp_host: 'mail.example',
       })
+    })
+
+    it('finds everything as it was started, if it can tell', async () => {
+      const inspection = await opened.store.inspect?.()
+      expect(inspection?.wrongIndexes ?? []).to.deep.equal([])
     })
 
     it('tells the time', async () => {

@@ -1,7 +1,8 @@
+import type { SettingsInForce } from '../admin/api-types.ts'
 import { newId } from '../crypto/token.ts'
 import type { AuditEvent } from '../ports.ts'
 import type { SettingsKeeper, SettingsOutcome } from '../settings/settings.ts'
-import type { AdminAnswer, AdminEndpoints, AdminRefusal, AdminRequest } from './admin-router.ts'
+import type { AdminEndpoints, AdminRefusal, AdminRequest } from './admin-router.ts'
 
 export interface AdminSettingsParts {
   settings: SettingsKeeper
@@ -39,7 +40,9 @@ export function adminSettings({ settings, audit }: AdminSettingsParts) {
   } satisfies Partial<AdminEndpoints>
 }
 
-function answerOf(outcome: SettingsOutcome): AdminAnswer<'putSettings'> | AdminRefusal {
+function answerOf(
+  outcome: SettingsOutcome,
+): { answer: SettingsInForce; etag: string } | AdminRefusal {
   if (outcome === 'stale') {
     const title =
       'Nothing was changed: the settings are not those of If-Match any more. Read them again.'

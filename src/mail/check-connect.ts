@@ -1,4 +1,4 @@
-import { errorCode, type Found } from './found.ts'
+import { errorCode, inBrackets, type Found } from './found.ts'
 import type { SmtpDialogue, SmtpReply } from './smtp-dialogue.ts'
 import { tlsPolicy, type SmtpSettings } from './smtp-settings.ts'
 
@@ -51,7 +51,7 @@ export function judgeGreeting(greeting: SmtpReply, before: string): Found {
       next: undefined,
     }
   }
-  const isForNow = greeting.code === 421 || greeting.code < 500
+  const isForNow = greeting.code >= 400 && greeting.code < 500
   return {
     status: 'failed',
     message: `${before}, but the server ${isForNow ? 'has no time for anybody now' : 'does not talk to this machine'} (${greeting.code}).`,
@@ -88,12 +88,13 @@ function brokenGreeting(code: string, at: string, port: number) {
     }
   }
   return {
-    message: `Connected to ${at}, but the connection was closed before a greeting (${code}).`,
+    message: `Connected to ${at}, but the connection was closed before a greeting${inBrackets(code)}.`,
     advice: `The server may block the address of this machine: ask its operator. ${expectsTls(port)}`,
   }
 }
 
 function expectsTls(port: number): string {
+  if (port === 25) return blocked(port)
   const advice = 'A server that expects TLS from the first byte does not greet'
   return port === 465
     ? `${advice}, and port 465 is meant for that: set smtp_tls to implicit.`

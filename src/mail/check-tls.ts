@@ -112,7 +112,7 @@ async function secured(
 
 function judgeCertificate(distrust: string | undefined, until: string, spoken: string) {
   if (distrust !== undefined) {
-    const message = `${spoken}; nobody vouches for the certificate (${distrust}), which is accepted of a loopback host.`
+    const message = `${spoken}; the certificate is not trusted (${distrust}), which is accepted of a loopback host.`
     return { status: 'ok', message } as const
   }
   const days = Math.floor((new Date(until).getTime() - Date.now()) / DAY_MS)

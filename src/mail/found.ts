@@ -12,7 +12,11 @@ export type Found<Next = undefined> =
 
 /** `undefined`: there is no code in it, so it is a mistake of ours. */
 export function errorCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string'
-    ? error.code
-    : undefined
+  if (!(error instanceof Error) || error instanceof TypeError) return undefined
+  return 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+/** A code that tells more than the sentence before it. */
+export function inBrackets(code: string): string {
+  return code === 'ECLOSED' ? '' : ` (${code})`
 }

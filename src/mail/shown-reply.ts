@@ -127,14 +127,10 @@ const UNWRAP: ((text: string) => string[])[] = [
       Buffer.from(run.replaceAll(/[^0-9a-f]/gi, ''), 'hex').toString(),
     ),
   ],
-  (text) => [0, 1, 2, 3].map((skipped) => decodeBase64(text, skipped)),
+  (text) => [
+    text.replaceAll(/[A-Za-z0-9+/_-]{6,}/g, (run) => Buffer.from(run, 'base64').toString()),
+  ],
 ]
-
-function decodeBase64(text: string, skipped: number): string {
-  return text.replaceAll(/[A-Za-z0-9+/_-]{6,}/g, (run) =>
-    Buffer.from(run.slice(skipped), 'base64').toString(),
-  )
-}
 
 function charOf(digits: string, radix: number): string {
   const point = Number.parseInt(digits, radix)

@@ -6,7 +6,7 @@ import { adviceOnSilence, checkConnect } from './check-connect.ts'
 import { checkDns } from './check-dns.ts'
 import { checkData, checkFrom, checkRcpt } from './check-envelope.ts'
 import { checkTls } from './check-tls.ts'
-import { errorCode, type Found } from './found.ts'
+import { errorCode, inBrackets, type Found } from './found.ts'
 import { replyFilter, type ReplyFilter } from './shown-reply.ts'
 import { openSmtpDialogue, type SmtpDialogue } from './smtp-dialogue.ts'
 import type { SmtpSettings } from './smtp-settings.ts'
@@ -152,8 +152,8 @@ function brokenDialogue(error: unknown): Found<never> {
   return {
     status: 'failed',
     message: isGibberish
-      ? `The server answered with something that is not SMTP (${code}).`
-      : `The connection was closed without an answer (${code}).`,
+      ? 'The server answered with something that is not SMTP.'
+      : `The connection was closed without an answer${inBrackets(code)}.`,
     advice: isGibberish
       ? 'Something between this machine and the server may answer in its place: look for a proxy or a firewall.'
       : 'Look into the log of the mail server: it may block this machine, or be restarting.',

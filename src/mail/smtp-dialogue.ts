@@ -148,7 +148,6 @@ export function openSmtpDialogue(options: NetConnectOpts): SmtpDialogue {
       }
       clearTimeout(timer)
       socket.destroy()
-      raw.destroy()
       await closed
     },
   }

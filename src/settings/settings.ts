@@ -55,8 +55,8 @@ export interface SettingsKeeper {
   change(wanted: WantedSettings, conditions?: ChangeConditions): Promise<SettingsOutcome>
   /** Changes those of `wanted` that have no stored value. */
   changeUnset(wanted: WantedSettings): Promise<SettingsOutcome>
-  /** Seals every secret with the first key of the ring (D13). */
-  reseal(): Promise<Resealed>
+  /** Seals every secret with the first key of the ring (D13); with `isDryRun`, tells what that would do. */
+  reseal(options?: { isDryRun?: boolean }): Promise<Resealed>
 }
 
 type Outcome = Omit<SettingsChange, 'etag'> | SettingProblem[] | 'stale'
@@ -164,7 +164,7 @@ export function createSettingsKeeper(
         if ((await store.version()) !== held.version) await takeOver()
       }),
 
-    reseal: () =>
+    reseal: ({ isDryRun = false } = {}) =>
       inTurn(() =>
         write(async () => {
           const sealed = Object.entries(held.values).filter((entry) => isSealed(...entry))
@@ -173,7 +173,7 @@ export function createSettingsKeeper(
             .filter(([name, value]) => name in held.plain && !box.isCurrent(value))
             .map(([name]) => name)
           const outcome = { resealed, unreadable }
-          if (resealed.length === 0) return { outcome }
+          if (resealed.length === 0 || isDryRun) return { outcome }
           return {
             stored: { ...held.values, ...(await sealAll(resealed, held.plain, box)) },
             outcome,

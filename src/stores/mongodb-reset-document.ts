@@ -53,17 +53,25 @@ export const isClaimed = hasTypes(
   },
 )
 
-/** Dead or alive. */
-export const isWhole = hasTypes(
-  {
-    ...tokenTypes,
-    claimed_at: ['date', 'null'],
-    used_at: ['date', 'null'],
-    invalidated_at: ['date', 'null'],
-    completed_at: ['date', 'null'],
-  },
-  optionalTokenTypes,
-)
+/** Alive, or dead for a reason. */
+export const isWhole = {
+  $or: [
+    { live: true as const },
+    ...['claimed_at', 'used_at', 'invalidated_at', 'completed_at'].map((field) => ({
+      [field]: { $type: 'date' as const },
+    })),
+  ],
+  ...hasTypes(
+    {
+      ...tokenTypes,
+      claimed_at: ['date', 'null'],
+      used_at: ['date', 'null'],
+      invalidated_at: ['date', 'null'],
+      completed_at: ['date', 'null'],
+    },
+    { ...optionalTokenTypes, live: 'bool' },
+  ),
+}
 
 export function toClaimedReset(document: ResetTokenDocument): ClaimedReset {
   return {

@@ -6,6 +6,7 @@ const REFUSALS = 'test/http/admin-settings-refusals.test.ts'
 const VALUES = 'test/http/admin-settings-values.test.ts'
 const SECRET = 'test/http/admin-settings-secret.test.ts'
 const KEEPER = 'src/settings/settings.ts'
+const SEALING = 'src/settings/sealing.ts'
 
 /** What requests may hold, and the admin API (4.5, 5, D27, D31). */
 export const requestMutants: Mutant[] = [
@@ -50,9 +51,9 @@ export const requestMutants: Mutant[] = [
     edits: [
       {
         file: 'src/crypto/bearer-token.ts',
-        find: 'return (presented) => timingSafeEqual(digest(presented), expected)',
+        find: 'expected.filter((one) => timingSafeEqual(given, one)).length > 0',
         replace:
-          'return (presented) => token.startsWith(presented) || timingSafeEqual(digest(presented), expected)',
+          'expected.filter((one) => tokens.some((token) => token.startsWith(presented)) || timingSafeEqual(given, one)).length > 0',
       },
     ],
     caughtBy: { file: REFUSALS, words: 'a part of it' },
@@ -62,9 +63,9 @@ export const requestMutants: Mutant[] = [
     breaks: 'Without the admin token nothing changes (5.1, ADM-07).',
     edits: [
       {
-        file: 'src/http/admin-settings.ts',
-        find: 'if (!(await isAllowed(ctx))) return',
-        replace: 'await isAllowed(ctx)',
+        file: 'src/http/admin-api.ts',
+        find: 'if (admin) await route(ctx, path, admin.actor)',
+        replace: "await route(ctx, path, admin?.actor ?? 'nobody')",
       },
     ],
     caughtBy: { file: REFUSALS, words: 'no header' },
@@ -74,9 +75,9 @@ export const requestMutants: Mutant[] = [
     breaks: 'Presented tokens are in no event (ADM-11).',
     edits: [
       {
-        file: 'src/http/admin-settings.ts',
-        find: "token === undefined ? 'no_token' : 'wrong_token'",
-        replace: "token === undefined ? 'no_token' : token",
+        file: 'src/http/admin-auth.ts',
+        find: "await refuse(ctx, verdict === 'wrong' ? 'wrong_token' : verdict)",
+        replace: "await refuse(ctx, String(token ?? verdict) as 'no_token')",
       },
     ],
     caughtBy: { file: REFUSALS, words: 'it in upper case' },
@@ -92,12 +93,12 @@ export const requestMutants: Mutant[] = [
     breaks: 'The SMTP password is encrypted at rest (D27).',
     edits: [
       {
-        file: KEEPER,
+        file: SEALING,
         find: '? await box.seal(value, purposeOf(name, values))',
         replace: '? value',
       },
       {
-        file: KEEPER,
+        file: SEALING,
         find: '? await box.open(value, purposeOf(name, values))',
         replace: '? value',
       },
@@ -109,9 +110,9 @@ export const requestMutants: Mutant[] = [
     breaks: 'A password is sent to the server that it was given for (D23).',
     edits: [
       {
-        file: KEEPER,
-        find: 'if (values[host] !== held.plain[host] && !given && held.values[password]) {',
-        replace: 'if (values[host] === undefined && !given && held.values[password]) {',
+        file: 'src/settings/change.ts',
+        find: 'if (values[host] === held.plain[host] || given || !held.values[password]) return []',
+        replace: 'if (values[host] !== undefined || given || !held.values[password]) return []',
       },
     ],
     caughtBy: { file: SECRET, words: 'forgotten when smtp_host changes' },
@@ -122,14 +123,14 @@ export const requestMutants: Mutant[] = [
     edits: [
       {
         file: KEEPER,
-        find: "if ('problems' in next) return next.problems",
+        find: "if ('problems' in next) return { outcome: next.problems }",
         replace: `if ('problems' in next) {
-        for (const [key, value] of Object.entries(wantedOf(held))) {
+        for (const [key, value] of Object.entries(wanted)) {
           if ('problems' in applied(held, { [key]: value })) continue
           await store.write({ ...held.values, [key]: String(value) }, held.version)
         }
         await takeOver()
-        return next.problems
+        return { outcome: next.problems }
       }`,
       },
     ],
@@ -140,7 +141,7 @@ export const requestMutants: Mutant[] = [
     breaks: 'Booleans are the strings "true" and "false" (2.5).',
     edits: [
       {
-        file: 'src/settings/table.ts',
+        file: 'src/settings/kinds.ts',
         find: "value === 'true' ? true : value === 'false' ? false : undefined",
         replace: "value === 'true' ? true : value === 'false' ? Boolean(value) : undefined",
       },
@@ -155,7 +156,7 @@ export const requestMutants: Mutant[] = [
     breaks: 'Ports are decimal numbers and nothing else (SET-03).',
     edits: [
       {
-        file: 'src/settings/table.ts',
+        file: 'src/settings/kinds.ts',
         find: 'if (!/^[1-9]\\d{0,4}$/.test(value)) return undefined',
         replace: '',
       },

@@ -5,7 +5,7 @@ import { createBearerCheck } from '../../src/crypto/bearer-token.ts'
 const TOKEN = 'an-admin-token-of-the-tests-long-enough'
 
 describe('The check of the admin token', () => {
-  const isRight = createBearerCheck(TOKEN)
+  const isRight = createBearerCheck([TOKEN])
 
   it('accepts the token and nothing near it', () => {
     expect(isRight(TOKEN)).to.equal(true)
@@ -34,7 +34,7 @@ describe('The check of the admin token', () => {
   })
 
   it('accepts nothing where no token is set', () => {
-    const isNever = createBearerCheck(undefined)
+    const isNever = createBearerCheck([])
     for (const text of ['', 'undefined', 'null', TOKEN]) expect(isNever(text)).to.equal(false)
   })
 })

@@ -1,4 +1,4 @@
-import { Long } from 'mongodb'
+import { Long, ObjectId } from 'mongodb'
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
 import { emptiedStore, type AnyDocument } from '../support/emptied-store.ts'
@@ -19,6 +19,8 @@ describeWithMongo('mongoStore() with damaged records', () => {
   const { stored, emptyStore } = emptiedStore()
 
   describe('a damaged record', () => {
+    /** A time that JavaScript does not know. */
+    const beyond = { $toDate: Long.fromString('9000000000000000000') }
     const values = [null, '', 1, true, {}, new Date().toISOString(), [later(hour)], [null], [true]]
     const optional = new Set([
       'pending_login_id',
@@ -132,12 +134,172 @@ describeWithMongo('mongoStore() with damaged records', () => {
       for (const field of ['not_before', 'expires_at', 'requested_at']) {
         await jobs.deleteMany({})
         await jobs.insertOne(document)
-        const beyond = { $toDate: Long.fromString('9000000000000000000') }
         await jobs.updateOne({}, [{ $set: { [field]: beyond } }])
         const claimed = await outbox.claim('resolve', 'lease', later(1), later(minute))
         const givenUp = await outbox.giveUpUnreadable(later(1))
         expect([claimed, givenUp], field).to.deep.equal([undefined, 'job'])
       }
+    })
+
+    it('is no token that could be told of, and does not hide the others', async () => {
+      const { resetTokens, verificationTokens } = await emptyStore()
+      const token = sampleVerificationToken({ id: 'damaged' })
+      await resetTokens.issue(token)
+      await verificationTokens.issue(token)
+      for (const [name, store] of [
+        ['password_reset_tokens', resetTokens],
+        ['email_verification_tokens', verificationTokens],
+      ] as const) {
+        const tokens = stored(name)
+        const document = mustExist((await tokens.findOne()) ?? undefined)
+        const told = () =>
+          Promise.all([store.findHistory(token.tokenHash), store.historiesOf('ann', 10)])
+        for (const each of damaged(document)) {
+          await tokens.replaceOne({ _id: 'damaged' }, each)
+          expect(await told(), JSON.stringify(each)).to.deep.equal([undefined, []])
+        }
+        for (const field of ['created_at', 'expires_at', 'used_at']) {
+          await tokens.replaceOne({ _id: 'damaged' }, document)
+          expect((await told())[1]).to.have.length(1)
+          await tokens.updateOne({ _id: 'damaged' }, [{ $set: { [field]: beyond } }])
+          expect(await told(), field).to.deep.equal([undefined, []])
+        }
+        const sound = sampleVerificationToken({ createdAt: later(-1) })
+        await store.issue(sound)
+        const [history] = await store.historiesOf('ann', 1)
+        expect(history).to.include({ id: sound.id })
+      }
+    })
+
+    it('is told of as a mail with what can be read of it, never revived, and can be discarded', async () => {
+      const { outbox } = await emptyStore()
+      const jobs = stored('mail_outbox')
+      const sample = sampleMailJob({ id: 'job', identifier: 'typed', notBefore: later(minute) })
+      await outbox.add(sample)
+      const document = mustExist((await jobs.findOne()) ?? undefined)
+      const sound = mustExist(await outbox.status('job', later(1)))
+      for (const each of damaged(document)) {
+        const what = JSON.stringify(each)
+        await jobs.replaceOne({ _id: 'job' }, each, { upsert: true })
+        const status = mustExist(await outbox.status('job', later(1)))
+        expect(status, what).to.include({ id: 'job', state: 'waiting', isHeld: false })
+        expect(status, what).to.have.all.keys(sound)
+        expect(JSON.stringify(status)).not.to.include('typed')
+        expect(await outbox.list({ limit: 2 }, later(1)), what).to.deep.equal([status])
+        const before = await jobs.findOne()
+        expect(await outbox.revive('job', later(1), later(hour)), what).to.equal('not_found')
+        expect(await jobs.findOne(), what).to.deep.equal(before)
+        expect(await outbox.discard('job', later(1)), what).to.equal('discarded')
+      }
+      await jobs.insertOne(document)
+      expect(await outbox.revive('job', later(1), later(hour))).to.equal('revived')
+    })
+
+    it('is no dead letter that is revived, but for what the revival writes anew', async () => {
+      const { outbox } = await emptyStore()
+      const jobs = stored('mail_outbox')
+      await outbox.add(sampleMailJob({ id: 'job' }))
+      const job = mustExist(await outbox.claim('resolve', 'lease', later(1), later(minute)))
+      await outbox.resolve(job, 'ann', later(1))
+      await outbox.giveUp(job, later(2), 'refused')
+      const letter = mustExist((await jobs.findOne()) ?? undefined)
+      const { account_id: _, ...nobodys } = letter
+      const revive = () => outbox.revive('job', later(3), later(hour))
+      const rewritten = new Set(['expires_at', 'requested_at', 'purge_at', 'reason', 'resolved_at'])
+      const counts = { revived: 0, not_found: 0 }
+      for (const each of [
+        ...[...damaged(letter)].filter(({ state }) => state === 'dead'),
+        { ...letter, kind: 'newsletter' },
+        { ...letter, attempts: -1 },
+        { ...letter, reason: 'unreadable' },
+      ]) {
+        if (!('account_id' in each)) continue
+        const what = JSON.stringify(each)
+        await jobs.replaceOne({ _id: 'job' }, each, { upsert: true })
+        const isHealed = Object.entries(letter).every(
+          ([field, right]) =>
+            rewritten.has(field) || JSON.stringify(each[field]) === JSON.stringify(right),
+        )
+        const expected = isHealed ? 'revived' : 'not_found'
+        expect(await revive(), what).to.equal(expected)
+        counts[expected] += 1
+        const claimed = await outbox.claim('resolve', 'lease', later(3), later(minute))
+        if (isHealed) expect(claimed, what).to.include({ id: 'job', accountId: 'ann' })
+        else expect(await jobs.findOne(), what).to.deep.equal(each)
+      }
+      expect(counts.revived).to.be.greaterThan(30)
+      expect(counts.not_found).to.be.greaterThan(30)
+      await jobs.replaceOne({ _id: 'job' }, nobodys, { upsert: true })
+      expect(await revive()).to.equal('no_account')
+      expect(await jobs.findOne()).to.deep.equal(nobodys)
+    })
+
+    it('with an id that is no text, or with times beyond reason, is told of as a mail all the same', async () => {
+      const { outbox } = await emptyStore()
+      const jobs = stored('mail_outbox')
+      await outbox.add(sampleMailJob({ id: 'job' }))
+      const fields = ['requested_at', 'expires_at', 'available_at']
+      await jobs.updateOne({}, [{ $set: Object.fromEntries(fields.map((f) => [f, beyond])) }])
+      expect(await outbox.status('job', later(1))).to.include({
+        requestedAt: undefined,
+        nextAttemptAt: undefined,
+        expiresAt: undefined,
+      })
+      const id = new ObjectId()
+      // @ts-expect-error: written by somebody else
+      await jobs.insertOne({ _id: id, state: 'dead' })
+      const letters = await outbox.list({ state: 'dead', limit: 10 }, later(1))
+      expect(letters.map(({ id }) => id)).to.deep.equal([JSON.stringify(id)])
+      expect(await outbox.list({ limit: 10 }, later(1))).to.have.length(2)
+      expect(await outbox.discardDead()).to.equal(1)
+    })
+
+    it('is an event with what can be read of it, or none, and does not hide the others', async () => {
+      const { audit } = await emptyStore()
+      const events = stored('audit_events')
+      const event = {
+        id: 'event',
+        type: 'sessions_ended',
+        at: later(0),
+        accountId: 'ann',
+        address: '192.0.2.1',
+        userAgent: 'test',
+        clientId: 'app',
+        reason: 'expired',
+        details: { count: 1 },
+      } as const
+      await audit.record({ ...event, id: 'sound' })
+      await delay(3)
+      await audit.record(event)
+      const document = mustExist((await events.findOne({ _id: 'event' })) ?? undefined)
+      for (const each of damaged(document)) {
+        const what = JSON.stringify(each)
+        await events.replaceOne({ _id: 'event' }, each)
+        const found = await audit.find('event')
+        const list = await audit.list({ limit: 10 })
+        const isEvent = typeof each['type'] === 'string' && each['at'] instanceof Date
+        expect(found !== undefined, what).to.equal(isEvent)
+        expect(
+          list.map(({ id }) => id),
+          what,
+        ).to.have.members(isEvent ? ['event', 'sound'] : ['sound'])
+        if (!found) continue
+        const { recordedAt, ...rest } = found
+        expect(recordedAt, what).to.be.instanceOf(Date)
+        expect({ ...event, ...rest }, what).to.deep.include({ id: 'event', at: later(0) })
+        for (const value of Object.values(rest)) expect(value, what).not.to.equal(null)
+      }
+      await events.replaceOne({ _id: 'event' }, document)
+      await events.updateOne(
+        { _id: 'event' },
+        { $set: { details: { a: 1, b: null, c: [1], d: { e: 1 } } } },
+      )
+      expect(await audit.find('event')).to.deep.include({ details: { a: 1 } })
+      await events.updateOne({ _id: 'event' }, [{ $set: { recorded_at: beyond } }])
+      expect(await audit.find('event')).to.deep.include({ recordedAt: later(0) })
+      await events.updateOne({ _id: 'event' }, [{ $set: { at: beyond } }])
+      expect(await audit.find('event')).to.equal(undefined)
+      expect(await audit.list({ limit: 1 })).to.have.length(1)
     })
 
     it('is no window of a limit: the key begins anew (D21)', async () => {

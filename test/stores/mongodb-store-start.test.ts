@@ -115,6 +115,33 @@ describeWithMongo('mongoStore().start()', function () {
     await cutoffs.endIdpSessions('ann', later(1))
     await settings.write({}, 0)
     await settings.version()
+    await resetTokens.findHistory(reset.tokenHash)
+    await resetTokens.historiesOf('ann', 10)
+    await verificationTokens.findHistory(verification.tokenHash)
+    await verificationTokens.historiesOf('ann', 10)
+    await outbox.status(job.id, later(1))
+    await outbox.revive(job.id, later(1), later(hour))
+    await outbox.discard(job.id, later(1))
+    for (const query of [
+      {},
+      { state: 'dead' },
+      { state: 'waiting' },
+      { accountId: 'ann' },
+    ] as const)
+      await outbox.list({ ...query, limit: 10 }, later(1))
+    await outbox.discardDead()
+    await store.audit.record({ id: 'event', type: 'sessions_ended', at: later(0) })
+    await store.audit.find('event')
+    for (const query of [
+      {},
+      { accountId: 'ann' },
+      { identifierHash: 'hash' },
+      { types: ['sessions_ended'] },
+      { recordedFrom: later(0) },
+      { recordedFrom: later(0), accountId: 'ann' },
+      { recordedFrom: later(0), identifierHash: 'hash' },
+    ] as const)
+      await store.audit.list({ ...query, types: ['sessions_ended'], limit: 10 })
     await fresh.db.setProfilingLevel('off')
     const plans = await fresh.db
       .collection('system.profile')
@@ -125,6 +152,17 @@ describeWithMongo('mongoStore().start()', function () {
     expect(plans.filter((plan) => plan.includes('COLLSCAN'))).to.deep.equal([])
     expect(plans.join()).to.match(/mail_outbox IXSCAN { state: 1, available_at: 1/)
     expect(plans.join()).to.match(/password_reset_tokens IXSCAN { lease_until: 1/)
+    expect(plans.join()).to.match(/audit_events IXSCAN { account_id: 1, recorded_at: 1/)
+    expect(plans.join()).to.match(
+      /audit_events IXSCAN { details.identifier_hash: 1, recorded_at: 1/,
+    )
+    expect(plans.join()).to.match(/email_verification_tokens IXSCAN { user_id: 1, created_at: 1/)
+    expect(plans.join()).to.match(/mail_outbox IXSCAN { requested_at: 1/)
+    const sorted = await fresh.db.collection('system.profile').countDocuments({
+      hasSortStage: true,
+      ns: /audit_events/,
+    })
+    expect(sorted).to.equal(0)
   })
 
   it('has MongoDB remove records a week after they expired', async function () {

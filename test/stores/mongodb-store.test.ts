@@ -85,7 +85,7 @@ describeWithMongo('mongoStore()', () => {
   })
 
   it('lets nothing but a string or a valid time into a filter (INJ-05)', async () => {
-    const { resetTokens, verificationTokens, outbox } = await emptyStore()
+    const { resetTokens, verificationTokens, outbox, audit } = await emptyStore()
     await resetTokens.issue(sampleResetToken())
     await outbox.add(sampleMailJob())
     const notText: unknown[] = [undefined, null, { $ne: '' }, /./, ['x'], 1, '\ud800']
@@ -98,6 +98,21 @@ describeWithMongo('mongoStore()', () => {
         () => resetTokens.invalidateLive(value, sampleResetToken(), later(1)),
         () => verificationTokens.hasLater(value, sampleResetToken()),
         () => outbox.claim('resolve', value, later(1), later(minute)),
+        () => resetTokens.findHistory(value),
+        () => verificationTokens.historiesOf(value, 1),
+        () => outbox.status(value, later(1)),
+        () => outbox.revive(value, later(1), later(hour)),
+        () => outbox.discard(value, later(1)),
+        () => audit.find(value),
+        // @ts-expect-error: a caller without types
+        () => audit.list({ types: [value], limit: 1 }),
+        ...(value === undefined
+          ? []
+          : [
+              () => outbox.list({ accountId: value, limit: 1 }, later(1)),
+              () => audit.list({ accountId: value, limit: 1 }),
+              () => audit.list({ identifierHash: value, limit: 1 }),
+            ]),
       ]) {
         const refusal: unknown = await act().catch((error) => error)
         expect(refusal, String(act)).to.be.instanceOf(TypeError)
@@ -110,6 +125,57 @@ describeWithMongo('mongoStore()', () => {
     expect(refusal).to.be.instanceOf(TypeError)
   })
 
+  it('tells events of a version that did not write when they were recorded last', async () => {
+    const { audit } = await emptyStore()
+    await audit.record({
+      id: 'new',
+      type: 'sessions_ended',
+      at: later(-3 * hour),
+      accountId: 'ann',
+    })
+    for (const [_id, at] of [
+      ['old', later(-2 * hour)],
+      ['newer', later(0)],
+    ] as const)
+      await stored('audit_events').insertOne({ _id, type: 'sessions_ended', at, account_id: 'ann' })
+    expect(await audit.find('old')).to.deep.equal({
+      id: 'old',
+      type: 'sessions_ended',
+      at: later(-2 * hour),
+      recordedAt: later(-2 * hour),
+      accountId: 'ann',
+    })
+    for (const query of [{}, { accountId: 'ann' }]) {
+      const idsOf = async (recordedFrom?: Date) =>
+        (await audit.list({ ...query, ...(recordedFrom && { recordedFrom }), limit: 10 })).map(
+          ({ id }) => id,
+        )
+      const [first, ...rest] = await idsOf()
+      expect(first).to.equal('new')
+      expect(rest).to.have.members(['old', 'newer'])
+      expect(await idsOf(later(-hour))).to.deep.equal(['new', 'newer'])
+      expect(await idsOf(later(-2 * hour))).to.have.members(['new', 'old', 'newer'])
+      expect(await idsOf(later(hour))).to.deep.equal([])
+    }
+  })
+
+  it('lets nothing but a positive integer be the limit of a list', async () => {
+    const { resetTokens, verificationTokens, outbox, audit } = await emptyStore()
+    for (const limit of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
+      for (const act of [
+        () => resetTokens.historiesOf('ann', limit),
+        () => verificationTokens.historiesOf('ann', limit),
+        () => outbox.list({ limit }, later(1)),
+        () => audit.list({ limit }),
+      ]) {
+        const refusal: unknown = await act().catch((error) => error)
+        expect(refusal, `${limit} ${String(act)}`).to.be.instanceOf(TypeError)
+      }
+    }
+    await resetTokens.issue(sampleResetToken())
+    expect(await resetTokens.historiesOf('ann', 1)).to.have.length(1)
+  })
+
   it('works the same whatever the host chose for its Db', async () => {
     await emptyStore()
     const odd = database().client.db(database().db.databaseName, {
@@ -120,7 +186,7 @@ describeWithMongo('mongoStore()', () => {
       readPreference: 'secondaryPreferred',
       writeConcern: { w: 0 },
     })
-    const { settings, outbox } = mongoStore(odd)
+    const { settings, outbox, audit } = mongoStore(odd)
     expect(await settings.write({ smtp_host: 'a' }, 0)).to.equal(true)
     expect(await settings.read()).to.deep.equal({ version: 1, values: { smtp_host: 'a' } })
     await outbox.add(sampleMailJob())
@@ -128,5 +194,11 @@ describeWithMongo('mongoStore()', () => {
       attempts: 0,
     })
     expect(await mongoStore(odd).now()).to.be.instanceOf(Date)
+    const [status] = await outbox.list({ limit: 1 }, later(1))
+    expect(status).to.deep.include({ attempts: 0, nextAttemptAt: later(minute), isHeld: true })
+    const event = { id: 'event', type: 'sessions_ended', at: later(0) } as const
+    await audit.record({ ...event, details: { count: 1, none: undefined } })
+    expect(await audit.find('event')).to.deep.include({ ...event, details: { count: 1 } })
+    expect(await outbox.discard(mustExist(status).id, later(minute))).to.equal('discarded')
   })
 })

@@ -37,6 +37,8 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'resetTokens.markUsed': [text, now],
     'resetTokens.reject': [text, now],
     'resetTokens.complete': [text, now],
+    'resetTokens.findHistory': [text],
+    'resetTokens.historiesOf': [text, 1],
     'verificationTokens.issue': [sampleVerificationToken()],
     'verificationTokens.findUsable': [text, now],
     'verificationTokens.findDead': [text, now],
@@ -45,6 +47,8 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'verificationTokens.revokeOf': [text, sampleResetToken(), now],
     'verificationTokens.hasLater': [text, sampleResetToken()],
     'verificationTokens.markUsed': [sampleVerificationToken(), now],
+    'verificationTokens.findHistory': [text],
+    'verificationTokens.historiesOf': [text, 1],
     'pendingLogins.save': [samplePendingLogin()],
     'pendingLogins.find': [text],
     'pendingLogins.findNewest': [text, {}],
@@ -65,14 +69,22 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'outbox.remove': [job],
     'outbox.retry': [job, now, text],
     'outbox.giveUp': [job, now, text],
+    'outbox.list': [{ limit: 1 }, now],
+    'outbox.status': [text, now],
+    'outbox.revive': [text, now, now],
+    'outbox.discard': [text, now],
+    'outbox.discardDead': [],
     'limits.hit': [text, 1_000],
     'audit.has': [text],
     'audit.record': [event],
+    'audit.list': [{ limit: 1 }],
+    'audit.find': [text],
     'settings.read': [],
     'settings.version': [],
     'settings.write': [{}, 0],
     'store.start': [],
     'store.now': [],
+    'store.inspect': [],
     'users.start': [],
     'users.findById': [text],
     'users.findByUsername': [text],
@@ -98,13 +110,13 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     adapters: { start: adapters.start },
     adapter: adapters('Session'),
   }
+  const ofTheWholeStore = new Set(['start', 'wrongIndexes'])
   const calls: Record<string, () => Promise<unknown>> = {}
   for (const [portName, port] of Object.entries(ports)) {
     for (const name of Object.keys(port)) {
       const method: unknown = Reflect.get(port, name)
-      if (typeof method !== 'function' || (name === 'start' && !(`${portName}.start` in examples)))
-        continue
       const example = examples[`${portName}.${name}`]
+      if (typeof method !== 'function' || (ofTheWholeStore.has(name) && !example)) continue
       if (!example) throw new TypeError(`no example of ${portName}.${name}`)
       calls[`${portName}.${name}`] = async () => Reflect.apply(method, port, example)
     }

@@ -13,6 +13,7 @@ export interface CertificateWish {
   names?: string[]
   /** Who signs. `undefined`: the certificate itself. */
   signer?: Certificate
+  validFrom?: Date
   validUntil?: Date
 }
 
@@ -23,7 +24,12 @@ const ALTERNATIVE_NAMES = '2.5.29.17'
 const ECDSA_WITH_SHA256 = '1.2.840.10045.4.3.2'
 
 /** A fresh X.509 certificate, valid for a year around now, written without any outside program. */
-export function newCertificate({ names = [], signer, validUntil }: CertificateWish): Certificate {
+export function newCertificate({
+  names = [],
+  signer,
+  validFrom,
+  validUntil,
+}: CertificateWish): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const subject = names[0] ?? AUTHORITY
   const body = sequence(
@@ -32,7 +38,7 @@ export function newCertificate({ names = [], signer, validUntil }: CertificateWi
     sequence(objectId(ECDSA_WITH_SHA256)),
     commonName(signer ? AUTHORITY : subject),
     sequence(
-      time(new Date(Date.now() - YEAR_MS)),
+      time(validFrom ?? new Date(Date.now() - YEAR_MS)),
       time(validUntil ?? new Date(Date.now() + YEAR_MS)),
     ),
     commonName(subject),

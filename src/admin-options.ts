@@ -1,0 +1,76 @@
+import type { AdminJwtOptions } from './crypto/admin-jwt.ts'
+
+const MIN_ADMIN_TOKEN_LENGTH = 32
+
+/** Signed with a private key that only the issuer has: a shared secret would let whoever checks a token make one. */
+const ASYMMETRIC = /^(?:(?:RS|PS)(?:256|384|512)|ES(?:256|384|512)|EdDSA|Ed25519)$/
+
+interface AdminOptions {
+  adminToken?: string | readonly string[]
+  adminJwt?: AdminJwtOptions
+}
+
+/** Who may use the admin API: one of the two ways, so that nobody forgets the other (D28). */
+export function checkAdmin(
+  { adminToken, adminJwt }: AdminOptions,
+  weak: (problem: string) => void,
+): { adminTokens: readonly string[]; adminJwt: AdminJwtOptions | undefined } {
+  if (adminToken !== undefined && adminJwt !== undefined) {
+    throw new TypeError('adminToken and adminJwt exclude each other: give one')
+  }
+  return { adminTokens: checkTokens(adminToken, weak), adminJwt: adminJwt && checkJwt(adminJwt) }
+}
+
+function checkTokens(
+  given: string | readonly string[] | undefined,
+  weak: (problem: string) => void,
+): readonly string[] {
+  const tokens = given === undefined ? [] : [given].flat()
+  for (const token of tokens) {
+    if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) {
+      throw new TypeError('adminToken must be ASCII without spaces, and not empty')
+    }
+    if (token.length < MIN_ADMIN_TOKEN_LENGTH) {
+      weak(`adminToken must have ${MIN_ADMIN_TOKEN_LENGTH} characters or more`)
+    }
+  }
+  return tokens
+}
+
+function checkJwt(options: AdminJwtOptions): AdminJwtOptions {
+  const { issuer, audience, algorithms, keys } = options
+  for (const name of ['issuer', 'audience'] as const) {
+    if (typeof options[name] !== 'string' || options[name] === '') {
+      throw new TypeError(`adminJwt.${name} must be a text, and not empty`)
+    }
+  }
+  for (const name of ['scope', 'type'] as const) {
+    if (options[name] !== undefined && !/^[\x21-\x7e]+$/.test(options[name])) {
+      throw new TypeError(`adminJwt.${name} must be ASCII without spaces, and not empty`)
+    }
+  }
+  if (!Array.isArray(algorithms) || algorithms.length === 0) {
+    throw new TypeError('adminJwt.algorithms must name at least one algorithm')
+  }
+  for (const algorithm of algorithms) {
+    if (!ASYMMETRIC.test(algorithm)) {
+      throw new TypeError(`adminJwt.algorithms: ${algorithm} is none with public keys`)
+    }
+  }
+  return { ...options, issuer, audience, algorithms: [...algorithms], keys: checkKeys(keys) }
+}
+
+function checkKeys(keys: AdminJwtOptions['keys']): AdminJwtOptions['keys'] {
+  if (keys instanceof URL) {
+    const isLoopback = /^(localhost|\[::1\]|127(\.\d{1,3}){3})$/.test(keys.hostname)
+    if (keys.protocol === 'https:' || (keys.protocol === 'http:' && isLoopback)) return keys
+    throw new TypeError(
+      'adminJwt.keys must be an https address: whoever is on the way could name keys',
+    )
+  }
+  const list: unknown = Reflect.get(Object(keys), 'keys')
+  if (!Array.isArray(list) || list.length === 0) {
+    throw new TypeError('adminJwt.keys must be a JWK Set with keys, or a URL')
+  }
+  return keys
+}

@@ -1,0 +1,110 @@
+import type { IncomingMessage } from 'node:http'
+import type { Context } from 'koa'
+import { createAdminAuthentication } from './crypto/admin-authentication.ts'
+import type { AuthorizeSig } from './crypto/authorize-sig.ts'
+import { createDoctor } from './doctor.ts'
+import type { EndedSessions } from './end-sessions.ts'
+import { createLinkExplanation } from './flows/link-explanation.ts'
+import { createMailOutcome } from './flows/mail-outcome.ts'
+import { createUserStatus } from './flows/user-status.ts'
+import { adminAccounts } from './http/admin-accounts.ts'
+import { createAdminApi, type AdminApi } from './http/admin-api.ts'
+import { adminAudit, createAuditAction } from './http/admin-audit.ts'
+import { createAdminAuth } from './http/admin-auth.ts'
+import { adminMails } from './http/admin-mails.ts'
+import { createAdminRouter } from './http/admin-router.ts'
+import { adminSettings } from './http/admin-settings.ts'
+import { adminSupport } from './http/admin-support.ts'
+import { createMailCheck } from './mail/mail-check.ts'
+import type { CheckedOptions } from './options.ts'
+import type {
+  AccountFlowsStore,
+  AuditEvent,
+  Log,
+  MailOutbox,
+  Requester,
+  UserStore,
+} from './ports.ts'
+import { previewMail, testMail } from './sample-mails.ts'
+import type { SettingsKeeper } from './settings/settings.ts'
+import type { Views } from './views.ts'
+
+export interface AdminParts {
+  options: Pick<CheckedOptions, 'adminTokens' | 'adminJwt' | 'secrets' | 'developmentMailer'>
+  /** Path of the base URL plus `/admin/api`. */
+  root: string
+  oauthUrl: string
+  store: AccountFlowsStore
+  users: UserStore
+  settings: SettingsKeeper
+  /** Where jobs are added, so that workers hear of them. */
+  outbox: Pick<MailOutbox, 'add'>
+  wake(at: Date): void
+  endSessions(accountId: string): Promise<EndedSessions>
+  authorizeSig: AuthorizeSig
+  views: Views
+  audit(event: AuditEvent): Promise<void>
+  requesterOf(req: IncomingMessage): Requester
+  log: Log
+  now(): Date
+}
+
+/** The admin API (4.5, 5): what its endpoints need, put together. */
+export function createAdmin(parts: AdminParts): AdminApi {
+  const { options, store, users, audit, log, now, oauthUrl, views } = parts
+  const settings = parts.settings.current
+  const tokens = {
+    password_reset: store.resetTokens,
+    email_verification: store.verificationTokens,
+  }
+  const checkMail = createMailCheck()
+  const requesterOf = (ctx: Context) => parts.requesterOf(ctx.req)
+  const auditAction = createAuditAction(audit, now)
+  const common = { auditAction, settings, now }
+
+  const authenticate = createAdminAuth({
+    authenticate: createAdminAuthentication(options.adminTokens, options.adminJwt),
+    limits: store.limits,
+    audit,
+    requesterOf,
+    log,
+  })
+  const route = createAdminRouter(
+    {
+      ...adminSettings({ settings: parts.settings, audit }),
+      ...adminAccounts({
+        ...common,
+        users,
+        statusOf: createUserStatus({ ...store, tokens, settings, now }),
+        outbox: parts.outbox,
+        endSessions: parts.endSessions,
+      }),
+      ...adminMails({
+        ...common,
+        outbox: store.outbox,
+        wake: parts.wake,
+        outcomeOf: createMailOutcome(store.outbox, store.audit, now),
+        checkMail,
+        testMail: () => testMail(views, now()),
+        previewOf: (name, locale) => previewMail(views, { name, locale, oauthUrl, at: now() }),
+        locales: () => views.locales,
+      }),
+      ...adminAudit(store.audit),
+      ...adminSupport({
+        auditAction,
+        now,
+        explain: createLinkExplanation({ ...parts, tokens, audit: store.audit }),
+        examine: createDoctor({
+          ...parts,
+          ...options,
+          checkMail,
+          hasDevelopmentMailer: options.developmentMailer !== undefined,
+        }),
+        settings: parts.settings,
+        keyCount: options.secrets.length,
+      }),
+    },
+    requesterOf,
+  )
+  return createAdminApi(parts.root, authenticate, route, log)
+}

@@ -1,0 +1,207 @@
+import type { AccountFlowsStore, CheckedStep, CheckMail, MailStep } from './ports.ts'
+import type { SettingsKeeper } from './settings/settings.ts'
+
+export type DoctorStep =
+  | 'keys'
+  | 'database'
+  | 'indexes'
+  | 'clock'
+  | 'secrets'
+  | 'outbox'
+  | 'base_url'
+  | 'configuration'
+  | MailStep
+
+type Check = CheckedStep<DoctorStep>
+
+export interface DoctorParts {
+  store: Pick<AccountFlowsStore, 'now' | 'inspect' | 'outbox'>
+  settings: Pick<SettingsKeeper, 'current' | 'reseal'>
+  checkMail: CheckMail
+  /** The key ring of the options. */
+  secrets: readonly Buffer[]
+  /** The fixed admin tokens; none where JWTs are checked. */
+  adminTokens: readonly string[]
+  /** Whether something takes the mails while SMTP is not configured. */
+  hasDevelopmentMailer: boolean
+  /** The issuer: base URL and OAuth path. */
+  oauthUrl: string
+}
+
+const MIN_KEY_BYTES = 32
+const MIN_TOKEN_LENGTH = 32
+const CLOCK_WARNING_MS = 1_000
+const CLOCK_FAILURE_MS = 60_000
+const REACH_MS = 5_000
+const MAX_LETTERS = 100
+
+/**
+ * Checks, from the server itself, what keys, database, clock, base URL and mail server say of themselves. Nothing is changed; with
+ * `to`, the mail server is asked whether it takes mails to that address.
+ */
+export function createDoctor(parts: DoctorParts) {
+  const { store, settings, checkMail } = parts
+
+  async function databaseChecks(): Promise<Check[]> {
+    const askedAt = Date.now()
+    let storeTime: Date
+    try {
+      storeTime = await store.now()
+    } catch (error) {
+      const failed: Check = {
+        step: 'database',
+        status: 'failed',
+        message: `The database cannot be reached (${codeOf(error)}).`,
+        advice: 'Check that it runs, and that this server may connect to it.',
+      }
+      return [failed, ...(['indexes', 'clock', 'secrets', 'outbox'] as const).map(skipped)]
+    }
+    const answeredAt = Date.now()
+    const between = (askedAt + answeredAt) / 2
+    return [
+      ok('database', `The database answers in ${answeredAt - askedAt} ms.`),
+      await indexCheck(),
+      clockCheck(between - storeTime.getTime()),
+      await secretsCheck(),
+      await outboxCheck(),
+    ]
+  }
+
+  async function indexCheck(): Promise<Check> {
+    const step = 'indexes'
+    const inspection = await store.inspect?.()
+    if (!inspection) return { ...skipped(step), message: 'The store cannot tell.' }
+    const { wrongIndexes, isVolatile } = inspection
+    if (wrongIndexes.length > 0) {
+      return {
+        step,
+        status: 'failed',
+        message: `Indexes are missing or have other options: ${wrongIndexes.join(', ')}.`,
+        advice: 'Drop those that exist under these names, then restart: start() creates them.',
+      }
+    }
+    if (!isVolatile) return ok(step, 'All indexes are there.')
+    const message = 'Everything is kept in this process alone, and lost when it ends.'
+    return { step, status: 'warning', message, advice: 'Use mongoStore(db) in production.' }
+  }
+
+  async function secretsCheck(): Promise<Check> {
+    const step = 'secrets'
+    const { resealed, unreadable } = await settings.reseal({ isDryRun: true })
+    if (unreadable.length > 0) {
+      return {
+        step,
+        status: 'failed',
+        message: `No key of the ring opens ${unreadable.join(', ')}.`,
+        advice: 'Put the former key back behind the first, or set the value again.',
+      }
+    }
+    if (resealed.length === 0) return ok(step, 'Stored secrets are encrypted with the first key.')
+    const message = `${resealed.join(', ')}: encrypted with a key that is not the first.`
+    return { step, status: 'warning', message, advice: 'Run account-flows keys rotate.' }
+  }
+
+  async function outboxCheck(): Promise<Check> {
+    const step = 'outbox'
+    const letters = await store.outbox.list({ state: 'dead', limit: MAX_LETTERS }, new Date())
+    if (letters.length === 0) return ok(step, 'There are no dead letters.')
+    const count = letters.length < MAX_LETTERS ? letters.length : `${MAX_LETTERS} or more`
+    const message = `Dead letters: ${count}.`
+    return {
+      step,
+      status: 'warning',
+      message,
+      advice: 'Run account-flows outbox list --state dead.',
+    }
+  }
+
+  return async (to?: string): Promise<Check[]> => {
+    const [database, baseUrl, mail] = await Promise.all([
+      databaseChecks(),
+      baseUrlCheck(parts.oauthUrl),
+      checkMail(settings.current(), { ...(to !== undefined && { to }) }),
+    ])
+    return [
+      keyCheck(parts),
+      ...database,
+      baseUrl,
+      ...(parts.hasDevelopmentMailer ? mail.map(inDevelopment) : mail),
+    ]
+  }
+}
+
+function inDevelopment(check: Check): Check {
+  if (check.step !== 'configuration' || check.status !== 'failed') return check
+  const message = 'SMTP is not configured: mails go into the development mailbox.'
+  return { ...check, status: 'warning', message }
+}
+
+function keyCheck({ secrets, adminTokens }: DoctorParts): Check {
+  const step = 'keys'
+  const isShort = secrets.some((key) => key.length < MIN_KEY_BYTES)
+  const isGuessable = adminTokens.some((token) => token.length < MIN_TOKEN_LENGTH)
+  if (!isShort && !isGuessable) {
+    const message = `The ring has ${secrets.length} key(s) of ${MIN_KEY_BYTES} bytes or more.`
+    return ok(step, message)
+  }
+  return {
+    step,
+    status: 'failed',
+    message: isShort
+      ? `A key of the ring has fewer than ${MIN_KEY_BYTES} bytes.`
+      : `An admin token has fewer than ${MIN_TOKEN_LENGTH} characters.`,
+    advice: 'Make a new one from 32 random bytes; put a new key in front of the others.',
+  }
+}
+
+function clockCheck(skewMs: number): Check {
+  const step = 'clock'
+  const seconds = `${(Math.abs(skewMs) / 1000).toFixed(1)} s`
+  if (Math.abs(skewMs) <= CLOCK_WARNING_MS) return ok(step, 'This clock and the database agree.')
+  return {
+    step,
+    status: Math.abs(skewMs) > CLOCK_FAILURE_MS ? 'failed' : 'warning',
+    message: `The clock of this server is ${seconds} ${skewMs > 0 ? 'ahead of' : 'behind'} the database.`,
+    advice: 'Have both follow NTP: links expire and sessions end by these clocks.',
+  }
+}
+
+/** Fetched from here: whether the world reaches it is another question. */
+async function baseUrlCheck(oauthUrl: string): Promise<Check> {
+  const step = 'base_url'
+  const failed = (message: string, advice: string): Check => ({
+    step,
+    status: 'failed',
+    message,
+    advice,
+  })
+  const url = `${oauthUrl}/.well-known/openid-configuration`
+  const advice = 'Check baseUrl and oauthPath, the proxy in front, and its certificate.'
+  try {
+    const signal = AbortSignal.timeout(REACH_MS)
+    const response = await fetch(url, { redirect: 'manual', signal })
+    const found: unknown = await response.json().catch(() => undefined)
+    const issuer: unknown = Reflect.get(Object(found), 'issuer')
+    if (response.status !== 200) return failed(`${url} answers ${response.status}.`, advice)
+    if (issuer === oauthUrl) return ok(step, `${oauthUrl} is reached, and is the issuer.`)
+    return failed(`What answers at ${url} is not this issuer.`, advice)
+  } catch (error) {
+    return failed(`${url} cannot be reached from this server (${codeOf(error)}).`, advice)
+  }
+}
+
+function ok(step: DoctorStep, message: string): Check {
+  return { step, status: 'ok', message }
+}
+
+function skipped(step: DoctorStep): Check {
+  return { step, status: 'skipped', message: 'Not tried.' }
+}
+
+/** A code alone: messages may quote addresses and credentials. */
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown reason'
+  if (error.name === 'TimeoutError') return 'no answer in time'
+  const code: unknown = Reflect.get(Object(error.cause ?? error), 'code')
+  return typeof code === 'string' ? code : error.name
+}

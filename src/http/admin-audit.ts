@@ -1,0 +1,43 @@
+import { newId } from '../crypto/token.ts'
+import type { AuditEvent, AuditEventType, AuditHistory } from '../ports.ts'
+import type { AdminEndpoints, AdminRequest } from './admin-router.ts'
+import { toEvent } from './admin-shapes.ts'
+
+/** Records what an admin does, and who it is; before it is done. */
+export type AuditAction = (
+  request: Pick<AdminRequest, 'actor' | 'requester'>,
+  action: string,
+  about?: { accountId?: string; details?: Record<string, string | number> },
+) => Promise<void>
+
+export function createAuditAction(
+  audit: (event: AuditEvent) => Promise<void>,
+  now: () => Date,
+): AuditAction {
+  return ({ actor, requester }, action, { accountId, details } = {}) =>
+    audit({
+      id: newId(),
+      type: 'admin_action',
+      at: now(),
+      accountId,
+      details: { action, actor, ...details },
+      ...requester,
+    })
+}
+
+/** D33. */
+export function adminAudit(audit: AuditHistory) {
+  return {
+    async listAudit({ query }) {
+      const { account_id: accountId, type, recorded_from: from, limit = 50 } = query
+      const events = await audit.list({
+        ...(accountId !== undefined && { accountId }),
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what is no type is found nowhere
+        ...(type && { types: type as AuditEventType[] }),
+        ...(from !== undefined && { recordedFrom: new Date(from) }),
+        limit,
+      })
+      return { answer: { events: events.map(toEvent) } }
+    },
+  } satisfies Partial<AdminEndpoints>
+}

@@ -1,0 +1,130 @@
+import type { MailOutcome } from '../flows/mail-outcome.ts'
+import { isMailAddress } from '../mail-address.ts'
+import type { CheckMail, MailOutbox } from '../ports.ts'
+import type { Settings } from '../settings/table.ts'
+import type { RenderedMail } from '../views.ts'
+import type { AuditAction } from './admin-audit.ts'
+import type { AdminEndpoints, AdminRefusal, AdminRequest } from './admin-router.ts'
+import { toMailJob, toMailOutcome, toReport } from './admin-shapes.ts'
+
+export interface AdminMailsParts {
+  outbox: MailOutbox
+  /** Tells the workers that a mail is due. */
+  wake(at: Date): void
+  outcomeOf(mailId: string): Promise<MailOutcome>
+  checkMail: CheckMail
+  testMail(): RenderedMail
+  /** `undefined`: there is no such locale. */
+  previewOf(template: string, locale: string): RenderedMail | undefined
+  locales(): string[]
+  auditAction: AuditAction
+  settings(): Settings
+  now(): Date
+}
+
+const REVIVED_FOR_MS = 24 * 3_600_000
+const MOST_AT_ONCE = 10_000
+
+/** Mails that wait, mails that could not be sent, and mails to try the settings with. */
+export function adminMails(parts: AdminMailsParts) {
+  const { outbox, auditAction, settings, now } = parts
+
+  async function retry(id: string) {
+    const at = now()
+    const outcome = await outbox.revive(id, at, new Date(at.getTime() + REVIVED_FOR_MS))
+    if (outcome === 'revived') parts.wake(at)
+    return outcome
+  }
+
+  async function retryAll(): Promise<number> {
+    const letters = await outbox.list({ state: 'dead', limit: MOST_AT_ONCE }, now())
+    let changed = 0
+    for (const { id } of letters) if ((await retry(id)) === 'revived') changed += 1
+    return changed
+  }
+
+  return {
+    async testMail(request) {
+      const { to } = request.body
+      if (!isMailAddress(to)) return notAnAddress(to)
+      await auditAction(request, 'mail_test')
+      const checks = await parts.checkMail(settings(), { to, mail: parts.testMail() })
+      return { answer: toReport(checks) }
+    },
+
+    async previewMail({ query }) {
+      const { template, locale = 'en' } = query
+      const mail = parts.previewOf(template, locale)
+      if (mail) return { answer: mail }
+      const expected = `one of ${parts.locales().join(', ')}`
+      const errors = [{ key: 'locale', expected, got: 'another locale' }]
+      return { status: 400, code: 'invalid_request', title: 'There is no such locale.', errors }
+    },
+
+    async mailOutcome({ query }) {
+      return { answer: toMailOutcome(query.mail_id, await parts.outcomeOf(query.mail_id)) }
+    },
+
+    async listOutbox({ query: { state, account_id: accountId, limit = 50 } }) {
+      const jobs = await outbox.list(
+        { ...(state && { state }), ...(accountId !== undefined && { accountId }), limit },
+        now(),
+      )
+      return { answer: { mails: jobs.map(toMailJob) } }
+    },
+
+    async retryMails(request) {
+      const { id, isAll } = choiceOf(request)
+      if (!isAll && id === undefined) return INVALID
+      await auditAction(request, 'outbox_retry', detailsOf(id))
+      if (id === undefined) return { answer: { changed: await retryAll() } }
+      const outcome = await retry(id)
+      return outcome === 'revived' ? { answer: { changed: 1 } } : REFUSALS[outcome]
+    },
+
+    async purgeMails(request) {
+      const { id, isAll } = choiceOf(request)
+      if (!isAll && id === undefined) return INVALID
+      await auditAction(request, 'outbox_purge', detailsOf(id))
+      if (id === undefined) return { answer: { changed: await outbox.discardDead() } }
+      const outcome = await outbox.discard(id, now())
+      return outcome === 'discarded' ? { answer: { changed: 1 } } : REFUSALS[outcome]
+    },
+  } satisfies Partial<AdminEndpoints>
+}
+
+/** One of both, or nothing. */
+function choiceOf({ body }: AdminRequest<'retryMails' | 'purgeMails'>) {
+  const isAll = body.all_dead === true
+  return isAll === (body.id !== undefined) ? { isAll: false } : { isAll, id: body.id }
+}
+
+const detailsOf = (id: string | undefined) => ({ details: { mail_id: id ?? 'all dead letters' } })
+
+const INVALID: AdminRefusal = {
+  status: 400,
+  code: 'invalid_request',
+  title: 'Name one mail by id, or set all_dead to true.',
+  errors: [{ key: 'id', expected: 'either id, or all_dead: true', got: 'both or neither' }],
+}
+
+const REFUSALS: Record<'held' | 'not_found' | 'no_account', AdminRefusal> = {
+  held: { status: 409, code: 'held', title: 'A worker has this mail at the moment. Try again.' },
+  not_found: {
+    status: 404,
+    code: 'unknown_mail',
+    title: 'There is no such mail: it left, or ended without one.',
+  },
+  no_account: {
+    status: 409,
+    code: 'no_account',
+    title: 'Nobody knows any more whom this mail was for. Have the person ask again.',
+  },
+}
+
+function notAnAddress(to: string): AdminRefusal {
+  const got = JSON.stringify(to).slice(0, 64)
+  const errors = [{ key: 'to', expected: 'one plain e-mail address', got }]
+  const title = 'Nothing was sent: this is not an e-mail address.'
+  return { status: 400, code: 'invalid_request', title, errors }
+}

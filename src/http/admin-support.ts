@@ -1,0 +1,56 @@
+import type { LinkExplanation } from '../flows/link-explanation.ts'
+import { isMailAddress } from '../mail-address.ts'
+import type { CheckedStep } from '../ports.ts'
+import type { SettingsKeeper } from '../settings/settings.ts'
+import type { AuditAction } from './admin-audit.ts'
+import type { AdminEndpoints } from './admin-router.ts'
+import { toExplanation, toReport } from './admin-shapes.ts'
+
+export interface AdminSupportParts {
+  explain(link: string): Promise<LinkExplanation>
+  examine(to?: string): Promise<CheckedStep<string>[]>
+  settings: Pick<SettingsKeeper, 'current' | 'reseal'>
+  /** How many keys the ring has. */
+  keyCount: number
+  auditAction: AuditAction
+  now(): Date
+}
+
+/** What an admin asks at three in the morning: why does it not work, what is this link, are the keys in order. */
+export function adminSupport(parts: AdminSupportParts) {
+  const { auditAction, settings, keyCount, now } = parts
+  return {
+    async explainLink(request) {
+      const explained = await parts.explain(request.body.link)
+      await auditAction(request, 'link_explain', {
+        ...(explained.token && { accountId: explained.token.userId }),
+        details: { state: explained.state },
+      })
+      return { answer: toExplanation(explained) }
+    },
+
+    async runDoctor(request) {
+      const { to } = request.body
+      if (to !== undefined && !isMailAddress(to)) {
+        const errors = [{ key: 'to', expected: 'one plain e-mail address', got: 'something else' }]
+        const title = 'Nothing was checked: this is not an e-mail address.'
+        return { status: 400, code: 'invalid_request', title, errors }
+      }
+      return { answer: toReport(await parts.examine(to)) }
+    },
+
+    async rotateKeys(request) {
+      await auditAction(request, 'keys_rotate')
+      const outcome = await settings.reseal()
+      const { emailVerificationExpiration } = settings.current()
+      const neededUntil = new Date(now().getTime() + emailVerificationExpiration).toISOString()
+      return {
+        answer: {
+          ...outcome,
+          keys: keyCount,
+          ...(keyCount > 1 && { old_keys_needed_until: neededUntil }),
+        },
+      }
+    },
+  } satisfies Partial<AdminEndpoints>
+}
