@@ -46,14 +46,14 @@ function targetOf(url: string): Target {
 }
 
 async function checkName({ host }: Target): Promise<Check> {
-  if (isIP(host)) return { step: 'dns', status: 'skipped', message: `${host} is an address` }
+  if (isIP(host)) return { step: 'server_dns', status: 'skipped', message: `${host} is an address` }
   try {
     const found = await lookup(host, { all: true })
     const addresses = found.map(({ address }) => address).join(', ')
-    return { step: 'dns', status: 'ok', message: `${host} is ${addresses}` }
+    return { step: 'server_dns', status: 'ok', message: `${host} is ${addresses}` }
   } catch (error) {
     return {
-      step: 'dns',
+      step: 'server_dns',
       status: 'failed',
       message: `${host} has no address (${codeOf(error)})`,
       advice: 'Is the host name of the URL right, and does this machine use the right DNS server?',
@@ -66,10 +66,10 @@ async function checkConnection({ host, port }: Target): Promise<Check> {
   const reason = await failureOf(socket, 'connect')
   socket.destroy()
   if (reason === undefined) {
-    return { step: 'connect', status: 'ok', message: `${host} port ${port} accepts connections` }
+    return { step: 'server_connect', status: 'ok', message: `${host} port ${port} accepts connections` }
   }
   return {
-    step: 'connect',
+    step: 'server_connect',
     status: 'failed',
     message: `no connection to ${host} port ${port}: ${reason}`,
     advice:
@@ -90,10 +90,10 @@ async function checkCertificate({ host, port }: Target): Promise<Check> {
   const protocol = socket.getProtocol()
   socket.destroy()
   if (reason === undefined) {
-    return { step: 'tls', status: 'ok', message: `the certificate is trusted, ${protocol}` }
+    return { step: 'server_tls', status: 'ok', message: `the certificate is trusted, ${protocol}` }
   }
   return {
-    step: 'tls',
+    step: 'server_tls',
     status: 'failed',
     message: `the certificate is not trusted, or there is no TLS: ${reason}`,
     advice:
@@ -122,7 +122,7 @@ function codeOf(error: unknown): string {
 }
 
 async function* checkAdminApi({ admin, url }: Connection): AsyncGenerator<Finding> {
-  const answers: Check = { step: 'admin api', status: 'ok', message: `${url}/admin/api answers` }
+  const answers: Check = { step: 'admin_api', status: 'ok', message: `${url}/admin/api answers` }
   try {
     await admin.getSettings()
     yield { check: answers }

@@ -138,8 +138,15 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
       await writeFile(path, '26\n')
       const run = await cli.run(
         [
-          ...['settings', 'set', '--from-stdin', 'smtp_host', '--from-file', `smtp_port=${path}`],
-          ...['--from-env', 'smtp_from_name=NAME', 'resend_cooldown=1m'],
+          'settings',
+          'set',
+          '--from-stdin',
+          'smtp_host',
+          '--from-file',
+          `smtp_port=${path}`,
+          '--from-env',
+          'smtp_from_name=NAME',
+          'resend_cooldown=1m',
         ],
         { stdin: 'mail.example\r\n', env: { NAME: 'Support' } },
       )
