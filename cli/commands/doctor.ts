@@ -1,0 +1,42 @@
+import type { Command } from 'commander'
+import type { Check } from '../../src/admin/client.ts'
+import { checkText } from '../checks.ts'
+import { connect } from '../connection.ts'
+import { withExamples } from '../examples.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { outputOf } from '../output.ts'
+import { ownChecks } from '../own-checks.ts'
+
+export function addDoctor(program: Command): void {
+  const doctor = program
+    .command('doctor')
+    .description(
+      'Check the way to the server, and then, from the server: keys, database, clock, base URL and mail server.',
+    )
+    .option('--to <address>', 'whether the mail server takes mails to this address; none is sent')
+    .action(examine)
+  withExamples(doctor, 'doctor', 'doctor --to me@example.com')
+}
+
+async function examine({ to }: { to?: string }, command: Command) {
+  const output = outputOf(command)
+  const connection = await connect(command)
+  const checks: Check[] = []
+  const tell = (check: Check) => {
+    checks.push(check)
+    if (!output.isJson) output.answer(check, (check) => checkText(check, output))
+  }
+  for await (const { check, exitCode } of ownChecks(connection)) {
+    tell(check)
+    if (exitCode !== undefined) process.exitCode = exitCode
+  }
+  if (process.exitCode === undefined) {
+    const report = await connection.admin.runDoctor(to === undefined ? {} : { to })
+    report.checks.forEach(tell)
+    if (!report.ok) process.exitCode = exitCodes.refused
+  }
+  if (output.isJson) {
+    const ok = checks.every(({ status }) => status !== 'failed')
+    output.answer({ ok, checks }, () => '')
+  }
+}

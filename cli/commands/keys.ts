@@ -1,0 +1,40 @@
+import type { Command } from 'commander'
+import { connect } from '../connection.ts'
+import { withExamples } from '../examples.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { outputOf } from '../output.ts'
+
+export function addKeys(program: Command): void {
+  const keys = program.command('keys').description('Keys that encrypt the stored secrets.')
+  withExamples(keys, 'keys rotate')
+
+  const rotate = keys
+    .command('rotate')
+    .description('Encrypt the stored secrets with the first key of the ring.')
+    .action(rotateKeys)
+  withExamples(rotate, 'keys rotate')
+}
+
+async function rotateKeys(_: unknown, command: Command) {
+  const output = outputOf(command)
+  const { admin } = await connect(command)
+  const rotation = await admin.rotateKeys()
+  output.answer(rotation, ({ resealed, unreadable, keys, old_keys_needed_until: until }) =>
+    [
+      `The ring has ${keys} ${keys === 1 ? 'key' : 'keys'}.`,
+      resealed.length === 0
+        ? 'No secret had to be encrypted again.'
+        : `Encrypted with the first key now: ${resealed.join(', ')}`,
+      ...(unreadable.length === 0
+        ? []
+        : [
+            output.paint('red', `No key of the ring opens: ${unreadable.join(', ')}`),
+            `Give it again: account-flows settings set ${unreadable[0] ?? ''}`,
+          ]),
+      until === undefined
+        ? 'No live verification link needs an old key.'
+        : `Live verification links may need the old keys until ${until}.`,
+    ].join('\n'),
+  )
+  if (rotation.unreadable.length > 0) process.exitCode = exitCodes.refused
+}

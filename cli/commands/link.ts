@@ -1,0 +1,66 @@
+import type { Command } from 'commander'
+import type { LinkExplanation } from '../../src/admin/client.ts'
+import { connect } from '../connection.ts'
+import { eventText } from '../events.ts'
+import { withExamples } from '../examples.ts'
+import { exitCodes, usageError } from '../exit-codes.ts'
+import { outputOf, type Output } from '../output.ts'
+import { canAsk } from '../prompt.ts'
+import { readStdin } from '../secrets.ts'
+
+export function addLink(program: Command): void {
+  const link = program.command('link').description('Links out of mails.')
+  withExamples(link, 'link explain')
+
+  const explain = link
+    .command('explain')
+    .description('Tell what a link is, and what became of it. It is not used up.')
+    .argument('[link]', 'the link; - for stdin; none: it is asked for')
+    .action(explainLink)
+  withExamples(explain, 'link explain', 'link explain - < link.txt')
+}
+
+async function explainLink(given: string | undefined, _: unknown, command: Command) {
+  const output = outputOf(command)
+  if (given === undefined && !canAsk()) {
+    throw usageError('Which link? There is no terminal to ask at: give - and the link on stdin.')
+  }
+  const { admin } = await connect(command)
+  const isArgument = given !== undefined && given !== '-'
+  if (isArgument) {
+    output.note(
+      'Note: while a link is live it is a secret, and now it is in the history of the shell.',
+    )
+  }
+  const link = (isArgument ? given : await readStdin('Link: ')).trim()
+  const explanation = await admin.explainLink({ link })
+  output.answer(explanation, (explanation) => textOf(explanation, output))
+  if (explanation.state === 'not_a_link') process.exitCode = exitCodes.refused
+}
+
+function textOf(link: LinkExplanation, output: Output): string {
+  const facts: [string, string | undefined][] = [
+    ['state', link.state],
+    ['kind', link.kind],
+    ['signature', link.signature],
+    ['altered', link.altered.join(', ') || undefined],
+    ['account', link.account_id],
+    ['client', link.client_id],
+    ['made', link.created_at],
+    ['expires', link.expires_at],
+    ['used', link.used_at],
+    ['invalidated', link.invalidated_at],
+    ['completed', link.completed_at],
+    ['mail', link.mail_id],
+  ]
+  const lines = facts.flatMap(([name, value]) =>
+    value === undefined ? [] : [`  ${name.padEnd(11)}  ${value}`],
+  )
+  const history = link.history.map((event) => `  ${eventText(event)}`)
+  return [
+    output.paint('bold', link.summary),
+    ...lines,
+    ...(history.length === 0 ? [] : ['History:', ...history]),
+    link.advice,
+  ].join('\n')
+}

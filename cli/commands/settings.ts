@@ -1,0 +1,161 @@
+import type { Command } from 'commander'
+import type { SettingsInForce } from '../../src/admin/client.ts'
+import { connect } from '../connection.ts'
+import { withExamples } from '../examples.ts'
+import { CliError, exitCodes } from '../exit-codes.ts'
+import { outputOf, type Output } from '../output.ts'
+import { changeSettings, valuesOf, type ChangeOptions } from '../setting-changes.ts'
+import type { ValueSources } from '../setting-values.ts'
+import { table } from '../table.ts'
+
+const collect = (value: string, values: string[] = []) => [...values, value]
+
+/** @param help - of all settings, for `settings set --help`. */
+export function addSettings(program: Command, help: string): void {
+  const settings = program.command('settings').description('Read and change settings.')
+  withExamples(settings, 'settings list', 'settings set smtp_host=mail.example.com smtp_port=587')
+
+  const get = settings
+    .command('get')
+    .description('Print the value of a setting, or all that have one. Secrets are shown as ***.')
+    .argument('[key]', 'name of a setting')
+    .action(printSettings)
+  withExamples(get, 'settings get smtp_host', 'settings get --json')
+
+  const list = settings
+    .command('list')
+    .description('Show every setting: value, default, what it takes and what it means.')
+    .action(listSettings)
+  withExamples(list, 'settings list')
+
+  const set = settings
+    .command('set')
+    .usage('[options] <key> <value> | <key>=<value>... | <secret>')
+    .description('Change settings: all that are given, or none. A secret is asked for, or read.')
+    .argument('[settings...]', '<key> <value>, or <key>=<value> once or more')
+    .option('--from-stdin <key>', 'read the value from stdin')
+    .option('--from-file <key>=<path>', 'read the value from a file', collect)
+    .option('--from-env <key>=<NAME>', 'read the value from an environment variable', collect)
+    .option('--file <path>', 'a JSON object of settings by name; - for stdin')
+    .option('--dry-run', 'check everything, and change nothing')
+    .option('--if-match <etag>', 'only while the settings still have this ETag')
+    .action(setSettings)
+  withExamples(
+    set,
+    'settings set password_reset_expiration 2h',
+    'settings set smtp_host=mail.example.com smtp_port=587 smtp_from=no-reply@example.com',
+    'settings set smtp_password',
+    'settings set --from-file smtp_password=/run/secrets/smtp --dry-run',
+  )
+  set.addHelpText('after', help)
+
+  const unset = settings
+    .command('unset')
+    .description('Give settings their defaults back, or no value where there is none.')
+    .argument('<key...>', 'names of settings')
+    .option('--dry-run', 'check everything, and change nothing')
+    .option('--if-match <etag>', 'only while the settings still have this ETag')
+    .action(unsetSettings)
+  withExamples(unset, 'settings unset smtp_password', 'settings unset resend_cooldown --dry-run')
+}
+
+async function printSettings(key: string | undefined, _: unknown, command: Command) {
+  const output = outputOf(command)
+  const { admin } = await connect(command)
+  const { answer } = await admin.getSettings()
+  if (key === undefined) {
+    tellWarnings(answer, output)
+    output.answer(answer, (answer) => table(['setting', 'value'], valuesOf(answer), output.columns))
+    return
+  }
+  const value = new Map(valuesOf(answer)).get(key) ?? (await valueOfUnset(key))
+  output.answer(value, (value) => value ?? '')
+}
+
+/** `null`: there is such a setting, and it has no value. */
+async function valueOfUnset(key: string): Promise<null> {
+  const { settingNamed } = await import('../../src/settings/table.ts')
+  if (settingNamed(key)) return null
+  throw new CliError(
+    exitCodes.refused,
+    'unknown_setting',
+    'There is no setting of that name. All are in: account-flows settings list',
+  )
+}
+
+async function listSettings(_: unknown, command: Command) {
+  const output = outputOf(command)
+  const { admin } = await connect(command)
+  const { answer } = await admin.getSettings()
+  const { allSettings } = await import('../../src/settings/table.ts')
+  const values = new Map(valuesOf(answer))
+  const rows = allSettings.map((setting) => {
+    const { name, type, bounds, expected, meaning, secret } = setting
+    const value = values.get(name) || null
+    const byDefault = setting.default ?? null
+    const isDefault = value === byDefault
+    return {
+      name,
+      value,
+      default: byDefault,
+      is_default: isDefault,
+      type,
+      bounds,
+      expected,
+      meaning,
+      secret,
+    }
+  })
+  tellWarnings(answer, output)
+  output.answer(rows, (rows) =>
+    table(
+      ['', 'setting', 'value', 'default', 'type', 'meaning'],
+      rows.map(({ name, value, default: byDefault, is_default, type, expected, meaning }) => [
+        is_default ? '' : '*',
+        name,
+        value ?? 'none',
+        byDefault ?? 'none',
+        type,
+        `${meaning} Expected: ${expected}.`,
+      ]),
+      output.columns,
+    ).concat('\n\n* differs from the default'),
+  )
+}
+
+function tellWarnings({ warnings = [] }: SettingsInForce, output: Output) {
+  for (const warning of warnings) output.note(`Warning: ${warning}`)
+}
+
+async function setSettings(
+  args: string[],
+  options: ValueSources & ChangeOptions,
+  command: Command,
+) {
+  const { givenSettings, readArguments } = await import('../setting-values.ts')
+  const named = readArguments(args)
+  const connection = await connect(command)
+  const settings = await givenSettings(named, options)
+  await changeSettings(
+    connection,
+    { ...settings },
+    {
+      options,
+      output: outputOf(command),
+      change: (options) => connection.admin.putSettings(settings, options),
+    },
+  )
+}
+
+async function unsetSettings(keys: string[], options: ChangeOptions, command: Command) {
+  const connection = await connect(command)
+  await changeSettings(
+    connection,
+    {},
+    {
+      options,
+      output: outputOf(command),
+      change: (options) => connection.admin.unsetSettings(keys, options),
+    },
+  )
+}

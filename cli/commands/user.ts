@@ -1,0 +1,119 @@
+import type { Command } from 'commander'
+import type { Accepted, AccountQuery, AdminClient, MailOutcome } from '../../src/admin/client.ts'
+import { accountOf, withAccount, type AccountOptions } from '../account-argument.ts'
+import { awaitMail } from '../await-mail.ts'
+import { confirm } from '../confirm.ts'
+import { connect } from '../connection.ts'
+import { withExamples } from '../examples.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { reasonText } from '../mail-reasons.ts'
+import { outputOf } from '../output.ts'
+import { userText } from '../user-text.ts'
+import { wholeNumber } from '../whole-number.ts'
+
+const DEFAULT_WAIT_S = 30
+const MOST_WAIT_S = 3_600
+
+type Ask = (admin: AdminClient, account: AccountQuery) => Promise<Accepted>
+
+export function addUser(program: Command): void {
+  const user = program.command('user').description('Accounts, their links and their mails.')
+  withExamples(user, 'user status alice', 'user send-reset alice@example.com')
+
+  const status = withAccount(user.command('status'))
+    .description('Tell what is known of an account, and why it may get no mail.')
+    .action(showStatus)
+  withExamples(status, 'user status alice', 'user status --id 507f1f77bcf86cd799439011')
+
+  addSending(user, 'send-reset', {
+    what: 'reset link',
+    ask: (admin, account) => admin.sendReset(account),
+  })
+  addSending(user, 'send-verification', {
+    what: 'verification link',
+    ask: (admin, account) => admin.sendVerification(account),
+  })
+
+  const end = withAccount(user.command('end-sessions'))
+    .description('End everything the account is signed in with.')
+    .option('--yes', 'do not ask')
+    .action(endSessions)
+  withExamples(end, 'user end-sessions alice', 'user end-sessions alice --yes')
+}
+
+function addSending(user: Command, name: string, { what, ask }: { what: string; ask: Ask }) {
+  const command = withAccount(user.command(name))
+    .description(`Mail a ${what} to the address of an account, and wait until it is sent.`)
+    .option(
+      '--wait <seconds>',
+      'how long to wait; 0: not at all',
+      wholeNumber(0, MOST_WAIT_S),
+      DEFAULT_WAIT_S,
+    )
+    .action(send(ask))
+  withExamples(command, `user ${name} alice`, `user ${name} alice --wait 0`)
+}
+
+async function showStatus(user: string | undefined, options: AccountOptions, command: Command) {
+  const account = accountOf(user, options)
+  const output = outputOf(command)
+  const { admin } = await connect(command)
+  const status = await admin.userStatus(account)
+  output.answer(status, (status) => userText(status, output))
+}
+
+function send(ask: Ask) {
+  return async (
+    user: string | undefined,
+    { wait, ...options }: AccountOptions & { wait: number },
+    command: Command,
+  ) => {
+    const account = accountOf(user, options)
+    const output = outputOf(command)
+    const { admin } = await connect(command)
+    const accepted = await ask(admin, account)
+    if (wait === 0) {
+      output.answer(accepted, ({ mail_id }) => `The mail was asked for: ${mail_id}`)
+      return
+    }
+    const outcome = await awaitMail(admin, accepted.mail_id, wait)
+    output.answer(outcome, outcomeText)
+    if (outcome.state !== 'sent') process.exitCode = exitCodes.refused
+  }
+}
+
+function outcomeText({ mail_id: id, state, reason, ...outcome }: MailOutcome): string {
+  const { sent_at: sentAt, next_attempt_at: next } = outcome
+  const texts: Record<typeof state, string> = {
+    sent: `Sent${sentAt === undefined ? '' : ` at ${sentAt}`}.`,
+    waiting: `Not sent yet, and it still waits (mail ${id}).`,
+    ended: 'Not sent.',
+    dead: `Not sent, and nobody will try again (mail ${id}).`,
+    unknown: `Nothing is known of the mail ${id}.`,
+  }
+  return [
+    texts[state],
+    ...(reason === undefined ? [] : [`Reason: ${reasonText(reason)}`]),
+    ...(next === undefined ? [] : [`The next attempt is at ${next}.`]),
+  ].join('\n')
+}
+
+async function endSessions(
+  user: string | undefined,
+  { yes, ...options }: AccountOptions & { yes?: true },
+  command: Command,
+) {
+  const account = accountOf(user, options)
+  const output = outputOf(command)
+  const { admin, url } = await connect(command)
+  const who = account.user ?? account.id ?? ''
+  await confirm(`End everything that ${who} is signed in with on ${url}?`, yes)
+  const ended = await admin.endSessions(account)
+  output.answer(ended, ({ oauth, idp }) =>
+    [
+      'Everything is ended.',
+      `Grants, codes and tokens deleted: ${oauth ?? 'the adapter cannot tell'}`,
+      `Sessions and login results deleted: ${idp ?? 'the adapter cannot tell'}`,
+    ].join('\n'),
+  )
+}

@@ -1,0 +1,63 @@
+import type { Command } from 'commander'
+import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
+import { usageError } from './exit-codes.ts'
+import { canAsk, askSecret } from './prompt.ts'
+import { readStdin, readTextFile } from './secrets.ts'
+
+export interface Connection {
+  admin: AdminClient
+  /** Base URL of the service. */
+  url: string
+}
+
+interface Given {
+  url?: string
+  tokenFile?: string
+  insecureHttp?: boolean
+}
+
+export async function connect(command: Command): Promise<Connection> {
+  const url = baseUrl(command)
+  const token = await adminToken(command)
+  try {
+    return { admin: createAdminClient(url, token), url }
+  } catch (error) {
+    throw error instanceof TypeError ? usageError(`The ${error.message}.`) : error
+  }
+}
+
+/** Where the service is, without `/admin/api`. */
+export function baseUrl(command: Command): string {
+  const given: Given = command.optsWithGlobals()
+  const text = given.url || process.env['ACCOUNT_FLOWS_URL']
+  if (!text) {
+    throw usageError(
+      'Which server? Give its base URL with --url, or in the environment variable ACCOUNT_FLOWS_URL.',
+    )
+  }
+  if (!URL.canParse(text)) throw usageError('The URL must be an absolute http or https address.')
+  const url = new URL(text)
+  if (url.protocol === 'http:' && !isLoopback(url.hostname) && given.insecureHttp !== true) {
+    throw usageError(
+      'The token would cross the network in clear text: give an https URL, or --insecure-http.',
+    )
+  }
+  return url.href.replace(/\/+$/, '').replace(/\/admin\/api$/, '')
+}
+
+function isLoopback(host: string): boolean {
+  return /^(127(\.\d+){3}|\[::1\]|(.+\.)?localhost)$/.test(host)
+}
+
+async function adminToken(command: Command): Promise<string> {
+  const { tokenFile }: Given = command.optsWithGlobals()
+  const { ACCOUNT_FLOWS_TOKEN: token, ACCOUNT_FLOWS_TOKEN_FILE: file } = process.env
+  const path = tokenFile ?? (token ? undefined : file || undefined)
+  if (path === '-') return (await readStdin('Admin token: ')).trim()
+  if (path !== undefined) return (await readTextFile(path, 'The token file')).trim()
+  if (token) return token.trim()
+  if (canAsk()) return (await askSecret('Admin token: ')).trim()
+  throw usageError(
+    'Which token? Give it in the environment variable ACCOUNT_FLOWS_TOKEN, or in a file that --token-file or ACCOUNT_FLOWS_TOKEN_FILE names.',
+  )
+}

@@ -1,0 +1,15 @@
+import type { AuditEvent } from '../src/admin/client.ts'
+
+/** One event in one line. */
+export function eventText({ at, type, ...event }: AuditEvent): string {
+  const { account_id, client_id, address, reason, user_agent, details = {} } = event
+  const known = { account: account_id, client: client_id, address, reason, ...details, user_agent }
+  const told = Object.entries(known).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${valueText(value)}`],
+  )
+  return [at, type, ...told].join('  ')
+}
+
+function valueText(value: unknown): string {
+  return typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value)
+}

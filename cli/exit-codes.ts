@@ -1,0 +1,48 @@
+import { AdminApiError } from '../src/admin/client.ts'
+
+export const exitCodes = {
+  done: 0,
+  refused: 1,
+  usage: 2,
+  unreachable: 3,
+  notAllowed: 4,
+} as const
+
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+export const exitCodesHelp = `
+Exit codes:
+  0  done
+  1  refused or invalid, a check failed, or a mail was not sent
+  2  not a way to call this program
+  3  no admin API could be reached
+  4  not allowed: the token, or too many requests`
+
+/** Ends the program with a sentence. It has a stable code, and never a secret in its message. */
+export class CliError extends Error {
+  readonly exitCode: ExitCode
+  readonly code: string
+
+  constructor(exitCode: ExitCode, code: string, message: string) {
+    super(message)
+    this.name = 'CliError'
+    this.exitCode = exitCode
+    this.code = code
+  }
+}
+
+export function usageError(message: string): CliError {
+  return new CliError(exitCodes.usage, 'usage', message)
+}
+
+const UNREACHABLE = new Set([502, 503, 504])
+const NOT_ALLOWED = new Set([401, 403, 429])
+
+export function exitCodeOf(error: unknown): ExitCode {
+  if (error instanceof CliError) return error.exitCode
+  if (!(error instanceof AdminApiError)) return exitCodes.refused
+  const { code, status = 0 } = error
+  if (code === 'unreachable' || code === 'not_an_admin_api') return exitCodes.unreachable
+  if (UNREACHABLE.has(status)) return exitCodes.unreachable
+  return NOT_ALLOWED.has(status) ? exitCodes.notAllowed : exitCodes.refused
+}

@@ -1,0 +1,59 @@
+import { CommanderError } from 'commander'
+import { AdminApiError, type Problem } from '../src/admin/client.ts'
+import { CliError, exitCodeOf, exitCodes, type ExitCode } from './exit-codes.ts'
+import { plainAnswer, plainJson } from './plain-text.ts'
+import { table } from './table.ts'
+
+/** Says on stderr what went wrong, and answers the exit code. */
+export function tellFailure(error: unknown, isJson: boolean): ExitCode {
+  if (error instanceof CommanderError) {
+    if (error.exitCode === 0) return exitCodes.done
+    // It has printed the help already.
+    if (error.code === 'commander.help') return exitCodes.usage
+    return tellFailure(new CliError(exitCodes.usage, 'usage', withoutValues(error.message)), isJson)
+  }
+  process.stderr.write(`${isJson ? jsonOf(error) : textOf(error)}\n`)
+  return exitCodeOf(error)
+}
+
+/** The value of a mistyped option may be a secret. */
+function withoutValues(message: string): string {
+  return message.replace(/^error: /, '').replace(/'(--?[^'=]*)=.*'/s, "'$1'")
+}
+
+function jsonOf(error: unknown): string {
+  const from = error instanceof AdminApiError ? error : undefined
+  const { errors, candidates } = from?.problem ?? {}
+  return plainJson({
+    error: {
+      code: from?.code ?? (error instanceof CliError ? error.code : 'unexpected'),
+      message: messageOf(error),
+      status: from?.status,
+      errors,
+      candidates,
+    },
+  })
+}
+
+function textOf(error: unknown): string {
+  if (error instanceof CliError) return error.message
+  const problem = error instanceof AdminApiError ? plainAnswer(error.problem) : undefined
+  const { errors = [], candidates = [] }: Partial<Problem> = problem ?? {}
+  return [
+    plainAnswer(messageOf(error)),
+    ...errors.map(({ key, expected, got }) => `${key}: expected ${expected}, got ${got}`),
+    ...(candidates.length === 0 ? [] : ['', candidateTable(candidates)]),
+  ].join('\n')
+}
+
+function candidateTable(candidates: { id: string; username: string }[]): string {
+  return table(
+    ['id', 'username'],
+    candidates.map(({ id, username }) => [id, username]),
+    process.stderr.isTTY ? process.stderr.columns : undefined,
+  )
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,44 @@
+import type { Command } from 'commander'
+import { plainAnswer, plainJson, plainLines } from './plain-text.ts'
+
+const UNKNOWN_COLUMNS = 80
+
+const colours = { red: 31, green: 32, yellow: 33, grey: 90, bold: 1 } as const
+
+export type Colour = keyof typeof colours
+
+export interface Output {
+  isJson: boolean
+  /** Width of the terminal; `undefined`: it is none. */
+  columns: number | undefined
+  /** Prints one answer of the server: as JSON, or what is made of its texts without control characters. */
+  answer<T>(answer: T, render: (answer: T) => string): void
+  /** The same for one of many: its JSON is one line. */
+  entry<T>(answer: T, render: (answer: T) => string): void
+  /** Prints text of several lines, raw where no terminal shows it. With `--json`: the answer. */
+  document(answer: unknown, text: string): void
+  /** Says something beside the answer, on stderr. */
+  note(text: string): void
+  paint(colour: Colour, text: string): string
+}
+
+export function outputOf(command: Command): Output {
+  const options: { json?: boolean; color?: boolean } = command.optsWithGlobals()
+  const { isTTY, columns } = process.stdout
+  const isJson = options.json === true
+  const isColoured = isTTY && options.color !== false && !process.env['NO_COLOR']
+  const print = (text: string) => void process.stdout.write(`${text}\n`)
+
+  return {
+    isJson,
+    columns: isTTY ? columns || UNKNOWN_COLUMNS : undefined,
+    answer: (answer, render) => print(isJson ? plainJson(answer, 2) : render(plainAnswer(answer))),
+    entry: (answer, render) => print(isJson ? plainJson(answer) : render(plainAnswer(answer))),
+    document(answer, text) {
+      if (isJson) print(plainJson(answer, 2))
+      else process.stdout.write(isTTY ? `${plainLines(text)}\n` : text.replace(/\n?$/, '\n'))
+    },
+    note: (text) => void process.stderr.write(`${plainLines(text)}\n`),
+    paint: (colour, text) => (isColoured ? `\u001B[${colours[colour]}m${text}\u001B[0m` : text),
+  }
+}

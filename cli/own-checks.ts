@@ -1,0 +1,150 @@
+import { lookup } from 'node:dns/promises'
+import { connect, isIP } from 'node:net'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { AdminApiError, type Check } from '../src/admin/client.ts'
+import type { Connection } from './connection.ts'
+import { exitCodeOf, exitCodes, type ExitCode } from './exit-codes.ts'
+
+const TIMEOUT_MS = 10_000
+
+interface Target {
+  host: string
+  port: number
+  isTls: boolean
+}
+
+interface Finding {
+  check: Check
+  /** `undefined`: the next check may be tried. */
+  exitCode?: ExitCode
+}
+
+/** Whether this program reaches the admin API: each check as it is done, until one failed. */
+export async function* ownChecks({ admin, url }: Connection): AsyncGenerator<Finding> {
+  const target = targetOf(url)
+  yield { check: { step: 'url', status: 'ok', message: url } }
+  const steps = [
+    () => checkName(target),
+    () => checkConnection(target),
+    ...(target.isTls ? [() => checkCertificate(target)] : []),
+  ]
+  for (const step of steps) {
+    const check = await step()
+    if (check.status === 'failed') {
+      yield { check, exitCode: exitCodes.unreachable }
+      return
+    }
+    yield { check }
+  }
+  yield* checkAdminApi({ admin, url })
+}
+
+function targetOf(url: string): Target {
+  const { hostname, port, protocol } = new URL(url)
+  const isTls = protocol === 'https:'
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || (isTls ? 443 : 80)), isTls }
+}
+
+async function checkName({ host }: Target): Promise<Check> {
+  if (isIP(host)) return { step: 'server_dns', status: 'skipped', message: `${host} is an address` }
+  try {
+    const found = await lookup(host, { all: true })
+    const addresses = found.map(({ address }) => address).join(', ')
+    return { step: 'server_dns', status: 'ok', message: `${host} is ${addresses}` }
+  } catch (error) {
+    return {
+      step: 'server_dns',
+      status: 'failed',
+      message: `${host} has no address (${codeOf(error)})`,
+      advice: 'Is the host name of the URL right, and does this machine use the right DNS server?',
+    }
+  }
+}
+
+async function checkConnection({ host, port }: Target): Promise<Check> {
+  const socket = connect({ host, port, timeout: TIMEOUT_MS })
+  const reason = await failureOf(socket, 'connect')
+  socket.destroy()
+  if (reason === undefined) {
+    return { step: 'server_connect', status: 'ok', message: `${host} port ${port} accepts connections` }
+  }
+  return {
+    step: 'server_connect',
+    status: 'failed',
+    message: `no connection to ${host} port ${port}: ${reason}`,
+    advice:
+      reason === 'ECONNREFUSED'
+        ? 'Nothing listens there: is the service running, and is the port right?'
+        : 'Is a firewall between, or is the service on another host?',
+  }
+}
+
+async function checkCertificate({ host, port }: Target): Promise<Check> {
+  const socket: TLSSocket = connectTls({
+    host,
+    port,
+    timeout: TIMEOUT_MS,
+    ...(!isIP(host) && { servername: host }),
+  })
+  const reason = await failureOf(socket, 'secureConnect')
+  const protocol = socket.getProtocol()
+  socket.destroy()
+  if (reason === undefined) {
+    return { step: 'server_tls', status: 'ok', message: `the certificate is trusted, ${protocol}` }
+  }
+  return {
+    step: 'server_tls',
+    status: 'failed',
+    message: `the certificate is not trusted, or there is no TLS: ${reason}`,
+    advice:
+      certificateAdvice[reason] ??
+      'Is this an https port? A certificate of your own authority: name its file in NODE_EXTRA_CA_CERTS.',
+  }
+}
+
+const certificateAdvice: { [code: string]: string } = {
+  CERT_HAS_EXPIRED: 'The certificate has expired: renew it.',
+  CERT_NOT_YET_VALID: 'The certificate is not valid yet: is the clock of this machine right?',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate is for another name: use that one in the URL.',
+}
+
+/** The code of what went wrong; `undefined`: nothing. */
+function failureOf(socket: NodeJS.EventEmitter, done: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    socket.once(done, () => resolve(undefined))
+    socket.once('timeout', () => resolve('no answer in time'))
+    socket.on('error', (error) => resolve(codeOf(error)))
+  })
+}
+
+function codeOf(error: unknown): string {
+  return String(Reflect.get(Object(error), 'code') ?? 'the connection failed')
+}
+
+async function* checkAdminApi({ admin, url }: Connection): AsyncGenerator<Finding> {
+  const answers: Check = { step: 'admin_api', status: 'ok', message: `${url}/admin/api answers` }
+  try {
+    await admin.getSettings()
+    yield { check: answers }
+    yield { check: { step: 'token', status: 'ok', message: 'the token is accepted' } }
+  } catch (error) {
+    if (!(error instanceof AdminApiError)) throw error
+    const exitCode = exitCodeOf(error)
+    if (exitCode === exitCodes.notAllowed) {
+      yield { check: answers }
+      yield { exitCode, check: refusedToken(error) }
+    } else yield { exitCode, check: { ...answers, status: 'failed', message: error.message } }
+  }
+}
+
+function refusedToken({ message, status }: AdminApiError): Check {
+  return {
+    step: 'token',
+    status: 'failed',
+    message,
+    advice:
+      status === 429
+        ? 'Wait a minute, and try again.'
+        : 'Is it the admin token of this server, and not one that has expired?',
+  }
+}

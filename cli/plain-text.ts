@@ -1,0 +1,38 @@
+/** What a server says must not steer the terminal that shows it. */
+export function plain(text: string): string {
+  return text.replace(/[\s\u2028\u2029]/gu, ' ').replace(/\p{C}/gu, '')
+}
+
+/** The same for text of several lines. */
+export function plainLines(text: string): string {
+  return text.replace(/\r\n?/g, '\n').split('\n').map(plain).join('\n')
+}
+
+/** A copy, with every text in it made plain; names of properties too. */
+export function plainAnswer<T>(answer: T): T {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the shape stays
+  return plainValue(answer) as T
+}
+
+function plainValue(value: unknown): unknown {
+  if (typeof value === 'string') return plain(value)
+  if (Array.isArray(value)) return value.map(plainValue)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [plain(name), plainValue(inner)]),
+  )
+}
+
+/** JSON that says the same to a program, and nothing to a terminal. */
+export function plainJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, undefined, indent).replace(/[\p{C}\u2028\u2029]/gu, (character) =>
+    character === '\n' ? character : escaped(character),
+  )
+}
+
+function escaped(character: string): string {
+  return Array.from({ length: character.length }, (_, index) => {
+    const unit = character.charCodeAt(index).toString(16).padStart(4, '0')
+    return `\\u${unit}`
+  }).join('')
+}

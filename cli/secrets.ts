@@ -1,0 +1,56 @@
+import { readFile } from 'node:fs/promises'
+import { usageError } from './exit-codes.ts'
+import { askSecret, canAsk } from './prompt.ts'
+
+/** What a refusal says, in place of what was given. */
+export const WAYS_TO_GIVE_A_SECRET = `Give it in one of these ways:
+  account-flows settings set smtp_password                      asks for it, without showing it
+  account-flows settings set --from-stdin smtp_password         reads it from stdin
+  account-flows settings set --from-file smtp_password=<path>   reads it from a file
+  account-flows settings set --from-env smtp_password=<NAME>    reads it from an environment variable`
+
+let isStdinRead = false
+
+/** All of stdin, without its last line break; at a terminal one line is asked for, and not shown. It can be read once. */
+export async function readStdin(question: string): Promise<string> {
+  if (isStdinRead) throw usageError('Only one thing can be read from stdin.')
+  isStdinRead = true
+  if (canAsk()) return askSecret(question)
+  const chunks: Buffer[] = []
+  for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk))
+  return withoutLineBreak(textOf(Buffer.concat(chunks), 'Stdin'))
+}
+
+/**
+ * A text file, without its last line break.
+ *
+ * @param what - names the file in messages; its path may be a secret that was meant to be in it.
+ */
+export async function readTextFile(path: string, what: string): Promise<string> {
+  let bytes: Buffer
+  try {
+    bytes = await readFile(path)
+  } catch (error) {
+    throw usageError(`${what} cannot be read (${String(Reflect.get(Object(error), 'code'))}).`)
+  }
+  return withoutLineBreak(textOf(bytes, what))
+}
+
+/** @param what - names the variable in messages; its name may be a secret that was meant to be in it. */
+export function readVariable(name: string, what: string): string {
+  const value = process.env[name]
+  if (value === undefined) throw usageError(`${what} is not set.`)
+  return value
+}
+
+function textOf(bytes: Buffer, what: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw usageError(`${what} is not UTF-8 text.`)
+  }
+}
+
+function withoutLineBreak(text: string): string {
+  return text.replace(/\r?\n$/, '')
+}

@@ -1,0 +1,73 @@
+const LEAST_LAST_COLUMN = 20
+const GAP = '  '
+
+/**
+ * Columns that fit, or else one line for each cell. Only the last column is wrapped, between words; nothing is cut.
+ *
+ * @param columns - width of the terminal; `undefined`: nobody looks, nothing is wrapped.
+ */
+export function table(head: string[], rows: string[][], columns: number | undefined): string {
+  const widths = head.map((title, index) =>
+    Math.max(...[title, ...rows.map((row) => row[index] ?? '')].map(widthOf)),
+  )
+  const before = widths.slice(0, -1).reduce((sum, width) => sum + width + GAP.length, 0)
+  const room = columns === undefined ? Infinity : columns - before
+  if (room < Math.min(LEAST_LAST_COLUMN, widths.at(-1) ?? 0)) return records(head, rows, columns)
+  return [head, ...rows].map((row) => lineOf(row, widths, { before, room })).join('\n')
+}
+
+function lineOf(
+  row: string[],
+  widths: number[],
+  { before, room }: { before: number; room: number },
+) {
+  const cells = row.slice(0, -1).map((cell, index) => padded(cell, widths[index] ?? 0) + GAP)
+  const [first = '', ...others] = wrapped(row.at(-1) ?? '', room)
+  const indent = ' '.repeat(before)
+  return [cells.join('') + first, ...others.map((line) => indent + line)]
+    .map((line) => line.trimEnd())
+    .join('\n')
+}
+
+function records(head: string[], rows: string[][], columns = Infinity): string {
+  return rows
+    .map((row) =>
+      row
+        .flatMap((cell, index) =>
+          wrapped(`${head[index] ?? ''}: ${cell}`, columns - 2).map((line, part) =>
+            part === 0 ? line : `  ${line}`,
+          ),
+        )
+        .join('\n'),
+    )
+    .join('\n\n')
+}
+
+/** Lines of at most `room`, unless one word is longer. */
+export function wrapped(text: string, room: number): string[] {
+  const lines: string[] = []
+  let line: string | undefined
+  for (const word of text.split(' ')) {
+    const longer: string = line === undefined ? word : `${line} ${word}`
+    if (line !== undefined && widthOf(longer) > room) {
+      lines.push(line)
+      line = word
+    } else line = longer
+  }
+  return [...lines, line ?? '']
+}
+
+function padded(cell: string, width: number): string {
+  return cell + ' '.repeat(width - widthOf(cell))
+}
+
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u
+
+function widthOf(text: string): number {
+  let width = 0
+  for (const character of text) {
+    width += /\p{M}/u.test(character) ? 0 : WIDE.test(character) ? 2 : 1
+  }
+  return width
+}

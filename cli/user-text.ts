@@ -1,0 +1,52 @@
+import type { Link, UserStatus } from '../src/admin/client.ts'
+import { mailTable } from './commands/outbox.ts'
+import { eventText } from './events.ts'
+import type { Output } from './output.ts'
+import { table } from './table.ts'
+
+export function userText(user: UserStatus, output: Output): string {
+  const { links, mails, events, hints } = user
+  const facts: [string, string][] = [
+    ['id', user.id],
+    ['username', user.username],
+    ['e-mail', user.email ?? 'none'],
+    ['verified', yesOrNo(user.email_verified)],
+    ['disabled', yesOrNo(user.disabled)],
+    ['password', yesOrNo(user.has_password)],
+    ['grants, codes and tokens ended', user.oauth_sessions_ended_at ?? 'never'],
+    ['sessions ended', user.idp_sessions_ended_at ?? 'never'],
+  ]
+  const nameWidth = Math.max(...facts.map(([name]) => name.length))
+  const sections = [
+    facts.map(([name, value]) => `${name.padEnd(nameWidth)}  ${value}`).join('\n'),
+    ...(hints.length === 0 ? [] : [['Hints', ...hints.map((hint) => `- ${hint}`)].join('\n')]),
+    section('Links', links, () => linkTable(links, output.columns)),
+    section('Mails', mails, () => mailTable(mails, output.columns)),
+    section('Events', events, () => events.map(eventText).join('\n')),
+  ]
+  return sections.join('\n\n')
+
+  function section(title: string, rows: unknown[], text: () => string): string {
+    return `${output.paint('bold', title)}\n${rows.length === 0 ? 'none' : text()}`
+  }
+}
+
+function linkTable(links: Link[], columns: number | undefined): string {
+  return table(
+    ['kind', 'state', 'made', 'expires', 'used', 'client', 'mail'],
+    links.map((link) => [
+      link.kind,
+      link.state,
+      link.created_at,
+      link.expires_at,
+      link.used_at ?? '',
+      link.client_id ?? '',
+      link.mail_id,
+    ]),
+    columns,
+  )
+}
+
+function yesOrNo(is: boolean): string {
+  return is ? 'yes' : 'no'
+}

@@ -1,0 +1,260 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { startCliServer, type CliServer } from '../support/cli-server.ts'
+import { jsonOf, runCli, startCli } from '../support/cli.ts'
+import { freePort } from '../support/example-server.ts'
+
+const GET = ['settings', 'get', 'password_reset_expiration']
+
+describe('account-flows: which server, which token, and how it ends', () => {
+  let cli: CliServer
+  let folder: string
+  let tokenFile: string
+
+  before(async function () {
+    this.timeout(60_000)
+    cli = await startCliServer()
+    folder = await mkdtemp(join(tmpdir(), 'cli-test-'))
+    tokenFile = join(folder, 'token')
+    await writeFile(tokenFile, `${cli.server.adminToken}\n`)
+  })
+  after(() => Promise.all([cli.close(), rm(folder, { recursive: true })]))
+
+  const works = (run: { exitCode: number | null; stdout: string; stderr: string }) =>
+    expect(run, run.stderr).to.include({ exitCode: 0, stdout: '1h\n' })
+
+  describe('the URL', () => {
+    it('is --url, or else ACCOUNT_FLOWS_URL; /admin/api at its end is taken off', async () => {
+      const token = { ACCOUNT_FLOWS_TOKEN: cli.server.adminToken }
+      for (const path of ['', '/', '/admin/api', '/admin/api/']) {
+        const url = cli.server.baseUrl + path
+        works(await runCli([...GET, '--url', url], { env: token }))
+        works(await runCli(GET, { env: { ...token, ACCOUNT_FLOWS_URL: url } }))
+      }
+      works(await runCli(['--url', cli.server.baseUrl, ...GET], { env: token }))
+    })
+
+    it('is asked for with exit 2 where there is none', async () => {
+      const { exitCode, stderr } = await runCli(GET)
+      expect(exitCode).to.equal(2)
+      expect(stderr).to.include('--url').and.include('ACCOUNT_FLOWS_URL')
+    })
+
+    for (const url of [
+      'nonsense',
+      'ftp://localhost',
+      'http://me:canary@localhost',
+      'http://localhost/?canary',
+    ]) {
+      it(`${url} is refused with exit 2, and not repeated`, async () => {
+        const run = await cli.run([...GET, '--url', url])
+        expect(run).to.include({ exitCode: 2, stdout: '' })
+        expect(run.stderr).not.to.equal('').and.not.to.include('canary')
+      })
+    }
+
+    it('of another machine must be https, unless --insecure-http', async () => {
+      for (const host of ['idp.invalid', '10.0.0.1', '127.0.0.1.idp.invalid', '[2001:db8::1]']) {
+        const run = await cli.run([...GET, '--url', `http://${host}`])
+        expect(run.exitCode, host).to.equal(2)
+        expect(run.stderr).to.include('--insecure-http')
+      }
+      const run = await cli.run([...GET, '--url', 'http://idp.invalid', '--insecure-http'])
+      expect(run.exitCode).to.equal(3)
+    })
+  })
+
+  describe('the token', () => {
+    const urlOnly = () => ({ ACCOUNT_FLOWS_URL: cli.server.baseUrl })
+
+    it('is in a file, on stdin or in the environment', async () => {
+      const env = urlOnly()
+      const stdin = `${cli.server.adminToken}\n`
+      works(await runCli([...GET, '--token-file', tokenFile], { env }))
+      works(await runCli([...GET, '--token-file', '-'], { env, stdin }))
+      works(await runCli(GET, { env: { ...env, ACCOUNT_FLOWS_TOKEN_FILE: tokenFile } }))
+      works(await runCli(GET, { env: { ...env, ACCOUNT_FLOWS_TOKEN: cli.server.adminToken } }))
+    })
+
+    it('is asked for with exit 2 where there is none, and no terminal', async () => {
+      const { exitCode, stderr } = await runCli(GET, { env: urlOnly() })
+      expect(exitCode).to.equal(2)
+      expect(stderr).to.include('ACCOUNT_FLOWS_TOKEN').and.include('--token-file')
+    })
+
+    for (const args of [
+      ['--token', 'canary', ...GET],
+      [...GET, '--token', 'canary'],
+      [...GET, '--token=canary'],
+      ['--token=canary', '--json', ...GET],
+    ]) {
+      it(`as an argument is refused with exit 2, and not repeated: ${args.join(' ')}`, async () => {
+        const { exitCode, stdout, stderr } = await cli.run(args)
+        expect(exitCode).to.equal(2)
+        expect(stdout).to.equal('')
+        expect(stderr).to.include('--token-file').and.not.include('canary')
+      })
+    }
+
+    it('that is wrong: exit 4, in words and as JSON', async () => {
+      const env = { ACCOUNT_FLOWS_TOKEN: 'wrong-canary' }
+      const { exitCode, stdout, stderr } = await cli.run(GET, { env })
+      expect({ exitCode, stdout }).to.deep.equal({ exitCode: 4, stdout: '' })
+      expect(stderr).not.to.equal('').and.not.to.include('canary')
+      const asJson = await cli.run([...GET, '--json'], { env })
+      expect(JSON.parse(asJson.stderr).error).to.include({ status: 401 })
+    })
+
+    it('that no header can carry is refused with exit 2, and not repeated', async () => {
+      for (const token of ['canary canary', 'cänary']) {
+        const run = await cli.run(GET, { env: { ACCOUNT_FLOWS_TOKEN: token } })
+        expect(run.exitCode).to.equal(2)
+        expect(run.stderr).not.to.include('nary')
+      }
+    })
+  })
+
+  describe('a server that is not there, or is none: exit 3', () => {
+    let other: Server
+    let status = 200
+    let otherUrl: string
+
+    before(async () => {
+      other = createServer((_, response) => {
+        response.writeHead(status, { 'content-type': 'text/html', location: '/elsewhere' })
+        response.end('<title>Something else</title>')
+      })
+      await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+      otherUrl = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+    })
+    after(() => other.close())
+
+    it('where nothing listens', async () => {
+      const args = [...GET, '--url', `http://127.0.0.1:${await freePort()}`]
+      const { exitCode, stdout, stderr } = await cli.run(args)
+      expect({ exitCode, stdout }).to.deep.equal({ exitCode: 3, stdout: '' })
+      expect(stderr).to.include('ECONNREFUSED').and.not.include('    at ')
+      const asJson = await cli.run([...args, '--json'])
+      expect(JSON.parse(asJson.stderr).error).to.include({ code: 'unreachable' })
+    })
+
+    for (const answer of [200, 302, 401, 404, 500, 503]) {
+      it(`where a web page is answered with ${answer}`, async () => {
+        status = answer
+        const run = await cli.run([...GET, '--url', otherUrl])
+        expect(run).to.include({ exitCode: 3, stdout: '' })
+        expect(run.stderr).to.include('not as an admin API does')
+      })
+    }
+
+    it('where TLS is not spoken', async () => {
+      const url = otherUrl.replace('http:', 'https:')
+      expect((await cli.run([...GET, '--url', url])).exitCode).to.equal(3)
+    })
+  })
+
+  describe('a call that is none: exit 2', () => {
+    for (const [args, said] of [
+      [['settings', 'gte'], 'get'],
+      [['setting', 'get'], 'settings'],
+      [['settings', 'get', '--jsn'], '--json'],
+      [['settings', 'get', 'a', 'b'], 'too many arguments'],
+      [['settings', 'unset'], 'missing required argument'],
+      [['mail', 'test'], '--to'],
+      [['mail', 'preview', '--template', 'none'], 'password-reset'],
+      [['user', 'status'], '--id'],
+      [['user', 'status', 'alice', '--id', '1'], '--id'],
+      [['user', 'send-reset', 'alice', '--wait', 'x'], 'whole number'],
+      [['outbox', 'retry'], '--all-dead'],
+      [['outbox', 'purge', '1', '--all-dead'], '--all-dead'],
+      [['outbox', 'purge', '--all-dead'], '--yes'],
+      [['user', 'end-sessions', 'alice'], '--yes'],
+      [['link', 'explain'], 'stdin'],
+      [['audit', 'tail', '-n', '-1'], 'whole number'],
+      [['settings', 'set', '--from-stdin', 'smtp_host', '--token-file', '-'], 'stdin'],
+    ] as const) {
+      it(args.join(' '), async () => {
+        const { exitCode, stdout, stderr } = await cli.run([...args], { stdin: 'x' })
+        expect({ exitCode, stdout }).to.deep.equal({ exitCode: 2, stdout: '' })
+        expect(stderr).to.include(said)
+        const asJson = await cli.run([...args, '--json'], { stdin: 'x' })
+        expect(asJson).to.include({ exitCode: 2, stdout: '' })
+        expect(JSON.parse(asJson.stderr).error).to.include({ code: 'usage' })
+      })
+    }
+
+    it('nothing at all, or a group without a command, shows the help on stderr', async () => {
+      for (const args of [[], ['settings'], ['user']]) {
+        const { exitCode, stdout, stderr } = await cli.run(args)
+        expect({ exitCode, stdout }).to.deep.equal({ exitCode: 2, stdout: '' })
+        expect(stderr).to.include('Usage: account-flows')
+      }
+    })
+  })
+
+  describe('help', () => {
+    const commands = [
+      [],
+      ['settings', 'get'],
+      ['settings', 'list'],
+      ['settings', 'set'],
+      ['settings', 'unset'],
+      ['mail', 'test'],
+      ['mail', 'preview'],
+      ['doctor'],
+      ['user', 'status'],
+      ['user', 'send-reset'],
+      ['user', 'send-verification'],
+      ['user', 'end-sessions'],
+      ['link', 'explain'],
+      ['audit', 'tail'],
+      ['outbox', 'list'],
+      ['outbox', 'retry'],
+      ['outbox', 'purge'],
+      ['keys', 'rotate'],
+    ]
+    for (const command of commands) {
+      it(`of ${command.join(' ') || 'the program'} has an example, and needs no server`, async () => {
+        const { exitCode, stdout, stderr } = await runCli([...command, '--help'])
+        expect({ exitCode, stderr }).to.deep.equal({ exitCode: 0, stderr: '' })
+        expect(stdout).to.include(`Usage: ${['account-flows', ...command].join(' ')}`)
+        expect(stdout).to.match(/^Example:\n {2}\$ account-flows /m)
+      })
+    }
+
+    it('of settings set tells every setting', async () => {
+      const { stdout } = await runCli(['settings', 'set', '--help'])
+      const rows = jsonOf(await cli.run(['settings', 'list', '--json']))
+      for (const { name, meaning, expected } of rows) {
+        expect(stdout).to.include(name).and.include(meaning).and.include(expected)
+      }
+    })
+
+    it('tells the exit codes', async () => {
+      const { stdout } = await runCli(['--help'])
+      expect(stdout).to.match(/Exit codes:\n( {2}[0-4] {2}.*\n){5}/)
+    })
+
+    it('--version is that of the package', async () => {
+      const { stdout } = await runCli(['--version'])
+      const { default: manifest } = await import('../../package.json', { with: { type: 'json' } })
+      expect(stdout).to.equal(`${manifest.version}\n`)
+    })
+  })
+
+  it('ends quietly where nobody reads on', async () => {
+    const { process, exited, stderr } = startCli(['settings', 'list'], cli.env)
+    process.stdout?.destroy()
+    await exited
+    expect(stderr()).to.equal('')
+  })
+
+  it('colours nothing where no terminal is', async () => {
+    const { stdout } = await cli.run(['doctor'])
+    expect(stdout).to.match(/^ok /).and.not.include('\u001B')
+  })
+})

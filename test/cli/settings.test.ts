@@ -1,0 +1,308 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { allSettings } from '../../src/settings/table.ts'
+import { startCliServer, type CliServer } from '../support/cli-server.ts'
+import { jsonOf } from '../support/cli.ts'
+import { freshDatabase } from '../support/mongod.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+
+describe('account-flows settings, embedded store', () => settingsSuite(async () => ({})))
+
+describeWithMongo('account-flows settings, MongoDB', () =>
+  settingsSuite(async () => ({ MONGODB_URI: (await freshDatabase()).uri })),
+)
+
+function settingsSuite(variables: () => Promise<Record<string, string>>) {
+  let cli: CliServer
+  let folder: string
+
+  before(async function () {
+    this.timeout(60_000)
+    cli = await startCliServer(await variables())
+    folder = await mkdtemp(join(tmpdir(), 'cli-test-'))
+  })
+  after(() => Promise.all([cli.close(), rm(folder, { recursive: true })]))
+
+  beforeEach(() =>
+    cli.put({
+      smtp_host: '',
+      smtp_password: '',
+      password_reset_expiration: '1h',
+      smtp_port: '587',
+    }),
+  )
+
+  const inForce = async (key: string) => (await cli.settings())[key]
+
+  describe('get', () => {
+    it('prints the bare value of one setting', async () => {
+      const { exitCode, stdout, stderr } = await cli.run(['settings', 'get', 'smtp_port'])
+      expect({ exitCode, stdout, stderr }).to.deep.equal({
+        exitCode: 0,
+        stdout: '587\n',
+        stderr: '',
+      })
+      expect(jsonOf(await cli.run(['settings', 'get', 'smtp_port', '--json']))).to.equal('587')
+    })
+
+    it('prints an empty line, or null, where there is no value', async () => {
+      expect(await cli.run(['settings', 'get', 'smtp_from'])).to.include({
+        exitCode: 0,
+        stdout: '\n',
+      })
+      expect(jsonOf(await cli.run(['settings', 'get', 'smtp_from', '--json']))).to.equal(null)
+    })
+
+    it('refuses a name that is none with exit 1', async () => {
+      const { exitCode, stdout, stderr } = await cli.run(['settings', 'get', 'warnings'])
+      expect({ exitCode, stdout }).to.deep.equal({ exitCode: 1, stdout: '' })
+      expect(stderr).to.include('no setting of that name')
+    })
+
+    it('prints all settings in force, and never a secret', async () => {
+      await cli.put({ smtp_password: 'canary' })
+      const text = await cli.run(['settings', 'get'])
+      expect(text.stdout)
+        .to.match(/^smtp_port +587$/m)
+        .and.match(/^smtp_password +\*\*\*$/m)
+      expect(jsonOf(await cli.run(['settings', 'get', '--json']))).to.include({ smtp_port: '587' })
+      expect(text.stdout + text.stderr).not.to.include('canary')
+    })
+  })
+
+  describe('list', () => {
+    it('shows every setting with its default and its meaning, and marks those that differ', async () => {
+      await cli.put({ password_reset_expiration: '2h' })
+      const { exitCode, stdout } = await cli.run(['settings', 'list'])
+      expect(exitCode).to.equal(0)
+      expect(stdout)
+        .to.match(/^\* +password_reset_expiration +2h +1h +duration +How long /m)
+        .and.match(/^ +email_verification_expiration +24h +24h +duration +How long /m)
+      const rows = jsonOf(await cli.run(['settings', 'list', '--json']))
+      expect(rows).to.have.length(allSettings.length)
+      expect(rows[0]).to.include({
+        name: 'password_reset_expiration',
+        value: '2h',
+        default: '1h',
+        is_default: false,
+      })
+    })
+  })
+
+  describe('set', () => {
+    it('takes a key and a value, and shows what changed', async () => {
+      const run = await cli.run(['settings', 'set', 'password_reset_expiration', '2h'])
+      expect(run).to.include({ exitCode: 0, stdout: 'password_reset_expiration: 1h -> 2h\n' })
+      expect(await inForce('password_reset_expiration')).to.equal('2h')
+    })
+
+    it('takes several at once, all or none', async () => {
+      const refused = await cli.run([
+        'settings',
+        'set',
+        'password_reset_expiration=2h',
+        'smtp_port=0',
+      ])
+      expect(refused).to.include({ exitCode: 1, stdout: '' })
+      expect(refused.stderr).to.match(/^smtp_port: expected .*, got "0"$/m)
+      expect(await cli.settings()).to.include({
+        password_reset_expiration: '1h',
+        smtp_port: '587',
+      })
+      const args = ['settings', 'set', 'password_reset_expiration=2h', 'smtp_port=25', '--json']
+      expect(jsonOf(await cli.run(args)).changes).to.deep.equal([
+        { key: 'password_reset_expiration', before: '1h', after: '2h' },
+        { key: 'smtp_port', before: '587', after: '25' },
+      ])
+    })
+
+    it('tells warnings on stderr', async () => {
+      const { exitCode, stderr } = await cli.run(['settings', 'set', 'smtp_port', '25'])
+      expect(exitCode).to.equal(0)
+      expect(stderr).to.match(/^Warning: SMTP is not configured/)
+    })
+
+    it('--dry-run checks, shows, and changes nothing', async () => {
+      const run = await cli.run(['settings', 'set', 'smtp_port=25', '--dry-run'])
+      expect(run.exitCode).to.equal(0)
+      expect(run.stdout).to.include('smtp_port: 587 -> 25')
+      const refused = await cli.run(['settings', 'set', 'smtp_port=x', '--dry-run'])
+      expect(refused.exitCode).to.equal(1)
+      expect(await inForce('smtp_port')).to.equal('587')
+    })
+
+    it('reads values from stdin, files and the environment, without their last line break', async () => {
+      const path = join(folder, 'port')
+      await writeFile(path, '26\n')
+      const run = await cli.run(
+        [
+          'settings',
+          'set',
+          '--from-stdin',
+          'smtp_host',
+          '--from-file',
+          `smtp_port=${path}`,
+          '--from-env',
+          'smtp_from_name=NAME',
+          'resend_cooldown=1m',
+        ],
+        { stdin: 'mail.example\r\n', env: { NAME: 'Support' } },
+      )
+      expect(run.exitCode, run.stderr).to.equal(0)
+      expect(await cli.settings()).to.include({
+        smtp_host: 'mail.example',
+        smtp_port: '26',
+        smtp_from_name: 'Support',
+        resend_cooldown: '1m',
+      })
+    })
+
+    it('takes back what get --json has written, and keeps the secret', async () => {
+      await cli.put({ smtp_password: 'kept', smtp_username: 'mailer' })
+      const path = join(folder, 'settings.json')
+      await writeFile(path, (await cli.run(['settings', 'get', '--json'])).stdout)
+      await cli.put({ smtp_port: '2525' })
+      const run = await cli.run(['settings', 'set', '--file', path])
+      expect(run).to.include({ exitCode: 0, stdout: 'smtp_port: 2525 -> 587\n' })
+      expect(await cli.settings()).to.include({ smtp_port: '587', smtp_password: '***' })
+    })
+
+    for (const [what, stdin] of [
+      ['no JSON', '{'],
+      ['no object', '["smtp_port"]'],
+      ['no UTF-8', Buffer.from([0x7b, 0xff, 0x7d])],
+      ['no settings', '{}'],
+    ] as const) {
+      it(`refuses a file with ${what} with exit 2`, async () => {
+        const before = await cli.settings()
+        const run = await cli.run(['settings', 'set', '--file', '-'], { stdin })
+        expect(run).to.include({ exitCode: 2, stdout: '' })
+        expect(await cli.settings()).to.deep.equal(before)
+      })
+    }
+
+    it('refuses with exit 1 what somebody else has changed since the ETag that was given', async () => {
+      const args = ['settings', 'set', 'smtp_port=25', '--if-match', '"another"']
+      const refused = await cli.run(args)
+      expect(refused).to.include({ exitCode: 1, stdout: '' })
+      const asJson = await cli.run([...args, '--json'])
+      expect(JSON.parse(asJson.stderr).error).to.include({ code: 'stale_settings', status: 412 })
+      expect(await inForce('smtp_port')).to.equal('587')
+
+      const response = await fetch(`${cli.server.baseUrl}/admin/api/settings`, {
+        headers: { authorization: `Bearer ${cli.server.adminToken}` },
+      })
+      const etag = response.headers.get('etag') ?? ''
+      const run = await cli.run(['settings', 'set', 'smtp_port=25', '--if-match', etag])
+      expect(run.exitCode, run.stderr).to.equal(0)
+      expect(await inForce('smtp_port')).to.equal('25')
+    })
+
+    it('of several at once makes each change, and loses none', async () => {
+      const changes = ['smtp_port=26', 'resend_cooldown=2m', 'mails_per_minute=5']
+      const runs = await Promise.all(changes.map((change) => cli.run(['settings', 'set', change])))
+      expect(runs.map(({ exitCode }) => exitCode)).to.deep.equal([0, 0, 0])
+      expect(await cli.settings()).to.include({
+        smtp_port: '26',
+        resend_cooldown: '2m',
+        mails_per_minute: '5',
+      })
+    })
+
+    it('says so where nothing changed', async () => {
+      const run = await cli.run(['settings', 'set', 'smtp_port=587'])
+      expect(run).to.include({ exitCode: 0, stdout: 'Nothing changed.\n' })
+    })
+  })
+
+  describe('unset', () => {
+    it('gives the default back, or no value', async () => {
+      await cli.put({ password_reset_expiration: '2h' })
+      const run = await cli.run(['settings', 'unset', 'password_reset_expiration', 'smtp_port'])
+      expect(run.exitCode, run.stderr).to.equal(0)
+      expect(run.stdout).to.equal('password_reset_expiration: 2h -> 1h\nsmtp_port: 587 -> none\n')
+      expect(await inForce('smtp_port')).to.equal(undefined)
+    })
+
+    it('--dry-run changes nothing; a name that is none is refused, and nothing changes', async () => {
+      const dry = await cli.run(['settings', 'unset', 'smtp_port', '--dry-run'])
+      expect(dry.stdout).to.include('smtp_port: 587 -> none')
+      const refused = await cli.run(['settings', 'unset', 'smtp_port', 'nonsense'])
+      expect(refused.exitCode).to.equal(1)
+      expect(refused.stderr).to.include('nonsense: expected ')
+      expect(await inForce('smtp_port')).to.equal('587')
+    })
+  })
+
+  describe('a secret', () => {
+    const forms = [
+      ['settings', 'set', 'smtp_password', 'canary'],
+      ['settings', 'set', 'smtp_password=canary'],
+      ['settings', 'set', 'smtp_port=25', 'smtp_password=canary'],
+      ['settings', 'set', 'smtp_username=me', 'smtp_password', 'canary'],
+      ['settings', 'set', '--smtp_password=canary'],
+      ['settings', 'set', 'SMTP_PASSWORD=canary'],
+      ['settings', 'set', '--from-env', 'smtp_password=canary'],
+      ['settings', 'set', '--from-file', 'smtp_password=canary'],
+      ['settings', 'set', '--from-file', 'canary'],
+      ['settings', 'set', '--file', 'canary'],
+    ]
+    for (const form of forms) {
+      it(`as an argument is refused with exit 2, not repeated, and nothing is sent: ${form.join(' ')}`, async () => {
+        const before = await cli.settings()
+        for (const args of [form, [...form, '--json']]) {
+          const { exitCode, stdout, stderr } = await cli.run(args)
+          expect(exitCode, stderr).to.equal(2)
+          expect(stdout).to.equal('')
+          expect(stderr).not.to.equal('').and.not.to.include('canary')
+        }
+        expect(await cli.settings()).to.deep.equal(before)
+      })
+    }
+
+    it('the refusal tells the ways that are right, and they are', async () => {
+      const refused = await cli.run(['settings', 'set', 'smtp_password=canary'])
+      expect(refused.stderr).to.include('--from-stdin smtp_password').and.include('--from-file')
+      const path = join(folder, 'secret')
+      await writeFile(path, 'canary\n')
+      for (const [args, options] of [
+        [['--from-stdin', 'smtp_password'], { stdin: 'canary\n' }],
+        [['--from-file', `smtp_password=${path}`], {}],
+        [['--from-env', 'smtp_password=SECRET'], { env: { SECRET: 'canary' } }],
+      ] as const) {
+        const run = await cli.run(['settings', 'set', ...args], options)
+        expect(run, run.stderr).to.include({ exitCode: 0, stdout: 'smtp_password: set\n' })
+        expect(await inForce('smtp_password')).to.equal('***')
+        const forgotten = await cli.run(['settings', 'set', 'smtp_password='])
+        expect(forgotten).to.include({ exitCode: 0, stdout: 'smtp_password: forgotten\n' })
+        expect((await inForce('smtp_password')) ?? '').to.equal('')
+      }
+    })
+
+    it('*** keeps it, and unset forgets it', async () => {
+      await cli.put({ smtp_password: 'canary' })
+      const kept = await cli.run(['settings', 'set', 'smtp_password=***'])
+      expect(kept).to.include({ exitCode: 0, stdout: 'Nothing changed.\n' })
+      expect(await inForce('smtp_password')).to.equal('***')
+      const forgotten = await cli.run(['settings', 'unset', 'smtp_password'])
+      expect(forgotten).to.include({ exitCode: 0, stdout: 'smtp_password: forgotten\n' })
+    })
+
+    it('is not forgotten because stdin is empty, or a variable', async () => {
+      await cli.put({ smtp_password: 'canary' })
+      const byStdin = await cli.run(['settings', 'set', '--from-stdin', 'smtp_password'])
+      expect(byStdin.exitCode).to.equal(2)
+      const args = ['settings', 'set', '--from-env', 'smtp_password=SECRET']
+      expect((await cli.run(args, { env: { SECRET: '' } })).exitCode).to.equal(2)
+      expect(await inForce('smtp_password')).to.equal('***')
+    })
+
+    it('without a terminal cannot be asked for: exit 2, with the ways that are right', async () => {
+      const { exitCode, stderr } = await cli.run(['settings', 'set', 'smtp_password'])
+      expect(exitCode).to.equal(2)
+      expect(stderr).to.include('no terminal').and.include('--from-stdin')
+    })
+  })
+}
