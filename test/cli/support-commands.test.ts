@@ -55,7 +55,10 @@ describe('account-flows for those who help others', function () {
   })
 
   /** With exit code and words: the run; with `--json` what it printed. */
-  async function both(args: string[], exitCode = 0): Promise<{ text: CliRun; json: any }> {
+  async function both(
+    args: string[],
+    exitCode = 0,
+  ): Promise<{ text: CliRun; json: ReturnType<typeof jsonOf> }> {
     const text = await cli.run(args)
     expect(text.exitCode, text.stdout + text.stderr).to.equal(exitCode)
     const asJson = await cli.run([...args, '--json'])
