@@ -66,7 +66,11 @@ async function checkConnection({ host, port }: Target): Promise<Check> {
   const reason = await failureOf(socket, 'connect')
   socket.destroy()
   if (reason === undefined) {
-    return { step: 'server_connect', status: 'ok', message: `${host} port ${port} accepts connections` }
+    return {
+      step: 'server_connect',
+      status: 'ok',
+      message: `${host} port ${port} accepts connections`,
+    }
   }
   return {
     step: 'server_connect',

@@ -6,7 +6,7 @@ const MIN_ADMIN_TOKEN_LENGTH = 32
 const ASYMMETRIC = /^(?:(?:RS|PS)(?:256|384|512)|ES(?:256|384|512)|EdDSA|Ed25519)$/
 
 interface AdminOptions {
-  adminToken?: string | readonly string[]
+  adminToken?: string | readonly string[] | undefined
   adminJwt?: AdminJwtOptions
 }
 
@@ -18,7 +18,10 @@ export function checkAdmin(
   if (adminToken !== undefined && adminJwt !== undefined) {
     throw new TypeError('adminToken and adminJwt exclude each other: give one')
   }
-  return { adminTokens: checkTokens(adminToken, weak), adminJwt: adminJwt && checkJwt(adminJwt) }
+  return {
+    adminTokens: checkTokens(adminToken, weak),
+    adminJwt: adminJwt === undefined ? undefined : checkJwt(adminJwt),
+  }
 }
 
 function checkTokens(
@@ -38,6 +41,7 @@ function checkTokens(
 }
 
 function checkJwt(options: AdminJwtOptions): AdminJwtOptions {
+  if (!isObject(options)) throw new TypeError('adminJwt must be an object')
   const { issuer, audience, algorithms, keys } = options
   for (const name of ['issuer', 'audience'] as const) {
     if (typeof options[name] !== 'string' || options[name] === '') {
@@ -45,7 +49,8 @@ function checkJwt(options: AdminJwtOptions): AdminJwtOptions {
     }
   }
   for (const name of ['scope', 'type'] as const) {
-    if (options[name] !== undefined && !/^[\x21-\x7e]+$/.test(options[name])) {
+    const given: unknown = options[name]
+    if (given !== undefined && !(typeof given === 'string' && /^[\x21-\x7e]+$/.test(given))) {
       throw new TypeError(`adminJwt.${name} must be ASCII without spaces, and not empty`)
     }
   }
@@ -54,7 +59,7 @@ function checkJwt(options: AdminJwtOptions): AdminJwtOptions {
   }
   for (const algorithm of algorithms) {
     if (!ASYMMETRIC.test(algorithm)) {
-      throw new TypeError(`adminJwt.algorithms: ${algorithm} is none with public keys`)
+      throw new TypeError(`adminJwt.algorithms: ${String(algorithm)} is none with public keys`)
     }
   }
   return { ...options, issuer, audience, algorithms: [...algorithms], keys: checkKeys(keys) }
@@ -72,5 +77,18 @@ function checkKeys(keys: AdminJwtOptions['keys']): AdminJwtOptions['keys'] {
   if (!Array.isArray(list) || list.length === 0) {
     throw new TypeError('adminJwt.keys must be a JWK Set with keys, or a URL')
   }
+  if (!list.every(isPublicKey)) {
+    throw new TypeError(
+      'adminJwt.keys must hold public keys alone: each an object, without "d" or "k"',
+    )
+  }
   return keys
+}
+
+function isPublicKey(key: unknown): boolean {
+  return isObject(key) && typeof Reflect.get(key, 'kty') === 'string' && !('d' in key || 'k' in key)
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }

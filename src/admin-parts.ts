@@ -57,6 +57,7 @@ export function createAdmin(parts: AdminParts): AdminApi {
     password_reset: store.resetTokens,
     email_verification: store.verificationTokens,
   }
+  const hasDevelopmentMailer = options.developmentMailer !== undefined
   const checkMail = createMailCheck()
   const requesterOf = (ctx: Context) => parts.requesterOf(ctx.req)
   const auditAction = createAuditAction(audit, now)
@@ -75,12 +76,13 @@ export function createAdmin(parts: AdminParts): AdminApi {
       ...adminAccounts({
         ...common,
         users,
-        statusOf: createUserStatus({ ...store, tokens, settings, now }),
+        statusOf: createUserStatus({ ...store, tokens, settings, hasDevelopmentMailer, now }),
         outbox: parts.outbox,
         endSessions: parts.endSessions,
       }),
       ...adminMails({
         ...common,
+        settings: parts.settings,
         outbox: store.outbox,
         wake: parts.wake,
         outcomeOf: createMailOutcome(store.outbox, store.audit, now),
@@ -98,7 +100,7 @@ export function createAdmin(parts: AdminParts): AdminApi {
           ...parts,
           ...options,
           checkMail,
-          hasDevelopmentMailer: options.developmentMailer !== undefined,
+          hasDevelopmentMailer,
         }),
         settings: parts.settings,
         keyCount: options.secrets.length,

@@ -16,7 +16,7 @@ type Check = CheckedStep<DoctorStep>
 
 export interface DoctorParts {
   store: Pick<AccountFlowsStore, 'now' | 'inspect' | 'outbox'>
-  settings: Pick<SettingsKeeper, 'current' | 'reseal'>
+  settings: Pick<SettingsKeeper, 'current' | 'refresh' | 'reseal'>
   checkMail: CheckMail
   /** The key ring of the options. */
   secrets: readonly Buffer[]
@@ -60,11 +60,17 @@ export function createDoctor(parts: DoctorParts) {
     const between = (askedAt + answeredAt) / 2
     return [
       ok('database', `The database answers in ${answeredAt - askedAt} ms.`),
-      await indexCheck(),
+      await orFailed('indexes', indexCheck),
       clockCheck(between - storeTime.getTime()),
-      await secretsCheck(),
-      await outboxCheck(),
+      await orFailed('secrets', secretsCheck),
+      await orFailed('outbox', outboxCheck),
     ]
+  }
+
+  // As they are stored: another process may have changed them just now.
+  async function mailChecks(to: string | undefined): Promise<Check[]> {
+    await settings.refresh().catch(() => {})
+    return checkMail(settings.current(), { ...(to !== undefined && { to }) })
   }
 
   async function indexCheck(): Promise<Check> {
@@ -119,7 +125,7 @@ export function createDoctor(parts: DoctorParts) {
     const [database, baseUrl, mail] = await Promise.all([
       databaseChecks(),
       baseUrlCheck(parts.oauthUrl),
-      checkMail(settings.current(), { ...(to !== undefined && { to }) }),
+      mailChecks(to),
     ])
     return [
       keyCheck(parts),
@@ -127,6 +133,20 @@ export function createDoctor(parts: DoctorParts) {
       baseUrl,
       ...(parts.hasDevelopmentMailer ? mail.map(inDevelopment) : mail),
     ]
+  }
+}
+
+/** The report is complete whatever happens meanwhile. */
+async function orFailed(step: DoctorStep, look: () => Promise<Check>): Promise<Check> {
+  try {
+    return await look()
+  } catch (error) {
+    return {
+      step,
+      status: 'failed',
+      message: `This could not be looked up (${codeOf(error)}).`,
+      advice: 'See what this server may do in the database, and try again.',
+    }
   }
 }
 

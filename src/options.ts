@@ -22,7 +22,7 @@ export interface AccountFlowsOptions {
    * Fixed bearer token of the admin API (5), or several that are all in force, as during a rotation. Without it and `adminJwt`, the
    * admin API lets nobody in.
    */
-  adminToken?: string | readonly string[]
+  adminToken?: string | readonly string[] | undefined
   /** How a JWT of an admin is judged, in place of a fixed token (D28). */
   adminJwt?: AdminJwtOptions
   /** Cost of the hashes of new passwords; 12 by default. */

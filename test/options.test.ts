@@ -9,6 +9,13 @@ import {
   type AccountFlowsOptions,
 } from '../src/index.ts'
 
+const JWT = {
+  issuer: 'https://issuer.example',
+  audience: 'https://idp.example/admin',
+  algorithms: ['RS256'],
+  keys: { keys: [{ kty: 'RSA', n: 'AQAB', e: 'AQAB', kid: 'key-1' }] },
+} satisfies AccountFlowsOptions['adminJwt']
+
 const GOOD = {
   baseUrl: 'https://idp.example',
   oauthPath: '/oauth2',
@@ -96,6 +103,81 @@ describe('createAccountFlows() (D1)', () => {
         }
       })
     }
+  }
+
+  const badJwt: Record<string, unknown[]> = {
+    'adminJwt.issuer': [undefined, '', null, ['https://issuer.example']],
+    'adminJwt.audience': [undefined, '', null, ['https://idp.example/admin']],
+    'adminJwt.algorithms': [
+      undefined,
+      [],
+      'RS256',
+      ['HS256'],
+      ['RS256', 'HS512'],
+      ['none'],
+      ['rs256'],
+      [''],
+      [null],
+      ['RSA-OAEP'],
+    ],
+    'adminJwt.scope': ['', 'two scopes', 42, null, ['account-flows:admin']],
+    'adminJwt.type': ['', 'at jwt', 42, null],
+    'adminJwt.keys': [
+      undefined,
+      null,
+      {},
+      { keys: [] },
+      { keys: [null] },
+      { keys: ['key'] },
+      { keys: [{}] },
+      { keys: [{ kty: 'oct', k: 'c2VjcmV0' }] },
+      { keys: [{ ...JWT.keys.keys[0], d: 'AQAB' }] },
+      'https://issuer.example/jwks',
+      new URL('http://issuer.example/jwks'),
+      new URL('http://127.0.0.1.evil.example/jwks'),
+      new URL('http://localhost.evil.example/jwks'),
+      new URL('file:///etc/keys'),
+    ],
+  }
+  for (const [name, values] of Object.entries(badJwt)) {
+    for (const value of values) {
+      it(`refuses ${name} ${JSON.stringify(value) ?? 'undefined'} with a TypeError that names it`, () => {
+        const adminJwt = { ...JWT, [name.replace('adminJwt.', '')]: value }
+        expect(() => create({ adminToken: undefined, adminJwt })).to.throw(TypeError, name)
+      })
+    }
+  }
+
+  for (const adminJwt of [null, false, '', 'https://issuer.example', 42]) {
+    it(`refuses adminJwt ${JSON.stringify(adminJwt)} with a TypeError that names it`, () => {
+      expect(() => create({ adminToken: undefined, adminJwt })).to.throw(TypeError, 'adminJwt')
+    })
+  }
+
+  it('refuses adminToken and adminJwt together, and names both (D28)', () => {
+    for (const adminToken of ['x'.repeat(32), []]) {
+      expect(() => create({ adminToken, adminJwt: JWT })).to.throw(
+        TypeError,
+        /adminToken.*adminJwt/,
+      )
+    }
+  })
+
+  for (const changes of [
+    {},
+    { algorithms: ['PS512', 'ES384', 'EdDSA', 'Ed25519'] },
+    { scope: 'admin', type: 'JWT' },
+    { keys: new URL('https://issuer.example/jwks') },
+    { keys: new URL('http://localhost:3000/jwks') },
+    { keys: new URL('http://127.0.0.1:3000/jwks') },
+    { keys: new URL('http://[::1]:3000/jwks') },
+  ]) {
+    const shown = JSON.stringify(changes)
+    it(`takes adminJwt with ${shown} in production without a warning`, () => {
+      const adminJwt = { ...JWT, ...changes }
+      within('production', () => create({ adminToken: undefined, adminJwt }))
+      expect(logged).to.deep.equal([])
+    })
   }
 
   const weak: [name: string, value: unknown][] = [

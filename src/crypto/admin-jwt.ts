@@ -44,7 +44,7 @@ export function createJwtCheck(options: AdminJwtOptions): (token: string) => Pro
       const { payload } = await jwtVerify(token, keyOf, expected)
       const { sub, scope: granted } = payload
       const scopes = typeof granted === 'string' ? granted.split(' ') : []
-      if (!sub) return 'wrong'
+      if (typeof sub !== 'string' || sub === '') return 'wrong'
       return scopes.includes(scope) ? { subject: sub } : 'insufficient_scope'
     } catch (error) {
       return isAboutToken(error) ? 'wrong' : 'unavailable'

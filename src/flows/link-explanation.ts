@@ -11,6 +11,7 @@ import type {
 } from '../ports.ts'
 import { linkState, type LinkState } from './link-state.ts'
 import { linkWords } from './link-words.ts'
+import { CARRIED, readPastedLink, type PastedLink } from './pasted-link.ts'
 import { isSameCarried } from './verification-link.ts'
 
 export type LinkKind = 'password_reset' | 'email_verification'
@@ -52,16 +53,6 @@ export interface LinkExplanationPorts {
   now(): Date
 }
 
-const KINDS: Record<string, LinkKind> = {
-  '/reset-password': 'password_reset',
-  '/verify-email': 'email_verification',
-}
-const CARRIED: [field: keyof CarriedParameters, name: string][] = [
-  ['clientId', 'client_id'],
-  ['redirectUri', 'redirect_uri'],
-  ['scope', 'scope'],
-  ['state', 'state'],
-]
 const MAX_EVENTS = 500
 
 /** Looks a link up without consuming it: nothing is written. */
@@ -69,19 +60,17 @@ export function createLinkExplanation(ports: LinkExplanationPorts) {
   const { users, tokens, audit, authorizeSig, oauthUrl, now } = ports
 
   async function factsOf(link: string): Promise<ExplainedFacts> {
-    const read = readLink(link, oauthUrl)
+    const read = readPastedLink(link, oauthUrl)
     if (!read) return { state: 'not_a_link', altered: [], events: [] }
-    const { kind, token: raw, query } = read
-    const carried = carriedOf(query)
-    const signed = kind === 'email_verification' && {
-      signature: signatureOf(query.get('authorize_sig'), raw, carried, authorizeSig),
-    }
+    const { kind, token: raw } = read
+    const signed = kind === 'email_verification' && { signature: signatureOf(read, authorizeSig) }
     const token = isToken(raw) ? await tokens[kind].findHistory(hashToken(raw)) : undefined
     const common = { kind, ...signed, tokenLength: raw.length }
     if (!token) return { ...common, state: 'unknown', altered: [], events: [] }
     const user = await users.findById(token.userId)
     const state = linkState(token, user, now())
-    const altered = signed ? alteredIn(signed.signature, carried, token.carried) : []
+    const changed = signed ? alteredIn(signed.signature, read.carried, token.carried) : []
+    const altered = [...new Set([...changed, ...read.refused])]
     const [newest] = await tokens[kind].historiesOf(token.userId, 1)
     return {
       ...common,
@@ -107,35 +96,11 @@ export function createLinkExplanation(ports: LinkExplanationPorts) {
   }
 }
 
-/** A link as it is pasted: wrapped, in angle brackets, with `&amp;` left in. */
-function readLink(pasted: string, oauthUrl: string) {
-  const text = pasted.replace(/\s+/g, '').replace(/^<|>$/g, '').replaceAll('&amp;', '&')
-  if (!URL.canParse(text)) return undefined
-  const url = new URL(text)
-  const home = new URL(oauthUrl)
-  const path = home.pathname.replace(/\/$/, '')
-  if (url.origin !== home.origin || !url.pathname.startsWith(path)) return undefined
-  const kind = KINDS[url.pathname.slice(path.length)]
-  const query = url.searchParams
-  return kind && { kind, query, token: query.get('token') ?? '' }
-}
-
-function carriedOf(query: URLSearchParams): CarriedParameters {
-  const carried: CarriedParameters = {}
-  for (const [field, name] of CARRIED) {
-    const value = query.get(name)
-    if (value !== null) carried[field] = value
-  }
-  return carried
-}
-
 function signatureOf(
-  signature: string | null,
-  token: string,
-  carried: CarriedParameters,
+  { signature, token, carried }: PastedLink,
   { verify }: Pick<AuthorizeSig, 'verify'>,
 ): Signature {
-  if (signature === null) return 'missing'
+  if (signature === undefined) return 'missing'
   return verify(signature, token, carried) ? 'valid' : 'invalid'
 }
 

@@ -6,7 +6,9 @@ export type LinkState = 'live' | 'used' | 'superseded' | 'expired' | 'void'
 
 /** What became of a link, as the flows judge it. */
 export function linkState(token: TokenHistory, user: User | undefined, at: Date): LinkState {
-  if (token.usedAt ?? token.claimedAt) return 'used'
+  if (token.usedAt) return 'used'
+  // A reset that was decided, and refused in the end: the account had changed (D5).
+  if (token.claimedAt) return token.invalidatedAt ? 'void' : 'used'
   if (token.invalidatedAt) return 'superseded'
   if (token.expiresAt <= at) return 'expired'
   return user && isStillFor(token, user) ? 'live' : 'void'

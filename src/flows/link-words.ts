@@ -1,3 +1,5 @@
+import type { TokenHistory, User } from '../ports.ts'
+import { isIssuedUnder } from './issued-for.ts'
 import type { ExplainedFacts } from './link-explanation.ts'
 
 interface Words {
@@ -80,11 +82,18 @@ function voided({ token, user }: ExplainedFacts, another: string): Words {
   if (user.disabled) {
     return { summary: 'The account of the link is disabled.', advice: 'Enable the account first.' }
   }
-  const changed = user.email === token?.email ? 'password' : 'address'
+  const changed = changeSince(token, user)
   return {
-    summary: `The ${changed} of the account was changed after the link was made.`,
+    summary: changed
+      ? `The ${changed} of the account was changed after the link was made.`
+      : `The link was refused ${time(token?.claimedAt)}: the account was not as it was when the link was made.`,
     advice: another,
   }
+}
+
+function changeSince(token: TokenHistory | undefined, user: User): string | undefined {
+  if (!token || user.email !== token.email) return 'address'
+  return isIssuedUnder(token, user) ? undefined : 'password'
 }
 
 function live({ kind, user, token }: ExplainedFacts): Words {

@@ -24,8 +24,9 @@ export function createMailOutcome(
     if (sent) return { state: 'sent', at: sent.at }
     const requested = await audit.find(`requested:${id}`)
     if (!requested) return { state: 'unknown' }
-    if (requested.reason !== undefined) return { state: 'ended', reason: requested.reason }
-    return { state: 'ended', reason: await lastFailure(id, requested.accountId) }
+    // A dead letter that was retried ended for another reason than at first.
+    const reason = (await lastFailure(id, requested.accountId)) ?? requested.reason
+    return { state: 'ended', reason }
   }
 
   async function lastFailure(id: string, accountId: string | undefined) {

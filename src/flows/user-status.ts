@@ -39,13 +39,15 @@ export interface UserStatusPorts {
   audit: AuditHistory
   cutoffs: Pick<SessionCutoffStore, 'read'>
   settings(): Settings
+  /** Whether something takes the mails while SMTP is not configured. */
+  hasDevelopmentMailer: boolean
   now(): Date
 }
 
 const MOST = 20
 
 export function createUserStatus(ports: UserStatusPorts) {
-  const { tokens, outbox, audit, cutoffs, settings, now } = ports
+  const { tokens, outbox, audit, cutoffs, settings, hasDevelopmentMailer, now } = ports
 
   async function linksOf(user: User): Promise<StatedLink[]> {
     const at = now()
@@ -66,16 +68,22 @@ export function createUserStatus(ports: UserStatusPorts) {
       audit.list({ accountId: user.id, limit: MOST }),
       cutoffs.read(user.id),
     ])
-    return { user, cutoffs: ended, hints: hintsOf(user, mails, settings()), links, mails, events }
+    const hints = [
+      ...(hasDevelopmentMailer ? [] : serverHints(settings())),
+      ...hintsOf(user, mails, settings()),
+    ]
+    return { user, cutoffs: ended, hints, links, mails, events }
   }
+}
+
+function serverHints({ smtpHost, smtpPort, smtpFrom }: Settings): string[] {
+  return smtpHost && smtpPort && smtpFrom
+    ? []
+    : ['SMTP is not configured: all mails wait. Set smtp_host, smtp_port and smtp_from.']
 }
 
 function hintsOf(user: User, mails: MailJobStatus[], settings: Settings): string[] {
   const hints: string[] = []
-  const { smtpHost, smtpPort, smtpFrom } = settings
-  if (!smtpHost || !smtpPort || !smtpFrom) {
-    hints.push('SMTP is not configured: all mails wait. Set smtp_host, smtp_port and smtp_from.')
-  }
   if (user.disabled) hints.push('The account is disabled: it gets no mail.')
   if (user.email === undefined) hints.push('The account has no address: it gets no mail.')
   else if (!isMailAddress(user.email)) {
@@ -84,16 +92,16 @@ function hintsOf(user: User, mails: MailJobStatus[], settings: Settings): string
   if (user.passwordHash === undefined) {
     hints.push('The account has no password: it gets no reset link.')
   }
-  if (user.emailVerified) hints.push('The address is verified: it gets no verification mail.')
-  else {
-    hints.push(
-      settings.resetRequiresVerifiedEmail
-        ? 'The address is not verified: it gets no reset link (reset_requires_verified_email).'
-        : 'The address is not verified: a reset link is sent for the username, not for the address.',
-    )
-  }
+  if (user.email !== undefined) hints.push(verificationHint(user, settings))
   if (mails.some(({ state }) => state === 'dead')) {
     hints.push('There are dead letters: see their reasons, and account-flows outbox retry.')
   }
   return hints
+}
+
+function verificationHint({ emailVerified }: User, settings: Settings): string {
+  if (emailVerified) return 'The address is verified: it gets no verification mail.'
+  return settings.resetRequiresVerifiedEmail
+    ? 'The address is not verified: it gets no reset link (reset_requires_verified_email).'
+    : 'The address is not verified: who asks for a reset link has to type the username.'
 }

@@ -1,7 +1,7 @@
 import type { MailOutcome } from '../flows/mail-outcome.ts'
 import { isMailAddress } from '../mail-address.ts'
 import type { CheckMail, MailOutbox } from '../ports.ts'
-import type { Settings } from '../settings/table.ts'
+import type { SettingsKeeper } from '../settings/settings.ts'
 import type { RenderedMail } from '../views.ts'
 import type { AuditAction } from './admin-audit.ts'
 import type { AdminEndpoints, AdminRefusal, AdminRequest } from './admin-router.ts'
@@ -18,7 +18,7 @@ export interface AdminMailsParts {
   previewOf(template: string, locale: string): RenderedMail | undefined
   locales(): string[]
   auditAction: AuditAction
-  settings(): Settings
+  settings: Pick<SettingsKeeper, 'current' | 'refresh'>
   now(): Date
 }
 
@@ -36,6 +36,10 @@ export function adminMails(parts: AdminMailsParts) {
     return outcome
   }
 
+  // What is no mail may be anything that was pasted by mistake, such as a link: it is not recorded.
+  const isThere = async (id: string | undefined) =>
+    id === undefined || (await outbox.status(id, now())) !== undefined
+
   async function retryAll(): Promise<number> {
     const letters = await outbox.list({ state: 'dead', limit: MOST_AT_ONCE }, now())
     let changed = 0
@@ -48,7 +52,8 @@ export function adminMails(parts: AdminMailsParts) {
       const { to } = request.body
       if (!isMailAddress(to)) return notAnAddress(to)
       await auditAction(request, 'mail_test')
-      const checks = await parts.checkMail(settings(), { to, mail: parts.testMail() })
+      await settings.refresh()
+      const checks = await parts.checkMail(settings.current(), { to, mail: parts.testMail() })
       return { answer: toReport(checks) }
     },
 
@@ -76,6 +81,7 @@ export function adminMails(parts: AdminMailsParts) {
     async retryMails(request) {
       const { id, isAll } = choiceOf(request)
       if (!isAll && id === undefined) return INVALID
+      if (!(await isThere(id))) return REFUSALS.not_found
       await auditAction(request, 'outbox_retry', detailsOf(id))
       if (id === undefined) return { answer: { changed: await retryAll() } }
       const outcome = await retry(id)
@@ -85,6 +91,7 @@ export function adminMails(parts: AdminMailsParts) {
     async purgeMails(request) {
       const { id, isAll } = choiceOf(request)
       if (!isAll && id === undefined) return INVALID
+      if (!(await isThere(id))) return REFUSALS.not_found
       await auditAction(request, 'outbox_purge', detailsOf(id))
       if (id === undefined) return { answer: { changed: await outbox.discardDead() } }
       const outcome = await outbox.discard(id, now())

@@ -119,7 +119,7 @@ export function toExplanation(explained: LinkExplanation): Wire.LinkExplanation 
 
 function endsOf({ usedAt, claimedAt, invalidatedAt, completedAt }: TokenHistory) {
   return times({
-    used_at: usedAt ?? claimedAt,
+    used_at: usedAt ?? (invalidatedAt ? undefined : claimedAt),
     invalidated_at: invalidatedAt,
     completed_at: completedAt,
   })

@@ -52,13 +52,13 @@ export async function checkRcpt(dialogue: SmtpDialogue, to: string | undefined):
 
 export async function checkData(
   dialogue: SmtpDialogue,
-  from: string,
+  sender: Pick<SmtpSettings, 'from' | 'fromName'>,
   mail: OutgoingMail | undefined,
 ): Promise<Found> {
   if (!mail) {
     return { status: 'skipped', message: 'No mail was sent: none was given.', next: undefined }
   }
-  const content = await composeMail(mail, from)
+  const content = await composeMail(mail, sender)
   const first = await dialogue.ask('DATA')
   if (first.code !== 354) return refusedMail(first, 'before its content')
   const reply = await dialogue.ask(onTheWire(content))

@@ -1,12 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import MailComposer from 'nodemailer/lib/mail-composer'
 import type { OutgoingMail } from '../ports.ts'
+import type { SmtpSettings } from './smtp-settings.ts'
 
-/** A mail as it goes over the wire, from one plain address to one other; it says nothing about this machine. */
-export function composeMail(mail: OutgoingMail, from: string): Promise<Buffer> {
+/**
+ * A mail as it goes over the wire, from one plain address, which may have a name, to one other; it says nothing about this machine.
+ */
+export function composeMail(
+  mail: OutgoingMail,
+  { from, fromName = '' }: Pick<SmtpSettings, 'from' | 'fromName'>,
+): Promise<Buffer> {
   const { to, subject, text, html, kind } = mail
   const composer = new MailComposer({
-    from: { name: '', address: from },
+    from: { name: fromName, address: from },
     to: { name: '', address: to },
     messageId: `<${randomUUID()}@${domainOf(from)}>`,
     subject,

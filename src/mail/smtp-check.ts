@@ -65,7 +65,7 @@ export async function checkSmtp(
     farewell = ['RSET', 'QUIT']
     if (!(await pass('rcpt', () => checkRcpt(talk, to)))) return
     const sent = mail && to !== undefined ? { ...mail, to } : undefined
-    await pass('data', () => checkData(talk, settings.from, sent))
+    await pass('data', () => checkData(talk, settings, sent))
   }
 
   try {

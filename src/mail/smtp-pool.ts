@@ -115,7 +115,7 @@ export function smtpPool(settings: SmtpSettings, { idleMs = IDLE_MS } = {}): Smt
           throw new AccountFlowsError('ERR_MAIL_FAILED', 'The connection was given back')
         isGood = false
         try {
-          await session.send(from, mail.to, await composeMail(mail, from))
+          await session.send(from, mail.to, await composeMail(mail, settings))
           isGood = true
         } catch (cause) {
           isGood = answersTheMail(cause)

@@ -10,6 +10,8 @@ export interface SmtpSettings {
   password?: string
   /** One plain address. */
   from: string
+  /** Shown before the address. `undefined`: nothing is. */
+  fromName?: string
 }
 
 /** `undefined`: SMTP is not configured. User and password only as a pair (D23). */
@@ -17,9 +19,9 @@ export function smtpSettings(settings: Settings): SmtpSettings | undefined {
   const { smtpHost: host, smtpPort: port, smtpFrom: from, smtpTls: tls } = settings
   const { smtpUsername: username, smtpPassword: password } = settings
   if (host === undefined || port === undefined || from === undefined) return undefined
-  return username === undefined || password === undefined
-    ? { host, port, tls, from }
-    : { host, port, tls, from, username, password }
+  const { smtpFromName: fromName } = settings
+  const named = { host, port, tls, from, ...(fromName !== undefined && { fromName }) }
+  return username === undefined || password === undefined ? named : { ...named, username, password }
 }
 
 /** How a connection gets its TLS. */

@@ -63,7 +63,7 @@ export const resetMutants: Mutant[] = [
     edits: [
       {
         file: MEMORY_TOKENS,
-        find: "if (!isLater(token, request)) invalidate(entry, at)",
+        find: 'if (!isLater(token, request)) invalidate(entry, at)',
         replace: 'void request',
       },
     ],

@@ -1,0 +1,266 @@
+import { constants, createHmac, generateKeyPairSync, sign } from 'node:crypto'
+import { expect } from 'chai'
+import { CompactEncrypt } from 'jose'
+import {
+  ADMIN_AUDIENCE,
+  ADMIN_ISSUER,
+  ADMIN_SCOPE,
+  compact,
+  encoded,
+  jwkOf,
+  secondsFromNow,
+  tokenIssuer,
+} from '../support/admin-tokens.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { startHarness, type Harness } from '../support/harness.ts'
+import { eventsOf } from '../support/observe.ts'
+
+const issuer = tokenIssuer()
+const impostor = tokenIssuer()
+const curve = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const { RSA_PKCS1_PSS_PADDING } = constants
+const es256 = { key: curve.privateKey, dsaEncoding: 'ieee-p1363' } as const
+
+const right = issuer.token()
+const [head = '', payload = '', signature = ''] = right.split('.')
+const header = { alg: 'RS256', typ: 'at+jwt', kid: 'key-1' }
+const hs256 = (secret: string | Buffer) => (input: Buffer) =>
+  createHmac('sha256', secret).update(input).digest()
+const nobody = () => Buffer.alloc(0)
+const pem = issuer.publicKey.export({ type: 'spki', format: 'pem' }).toString()
+const der = issuer.publicKey.export({ type: 'spki', format: 'der' })
+
+onBothStores('A JWT as admin token (5.1, D28)', (technology) => {
+  let h: Harness
+  let networks = 0
+
+  before(async () => {
+    h = await startHarness({
+      technology,
+      flows: {
+        adminToken: undefined,
+        trustedProxies: 1,
+        adminJwt: {
+          issuer: ADMIN_ISSUER,
+          audience: ADMIN_AUDIENCE,
+          algorithms: ['RS256', 'ES256'],
+          keys: { keys: [...issuer.jwks.keys, { ...jwkOf(curve.publicKey), kid: 'curve' }] },
+        },
+      },
+    })
+  })
+  after(() => h.close())
+
+  // Each from a network of its own, as failures are limited by network.
+  function put(token: string, settings: Record<string, string>) {
+    networks += 1
+    return fetch(`${h.baseUrl}/admin/api/settings`, {
+      method: 'PUT',
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        'x-forwarded-for': `10.0.${networks >> 8}.${networks & 255}`,
+      },
+      body: JSON.stringify(settings),
+    })
+  }
+
+  let uses = 0
+  async function expectWorks(token: string) {
+    uses += 1
+    const settings = { smtp_username: `user ${uses}` }
+    const response = await put(token, settings)
+    expect(response.status).to.equal(200)
+    expect(await response.json()).to.include(settings)
+  }
+
+  async function expectRefused(token: string, status: number, error: string) {
+    const before = await h.store.settings.read()
+    const events = h.events.length
+    const response = await put(token, { smtp_username: 'mallory' })
+    expect(response.status).to.equal(status)
+    expect(response.headers.get('content-type')).to.match(/^application\/problem\+json/)
+    expect(response.headers.get('www-authenticate')).to.match(/^Bearer /)
+    expect(response.headers.get('www-authenticate') ?? '').to.include(error)
+    const answer = await response.text()
+    expect(await h.store.settings.read()).to.deep.equal(before)
+    const told = h.events.slice(events)
+    expect(told.map(({ type }) => type)).to.deep.equal(['admin_auth_failed'])
+    for (const text of [answer, JSON.stringify(told)]) {
+      for (const part of token.split('.').filter(({ length }) => length > 20)) {
+        expect(text).not.to.include(part)
+      }
+    }
+    await expectWorks(issuer.token())
+  }
+
+  const rightOnes: Record<string, string> = {
+    'by RS256': issuer.token(),
+    'by another allowed algorithm': compact(
+      { alg: 'ES256', typ: 'at+jwt', kid: 'curve' },
+      issuer.claims(),
+      (input) => sign('sha256', input, es256),
+    ),
+    'for several audiences': issuer.token({ aud: ['https://other.example', ADMIN_AUDIENCE] }),
+    'with more than the scope': issuer.token({ scope: `openid ${ADMIN_SCOPE} profile` }),
+    'of the type in full, in any case (RFC 9068, 4)': issuer.token(
+      {},
+      { typ: 'application/AT+JWT' },
+    ),
+    'without kid, where one key fits': issuer.token({}, { kid: undefined }),
+    'issued long ago': issuer.token({ iat: 0 }),
+    'without iat': issuer.token({ iat: undefined }),
+    'valid since now': issuer.token({ nbf: secondsFromNow(0) }),
+    'that names the keys of somebody else, which nobody looks at': issuer.token(
+      {},
+      { jwk: impostor.jwks.keys[0], jku: 'https://evil.example/jwks' },
+    ),
+  }
+  for (const [what, token] of Object.entries(rightOnes)) {
+    it(`works ${what}`, () => expectWorks(token))
+  }
+
+  it('is told in the audit log by its subject', async () => {
+    await expectWorks(issuer.token({ sub: 'ann@example.com' }))
+    expect(eventsOf(h, 'settings_changed').at(-1)?.details).to.deep.equal({
+      keys: ['smtp_username'],
+      actor: 'sub:ann@example.com',
+    })
+  })
+
+  const wrong: Record<string, string> = {
+    'with alg none': compact({ ...header, alg: 'none' }, issuer.claims(), nobody),
+    'with alg None': compact({ ...header, alg: 'None' }, issuer.claims(), nobody),
+    'with alg none and a signature': compact(
+      { ...header, alg: 'none' },
+      issuer.claims(),
+      hs256('x'),
+    ),
+    'without alg': issuer.token({}, { alg: undefined }),
+    'with several algorithms': issuer.token({}, { alg: ['RS256'] }),
+    'by HS256 with the public key as PEM': compact(
+      { ...header, alg: 'HS256' },
+      issuer.claims(),
+      hs256(pem),
+    ),
+    'by HS256 with the public key as PEM without its end': compact(
+      { ...header, alg: 'HS256' },
+      issuer.claims(),
+      hs256(pem.trim()),
+    ),
+    'by HS256 with the public key as DER': compact(
+      { ...header, alg: 'HS256' },
+      issuer.claims(),
+      hs256(der),
+    ),
+    'by HS256 with the public key as JWK': compact(
+      { ...header, alg: 'HS256' },
+      issuer.claims(),
+      hs256(JSON.stringify(issuer.jwks.keys[0])),
+    ),
+    'by HS256 with nothing': compact({ ...header, alg: 'HS256' }, issuer.claims(), hs256('')),
+    'by RS512, which is not allowed': compact(
+      { ...header, alg: 'RS512' },
+      issuer.claims(),
+      (input) => sign('sha512', input, issuer.privateKey),
+    ),
+    'by PS256, which is not allowed': compact(
+      { ...header, alg: 'PS256' },
+      issuer.claims(),
+      (input) => sign('sha256', input, { key: issuer.privateKey, padding: RSA_PKCS1_PSS_PADDING }),
+    ),
+    'by an algorithm of another kind of key': issuer.token({}, { alg: 'ES256' }),
+    'by another issuer with the same kid': impostor.token(),
+    'by another issuer, with its key in jwk': impostor.token({}, { jwk: impostor.jwks.keys[0] }),
+    'by another issuer, with its key in jwk, and no kid': impostor.token(
+      {},
+      { jwk: impostor.jwks.keys[0], kid: undefined },
+    ),
+    'by another issuer, with its keys at jku': impostor.token({}, { jku: 'https://evil.example' }),
+    'by another issuer, with its certificate at x5u': impostor.token(
+      {},
+      { x5u: 'https://evil.example' },
+    ),
+    'by another issuer, with its certificate in x5c': impostor.token(
+      {},
+      { x5c: [der.toString('base64')] },
+    ),
+    'with an unknown kid': issuer.token({}, { kid: 'key-2' }),
+    'with a kid that is a path': impostor.token({}, { kid: '../../../../dev/null' }),
+    'with a kid that is SQL': impostor.token({}, { kid: "x' UNION SELECT 'key-1" }),
+    'with a kid that is an operator': impostor.token({}, { kid: { $ne: '' } }),
+    'of another iss': issuer.token({ iss: 'https://issuer.example.evil.example' }),
+    'of an iss with one slash more': issuer.token({ iss: `${ADMIN_ISSUER}/` }),
+    'of several iss': issuer.token({ iss: [ADMIN_ISSUER] }),
+    'without iss': issuer.token({ iss: undefined }),
+    'for another aud': issuer.token({ aud: 'https://other.example' }),
+    'for an aud that is the begin of the right one': issuer.token({
+      aud: ADMIN_AUDIENCE.slice(0, -1),
+    }),
+    'for no aud of several': issuer.token({ aud: ['https://other.example', 'x'] }),
+    'for an empty list of aud': issuer.token({ aud: [] }),
+    'without aud': issuer.token({ aud: undefined }),
+    'of typ JWT': issuer.token({}, { typ: 'JWT' }),
+    'of typ logout+jwt': issuer.token({}, { typ: 'logout+jwt' }),
+    'of a typ that is no text': issuer.token({}, { typ: ['at+jwt'] }),
+    'without typ': issuer.token({}, { typ: undefined }),
+    'without exp': issuer.token({ exp: undefined }),
+    'after exp': issuer.token({ exp: secondsFromNow(-60) }),
+    'with exp as a text': issuer.token({ exp: String(secondsFromNow(600)) }),
+    'with exp as null': issuer.token({ exp: null }),
+    'before nbf': issuer.token({ nbf: secondsFromNow(600) }),
+    'with nbf as a text': issuer.token({ nbf: '0' }),
+    'without sub': issuer.token({ sub: undefined }),
+    'with an empty sub': issuer.token({ sub: '' }),
+    'with a sub that is a number': issuer.token({ sub: 42 }),
+    'with a sub that is an object': issuer.token({ sub: { $ne: '' } }),
+    'with a sub that is true': issuer.token({ sub: true }),
+    'with a critical extension': issuer.token({}, { crit: ['exp'], exp: secondsFromNow(600) }),
+    'with an empty list of critical extensions': issuer.token({}, { crit: [] }),
+    'with an unencoded payload (RFC 7797)': issuer.token({}, { crit: ['b64'], b64: false }),
+    'with a changed payload': `${head}.${encoded(issuer.claims({ sub: 'mallory' }))}.${signature}`,
+    'with a changed header': `${encoded({ ...header, x: 1 })}.${payload}.${signature}`,
+    'with a payload that is no JSON': `${head}.${Buffer.from('x').toString('base64url')}.${signature}`,
+    'with a cut signature': right.slice(0, -4),
+    'with an empty signature': `${head}.${payload}.`,
+    'with the signature of another token': `${head}.${payload}.${impostor.token().split('.')[2]}`,
+    'with padding': `${right}==`,
+    'with characters of base64 that are none of base64url': `${head}.${payload}.+/${signature.slice(2)}`,
+    'in four parts': `${right}.${signature}`,
+    'in two parts': `${head}.${payload}`,
+    'in one part': head,
+    'of dots alone': '..',
+    'as JSON': JSON.stringify({ payload, signatures: [{ protected: head, signature }] }),
+  }
+  for (const [what, token] of Object.entries(wrong)) {
+    it(`is refused ${what}: 401, and nothing changes`, () =>
+      expectRefused(token, 401, 'error="invalid_token"'))
+  }
+
+  it('is refused encrypted (RFC 7516): 401, and nothing changes', async () => {
+    const encrypted = await new CompactEncrypt(Buffer.from(right))
+      .setProtectedHeader({ alg: 'RSA-OAEP-256', enc: 'A256GCM', typ: 'at+jwt', kid: 'key-1' })
+      .encrypt(issuer.publicKey)
+    await expectRefused(encrypted, 401, 'error="invalid_token"')
+  })
+
+  it('is refused with white space in it: 401, and nothing changes', () =>
+    expectRefused(`${head}.${payload}. ${signature}`, 401, 'Bearer'))
+
+  const narrow: Record<string, unknown> = {
+    'no scope': undefined,
+    'an empty scope': '',
+    'another scope': 'openid profile',
+    'a scope that begins with the right one': `${ADMIN_SCOPE}istrator`,
+    'the begin of the right scope': 'account-flows',
+    'the right scope behind something else': `x${ADMIN_SCOPE}`,
+    'the right scope in upper case': ADMIN_SCOPE.toUpperCase(),
+    'the right scope behind a comma': `openid,${ADMIN_SCOPE}`,
+    'the right scope in a list': [ADMIN_SCOPE],
+    'the right scope as a name': { [ADMIN_SCOPE]: true },
+  }
+  for (const [what, scope] of Object.entries(narrow)) {
+    it(`is refused with ${what}: 403, and nothing changes`, () =>
+      expectRefused(issuer.token({ scope }), 403, 'error="insufficient_scope"'))
+  }
+})

@@ -1,0 +1,86 @@
+import { expect } from 'chai'
+import {
+  AdminApiError,
+  createAdminClient,
+  type AdminApi,
+  type AdminClient,
+  type AuditEvent,
+  type User,
+  type UserStore,
+} from '../../src/index.ts'
+import { eventually } from './eventually.ts'
+import { ADMIN_TOKEN, type Harness } from './harness.ts'
+
+export function adminOf(h: Harness): AdminClient {
+  return createAdminClient(h.baseUrl, ADMIN_TOKEN)
+}
+
+/** With what the admin API refused; fails where it did not. */
+export async function refusalOf(asked: Promise<unknown>): Promise<AdminApi.Problem> {
+  const error: unknown = await asked.then(
+    (answer) => new Error(`it answered ${JSON.stringify(answer)}`),
+    (reason: unknown) => reason,
+  )
+  if (error instanceof AdminApiError && error.problem) return error.problem
+  throw error
+}
+
+/** The status and code of a refusal. */
+export async function codeOf(asked: Promise<unknown>): Promise<[number, string]> {
+  const { status, code } = await refusalOf(asked)
+  return [status, code]
+}
+
+/** What became of a mail, once it is in this state. */
+export function outcomeOf(
+  h: Harness,
+  mailId: string,
+  state: AdminApi.MailOutcome['state'],
+): Promise<AdminApi.MailOutcome> {
+  return eventually(`mail ${mailId} is ${state}`, async () => {
+    const outcome = await adminOf(h).mailOutcome({ mail_id: mailId })
+    return outcome.state === state && outcome
+  })
+}
+
+/** What admins did, in the order in which they did it. */
+export function actionsOf(h: Harness, action?: string): AuditEvent[] {
+  return h.events.filter(
+    ({ type, details }) =>
+      type === 'admin_action' && (action === undefined || details?.['action'] === action),
+  )
+}
+
+/** What each admin action is recorded with. */
+export function expectAudited(
+  event: AuditEvent | undefined,
+  action: string,
+  { id }: Partial<Pick<User, 'id'>> = {},
+): void {
+  expect(event).to.include({ type: 'admin_action', accountId: id })
+  expect(event?.details).to.include({ action })
+  expect(event?.details?.['actor']).to.be.a('string').and.not.to.equal('')
+  expect(event?.address).to.be.a('string')
+}
+
+/** The host's users, some of whom it deleted. */
+export function withDeleted(users: () => UserStore, deleted: ReadonlySet<string>): UserStore {
+  const left = (user: User | undefined) => (user && !deleted.has(user.id) ? user : undefined)
+  return {
+    start: async () => users().start?.(),
+    findById: async (id) => left(await users().findById(id)),
+    findByUsername: async (username) => left(await users().findByUsername(username)),
+    findByVerifiedEmail: async (email) =>
+      (await users().findByVerifiedEmail(email)).filter((user) => left(user)),
+    replacePasswordHash: async (id, expected, next) =>
+      !deleted.has(id) && users().replacePasswordHash(id, expected, next),
+    markEmailVerified: async (id, email) =>
+      !deleted.has(id) && users().markEmailVerified(id, email),
+  }
+}
+
+/** The same mails as before, and no more waiting. */
+export async function isIdle(h: Harness): Promise<void> {
+  const { mails } = await adminOf(h).listOutbox({ state: 'waiting' })
+  expect(mails).to.deep.equal([])
+}
