@@ -1,0 +1,371 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { expect } from 'chai'
+import { startCliServer, type CliServer } from '../support/cli-server.ts'
+import { jsonOf, startCli, type CliRun } from '../support/cli.ts'
+import { eventually } from '../support/eventually.ts'
+import { opensForm, resetPassword, smtpSettings } from '../support/example-requests.ts'
+import { freePort } from '../support/example-server.ts'
+import { startMailServer, type MailAnswer, type MailServer } from '../support/mail-server.ts'
+
+const person = (username: string, email?: string, verified = true) => ({
+  username,
+  ...(email !== undefined && { email, email_verified: verified }),
+  password: 'a password of the tests',
+})
+
+const SEED = {
+  users: [
+    person('alice', 'alice@example.com'),
+    person('bob', 'bob@example.com', false),
+    person('carol'),
+    person('shared@example.com', 'other@example.com'),
+    person('dave', 'shared@example.com'),
+    person('refused', 'refused@example.com'),
+    person('deferred', 'deferred@example.com'),
+  ],
+  clients: [],
+}
+
+describe('account-flows for those who help others', function () {
+  this.timeout(60_000)
+  let cli: CliServer
+  let mailServer: MailServer
+  let folder: string
+  const answers = new Map<string, MailAnswer>()
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'cli-test-'))
+    await writeFile(join(folder, 'seed.json'), JSON.stringify(SEED))
+    mailServer = await startMailServer({ answer: (to) => answers.get(to) ?? 'take' })
+    cli = await startCliServer({ SEED_FILE: join(folder, 'seed.json') })
+    await cli.put(smtpSettings(mailServer.port))
+  })
+  after(async () => {
+    await cli.close()
+    await mailServer.close()
+    await rm(folder, { recursive: true })
+  })
+
+  beforeEach(() => {
+    answers.set('refused@example.com', 'refuse')
+    answers.set('deferred@example.com', 'defer')
+  })
+
+  /** With exit code and words: the run; with `--json` what it printed. */
+  async function both(
+    args: string[],
+    exitCode = 0,
+  ): Promise<{ text: CliRun; json: ReturnType<typeof jsonOf> }> {
+    const text = await cli.run(args)
+    expect(text.exitCode, text.stdout + text.stderr).to.equal(exitCode)
+    const asJson = await cli.run([...args, '--json'])
+    expect(asJson.exitCode, asJson.stderr).to.equal(exitCode)
+    return { text, json: jsonOf(asJson) }
+  }
+
+  async function idOf(username: string): Promise<string> {
+    return jsonOf(await cli.run(['user', 'status', username, '--json'])).id
+  }
+
+  describe('mail', () => {
+    it('test sends a mail, and tells each step', async () => {
+      const { text, json } = await both(['mail', 'test', '--to', 'me@example.com'])
+      await mailServer.mailTo('me@example.com', 2)
+      expect(text.stdout).to.match(/^ok +rcpt: /m)
+      expect(json).to.include({ ok: true })
+    })
+
+    it('test tells what the mail server said, and what to do: exit 1', async () => {
+      const { text, json } = await both(['mail', 'test', '--to', 'refused@example.com'], 1)
+      expect(text.stdout).to.match(/^FAILED +rcpt: .*\n +It said: 5\d\d/m)
+      expect(json).to.include({ ok: false })
+      expect((await cli.run(['mail', 'test', '--to', 'me@example.com'])).exitCode).to.equal(0)
+    })
+
+    for (const template of ['password-reset', 'email-verification', 'password-changed']) {
+      it(`preview shows the mail ${template}`, async () => {
+        const { text, json } = await both(['mail', 'preview', '--template', template])
+        expect(text.stdout).to.equal(`Subject: ${json.subject}\n\n${json.text.trimEnd()}\n`)
+        const html = await cli.run(['mail', 'preview', '--template', template, '--html'])
+        expect(html.stdout.trimEnd()).to.equal(json.html.trimEnd())
+        const plain = await cli.run(['mail', 'preview', '--template', template, '--text'])
+        expect(plain.stdout.trimEnd()).to.equal(json.text.trimEnd())
+      })
+    }
+
+    it('preview --open starts the browser with a file that only its owner reads', async () => {
+      const args = ['mail', 'preview', '--template', 'password-reset', '--open']
+      const { exitCode, stdout } = await cli.run(args, {
+        env: { BROWSER: '/bin/cat', TMPDIR: folder },
+      })
+      expect(exitCode).to.equal(0)
+      const path = stdout.trim()
+      expect(await readFile(path, 'utf8')).to.include('<html')
+      expect((await stat(path)).mode & 0o777).to.equal(0o600)
+      expect((await stat(dirname(path))).mode & 0o777).to.equal(0o700)
+    })
+
+    it('preview --open says where the file is where nothing opens it: exit 1', async () => {
+      const args = ['mail', 'preview', '--template', 'password-reset', '--open']
+      const { exitCode, stdout, stderr } = await cli.run(args, {
+        env: { TMPDIR: folder, PATH: '' },
+      })
+      expect(exitCode).to.equal(1)
+      expect(existsSync(stdout.trim())).to.equal(true)
+      expect(stderr).to.include('open the file yourself')
+    })
+  })
+
+  describe('doctor', () => {
+    it('checks the way to the server, and then from the server', async () => {
+      const { text, json } = await both(['doctor', '--to', 'me@example.com'])
+      expect(text.stdout).to.match(/^ok +server_connect: .*$[^]*^ok +token: .*$[^]*^ok +rcpt: /m)
+      expect(json.ok).to.equal(true)
+      for (const { step, status, message } of json.checks) {
+        expect(step).to.be.a('string')
+        expect(message).to.be.a('string')
+        expect(status).to.be.oneOf(['ok', 'warning', 'skipped'])
+      }
+    })
+
+    it('exit 1 where a check of the server failed', async () => {
+      await cli.put({ smtp_port: String(await freePort()) })
+      try {
+        const { text, json } = await both(['doctor'], 1)
+        expect(text.stdout).to.match(/^FAILED +connect: /m)
+        expect(json.ok).to.equal(false)
+      } finally {
+        await cli.put(smtpSettings(mailServer.port))
+      }
+    })
+
+    for (const [what, url, step] of [
+      ['the name has no address', 'https://idp.invalid', 'server_dns'],
+      ['nothing listens', 'http://127.0.0.1:1', 'server_connect'],
+    ]) {
+      it(`exit 3 where ${what}, and says so`, async () => {
+        const { text, json } = await both(['doctor', '--url', url ?? ''], 3)
+        expect(text.stdout).to.match(new RegExp(`^FAILED +${step}: `, 'm'))
+        expect(json.checks.at(-1)).to.include({ step, status: 'failed' })
+      })
+    }
+
+    it('exit 3 where TLS is not spoken, and says so', async () => {
+      const url = cli.server.baseUrl.replace('http:', 'https:')
+      const { text } = await both(['doctor', '--url', url], 3)
+      expect(text.stdout).to.match(/^FAILED +server_tls: /m)
+    })
+
+    it('exit 3 where no admin API is, 4 where the token is wrong, and says so', async () => {
+      const url = `${cli.server.baseUrl}/elsewhere`
+      const { text } = await both(['doctor', '--url', url], 3)
+      expect(text.stdout).to.match(/^FAILED +admin_api: /m)
+      const wrong = await cli.run(['doctor'], { env: { ACCOUNT_FLOWS_TOKEN: 'wrong' } })
+      expect(wrong.exitCode).to.equal(4)
+      expect(wrong.stdout).to.match(/^FAILED +token: /m)
+    })
+  })
+
+  describe('user', () => {
+    it('status tells what is known, by username, address or id', async () => {
+      const { text, json } = await both(['user', 'status', 'alice'])
+      expect(text.stdout)
+        .to.match(/^e-mail +alice@example.com$/m)
+        .and.match(/^verified +yes$/m)
+      for (const args of [['alice@example.com'], [json.id], ['--id', json.id]]) {
+        expect((await both(['user', 'status', ...args])).json).to.include({ username: 'alice' })
+      }
+    })
+
+    it('exit 1 where nobody is meant, or several; these are listed', async () => {
+      const nobody = await cli.run(['user', 'status', 'nobody'])
+      expect(nobody).to.include({ exitCode: 1, stdout: '' })
+      const args = ['user', 'status', 'shared@example.com']
+      const several = await cli.run(args)
+      expect(several.exitCode).to.equal(1)
+      expect(several.stderr)
+        .to.match(/^id +username$/m)
+        .and.match(/ dave$/m)
+      const { candidates } = JSON.parse((await cli.run([...args, '--json'])).stderr).error
+      expect(candidates).to.have.length(2)
+      expect((await cli.run(['user', 'status', '--id', candidates[0].id])).exitCode).to.equal(0)
+    })
+
+    it('send-reset mails a link that works, and waits until it is sent', async () => {
+      const run = await cli.run(['user', 'send-reset', 'alice'])
+      expect(run.exitCode, run.stderr).to.equal(0)
+      expect(run.stdout).to.match(/^Sent at /)
+      const { link } = await mailServer.mailTo('alice@example.com')
+      expect(await opensForm(link)).to.equal(true)
+      const json = jsonOf(await cli.run(['user', 'send-reset', 'alice', '--json']))
+      expect(json).to.include({ state: 'sent' })
+    })
+
+    it('send-verification mails a link', async () => {
+      const run = await cli.run(['user', 'send-verification', 'bob'])
+      expect(run.exitCode, run.stderr).to.equal(0)
+      expect((await mailServer.mailTo('bob@example.com')).kind).to.equal('email_verification')
+    })
+
+    it('--wait 0 does not wait', async () => {
+      const { json } = await both(['user', 'send-reset', 'dave', '--wait', '0'])
+      expect(json).to.have.keys('mail_id')
+      await mailServer.mailTo('shared@example.com')
+    })
+
+    for (const [args, reason, words] of [
+      [['send-verification', 'alice'], 'already_verified', 'no link is needed'],
+      [['send-reset', 'carol'], 'no_address', 'no e-mail address'],
+      [['send-reset', 'refused'], 'ERR_MAIL', 'mail server'],
+    ] as const) {
+      it(`${args.join(' ')}: exit 1, and says why`, async () => {
+        const { text, json } = await both(['user', ...args], 1)
+        expect(text.stdout)
+          .to.match(/^Not sent/)
+          .and.include(words)
+        expect(json.reason).to.match(new RegExp(`^${reason}`))
+        expect(json.state).to.be.oneOf(['ended', 'dead'])
+      })
+    }
+
+    it('says that a mail still waits: exit 1', async () => {
+      const { text, json } = await both(['user', 'send-reset', 'deferred', '--wait', '1'], 1)
+      expect(text.stdout).to.match(/^Not sent yet, and it still waits/)
+      expect(json).to.include({ state: 'waiting' })
+    })
+
+    it('end-sessions --yes ends everything', async () => {
+      const { text, json } = await both(['user', 'end-sessions', 'alice', '--yes'])
+      expect(text.stdout).to.match(/^Everything is ended\./)
+      expect(json).to.include({ oauth: 0, idp: 0 })
+      const status = jsonOf(await cli.run(['user', 'status', 'alice', '--json']))
+      expect(status.oauth_sessions_ended_at).to.be.a('string')
+    })
+  })
+
+  describe('link explain', () => {
+    it('tells of a link on stdin, and does not use it up', async () => {
+      await cli.run(['user', 'send-reset', 'alice'])
+      const count = mailServer.mails.filter(({ to }) => to.includes('alice@example.com')).length
+      const { link } = await mailServer.mailTo('alice@example.com', count)
+      const live = await cli.run(['link', 'explain', '-'], { stdin: `${link}\n` })
+      expect(live).to.include({ exitCode: 0, stderr: '' })
+      expect(live.stdout).to.match(/^ +state +live$/m)
+      const json = await cli.run(['link', 'explain', '-', '--json'], { stdin: link })
+      expect(jsonOf(json)).to.include({ state: 'live', kind: 'password_reset' })
+
+      await resetPassword(link, 'another password of the tests')
+      const used = await cli.run(['link', 'explain', link])
+      expect(used.exitCode).to.equal(0)
+      expect(used.stdout).to.match(/^ +state +used$/m)
+      expect(used.stderr).to.include('history of the shell').and.not.include(link)
+    })
+
+    it('exit 1 for what is no link', async () => {
+      const run = await cli.run(['link', 'explain', '-'], { stdin: 'https://example.com/' })
+      expect(run.exitCode).to.equal(1)
+      expect(run.stdout).to.match(/^ +state +not_a_link$/m)
+    })
+  })
+
+  describe('outbox', () => {
+    const lists = async (state: string): Promise<{ id: string; account_id: string }[]> =>
+      jsonOf(await cli.run(['outbox', 'list', '--state', state, '--json'])).mails
+
+    it('lists mails that wait, and dead letters; of one account', async () => {
+      await cli.run(['user', 'send-reset', 'refused'])
+      await cli.run(['user', 'send-reset', 'deferred', '--wait', '1'])
+      const account = await idOf('refused')
+      const { text, json } = await both(['outbox', 'list', '--account', account])
+      expect(json.mails).not.to.deep.equal([])
+      for (const mail of json.mails) {
+        expect(mail).to.include({ account_id: account, state: 'dead' })
+        expect(text.stdout).to.include(mail.id)
+      }
+      expect(await lists('waiting')).not.to.deep.equal([])
+      const one = await both(['outbox', 'list', '--limit', '1'])
+      expect(one.json.mails).to.have.length(1)
+    })
+
+    it('retry sends a waiting mail now', async () => {
+      const waiting = (await lists('waiting'))[0]?.id ?? ''
+      answers.set('deferred@example.com', 'take')
+      const run = await cli.run(['outbox', 'retry', waiting])
+      expect(run.exitCode, run.stderr).to.equal(0)
+      expect(run.stdout).to.match(/^1 mail /)
+      await mailServer.mailTo('deferred@example.com')
+    })
+
+    it('retry --all-dead asks again for each dead letter', async () => {
+      answers.set('refused@example.com', 'take')
+      const run = await cli.run(['outbox', 'retry', '--all-dead', '--json'])
+      expect(run.exitCode, run.stderr).to.equal(0)
+      expect(jsonOf(run).changed).to.be.above(0)
+      await mailServer.mailTo('refused@example.com')
+    })
+
+    it('purge removes one, or all dead letters', async () => {
+      await cli.run(['user', 'send-reset', 'refused'])
+      await cli.run(['user', 'send-reset', 'refused'])
+      const [dead] = await lists('dead')
+      const one = await cli.run(['outbox', 'purge', dead?.id ?? '', '--yes'])
+      expect(one.exitCode, one.stderr).to.equal(0)
+      expect((await lists('dead')).map(({ id }) => id)).not.to.include(dead?.id)
+      const all = await cli.run(['outbox', 'purge', '--all-dead', '--yes'])
+      expect(all.exitCode, all.stderr).to.equal(0)
+      expect(await lists('dead')).to.deep.equal([])
+    })
+
+    it('exit 1 where there is no such mail', async () => {
+      for (const args of [
+        ['retry', 'none'],
+        ['purge', 'none', '--yes'],
+      ]) {
+        const run = await cli.run(['outbox', ...args])
+        expect(run).to.include({ exitCode: 1, stdout: '' })
+      }
+    })
+  })
+
+  describe('audit tail', () => {
+    it('shows the last events, newest last, of one account or type', async () => {
+      const account = await idOf('alice')
+      const { text, json } = await both(['audit', 'tail', '-n', '3', '--account', account])
+      expect(json.events).to.have.length(3)
+      expect(text.stdout.trimEnd().split('\n')).to.have.length(3)
+      const times = json.events.map(({ at }: { at: string }) => at)
+      expect(times).to.deep.equal(times.toSorted())
+      const args = ['audit', 'tail', '--type', 'settings_changed', 'password_reset_mail_sent']
+      for (const { type } of (await both(args)).json.events) {
+        expect(type).to.be.oneOf(['settings_changed', 'password_reset_mail_sent'])
+      }
+    })
+
+    it('--follow shows each new event once, one JSON value a line, until Ctrl-C: exit 0', async () => {
+      const args = ['audit', 'tail', '-f', '-n', '1', '--type', 'settings_changed', '--json']
+      const tail = startCli(args, cli.env)
+      const lines = () => tail.stdout().split('\n').filter(Boolean)
+      await eventually('the first event', () => lines().length > 0)
+      for (const [index, port] of ['2001', '2002'].entries()) {
+        await cli.put({ mails_per_minute: port })
+        await eventually('the new event', () => lines().length === index + 2)
+      }
+      await cli.put({ mails_per_minute: '600' })
+      await eventually('the last event', () => lines().length === 4)
+      tail.process.kill('SIGINT')
+      expect(await tail.exited).to.equal(0)
+      const ids = lines().map((line) => JSON.parse(line).id)
+      expect(new Set(ids).size).to.equal(4)
+    })
+  })
+
+  it('keys rotate tells what was encrypted again', async () => {
+    const { text, json } = await both(['keys', 'rotate'])
+    expect(text.stdout).to.include('The ring has 1 key.')
+    expect(json).to.include({ keys: 1 })
+    expect(json.unreadable).to.deep.equal([])
+  })
+})
