@@ -68,7 +68,11 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
     const keeper = keeperOf()
     await keeper.change({ smtp_tls: 'starttls' })
     expect(await keeper.change({ smtp_tls: 'STARTTLS' })).to.deep.equal([
-      { key: 'smtp_tls', expected: '"auto", "implicit", "starttls" or "none"' },
+      {
+        key: 'smtp_tls',
+        expected: '"auto", "implicit", "starttls" or "none"',
+        got: '"STARTTLS"',
+      },
     ])
     expect(keeper.current().smtpTls).to.equal('starttls')
     const inTheClear = await keeper.change({ smtp_tls: 'none' })
