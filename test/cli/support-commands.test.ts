@@ -343,7 +343,7 @@ describe('account-flows for those who help others', function () {
       const { text, json } = await both(['audit', 'tail', '-n', '3', '--account', account])
       expect(json.events).to.have.length(3)
       expect(text.stdout.trimEnd().split('\n')).to.have.length(3)
-      const times = json.events.map(({ at }: { at: string }) => at)
+      const times = json.events.map((event: { recorded_at: string }) => event.recorded_at)
       expect(times).to.deep.equal(times.toSorted())
       const args = ['audit', 'tail', '--type', 'settings_changed', 'password_reset_mail_sent']
       for (const { type } of (await both(args)).json.events) {
