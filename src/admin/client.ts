@@ -100,6 +100,7 @@ export function createAdminClient(url: string, token: string): AdminClient {
       headers: {
         authorization: `Bearer ${token}`,
         accept: 'application/json, application/problem+json',
+        'user-agent': 'oidc-account-flows',
         ...(body !== undefined && { 'content-type': 'application/json' }),
         ...(ifMatch !== undefined && { 'if-match': ifMatch }),
       },

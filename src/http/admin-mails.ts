@@ -116,7 +116,7 @@ const INVALID: AdminRefusal = {
 }
 
 const REFUSALS: Record<'held' | 'not_found' | 'no_account', AdminRefusal> = {
-  held: { status: 409, code: 'held', title: 'A worker has this mail at the moment. Try again.' },
+  held: { status: 409, code: 'held', title: 'A worker has this mail, or is about to take it. Look again in a moment.' },
   not_found: {
     status: 404,
     code: 'unknown_mail',

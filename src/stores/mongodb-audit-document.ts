@@ -35,7 +35,7 @@ export function toAuditDocument(event: AuditEvent): AuditDocument {
     ...toRequesterFields(event),
     ...(clientId !== undefined && { client_id: clientId }),
     ...(reason !== undefined && { reason }),
-    ...(details !== undefined && { details: readableDetails(details) }),
+    ...(details !== undefined && { details }),
   }
 }
 

@@ -21,6 +21,14 @@ describe('createBearerCheck() (5.1)', () => {
     expect(isAdmin(TOKEN)).to.equal(true)
   })
 
+  it('takes each of several that are in force during a rotation, and nothing else (ADM-13)', () => {
+    const isAdmin = createBearerCheck([TOKEN, `next-${TOKEN}`])
+    expect(isAdmin(TOKEN)).to.equal(true)
+    expect(isAdmin(`next-${TOKEN}`)).to.equal(true)
+    for (const other of [`${TOKEN},next-${TOKEN}`, `next-`, ''])
+      expect(isAdmin(other)).to.equal(false)
+  })
+
   it('lets nobody in where there is no token', () => {
     const isAdmin = createBearerCheck([])
     for (const presented of ['', 'undefined', 'null', TOKEN]) {

@@ -1,7 +1,7 @@
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import * as client from 'openid-client'
-import type { AdminClient, User, UserStore } from '../../src/index.ts'
+import { memoryMailbox, type AdminClient, type User, type UserStore } from '../../src/index.ts'
 import {
   actionsOf,
   adminOf,
@@ -179,6 +179,18 @@ onBothStores('The admin API about users (5, D29)', (technology) => {
       expect((await outcomeOf(bare, mail_id, 'waiting')).mail_id).to.equal(mail_id)
       await bare.close()
       expect((await admin.userStatus({ id: user.id })).hints.join()).to.not.include('SMTP')
+    })
+
+    it('without it where a development mailbox takes them', async () => {
+      const developmentMailer = memoryMailbox()
+      const flows = { initialSettings: {}, developmentMailer }
+      const bare = await startHarness({ technology, flows })
+      const { id } = await bare.addUser({ username: 'ann' })
+      expect((await adminOf(bare).userStatus({ id })).hints.join()).to.not.include('SMTP')
+      const { mail_id } = await adminOf(bare).sendReset({ id })
+      await outcomeOf(bare, mail_id, 'sent')
+      expect(developmentMailer.messages()).to.have.length(1)
+      await bare.close()
     })
 
     it('with the hint that there are dead letters, and the letters with their reason', async () => {
@@ -394,7 +406,7 @@ onBothStores('The admin API about users (5, D29)', (technology) => {
   })
 
   describe('ends sessions', () => {
-    it('of a signed-in account: session, refresh token and access token are dead; counted and audited', async () => {
+    it('of a signed-in account: its session and its refresh token are dead; counted and audited', async () => {
       const user = await addUser()
       const agent = createUserAgent()
       const request = await h.party.begin({ scope: 'openid offline_access', prompt: 'consent' })

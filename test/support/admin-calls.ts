@@ -78,9 +78,3 @@ export function withDeleted(users: () => UserStore, deleted: ReadonlySet<string>
       !deleted.has(id) && users().markEmailVerified(id, email),
   }
 }
-
-/** The same mails as before, and no more waiting. */
-export async function isIdle(h: Harness): Promise<void> {
-  const { mails } = await adminOf(h).listOutbox({ state: 'waiting' })
-  expect(mails).to.deep.equal([])
-}

@@ -1,0 +1,113 @@
+import { expect } from 'chai'
+import type { AdminClient, AuditEvent } from '../../src/index.ts'
+import { adminOf, refusalOf } from '../support/admin-calls.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { startHarness, type Harness } from '../support/harness.ts'
+
+type Query = NonNullable<Parameters<AdminClient['listAudit']>[0]>
+
+onBothStores('The admin API about the audit log (6, D33)', (technology) => {
+  let h: Harness
+  let admin: AdminClient
+  let recorded: string[]
+
+  before(async () => {
+    h = await startHarness({ technology })
+    admin = adminOf(h)
+    await record({ id: 'first', accountId: 'a', type: 'password_reset_requested' })
+    await record({ id: 'second', accountId: 'b', type: 'password_reset_requested' })
+    await record({ id: 'third', accountId: 'a', type: 'sessions_ended' })
+    await record({ id: 'fourth', accountId: 'a', type: 'email_login_blocked' })
+    recorded = (await admin.listAudit()).events.map(({ recorded_at }) => recorded_at)
+  })
+  after(() => h.close())
+
+  let happened = 10_000
+
+  /** Recorded after the one before, though it happened earlier. */
+  async function record(event: Pick<AuditEvent, 'id' | 'accountId' | 'type'>) {
+    const now = Date.now()
+    while (Date.now() === now) await new Promise(setImmediate)
+    happened -= 1_000
+    const details = { keys: ['one'], count: 1 }
+    const about = { address: '192.0.2.1', userAgent: 'a browser', clientId: 'app', reason: 'why' }
+    await h.store.audit.record({ ...event, ...about, at: new Date(happened), details })
+  }
+
+  const idsOf = async (query?: Query) => (await admin.listAudit(query)).events.map(({ id }) => id)
+
+  it('answers events, the one that was recorded last first', async () => {
+    expect(await idsOf()).to.deep.equal(['fourth', 'third', 'second', 'first'])
+    expect(recorded).to.deep.equal(recorded.toSorted().toReversed())
+  })
+
+  it('with all that was recorded of each', async () => {
+    const [event] = (await admin.listAudit({ limit: 1 })).events
+    expect(event).to.deep.include({
+      id: 'fourth',
+      type: 'email_login_blocked',
+      account_id: 'a',
+      address: '192.0.2.1',
+      user_agent: 'a browser',
+      client_id: 'app',
+      reason: 'why',
+      details: { keys: ['one'], count: 1 },
+    })
+    expect(new Date(event?.at ?? '').toISOString()).to.equal(event?.at)
+  })
+
+  it('of one account, of some types, since a time, and of all of these', async () => {
+    expect(await idsOf({ account_id: 'a' })).to.deep.equal(['fourth', 'third', 'first'])
+    expect(await idsOf({ account_id: 'nobody' })).to.deep.equal([])
+    expect(await idsOf({ type: ['sessions_ended'] })).to.deep.equal(['third'])
+    const types: Query = { type: ['sessions_ended', 'password_reset_requested'] }
+    expect(await idsOf(types)).to.deep.equal(['third', 'second', 'first'])
+    const recorded_from = recorded[2] ?? ''
+    expect(await idsOf({ recorded_from })).to.deep.equal(['fourth', 'third', 'second'])
+    expect(await idsOf({ ...types, recorded_from, account_id: 'a' })).to.deep.equal(['third'])
+    expect(await idsOf({ recorded_from: '2999-01-01T00:00:00Z' })).to.deep.equal([])
+  })
+
+  it('at most so many, from 1 to 1000', async () => {
+    expect(await idsOf({ limit: 1 })).to.deep.equal(['fourth'])
+    expect(await idsOf({ limit: 3 })).to.deep.equal(['fourth', 'third', 'second'])
+    expect(await idsOf({ limit: 1000 })).to.have.length(4)
+  })
+
+  it('none of a type that does not exist', async () => {
+    for (const type of ['no_such_type', '', '$ne', '__proto__']) {
+      expect(await idsOf({ type: [type] })).to.deep.equal([])
+    }
+    expect(await idsOf({ type: ['no_such_type', 'sessions_ended'] })).to.deep.equal(['third'])
+  })
+
+  const refused: Record<string, Record<string, string | string[]>> = {
+    'a limit of 0': { limit: '0' },
+    'a limit of 1001': { limit: '1001' },
+    'a limit below 0': { limit: '-1' },
+    'a limit that is text': { limit: 'ten' },
+    'a limit with a fraction': { limit: '1.5' },
+    'two limits': { limit: ['1', '2'] },
+    'two accounts': { account_id: ['a', 'b'] },
+    'a time that is text': { recorded_from: 'yesterday' },
+    'a time without its zone': { recorded_from: '2026-01-01T00:00:00' },
+    'a day that does not exist': { recorded_from: '2026-13-01T00:00:00Z' },
+    'a parameter that does not exist': { accountId: 'a' },
+    'an operator': { 'account_id[$ne]': 'a' },
+  }
+  for (const [what, query] of Object.entries(refused)) {
+    it(`400 for ${what}, naming it`, async () => {
+      const problem = await refusalOf(admin.listAudit(query as Query))
+      expect([problem.status, problem.code]).to.deep.equal([400, 'invalid_request'])
+      expect(problem.errors?.map(({ key }) => key)).to.deep.equal(Object.keys(query))
+      expect(await idsOf()).to.have.length(4)
+    })
+  }
+
+  it('and records nothing about those who only read it', async () => {
+    const events = h.events.length
+    await idsOf()
+    expect(h.events).to.have.length(events)
+    expect(await idsOf()).to.have.length(4)
+  })
+})

@@ -1,0 +1,259 @@
+import { expect } from 'chai'
+import type { AdminClient, User } from '../../src/index.ts'
+import {
+  actionsOf,
+  adminOf,
+  codeOf,
+  expectAudited,
+  outcomeOf,
+  refusalOf,
+} from '../support/admin-calls.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import { startHarness, type Harness } from '../support/harness.ts'
+import type { MailAnswer } from '../support/mail-server.ts'
+import { hasPassword } from '../support/observe.ts'
+
+const NEW = 'a brand new password'
+
+onBothStores('The admin API about the outbox (5, D20, D29)', (technology) => {
+  let h: Harness
+  let admin: AdminClient
+  const answers = new Map<string, MailAnswer>()
+
+  before(async () => {
+    h = await startHarness({
+      technology,
+      mail: { answer: (recipient) => answers.get(recipient) ?? 'take' },
+    })
+    admin = adminOf(h)
+  })
+  after(() => h.close())
+
+  beforeEach(async () => {
+    answers.clear()
+    await admin.purgeMails({ all_dead: true })
+  })
+
+  let added = 0
+  function addUser(): Promise<User> {
+    added += 1
+    return h.addUser({ username: `user${added}` })
+  }
+
+  /** A reset mail that could not be sent. */
+  async function deadLetter(user: User): Promise<string> {
+    answers.set(user.email ?? '', 'refuse')
+    const { mail_id } = await admin.sendReset({ id: user.id })
+    await outcomeOf(h, mail_id, 'dead')
+    answers.delete(user.email ?? '')
+    return mail_id
+  }
+
+  /** A reset mail that the mail server put off, and that no worker holds. */
+  async function waitingMail(user: User): Promise<string> {
+    answers.set(user.email ?? '', 'defer')
+    const { mail_id } = await admin.sendReset({ id: user.id })
+    await eventually('the mail was put off', async () => {
+      const [mail] = (await admin.listOutbox({ account_id: user.id })).mails
+      return mail?.reason !== undefined && !mail.is_held
+    })
+    return mail_id
+  }
+
+  const idsOf = async (query: Parameters<AdminClient['listOutbox']>[0]) =>
+    (await admin.listOutbox(query)).mails.map(({ id }) => id)
+
+  /** Whatever is refused: the same mails as before. */
+  async function unchanged(work: () => Promise<unknown>) {
+    const seen = async () =>
+      JSON.stringify((await admin.listOutbox()).mails.map(({ id, state }) => [id, state]))
+    const before = await seen()
+    await work()
+    expect(await seen()).to.equal(before)
+  }
+
+  describe('lists', () => {
+    it('mails by state and account, newest request first, at most so many', async () => {
+      const [one, other] = [await addUser(), await addUser()]
+      const dead = await deadLetter(one)
+      const waiting = await waitingMail(other)
+      const deadToo = await deadLetter(one)
+      expect(await idsOf({})).to.deep.equal([deadToo, waiting, dead])
+      expect(await idsOf({ state: 'dead' })).to.deep.equal([deadToo, dead])
+      expect(await idsOf({ state: 'waiting' })).to.deep.equal([waiting])
+      expect(await idsOf({ account_id: one.id })).to.deep.equal([deadToo, dead])
+      expect(await idsOf({ account_id: other.id, state: 'dead' })).to.deep.equal([])
+      expect(await idsOf({ account_id: 'nobody' })).to.deep.equal([])
+      expect(await idsOf({ limit: 2 })).to.deep.equal([deadToo, waiting])
+      const [letter, job] = (await admin.listOutbox()).mails
+      expect(letter).to.include({ state: 'dead', reason: 'ERR_MAIL_REFUSED', is_held: false })
+      expect(letter).to.not.have.property('next_attempt_at')
+      expect(job).to.include({ state: 'waiting', kind: 'password_reset', account_id: other.id })
+      expect(job).to.include.keys('requested_at', 'next_attempt_at', 'expires_at', 'attempts')
+      await admin.purgeMails({ id: waiting })
+    })
+
+    it('and refuses another state and limits out of bounds: 400', async () => {
+      for (const query of ['state=sent', 'limit=0', 'limit=1001', 'limit=ten', 'limit=1&limit=2']) {
+        const [name, value] = query.split(/[=&]/)
+        const asked = admin.listOutbox({ [name ?? '']: query.includes('&') ? ['1', '2'] : value })
+        const problem = await refusalOf(asked)
+        expect([problem.status, problem.errors?.map(({ key }) => key)]).to.deep.equal([400, [name]])
+      }
+      expect(await idsOf({ limit: 1000 })).to.deep.equal([])
+    })
+  })
+
+  describe('retries', () => {
+    it('a dead letter: a fresh mail leaves, and its link works', async () => {
+      const user = await addUser()
+      const id = await deadLetter(user)
+      expect(await admin.retryMails({ id })).to.deep.equal({ changed: 1 })
+      const { link } = await h.mail.mailTo(user.email ?? '')
+      await outcomeOf(h, id, 'sent')
+      expect((await h.reset(link, NEW)).mode).to.equal('done')
+      expect(await hasPassword(h, user, NEW)).to.equal(true)
+      expectAudited(actionsOf(h, 'outbox_retry').at(-1), 'outbox_retry')
+      expect(actionsOf(h, 'outbox_retry').at(-1)?.details).to.include({ mail_id: id })
+    })
+
+    it('all dead letters', async () => {
+      const users = [await addUser(), await addUser(), await addUser()]
+      for (const user of users) await deadLetter(user)
+      expect(await admin.retryMails({ all_dead: true })).to.deep.equal({ changed: 3 })
+      for (const user of users) await h.mail.mailTo(user.email ?? '')
+      expect(actionsOf(h, 'outbox_retry').at(-1)?.details).to.include({
+        mail_id: 'all dead letters',
+      })
+      expect(await admin.retryMails({ all_dead: true })).to.deep.equal({ changed: 0 })
+    })
+
+    it('a waiting one: it is due at once', async () => {
+      const user = await addUser()
+      const id = await waitingMail(user)
+      answers.delete(user.email ?? '')
+      expect(await admin.retryMails({ id })).to.deep.equal({ changed: 1 })
+      const { link } = await h.mail.mailTo(user.email ?? '')
+      expect((await h.reset(link, NEW)).mode).to.equal('done')
+    })
+
+    it('none that does not exist: 404, and what was given is not recorded', async () => {
+      const [link] = [await h.resetLink(await addUser())]
+      await unchanged(async () => {
+        const actions = actionsOf(h).length
+        for (const id of ['no such mail', '$ne', '__proto__', link]) {
+          expect(await codeOf(admin.retryMails({ id }))).to.deep.equal([404, 'unknown_mail'])
+          expect(await codeOf(admin.purgeMails({ id }))).to.deep.equal([404, 'unknown_mail'])
+        }
+        expect(actionsOf(h)).to.have.length(actions)
+      })
+      expect((await h.reset(link, NEW)).mode).to.equal('done')
+    })
+
+    it('none of which nobody knows for whom it was: 409', async () => {
+      const at = new Date()
+      const carried = {}
+      const requester = { address: undefined, userAgent: undefined }
+      const soon = new Date(at.getTime() + 60_000)
+      const job = {
+        id: 'nobodys',
+        kind: 'password_reset',
+        identifier: 'typed',
+        accountId: undefined,
+      } as const
+      await h.store.outbox.add({
+        ...job,
+        pendingLoginId: undefined,
+        carried,
+        requester,
+        notBefore: soon,
+        expiresAt: soon,
+      })
+      const claimed = await h.store.outbox.claim(
+        'resolve',
+        'a test',
+        soon,
+        new Date(soon.getTime() + 60_000),
+      )
+      expect(claimed?.id).to.equal('nobodys')
+      if (claimed) expect(await h.store.outbox.giveUp(claimed, at, 'expired')).to.equal(true)
+      await unchanged(async () => {
+        expect(await codeOf(admin.retryMails({ id: 'nobodys' }))).to.deep.equal([409, 'no_account'])
+      })
+      expect(await admin.retryMails({ all_dead: true })).to.deep.equal({ changed: 0 })
+      expect(await admin.purgeMails({ id: 'nobodys' })).to.deep.equal({ changed: 1 })
+    })
+  })
+
+  describe('removes', () => {
+    it('a dead letter, and it never leaves; the other stays', async () => {
+      const [one, other] = [await addUser(), await addUser()]
+      const [id, kept] = [await deadLetter(one), await deadLetter(other)]
+      expect(await admin.purgeMails({ id })).to.deep.equal({ changed: 1 })
+      expect(await idsOf({})).to.deep.equal([kept])
+      expect((await outcomeOf(h, id, 'ended')).reason).to.equal('ERR_MAIL_REFUSED')
+      expect(actionsOf(h, 'outbox_purge').at(-1)?.details).to.include({ mail_id: id })
+      expectAudited(actionsOf(h, 'outbox_purge').at(-1), 'outbox_purge')
+      expect(await codeOf(admin.retryMails({ id }))).to.deep.equal([404, 'unknown_mail'])
+      await admin.retryMails({ id: kept })
+      await h.mail.mailTo(other.email ?? '')
+    })
+
+    it('a waiting one, and it never leaves', async () => {
+      const user = await addUser()
+      const id = await waitingMail(user)
+      expect(await admin.purgeMails({ id })).to.deep.equal({ changed: 1 })
+      expect(await idsOf({})).to.deep.equal([])
+      answers.delete(user.email ?? '')
+      const link = await h.resetLink(user)
+      expect(h.mail.mails.filter(({ to }) => to.includes(user.email ?? ''))).to.have.length(1)
+      expect((await h.reset(link, NEW)).mode).to.equal('done')
+    })
+
+    it('all dead letters, and no mail that waits', async () => {
+      const [one, other] = [await addUser(), await addUser()]
+      await deadLetter(one)
+      await deadLetter(one)
+      const waiting = await waitingMail(other)
+      expect(await admin.purgeMails({ all_dead: true })).to.deep.equal({ changed: 2 })
+      expect(await idsOf({})).to.deep.equal([waiting])
+      expectAudited(actionsOf(h, 'outbox_purge').at(-1), 'outbox_purge')
+      answers.clear()
+      await admin.retryMails({ id: waiting })
+      await h.mail.mailTo(other.email ?? '')
+    })
+  })
+
+  it('leaves alone what a worker holds: 409, and the mail arrives', async () => {
+    const user = await addUser()
+    h.mail.fallSilent()
+    const { mail_id: id } = await admin.sendReset({ id: user.id })
+    await eventually('a worker has the mail', async () => {
+      const [mail] = (await admin.listOutbox({ account_id: user.id })).mails
+      return mail?.is_held
+    })
+    await unchanged(async () => {
+      expect(await codeOf(admin.retryMails({ id }))).to.deep.equal([409, 'held'])
+      expect(await codeOf(admin.purgeMails({ id }))).to.deep.equal([409, 'held'])
+      expect(await admin.purgeMails({ all_dead: true })).to.deep.equal({ changed: 0 })
+    })
+    h.mail.speak()
+    const { link } = await h.mail.mailTo(user.email ?? '')
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+  })
+
+  it('changes nothing where both or neither of id and all_dead are given: 400', async () => {
+    const id = await deadLetter(await addUser())
+    const actions = actionsOf(h).length
+    await unchanged(async () => {
+      for (const which of [{}, { all_dead: false }, { id, all_dead: true }]) {
+        for (const ask of ['retryMails', 'purgeMails'] as const) {
+          expect(await codeOf(admin[ask](which))).to.deep.equal([400, 'invalid_request'])
+        }
+      }
+    })
+    expect(actionsOf(h)).to.have.length(actions)
+    expect(await admin.purgeMails({ id, all_dead: false })).to.deep.equal({ changed: 1 })
+  })
+})
