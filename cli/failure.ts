@@ -1,5 +1,6 @@
 import { CommanderError } from 'commander'
 import { AdminApiError, type Problem } from '../src/admin/client.ts'
+import { adviceOn } from './advice.ts'
 import { CliError, exitCodeOf, exitCodes, type ExitCode } from './exit-codes.ts'
 import { plainAnswer, plainJson } from './plain-text.ts'
 import { table } from './table.ts'
@@ -39,8 +40,10 @@ function textOf(error: unknown): string {
   if (error instanceof CliError) return error.message
   const problem = error instanceof AdminApiError ? plainAnswer(error.problem) : undefined
   const { errors = [], candidates = [] }: Partial<Problem> = problem ?? {}
+  const advice = error instanceof AdminApiError ? adviceOn(error.status) : undefined
   return [
     plainAnswer(messageOf(error)),
+    ...(advice === undefined ? [] : [advice]),
     ...errors.map(({ key, expected, got }) => `${key}: expected ${expected}, got ${got}`),
     ...(candidates.length === 0 ? [] : ['', candidateTable(candidates)]),
   ].join('\n')

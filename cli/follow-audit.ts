@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AdminClient, AuditEvent, Operations } from '../src/admin/client.ts'
 import { eventText } from './events.ts'
@@ -20,39 +19,27 @@ const MOST = 1_000
 export async function followAudit(
   admin: AdminClient,
   { filter, known, output }: { filter: AuditFilter; known: AuditEvent[]; output: Output },
-): Promise<void> {
-  const stopped = new AbortController()
-  process.once('SIGINT', () => stopped.abort())
+): Promise<never> {
+  process.once('SIGINT', () => process.exit(exitCodes.done))
   const oldest = known.at(-1)?.recorded_at
   let seen = new Set(known.map(({ id }) => id))
   let newest = known[0]?.recorded_at
   let isLost = false
-  while (await isTimeForMore(stopped.signal)) {
+  for (;;) {
+    await sleep(INTERVAL_MS)
     const from = newest && new Date(Date.parse(newest) - OVERLAP_MS).toISOString()
-    const events = await Promise.race([
-      readEvents(admin, { ...filter, limit: MOST, ...(from && { recorded_from: from }) }),
-      once(stopped.signal, 'abort').then(() => []),
-    ])
+    const query = { ...filter, limit: MOST, ...(from && { recorded_from: from }) }
+    const events = await readEvents(admin, query)
     if (events === undefined && !isLost) output.note('The server cannot be reached; still trying.')
     isLost = events === undefined
-    if (events === undefined) continue
-    if (events.length === MOST) output.note(`Only the last ${MOST} new events are shown.`)
-    for (const event of events.toReversed()) {
-      const isOld = oldest !== undefined && event.recorded_at < oldest
-      if (!isOld && !seen.has(event.id)) output.entry(event, eventText)
-    }
-    if (events.length === 0) continue
-    seen = new Set([...seen, ...events.map(({ id }) => id)])
+    if (events === undefined || events.length === 0) continue
+    const fresh = events.filter(
+      ({ id, recorded_at: at }) => !seen.has(id) && (oldest === undefined || at >= oldest),
+    )
+    if (fresh.length === MOST) output.note(`There were more; the last ${MOST} are shown.`)
+    for (const event of fresh.toReversed()) output.entry(event, eventText)
+    seen = new Set(events.map(({ id }) => id))
     newest = events[0]?.recorded_at
-  }
-}
-
-async function isTimeForMore(stopped: AbortSignal): Promise<boolean> {
-  try {
-    await sleep(INTERVAL_MS, undefined, { signal: stopped })
-    return true
-  } catch {
-    return false
   }
 }
 

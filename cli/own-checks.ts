@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { connect, isIP } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { AdminApiError, type Check } from '../src/admin/client.ts'
+import { adviceOn } from './advice.ts'
 import type { Connection } from './connection.ts'
 import { exitCodeOf, exitCodes, type ExitCode } from './exit-codes.ts'
 
@@ -100,16 +101,21 @@ async function checkCertificate({ host, port }: Target): Promise<Check> {
     step: 'server_tls',
     status: 'failed',
     message: `the certificate is not trusted, or there is no TLS: ${reason}`,
-    advice:
-      certificateAdvice[reason] ??
-      'Is this an https port? A certificate of your own authority: name its file in NODE_EXTRA_CA_CERTS.',
+    advice: certificateAdvice[reason] ?? 'Is this an https port?',
   }
 }
+
+const OWN_AUTHORITY =
+  'No authority known here has signed it: name the file of your own in NODE_EXTRA_CA_CERTS.'
 
 const certificateAdvice: { [code: string]: string } = {
   CERT_HAS_EXPIRED: 'The certificate has expired: renew it.',
   CERT_NOT_YET_VALID: 'The certificate is not valid yet: is the clock of this machine right?',
   ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate is for another name: use that one in the URL.',
+  DEPTH_ZERO_SELF_SIGNED_CERT: OWN_AUTHORITY,
+  SELF_SIGNED_CERT_IN_CHAIN: OWN_AUTHORITY,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: OWN_AUTHORITY,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: OWN_AUTHORITY,
 }
 
 /** The code of what went wrong; `undefined`: nothing. */
@@ -142,13 +148,6 @@ async function* checkAdminApi({ admin, url }: Connection): AsyncGenerator<Findin
 }
 
 function refusedToken({ message, status }: AdminApiError): Check {
-  return {
-    step: 'token',
-    status: 'failed',
-    message,
-    advice:
-      status === 429
-        ? 'Wait a minute, and try again.'
-        : 'Is it the admin token of this server, and not one that has expired?',
-  }
+  const advice = adviceOn(status)
+  return { step: 'token', status: 'failed', message, ...(advice !== undefined && { advice }) }
 }

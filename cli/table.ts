@@ -34,9 +34,11 @@ function records(head: string[], rows: string[][], columns = Infinity): string {
     .map((row) =>
       row
         .flatMap((cell, index) =>
-          wrapped(`${head[index] ?? ''}: ${cell}`, columns - 2).map((line, part) =>
-            part === 0 ? line : `  ${line}`,
-          ),
+          cell === ''
+            ? []
+            : wrapped(`${head[index] ?? ''}: ${cell}`, columns - 2).map((line, part) =>
+                part === 0 ? line : `  ${line}`,
+              ),
         )
         .join('\n'),
     )

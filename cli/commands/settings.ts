@@ -109,7 +109,7 @@ async function listSettings(_: unknown, command: Command) {
   tellWarnings(answer, output)
   output.answer(rows, (rows) =>
     table(
-      ['', 'setting', 'value', 'default', 'type', 'meaning'],
+      ['differs', 'setting', 'value', 'default', 'type', 'meaning'],
       rows.map(({ name, value, default: byDefault, is_default, type, expected, meaning }) => [
         is_default ? '' : '*',
         name,

@@ -249,7 +249,7 @@ describe('account-flows: which server, which token, and how it ends', () => {
   it('ends quietly where nobody reads on', async () => {
     const { process, exited, stderr } = startCli(['settings', 'list'], cli.env)
     process.stdout?.destroy()
-    await exited
+    expect(await exited).to.equal(0)
     expect(stderr()).to.equal('')
   })
 

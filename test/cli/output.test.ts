@@ -28,8 +28,14 @@ describe('tables of the command line', () => {
     ])
   })
 
-  it('of a terminal too narrow are one line for each cell', () => {
-    expect(table(HEAD, ROWS.slice(0, 1), 40).split('\n')).to.deep.equal([
+  it('of a terminal too narrow are one line for each cell that is not empty', () => {
+    expect(
+      table(
+        ['mark', ...HEAD],
+        ROWS.slice(0, 1).map((row) => ['', ...row]),
+        40,
+      ).split('\n'),
+    ).to.deep.equal([
       'id: 507f1f77bcf86cd799439011',
       'state: waiting',
       'reason: the mail server could not be',

@@ -5,14 +5,18 @@ import { expect } from 'chai'
 import { allSettings } from '../../src/settings/table.ts'
 import { startCliServer, type CliServer } from '../support/cli-server.ts'
 import { jsonOf } from '../support/cli.ts'
-import { freshDatabase } from '../support/mongod.ts'
-import { describeWithMongo } from '../support/mongod.ts'
+import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 
 describe('account-flows settings, embedded store', () => settingsSuite(async () => ({})))
 
-describeWithMongo('account-flows settings, MongoDB', () =>
-  settingsSuite(async () => ({ MONGODB_URI: (await freshDatabase()).uri })),
-)
+describeWithMongo('account-flows settings, MongoDB', () => {
+  let fresh: FreshDatabase
+  settingsSuite(async () => {
+    fresh = await freshDatabase()
+    return { MONGODB_URI: fresh.uri }
+  })
+  after(() => fresh?.drop())
+})
 
 function settingsSuite(variables: () => Promise<Record<string, string>>) {
   let cli: CliServer

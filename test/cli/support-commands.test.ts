@@ -49,10 +49,12 @@ describe('account-flows for those who help others', function () {
     await rm(folder, { recursive: true })
   })
 
-  beforeEach(() => {
+  beforeEach(misbehave)
+
+  function misbehave() {
     answers.set('refused@example.com', 'refuse')
     answers.set('deferred@example.com', 'defer')
-  })
+  }
 
   /** With exit code and words: the run; with `--json` what it printed. */
   async function both(
@@ -275,9 +277,13 @@ describe('account-flows for those who help others', function () {
     const lists = async (state: string): Promise<{ id: string; account_id: string }[]> =>
       jsonOf(await cli.run(['outbox', 'list', '--state', state, '--json'])).mails
 
-    it('lists mails that wait, and dead letters; of one account', async () => {
+    before(async () => {
+      misbehave()
       await cli.run(['user', 'send-reset', 'refused'])
       await cli.run(['user', 'send-reset', 'deferred', '--wait', '1'])
+    })
+
+    it('lists mails that wait, and dead letters; of one account', async () => {
       const account = await idOf('refused')
       const { text, json } = await both(['outbox', 'list', '--account', account])
       expect(json.mails).not.to.deep.equal([])
@@ -333,10 +339,11 @@ describe('account-flows for those who help others', function () {
   describe('audit tail', () => {
     it('shows the last events, newest last, of one account or type', async () => {
       const account = await idOf('alice')
+      await cli.run(['user', 'end-sessions', 'alice', '--yes'])
       const { text, json } = await both(['audit', 'tail', '-n', '3', '--account', account])
       expect(json.events).to.have.length(3)
       expect(text.stdout.trimEnd().split('\n')).to.have.length(3)
-      const times = json.events.map(({ at }: { at: string }) => at)
+      const times = json.events.map((event: { recorded_at: string }) => event.recorded_at)
       expect(times).to.deep.equal(times.toSorted())
       const args = ['audit', 'tail', '--type', 'settings_changed', 'password_reset_mail_sent']
       for (const { type } of (await both(args)).json.events) {
