@@ -1,3 +1,4 @@
+import { createPublicKey } from 'node:crypto'
 import type { AdminJwtOptions } from './crypto/admin-jwt.ts'
 
 const MIN_ADMIN_TOKEN_LENGTH = 32
@@ -79,14 +80,22 @@ function checkKeys(keys: AdminJwtOptions['keys']): AdminJwtOptions['keys'] {
   }
   if (!list.every(isPublicKey)) {
     throw new TypeError(
-      'adminJwt.keys must hold public keys alone: each an object, without "d" or "k"',
+      'adminJwt.keys must hold public keys alone: each one that can be read, without a private part',
     )
   }
   return keys
 }
 
+const PRIVATE = ['d', 'k', 'p', 'q', 'dp', 'dq', 'qi', 'oth']
+
 function isPublicKey(key: unknown): boolean {
-  return isObject(key) && typeof Reflect.get(key, 'kty') === 'string' && !('d' in key || 'k' in key)
+  if (!isObject(key) || PRIVATE.some((member) => member in key)) return false
+  try {
+    createPublicKey({ key: { ...key }, format: 'jwk' })
+    return true
+  } catch {
+    return false
+  }
 }
 
 function isObject(value: unknown): value is object {

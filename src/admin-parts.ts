@@ -72,11 +72,19 @@ export function createAdmin(parts: AdminParts): AdminApi {
   })
   const route = createAdminRouter(
     {
-      ...adminSettings({ settings: parts.settings, audit }),
+      ...adminSettings({ settings: parts.settings, audit, log, now }),
       ...adminAccounts({
         ...common,
         users,
-        statusOf: createUserStatus({ ...store, tokens, settings, hasDevelopmentMailer, now }),
+        statusOf: createUserStatus({
+          outbox: store.outbox,
+          audit: store.audit,
+          cutoffs: store.cutoffs,
+          tokens,
+          settings,
+          hasDevelopmentMailer,
+          now,
+        }),
         outbox: parts.outbox,
         endSessions: parts.endSessions,
       }),
@@ -94,7 +102,6 @@ export function createAdmin(parts: AdminParts): AdminApi {
       ...adminAudit(store.audit),
       ...adminSupport({
         auditAction,
-        now,
         explain: createLinkExplanation({ ...parts, tokens, audit: store.audit }),
         examine: createDoctor({
           ...parts,
@@ -103,6 +110,7 @@ export function createAdmin(parts: AdminParts): AdminApi {
           hasDevelopmentMailer,
         }),
         settings: parts.settings,
+        latestLinkExpiry: () => store.verificationTokens.latestExpiry(now()),
         keyCount: options.secrets.length,
       }),
     },

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AccountFlowsStore, CheckedStep, CheckMail, MailStep } from './ports.ts'
 import type { SettingsKeeper } from './settings/settings.ts'
 
@@ -46,7 +47,7 @@ export function createDoctor(parts: DoctorParts) {
     const askedAt = Date.now()
     let storeTime: Date
     try {
-      storeTime = await store.now()
+      storeTime = await inTime(store.now())
     } catch (error) {
       const failed: Check = {
         step: 'database',
@@ -69,7 +70,7 @@ export function createDoctor(parts: DoctorParts) {
 
   // As they are stored: another process may have changed them just now.
   async function mailChecks(to: string | undefined): Promise<Check[]> {
-    await settings.refresh().catch(() => {})
+    await inTime(settings.refresh()).catch(() => {})
     return checkMail(settings.current(), { ...(to !== undefined && { to }) })
   }
 
@@ -86,7 +87,8 @@ export function createDoctor(parts: DoctorParts) {
         advice: 'Drop those that exist under these names, then restart: start() creates them.',
       }
     }
-    if (!isVolatile) return ok(step, 'All indexes are there.')
+    if (!isVolatile)
+      return ok(step, 'All indexes of the store are there; those of the users are not looked at.')
     const message = 'Everything is kept in this process alone, and lost when it ends.'
     return { step, status: 'warning', message, advice: 'Use mongoStore(db) in production.' }
   }
@@ -139,7 +141,7 @@ export function createDoctor(parts: DoctorParts) {
 /** The report is complete whatever happens meanwhile. */
 async function orFailed(step: DoctorStep, look: () => Promise<Check>): Promise<Check> {
   try {
-    return await look()
+    return await inTime(look())
   } catch (error) {
     return {
       step,
@@ -200,7 +202,7 @@ async function baseUrlCheck(oauthUrl: string): Promise<Check> {
   try {
     const signal = AbortSignal.timeout(REACH_MS)
     const response = await fetch(url, { redirect: 'manual', signal })
-    const found: unknown = await response.json().catch(() => undefined)
+    const found: unknown = await response.json().catch(unlessLate)
     const issuer: unknown = Reflect.get(Object(found), 'issuer')
     if (response.status !== 200) return failed(`${url} answers ${response.status}.`, advice)
     if (issuer === oauthUrl) return ok(step, `${oauthUrl} is reached, and is the issuer.`)
@@ -210,12 +212,23 @@ async function baseUrlCheck(oauthUrl: string): Promise<Check> {
   }
 }
 
+/** A database that does not answer is not waited for as long as its driver does. */
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  const timeout = new DOMException('No answer in time', 'TimeoutError')
+  const late = sleep(REACH_MS, undefined, { ref: false }).then(() => Promise.reject(timeout))
+  return Promise.race([work, late])
+}
+
 function ok(step: DoctorStep, message: string): Check {
   return { step, status: 'ok', message }
 }
 
 function skipped(step: DoctorStep): Check {
   return { step, status: 'skipped', message: 'Not tried.' }
+}
+
+function unlessLate(error: unknown): undefined {
+  if (error instanceof Error && error.name === 'TimeoutError') throw error
 }
 
 /** A code alone: messages may quote addresses and credentials. */

@@ -47,6 +47,7 @@ export interface User {
 export interface UserStore {
   /** Called once by `flows.start()`: create indexes here. */
   start?(): Promise<void>
+  /** `undefined` for whatever is no id of a user: an admin may type any text (D28). */
   findById(id: string): Promise<User | undefined>
   /** Finds the user whose username has exactly these bytes (D22): nothing is trimmed or folded. */
   findByUsername(username: string): Promise<User | undefined>
@@ -177,6 +178,8 @@ export interface VerificationTokenStore extends TokenHistories {
   revoke(id: string, at: Date): Promise<void>
   /** Likewise all that were issued for one mail job of the user, in this attempt or before. */
   revokeOf(userId: string, request: RequestOrder, at: Date): Promise<void>
+  /** When the last of all tokens that are usable `at` that time expires. `undefined`: none is. */
+  latestExpiry(at: Date): Promise<Date | undefined>
   /** Whether a token was issued for a later request of the user, or a later attempt, whatever became of it since. */
   hasLater(userId: string, request: RequestOrder): Promise<boolean>
   /**

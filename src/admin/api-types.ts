@@ -18,7 +18,7 @@ export interface Settings {
   smtp_password?: string
   /** Sender e-mail address. Expected: one plain e-mail address; or an empty string for none. */
   smtp_from?: string
-  /** Sender name, shown before the address. Expected: at most 64 printable characters; or an empty string for none. */
+  /** Sender name, shown before the address. Expected: at most 64 printable characters, without spaces at its ends; or an empty string for none. */
   smtp_from_name?: string
   /** When true, a mail tells the user that the password was changed by a reset. Expected: "true" or "false". */
   password_changed_email?: 'true' | 'false'
@@ -43,11 +43,11 @@ export interface Settings {
 /** The settings in force, those without a value left out. */
 export interface SettingsInForce {
   /** How long a password reset link stays valid. Expected: a duration from 1s to 7d, such as 1h, 90m, 1h30m or 7d. */
-  password_reset_expiration?: string
+  password_reset_expiration: string
   /** When true, unverified users cannot complete login. Expected: "true" or "false". */
-  require_email_verification?: 'true' | 'false'
+  require_email_verification: 'true' | 'false'
   /** How long a verification link stays valid. Expected: a duration from 1s to 30d, such as 1h, 90m, 1h30m or 7d. */
-  email_verification_expiration?: string
+  email_verification_expiration: string
   /** SMTP server host name. Expected: a host name or an IP address, without port; or an empty string for none. */
   smtp_host?: string
   /** SMTP server port, typically 587. Expected: a decimal number from 1 to 65535. */
@@ -58,26 +58,26 @@ export interface SettingsInForce {
   smtp_password?: string
   /** Sender e-mail address. Expected: one plain e-mail address; or an empty string for none. */
   smtp_from?: string
-  /** Sender name, shown before the address. Expected: at most 64 printable characters; or an empty string for none. */
+  /** Sender name, shown before the address. Expected: at most 64 printable characters, without spaces at its ends; or an empty string for none. */
   smtp_from_name?: string
   /** When true, a mail tells the user that the password was changed by a reset. Expected: "true" or "false". */
-  password_changed_email?: 'true' | 'false'
+  password_changed_email: 'true' | 'false'
   /** When true, a username gets no reset link while the address of its account is not verified. Expected: "true" or "false". */
-  reset_requires_verified_email?: 'true' | 'false'
+  reset_requires_verified_email: 'true' | 'false'
   /** How many forms one address may send in a minute; the others are answered 429. Expected: "0" for no limit, or a decimal number from 1 to 10000. */
-  requests_per_ip_per_minute?: string
+  requests_per_ip_per_minute: string
   /** How many mails an account, and a mailbox, may ask for in an hour. Further requests get none while the account has a link to use. Expected: "0" for no limit, or a decimal number from 1 to 10000. */
-  mails_per_account_per_hour?: string
+  mails_per_account_per_hour: string
   /** How long a request for the same kind of mail gets none while the account has a link. Expected: "0s" for none, or a duration from 1s to 1d, such as 30s or 5m. */
-  resend_cooldown?: string
+  resend_cooldown: string
   /** How many mails leave in a minute, of all processes together; the others wait. Expected: "0" for no limit, or a decimal number from 1 to 10000. */
-  mails_per_minute?: string
+  mails_per_minute: string
   /** TLS to the SMTP server. auto: implicit on port 465, otherwise STARTTLS, which only a loopback host may do without. implicit: from the first byte. starttls: it must succeed. none: never. Expected: "auto", "implicit", "starttls" or "none". */
-  smtp_tls?: 'auto' | 'implicit' | 'starttls' | 'none'
+  smtp_tls: 'auto' | 'implicit' | 'starttls' | 'none'
   /** Minimum length of a new password, in characters. Expected: a decimal number from 1 to 72. */
-  validation_min_password_length?: string
+  validation_min_password_length: string
   /** Maximum length of a new password, in characters. Expected: a decimal number from 1 to 72. */
-  validation_max_password_length?: string
+  validation_max_password_length: string
   /** What is worth knowing about these settings. */
   warnings?: string[]
 }
@@ -256,6 +256,8 @@ export interface MailChoice {
 /** How many mails were changed. */
 export interface MailsChanged {
   changed: number
+  /** Whether there are further ones: ask again. */
+  more?: boolean
 }
 
 /** Events; the one that was recorded last comes first. */

@@ -1,4 +1,5 @@
 import { operations, type Operation } from './operations.ts'
+import { answerFields } from './answer-fields.ts'
 import type { Operations, Problem, Settings } from './api-types.ts'
 
 export type * from './api-types.ts'
@@ -107,7 +108,7 @@ export function createAdminClient(url: string, token: string): AdminClient {
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
     const answer = await readJson(response)
-    if (response.ok && answer !== undefined) {
+    if (response.ok && isAnswer(answer, answerFields[name])) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
       return { answer: answer as Answer<N>, etag: response.headers.get('etag') ?? undefined }
     }
@@ -204,9 +205,23 @@ function refusalOf({ status }: Response, answer: unknown, root: string): AdminAp
   return new AdminApiError(answer.title, answer.code, { status, problem: answer })
 }
 
+/** A newer or older server may have other fields besides. */
+function isAnswer(answer: unknown, fields: readonly string[]): boolean {
+  const isObject = typeof answer === 'object' && answer !== null && !Array.isArray(answer)
+  return isObject && (fields.length === 0 || fields.some((field) => Object.hasOwn(answer, field)))
+}
+
 function isProblem(answer: unknown): answer is Problem {
+  const field = (name: string): unknown => Reflect.get(Object(answer), name)
   return (
-    typeof Reflect.get(Object(answer), 'title') === 'string' &&
-    typeof Reflect.get(Object(answer), 'code') === 'string'
+    typeof field('title') === 'string' &&
+    typeof field('code') === 'string' &&
+    isListOfObjects(field('errors')) &&
+    isListOfObjects(field('candidates'))
   )
+}
+
+function isListOfObjects(value: unknown): boolean {
+  if (value === undefined) return true
+  return Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null)
 }

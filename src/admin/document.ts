@@ -4,19 +4,18 @@ import { schemas } from './schemas.ts'
 
 const problem = { 'application/problem+json': { schema: ref('Problem') } }
 
-const REFUSALS: Record<string, string> = {
-  '400': 'Something in the request is wrong; nothing was changed.',
-  '401': 'The bearer token is missing or wrong.',
-  '403': 'The bearer token is genuine, and lacks the scope.',
-  '404': 'What the request names does not exist.',
-  '405': 'Another method is needed, which `Allow` names.',
-  '409': 'Not one account alone is meant, or a worker holds the mail.',
-  '412': 'The settings changed since the ETag of `If-Match`; nothing was changed.',
-  '413': 'The body has more than 64 KiB.',
-  '415': 'The body is not application/json.',
-  '429': 'Too many requests without a right token; `Retry-After` says how long to wait.',
-  '500': 'Something went wrong in the server.',
-  '503': 'The database cannot be reached; try again later.',
+const REFUSALS: Record<number, string> = {
+  400: 'Something in the request is wrong; nothing was changed.',
+  401: 'The bearer token is missing or wrong.',
+  403: 'The bearer token is genuine, and lacks the scope.',
+  404: 'What the request names does not exist.',
+  409: 'Not one account alone is meant, or a worker holds the mail.',
+  412: 'The settings changed since the ETag of `If-Match`; nothing was changed.',
+  413: 'The body has more than 64 KiB.',
+  415: 'The body is not application/json.',
+  429: 'Too many requests without a right token; `Retry-After` says how long to wait.',
+  500: 'Something went wrong in the server.',
+  503: 'The database cannot be reached; try again later.',
 }
 
 /** The OpenAPI 3.1 document; paths are below `{base_url}/admin/api`. */
@@ -92,11 +91,27 @@ function describe(operationId: string, operation: Operation): object {
         content: { 'application/json': { schema: ref(answer) } },
       },
       ...Object.fromEntries(
-        Object.entries(REFUSALS).map(([code, description]) => [
+        refusalsOf(operation).map((code) => [
           code,
-          { description, content: problem },
+          { description: REFUSALS[code], content: problem },
         ]),
       ),
     },
   }
+}
+
+const NAMING = new Set(['AccountQuery', 'MailChoice'])
+
+function refusalsOf({ method, query, body, etag }: Operation): number[] {
+  return [
+    ...(query || body ? [400] : []),
+    401,
+    403,
+    ...(body && NAMING.has(body) ? [404, 409] : []),
+    ...(etag && method !== 'GET' ? [412] : []),
+    ...(body ? [413, 415] : []),
+    429,
+    500,
+    503,
+  ]
 }

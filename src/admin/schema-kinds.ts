@@ -4,6 +4,9 @@
  * @module
  */
 
+/** Longer texts are refused. */
+export const MAX_TEXT = 8_192
+
 export type Schema = { $ref: string } | TypedSchema
 
 export interface TypedSchema {
@@ -14,6 +17,8 @@ export interface TypedSchema {
   default?: string | number | boolean
   minimum?: number
   maximum?: number
+  minLength?: number
+  maxLength?: number
   items?: Schema
   properties?: Record<string, Schema>
   required?: string[]
@@ -21,6 +26,13 @@ export interface TypedSchema {
 }
 
 export const text = (description?: string): Schema => ({ type: 'string', ...about(description) })
+/** What somebody sends. */
+export const given = (description?: string): Schema => ({
+  type: 'string',
+  minLength: 1,
+  maxLength: MAX_TEXT,
+  ...about(description),
+})
 export const time = (description?: string): Schema => ({
   type: 'string',
   format: 'date-time',

@@ -7,6 +7,7 @@ import { allSettings } from '../settings/table.ts'
 import {
   count,
   flag,
+  given,
   list,
   object,
   one,
@@ -31,12 +32,20 @@ const settings = Object.fromEntries(
   ]),
 )
 
+/** Those with a default always have a value. */
+const settingsInForce = Object.fromEntries(
+  Object.entries(settings).map(([name, schema]) => [
+    'default' in schema ? name.replace('?', '') : name,
+    schema,
+  ]),
+)
+
 const KINDS = ['password_reset', 'email_verification']
 const anything: Schema = { type: 'object', additionalProperties: true }
 export const schemas = {
   Settings: object('Settings by name. All values are strings.', settings),
   SettingsInForce: object('The settings in force, those without a value left out.', {
-    ...settings,
+    ...settingsInForce,
     'warnings?': list(text(), 'What is worth knowing about these settings.'),
   }),
   SettingProblem: object('One thing wrong with a request to change settings.', {
@@ -67,9 +76,9 @@ export const schemas = {
     ok: flag('Whether none failed.'),
     checks: list(ref('Check')),
   }),
-  MailTest: object('Where a test mail goes.', { to: text('One plain e-mail address.') }),
+  MailTest: object('Where a test mail goes.', { to: given('One plain e-mail address.') }),
   DoctorRequest: object('What to check beyond the server itself.', {
-    'to?': text('Whether the mail server takes mails to this address; none is sent.'),
+    'to?': given('Whether the mail server takes mails to this address; none is sent.'),
   }),
   MailPreview: object(
     'A mail as it would leave, with made-up values and a link that leads nowhere.',
@@ -82,7 +91,7 @@ export const schemas = {
 
   AccountQuery: object(
     'One account: `id`, or `user`, which is a username, a verified e-mail address or an id, and must mean one account alone.',
-    { 'user?': text(), 'id?': text() },
+    { 'user?': given(), 'id?': given() },
   ),
   Link: object('What became of a link; never the link itself.', {
     kind: one(KINDS),
@@ -155,16 +164,19 @@ export const schemas = {
 
   Outbox: object('Mails, newest request first.', { mails: list(ref('MailJob')) }),
   MailChoice: object('One mail by its id, or all dead letters.', {
-    'id?': text(),
+    'id?': given(),
     'all_dead?': flag(),
   }),
-  MailsChanged: object('How many mails were changed.', { changed: count() }),
+  MailsChanged: object('How many mails were changed.', {
+    changed: count(),
+    'more?': flag('Whether there are further ones: ask again.'),
+  }),
 
   AuditLog: object('Events; the one that was recorded last comes first.', {
     events: list(ref('AuditEvent')),
   }),
 
-  LinkQuery: object('A link out of a mail. It is not consumed.', { link: text() }),
+  LinkQuery: object('A link out of a mail. It is not consumed.', { link: given() }),
   LinkExplanation: object('What a link is, and what became of it.', {
     'kind?': one(KINDS),
     state: one(

@@ -28,6 +28,21 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
     expect(await port().findUsable(tokenHash, expiresAt)).to.equal(undefined)
   })
 
+  it('tells when the last usable token expires, of whomever it is', async () => {
+    expect(await port().latestExpiry(after(1))).to.equal(undefined)
+    const [soon, late, revoked, used] = [
+      await issued({ expiresAt: after(1_000) }),
+      await issued({ userId: 'bob', expiresAt: after(2_000) }),
+      await issued({ expiresAt: after(3_000) }),
+      await issued({ userId: 'cleo', expiresAt: after(4_000) }),
+    ]
+    await port().revoke(revoked.id, after(1))
+    await port().markUsed(used, after(1))
+    expect(await port().latestExpiry(after(2))).to.deep.equal(late.expiresAt)
+    expect(await port().latestExpiry(soon.expiresAt)).to.deep.equal(late.expiresAt)
+    expect(await port().latestExpiry(late.expiresAt)).to.equal(undefined)
+  })
+
   it('keeps all links of a user alive side by side', async () => {
     const tokens = await atOnce(() => issued())
     for (const { id, tokenHash } of tokens)

@@ -42,6 +42,9 @@ export function itIsAUserStore(
       )
       expect(await users.findById('Ann')).to.equal(undefined)
       expect(await users.findById('')).to.equal(undefined)
+      for (const typed of ['Ann@Example.com', 'a b', 'ä', '$ne', 'x'.repeat(300), '0'.repeat(24)]) {
+        expect(await users.findById(typed), typed).to.equal(undefined)
+      }
     })
 
     it('finds a username by its exact bytes', async () => {

@@ -18,7 +18,7 @@ export function createAdminAuthentication(
     return async (token) => {
       const verdict = await check(token)
       if (typeof verdict === 'string') return verdict
-      return { actor: `sub:${verdict.subject}`.slice(0, MAX_ACTOR_LENGTH) }
+      return { actor: Array.from(`sub:${verdict.subject}`).slice(0, MAX_ACTOR_LENGTH).join('') }
     }
   }
   const isToken = createBearerCheck(tokens)

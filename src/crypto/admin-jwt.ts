@@ -1,4 +1,12 @@
-import { createLocalJWKSet, createRemoteJWKSet, errors, jwtVerify, type JSONWebKeySet } from 'jose'
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  errors,
+  jwtVerify,
+  type CryptoKey,
+  type JSONWebKeySet,
+  type JWTPayload,
+} from 'jose'
 
 /** How an admin's JWT is judged (D28): RFC 7519, and RFC 9068 for its type and scope. */
 export interface AdminJwtOptions {
@@ -23,6 +31,7 @@ export interface AdminJwtOptions {
 export type JwtVerdict = { subject: string } | 'wrong' | 'insufficient_scope' | 'unavailable'
 
 const CLOCK_TOLERANCE_S = 5
+const RETRY_AFTER_MS = 10_000
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
 /** Keys come from the options alone, whatever the header of a token names (`jku`, `jwk`, `x5u`, `x5c`). */
@@ -38,16 +47,43 @@ export function createJwtCheck(options: AdminJwtOptions): (token: string) => Pro
     clockTolerance: CLOCK_TOLERANCE_S,
   }
 
+  async function payloadOf(token: string): Promise<JWTPayload> {
+    try {
+      return (await jwtVerify(token, keyOf, expected)).payload
+    } catch (error) {
+      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+      return payloadUnderOneOf(error, token)
+    }
+  }
+
+  // A token without `kid`, while the issuer has several keys.
+  async function payloadUnderOneOf(keys: AsyncIterable<CryptoKey>, token: string) {
+    for await (const key of keys) {
+      try {
+        return (await jwtVerify(token, key, expected)).payload
+      } catch (error) {
+        if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error
+      }
+    }
+    throw new errors.JWSSignatureVerificationFailed()
+  }
+
+  let retryAt = 0
+  // Anybody can ask for the keys; where they cannot be had, the issuer is left alone for a while.
+  const isLeftAlone = () => 'fresh' in keyOf && !keyOf.fresh && Date.now() < retryAt
+
   return async (token) => {
     if (!COMPACT.test(token)) return 'wrong'
+    if (isLeftAlone()) return 'unavailable'
     try {
-      const { payload } = await jwtVerify(token, keyOf, expected)
-      const { sub, scope: granted } = payload
+      const { sub, scope: granted } = await payloadOf(token)
       const scopes = typeof granted === 'string' ? granted.split(' ') : []
       if (typeof sub !== 'string' || sub === '') return 'wrong'
       return scopes.includes(scope) ? { subject: sub } : 'insufficient_scope'
     } catch (error) {
-      return isAboutToken(error) ? 'wrong' : 'unavailable'
+      if (isAboutToken(error)) return 'wrong'
+      retryAt = Date.now() + RETRY_AFTER_MS
+      return 'unavailable'
     }
   }
 }
@@ -62,7 +98,6 @@ const ABOUT_TOKEN = [
   errors.JOSEAlgNotAllowed,
   errors.JOSENotSupported,
   errors.JWKSNoMatchingKey,
-  errors.JWKSMultipleMatchingKeys,
 ]
 
 function isAboutToken(error: unknown): boolean {

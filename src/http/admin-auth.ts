@@ -8,6 +8,12 @@ import { showProblem } from './problem.ts'
 
 const MINUTE_MS = 60_000
 const FAILURES_PER_MINUTE = 60
+const REASONS = {
+  no_token: 'no_token',
+  wrong: 'wrong_token',
+  insufficient_scope: 'insufficient_scope',
+  unavailable: 'keys_unavailable',
+} as const
 const REALM = 'Bearer realm="account-flows"'
 
 export interface AdminAuthParts {
@@ -25,7 +31,7 @@ export interface AdminAuthParts {
  * @returns who it is; `undefined`: it is answered.
  */
 export function createAdminAuth({ authenticate, limits, audit, requesterOf, log }: AdminAuthParts) {
-  type Refusal = 'no_token' | 'wrong_token' | 'insufficient_scope'
+  type Refusal = 'no_token' | 'wrong_token' | 'insufficient_scope' | 'keys_unavailable'
 
   /** How many seconds the network has to wait; none: it is within the limit. */
   async function count(requester: Requester, reason: Refusal): Promise<number | undefined> {
@@ -58,12 +64,16 @@ export function createAdminAuth({ authenticate, limits, audit, requesterOf, log 
     if (waitSeconds !== undefined) {
       ctx.set('Retry-After', String(waitSeconds))
       showProblem(ctx, 429, 'too_many_requests', 'Too many requests without a right token. Wait.')
+    } else if (reason === 'keys_unavailable') {
+      log('error', 'the keys of the issuer of admin tokens cannot be fetched')
+      ctx.set('Retry-After', '60')
+      showProblem(ctx, 503, 'unavailable', 'The keys to check this token with cannot be fetched.')
     } else if (reason === 'insufficient_scope') {
       ctx.set('WWW-Authenticate', `${REALM}, error="insufficient_scope"`)
       showProblem(ctx, 403, 'forbidden', 'This token is genuine, and has not the scope for this.')
     } else {
       ctx.set('WWW-Authenticate', reason === 'no_token' ? REALM : `${REALM}, error="invalid_token"`)
-      const title = 'Send the admin token: Authorization: Bearer <ADMIN_TOKEN>.'
+      const title = 'Send the bearer token of an admin: Authorization: Bearer <token>.'
       showProblem(ctx, 401, 'unauthorized', title)
     }
   }
@@ -72,11 +82,7 @@ export function createAdminAuth({ authenticate, limits, audit, requesterOf, log 
     const [, token] = /^Bearer +([\x21-\x7e]+)$/i.exec(ctx.get('Authorization')) ?? []
     const verdict = token === undefined ? 'no_token' : await authenticate(token)
     if (typeof verdict !== 'string') return verdict
-    if (verdict === 'unavailable') {
-      log('error', 'the keys of the issuer of admin tokens cannot be fetched')
-      ctx.set('Retry-After', '60')
-      showProblem(ctx, 503, 'unavailable', 'The keys to check this token with cannot be fetched.')
-    } else await refuse(ctx, verdict === 'wrong' ? 'wrong_token' : verdict)
+    await refuse(ctx, REASONS[verdict])
     return undefined
   }
 }

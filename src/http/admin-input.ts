@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import type { Operation } from '../admin/operations.ts'
-import type { TypedSchema } from '../admin/schema-kinds.ts'
+import { MAX_TEXT, type TypedSchema } from '../admin/schema-kinds.ts'
 import { schemas } from '../admin/schemas.ts'
 import { readBody, type BodyRefusal } from './body.ts'
 
@@ -58,8 +58,6 @@ function isTime(text: string): boolean {
     /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z$/.test(text) && !Number.isNaN(Date.parse(text))
   )
 }
-
-const MAX_TEXT = 8_192
 
 function isText(value: unknown): boolean {
   return (

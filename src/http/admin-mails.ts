@@ -23,7 +23,10 @@ export interface AdminMailsParts {
 }
 
 const REVIVED_FOR_MS = 24 * 3_600_000
-const MOST_AT_ONCE = 10_000
+/** Of all dead letters, so many are looked through. */
+const MOST_LISTED = 10_000
+/** One request is answered in time. */
+const MOST_AT_ONCE = 500
 
 /** Mails that wait, mails that could not be sent, and mails to try the settings with. */
 export function adminMails(parts: AdminMailsParts) {
@@ -40,11 +43,14 @@ export function adminMails(parts: AdminMailsParts) {
   const isThere = async (id: string | undefined) =>
     id === undefined || (await outbox.status(id, now())) !== undefined
 
-  async function retryAll(): Promise<number> {
-    const letters = await outbox.list({ state: 'dead', limit: MOST_AT_ONCE }, now())
+  async function retryAll(): Promise<{ changed: number; more: boolean }> {
+    const letters = await outbox.list({ state: 'dead', limit: MOST_LISTED }, now())
     let changed = 0
-    for (const { id } of letters) if ((await retry(id)) === 'revived') changed += 1
-    return changed
+    for (const { id } of letters) {
+      if (changed === MOST_AT_ONCE) return { changed, more: true }
+      if ((await retry(id)) === 'revived') changed += 1
+    }
+    return { changed, more: false }
   }
 
   return {
@@ -83,7 +89,7 @@ export function adminMails(parts: AdminMailsParts) {
       if (!isAll && id === undefined) return INVALID
       if (!(await isThere(id))) return REFUSALS.not_found
       await auditAction(request, 'outbox_retry', detailsOf(id))
-      if (id === undefined) return { answer: { changed: await retryAll() } }
+      if (id === undefined) return { answer: await retryAll() }
       const outcome = await retry(id)
       return outcome === 'revived' ? { answer: { changed: 1 } } : REFUSALS[outcome]
     },
@@ -116,7 +122,11 @@ const INVALID: AdminRefusal = {
 }
 
 const REFUSALS: Record<'held' | 'not_found' | 'no_account', AdminRefusal> = {
-  held: { status: 409, code: 'held', title: 'A worker has this mail, or is about to take it. Look again in a moment.' },
+  held: {
+    status: 409,
+    code: 'held',
+    title: 'A worker has this mail, or is about to take it. Look again in a moment.',
+  },
   not_found: {
     status: 404,
     code: 'unknown_mail',

@@ -1,36 +1,47 @@
 import type { SettingsInForce } from '../admin/api-types.ts'
 import { newId } from '../crypto/token.ts'
-import type { AuditEvent } from '../ports.ts'
+import type { AuditEvent, Log } from '../ports.ts'
 import type { SettingsKeeper, SettingsOutcome } from '../settings/settings.ts'
 import type { AdminEndpoints, AdminRefusal, AdminRequest } from './admin-router.ts'
 
 export interface AdminSettingsParts {
   settings: SettingsKeeper
   audit(event: AuditEvent): Promise<void>
+  log: Log
+  now(): Date
 }
 
 /** 4.5, D27. */
-export function adminSettings({ settings, audit }: AdminSettingsParts) {
+export function adminSettings({ settings, audit, log, now }: AdminSettingsParts) {
   type Change = AdminRequest<'putSettings' | 'unsetSettings'>
 
   async function changed(wanted: Record<string, unknown>, request: Change) {
-    const { query, ifMatch, actor, requester } = request
+    const { query, ifMatch } = request
     const isDryRun = query.dry_run === true
     const outcome = await settings.change(wanted, { ifMatch, isDryRun })
-    if (typeof outcome === 'object' && 'changed' in outcome && !isDryRun) {
-      const { changed: keys } = outcome
-      if (keys.length > 0) {
-        const event = { id: newId(), type: 'settings_changed', at: new Date() } as const
-        await audit({ ...event, details: { keys, actor }, ...requester })
-      }
+    if (typeof outcome === 'string' || Array.isArray(outcome)) return answerOf(outcome)
+    const { changed: keys, warnings } = outcome
+    if (isDryRun || keys.length === 0 || (await isRecorded(keys, request))) return answerOf(outcome)
+    const unrecorded = 'this change is in force, and is missing in the audit log'
+    return answerOf({ ...outcome, warnings: [...warnings, unrecorded] })
+  }
+
+  // It is in force: whoever asked is not told that it failed because it could not be recorded.
+  async function isRecorded(keys: string[], { actor, requester }: Change): Promise<boolean> {
+    try {
+      const details = { keys, actor }
+      await audit({ id: newId(), type: 'settings_changed', at: now(), details, ...requester })
+      return true
+    } catch (error) {
+      log('error', 'a change of settings was not recorded', { keys, error: String(error) })
+      return false
     }
-    return answerOf(outcome)
   }
 
   return {
     async getSettings() {
-      const { settings: answer, etag } = await settings.read()
-      return { answer, etag }
+      const { settings: shown, etag } = await settings.read()
+      return { answer: inForce(shown), etag }
     },
 
     putSettings: (request) => changed({ ...request.body }, request),
@@ -53,5 +64,10 @@ function answerOf(
     return { status: 400, code: 'invalid_settings', title, errors: outcome }
   }
   const { settings, warnings, etag } = outcome
-  return { answer: { ...settings, ...(warnings.length > 0 && { warnings }) }, etag }
+  return { answer: inForce(settings, warnings), etag }
+}
+
+function inForce(shown: Record<string, string>, warnings: string[] = []): SettingsInForce {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- both are made of the table of settings
+  return { ...shown, ...(warnings.length > 0 && { warnings }) } as SettingsInForce
 }

@@ -9,16 +9,17 @@ import { toExplanation, toReport } from './admin-shapes.ts'
 export interface AdminSupportParts {
   explain(link: string): Promise<LinkExplanation>
   examine(to?: string): Promise<CheckedStep<string>[]>
-  settings: Pick<SettingsKeeper, 'current' | 'reseal'>
+  settings: Pick<SettingsKeeper, 'reseal'>
   /** How many keys the ring has. */
   keyCount: number
+  /** When the last live verification link expires; one of them may be signed with any key of the ring. */
+  latestLinkExpiry(): Promise<Date | undefined>
   auditAction: AuditAction
-  now(): Date
 }
 
 /** What an admin asks at three in the morning: why does it not work, what is this link, are the keys in order. */
 export function adminSupport(parts: AdminSupportParts) {
-  const { auditAction, settings, keyCount, now } = parts
+  const { auditAction, settings, keyCount } = parts
   return {
     async explainLink(request) {
       const explained = await parts.explain(request.body.link)
@@ -42,13 +43,12 @@ export function adminSupport(parts: AdminSupportParts) {
     async rotateKeys(request) {
       await auditAction(request, 'keys_rotate')
       const outcome = await settings.reseal()
-      const { emailVerificationExpiration } = settings.current()
-      const neededUntil = new Date(now().getTime() + emailVerificationExpiration).toISOString()
+      const neededUntil = keyCount > 1 ? await parts.latestLinkExpiry() : undefined
       return {
         answer: {
           ...outcome,
           keys: keyCount,
-          ...(keyCount > 1 && { old_keys_needed_until: neededUntil }),
+          ...(neededUntil && { old_keys_needed_until: neededUntil.toISOString() }),
         },
       }
     },

@@ -76,6 +76,7 @@ export function createSettingsKeeper(
   let current = parseAll({})
   let reported = new Map<string, string>()
   let last: Promise<unknown> = Promise.resolve()
+  let waiting: Promise<ShownSettings> | undefined
 
   // One look or change after the other: none sees half of another, or takes back a newer one.
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -84,9 +85,13 @@ export function createSettingsKeeper(
     return turn
   }
 
-  // Whatever the version says: a record edited by hand keeps its own. What is wrong with it is told once.
+  // Whatever the version says: a record edited by hand keeps its own.
   async function takeOver(): Promise<void> {
-    const stored = await store.read()
+    await hold(await store.read())
+  }
+
+  // What is wrong with it is told once.
+  async function hold(stored: StoredSettings): Promise<void> {
     const wrong = new Map<string, string>()
     const report: Report = (key, value, problem) => {
       wrong.set(key, value)
@@ -104,10 +109,12 @@ export function createSettingsKeeper(
   ): Promise<T> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       await takeOver()
-      const { stored, outcome } = await next()
-      if (!stored) return outcome
-      if (await store.write(stored, held.version)) {
-        await takeOver()
+      const { version } = held
+      const { stored: values, outcome } = await next()
+      if (!values) return outcome
+      if (await store.write(values, version)) {
+        // Not read again: by then somebody else may have written, or the database be gone, and this is done.
+        await hold({ version: version + 1, values })
         return outcome
       }
     }
@@ -156,11 +163,13 @@ export function createSettingsKeeper(
     change: (wanted, conditions = {}) => inTurn(() => change(() => wanted, conditions)),
     changeUnset: (wanted) => inTurn(() => change(({ values }) => unset(wanted, values), {})),
 
+    // Whoever asks while others wait for their turn gets what they get: in an outage nobody waits for more than two reads.
     read: () =>
-      inTurn(async () => {
+      (waiting ??= inTurn(async () => {
+        waiting = undefined
         await takeOver()
         return { settings: shownOf(held.plain), etag: etagOf(held) }
-      }),
+      })),
 
     refresh: () =>
       inTurn(async () => {

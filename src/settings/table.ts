@@ -67,7 +67,8 @@ export const settingsTable = {
   }),
   smtpFromName: text('smtp_from_name', {
     meaning: 'Sender name, shown before the address.',
-    expected: 'at most 64 printable characters; or an empty string for none',
+    expected:
+      'at most 64 printable characters, without spaces at its ends; or an empty string for none',
     accepts: (value) => isPrintable(value) && value.length <= 64 && value.trim() === value,
   }),
   passwordChangedEmail: boolean('password_changed_email', 'true', {

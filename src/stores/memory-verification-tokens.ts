@@ -48,6 +48,14 @@ export function memoryVerificationTokens(): VerificationTokenStore {
       )
     },
 
+    async latestExpiry(at) {
+      const usable = [...entries.values()].filter(
+        ({ token, usedAt }) => !usedAt && token.expiresAt > at,
+      )
+      const latest = Math.max(...usable.map(({ token }) => token.expiresAt.getTime()))
+      return usable.length > 0 ? new Date(latest) : undefined
+    },
+
     async revoke(id, at) {
       expire(entries.get(id), at)
     },

@@ -13,6 +13,7 @@ import { type NamedIndex, storedPart, type StoredPart } from './mongodb-indexes.
 
 const indexes: NamedIndex[] = [
   { name: 'newest', key: { recorded_at: 1 } },
+  { name: 'newest_of_type', key: { type: 1, recorded_at: 1 } },
   { name: 'newest_of_account', key: { account_id: 1, recorded_at: 1 } },
   {
     name: 'newest_of_identifier',

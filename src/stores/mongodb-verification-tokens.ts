@@ -73,6 +73,15 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
       return (await collection.findOne(usable, { projection: { _id: 1 } })) !== null
     },
 
+    // `purge_at` has an index, and the order of `expires_at` where that is still to come.
+    async latestExpiry(at) {
+      const latest = await collection.findOne(
+        { expires_at: { $gt: time(at) }, ...isUnused },
+        { sort: { purge_at: -1 }, projection: { expires_at: 1 } },
+      )
+      return latest?.expires_at
+    },
+
     revoke: (id, at) => expire({ _id: text(id) }, at),
 
     revokeOf: (userId, { mailJobId, attempt }, at) =>
