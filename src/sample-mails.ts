@@ -1,13 +1,13 @@
-import type { MailName, RenderedMail, Views } from './views.ts'
+import type { RenderedMail, Views } from './views.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Where the link of a preview leads. */
-const PATHS: Record<string, string> = {
-  'password-reset': '/reset-password',
-  'email-verification': '/verify-email',
-  'password-changed': '/forgot-password',
-}
+/** Where the link of a preview leads, and how long it lives. */
+const PREVIEWS = {
+  'password-reset': { path: '/reset-password', lifetimeMs: HOUR_MS },
+  'email-verification': { path: '/verify-email', lifetimeMs: 24 * HOUR_MS },
+  'password-changed': { path: '/forgot-password', lifetimeMs: undefined },
+} as const
 
 export interface PreviewWish {
   name: string
@@ -21,16 +21,19 @@ export function previewMail(
   views: Views,
   { name, locale, oauthUrl, at }: PreviewWish,
 ): RenderedMail | undefined {
-  const path = Object.hasOwn(PATHS, name) ? PATHS[name] : undefined
-  if (path === undefined || !views.locales.includes(locale)) return undefined
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- these are names of mails
-  return views.mail(name as MailName, {
+  if (!isPreviewed(name) || !views.locales.includes(locale)) return undefined
+  const { path, lifetimeMs } = PREVIEWS[name]
+  return views.mail(name, {
     username: 'ann',
     link: `${oauthUrl}${path}`,
     at,
-    lifetimeMs: HOUR_MS,
+    ...(lifetimeMs !== undefined && { lifetimeMs }),
     clientName: 'Example App',
   })
+}
+
+function isPreviewed(name: string): name is keyof typeof PREVIEWS {
+  return Object.hasOwn(PREVIEWS, name)
 }
 
 /** What is sent to try the settings out. */

@@ -91,10 +91,10 @@ function refuseInput(ctx: Context, errors: Problem['errors']) {
   )
 }
 
-// RFC 9110, 13.1.1: strong comparison, so that a weak ETag equals none.
+// RFC 9110, 13.1.1: strong comparison, so that a weak ETag equals none; `*` stands alone.
 function etagsOf(ctx: Context): string[] | undefined {
-  const header = ctx.req.headers['if-match']
-  return header?.split(',').map((etag) => etag.trim())
+  const etags = ctx.req.headers['if-match']?.split(',').map((etag) => etag.trim())
+  return etags && etags.length > 1 ? etags.filter((etag) => etag !== '*') : etags
 }
 
 function isName(name: string): name is Name {

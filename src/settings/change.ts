@@ -69,9 +69,9 @@ function kindOf(value: unknown): string {
 
 function crossProblems(values: Record<string, string>, wanted: WantedSettings): SettingProblem[] {
   const { minPasswordLength, maxPasswordLength } = parseAll(values)
-  if (minPasswordLength <= maxPasswordLength) return []
   const { name: min } = settingsTable.minPasswordLength
   const { name: max } = settingsTable.maxPasswordLength
+  if (minPasswordLength <= maxPasswordLength || !(min in wanted || max in wanted)) return []
   return min in wanted
     ? [
         {
@@ -108,6 +108,11 @@ function warningsOf(values: Record<string, string>): string[] {
   const { smtpHost, smtpPort, smtpFrom, smtpTls, smtpUsername, smtpPassword } = settings
   const isConfigured = smtpHost && smtpPort && smtpFrom
   const warnings: string[] = []
+  if (settings.minPasswordLength > settings.maxPasswordLength) {
+    warnings.push(
+      'validation_min_password_length is above validation_max_password_length: no new password is taken',
+    )
+  }
   if (!isConfigured) {
     warnings.push(
       'SMTP is not configured: smtp_host, smtp_port and smtp_from are needed; mails wait',

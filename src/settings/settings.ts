@@ -5,7 +5,7 @@ import type { Log, SettingsStore, StoredSettings } from '../ports.ts'
 import { applied, MASK, type SettingProblem, type WantedSettings } from './change.ts'
 import { parseAll } from './parse-all.ts'
 import { isSealed, openAll, type Report, sealAll, toSeal } from './sealing.ts'
-import { allSettings, settingsTable, type Settings } from './table.ts'
+import { allSettings, settingNamed, settingsTable, type Settings } from './table.ts'
 
 export type { SettingProblem } from './change.ts'
 
@@ -139,12 +139,15 @@ export function createSettingsKeeper(
 
   function changedBy(wanted: WantedSettings, values: Record<string, string>): string[] {
     const names = [...new Set([...Object.keys(values), ...Object.keys(wanted)])]
-    return names.filter((name) =>
-      name in held.plain || name in values
-        ? values[name] !== held.plain[name]
-        : // What no key opens can be taken away too.
-          wanted[name] === undefined && name in held.values,
-    )
+    return names.filter((name) => {
+      // What no key opens can be taken away too.
+      if (!(name in held.plain || name in values)) {
+        return name in held.values && wanted[name] === undefined
+      }
+      // A default that is shown, and sent back, stays a default.
+      const isDefault = !(name in held.values) && values[name] === settingNamed(name)?.default
+      return values[name] !== held.plain[name] && !isDefault
+    })
   }
 
   return {

@@ -1,10 +1,8 @@
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
-import { SMTPServer } from 'smtp-server'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
+import { startLoginRecorder, type LoginRecorder } from '../support/login-recorder.ts'
 import { dump, eventsOf } from '../support/observe.ts'
 
 const CANARY = 'S3cr3t canary / of the "SMTP" password'
@@ -13,9 +11,7 @@ const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` }
 onBothStores('The setting smtp_password (2.5, D23, D27) is', (technology) => {
   let h: Harness
   let url: string
-  let smtp: SMTPServer
-  /** User and password of each login; neither, for a mail without one. */
-  const logins: (string | undefined)[][] = []
+  let smtp: LoginRecorder
 
   const get = () => fetch(url, { headers: bearer })
   const shown = async (): Promise<Record<string, string>> => (await get()).json()
@@ -27,40 +23,25 @@ onBothStores('The setting smtp_password (2.5, D23, D27) is', (technology) => {
     })
 
   before(async () => {
-    smtp = new SMTPServer({
-      authOptional: true,
-      allowInsecureAuth: true,
-      disabledCommands: ['STARTTLS'],
-      onAuth({ username, password }, _session, callback) {
-        logins.push([username ?? '', password ?? ''])
-        callback(null, { user: 'mailer' })
-      },
-      onData(stream, { user }, callback) {
-        if (user === undefined) logins.push([undefined, undefined])
-        stream.resume().on('end', () => callback())
-      },
-    })
-    smtp.listen(0)
-    await once(smtp.server, 'listening')
+    smtp = await startLoginRecorder()
     h = await startHarness({ technology })
     url = `${h.baseUrl}/admin/api/settings`
     await h.addUser({ username: 'ann' })
-    const smtp_port = String((smtp.server.address() as AddressInfo).port)
-    await h.put({ smtp_port, smtp_username: 'mailer', smtp_password: CANARY })
+    await h.put({ smtp_port: smtp.port, smtp_username: 'mailer', smtp_password: CANARY })
   })
 
   after(async () => {
     await h.close()
-    await new Promise<void>((resolve) => smtp.close(resolve))
+    await smtp.close()
   })
 
   /** With what the next mail logs in to the SMTP server. */
   async function nextLogin() {
     const sent = eventsOf(h, 'password_reset_mail_sent').length
-    logins.length = 0
+    smtp.logins.length = 0
     await h.forgot('ann')
     await eventually('the mail leaves', () => eventsOf(h, 'password_reset_mail_sent').length > sent)
-    return logins[0]
+    return smtp.logins[0]
   }
 
   it('shown as *** by GET and by PUT, and in no dump of the database', async () => {

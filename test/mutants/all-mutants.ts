@@ -1,3 +1,4 @@
+import { adminMutants } from './admin.ts'
 import type { Mutant } from './mutant.ts'
 import { requestMutants } from './requests.ts'
 import { resetMutants } from './reset.ts'
@@ -9,4 +10,5 @@ export const allMutants: Mutant[] = [
   ...verificationMutants,
   ...secrecyMutants,
   ...requestMutants,
+  ...adminMutants,
 ]
