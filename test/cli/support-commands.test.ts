@@ -202,7 +202,7 @@ describe('account-flows for those who help others', function () {
       const { text, json } = await both(['user', 'status', username])
       expect(text.stdout)
         .to.match(/^username +mal\[2Jice$/m)
-        .and.not.match(/[\u001B\u202E]/)
+        .and.not.match(/[^\n\P{C}]/u)
       expect(json.username).to.equal(username)
     })
 
