@@ -23,6 +23,7 @@ const SEED = {
     person('carol'),
     person('shared@example.com', 'other@example.com'),
     person('dave', 'shared@example.com'),
+    person('mal\u001B[2Jice\u202E'),
     person('refused', 'refused@example.com'),
     person('deferred', 'deferred@example.com'),
   ],
@@ -194,6 +195,15 @@ describe('account-flows for those who help others', function () {
       const { candidates } = JSON.parse((await cli.run([...args, '--json'])).stderr).error
       expect(candidates).to.have.length(2)
       expect((await cli.run(['user', 'status', '--id', candidates[0].id])).exitCode).to.equal(0)
+    })
+
+    it('what the server says does not steer the terminal, and JSON says it all', async () => {
+      const username = 'mal\u001B[2Jice\u202E'
+      const { text, json } = await both(['user', 'status', username])
+      expect(text.stdout)
+        .to.match(/^username +mal\[2Jice$/m)
+        .and.not.match(/[^\n\P{C}]/u)
+      expect(json.username).to.equal(username)
     })
 
     it('send-reset mails a link that works, and waits until it is sent', async () => {
