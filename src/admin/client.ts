@@ -76,12 +76,13 @@ export interface AdminClient {
  * @param token - the fixed bearer token, or a JWT.
  * @throws TypeError where the URL is not http or https, or the token is none.
  * @example
- * const admin = createAdminClient('https://login.example.com', process.env.ACCOUNT_FLOWS_TOKEN)
+ * const admin = createAdminClient('https://login.example.com', process.env.ACCOUNT_FLOWS_TOKEN ?? '')
  * await admin.putSettings({ smtp_host: 'mail.example.com', smtp_port: '587' })
  */
 export function createAdminClient(url: string, token: string): AdminClient {
   const root = rootOf(url)
-  if (!/^[\x21-\x7e]+$/.test(token))
+  // A host in JavaScript may give what an environment does not have.
+  if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token))
     throw new TypeError('token must be ASCII without spaces, and not empty')
 
   async function call<N extends Name>(
@@ -106,7 +107,7 @@ export function createAdminClient(url: string, token: string): AdminClient {
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
     const answer = await readJson(response)
-    if (response.ok && answer !== undefined) {
+    if (response.ok && isObject(answer)) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
       return { answer: answer as Answer<N>, etag: response.headers.get('etag') ?? undefined }
     }
@@ -201,6 +202,10 @@ function refusalOf({ status }: Response, answer: unknown, root: string): AdminAp
     return new AdminApiError(message, 'not_an_admin_api', { status })
   }
   return new AdminApiError(answer.title, answer.code, { status, problem: answer })
+}
+
+function isObject(answer: unknown): boolean {
+  return typeof answer === 'object' && answer !== null && !Array.isArray(answer)
 }
 
 function isProblem(answer: unknown): answer is Problem {
