@@ -25,10 +25,11 @@ export function readQuery(ctx: Context, { query = {} }: Operation): Values | Inp
     const texts = given.getAll(key)
     const [first = ''] = texts
     if (!schema) problems.push({ key, expected: 'the name of a parameter', got: 'another name' })
-    else if (schema.isList) values[key] = texts
-    else if (texts.length > 1) problems.push({ key, expected: 'one value', got: 'several' })
-    else if (!takesText(schema, first)) problems.push(problemOf(key, schema, 'something else'))
-    else values[key] = valueOf(schema, first)
+    else if (!schema.isList && texts.length > 1) {
+      problems.push({ key, expected: 'one value', got: 'several' })
+    } else if (!texts.every((text) => takesText(schema, text))) {
+      problems.push(problemOf(key, schema, 'something else'))
+    } else values[key] = schema.isList ? texts : valueOf(schema, first)
   }
   for (const [key, { isRequired, ...schema }] of Object.entries(query)) {
     if (isRequired && !given.has(key)) problems.push(problemOf(key, schema, 'nothing'))

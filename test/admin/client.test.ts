@@ -1,0 +1,261 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect } from 'chai'
+import { AdminApiError, createAdminClient, type AdminClient } from '../../src/admin/client.ts'
+import { operations } from '../../src/admin/operations.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import {
+  expectDescribed,
+  operationNames,
+  type OperationName,
+} from '../support/documented-answers.ts'
+import { eventually } from '../support/eventually.ts'
+import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
+
+async function thrownBy(work: () => Promise<unknown>): Promise<AdminApiError> {
+  const thrown = await work().then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  if (!(thrown instanceof AdminApiError)) throw new Error(`no AdminApiError: ${String(thrown)}`)
+  const { message, problem, code } = thrown
+  for (const text of [
+    message,
+    String(thrown.stack),
+    JSON.stringify({ ...thrown, problem, code }),
+  ]) {
+    expect(text).not.to.include(ADMIN_TOKEN)
+  }
+  return thrown
+}
+
+onBothStores('createAdminClient()', (technology) => {
+  let h: Harness
+  let admin: AdminClient
+
+  before(async () => {
+    h = await startHarness({ technology, basePath: '/accounts' })
+    admin = createAdminClient(h.baseUrl, ADMIN_TOKEN)
+    await h.addUser({ username: 'ann' })
+    await h.addUser({ username: 'new', emailVerified: false })
+  })
+  after(() => h.close())
+
+  const calls: Record<OperationName, () => Promise<unknown>> = {
+    getSettings: async () => (await admin.getSettings()).answer,
+    putSettings: async () => (await admin.putSettings({ smtp_from_name: 'Accounts' })).answer,
+    unsetSettings: async () => (await admin.unsetSettings(['smtp_from_name'])).answer,
+    testMail: () => admin.testMail({ to: 'ann@users.example' }),
+    previewMail: () => admin.previewMail({ template: 'password-reset', locale: 'en' }),
+    mailOutcome: () => admin.mailOutcome({ mail_id: 'none' }),
+    runDoctor: () => admin.runDoctor(),
+    userStatus: () => admin.userStatus({ user: 'ann' }),
+    sendReset: () => admin.sendReset({ user: 'ann' }),
+    sendVerification: () => admin.sendVerification({ user: 'new' }),
+    endSessions: () => admin.endSessions({ user: 'ann' }),
+    listOutbox: () => admin.listOutbox({ state: 'waiting', limit: 5 }),
+    retryMails: () => admin.retryMails({ all_dead: true }),
+    purgeMails: () => admin.purgeMails({ all_dead: true }),
+    listAudit: () => admin.listAudit({ type: ['admin_action', 'settings_changed'], limit: 5 }),
+    explainLink: () => admin.explainLink({ link: 'https://idp.example/no-link' }),
+    rotateKeys: () => admin.rotateKeys(),
+  }
+
+  it('has a method for each operation, and no other', () => {
+    expect(Object.keys(admin)).to.have.members(operationNames)
+  })
+
+  for (const name of operationNames) {
+    it(`answers ${name}() as the server does`, async () => {
+      const answer = await calls[name]()
+      expectDescribed(operations[name].answer, answer)
+    })
+  }
+
+  it('takes the base URL with and without a slash at its end', async () => {
+    for (const url of [`${h.baseUrl}/`, `${h.baseUrl}//`, h.baseUrl]) {
+      const { answer } = await createAdminClient(url, ADMIN_TOKEN).getSettings()
+      expect(answer).to.include({ smtp_host: '127.0.0.1' })
+    }
+  })
+
+  it('hands several values and a filter of the audit log on', async () => {
+    await admin.putSettings({ smtp_from_name: 'For the audit log' })
+    await admin.rotateKeys()
+    const { events } = await admin.listAudit({ type: ['settings_changed'], limit: 1 })
+    expect(events.map(({ type }) => type)).to.deep.equal(['settings_changed'])
+    const both = await admin.listAudit({ type: ['settings_changed', 'admin_action'] })
+    expect(new Set(both.events.map(({ type }) => type))).to.deep.equal(
+      new Set(['settings_changed', 'admin_action']),
+    )
+  })
+
+  it('does what it is asked: a mail leaves, and its outcome is told', async () => {
+    await h.addUser({ username: 'reader' })
+    const { mail_id } = await admin.sendReset({ user: 'reader' })
+    await eventually('the mail is sent', async () => {
+      return (await admin.mailOutcome({ mail_id })).state === 'sent'
+    })
+    const { link } = await h.mail.mailTo('reader@users.example')
+    expect(await admin.explainLink({ link })).to.include({ kind: 'password_reset', state: 'live' })
+  })
+
+  it('tells the ETag, and changes nothing in a dry run or with a stale ETag', async () => {
+    const { answer: before, etag } = await admin.getSettings()
+    const tried = await admin.putSettings({ smtp_from_name: 'Tried' }, { dryRun: true })
+    expect(tried.answer).to.include({ smtp_from_name: 'Tried' })
+    expect(tried.etag).to.equal(etag)
+    await admin.unsetSettings(['smtp_host'], { dryRun: true })
+    expect(await admin.getSettings()).to.deep.equal({ answer: before, etag })
+
+    const changed = await admin.putSettings({ smtp_from_name: 'Changed' }, { ifMatch: etag })
+    for (const work of [
+      () => admin.putSettings({ smtp_from_name: 'Stale' }, { ifMatch: etag }),
+      () => admin.unsetSettings(['smtp_host'], { ifMatch: etag }),
+    ]) {
+      expect(await thrownBy(work)).to.include({ code: 'stale_settings', status: 412 })
+    }
+    expect(await admin.getSettings()).to.deep.equal({
+      answer: { ...before, smtp_from_name: 'Changed' },
+      etag: changed.etag,
+    })
+  })
+
+  it('throws what is wrong with settings, key by key, and nothing changes', async () => {
+    const before = await admin.getSettings()
+    const thrown = await thrownBy(() => admin.putSettings({ smtp_port: '0', smtp_tls: 'auto' }))
+    expect(thrown).to.include({ code: 'invalid_settings', status: 400, name: 'AdminApiError' })
+    expect(thrown.message).to.equal(thrown.problem?.title)
+    expect(thrown.problem?.errors).to.deep.equal([
+      { key: 'smtp_port', expected: 'a decimal number from 1 to 65535', got: '"0"' },
+    ])
+    expect(await admin.getSettings()).to.deep.equal(before)
+  })
+
+  it('throws unauthorized where the token is wrong, and nothing changes', async () => {
+    const before = await admin.getSettings()
+    const stranger = createAdminClient(h.baseUrl, 'x'.repeat(32))
+    for (const work of [
+      () => stranger.getSettings(),
+      () => stranger.putSettings({ smtp_from_name: 'X' }),
+    ]) {
+      expect(await thrownBy(work)).to.include({ code: 'unauthorized', status: 401 })
+    }
+    expect(await admin.getSettings()).to.deep.equal(before)
+  })
+})
+
+describe('createAdminClient(), where there is no admin API,', () => {
+  let server: Server
+  let url: string
+  let answer: (req: IncomingMessage, res: ServerResponse) => void
+
+  beforeEach(async () => {
+    server = createServer((req, res) => answer(req, res))
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  afterEach(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+
+  const client = () => createAdminClient(url, ADMIN_TOKEN)
+
+  it('throws unreachable, with the address and the reason, where nobody listens', async () => {
+    server.close()
+    await once(server, 'close')
+    const thrown = await thrownBy(() => client().getSettings())
+    expect(thrown).to.include({ code: 'unreachable', status: undefined, problem: undefined })
+    expect(thrown.message).to.equal(`${url} cannot be reached: ECONNREFUSED.`)
+  })
+
+  it('throws unreachable where the connection breaks off', async () => {
+    answer = (req) => req.socket.destroy()
+    expect(await thrownBy(() => client().rotateKeys())).to.include({ code: 'unreachable' })
+  })
+
+  it('throws unreachable where the name does not exist', async () => {
+    const nowhere = createAdminClient('http://name.invalid', ADMIN_TOKEN)
+    const thrown = await thrownBy(() => nowhere.getSettings())
+    expect(thrown).to.include({ code: 'unreachable', status: undefined })
+    expect(thrown.message).to.match(/^http:\/\/name\.invalid cannot be reached: [A-Z_]+\.$/)
+  })
+
+  for (const status of [301, 302, 303, 307, 308]) {
+    it(`follows no redirect (${status}), and sends the token to nobody else`, async () => {
+      const reached: string[] = []
+      const elsewhere = createServer((req, res) => {
+        reached.push(JSON.stringify(req.headers))
+        res.writeHead(200, { 'content-type': 'application/json' }).end('{}')
+      })
+      elsewhere.listen(0, '127.0.0.1')
+      await once(elsewhere, 'listening')
+      const location = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}/admin/api/settings`
+      answer = (_req, res) => res.writeHead(status, { location }).end()
+      for (const work of [
+        () => client().getSettings(),
+        () => client().putSettings({ smtp_port: '25' }),
+      ]) {
+        expect(await thrownBy(work)).to.include({ code: 'not_an_admin_api', status })
+      }
+      expect(reached).to.deep.equal([])
+      elsewhere.closeAllConnections()
+      elsewhere.close()
+    })
+  }
+
+  const others: Record<string, [status: number, type: string, body: string]> = {
+    'a page': [200, 'text/html', '<p>Welcome</p>'],
+    'a page that is missing': [404, 'text/html', '<p>Not found</p>'],
+    'JSON that is a list': [200, 'application/json', '[]'],
+    'JSON that is null': [200, 'application/json', 'null'],
+    'JSON that is a text': [200, 'application/json', '"ok"'],
+    'broken JSON': [200, 'application/json', '{"smtp_host":'],
+    'JSON of another type': [200, 'text/plain', '{}'],
+    nothing: [204, 'application/json', ''],
+    'an error of another kind': [500, 'application/json', '{"error":"internal"}'],
+    'a problem without a code': [400, 'application/problem+json', '{"title":"Bad"}'],
+  }
+  for (const [what, [status, type, body]] of Object.entries(others)) {
+    it(`throws not_an_admin_api, with the status, where the answer is ${what}`, async () => {
+      answer = (_req, res) => res.writeHead(status, { 'content-type': type }).end(body)
+      const thrown = await thrownBy(() => client().getSettings())
+      expect(thrown).to.include({ code: 'not_an_admin_api', status, problem: undefined })
+      expect(thrown.message).to.include(url).and.include(String(status))
+    })
+  }
+
+  for (const bad of [
+    '',
+    'idp.example',
+    '/admin',
+    'ftp://idp.example',
+    'javascript:alert(1)',
+    'https://idp.example?x=1',
+    'https://idp.example#x',
+    'https://user@idp.example',
+    'https://user:canary@idp.example',
+    undefined,
+    null,
+    42,
+  ]) {
+    it(`throws a TypeError for the URL ${JSON.stringify(bad) ?? 'undefined'}, without a secret in it`, () => {
+      expect(() => createAdminClient(bad as string, ADMIN_TOKEN))
+        .to.throw(TypeError, 'url')
+        .with.property('message')
+        .that.does.not.include('canary')
+    })
+  }
+
+  for (const bad of ['', ' ', 'two words', 'line\nbreak', 'ümlaut', undefined, null, 42]) {
+    it(`throws a TypeError for the token ${JSON.stringify(bad) ?? 'undefined'}`, () => {
+      expect(() => createAdminClient('https://idp.example', bad as string)).to.throw(
+        TypeError,
+        'token',
+      )
+    })
+  }
+})
