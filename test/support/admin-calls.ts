@@ -67,7 +67,6 @@ export function expectAudited(
 export function withDeleted(users: () => UserStore, deleted: ReadonlySet<string>): UserStore {
   const left = (user: User | undefined) => (user && !deleted.has(user.id) ? user : undefined)
   return {
-    start: async () => users().start?.(),
     findById: async (id) => left(await users().findById(id)),
     findByUsername: async (username) => left(await users().findByUsername(username)),
     findByVerifiedEmail: async (email) =>

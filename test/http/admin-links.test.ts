@@ -1,0 +1,606 @@
+import { randomBytes } from 'node:crypto'
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import type { AdminApi, AdminClient, User } from '../../src/index.ts'
+import { actionsOf, adminOf, codeOf, expectAudited, withDeleted } from '../support/admin-calls.ts'
+import { addUnverified, addVerified, isVerified, resend } from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
+import { isSameLink, linkChange, spellings, type Pairs } from '../support/link-changes.ts'
+import { dump, sha256, tokenOf } from '../support/observe.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+const NEW = 'a brand new password'
+const OTHER_HASH = '$2b$04$CCCCCCCCCCCCCCCCCCCCC.E7iYKmz3HnBJeEDbgBwEjVHZJRxEVVu'
+const CARRIED = {
+  client_id: CLIENT.client_id,
+  redirect_uri: CLIENT.redirect_uris[0],
+  scope: 'openid email',
+  state: 'a state & more = 3D',
+}
+
+type State = AdminApi.LinkExplanation['state']
+
+onBothStores('The admin API explains a link (5, D29)', (technology) => {
+  const secrets = [randomBytes(32)]
+  const deleted = new Set<string>()
+  const logs: string[] = []
+  let h: Harness
+  let admin: AdminClient
+
+  before(async () => {
+    h = await startHarness({
+      technology,
+      flows: {
+        secrets,
+        users: withDeleted(() => h.users, deleted),
+        log: (...line) => logs.push(JSON.stringify(line)),
+      },
+    })
+    admin = adminOf(h)
+  })
+  after(() => h.close())
+
+  const explain = (link: string) => admin.explainLink({ link })
+  const seconds = (time = 'none') => time.replace(/\.\d+Z$/, 'Z')
+
+  async function resetLink(): Promise<Mailed> {
+    const user = await addVerified(h)
+    return { user, link: await h.resetLink(user) }
+  }
+
+  async function verificationLink(carried: Record<string, string> = {}): Promise<Mailed> {
+    const user = await addUnverified(h)
+    return { user, link: await resend(h, user, carried) }
+  }
+
+  /** What the page makes of it: whether the link still does its work. */
+  async function works(link: string): Promise<boolean> {
+    if (link.includes('/reset-password?')) return (await h.reset(link, NEW)).mode === 'done'
+    const { status, mode } = await createUserAgent().get(link)
+    expect([200, 302, 400]).to.include(status)
+    return status === 302 || mode === 'verified'
+  }
+
+  /** A reset link that was made two hours ago, for one hour. */
+  async function expiredResetLink(token = randomBytes(32).toString('base64url')): Promise<Mailed> {
+    const { user, link } = await resetLink()
+    const { id: _, tokenHash: __, ...issued } = (await usable(link)) ?? {}
+    const hours = (count: number) => new Date(Date.now() + count * 3_600_000)
+    const times = { createdAt: hours(-2), expiresAt: hours(-1), requestedAt: hours(1) }
+    const record = { ...issued, id: token, tokenHash: sha256(token), ...times }
+    expect(await h.store.resetTokens.issue(record as never)).to.equal(true)
+    return { user, link: `${h.oauthUrl}/reset-password?token=${token}` }
+  }
+
+  const usable = (link: string) => h.store.resetTokens.findUsable(sha256(tokenOf(link)), new Date())
+
+  const cases: [title: string, state: State, summary: RegExp, make: () => Promise<Mailed>][] = [
+    ['a reset link', 'live', /^The link works until /, resetLink],
+    [
+      'a used reset link',
+      'used',
+      /^The link was used /,
+      async () => {
+        const mailed = await resetLink()
+        expect(await works(mailed.link)).to.equal(true)
+        return mailed
+      },
+    ],
+    [
+      'a replaced reset link',
+      'superseded',
+      /^The link was replaced: a newer one was made /,
+      async () => {
+        const mailed = await resetLink()
+        await h.resetLink(mailed.user)
+        return mailed
+      },
+    ],
+    ['an expired reset link', 'expired', /^The link expired /, () => expiredResetLink()],
+    ['a verification link', 'live', /^The link works until /, verificationLink],
+    [
+      'a verification link with all parameters',
+      'live',
+      /^The link works until /,
+      () => verificationLink(CARRIED),
+    ],
+    [
+      'a used verification link',
+      'used',
+      /^The link was used /,
+      async () => {
+        const mailed = await verificationLink()
+        expect(await works(mailed.link)).to.equal(true)
+        return mailed
+      },
+    ],
+    [
+      'an expired verification link',
+      'expired',
+      /^The link expired /,
+      async () => {
+        const mailed = await verificationLink()
+        const hash = sha256(tokenOf(mailed.link))
+        const { id = '' } = (await h.store.verificationTokens.findHistory(hash)) ?? {}
+        await h.store.verificationTokens.revoke(id, new Date(Date.now() - 60_000))
+        return mailed
+      },
+    ],
+    [
+      'a verification link of an address that another link verified',
+      'expired',
+      /^The link expired /,
+      async () => {
+        const mailed = await verificationLink()
+        expect(await works(await resend(h, mailed.user))).to.equal(true)
+        return mailed
+      },
+    ],
+    [
+      'a verification link of an address that the host verified',
+      'live',
+      /^The link works until /,
+      async () => {
+        const mailed = await verificationLink()
+        await h.changeUser(mailed.user, { emailVerified: true })
+        return mailed
+      },
+    ],
+  ]
+  const voids: Record<string, [summary: RegExp, change: (user: User) => Promise<void>]> = {
+    'whose address changed': [
+      /address of the account was changed/,
+      (user) => h.changeUser(user, { email: 'elsewhere@users.example' }),
+    ],
+    'whose password changed': [
+      /password of the account was changed/,
+      (user) => h.changeUser(user, { passwordHash: OTHER_HASH }),
+    ],
+    'that is disabled': [/is disabled/, (user) => h.changeUser(user, { disabled: true })],
+    'that was deleted': [/does not exist any more/, async ({ id }) => void deleted.add(id)],
+  }
+  for (const [of, [summary, change]] of Object.entries(voids)) {
+    for (const [kind, make] of [
+      ['reset', resetLink],
+      ['verification', () => verificationLink()],
+    ] as const) {
+      cases.push([
+        `a ${kind} link of an account ${of}`,
+        'void',
+        summary,
+        async () => {
+          const mailed = await make()
+          await change(mailed.user)
+          return mailed
+        },
+      ])
+    }
+  }
+
+  describe('as its page does:', () => {
+    for (const [title, state, summary, make] of cases) {
+      it(`${title} is ${state}`, async () => {
+        const { user, link } = await make()
+        const before = await recordOf(h, link)
+        const explained = await explain(link)
+        const kind = link.includes('/reset-password?') ? 'password_reset' : 'email_verification'
+        expect(explained).to.include({ state, kind, account_id: user.id })
+        expect(explained.summary).to.match(summary)
+        expect(explained.advice).to.match(/^\S.*\.$/)
+        expect(explained.altered).to.deep.equal([])
+        expect(explained.signature).to.equal(kind === 'email_verification' ? 'valid' : undefined)
+        expect(await recordOf(h, link)).to.deep.equal(before)
+        expect(await works(link)).to.equal(state === 'live')
+      })
+    }
+  })
+
+  describe('with the times', () => {
+    it('of its making, its end and its use', async () => {
+      const { link } = await resetLink()
+      const { created_at = '', expires_at = '' } = await explain(link)
+      expect(Date.parse(expires_at) - Date.parse(created_at)).to.equal(3_600_000)
+      expect((await explain(link)).summary).to.equal(`The link works until ${seconds(expires_at)}.`)
+      await works(link)
+      const { used_at, completed_at, summary } = await explain(link)
+      expect(summary).to.equal(`The link was used ${seconds(used_at)}.`)
+      expect(completed_at).to.be.a('string')
+    })
+
+    it('of the newer one that replaced it', async () => {
+      const { user, link } = await resetLink()
+      const { created_at } = await explain(await h.resetLink(user))
+      const { summary, advice } = await explain(link)
+      expect(summary).to.equal(
+        `The link was replaced: a newer one was made ${seconds(created_at)}.`,
+      )
+      expect(advice).to.equal('Only the link in the newest mail works.')
+    })
+
+    it('of being voided, while the newer mail has not left', async () => {
+      const { user, link } = await resetLink()
+      h.mail.fallSilent()
+      await h.forgot(user.username)
+      const explained = await eventually('the link is voided', async () => {
+        const each = await explain(link)
+        return each.state === 'superseded' && each
+      })
+      expect(explained.summary).to.equal(
+        `The link was voided ${seconds(explained.invalidated_at)}.`,
+      )
+      h.mail.speak()
+      const newer = await h.mail.mailTo(user.email ?? '', 2)
+      expect(await works(link)).to.equal(false)
+      expect(await works(newer.link)).to.equal(true)
+    })
+
+    it('of being refused, where a reset came to nothing because the account had changed', async () => {
+      const { user, link } = await resetLink()
+      await h.changeUser(user, { disabled: true })
+      expect(await works(link)).to.equal(false)
+      expect(await explain(link)).to.include({ state: 'void' })
+      await h.changeUser(user, { disabled: false })
+      const explained = await explain(link)
+      expect(explained.state).to.equal('void')
+      expect(explained.summary).to.match(/^The link was refused 20/)
+      expect(explained).to.not.have.property('used_at')
+      expect(await works(link)).to.equal(false)
+      expect(await works(await h.resetLink(user))).to.equal(true)
+    })
+  })
+
+  describe('with what happened to it, oldest first:', () => {
+    it('the request, the mail, its use, and attempts that were refused, with who tried', async () => {
+      const { link } = await resetLink()
+      await works(link)
+      const form = { token: tokenOf(link), password: NEW, confirm_password: NEW }
+      const url = `${h.oauthUrl}/reset-password`
+      await createUserAgent().post(url, form, { 'user-agent': 'a curious browser' })
+      const { history } = await explain(link)
+      expect(history.map(({ type }) => type)).to.deep.equal([
+        'password_reset_requested',
+        'password_reset_mail_sent',
+        'password_reset_completed',
+        'password_reset_rejected',
+      ])
+      expect(history.at(-1)).to.include({ reason: 'used', user_agent: 'a curious browser' })
+      expect(history.at(-1)?.address).to.match(/127\.0\.0\.1$/)
+    })
+
+    it('of a verification link likewise', async () => {
+      const { link } = await verificationLink()
+      await works(link)
+      await createUserAgent().get(link, { 'user-agent': 'a curious browser' })
+      const { history } = await explain(link)
+      expect(history.map(({ type }) => type)).to.deep.equal([
+        'email_verification_requested',
+        'email_verification_mail_sent',
+        'email_verification_completed',
+        'email_verification_rejected',
+      ])
+      expect(history.at(-1)).to.include({ reason: 'used', user_agent: 'a curious browser' })
+    })
+
+    it('and nothing of an earlier link', async () => {
+      const { user, link } = await resetLink()
+      await works(link)
+      const { history } = await explain(await h.resetLink(user))
+      expect(history.map(({ type }) => type)).to.deep.equal([
+        'password_reset_requested',
+        'password_reset_mail_sent',
+      ])
+    })
+  })
+
+  describe('however it was pasted:', () => {
+    const wrapped = (text: string, at: number, by: string) =>
+      text.replaceAll(new RegExp(`(.{${at}})`, 'g'), `$1${by}`)
+    const quoted = (text: string) => text.replaceAll('=', '=3D')
+    const pastes: Record<string, (link: string) => string> = {
+      'with spaces around it': (link) => `  ${link} \r\n`,
+      'wrapped over lines': (link) => wrapped(link, 40, '\r\n'),
+      'wrapped and indented': (link) => wrapped(link, 33, '\n   '),
+      'wrapped in the middle of every word': (link) => wrapped(link, 7, '\n'),
+      'in angle brackets': (link) => `<${link}>`,
+      'in angle brackets and wrapped': (link) => `<${wrapped(link, 50, '\n')}>\n`,
+      'with &amp; left in': (link) => link.replaceAll('&', '&amp;'),
+      'quoted-printable': (link) => quoted(link),
+      'quoted-printable with soft line breaks': (link) => wrapped(quoted(link), 75, '=\r\n'),
+      'quoted-printable with soft line breaks anywhere': (link) => wrapped(quoted(link), 10, '=\n'),
+      'quoted-printable HTML': (link) => wrapped(quoted(link.replaceAll('&', '&amp;')), 60, '=\n'),
+      'with the host in capitals': (link) => link.replace('http://', 'HTTP://'),
+      'with parameters of a campaign': (link) => `${link}&utm_source=mail`,
+      'with a fragment': (link) => `${link}#top`,
+    }
+    const links: Record<string, () => Promise<Mailed>> = {
+      reset: resetLink,
+      verification: () => verificationLink(CARRIED),
+    }
+    for (const [kind, make] of Object.entries(links)) {
+      it(`the same of a ${kind} link`, async () => {
+        const { link } = await make()
+        const expected = await explain(link)
+        expect(expected.state).to.equal('live')
+        for (const [how, paste] of Object.entries(pastes)) {
+          expect(await explain(paste(link)), how).to.deep.equal(expected)
+        }
+        expect(await works(link)).to.equal(true)
+      })
+    }
+
+    it('also of one whose token looks like quoted-printable', async () => {
+      for (const start of ['3D', '3D3D']) {
+        const token = start + randomBytes(32).toString('base64url').slice(start.length)
+        const { link } = await expiredResetLink(token)
+        for (const pasted of [link, quoted(link), wrapped(quoted(link), 20, '=\n')]) {
+          expect((await explain(pasted)).state, pasted).to.equal('expired')
+        }
+      }
+    })
+  })
+
+  describe('that is not as it was mailed', () => {
+    let mailed: Mailed
+    before(async () => {
+      mailed = await verificationLink(CARRIED)
+    })
+    after(async () => {
+      expect((await explain(mailed.link)).state).to.equal('live')
+      expect(await works(mailed.link)).to.equal(true)
+      expect(await isVerified(h, mailed.user)).to.equal(true)
+    })
+
+    const query = () => [...new URL(mailed.link).searchParams] as Pairs
+    const linkWith = (pairs: Pairs) =>
+      `${h.oauthUrl}/verify-email?${new URLSearchParams(pairs).toString()}`
+
+    async function expectAltered(pairs: Pairs, expected: Partial<AdminApi.LinkExplanation>) {
+      const before = await recordOf(h, mailed.link)
+      const explained = await explain(linkWith(pairs))
+      expect(explained).to.deep.include({
+        state: 'altered',
+        account_id: mailed.user.id,
+        ...expected,
+      })
+      for (const name of explained.altered) expect(explained.summary).to.include(name)
+      expect(await works(linkWith(pairs))).to.equal(false)
+      expect(await recordOf(h, mailed.link)).to.deep.equal(before)
+    }
+
+    for (const name of Object.keys(CARRIED)) {
+      it(`because ${name} is another one`, () =>
+        expectAltered(
+          query().map(([each, value]) => [each, each === name ? `${value}x` : value]),
+          { altered: [name], signature: 'invalid' },
+        ))
+
+      it(`because ${name} is missing`, () =>
+        expectAltered(
+          query().filter(([each]) => each !== name),
+          { altered: [name], signature: 'invalid' },
+        ))
+
+      it(`because ${name} is there twice`, () =>
+        expectAltered([...query(), [name, 'x']], { altered: [name], signature: 'valid' }))
+
+      it(`because ${name} is there in brackets too`, () =>
+        expectAltered([...query(), [`${name}[]`, 'x']], {
+          altered: [`${name}[]`],
+          signature: 'valid',
+        }))
+    }
+
+    it('because its signature is missing', () =>
+      expectAltered(
+        query().filter(([each]) => each !== 'authorize_sig'),
+        { altered: ['authorize_sig'], signature: 'missing' },
+      ))
+
+    it('because its signature is another one', () =>
+      expectAltered(
+        query().map(([each, value]) => [
+          each,
+          each === 'authorize_sig'
+            ? `${value.startsWith('A') ? 'B' : 'A'}${value.slice(1)}`
+            : value,
+        ]),
+        { altered: ['authorize_sig'], signature: 'invalid' },
+      ))
+
+    it('because its token is there twice', () =>
+      expectAltered([...query(), ['token', tokenOf(mailed.link)]], { altered: ['token'] }))
+
+    it('because it has parameters that it had not', async () => {
+      const bare = await verificationLink()
+      for (const [name, value] of Object.entries(CARRIED)) {
+        const link = `${bare.link}&${new URLSearchParams({ [name]: value }).toString()}`
+        expect(await explain(link)).to.deep.include({ state: 'altered', altered: [name] })
+        expect(await works(link)).to.equal(false)
+      }
+      expect(await works(bare.link)).to.equal(true)
+    })
+
+    it('because a reset link has its token twice, or something unreadable', async () => {
+      const { link } = await resetLink()
+      for (const [more, name] of Object.entries({ '&token=x': 'token', '&x=%zz': 'x' })) {
+        expect(await explain(link + more)).to.deep.include({ state: 'altered', altered: [name] })
+        expect((await createUserAgent().get(link + more)).mode).to.equal('invalid')
+      }
+      expect(await works(link)).to.equal(true)
+    })
+
+    it('whatever was changed, and live however it is written otherwise', async () => {
+      await fc.assert(
+        fc.asyncProperty(linkChange, async (change) => {
+          const pairs = change(query())
+          const { state } = await explain(linkWith(pairs))
+          expect(state === 'live').to.equal(isSameLink(pairs, query()))
+          if (state !== 'live') expect(await works(linkWith(pairs))).to.equal(false)
+        }),
+        { numRuns: 60 },
+      )
+      await fc.assert(
+        fc.asyncProperty(spellings(query()), async (text) => {
+          const { state } = await explain(`${h.oauthUrl}/verify-email?${text}`)
+          expect(state).to.equal('live')
+        }),
+        { numRuns: 40 },
+      )
+    })
+  })
+
+  describe('of which nothing is known', () => {
+    it('because its token is another one, of a link that works', async () => {
+      for (const { link } of [await resetLink(), await verificationLink()]) {
+        const token = tokenOf(link)
+        const other = (token.startsWith('A') ? 'B' : 'A') + token.slice(1)
+        const explained = await explain(link.replace(token, other))
+        expect(explained).to.include({
+          state: 'unknown',
+          summary: 'No link with this token is known.',
+        })
+        expect(explained).to.not.have.any.keys('account_id', 'mail_id')
+        expect(explained.history).to.deep.equal([])
+        expect(await works(link.replace(token, other))).to.equal(false)
+        expect(await works(link)).to.equal(true)
+      }
+    })
+
+    it('because its token was cut', async () => {
+      const { link } = await resetLink()
+      const cut = await explain(link.slice(0, -5))
+      expect(cut).to.include({
+        state: 'unknown',
+        summary: 'The token of the link has 38 characters in place of 43.',
+      })
+      for (const without of [link.replace(/token=.*/, ''), link.replace(/=.*/, '=')]) {
+        const explained = await explain(without)
+        expect(explained).to.include({ state: 'unknown', summary: 'The link has no token.' })
+        expect(await works(without)).to.equal(false)
+      }
+      expect(await works(link)).to.equal(true)
+    })
+
+    it('because it is too old, though it is signed', async () => {
+      const { link } = await verificationLink(CARRIED)
+      const forgotten = await startHarness({ technology, flows: { secrets } })
+      const moved = link.replace(h.oauthUrl, forgotten.oauthUrl)
+      const explained = await adminOf(forgotten).explainLink({ link: moved })
+      expect(explained).to.include({ state: 'unknown', signature: 'valid' })
+      expect(explained.summary).to.match(/genuine, and so old/)
+      expect((await createUserAgent().get(moved)).mode).to.equal('expired')
+      await forgotten.close()
+      expect(await works(link)).to.equal(true)
+    })
+  })
+
+  it('is no link of ours, whatever else it is', async () => {
+    const { link } = await resetLink()
+    const { port } = new URL(h.baseUrl)
+    const others = [
+      link.replace('127.0.0.1', 'idp.example'),
+      link.replace(`:${port}`, ''),
+      link.replace('http:', 'https:'),
+      link.replace('/oauth2', ''),
+      link.replace('/oauth2', '/oauth2/more'),
+      link.replace('/oauth2', '/OAUTH2'),
+      link.replace('/reset-password', '/forgot-password'),
+      link.replace('/reset-password', '/reset-password/'),
+      link.replace('/reset-password', 'constructor'),
+      link.replace('/reset-password', '__proto__'),
+      `https://tracker.example/?to=${encodeURIComponent(link)}`,
+      tokenOf(link),
+      `javascript:fetch('${link}')`,
+      'data:text/html,x',
+      'mailto:ann@users.example',
+      '://',
+      'reset my password please',
+      '=3D=3D',
+      '<>',
+      '%',
+    ]
+    for (const text of others) {
+      const explained = await explain(text)
+      expect(explained.state, text).to.equal('not_a_link')
+      expect(explained).to.not.have.any.keys('account_id', 'kind', 'signature')
+      expectAudited(actionsOf(h, 'link_explain').at(-1), 'link_explain')
+    }
+    expect(await works(link)).to.equal(true)
+  })
+
+  it('and refuses what is no text, or too long: 400', async () => {
+    const actions = actionsOf(h).length
+    for (const link of ['', 'x'.repeat(8193), 1, null, ['x'], { $ne: '' }]) {
+      expect(await codeOf(explain(link as string))).to.deep.equal([400, 'invalid_request'])
+    }
+    expect(actionsOf(h)).to.have.length(actions)
+    expect((await explain('x')).state).to.equal('not_a_link')
+  })
+
+  it('and is audited with who asked and the account; the token is written nowhere', async () => {
+    for (const { user, link } of [await resetLink(), await verificationLink(CARRIED)]) {
+      await explain(link)
+      await explain(link.slice(0, -1))
+      await explain(`<${link}>`)
+      const event = actionsOf(h, 'link_explain').at(-1)
+      expectAudited(event, 'link_explain', user)
+      expect(event?.details).to.include({ state: 'live' })
+      const written = (await dump(h)) + JSON.stringify(h.events) + logs.join('\n')
+      const shown = JSON.stringify([await explain(link), await admin.listAudit({ limit: 1000 })])
+      for (const text of [written, shown]) {
+        expect(text).to.include(user.id)
+        expect(text).to.not.include(tokenOf(link).slice(0, 20))
+        expect(text).to.not.include(new URL(link).search)
+      }
+      expect(shown).to.not.include(sha256(tokenOf(link)))
+      expect(await works(link)).to.equal(true)
+    }
+  })
+})
+
+onBothStores(
+  'The admin API explains a verification link after the keys were rotated',
+  (technology) => {
+    it('as valid while its key is in the ring, and as altered once it is gone', async () => {
+      const [oldKey, newKey] = [randomBytes(32), randomBytes(32)]
+      const h = await startHarness({ technology, flows: { secrets: [oldKey] } })
+      const user = await addUnverified(h)
+      const link = await resend(h, user, CARRIED)
+
+      const explainedBy = async (ring: Buffer[]) => {
+        const { store, users } = h
+        const rotated = await startHarness({ flows: { secrets: ring, store, users } })
+        const moved = link.replace(h.oauthUrl, rotated.oauthUrl)
+        const explained = await adminOf(rotated).explainLink({ link: moved })
+        await rotated.close()
+        return explained
+      }
+      expect(await explainedBy([newKey, oldKey])).to.include({ state: 'live', signature: 'valid' })
+      expect(await explainedBy([newKey])).to.deep.include({
+        state: 'altered',
+        signature: 'invalid',
+        altered: ['authorize_sig'],
+      })
+      expect((await createUserAgent().get(link)).status).to.equal(302)
+      expect(await isVerified(h, user)).to.equal(true)
+      await h.close()
+    })
+  },
+)
+
+interface Mailed {
+  user: User
+  link: string
+}
+
+/** All that is stored of a link. */
+async function recordOf({ store, db }: Harness, link: string): Promise<unknown> {
+  const hash = sha256(tokenOf(link))
+  const isReset = link.includes('/reset-password?')
+  const tokens = isReset ? store.resetTokens : store.verificationTokens
+  const name = isReset ? 'password_reset_tokens' : 'email_verification_tokens'
+  const documents = await db?.collection(name).find({ token_hash: hash }).toArray()
+  return [await tokens.findHistory(hash), await tokens.findUsable(hash, new Date()), documents]
+}
