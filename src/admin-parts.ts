@@ -72,7 +72,7 @@ export function createAdmin(parts: AdminParts): AdminApi {
   })
   const route = createAdminRouter(
     {
-      ...adminSettings({ settings: parts.settings, audit, log, now }),
+      ...adminSettings({ settings: parts.settings, audit, auditAction, log, now }),
       ...adminAccounts({
         ...common,
         users,

@@ -310,8 +310,6 @@ export interface StoredSettings {
 /** `settings` (2.5). */
 export interface SettingsStore {
   read(): Promise<StoredSettings>
-  /** The version alone, for a cheap look every second (D27). */
-  version(): Promise<number>
   /** Replaces all values, atomically, only while the version still is `expectedVersion`. `false`: it was another one. */
   write(values: Record<string, string>, expectedVersion: number): Promise<boolean>
 }

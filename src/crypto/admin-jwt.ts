@@ -31,7 +31,7 @@ export interface AdminJwtOptions {
 export type JwtVerdict = { subject: string } | 'wrong' | 'insufficient_scope' | 'unavailable'
 
 const CLOCK_TOLERANCE_S = 5
-const RETRY_AFTER_MS = 10_000
+const RETRY_AFTER_MS = 1_000
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
 /** Keys come from the options alone, whatever the header of a token names (`jku`, `jwk`, `x5u`, `x5c`). */

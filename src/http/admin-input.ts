@@ -55,9 +55,10 @@ function valueOf({ type }: TypedSchema, text: string): unknown {
 }
 
 function isTime(text: string): boolean {
-  return (
-    /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z$/.test(text) && !Number.isNaN(Date.parse(text))
-  )
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z$/.test(text)) return false
+  const time = new Date(text)
+  // The 30th of February is read as the 2nd of March.
+  return !Number.isNaN(time.getTime()) && time.toISOString().startsWith(text.slice(0, 10))
 }
 
 function isText(value: unknown): boolean {

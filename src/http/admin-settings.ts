@@ -2,23 +2,30 @@ import type { SettingsInForce } from '../admin/api-types.ts'
 import { newId } from '../crypto/token.ts'
 import type { AuditEvent, Log } from '../ports.ts'
 import type { SettingsKeeper, SettingsOutcome } from '../settings/settings.ts'
+import type { AuditAction } from './admin-audit.ts'
 import type { AdminEndpoints, AdminRefusal, AdminRequest } from './admin-router.ts'
 
 export interface AdminSettingsParts {
   settings: SettingsKeeper
   audit(event: AuditEvent): Promise<void>
+  auditAction: AuditAction
   log: Log
   now(): Date
 }
 
 /** 4.5, D27. */
-export function adminSettings({ settings, audit, log, now }: AdminSettingsParts) {
+export function adminSettings({ settings, audit, auditAction, log, now }: AdminSettingsParts) {
   type Change = AdminRequest<'putSettings' | 'unsetSettings'>
 
   async function changed(wanted: Record<string, unknown>, request: Change) {
     const { query, ifMatch } = request
     const isDryRun = query.dry_run === true
-    const outcome = await settings.change(wanted, { ifMatch, isDryRun })
+    const id = newId()
+    const outcome = await settings.change(wanted, {
+      ifMatch,
+      isDryRun,
+      announce: (keys) => auditAction(request, 'change_settings', { id, details: { keys } }),
+    })
     if (typeof outcome === 'string' || Array.isArray(outcome)) return answerOf(outcome)
     const { changed: keys, warnings } = outcome
     if (isDryRun || keys.length === 0 || (await isRecorded(keys, request))) return answerOf(outcome)

@@ -37,6 +37,7 @@ export function adminSupport(parts: AdminSupportParts) {
         const title = 'Nothing was checked: this is not an e-mail address.'
         return { status: 400, code: 'invalid_request', title, errors }
       }
+      if (to !== undefined) await auditAction(request, 'doctor')
       return { answer: toReport(await parts.examine(to)) }
     },
 

@@ -1,4 +1,4 @@
-import { parseAll } from './parse-all.ts'
+import { parseAll, parseOne } from './parse-all.ts'
 import { settingNamed, settingsTable, type Setting } from './table.ts'
 
 /** What the admin API shows in place of a secret, and what sent back keeps it (D27). */
@@ -40,7 +40,7 @@ export function applied(held: OpenedSettings, wanted: WantedSettings): Applied {
   if (problems.length > 0) return { problems }
   const crossed = crossProblems(values, wanted)
   if (crossed.length > 0) return { problems: crossed }
-  const forgotten = forgetPasswordOfOtherHost(held, wanted, values)
+  const forgotten = forgetPasswordOfOtherServer(held, wanted, values)
   return { values, warnings: [...forgotten, ...warningsOf(values)] }
 }
 
@@ -67,40 +67,32 @@ function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
+// Two that were stored by hand and exclude each other are no reason to refuse a change of something else.
 function crossProblems(values: Record<string, string>, wanted: WantedSettings): SettingProblem[] {
-  const { minPasswordLength, maxPasswordLength } = parseAll(values)
-  const { name: min } = settingsTable.minPasswordLength
-  const { name: max } = settingsTable.maxPasswordLength
-  if (minPasswordLength <= maxPasswordLength || !(min in wanted || max in wanted)) return []
-  return min in wanted
-    ? [
-        {
-          key: min,
-          expected: `at most ${max}, which is ${maxPasswordLength}`,
-          got: `"${minPasswordLength}"`,
-        },
-      ]
-    : [
-        {
-          key: max,
-          expected: `at least ${min}, which is ${minPasswordLength}`,
-          got: `"${maxPasswordLength}"`,
-        },
-      ]
+  const { minPasswordLength: min, maxPasswordLength: max } = settingsTable
+  const least = parseOne(min, values[min.name]) ?? 0
+  const most = parseOne(max, values[max.name]) ?? Infinity
+  if (least <= most) return []
+  if (min.name in wanted) {
+    return [{ key: min.name, expected: `at most ${max.name}, which is ${most}`, got: `"${least}"` }]
+  }
+  if (!(max.name in wanted)) return []
+  return [{ key: max.name, expected: `at least ${min.name}, which is ${least}`, got: `"${most}"` }]
 }
 
 // The password was given for one server, and is never sent to another (D23).
-function forgetPasswordOfOtherHost(
+function forgetPasswordOfOtherServer(
   held: OpenedSettings,
   wanted: WantedSettings,
   values: Record<string, string>,
 ): string[] {
-  const host = settingsTable.smtpHost.name
-  const password = settingsTable.smtpPassword.name
-  const given = password in wanted && wanted[password] !== MASK
-  if (values[host] === held.plain[host] || given || !held.values[password]) return []
+  const { smtpHost, smtpPort, smtpPassword } = settingsTable
+  const password = smtpPassword.name
+  const moved = [smtpHost.name, smtpPort.name].filter((name) => values[name] !== held.plain[name])
+  const isGiven = password in wanted && wanted[password] !== MASK
+  if (moved.length === 0 || isGiven || !held.values[password]) return []
   values[password] = ''
-  return [`${host} changed without ${password}: the old password was forgotten`]
+  return [`${moved.join(' and ')} changed without ${password}: the old password was forgotten`]
 }
 
 function warningsOf(values: Record<string, string>): string[] {

@@ -13,7 +13,7 @@ export async function openAll(values: Record<string, string>, box: SecretBox, re
       report(
         name,
         value,
-        'this stored secret cannot be opened: no key in force does, or it was given for another smtp_host',
+        'this stored secret cannot be opened: no key in force does, or it was given for another smtp_host or smtp_port',
       )
     else opened[name] = plain
   }
@@ -31,10 +31,12 @@ export async function sealAll(names: string[], values: Record<string, string>, b
   return sealed
 }
 
-/** Given again for another host, a password is sealed for that one. */
+/** Given again for another server, a password is sealed for that one. */
 export function toSeal(changed: string[], values: Record<string, string>): string[] {
-  const { smtpHost, smtpPassword } = settingsTable
-  const isMoved = changed.includes(smtpHost.name) && values[smtpPassword.name] !== undefined
+  const { smtpHost, smtpPort, smtpPassword } = settingsTable
+  const isMoved =
+    [smtpHost.name, smtpPort.name].some((name) => changed.includes(name)) &&
+    values[smtpPassword.name] !== undefined
   return isMoved ? [...new Set([...changed, smtpPassword.name])] : changed
 }
 
@@ -44,5 +46,6 @@ export function isSealed(name: string, value: string): boolean {
 
 // The password was given for one server: nobody who can write to the database gets it sent to another.
 function purposeOf(name: string, values: Record<string, string>): string {
-  return `${name} for ${values[settingsTable.smtpHost.name] ?? ''}`
+  const { smtpHost, smtpPort } = settingsTable
+  return `${name} for ${values[smtpHost.name] ?? ''} port ${values[smtpPort.name] ?? ''}`
 }

@@ -32,6 +32,8 @@ export interface ChangeConditions {
   ifMatch?: readonly string[] | undefined
   /** Everything is checked, nothing applied; the answer is what would be. */
   isDryRun?: boolean
+  /** Called with the keys just before they are changed, once more where somebody else was first. If it throws, nothing is changed. */
+  announce?(keys: string[]): Promise<void>
 }
 
 /** What was done about keys that are not the first of the ring. */
@@ -49,7 +51,7 @@ export interface SettingsKeeper {
   shown(): Record<string, string>
   /** Takes over what is stored, and shows it: one read. */
   read(): Promise<ShownSettings>
-  /** Takes over what is stored, if it is newer. */
+  /** Takes over what is stored, if it is anything else: one read. */
   refresh(): Promise<void>
   /** All keys are checked, then all are applied, or none (D27). Effective at once in this process. */
   change(wanted: WantedSettings, conditions?: ChangeConditions): Promise<SettingsOutcome>
@@ -123,7 +125,7 @@ export function createSettingsKeeper(
 
   async function change(
     wantedOf: (held: Held) => WantedSettings,
-    { ifMatch, isDryRun = false }: ChangeConditions,
+    { ifMatch, isDryRun = false, announce }: ChangeConditions,
   ): Promise<SettingsOutcome> {
     const outcome = await write<Outcome>(async () => {
       if (ifMatch && !ifMatch.some((etag) => etag === '*' || etag === etagOf(held))) {
@@ -136,6 +138,7 @@ export function createSettingsKeeper(
       const changed = changedBy(wanted, values)
       const outcome = { changed, warnings, settings: shownOf(values) }
       if (changed.length === 0 || isDryRun) return { outcome }
+      await announce?.(changed)
       const kept = Object.entries(held.values).filter(([name]) => !changed.includes(name))
       const sealed = await sealAll(toSeal(changed, values), values, box)
       return { stored: { ...Object.fromEntries(kept), ...sealed }, outcome }
@@ -173,7 +176,8 @@ export function createSettingsKeeper(
 
     refresh: () =>
       inTurn(async () => {
-        if ((await store.version()) !== held.version) await takeOver()
+        const stored = await store.read()
+        if (etagOf(stored) !== etagOf(held)) await hold(stored)
       }),
 
     reseal: ({ isDryRun = false } = {}) =>
@@ -195,14 +199,15 @@ export function createSettingsKeeper(
   }
 }
 
-// The password comes with its host, or not at all.
+// The password comes with its server, or not at all.
 function unset(wanted: WantedSettings, stored: Record<string, string>): WantedSettings {
-  const { smtpHost, smtpPassword } = settingsTable
-  const host = stored[smtpHost.name]
-  const isForAnotherHost = host !== undefined && host !== wanted[smtpHost.name]
+  const { smtpHost, smtpPort, smtpPassword } = settingsTable
+  const isForAnotherServer = [smtpHost.name, smtpPort.name].some(
+    (name) => stored[name] !== undefined && stored[name] !== wanted[name],
+  )
   return Object.fromEntries(
     Object.entries(wanted).filter(
-      ([name]) => !(name in stored) && !(name === smtpPassword.name && isForAnotherHost),
+      ([name]) => !(name in stored) && !(name === smtpPassword.name && isForAnotherServer),
     ),
   )
 }

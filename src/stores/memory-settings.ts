@@ -7,9 +7,6 @@ export function memorySettings(): SettingsStore {
     async read() {
       return structuredClone(stored)
     },
-    async version() {
-      return stored.version
-    },
     async write(values, expectedVersion) {
       if (stored.version !== expectedVersion) return false
       stored = { version: expectedVersion + 1, values: { ...values } }

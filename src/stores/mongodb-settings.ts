@@ -1,4 +1,4 @@
-import type { Db } from 'mongodb'
+import type { Db, Filter } from 'mongodb'
 import type { SettingsStore } from '../ports.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
@@ -29,17 +29,10 @@ export function mongoSettings(db: Db): SettingsStore & StoredPart {
       }
     },
 
-    async version() {
-      const document = await collection.findOne(theOne, { projection: { version: 1 } })
-      return toVersion(document?.version)
-    },
-
     async write(values, expectedVersion) {
-      // What `toVersion` reads as 0 is replaced like a document that does not exist.
-      const isExpected = expectedVersion === 0 ? { $not: { $gte: 1 } } : { $eq: expectedVersion }
       try {
         const { matchedCount, upsertedCount } = await collection.updateOne(
-          { ...theOne, version: isExpected },
+          { ...theOne, ...(expectedVersion === 0 ? hasNoVersion : { version: expectedVersion }) },
           { $set: { version: expectedVersion + 1, values } },
           { upsert: expectedVersion === 0 },
         )
@@ -52,8 +45,19 @@ export function mongoSettings(db: Db): SettingsStore & StoredPart {
   }
 }
 
+/** Beyond it, one more is the same number. */
+const MAX_VERSION = Number.MAX_SAFE_INTEGER - 1
+
 function toVersion(stored: unknown): number {
-  return typeof stored === 'number' && stored >= 1 ? stored : 0
+  return typeof stored === 'number' && stored >= 1 && stored <= MAX_VERSION ? stored : 0
+}
+
+/** What `toVersion` reads as 0 is replaced like a document that does not exist; a query looks into lists. */
+const hasNoVersion: Filter<SettingsDocument> = {
+  $or: [
+    { version: { $not: { $type: ['int', 'long', 'double'], $gte: 1, $lte: MAX_VERSION } } },
+    { version: { $type: 'array' } },
+  ],
 }
 
 // What is no string was written by hand; as JSON it is either what was meant, or refused with its name.

@@ -114,7 +114,7 @@ describeWithMongo('mongoStore().start()', function () {
     await verificationTokens.revokeOf('ann', verification, later(1))
     await cutoffs.endIdpSessions('ann', later(1))
     await settings.write({}, 0)
-    await settings.version()
+    await settings.read()
     await resetTokens.findHistory(reset.tokenHash)
     await resetTokens.historiesOf('ann', 10)
     await verificationTokens.findHistory(verification.tokenHash)

@@ -80,7 +80,6 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'audit.list': [{ limit: 1 }],
     'audit.find': [text],
     'settings.read': [],
-    'settings.version': [],
     'settings.write': [{}, 0],
     'store.start': [],
     'store.now': [],
