@@ -34,6 +34,8 @@ A duration is made of whole numbers with \`d\`, \`h\`, \`m\` and \`s\`, the larg
 A request is applied as a whole, or not at all: where one key is refused, the answer names each bad key, what was expected and what came,
 and nothing changes. \`validation_min_password_length\` must not be above \`validation_max_password_length\`.
 
+What \`GET\` answered can be sent back as it is: secrets are kept, and a setting without a stored value, sent its default, stays without one.
+
 \`smtp_password\` is stored encrypted and shown as \`***\`; \`***\` sent back keeps it. It was given for one server: where \`smtp_host\` changes
 without it, it is forgotten, and the answer says so. \`smtp_username\` and \`smtp_password\` count only as a pair. Until \`smtp_host\`, \`smtp_port\`
 and \`smtp_from\` are set, mails wait.
