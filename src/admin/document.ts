@@ -9,6 +9,7 @@ const REFUSALS: Record<number, string> = {
   401: 'The bearer token is missing or wrong.',
   403: 'The bearer token is genuine, and lacks the scope.',
   404: 'What the request names does not exist.',
+  405: 'Another method is needed, which `Allow` names.',
   409: 'Not one account alone is meant, or a worker holds the mail.',
   412: 'The settings changed since the ETag of `If-Match`; nothing was changed.',
   413: 'The body has more than 64 KiB.',
@@ -102,12 +103,14 @@ function describe(operationId: string, operation: Operation): object {
 
 const NAMING = new Set(['AccountQuery', 'MailChoice'])
 
-function refusalsOf({ method, query, body, etag }: Operation): number[] {
+function refusalsOf({ method, body, etag }: Operation): number[] {
   return [
-    ...(query || body ? [400] : []),
+    400,
     401,
     403,
-    ...(body && NAMING.has(body) ? [404, 409] : []),
+    ...(body && NAMING.has(body) ? [404] : []),
+    405,
+    ...(body && NAMING.has(body) ? [409] : []),
     ...(etag && method !== 'GET' ? [412] : []),
     ...(body ? [413, 415] : []),
     429,
