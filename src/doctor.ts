@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AccountFlowsStore, CheckedStep, CheckMail, MailStep } from './ports.ts'
 import type { SettingsKeeper } from './settings/settings.ts'
 
@@ -69,7 +70,8 @@ export function createDoctor(parts: DoctorParts) {
 
   // As they are stored: another process may have changed them just now.
   async function mailChecks(to: string | undefined): Promise<Check[]> {
-    await settings.refresh().catch(() => {})
+    const refreshed = settings.refresh().catch(() => {})
+    await Promise.race([refreshed, sleep(REACH_MS, undefined, { ref: false })])
     return checkMail(settings.current(), { ...(to !== undefined && { to }) })
   }
 
