@@ -2,12 +2,18 @@ import type { MailName, RenderedMail, Views } from './views.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Where the link of a preview leads. */
-const PATHS: Record<string, string> = {
-  'password-reset': '/reset-password',
-  'email-verification': '/verify-email',
-  'password-changed': '/forgot-password',
+interface Sample {
+  /** Where the link leads, below the OAuth path. */
+  path: string
+  /** `undefined`: the link does not expire. */
+  lifetimeMs?: number
 }
+
+const SAMPLES = new Map<string, Sample>([
+  ['password-reset', { path: '/reset-password', lifetimeMs: HOUR_MS }],
+  ['email-verification', { path: '/verify-email', lifetimeMs: HOUR_MS }],
+  ['password-changed', { path: '/forgot-password' }],
+])
 
 export interface PreviewWish {
   name: string
@@ -21,14 +27,15 @@ export function previewMail(
   views: Views,
   { name, locale, oauthUrl, at }: PreviewWish,
 ): RenderedMail | undefined {
-  const path = Object.hasOwn(PATHS, name) ? PATHS[name] : undefined
-  if (path === undefined || !views.locales.includes(locale)) return undefined
+  const sample = SAMPLES.get(name)
+  if (!sample || !views.locales.includes(locale)) return undefined
+  const { path, ...lifetime } = sample
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- these are names of mails
   return views.mail(name as MailName, {
     username: 'ann',
     link: `${oauthUrl}${path}`,
     at,
-    lifetimeMs: HOUR_MS,
+    ...lifetime,
     clientName: 'Example App',
   })
 }
