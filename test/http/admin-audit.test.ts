@@ -97,7 +97,7 @@ onBothStores('The admin API about the audit log (6, D33)', (technology) => {
   }
   for (const [what, query] of Object.entries(refused)) {
     it(`400 for ${what}, naming it`, async () => {
-      const problem = await refusalOf(admin.listAudit(query as Query))
+      const problem = await refusalOf(admin.listAudit(query))
       expect([problem.status, problem.code]).to.deep.equal([400, 'invalid_request'])
       expect(problem.errors?.map(({ key }) => key)).to.deep.equal(Object.keys(query))
       expect(await idsOf()).to.have.length(4)

@@ -12,6 +12,7 @@ import {
 } from '../support/admin-calls.ts'
 import { addUnverified, isVerified } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { eventsOf, hasPassword, sha256, tokenOf } from '../support/observe.ts'
@@ -41,6 +42,14 @@ onBothStores('The admin API about users (5, D29)', (technology) => {
 
   async function mailsTo({ email = '' }: User): Promise<number> {
     return h.mail.mails.filter(({ to }) => to.includes(email)).length
+  }
+
+  /** Waits until a worker tries to send the mail. */
+  async function isHeld(mailId: string): Promise<void> {
+    await eventually(`a worker tries to send ${mailId}`, async () => {
+      const { mails } = await admin.listOutbox({ state: 'waiting' })
+      return mails.some(({ id, attempts, is_held }) => id === mailId && attempts > 0 && is_held)
+    })
   }
 
   async function sentReset(user: User) {
@@ -310,8 +319,12 @@ onBothStores('The admin API about users (5, D29)', (technology) => {
       const user = await addUser()
       answers.set(user.email ?? '', 'defer')
       const { mail_id } = await admin.sendReset({ id: user.id })
-      const waiting = await outcomeOf(h, mail_id, 'waiting')
-      expect(waiting).to.include.keys('attempts', 'next_attempt_at')
+      const waiting = await eventually('the mail server put it off', async () => {
+        const outcome = await outcomeOf(h, mail_id, 'waiting')
+        return outcome.reason !== undefined && outcome
+      })
+      expect(waiting).to.include({ reason: 'ERR_MAIL_FAILED', attempts: 1 })
+      expect(waiting).to.include.keys('next_attempt_at')
       answers.delete(user.email ?? '')
       await outcomeOf(h, mail_id, 'sent')
       const { link } = await h.mail.mailTo(user.email ?? '')
@@ -354,16 +367,33 @@ onBothStores('The admin API about users (5, D29)', (technology) => {
 
     it('or, ended and superseded, none once a later one was asked for', async () => {
       const user = await addUser()
-      answers.set(user.email ?? '', 'defer')
+      h.mail.fallSilent()
       const first = await admin.sendReset({ id: user.id })
-      await outcomeOf(h, first.mail_id, 'waiting')
+      await isHeld(first.mail_id)
       const second = await admin.sendReset({ id: user.id })
+      await isHeld(second.mail_id)
+      h.mail.speak()
       expect(await outcomeOf(h, first.mail_id, 'ended')).to.include({ reason: 'superseded' })
-      answers.delete(user.email ?? '')
       await outcomeOf(h, second.mail_id, 'sent')
       expect(await mailsTo(user)).to.equal(1)
       const { link } = await h.mail.mailTo(user.email ?? '')
       expect((await h.reset(link, NEW)).mode).to.equal('done')
+    })
+
+    it('whose outcome, once a dead letter was retried, has the reason of its end', async () => {
+      const user = await addUser()
+      await h.changeUser(user, { disabled: true })
+      const first = await admin.sendReset({ id: user.id })
+      expect(await outcomeOf(h, first.mail_id, 'dead')).to.include({ reason: 'disabled' })
+      await h.changeUser(user, { disabled: false })
+      h.mail.fallSilent()
+      await admin.retryMails({ id: first.mail_id })
+      await isHeld(first.mail_id)
+      const second = await admin.sendReset({ id: user.id })
+      await isHeld(second.mail_id)
+      h.mail.speak()
+      expect(await outcomeOf(h, first.mail_id, 'ended')).to.include({ reason: 'superseded' })
+      await outcomeOf(h, second.mail_id, 'sent')
     })
 
     it('or a dead letter where the mail server refuses it for good', async () => {

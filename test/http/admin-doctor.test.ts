@@ -1,0 +1,395 @@
+import { randomBytes } from 'node:crypto'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect } from 'chai'
+import { MongoClient } from 'mongodb'
+import {
+  createAdminClient,
+  memoryMailbox,
+  memoryStore,
+  mongoStore,
+  type AccountFlowsStore,
+  type AdminApi,
+  type AdminClient,
+} from '../../src/index.ts'
+import { adminOf, codeOf, outcomeOf } from '../support/admin-calls.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { startFaultySmtp, type Step } from '../support/faulty-smtp.ts'
+import { ADMIN_TOKEN, startHarness, type Harness, type HarnessOptions } from '../support/harness.ts'
+import { portForMailServer } from '../support/mail-server.ts'
+import { startMongoProxy } from '../support/mongo-proxy.ts'
+import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { databaseOf } from '../support/observe.ts'
+
+const OWN_STEPS = ['keys', 'database', 'indexes', 'clock', 'secrets', 'outbox', 'base_url']
+const MAIL_STEPS = ['configuration', 'dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
+const TO = 'ann@users.example'
+const CANARY = 'canary-of-the-password'
+
+/** The report, once it is known to be complete, in order, and true to itself. */
+async function reportOf(admin: AdminClient, to?: string): Promise<AdminApi.CheckReport> {
+  const report = await admin.runDoctor(to === undefined ? {} : { to })
+  expect(report.checks.map(({ step }) => step)).to.deep.equal([...OWN_STEPS, ...MAIL_STEPS])
+  expect(report.ok).to.equal(report.checks.every(({ status }) => status !== 'failed'))
+  for (const { status, message, advice } of report.checks) {
+    expect(message).to.match(/^\S.*\S$/)
+    if (status === 'failed' || status === 'warning') expect(advice).to.match(/^\S.*\.$/)
+  }
+  const text = JSON.stringify(report)
+  for (const secret of [ADMIN_TOKEN, CANARY]) expect(text).to.not.include(secret)
+  return report
+}
+
+function checkOf({ checks }: AdminApi.CheckReport, step: string): AdminApi.Check {
+  const found = checks.find((check) => check.step === step)
+  if (!found) throw new Error(`no step ${step}`)
+  return found
+}
+
+/** What is not ok of the server itself, and of the way to the mail server. */
+function complaintsOf({ checks }: AdminApi.CheckReport): Record<string, string> {
+  const isQuiet = (status: string) => status === 'ok' || status === 'skipped'
+  const loud = checks.filter(({ status }) => !isQuiet(status))
+  return Object.fromEntries(loud.map(({ step, status }) => [step, status]))
+}
+
+/** A harness for one look, closed after. */
+async function within<T>(options: HarnessOptions, work: (h: Harness) => Promise<T>): Promise<T> {
+  const h = await startHarness({ mayLogErrors: true, ...options })
+  try {
+    return await work(h)
+  } finally {
+    await h.close()
+  }
+}
+
+onBothStores('The doctor (D29)', (technology) => {
+  let h: Harness
+  let admin: AdminClient
+  let fresh: FreshDatabase | undefined
+  let store: AccountFlowsStore
+  let aheadMs = 0
+  let isInspectable = true
+  const volatile: Record<string, string> = technology === 'memory' ? { indexes: 'warning' } : {}
+
+  before(async () => {
+    fresh = technology === 'mongodb' ? await freshDatabase() : undefined
+    const kept = fresh ? mongoStore(fresh.db) : memoryStore()
+    store = {
+      ...kept,
+      now: async () => new Date((await kept.now()).getTime() - aheadMs),
+      async inspect() {
+        if (isInspectable && kept.inspect) return kept.inspect()
+        throw Object.assign(new Error(`not allowed with ${CANARY}`), { code: 13 })
+      },
+    }
+    h = await startHarness({ technology, ...(fresh && { database: fresh }), flows: { store } })
+    admin = adminOf(h)
+  })
+  after(() => h.close())
+
+  afterEach(async () => {
+    ;[aheadMs, isInspectable] = [0, true]
+    expect(complaintsOf(await reportOf(admin, TO))).to.deep.equal(volatile)
+  })
+
+  it('finds everything in order, and asks the mail server whether it takes the address', async () => {
+    const mails = h.mail.mails.length
+    const report = await reportOf(admin, TO)
+    expect(report.ok).to.equal(true)
+    expect(complaintsOf(report)).to.deep.equal(volatile)
+    expect(checkOf(report, 'rcpt')).to.include({ status: 'ok', reply: '250 Accepted' })
+    expect(checkOf(report, 'data').status).to.equal('skipped')
+    expect(h.mail.mails).to.have.length(mails)
+  })
+
+  it('asks about no recipient where none is given', async () => {
+    const report = await reportOf(admin)
+    expect(report.ok).to.equal(true)
+    expect(checkOf(report, 'from').status).to.equal('ok')
+    expect(checkOf(report, 'rcpt').status).to.equal('skipped')
+  })
+
+  it('refuses to ask about what is no address: 400', async () => {
+    for (const to of ['ann', 'a@b.example, c@d.example', 'ann@users.example\r\nRCPT', '']) {
+      expect(await codeOf(admin.runDoctor({ to }))).to.deep.equal([400, 'invalid_request'])
+    }
+  })
+
+  for (const [ms, status, said] of [
+    [900, 'ok', /agree/],
+    [5_000, 'warning', /ahead of the database/],
+    [-5_000, 'warning', /behind the database/],
+    [120_000, 'failed', /120\.\d s ahead of the database/],
+    [-120_000, 'failed', /behind the database/],
+  ] as const) {
+    it(`says ${status} of a clock that is ${ms} ms ahead of the database`, async () => {
+      aheadMs = ms
+      const report = await reportOf(admin, TO)
+      expect(checkOf(report, 'clock').status).to.equal(status)
+      expect(checkOf(report, 'clock').message).to.match(said)
+      expect(complaintsOf(report)).to.deep.equal({
+        ...volatile,
+        ...(status !== 'ok' && { clock: status }),
+      })
+    })
+  }
+
+  it('says so where it may not look at the indexes, and goes on', async () => {
+    isInspectable = false
+    const report = await reportOf(admin, TO)
+    expect(complaintsOf(report)).to.deep.equal({ indexes: 'failed' })
+    expect(checkOf(report, 'outbox').status).to.equal('ok')
+  })
+
+  it('counts dead letters', async () => {
+    const { id } = await h.addUser({ username: 'ann', disabled: true })
+    for (const count of [1, 2]) {
+      const { mail_id } = await admin.sendReset({ id })
+      await outcomeOf(h, mail_id, 'dead')
+      const check = checkOf(await reportOf(admin), 'outbox')
+      expect(check).to.include({ status: 'warning', message: `Dead letters: ${count}.` })
+    }
+    expect(await admin.purgeMails({ all_dead: true })).to.deep.equal({ changed: 2 })
+  })
+
+  it('tells secrets that an old key sealed, and those that no key opens, until they are mended', async () => {
+    const [old, next] = [randomBytes(32), randomBytes(32)]
+    const own = technology === 'mongodb' ? await freshDatabase() : undefined
+    const shared = own ? mongoStore(own.db) : memoryStore()
+    const process = (ring: Buffer[], work: (h: Harness) => Promise<unknown>) =>
+      within({ flows: { secrets: ring, store: shared } }, work)
+    await process([old], (h) => h.put({ smtp_username: 'mailer', smtp_password: CANARY }))
+
+    await process([next], async (h) => {
+      const check = checkOf(await reportOf(adminOf(h)), 'secrets')
+      expect(check.status).to.equal('failed')
+      expect(check.message).to.include('smtp_password')
+    })
+    await process([next, old], async (h) => {
+      const check = checkOf(await reportOf(adminOf(h)), 'secrets')
+      expect(check.status).to.equal('warning')
+      expect(check.message).to.include('smtp_password')
+      expect((await adminOf(h).rotateKeys()).resealed).to.deep.equal(['smtp_password'])
+      expect(checkOf(await reportOf(adminOf(h)), 'secrets').status).to.equal('ok')
+    })
+    await process([next], async (h) => {
+      expect(checkOf(await reportOf(adminOf(h)), 'secrets').status).to.equal('ok')
+    })
+    await own?.drop()
+  })
+})
+
+describe('The doctor names the failing step (D29):', () => {
+  let h: Harness
+  let admin: AdminClient
+
+  before(async () => {
+    h = await startHarness()
+    admin = adminOf(h)
+  })
+  after(() => h.close())
+
+  it('a key of the ring that is too short', () =>
+    within({ flows: { secrets: [randomBytes(32), randomBytes(16)] } }, async (weak) => {
+      const report = await reportOf(adminOf(weak))
+      expect(checkOf(report, 'keys')).to.include({
+        status: 'failed',
+        message: 'A key of the ring has fewer than 32 bytes.',
+      })
+      expect(complaintsOf(report)).to.deep.equal({ keys: 'failed', indexes: 'warning' })
+    }))
+
+  it('an admin token that can be guessed', async () => {
+    const adminToken = ['a-guess', ADMIN_TOKEN]
+    await within({ flows: { adminToken } }, async (weak) => {
+      const report = await reportOf(createAdminClient(weak.baseUrl, 'a-guess'))
+      expect(checkOf(report, 'keys')).to.include({
+        status: 'failed',
+        message: 'An admin token has fewer than 32 characters.',
+      })
+      expect(JSON.stringify(report)).to.not.include('a-guess')
+    })
+  })
+
+  it('SMTP that is not configured, which is a warning with a development mailbox', async () => {
+    await within({ flows: { initialSettings: {} } }, async (bare) => {
+      const report = await reportOf(adminOf(bare), TO)
+      expect(checkOf(report, 'configuration').status).to.equal('failed')
+      expect(checkOf(report, 'configuration').message).to.match(/smtp_host.*smtp_port.*smtp_from/)
+      for (const step of MAIL_STEPS.slice(1)) {
+        expect(checkOf(report, step).status).to.equal('skipped')
+      }
+    })
+    const flows = { initialSettings: {}, developmentMailer: memoryMailbox() }
+    await within({ flows }, async (development) => {
+      const report = await reportOf(adminOf(development), TO)
+      expect(report.ok).to.equal(true)
+      expect(checkOf(report, 'configuration').message).to.match(/development mailbox/)
+      expect(complaintsOf(report)).to.deep.equal({ indexes: 'warning', configuration: 'warning' })
+    })
+  })
+
+  describe('a base URL', () => {
+    const elsewhere: Record<string, [said: RegExp, listener: RequestListener]> = {
+      "that is somebody else's issuer": [
+        /not this issuer/,
+        (_req, res) => res.end(JSON.stringify({ issuer: 'https://else.example' })),
+      ],
+      'that is no issuer at all': [/not this issuer/, (_req, res) => res.end('<h1>Hello</h1>')],
+      'that answers null': [/not this issuer/, (_req, res) => res.end('null')],
+      'that is not found there': [/answers 404/, (_req, res) => res.writeHead(404).end('{}')],
+      'that leads elsewhere': [
+        /answers 302/,
+        (_req, res) => res.writeHead(302, { location: h.oauthUrl }).end(),
+      ],
+      'where the connection is dropped': [/cannot be reached/, (req) => req.socket.destroy()],
+    }
+    for (const [what, [said, listener]] of Object.entries(elsewhere)) {
+      it(what, async () => {
+        const server = createServer(listener)
+        await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+        const { port } = server.address() as AddressInfo
+        await within({ flows: { baseUrl: `http://127.0.0.1:${port}` } }, async (lost) => {
+          const report = await reportOf(adminOf(lost))
+          expect(checkOf(report, 'base_url').status).to.equal('failed')
+          expect(checkOf(report, 'base_url').message).to.match(said)
+          expect(complaintsOf(report)).to.deep.equal({ indexes: 'warning', base_url: 'failed' })
+        })
+        server.closeAllConnections()
+        server.close()
+      })
+    }
+
+    it('where nothing listens', async () => {
+      const baseUrl = `http://127.0.0.1:${await portForMailServer()}`
+      await within({ flows: { baseUrl } }, async (lost) => {
+        const { status, message } = checkOf(await reportOf(adminOf(lost)), 'base_url')
+        expect(status).to.equal('failed')
+        expect(message).to.include('cannot be reached from this server (ECONNREFUSED)')
+      })
+    })
+  })
+
+  describe('of the way to the mail server', () => {
+    async function expectFailing(step: string, settings: Record<string, string>, reply?: string) {
+      const { answer } = await admin.getSettings()
+      const { smtp_host = '', smtp_port = '', smtp_tls = '' } = answer
+      await h.put(settings)
+      const report = await reportOf(admin, TO)
+      const check = checkOf(report, step)
+      expect(check.status, check.message).to.equal('failed')
+      expect(check.reply).to.equal(reply)
+      const later = MAIL_STEPS.slice(MAIL_STEPS.indexOf(step) + 1)
+      for (const each of later) expect(checkOf(report, each).status).to.equal('skipped')
+      for (const each of OWN_STEPS) expect(checkOf(report, each).status).to.not.equal('failed')
+      await h.put({ smtp_host, smtp_port, smtp_tls })
+      await admin.unsetSettings(['smtp_username', 'smtp_password'])
+      expect((await reportOf(admin, TO)).ok).to.equal(true)
+    }
+
+    it('the look-up of its name', () =>
+      expectFailing('dns', { smtp_host: 'no-such-host.invalid', smtp_tls: 'none' }))
+
+    it('the connection', async () =>
+      expectFailing('connect', { smtp_port: String(await portForMailServer()) }))
+
+    it('TLS that it does not offer', async () => {
+      const smtp = await startFaultySmtp()
+      const settings = { smtp_port: String(smtp.port), smtp_tls: 'starttls' }
+      await h.put(settings)
+      const check = checkOf(await reportOf(admin, TO), 'tls')
+      await h.put({ smtp_port: String(h.mail.port), smtp_tls: 'auto' })
+      await expectFailing('tls', settings, check.reply)
+      await smtp.close()
+    })
+
+    const faults: [step: string, at: Step, reply: string][] = [
+      ['connect', 'greeting', '554 5.7.1 Your address is on our list'],
+      ['auth', 'AUTH', '535 5.7.8 Nobody may log in'],
+      ['from', 'MAIL', '550 5.7.1 This sender is not yours'],
+      ['rcpt', 'RCPT', '550 5.1.1 Nobody here has this name'],
+    ]
+    for (const [step, at, reply] of faults) {
+      it(`${step}, with the reply of the server`, async () => {
+        const fault = (here: Step) => (here === at ? reply : undefined)
+        const smtp = await startFaultySmtp({ offersAuth: true, fault })
+        const login = { smtp_username: 'mailer', smtp_password: CANARY }
+        await expectFailing(step, { smtp_port: String(smtp.port), ...login }, reply)
+        await smtp.close()
+      })
+    }
+
+    it('and never the password that the server repeats', async () => {
+      const fault = (here: Step, { line }: { line: string }) =>
+        here === 'AUTH' ? `535 5.7.8 No ${CANARY} (${line})` : undefined
+      const smtp = await startFaultySmtp({ offersAuth: true, fault })
+      const login = { smtp_username: 'mailer', smtp_password: CANARY }
+      await h.put({ smtp_port: String(smtp.port), ...login })
+      const text = JSON.stringify(await reportOf(admin, TO))
+      expect(text).to.include('535 5.7.8')
+      expect(text).to.not.include(Buffer.from(`\0mailer\0${CANARY}`).toString('base64'))
+      await admin.unsetSettings(['smtp_username', 'smtp_password'])
+      await h.put({ smtp_port: String(h.mail.port) })
+      await smtp.close()
+      expect((await reportOf(admin, TO)).ok).to.equal(true)
+    })
+  })
+})
+
+describeWithMongo('The doctor on MongoDB (D29)', () => {
+  it('names indexes that are missing or another one, until start() made them anew', () =>
+    within({ technology: 'mongodb' }, async (h) => {
+      const admin = adminOf(h)
+      const outbox = databaseOf(h).collection('mail_outbox')
+      const names = (await outbox.indexes()).map(({ name = '' }) => name)
+      const dropped = names.find((name) => name !== '_id_') ?? ''
+      await outbox.dropIndex(dropped)
+      const missing = checkOf(await reportOf(admin, TO), 'indexes')
+      expect(missing.status).to.equal('failed')
+      expect(missing.message).to.include(`mail_outbox.${dropped}`)
+      await outbox.createIndex({ another: 1 }, { name: dropped })
+      expect(checkOf(await reportOf(admin, TO), 'indexes').message).to.equal(missing.message)
+      await outbox.dropIndex(dropped)
+      await h.store.start()
+      expect((await reportOf(admin, TO)).ok).to.equal(true)
+    }))
+
+  it('reports all the rest while the database is gone', async function () {
+    this.timeout(60_000)
+    const fresh = await freshDatabase()
+    const proxy = await startMongoProxy(fresh)
+    const limits = { serverSelectionTimeoutMS: 500, connectTimeoutMS: 500, socketTimeoutMS: 500 }
+    const client = await MongoClient.connect(proxy.uri, { ...limits, heartbeatFrequencyMS: 500 })
+    const database = { db: client.db(), drop: () => client.close() }
+    await within({ technology: 'mongodb', database }, async (h) => {
+      const admin = adminOf(h)
+      expect((await reportOf(admin, TO)).ok).to.equal(true)
+      for (const outage of ['sever', 'stall'] as const) {
+        await proxy[outage]()
+        const report = await reportOf(admin, TO)
+        expect(complaintsOf(report)).to.deep.equal({ database: 'failed' })
+        for (const step of ['indexes', 'clock', 'secrets', 'outbox']) {
+          expect(checkOf(report, step).status).to.equal('skipped')
+        }
+        for (const step of ['keys', 'base_url', 'configuration', 'connect', 'rcpt']) {
+          expect(checkOf(report, step).status).to.equal('ok')
+        }
+        expect(JSON.stringify(report)).to.not.include(proxy.uri)
+        await proxy.restore()
+        expect(checkOf(await backAgain(admin), 'database').status).to.equal('ok')
+      }
+    })
+    await proxy.close()
+    await fresh.drop()
+  })
+})
+
+/** The driver takes a moment to find the database again. */
+async function backAgain(admin: AdminClient): Promise<AdminApi.CheckReport> {
+  for (let look = 0; look < 20; look += 1) {
+    const report = await reportOf(admin, TO)
+    if (checkOf(report, 'outbox').status === 'ok') return report
+  }
+  throw new Error('the database did not come back')
+}
