@@ -5,6 +5,7 @@ import type { AuthorizeSig } from './crypto/authorize-sig.ts'
 import { createDoctor } from './doctor.ts'
 import type { EndedSessions } from './end-sessions.ts'
 import { createLinkExplanation } from './flows/link-explanation.ts'
+import { createMailRetry } from './flows/mail-retry.ts'
 import { createMailOutcome } from './flows/mail-outcome.ts'
 import { createUserStatus } from './flows/user-status.ts'
 import { adminAccounts } from './http/admin-accounts.ts'
@@ -92,7 +93,12 @@ export function createAdmin(parts: AdminParts): AdminApi {
         ...common,
         settings: parts.settings,
         outbox: store.outbox,
-        wake: parts.wake,
+        retry: createMailRetry({
+          outbox: store.outbox,
+          resetTokens: store.resetTokens,
+          wake: parts.wake,
+          now,
+        }),
         outcomeOf: createMailOutcome(store.outbox, store.audit, now),
         checkMail,
         testMail: () => testMail(views, now()),

@@ -1,11 +1,9 @@
 import { operations, type Operation } from './operations.ts'
 import { answerFields } from './answer-fields.ts'
+import { exchange, ExchangeError, type Exchange } from './exchange.ts'
 import type { Operations, Problem, Settings } from './api-types.ts'
 
 export type * from './api-types.ts'
-
-/** Longer than the longest check of the server. */
-const TIMEOUT_MS = 60_000
 
 type Name = keyof Operations
 type Answer<N extends Name> = Operations[N]['answer']
@@ -18,7 +16,12 @@ export interface Tagged<T> {
   etag: string | undefined
 }
 
-export interface SettingsOptions {
+export interface CallOptions {
+  /** Ends the request: it throws with the code `aborted`. The server may have done what was asked. */
+  signal?: AbortSignal
+}
+
+export interface SettingsOptions extends CallOptions {
   /** Everything is checked, and nothing applied. */
   dryRun?: boolean
   /** Only while the settings still have this ETag; otherwise it throws with the code `stale_settings`. */
@@ -27,7 +30,7 @@ export interface SettingsOptions {
 
 /** The admin API was reached and refused, or could not be reached. */
 export class AdminApiError extends Error {
-  /** That of the problem (`code`), or `unreachable`, or `not_an_admin_api` where something else answered. */
+  /** That of the problem (`code`), or `unreachable`, `aborted`, or `not_an_admin_api` where something else answered. */
   readonly code: string
   /** Status of the answer; `undefined`: there was none. */
   readonly status: number | undefined
@@ -49,25 +52,28 @@ export class AdminApiError extends Error {
 
 /** The admin API as functions; each throws `AdminApiError`. Times are ISO 8601. */
 export interface AdminClient {
-  getSettings(): Promise<Tagged<Answer<'getSettings'>>>
+  getSettings(options?: CallOptions): Promise<Tagged<Answer<'getSettings'>>>
   /** All keys are checked, then all are applied, or none. `***` keeps a secret. */
   putSettings(settings: Settings, options?: SettingsOptions): Promise<Tagged<Answer<'putSettings'>>>
   /** Gives settings their defaults back. */
   unsetSettings(keys: string[], options?: SettingsOptions): Promise<Tagged<Answer<'unsetSettings'>>>
-  testMail(body: Body<'testMail'>): Promise<Answer<'testMail'>>
-  previewMail(query: Query<'previewMail'>): Promise<Answer<'previewMail'>>
-  mailOutcome(query: Query<'mailOutcome'>): Promise<Answer<'mailOutcome'>>
-  runDoctor(body?: Body<'runDoctor'>): Promise<Answer<'runDoctor'>>
-  userStatus(account: Body<'userStatus'>): Promise<Answer<'userStatus'>>
-  sendReset(account: Body<'sendReset'>): Promise<Answer<'sendReset'>>
-  sendVerification(account: Body<'sendVerification'>): Promise<Answer<'sendVerification'>>
-  endSessions(account: Body<'endSessions'>): Promise<Answer<'endSessions'>>
-  listOutbox(query?: Query<'listOutbox'>): Promise<Answer<'listOutbox'>>
-  retryMails(which: Body<'retryMails'>): Promise<Answer<'retryMails'>>
-  purgeMails(which: Body<'purgeMails'>): Promise<Answer<'purgeMails'>>
-  listAudit(query?: Query<'listAudit'>): Promise<Answer<'listAudit'>>
-  explainLink(body: Body<'explainLink'>): Promise<Answer<'explainLink'>>
-  rotateKeys(): Promise<Answer<'rotateKeys'>>
+  testMail(body: Body<'testMail'>, options?: CallOptions): Promise<Answer<'testMail'>>
+  previewMail(query: Query<'previewMail'>, options?: CallOptions): Promise<Answer<'previewMail'>>
+  mailOutcome(query: Query<'mailOutcome'>, options?: CallOptions): Promise<Answer<'mailOutcome'>>
+  runDoctor(body?: Body<'runDoctor'>, options?: CallOptions): Promise<Answer<'runDoctor'>>
+  userStatus(account: Body<'userStatus'>, options?: CallOptions): Promise<Answer<'userStatus'>>
+  sendReset(account: Body<'sendReset'>, options?: CallOptions): Promise<Answer<'sendReset'>>
+  sendVerification(
+    account: Body<'sendVerification'>,
+    options?: CallOptions,
+  ): Promise<Answer<'sendVerification'>>
+  endSessions(account: Body<'endSessions'>, options?: CallOptions): Promise<Answer<'endSessions'>>
+  listOutbox(query?: Query<'listOutbox'>, options?: CallOptions): Promise<Answer<'listOutbox'>>
+  retryMails(which: Body<'retryMails'>, options?: CallOptions): Promise<Answer<'retryMails'>>
+  purgeMails(which: Body<'purgeMails'>, options?: CallOptions): Promise<Answer<'purgeMails'>>
+  listAudit(query?: Query<'listAudit'>, options?: CallOptions): Promise<Answer<'listAudit'>>
+  explainLink(body: Body<'explainLink'>, options?: CallOptions): Promise<Answer<'explainLink'>>
+  rotateKeys(options?: CallOptions): Promise<Answer<'rotateKeys'>>
 }
 
 /**
@@ -88,17 +94,13 @@ export function createAdminClient(url: string, token: string): AdminClient {
 
   async function call<N extends Name>(
     name: N,
-    {
-      query = {},
-      body,
-      ifMatch,
-    }: { query?: QueryValues; body?: unknown; ifMatch?: string | undefined } = {},
+    { query = {}, body, ifMatch, signal }: Call = {},
   ): Promise<Tagged<Answer<N>>> {
     const { method, path }: Operation = operations[name]
-    const response = await reach(`${root}${path}${queryText(query)}`, {
+    const answered = await reach(`${root}${path}${queryText(query)}`, {
       method,
-      redirect: 'manual',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      body: body === undefined ? undefined : JSON.stringify(body),
+      ...(signal && { signal }),
       headers: {
         authorization: `Bearer ${token}`,
         accept: 'application/json, application/problem+json',
@@ -106,35 +108,34 @@ export function createAdminClient(url: string, token: string): AdminClient {
         ...(body !== undefined && { 'content-type': 'application/json' }),
         ...(ifMatch !== undefined && { 'if-match': ifMatch }),
       },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
     })
-    const answer = await readJson(response)
-    if (response.ok && isAnswer(answer, answerFields[name])) {
+    const { status, headers, json } = answered
+    if (status >= 200 && status < 300 && isAnswer(json, answerFields[name])) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
-      return { answer: answer as Answer<N>, etag: response.headers.get('etag') ?? undefined }
+      return { answer: json as Answer<N>, etag: headers.etag }
     }
-    throw refusalOf(response, answer, root)
+    throw refusalOf(answered, root)
   }
 
   const answerOf =
     <N extends Name>(name: N) =>
-    async (body?: unknown) =>
-      (await call(name, { body })).answer
+    async (body?: unknown, options: CallOptions = {}) =>
+      (await call(name, { ...options, body })).answer
   const answerTo =
     <N extends Name>(name: N) =>
-    async (query: QueryValues = {}) =>
-      (await call(name, { query })).answer
+    async (query: QueryValues = {}, options: CallOptions = {}) =>
+      (await call(name, { ...options, query })).answer
 
   return {
-    getSettings: () => call('getSettings'),
-    putSettings: (settings, { dryRun, ifMatch } = {}) =>
-      call('putSettings', { query: { dry_run: dryRun }, body: settings, ifMatch }),
-    unsetSettings: (key, { dryRun, ifMatch } = {}) =>
-      call('unsetSettings', { query: { key, dry_run: dryRun }, ifMatch }),
+    getSettings: (options) => call('getSettings', options),
+    putSettings: (body, { dryRun, ...options } = {}) =>
+      call('putSettings', { ...options, query: { dry_run: dryRun }, body }),
+    unsetSettings: (key, { dryRun, ...options } = {}) =>
+      call('unsetSettings', { ...options, query: { key, dry_run: dryRun } }),
     testMail: answerOf('testMail'),
     previewMail: answerTo('previewMail'),
     mailOutcome: answerTo('mailOutcome'),
-    runDoctor: (body = {}) => answerOf('runDoctor')(body),
+    runDoctor: (body = {}, options = {}) => answerOf('runDoctor')(body, options),
     userStatus: answerOf('userStatus'),
     sendReset: answerOf('sendReset'),
     sendVerification: answerOf('sendVerification'),
@@ -144,8 +145,14 @@ export function createAdminClient(url: string, token: string): AdminClient {
     purgeMails: answerOf('purgeMails'),
     listAudit: answerTo('listAudit'),
     explainLink: answerOf('explainLink'),
-    rotateKeys: () => answerOf('rotateKeys')(),
+    rotateKeys: (options) => answerOf('rotateKeys')(undefined, options),
   }
+}
+
+interface Call extends CallOptions {
+  query?: QueryValues
+  body?: unknown
+  ifMatch?: string | undefined
 }
 
 function rootOf(url: string): string {
@@ -170,40 +177,29 @@ function queryText(query: QueryValues): string {
   return given.size === 0 ? '' : `?${given.toString()}`
 }
 
-async function reach(url: string, init: RequestInit): Promise<Response> {
+async function reach(url: string, request: Parameters<typeof exchange>[1]): Promise<Exchange> {
   try {
-    return await fetch(url, init)
+    return await exchange(url, request)
   } catch (cause) {
+    if (!(cause instanceof ExchangeError)) throw cause
+    if (cause.failure === 'aborted') throw new AdminApiError('Aborted.', 'aborted', { cause })
     const { origin } = new URL(url)
-    throw new AdminApiError(`${origin} cannot be reached: ${reasonOf(cause)}.`, 'unreachable', {
-      cause,
-    })
+    const reason = cause.failure === 'late' ? 'it did not answer in time' : codeOf(cause.cause)
+    throw new AdminApiError(`${origin} cannot be reached: ${reason}.`, 'unreachable', { cause })
   }
 }
 
-function reasonOf(error: unknown): string {
-  const cause = error instanceof Error ? (error.cause ?? error) : error
-  const code: unknown = Reflect.get(Object(cause), 'code')
-  if (error instanceof Error && error.name === 'TimeoutError') return 'it did not answer in time'
+function codeOf(error: unknown): string {
+  const code: unknown = Reflect.get(Object(error), 'code')
   return typeof code === 'string' ? code : 'the connection failed'
 }
 
-async function readJson(response: Response): Promise<unknown> {
-  if (!/^application\/(problem\+)?json\b/.test(response.headers.get('content-type') ?? ''))
-    return undefined
-  try {
-    return await response.json()
-  } catch {
-    return undefined
-  }
-}
-
-function refusalOf({ status }: Response, answer: unknown, root: string): AdminApiError {
-  if (!isProblem(answer)) {
+function refusalOf({ status, json }: Exchange, root: string): AdminApiError {
+  if (!isProblem(json)) {
     const message = `${root} answers ${status}, and not as an admin API does. Is this the base URL of the service?`
     return new AdminApiError(message, 'not_an_admin_api', { status })
   }
-  return new AdminApiError(answer.title, answer.code, { status, problem: answer })
+  return new AdminApiError(json.title, json.code, { status, problem: json })
 }
 
 /** A newer or older server may have other fields besides. */

@@ -58,7 +58,7 @@ export function createMailEvents(
       audit.record({
         ...about(job),
         ...noticeOf(job.kind),
-        id: `mail_failed:${job.id}:${job.attempts}`,
+        id: `mail_failed:${job.id}:${job.attempts}:${reason}`,
         type: `${flowOf(job.kind)}_mail_failed`,
         at: now(),
         reason,

@@ -1,4 +1,5 @@
 import type { MailOutcome } from '../flows/mail-outcome.ts'
+import type { MailRetry, RetryOutcome } from '../flows/mail-retry.ts'
 import { isMailAddress } from '../mail-address.ts'
 import type { CheckMail, MailOutbox } from '../ports.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
@@ -9,8 +10,7 @@ import { toMailJob, toMailOutcome, toReport } from './admin-shapes.ts'
 
 export interface AdminMailsParts {
   outbox: MailOutbox
-  /** Tells the workers that a mail is due. */
-  wake(at: Date): void
+  retry: MailRetry
   outcomeOf(mailId: string): Promise<MailOutcome>
   checkMail: CheckMail
   testMail(): RenderedMail
@@ -22,36 +22,13 @@ export interface AdminMailsParts {
   now(): Date
 }
 
-const REVIVED_FOR_MS = 24 * 3_600_000
-/** Of all dead letters, so many are looked through. */
-const MOST_LISTED = 10_000
-/** One request is answered in time. */
-const MOST_AT_ONCE = 500
-
 /** Mails that wait, mails that could not be sent, and mails to try the settings with. */
 export function adminMails(parts: AdminMailsParts) {
-  const { outbox, auditAction, settings, now } = parts
-
-  async function retry(id: string) {
-    const at = now()
-    const outcome = await outbox.revive(id, at, new Date(at.getTime() + REVIVED_FOR_MS))
-    if (outcome === 'revived') parts.wake(at)
-    return outcome
-  }
+  const { outbox, retry, auditAction, settings, now } = parts
 
   // What is no mail may be anything that was pasted by mistake, such as a link: it is not recorded.
   const isThere = async (id: string | undefined) =>
     id === undefined || (await outbox.status(id, now())) !== undefined
-
-  async function retryAll(): Promise<{ changed: number; more: boolean }> {
-    const letters = await outbox.list({ state: 'dead', limit: MOST_LISTED }, now())
-    let changed = 0
-    for (const { id } of letters) {
-      if (changed === MOST_AT_ONCE) return { changed, more: true }
-      if ((await retry(id)) === 'revived') changed += 1
-    }
-    return { changed, more: false }
-  }
 
   return {
     async testMail(request) {
@@ -89,8 +66,8 @@ export function adminMails(parts: AdminMailsParts) {
       if (!isAll && id === undefined) return INVALID
       if (!(await isThere(id))) return REFUSALS.not_found
       await auditAction(request, 'outbox_retry', detailsOf(id))
-      if (id === undefined) return { answer: await retryAll() }
-      const outcome = await retry(id)
+      if (id === undefined) return { answer: await retry.allDead() }
+      const outcome = await retry.one(id)
       return outcome === 'revived' ? { answer: { changed: 1 } } : REFUSALS[outcome]
     },
 
@@ -121,7 +98,13 @@ const INVALID: AdminRefusal = {
   errors: [{ key: 'id', expected: 'either id, or all_dead: true', got: 'both or neither' }],
 }
 
-const REFUSALS: Record<'held' | 'not_found' | 'no_account', AdminRefusal> = {
+const REFUSALS: Record<Exclude<RetryOutcome, 'revived'>, AdminRefusal> = {
+  superseded: {
+    status: 409,
+    code: 'superseded',
+    title:
+      'The account asked again since: this mail would end the newer link. Use user send-reset.',
+  },
   held: {
     status: 409,
     code: 'held',
