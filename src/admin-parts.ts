@@ -108,6 +108,7 @@ export function createAdmin(parts: AdminParts): AdminApi {
       ...adminAudit(store.audit),
       ...adminSupport({
         auditAction,
+        log,
         explain: createLinkExplanation({ ...parts, tokens, audit: store.audit }),
         examine: createDoctor({
           ...parts,

@@ -36,7 +36,7 @@ and nothing changes. \`validation_min_password_length\` must not be above \`vali
 
 What \`GET\` answered can be sent back as it is: secrets are kept, and a setting without a stored value, sent its default, stays without one.
 
-\`smtp_password\` is stored encrypted and shown as \`***\`; \`***\` sent back keeps it. It was given for one server: where \`smtp_host\` changes
+\`smtp_password\` is stored encrypted and shown as \`***\`; \`***\` sent back keeps it. It was given for one server: where \`smtp_host\` or \`smtp_port\` changes
 without it, it is forgotten, and the answer says so. \`smtp_username\` and \`smtp_password\` count only as a pair. Until \`smtp_host\`, \`smtp_port\`
 and \`smtp_from\` are set, mails wait.
 

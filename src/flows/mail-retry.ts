@@ -6,7 +6,7 @@ export type RetryOutcome = 'revived' | 'superseded' | 'held' | 'no_account' | 'n
 export interface MailRetry {
   one(id: string): Promise<RetryOutcome>
   /** Of each account and kind the newest dead letter; so many at once that a request is answered in time. */
-  allDead(): Promise<{ changed: number; more: boolean }>
+  allDead(): Promise<{ changed: number; more?: true }>
 }
 
 export interface MailRetryPorts {
@@ -33,11 +33,11 @@ export function createMailRetry({ outbox, resetTokens, wake, now }: MailRetryPor
   }
 
   // Only the newest reset link works (3.1); verification links live side by side (D6).
-  async function isSuperseded({ kind, state, accountId, requestedAt }: MailJobStatus) {
+  async function isSuperseded({ id, kind, state, accountId, requestedAt }: MailJobStatus) {
     if (state !== 'dead' || kind !== 'password_reset') return false
     if (accountId === undefined || requestedAt === undefined) return false
-    const [newest] = await resetTokens.historiesOf(accountId, 1)
-    if (newest && newest.createdAt > requestedAt) return true
+    const tokens = await resetTokens.historiesOf(accountId, MOST_OF_ACCOUNT)
+    if (tokens.some((token) => token.mailJobId !== id && token.createdAt > requestedAt)) return true
     const others = await outbox.list({ accountId, limit: MOST_OF_ACCOUNT }, now())
     return others.some((job) => job.kind === kind && (job.requestedAt ?? 0) > requestedAt)
   }
@@ -56,7 +56,7 @@ export function createMailRetry({ outbox, resetTokens, wake, now }: MailRetryPor
         if (changed === MOST_AT_ONCE) return { changed, more: true }
         if (!(await isSuperseded(letter)) && (await revive(letter.id)) === 'revived') changed += 1
       }
-      return { changed, more: false }
+      return { changed }
     },
   }
 }

@@ -1,9 +1,10 @@
 import type { LinkExplanation } from '../flows/link-explanation.ts'
+import { isStoreUnavailable } from '../errors.ts'
 import { isMailAddress } from '../mail-address.ts'
-import type { CheckedStep } from '../ports.ts'
+import type { CheckedStep, Log } from '../ports.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import type { AuditAction } from './admin-audit.ts'
-import type { AdminEndpoints } from './admin-router.ts'
+import type { AdminEndpoints, AdminRequest } from './admin-router.ts'
 import { toExplanation, toReport } from './admin-shapes.ts'
 
 export interface AdminSupportParts {
@@ -15,11 +16,22 @@ export interface AdminSupportParts {
   /** When the last live verification link expires; one of them may be signed with any key of the ring. */
   latestLinkExpiry(): Promise<Date | undefined>
   auditAction: AuditAction
+  log: Log
 }
 
 /** What an admin asks at three in the morning: why does it not work, what is this link, are the keys in order. */
 export function adminSupport(parts: AdminSupportParts) {
   const { auditAction, settings, keyCount } = parts
+  // It is asked above all while something does not work.
+  async function auditWherePossible(request: AdminRequest<'runDoctor'>) {
+    try {
+      await auditAction(request, 'doctor')
+    } catch (error) {
+      if (!isStoreUnavailable(error)) throw error
+      parts.log('error', 'a check was not recorded', { code: 'ERR_STORE_UNAVAILABLE' })
+    }
+  }
+
   return {
     async explainLink(request) {
       const explained = await parts.explain(request.body.link)
@@ -37,7 +49,7 @@ export function adminSupport(parts: AdminSupportParts) {
         const title = 'Nothing was checked: this is not an e-mail address.'
         return { status: 400, code: 'invalid_request', title, errors }
       }
-      if (to !== undefined) await auditAction(request, 'doctor')
+      if (to !== undefined) await auditWherePossible(request)
       return { answer: toReport(await parts.examine(to)) }
     },
 

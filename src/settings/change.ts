@@ -70,8 +70,8 @@ function kindOf(value: unknown): string {
 // Two that were stored by hand and exclude each other are no reason to refuse a change of something else.
 function crossProblems(values: Record<string, string>, wanted: WantedSettings): SettingProblem[] {
   const { minPasswordLength: min, maxPasswordLength: max } = settingsTable
-  const least = parseOne(min, values[min.name]) ?? 0
-  const most = parseOne(max, values[max.name]) ?? Infinity
+  const least = parseOne(min, values[min.name]) ?? Number(min.default)
+  const most = parseOne(max, values[max.name]) ?? Number(max.default)
   if (least <= most) return []
   if (min.name in wanted) {
     return [{ key: min.name, expected: `at most ${max.name}, which is ${most}`, got: `"${least}"` }]
@@ -100,11 +100,6 @@ function warningsOf(values: Record<string, string>): string[] {
   const { smtpHost, smtpPort, smtpFrom, smtpTls, smtpUsername, smtpPassword } = settings
   const isConfigured = smtpHost && smtpPort && smtpFrom
   const warnings: string[] = []
-  if (settings.minPasswordLength > settings.maxPasswordLength) {
-    warnings.push(
-      'validation_min_password_length is above validation_max_password_length: no new password is taken',
-    )
-  }
   if (!isConfigured) {
     warnings.push(
       'SMTP is not configured: smtp_host, smtp_port and smtp_from are needed; mails wait',

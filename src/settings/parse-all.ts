@@ -1,24 +1,36 @@
 import type { Report } from './sealing.ts'
 import { settingsTable, type Setting, type SettingKey, type Settings } from './table.ts'
 
-/** Reads opened values; one that is missing or not valid is the default, and `report` is told of the latter. So are two that exclude each other. */
+/**
+ * Reads opened values. One that is missing or not valid is the default, and so are two that exclude each other; `report` is told of
+ * what is not valid.
+ */
 export function parseAll(values: Record<string, string>, report?: Report): Settings {
+  const consistent = withoutContradiction(values, report)
   const parsed: Record<string, unknown> = {}
   for (const [key, setting] of Object.entries<Setting<unknown>>(settingsTable)) {
-    parsed[key] = parseOne(setting, values[setting.name], report)
-  }
-  const { minPasswordLength: min, maxPasswordLength: max } = settingsTable
-  if (Number(parsed['minPasswordLength']) > Number(parsed['maxPasswordLength'])) {
-    report?.(
-      min.name,
-      values[min.name] ?? '',
-      `it is above ${max.name}; the defaults of both are in force`,
-    )
-    parsed['minPasswordLength'] = min.parse(min.default)
-    parsed['maxPasswordLength'] = max.parse(max.default)
+    parsed[key] = parseOne(setting, consistent[setting.name], report)
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each key of the table was parsed by its own entry
   return parsed as { [K in SettingKey]: Settings[K] }
+}
+
+/** Somebody may have stored a minimum above the maximum by hand: then neither counts. */
+export function withoutContradiction(
+  values: Record<string, string>,
+  report?: Report,
+): Record<string, string> {
+  const { minPasswordLength: min, maxPasswordLength: max } = settingsTable
+  const { [min.name]: least, [max.name]: most, ...others } = values
+  const minimum = parseOne(min, least) ?? Number(min.default)
+  const maximum = parseOne(max, most) ?? Number(max.default)
+  if (minimum <= maximum) return values
+  report?.(
+    min.name,
+    `${least} ${most}`,
+    `it is above ${max.name}; the defaults of both are in force`,
+  )
+  return others
 }
 
 export function parseOne<T>(

@@ -3,7 +3,7 @@ import { AccountFlowsError } from '../errors.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log, SettingsStore, StoredSettings } from '../ports.ts'
 import { applied, MASK, type SettingProblem, type WantedSettings } from './change.ts'
-import { parseAll } from './parse-all.ts'
+import { parseAll, withoutContradiction } from './parse-all.ts'
 import { isSealed, openAll, type Report, sealAll, toSeal } from './sealing.ts'
 import { allSettings, settingNamed, settingsTable, type Settings } from './table.ts'
 
@@ -212,7 +212,8 @@ function unset(wanted: WantedSettings, stored: Record<string, string>): WantedSe
   )
 }
 
-function shownOf(values: Record<string, string>): Record<string, string> {
+function shownOf(stored: Record<string, string>): Record<string, string> {
+  const values = withoutContradiction(stored)
   const shown: Record<string, string> = {}
   for (const { name, default: byDefault, secret, parse } of allSettings) {
     const stored = values[name]

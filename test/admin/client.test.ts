@@ -177,6 +177,71 @@ describe('createAdminClient(), where there is no admin API,', () => {
     expect(await thrownBy(() => client().rotateKeys())).to.include({ code: 'unreachable' })
   })
 
+  for (const [what, body] of Object.entries({
+    'another object': '{}',
+    'a list': '[]',
+    null: 'null',
+    'a text': '"settings"',
+    'what is no JSON': '{',
+  })) {
+    it(`takes ${what} for no answer`, async () => {
+      answer = (_req, res) => res.writeHead(200, { 'content-type': 'application/json' }).end(body)
+      for (const work of [
+        () => client().getSettings(),
+        () => client().userStatus({ user: 'ann' }),
+      ]) {
+        expect(await thrownBy(work)).to.include({ code: 'not_an_admin_api', status: 200 })
+      }
+    })
+  }
+
+  for (const more of ['"errors":5', '"errors":null', '"errors":[null]', '"candidates":"x"']) {
+    it(`takes no problem with ${more}`, async () => {
+      answer = (_req, res) =>
+        res
+          .writeHead(400, { 'content-type': 'application/problem+json' })
+          .end(`{"title":"t","code":"c","status":400,${more}}`)
+      expect(await thrownBy(() => client().getSettings())).to.include({
+        code: 'not_an_admin_api',
+        problem: undefined,
+      })
+    })
+  }
+
+  for (const type of ['application/json', 'text/html']) {
+    it(`reads no answer of ${type} that never ends`, async () => {
+      const closed = new Promise((resolve) => {
+        answer = (req, res) => {
+          res.writeHead(200, { 'content-type': type })
+          const more = () => {
+            while (res.write('['.repeat(65_536))) continue
+          }
+          res.on('drain', more)
+          more()
+          req.socket.once('close', resolve)
+        }
+      })
+      const thrown = await thrownBy(() => client().getSettings())
+      expect(thrown).to.include({ code: 'not_an_admin_api', status: 200 })
+      await closed
+    })
+  }
+
+  it('ends a request that is aborted, before and after it is sent', async () => {
+    let closed: Promise<unknown> | undefined
+    const stop = new AbortController()
+    answer = (req) => {
+      closed = once(req.socket, 'close')
+      stop.abort()
+    }
+    const { signal } = stop
+    expect(await thrownBy(() => client().listAudit({}, { signal }))).to.include({ code: 'aborted' })
+    await closed
+    expect(await thrownBy(() => client().putSettings({}, { signal }))).to.include({
+      code: 'aborted',
+    })
+  })
+
   it('throws unreachable where the name does not exist', async () => {
     const nowhere = createAdminClient('http://name.invalid', ADMIN_TOKEN)
     const thrown = await thrownBy(() => nowhere.getSettings())

@@ -30,6 +30,7 @@ describe('What is made out of the table of settings and the description of the a
       'docs/settings.md',
       'docs/openapi.json',
       'src/admin/api-types.ts',
+      'src/admin/answer-fields.ts',
     ])
   })
 

@@ -75,7 +75,7 @@ onBothStores('The admin API about the audit log (6, D33)', (technology) => {
   })
 
   it('none of a type that does not exist', async () => {
-    for (const type of ['no_such_type', '', '$ne', '__proto__']) {
+    for (const type of ['no_such_type', '$ne', '__proto__']) {
       expect(await idsOf({ type: [type] })).to.deep.equal([])
     }
     expect(await idsOf({ type: ['no_such_type', 'sessions_ended'] })).to.deep.equal(['third'])

@@ -274,7 +274,7 @@ describe('The doctor names the failing step (D29):', () => {
   describe('of the way to the mail server', () => {
     async function expectFailing(step: string, settings: Record<string, string>, reply?: string) {
       const { answer } = await admin.getSettings()
-      const { smtp_host = '', smtp_port = '', smtp_tls = '' } = answer
+      const { smtp_host = '', smtp_port = '', smtp_tls } = answer
       await h.put(settings)
       const report = await reportOf(admin, TO)
       const check = checkOf(report, step)

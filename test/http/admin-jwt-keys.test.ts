@@ -109,6 +109,21 @@ describe('The keys of a JWT as admin token, at an address (D28)', () => {
     })
   }
 
+  it('may be several that fit, while a token names none', async () => {
+    const second = tokenIssuer('key-2')
+    jwks = { keys: [...issuer.jwks.keys, ...second.jwks.keys] }
+    await expectWorks(second.token({}, { kid: undefined }))
+    await expectWorks(issuer.token({}, { kid: undefined }))
+    await expectRefused(tokenIssuer('key-3').token({}, { kid: undefined }), 401)
+    await expectRefused(second.token({ exp: 1 }, { kid: undefined }), 401)
+  })
+
+  it('are not asked for by each of many tokens while they are not there', async () => {
+    mode = 'gone'
+    for (let count = 0; count < 10; count += 1) await expectRefused(issuer.token(), 503)
+    expect(fetched.length).to.be.below(10)
+  })
+
   it('once fetched are enough while the address is down', async () => {
     await expectWorks(issuer.token())
     mode = 'gone'

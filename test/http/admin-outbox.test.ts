@@ -151,6 +151,18 @@ onBothStores('The admin API about the outbox (5, D20, D29)', (technology) => {
       expect((await h.reset(link, NEW)).mode).to.equal('done')
     })
 
+    it('none that the account asked again after: its newer link stays alive (3.1)', async () => {
+      const user = await addUser()
+      const old = await deadLetter(user)
+      const { mail_id: newer } = await admin.sendReset({ id: user.id })
+      await outcomeOf(h, newer, 'sent')
+      expect(await codeOf(admin.retryMails({ id: old }))).to.deep.equal([409, 'superseded'])
+      expect(await admin.retryMails({ all_dead: true })).to.deep.equal({ changed: 0 })
+      expect((await admin.mailOutcome({ mail_id: old })).state).to.equal('dead')
+      await h.reset(await h.resetLink(user), NEW)
+      expect(await hasPassword(h, user, NEW)).to.equal(true)
+    })
+
     it('none of which nobody knows for whom it was: 409', async () => {
       const at = new Date()
       const carried = {}

@@ -61,9 +61,11 @@ onBothStores('Keys of which a new one was put in front (D13)', (technology) => {
     const rotated = await restartWith([newKey, oldKey])
     expect(await stored()).to.deep.equal(before)
 
-    const { old_keys_needed_until: until, ...outcome } = await rotate(rotated)
-    expect(outcome).to.deep.equal({ resealed: ['smtp_password'], unreadable: [], keys: 2 })
-    expect(new Date(until ?? '').toISOString()).to.equal(until)
+    expect(await rotate(rotated)).to.deep.equal({
+      resealed: ['smtp_password'],
+      unreadable: [],
+      keys: 2,
+    })
     const after = await stored()
     expect(after.values['smtp_password']).not.to.equal(before.values['smtp_password'])
     expect({ ...after.values, smtp_password: '' }).to.deep.equal({

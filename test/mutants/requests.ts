@@ -76,7 +76,7 @@ export const requestMutants: Mutant[] = [
     edits: [
       {
         file: 'src/http/admin-auth.ts',
-        find: "await refuse(ctx, verdict === 'wrong' ? 'wrong_token' : verdict)",
+        find: 'await refuse(ctx, REASONS[verdict])',
         replace: "await refuse(ctx, String(token ?? verdict) as 'no_token')",
       },
     ],
@@ -111,8 +111,8 @@ export const requestMutants: Mutant[] = [
     edits: [
       {
         file: 'src/settings/change.ts',
-        find: 'if (values[host] === held.plain[host] || given || !held.values[password]) return []',
-        replace: 'if (values[host] !== undefined || given || !held.values[password]) return []',
+        find: 'if (moved.length === 0 || isGiven || !held.values[password]) return []',
+        replace: 'if (moved.length > 0 || isGiven || !held.values[password]) return []',
       },
     ],
     caughtBy: { file: SECRET, words: 'forgotten when smtp_host changes' },
@@ -161,6 +161,6 @@ export const requestMutants: Mutant[] = [
         replace: '',
       },
     ],
-    caughtBy: { file: VALUES, words: '0x19' },
+    caughtBy: { file: VALUES, words: '0x19', suite: 'test/support/settings-values.ts' },
   },
 ]

@@ -108,6 +108,23 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
     expect(logged.join()).to.include('smtp_port').and.not.to.include('canary')
   })
 
+  it('takes the defaults of two stored values that exclude each other, says so, and takes other changes', async () => {
+    const store = memorySettings()
+    const [min, max] = ['validation_min_password_length', 'validation_max_password_length'] as const
+    await store.write({ [min]: '70', [max]: '10' }, 0)
+    const keeper = keeperOf(store)
+    await keeper.refresh()
+    expect(keeper.current()).to.include({ minPasswordLength: 8, maxPasswordLength: 64 })
+    expect(keeper.shown()).to.include({ [min]: '8', [max]: '64' })
+    expect(logged.join()).to.include(min)
+    expect(await keeper.change({ smtp_port: '26' })).to.deep.include({ changed: ['smtp_port'] })
+    expect(await keeper.change({ [max]: '12' }))
+      .to.be.an('array')
+      .with.length(1)
+    await keeper.change({ [min]: '9', [max]: '12' })
+    expect(keeper.current()).to.include({ minPasswordLength: 9, maxPasswordLength: 12 })
+  })
+
   it('has no secret where no key opens it, says so, and keeps the rest', async () => {
     const store = memorySettings()
     await keeperOf(store).change({ smtp_port: '26', smtp_password: 'canary' })
@@ -130,6 +147,28 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
     await store.write(values, version + 1)
     await keeper.refresh()
     expect(keeper.current()).to.include({ smtpHost: host, smtpPassword: 'canary' })
+  })
+
+  it('forgets the password where the port becomes another one without it: something else may listen there (SET-08)', async () => {
+    const store = memorySettings()
+    await keeperOf(store).change({
+      smtp_host: 'a.example',
+      smtp_port: '587',
+      smtp_password: 'canary',
+    })
+    const { values, version } = await store.read()
+    const outcome = await keeperOf(store).change({ smtp_port: '2525' })
+    expect(JSON.stringify(outcome)).to.include('smtp_port changed without smtp_password')
+    expect((await store.read()).values['smtp_password']).to.equal('')
+    const edited = memorySettings()
+    await edited.write({ ...values, smtp_port: '2525' }, version - 1)
+    const keeper = keeperOf(edited)
+    await keeper.refresh()
+    expect(keeper.current()).to.include({ smtpPort: 2525, smtpPassword: undefined })
+    await keeperOf(store).change({ smtp_port: '587', smtp_password: 'canary' })
+    const honest = keeperOf(store)
+    await honest.refresh()
+    expect(honest.current()).to.include({ smtpPort: 587, smtpPassword: 'canary' })
   })
 
   it('takes the initial password for the initial host alone', async () => {
@@ -156,10 +195,10 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
   it('keeps a stored secret that it cannot open when something else changes', async () => {
     const store = memorySettings()
     await keeperOf(store).change({ smtp_port: '26', smtp_password: 'secret' })
-    await keeperOf(store, ring(2)).change({ smtp_port: '27' })
+    await keeperOf(store, ring(2)).change({ smtp_from: 'a@b.example' })
     const keeper = keeperOf(store)
     await keeper.refresh()
-    expect(keeper.current()).to.include({ smtpPort: 27, smtpPassword: 'secret' })
+    expect(keeper.current()).to.include({ smtpFrom: 'a@b.example', smtpPassword: 'secret' })
   })
 
   it('loses none of two changes at the same time in one process (SET-14)', async () => {

@@ -62,7 +62,13 @@ describeWithMongo('mongoStore().start()', function () {
       pending_logins: ['_id_', 'newest_of_account', 'purge_at_ttl'],
       session_cutoffs: ['_id_'],
       mail_outbox: ['_id_', 'longest_due', 'newest', 'past_its_life', 'of_account', 'purge_at_ttl'],
-      audit_events: ['_id_', 'newest', 'newest_of_account', 'newest_of_identifier'],
+      audit_events: [
+        '_id_',
+        'newest',
+        'newest_of_type',
+        'newest_of_account',
+        'newest_of_identifier',
+      ],
       settings: ['_id_'],
       rate_limits: ['_id_', 'key_unique', 'expire_ttl'],
     })
