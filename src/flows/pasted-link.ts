@@ -40,7 +40,10 @@ export function readPastedLink(pasted: string, oauthUrl: string): PastedLink | u
 }
 
 function readUrl(pasted: string, oauthUrl: string): PastedLink | undefined {
-  const text = pasted.replace(/\s+/g, '').replace(/^<|>$/g, '').replaceAll('&amp;', '&')
+  const text = pasted
+    .replace(/\s+/g, '')
+    .replace(/^[<("']+|[>)"'.,;]+$/g, '')
+    .replaceAll('&amp;', '&')
   if (!URL.canParse(text)) return undefined
   const url = new URL(text)
   const home = new URL(oauthUrl)
