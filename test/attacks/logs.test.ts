@@ -249,6 +249,8 @@ describeWithMongo(
     }
     /** Carried for its owner, so it is stored and answered. */
     const state = canary('state')
+    /** Not a secret setting: whoever sent it is told what came (D27), and nobody else. */
+    const mistyped = canary('port')
     const typed = {
       username: canary('username'),
       address: `${canary('address')}@nobody.example`,
@@ -335,7 +337,7 @@ describeWithMongo(
       await keep(createUserAgent().get(admin, bearer(secrets.wrongAdminToken)))
       await keep(createUserAgent().get(`${admin}?access_token=${secrets.adminToken}`, headers))
       await keep(createUserAgent().get(`${admin}/${secrets.adminToken}`, headers))
-      await put(JSON.stringify({ smtp_port: secrets.setting, smtp_password: '\0' }))
+      await put(JSON.stringify({ smtp_port: mistyped, smtp_password: `${secrets.setting}\0` }))
       await put(`{"smtp_host": "${secrets.setting}`)
       await put(JSON.stringify({ smtp_password: secrets.setting }), secrets.wrongAdminToken)
     }
@@ -442,7 +444,7 @@ describeWithMongo(
       const stored = await everythingStored()
       const args = await readFile(`/proc/${server.pid}/cmdline`, 'utf8').catch(() => '')
       for (const [where, text] of Object.entries({ log, stored, args })) {
-        expect(found(text, { ...secrets, ...typed, ...tokens }), where).to.deep.equal([])
+        expect(found(text, { ...secrets, ...typed, ...tokens, mistyped }), where).to.deep.equal([])
       }
       expect(
         found(log, { state, userAgent: userAgent.slice(0, 20), forwarded }),
@@ -463,6 +465,7 @@ describeWithMongo(
       for (const agent of agents) expect(agent.length).to.be.at.most(256)
       const failed = events.filter(({ type }) => type === 'admin_auth_failed')
       expect(failed.map(({ reason }) => reason)).to.have.members([
+        'no_token',
         'no_token',
         'wrong_token',
         'wrong_token',
