@@ -19,8 +19,7 @@ interface PreviewOptions {
   open?: true
 }
 
-export function addMail(program: Command): void {
-  const mail = program.command('mail').description('Try the mail server, and look at mails.')
+export function addMail(mail: Command): void {
   withExamples(mail, 'mail test --to me@example.com', 'mail preview --template password-reset')
 
   const test = mail

@@ -4,13 +4,13 @@ import { jsonOf } from '../support/cli.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 
-describeWithMongo('account-flows doctor while MongoDB is gone', function () {
-  this.timeout(120_000)
+describeWithMongo('account-flows doctor while MongoDB is gone', () => {
   let fresh: FreshDatabase
   let proxy: MongoProxy
   let cli: CliServer
 
-  before(async () => {
+  before(async function () {
+    this.timeout(60_000)
     fresh = await freshDatabase()
     proxy = await startMongoProxy(fresh)
     cli = await startCliServer({ MONGODB_URI: proxy.uri })
