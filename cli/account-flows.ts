@@ -7,7 +7,9 @@ process.stdout.on('error', (error) =>
 process.stderr.on('error', (error) => end(error, ''))
 await run(process.argv.slice(2))
 // Once all is written. A connection that is kept open would hold the process for a moment.
-process.stdout.write('', () => process.stderr.write('', () => process.exit()))
+process.stdout.write('', (error) => {
+  if (!error) process.stderr.write('', () => process.exit())
+})
 
 /** Whoever read this has read enough, where the pipe is closed. */
 function end(error: Error, sentence: string): void {

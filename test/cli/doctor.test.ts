@@ -22,7 +22,8 @@ describeWithMongo('account-flows doctor while MongoDB is gone', () => {
     await fresh.drop()
   })
 
-  it('names the failing database: exit 1, as the API answers and takes the token', async () => {
+  it('names the failing database: exit 1, as the API answers and takes the token', async function () {
+    this.timeout(90_000)
     await proxy.sever()
     const text = await cli.run(['doctor'])
     expect(text.exitCode, text.stdout + text.stderr).to.equal(1)
