@@ -141,17 +141,18 @@ async function* checkAdminApi({ admin, url }: Connection): AsyncGenerator<Findin
   } catch (error) {
     if (!(error instanceof AdminApiError)) throw error
     const { message, problem } = error
+    const exitCode = exitCodeOf(error)
     if (problem === undefined) {
-      const check: Check = { ...answers, status: 'failed', message }
-      return yield { exitCode: exitCodes.unreachable, check }
+      yield { exitCode, check: { ...answers, status: 'failed', message } }
+    } else if (exitCode === exitCodes.notAllowed) {
+      yield { check: answers }
+      yield { exitCode, check: refusedToken(error) }
+    } else {
+      yield { check: answers }
+      yield { check: accepted }
+      // Why, the checks of the server tell.
+      yield { check: { step: 'settings', status: 'failed', message } }
     }
-    yield { check: answers }
-    if (exitCodeOf(error) === exitCodes.notAllowed) {
-      return yield { exitCode: exitCodes.notAllowed, check: refusedToken(error) }
-    }
-    yield { check: accepted }
-    // Why, the checks of the server tell.
-    yield { check: { step: 'settings', status: 'failed', message } }
   }
 }
 

@@ -1,5 +1,6 @@
-const SEQUENCE = /\u001B(?:\[\[?[\x20-\x3F]*[\x40-\x7E]|O[\x40-\x7E])/g
-const BEGUN_SEQUENCE = /\u001B(?:\[{1,2}[\x20-\x3F]*|O)?$/
+const ESCAPE = '\u001B'
+const SEQUENCE = new RegExp(String.raw`${ESCAPE}(?:\[\[?[\x20-\x3F]*[\x40-\x7E]|O[\x40-\x7E])`, 'g')
+const BEGUN_SEQUENCE = new RegExp(String.raw`${ESCAPE}(?:\[{1,2}[\x20-\x3F]*|O)?$`)
 
 /** Reads what a terminal sends, piece by piece, without what arrow keys and their like send. */
 export function typedKeys(): (chunk: string) => string {
