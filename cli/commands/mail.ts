@@ -1,6 +1,5 @@
 import { Option, type Command } from 'commander'
 import type { Operations } from '../../src/admin/client.ts'
-import { openInBrowser } from '../browser.ts'
 import { checkText } from '../checks.ts'
 import { connect } from '../connection.ts'
 import { withExamples } from '../examples.ts'
@@ -61,6 +60,7 @@ async function previewMail(options: PreviewOptions, command: Command) {
   const { admin } = await connect(command)
   const preview = await admin.previewMail({ template, ...(locale !== undefined && { locale }) })
   if (options.open) {
+    const { openInBrowser } = await import('../browser.ts')
     const { path, isOpened } = await openInBrowser(preview.html)
     output.answer({ path, opened: isOpened }, ({ path }) => path)
     if (isOpened) return

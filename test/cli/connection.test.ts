@@ -317,7 +317,7 @@ describe('account-flows: which server, which token, and how it ends', () => {
   })
 
   it('says so where the answer cannot be written: exit 1', async function () {
-    if (!existsSync('/dev/full')) return this.skip()
+    if (!existsSync('/dev/full')) this.skip()
     for (const call of ['settings list', 'settings list --json', '--version', '--help']) {
       const { exitCode, stderr } = await runInShell(`"$@" ${call} >/dev/full`, cli.env)
       expect(exitCode, call).to.equal(1)
