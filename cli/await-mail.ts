@@ -1,27 +1,41 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AdminClient, MailOutcome } from '../src/admin/client.ts'
+import { exitCodeOf, exitCodes } from './exit-codes.ts'
+import { withProgress } from './progress.ts'
 
 const INTERVAL_MS = 500
-const CLEARED_LINE = '\r\u001B[K'
 
-/** What became of a mail, as soon as that is final; after the time given: what is so then. */
-export async function awaitMail(
+/**
+ * What became of a mail, as soon as that is final; after the time given: what is so then. A server that is away meanwhile may come
+ * back.
+ *
+ * @throws AdminApiError where it is away at the end.
+ */
+export function awaitMail(
   admin: AdminClient,
   mailId: string,
   seconds: number,
 ): Promise<MailOutcome> {
   const end = Date.now() + seconds * 1_000
-  const { stderr } = process
-  for (;;) {
-    const outcome = await admin.mailOutcome({ mail_id: mailId })
-    const left = end - Date.now()
-    if (outcome.state !== 'waiting' || left <= 0) {
-      if (stderr.isTTY) stderr.write(CLEARED_LINE)
-      return outcome
+  return withProgress(async (tell) => {
+    for (;;) {
+      const outcome = await outcomeOf()
+      if (outcome !== undefined) return outcome
+      const left = Math.max(0, end - Date.now())
+      tell(`The mail waits to be sent (${Math.ceil(left / 1_000)} s) …`)
+      await sleep(Math.min(INTERVAL_MS, left))
     }
-    if (stderr.isTTY) {
-      stderr.write(`${CLEARED_LINE}The mail waits to be sent (${Math.ceil(left / 1_000)} s) …`)
+  })
+
+  /** `undefined`: ask again. */
+  async function outcomeOf(): Promise<MailOutcome | undefined> {
+    try {
+      const outcome = await admin.mailOutcome({ mail_id: mailId })
+      return outcome.state === 'waiting' && Date.now() < end ? undefined : outcome
+    } catch (error) {
+      const mayComeBack = exitCodeOf(error) === exitCodes.unreachable && Date.now() < end
+      if (mayComeBack) return undefined
+      throw error
     }
-    await sleep(Math.min(INTERVAL_MS, left))
   }
 }

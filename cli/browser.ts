@@ -31,7 +31,7 @@ function browsers(path: string): Call[] {
 /** A program that still runs after a while shows the page. */
 function starts(program: string, args: string[]): Promise<boolean> {
   return new Promise((resolve) => {
-    const child = spawn(program, args, { stdio: 'ignore', detached: true })
+    const child = spawn(program, args, { stdio: 'ignore', detached: true, env: withoutOurs() })
     const timer = setTimeout(() => resolve(true), LONG_ENOUGH_MS)
     const ended = (isStarted: boolean) => {
       clearTimeout(timer)
@@ -41,4 +41,10 @@ function starts(program: string, args: string[]): Promise<boolean> {
     child.once('exit', (code) => ended(code === 0))
     child.unref()
   })
+}
+
+/** What a browser may know: not the token, nor where to find it. */
+function withoutOurs(): NodeJS.ProcessEnv {
+  const others = Object.entries(process.env).filter(([name]) => !/^ACCOUNT_FLOWS_/i.test(name))
+  return Object.fromEntries(others)
 }

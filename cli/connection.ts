@@ -3,6 +3,7 @@ import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
 import { usageError } from './exit-codes.ts'
 import { canAsk, askSecret } from './prompt.ts'
 import { readStdin, readTextFile } from './secrets.ts'
+import { utf8Text } from './utf8-text.ts'
 
 export interface Connection {
   admin: AdminClient
@@ -35,6 +36,7 @@ export function baseUrl(command: Command): string {
       'Which server? Give its base URL with --url, or in the environment variable ACCOUNT_FLOWS_URL.',
     )
   }
+  utf8Text(text, 'The URL')
   if (!URL.canParse(text)) throw usageError('The URL must be an absolute http or https address.')
   const url = new URL(text)
   if (url.protocol === 'http:' && !isLoopback(url.hostname) && given.insecureHttp !== true) {
@@ -46,16 +48,16 @@ export function baseUrl(command: Command): string {
 }
 
 function isLoopback(host: string): boolean {
-  return /^(127(\.\d+){3}|\[::1\]|(.+\.)?localhost)$/.test(host)
+  return /^(127(\.\d+){3}|\[::1\]|([^.]+\.)*localhost)$/i.test(host)
 }
 
 async function adminToken(command: Command): Promise<string> {
   const { tokenFile }: Given = command.optsWithGlobals()
   const { ACCOUNT_FLOWS_TOKEN: token, ACCOUNT_FLOWS_TOKEN_FILE: file } = process.env
-  const path = tokenFile ?? (token ? undefined : file || undefined)
+  const path = tokenFile ?? (token ? undefined : file && utf8Text(file, 'ACCOUNT_FLOWS_TOKEN_FILE'))
   if (path === '-') return (await readStdin('Admin token: ')).trim()
-  if (path !== undefined) return (await readTextFile(path, 'The token file')).trim()
-  if (token) return token.trim()
+  if (path !== undefined && path !== '') return (await readTextFile(path, 'The token file')).trim()
+  if (token) return utf8Text(token, 'ACCOUNT_FLOWS_TOKEN').trim()
   if (canAsk()) return (await askSecret('Admin token: ')).trim()
   throw usageError(
     'Which token? Give it in the environment variable ACCOUNT_FLOWS_TOKEN, or in a file that --token-file or ACCOUNT_FLOWS_TOKEN_FILE names.',

@@ -17,9 +17,12 @@ export function tellFailure(error: unknown, isJson: boolean): ExitCode {
   return exitCodeOf(error)
 }
 
-/** The value of a mistyped option may be a secret. */
+/** What is mistyped may be a secret. What it may have been meant as stays. */
 function withoutValues(message: string): string {
-  return message.replace(/^error: /, '').replace(/'(--?[^'=]*)=.*'/s, "'$1'")
+  return message
+    .replace(/^error: /, '')
+    .replace(/^unknown (option|command) '.*'/s, 'There is no such $1.')
+    .replace(/argument '.*' is invalid/s, 'argument is invalid')
 }
 
 function jsonOf(error: unknown): string {

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AdminClient, AuditEvent, Operations } from '../src/admin/client.ts'
 import { eventText } from './events.ts'
@@ -11,35 +12,54 @@ const INTERVAL_MS = 1_000
 const OVERLAP_MS = 10_000
 const MOST = 1_000
 
-/**
- * Shows each new event once, until Ctrl-C.
- *
- * @param known - the newest of those that there are, newest first.
- */
-export async function followAudit(
+interface Following {
+  filter: AuditFilter
+  /** The newest of those that there are, newest first. */
+  known: AuditEvent[]
+  output: Output
+}
+
+/** Shows each new event once, until Ctrl-C, which ends the request under way too. */
+export async function followAudit(admin: AdminClient, following: Following): Promise<void> {
+  const interruption = new AbortController()
+  const { signal } = interruption
+  const interrupted = once(process, 'SIGINT').then(() => interruption.abort())
+  await Promise.race([interrupted, follow(admin, following, signal)])
+}
+
+async function follow(
   admin: AdminClient,
-  { filter, known, output }: { filter: AuditFilter; known: AuditEvent[]; output: Output },
+  { filter, known, output }: Following,
+  signal: AbortSignal,
 ): Promise<never> {
-  process.once('SIGINT', () => process.exit(exitCodes.done))
   const oldest = known.at(-1)?.recorded_at
   let seen = new Set(known.map(({ id }) => id))
   let newest = known[0]?.recorded_at
-  let isLost = false
+  const warn = warnings(output)
   for (;;) {
-    await sleep(INTERVAL_MS)
+    await sleep(INTERVAL_MS, undefined, { signal })
     const from = newest && new Date(Date.parse(newest) - OVERLAP_MS).toISOString()
     const query = { ...filter, limit: MOST, ...(from && { recorded_from: from }) }
     const events = await readEvents(admin, query)
-    if (events === undefined && !isLost) output.note('The server cannot be reached; still trying.')
-    isLost = events === undefined
+    warn('The server cannot be reached; still trying.', events === undefined)
     if (events === undefined || events.length === 0) continue
     const fresh = events.filter(
       ({ id, recorded_at: at }) => !seen.has(id) && (oldest === undefined || at >= oldest),
     )
-    if (fresh.length === MOST) output.note(`There were more; the last ${MOST} are shown.`)
+    warn(`There are more; the last ${MOST} of each second are shown.`, fresh.length === MOST)
     for (const event of fresh.toReversed()) output.entry(event, eventText)
     seen = new Set(events.map(({ id }) => id))
     newest = events[0]?.recorded_at
+  }
+}
+
+/** Says each thing once, until it is no longer so. */
+function warnings(output: Output) {
+  const said = new Set<string>()
+  return (text: string, isSo: boolean) => {
+    if (isSo && !said.has(text)) output.note(text)
+    if (isSo) said.add(text)
+    else said.delete(text)
   }
 }
 

@@ -16,7 +16,7 @@ interface Target {
 
 interface Finding {
   check: Check
-  /** `undefined`: the next check may be tried. */
+  /** `undefined`: what comes next may be tried. */
   exitCode?: ExitCode
 }
 
@@ -133,17 +133,26 @@ function codeOf(error: unknown): string {
 
 async function* checkAdminApi({ admin, url }: Connection): AsyncGenerator<Finding> {
   const answers: Check = { step: 'admin_api', status: 'ok', message: `${url}/admin/api answers` }
+  const accepted: Check = { step: 'token', status: 'ok', message: 'the token is accepted' }
   try {
     await admin.getSettings()
     yield { check: answers }
-    yield { check: { step: 'token', status: 'ok', message: 'the token is accepted' } }
+    yield { check: accepted }
   } catch (error) {
     if (!(error instanceof AdminApiError)) throw error
+    const { message, problem } = error
     const exitCode = exitCodeOf(error)
-    if (exitCode === exitCodes.notAllowed) {
+    if (problem === undefined) {
+      yield { exitCode, check: { ...answers, status: 'failed', message } }
+    } else if (exitCode === exitCodes.notAllowed) {
       yield { check: answers }
       yield { exitCode, check: refusedToken(error) }
-    } else yield { exitCode, check: { ...answers, status: 'failed', message: error.message } }
+    } else {
+      yield { check: answers }
+      yield { check: accepted }
+      // Why, the checks of the server tell.
+      yield { check: { step: 'settings', status: 'failed', message } }
+    }
   }
 }
 

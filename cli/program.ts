@@ -1,17 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
-import { addAudit } from './commands/audit.ts'
-import { addDoctor } from './commands/doctor.ts'
-import { addKeys } from './commands/keys.ts'
-import { addLink } from './commands/link.ts'
-import { addMail } from './commands/mail.ts'
-import { addOutbox } from './commands/outbox.ts'
-import { addSettings } from './commands/settings.ts'
-import { addUser } from './commands/user.ts'
 import { withExamples } from './examples.ts'
 import { exitCodesHelp, usageError } from './exit-codes.ts'
 import { tellFailure } from './failure.ts'
+import { groups } from './groups.ts'
+import { utf8Text } from './utf8-text.ts'
 
 const HELP = new Set(['help', '--help', '-h'])
 
@@ -19,7 +13,13 @@ const HELP = new Set(['help', '--help', '-h'])
 export async function run(args: string[]): Promise<void> {
   try {
     refuseTokens(args)
-    const program = createProgram(args.some((arg) => HELP.has(arg)) ? await settingsHelp() : '')
+    for (const [index, arg] of args.entries()) utf8Text(arg, `Argument ${index + 1}`)
+    const program = createProgram()
+    const isHelp =
+      args.some((arg) => HELP.has(arg)) || !groups.some(({ name }) => args.includes(name))
+    if (isHelp) await Promise.all(program.commands.map((group) => load(group, true)))
+    // Only what is asked for, as it takes time.
+    else program.hook('preSubcommand', (_, group) => load(group, false))
     await program.parseAsync(args, { from: 'user' })
   } catch (error) {
     process.exitCode = tellFailure(error, args.includes('--json'))
@@ -28,7 +28,7 @@ export async function run(args: string[]): Promise<void> {
 
 /** What is in an argument is in the history of the shell, and every user of the machine can see it. */
 function refuseTokens(args: string[]): void {
-  if (args.some((arg) => arg === '--token' || arg.startsWith('--token='))) {
+  if (args.some((arg) => /^--token(?!-)/.test(arg))) {
     throw usageError(
       'A token is never an argument, where others can see it; nothing was sent. Give it in the environment variable ' +
         'ACCOUNT_FLOWS_TOKEN, with --token-file <path>, or with --token-file - on stdin.',
@@ -36,12 +36,7 @@ function refuseTokens(args: string[]): void {
   }
 }
 
-async function settingsHelp(): Promise<string> {
-  const { settingsHelp } = await import('./settings-help.ts')
-  return settingsHelp(process.stdout.isTTY ? process.stdout.columns : undefined)
-}
-
-function createProgram(settingsHelp: string): Command {
+function createProgram(): Command {
   const program = new Command('account-flows')
     .description('Password reset and e-mail verification: settings, mails, accounts and links.')
     .version(version())
@@ -58,15 +53,13 @@ function createProgram(settingsHelp: string): Command {
     .exitOverride()
     .addHelpText('after', exitCodesHelp)
   withExamples(program, 'settings list', 'doctor --to me@example.com', 'user status alice')
-  addSettings(program, settingsHelp)
-  addMail(program)
-  addDoctor(program)
-  addUser(program)
-  addLink(program)
-  addAudit(program)
-  addOutbox(program)
-  addKeys(program)
+  for (const { name, description } of groups) program.command(name).description(description)
   return program
+}
+
+async function load(group: Command, isHelp: boolean): Promise<void> {
+  const add = await groups.find(({ name }) => name === group.name())?.load()
+  await add?.(group, isHelp)
 }
 
 function version(): string {

@@ -1,11 +1,20 @@
 import { CliError, exitCodes } from './exit-codes.ts'
+import { typedKeys } from './typed-keys.ts'
 
 const INTERRUPT = '\u0003'
 const END = '\u0004'
 const CLEAR_LINE = '\u0015'
 const ERASE = new Set(['\u0008', '\u007F'])
 
-/** Asks on stderr, so that stdout stays the answer. What is typed is not shown. */
+const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/**
+ * Asks on stderr, so that stdout stays the answer. What is typed is not shown. It takes one line, to Enter or Ctrl-D; Backspace and
+ * Ctrl-U take back, all other control characters and keys that are no characters are ignored.
+ *
+ * @throws CliError `interrupted` at Ctrl-C, SIGINT, SIGTERM, SIGHUP, the end of the input, or Ctrl-D before anything is typed; the
+ * terminal is as it was.
+ */
 export function askSecret(question: string): Promise<string> {
   return ask(question, false)
 }
@@ -23,7 +32,7 @@ async function ask(question: string, isShown: boolean): Promise<string> {
   const { stdin } = process
   const interruption = new AbortController()
   const interrupt = () => interruption.abort()
-  process.once('SIGINT', interrupt)
+  for (const signal of endings) process.once(signal, interrupt)
   stdin.setRawMode(true)
   stdin.setEncoding('utf8')
   process.stderr.write(question)
@@ -34,7 +43,7 @@ async function ask(question: string, isShown: boolean): Promise<string> {
   } finally {
     stdin.setRawMode(false)
     stdin.pause()
-    process.off('SIGINT', interrupt)
+    for (const signal of endings) process.off(signal, interrupt)
     process.stderr.write('\n')
   }
 }
@@ -55,8 +64,9 @@ function lineFrom(
       stdin.off('end', interrupted)
       interruption.removeEventListener('abort', interrupted)
     }
+    const keys = typedKeys()
     const read = (chunk: string) => {
-      for (const character of chunk) {
+      for (const character of keys(chunk)) {
         if (character === INTERRUPT || (character === END && line.length === 0))
           return interrupted()
         if (character === '\r' || character === '\n' || character === END) {
@@ -68,7 +78,7 @@ function lineFrom(
         } else if (character === CLEAR_LINE) {
           show('\b \b'.repeat(line.length))
           line = []
-        } else {
+        } else if (!/\p{Cc}/u.test(character)) {
           line.push(character)
           show(character)
         }

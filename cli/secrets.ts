@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises'
 import { usageError } from './exit-codes.ts'
 import { askSecret, canAsk } from './prompt.ts'
+import { utf8Text } from './utf8-text.ts'
 
 /** What a refusal says, in place of what was given. */
 export const WAYS_TO_GIVE_A_SECRET = `Give it in one of these ways:
@@ -29,6 +29,7 @@ export async function readStdin(question: string): Promise<string> {
 export async function readTextFile(path: string, what: string): Promise<string> {
   let bytes: Buffer
   try {
+    const { readFile } = await import('node:fs/promises')
     bytes = await readFile(path)
   } catch (error) {
     throw usageError(`${what} cannot be read (${String(Reflect.get(Object(error), 'code'))}).`)
@@ -40,7 +41,7 @@ export async function readTextFile(path: string, what: string): Promise<string> 
 export function readVariable(name: string, what: string): string {
   const value = process.env[name]
   if (value === undefined) throw usageError(`${what} is not set.`)
-  return value
+  return utf8Text(value, what)
 }
 
 function textOf(bytes: Buffer, what: string): string {

@@ -1,8 +1,8 @@
 import type { Settings } from '../src/admin/client.ts'
-import { settingNamed } from '../src/settings/table.ts'
 import { usageError } from './exit-codes.ts'
 import { askSecret, canAsk } from './prompt.ts'
 import { readStdin, readTextFile, readVariable, WAYS_TO_GIVE_A_SECRET } from './secrets.ts'
+import { isSecret, meansSecret, requireNames } from './setting-names.ts'
 
 export interface ValueSources {
   fromStdin?: string
@@ -13,24 +13,25 @@ export interface ValueSources {
 
 const KEPT = '***'
 
-export interface SettingArguments {
+export interface NamedSettings {
   assigned: [key: string, value: string][]
+  fromEnv: [key: string, name: string][]
+  fromFile: [key: string, path: string][]
+  fromStdin?: string | undefined
   /** Key of a secret to ask for. */
-  asked?: string
+  asked?: string | undefined
+  /** Path of a file of settings. */
+  file?: string | undefined
 }
 
 /** The settings that a command line names, from wherever their values are. */
-export async function givenSettings(
-  { assigned, asked }: SettingArguments,
-  sources: ValueSources,
-): Promise<Settings> {
+export async function givenSettings(named: NamedSettings): Promise<Settings> {
+  const { assigned, fromEnv, fromFile, fromStdin, asked, file } = named
   const settings = new Map<string, unknown>()
   const add = (key: string, value: unknown) => {
     if (settings.has(key)) throw usageError('One setting is given twice.')
     settings.set(key, value)
   }
-  const fromFile = pairs(sources.fromFile, '--from-file <key>=<path>')
-  const fromEnv = pairs(sources.fromEnv, '--from-env <key>=<NAME>')
 
   for (const [key, value] of assigned) add(key, value)
   for (const [key, name] of fromEnv) {
@@ -39,34 +40,42 @@ export async function givenSettings(
   for (const [key, path] of fromFile) {
     add(key, usable(key, await readTextFile(path, `The file for ${key}`)))
   }
-  if (sources.fromStdin !== undefined) {
-    add(sources.fromStdin, usable(sources.fromStdin, await readStdin(`${sources.fromStdin}: `)))
+  if (fromStdin !== undefined) {
+    add(fromStdin, usable(fromStdin, await readStdin(`${fromStdin}: `)))
   }
-  if (sources.file !== undefined) {
-    for (const [key, value] of await readSettingsFile(sources.file)) add(key, value)
+  if (file !== undefined) {
+    for (const [key, value] of await readSettingsFile(file)) add(key, value)
   }
   if (asked !== undefined) add(asked, usable(asked, await askSecret(`${asked}: `)))
   if (settings.size === 0) throw usageError('Which setting? Give <key>=<value>, or see --help.')
-  // The server judges names and values.
+  // The server judges values, and the names that are in a file.
   return Object.fromEntries(settings)
 }
 
-/** Refuses a secret. No argument is repeated in a message: it may be the secret. */
-export function readArguments(args: string[]): SettingArguments {
-  const [first = '', second] = args
-  if (args.length === 0) return { assigned: [] }
+/** Refuses a secret, and what is no name. No argument is repeated in a message: it may be the secret. */
+export function readNames(args: string[], sources: ValueSources): NamedSettings {
+  const given = readArguments(args)
+  const fromEnv = pairs(sources.fromEnv, '--from-env <key>=<NAME>')
+  const fromFile = pairs(sources.fromFile, '--from-file <key>=<path>')
+  const { fromStdin, file } = sources
+  requireNames([
+    ...[...given.assigned, ...fromEnv, ...fromFile].map(([key]) => key),
+    ...(fromStdin === undefined ? [] : [fromStdin]),
+  ])
+  return { ...given, fromEnv, fromFile, fromStdin, file }
+}
+
+function readArguments(args: string[]): Pick<NamedSettings, 'assigned' | 'asked'> {
+  const [first = '', second = ''] = args
+  if (args.length === 1 && !first.includes('=')) return { assigned: [], asked: askedFor(first) }
   const isPair = args.length === 2 && !first.includes('=')
-  const isAsked = args.length === 1 && !first.includes('=')
-  if (isAsked) {
-    if (!isSecret(first)) throw usageError('Which value? Give <key> <value>, or <key>=<value>.')
-    if (!canAsk()) throw usageError(`There is no terminal to ask at. ${WAYS_TO_GIVE_A_SECRET}`)
-    return { assigned: [], asked: first }
-  }
-  const assigned: [string, string][] = isPair
-    ? [[first, second ?? '']]
-    : pairs(args, '<key>=<value>')
-  for (const [key, value] of assigned) {
-    if (isSecret(key) && value !== '' && value !== KEPT) {
+  const assigned: [string, string][] = isPair ? [[first, second]] : pairs(args, '<key>=<value>')
+  // A key before its pair is a slip that would make a value of the secret.
+  const mayBeSecret =
+    isPair && second.includes('=') ? [...assigned, ...pairs([second], '')] : assigned
+  for (const [key, value] of mayBeSecret) {
+    const isTold = isSecret(key) && (value === '' || value === KEPT)
+    if (meansSecret(key) && !isTold) {
       throw usageError(
         `A secret is never an argument, where others can see it; nothing was sent. ${WAYS_TO_GIVE_A_SECRET}`,
       )
@@ -75,8 +84,11 @@ export function readArguments(args: string[]): SettingArguments {
   return { assigned }
 }
 
-function isSecret(key: string): boolean {
-  return settingNamed(key.trim().toLowerCase())?.secret === true
+function askedFor(name: string): string {
+  if (!meansSecret(name)) throw usageError('Which value? Give <key> <value>, or <key>=<value>.')
+  if (!isSecret(name)) throw usageError(`A secret has another name. ${WAYS_TO_GIVE_A_SECRET}`)
+  if (!canAsk()) throw usageError(`There is no terminal to ask at. ${WAYS_TO_GIVE_A_SECRET}`)
+  return name
 }
 
 function pairs(texts: string[] = [], form: string): [string, string][] {

@@ -13,8 +13,7 @@ interface TailOptions {
   type?: string[]
 }
 
-export function addAudit(program: Command): void {
-  const audit = program.command('audit').description('The audit log.')
+export function addAudit(audit: Command): void {
   withExamples(audit, 'audit tail --follow')
 
   const tail = audit

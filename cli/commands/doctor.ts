@@ -7,12 +7,8 @@ import { exitCodes } from '../exit-codes.ts'
 import { outputOf } from '../output.ts'
 import { ownChecks } from '../own-checks.ts'
 
-export function addDoctor(program: Command): void {
-  const doctor = program
-    .command('doctor')
-    .description(
-      'Check the way to the server, and then, from the server: keys, database, clock, base URL and mail server.',
-    )
+export function addDoctor(doctor: Command): void {
+  doctor
     .option('--to <address>', 'whether the mail server takes mails to this address; none is sent')
     .action(examine)
   withExamples(doctor, 'doctor', 'doctor --to me@example.com')
@@ -33,10 +29,8 @@ async function examine({ to }: { to?: string }, command: Command) {
   if (process.exitCode === undefined) {
     const report = await connection.admin.runDoctor(to === undefined ? {} : { to })
     report.checks.forEach(tell)
-    if (!report.ok) process.exitCode = exitCodes.refused
   }
-  if (output.isJson) {
-    const ok = checks.every(({ status }) => status !== 'failed')
-    output.answer({ ok, checks }, () => '')
-  }
+  const ok = checks.every(({ status }) => status !== 'failed')
+  if (!ok) process.exitCode ??= exitCodes.refused
+  if (output.isJson) output.answer({ ok, checks }, () => '')
 }

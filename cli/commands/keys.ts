@@ -4,8 +4,7 @@ import { withExamples } from '../examples.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { outputOf } from '../output.ts'
 
-export function addKeys(program: Command): void {
-  const keys = program.command('keys').description('Keys that encrypt the stored secrets.')
+export function addKeys(keys: Command): void {
   withExamples(keys, 'keys rotate')
 
   const rotate = keys

@@ -8,8 +8,7 @@ import { outputOf, type Output } from '../output.ts'
 import { canAsk } from '../prompt.ts'
 import { readStdin } from '../secrets.ts'
 
-export function addLink(program: Command): void {
-  const link = program.command('link').description('Links out of mails.')
+export function addLink(link: Command): void {
   withExamples(link, 'link explain')
 
   const explain = link

@@ -1,6 +1,5 @@
 import { Option, type Command } from 'commander'
 import type { Operations } from '../../src/admin/client.ts'
-import { openInBrowser } from '../browser.ts'
 import { checkText } from '../checks.ts'
 import { connect } from '../connection.ts'
 import { withExamples } from '../examples.ts'
@@ -19,8 +18,7 @@ interface PreviewOptions {
   open?: true
 }
 
-export function addMail(program: Command): void {
-  const mail = program.command('mail').description('Try the mail server, and look at mails.')
+export function addMail(mail: Command): void {
   withExamples(mail, 'mail test --to me@example.com', 'mail preview --template password-reset')
 
   const test = mail
@@ -62,6 +60,7 @@ async function previewMail(options: PreviewOptions, command: Command) {
   const { admin } = await connect(command)
   const preview = await admin.previewMail({ template, ...(locale !== undefined && { locale }) })
   if (options.open) {
+    const { openInBrowser } = await import('../browser.ts')
     const { path, isOpened } = await openInBrowser(preview.html)
     output.answer({ path, opened: isOpened }, ({ path }) => path)
     if (isOpened) return

@@ -1,21 +1,24 @@
 import { Option, type Command } from 'commander'
-import type { MailChoice, MailJob } from '../../src/admin/client.ts'
+import type { AdminClient, MailChoice, MailJob } from '../../src/admin/client.ts'
 import { confirm } from '../confirm.ts'
-import { connect } from '../connection.ts'
+import { connect, type Connection } from '../connection.ts'
 import { withExamples } from '../examples.ts'
-import { CliError, exitCodes, usageError } from '../exit-codes.ts'
+import { usageError } from '../exit-codes.ts'
 import { reasonText } from '../mail-reasons.ts'
 import { outputOf } from '../output.ts'
+import { withProgress } from '../progress.ts'
+import { canAsk } from '../prompt.ts'
 import { table } from '../table.ts'
 import { wholeNumber } from '../whole-number.ts'
+
+const MOST = 1_000
 
 interface Choice {
   allDead?: true
   yes?: true
 }
 
-export function addOutbox(program: Command): void {
-  const outbox = program.command('outbox').description('Mails that wait, and dead letters.')
+export function addOutbox(outbox: Command): void {
   withExamples(outbox, 'outbox list --state dead', 'outbox retry --all-dead')
 
   const list = outbox
@@ -23,7 +26,7 @@ export function addOutbox(program: Command): void {
     .description('Show mails that wait, and dead letters, newest request first.')
     .addOption(new Option('--state <state>', 'only these').choices(['waiting', 'dead']))
     .option('--account <id>', 'only those of one account')
-    .option('--limit <n>', 'at most so many (50 by default)', wholeNumber(1, 1000))
+    .option('--limit <n>', 'at most so many (50 by default)', wholeNumber(1, MOST))
     .action(listMails)
   withExamples(list, 'outbox list', 'outbox list --state dead --limit 100')
 
@@ -32,8 +35,9 @@ export function addOutbox(program: Command): void {
     .description('Send a waiting mail now, or ask again for what became a dead letter.')
     .argument('[id]', 'id of a mail')
     .option('--all-dead', 'all dead letters')
+    .option('--yes', 'do not ask')
     .action(retryMails)
-  withExamples(retry, 'outbox retry 3f0c', 'outbox retry --all-dead')
+  withExamples(retry, 'outbox retry 3f0c', 'outbox retry --all-dead --yes')
 
   const purge = outbox
     .command('purge')
@@ -79,16 +83,41 @@ async function listMails(
 
 async function retryMails(id: string | undefined, options: Choice, command: Command) {
   const choice = choiceOf(id, options)
-  const { admin } = await connect(command)
-  tell(await admin.retryMails(choice), 'to be sent now', { choice, command })
+  const connection = await connect(command)
+  if (id === undefined) await confirmAll('Ask again for', connection, options)
+  const changed = await forAll((mails) => connection.admin.retryMails(mails), choice)
+  tell(changed, 'to be sent now', command)
 }
 
 async function purgeMails(id: string | undefined, options: Choice, command: Command) {
   const choice = choiceOf(id, options)
-  const { admin, url } = await connect(command)
-  const what = id === undefined ? 'all dead letters' : `the mail ${id}`
-  await confirm(`Remove ${what} on ${url}?`, options.yes)
-  tell(await admin.purgeMails(choice), 'removed', { choice, command })
+  const connection = await connect(command)
+  if (id === undefined) await confirmAll('Remove', connection, options)
+  else await confirm(`Remove the mail ${id} on ${connection.url}?`, options.yes)
+  const changed = await forAll((mails) => connection.admin.purgeMails(mails), choice)
+  tell(changed, 'removed', command)
+}
+
+async function confirmAll(verb: string, { admin, url }: Connection, { yes }: Choice) {
+  let count = ''
+  if (!yes && canAsk()) {
+    const { mails } = await admin.listOutbox({ state: 'dead', limit: MOST })
+    count = mails.length < MOST ? ` (${mails.length})` : ` (${MOST} or more)`
+  }
+  await confirm(`${verb} all dead letters${count} on ${url}?`, yes)
+}
+
+/** Asks until there are no more. Answers how many mails were changed. */
+function forAll(change: AdminClient['retryMails'], choice: MailChoice): Promise<number> {
+  return withProgress(async (tell) => {
+    let total = 0
+    for (;;) {
+      const { changed, more = false } = await change(choice)
+      total += changed
+      if (!more || changed === 0) return total
+      tell(`${total} so far …`)
+    }
+  })
 }
 
 function choiceOf(id: string | undefined, { allDead }: Choice): MailChoice {
@@ -98,20 +127,9 @@ function choiceOf(id: string | undefined, { allDead }: Choice): MailChoice {
   return id === undefined ? { all_dead: true } : { id }
 }
 
-function tell(
-  answer: { changed: number },
-  done: string,
-  { choice, command }: { choice: MailChoice; command: Command },
-) {
-  if (answer.changed === 0 && choice.id !== undefined) {
-    throw new CliError(
-      exitCodes.refused,
-      'unknown_mail',
-      'There is no such mail, or it is being sent.',
-    )
-  }
+function tell(changed: number, done: string, command: Command) {
   outputOf(command).answer(
-    answer,
+    { changed },
     ({ changed }) => `${changed} ${changed === 1 ? 'mail' : 'mails'} ${done}.`,
   )
 }

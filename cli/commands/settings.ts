@@ -10,9 +10,7 @@ import { table } from '../table.ts'
 
 const collect = (value: string, values: string[] = []) => [...values, value]
 
-/** @param help - of all settings, for `settings set --help`. */
-export function addSettings(program: Command, help: string): void {
-  const settings = program.command('settings').description('Read and change settings.')
+export async function addSettings(settings: Command, isHelp: boolean): Promise<void> {
   withExamples(settings, 'settings list', 'settings set smtp_host=mail.example.com smtp_port=587')
 
   const get = settings
@@ -47,7 +45,11 @@ export function addSettings(program: Command, help: string): void {
     'settings set smtp_password',
     'settings set --from-file smtp_password=/run/secrets/smtp --dry-run',
   )
-  set.addHelpText('after', help)
+  if (isHelp) {
+    const { settingsHelp } = await import('../settings-help.ts')
+    const { isTTY, columns } = process.stdout
+    set.addHelpText('after', settingsHelp(isTTY ? columns : undefined))
+  }
 
   const unset = settings
     .command('unset')
@@ -132,10 +134,10 @@ async function setSettings(
   options: ValueSources & ChangeOptions,
   command: Command,
 ) {
-  const { givenSettings, readArguments } = await import('../setting-values.ts')
-  const named = readArguments(args)
+  const { givenSettings, readNames } = await import('../setting-values.ts')
+  const named = readNames(args, options)
   const connection = await connect(command)
-  const settings = await givenSettings(named, options)
+  const settings = await givenSettings(named)
   await changeSettings(
     connection,
     { ...settings },
@@ -148,6 +150,8 @@ async function setSettings(
 }
 
 async function unsetSettings(keys: string[], options: ChangeOptions, command: Command) {
+  const { requireNames } = await import('../setting-names.ts')
+  requireNames(keys)
   const connection = await connect(command)
   await changeSettings(
     connection,

@@ -16,8 +16,7 @@ const MOST_WAIT_S = 3_600
 
 type Ask = (admin: AdminClient, account: AccountQuery) => Promise<Accepted>
 
-export function addUser(program: Command): void {
-  const user = program.command('user').description('Accounts, their links and their mails.')
+export function addUser(user: Command): void {
   withExamples(user, 'user status alice', 'user send-reset alice@example.com')
 
   const status = withAccount(user.command('status'))
@@ -73,13 +72,18 @@ function send(ask: Ask) {
     const { admin } = await connect(command)
     const accepted = await ask(admin, account)
     if (wait === 0) {
-      output.answer(accepted, ({ mail_id }) => `The mail was asked for: ${mail_id}`)
+      output.answer(accepted, acceptedText)
       return
     }
+    if (!output.isJson) output.note(acceptedText(accepted))
     const outcome = await awaitMail(admin, accepted.mail_id, wait)
     output.answer(outcome, outcomeText)
     if (outcome.state !== 'sent') process.exitCode = exitCodes.refused
   }
+}
+
+function acceptedText({ mail_id }: Accepted): string {
+  return `The mail was asked for: ${mail_id}`
 }
 
 function outcomeText({ mail_id: id, state, reason, ...outcome }: MailOutcome): string {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -5,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { startCliServer, type CliServer } from '../support/cli-server.ts'
-import { jsonOf, runCli, startCli } from '../support/cli.ts'
+import { jsonOf, runCli, runInShell, startCli } from '../support/cli.ts'
 import { freePort } from '../support/example-server.ts'
 
 const GET = ['settings', 'get', 'password_reset_expiration']
@@ -66,6 +67,24 @@ describe('account-flows: which server, which token, and how it ends', () => {
       const run = await cli.run([...GET, '--url', 'http://idp.invalid', '--insecure-http'])
       expect(run.exitCode).to.equal(3)
     })
+
+    it('of this machine may be http, however it is written', async () => {
+      const port = await freePort()
+      for (const host of ['LOCALHOST', '127.9.8.7', '127.1', '[0:0::1]', 'App.LocalHost']) {
+        const run = await cli.run([...GET, '--url', `http://${host}:${port}`])
+        expect(run.exitCode, host).to.equal(3)
+      }
+      for (const host of [
+        'notlocalhost',
+        '..localhost',
+        'localhost.idp.invalid',
+        '[::2]',
+        '128.0.0.1',
+      ]) {
+        const run = await cli.run([...GET, '--url', `http://${host}:${port}`])
+        expect(run.exitCode, host).to.equal(2)
+      }
+    })
   })
 
   describe('the token', () => {
@@ -91,6 +110,7 @@ describe('account-flows: which server, which token, and how it ends', () => {
       [...GET, '--token', 'canary'],
       [...GET, '--token=canary'],
       ['--token=canary', '--json', ...GET],
+      ['--tokencanary', ...GET],
     ]) {
       it(`as an argument is refused with exit 2, and not repeated: ${args.join(' ')}`, async () => {
         const { exitCode, stdout, stderr } = await cli.run(args)
@@ -172,6 +192,7 @@ describe('account-flows: which server, which token, and how it ends', () => {
       [['outbox', 'retry'], '--all-dead'],
       [['outbox', 'purge', '1', '--all-dead'], '--all-dead'],
       [['outbox', 'purge', '--all-dead'], '--yes'],
+      [['outbox', 'retry', '--all-dead'], '--yes'],
       [['user', 'end-sessions', 'alice'], '--yes'],
       [['link', 'explain'], 'stdin'],
       [['audit', 'tail', '-n', '-1'], 'whole number'],
@@ -184,6 +205,48 @@ describe('account-flows: which server, which token, and how it ends', () => {
         const asJson = await cli.run([...args, '--json'], { stdin: 'x' })
         expect(asJson).to.include({ exitCode: 2, stdout: '' })
         expect(JSON.parse(asJson.stderr).error).to.include({ code: 'usage' })
+      })
+    }
+
+    for (const args of [
+      ['-tcanary', ...GET],
+      [...GET, '-tcanary'],
+      [...GET, '--tokne-canary'],
+      [...GET, '--tokne=canary'],
+      ['canary'],
+      ['settings', 'canary'],
+      ['user', 'send-reset', 'alice', '--wait', 'canary'],
+      ['audit', 'tail', '-ncanary'],
+      ['mail', 'preview', '--template', "canary' is invalid"],
+    ]) {
+      it(`${args.join(' ')}: what may be a secret is not repeated`, async () => {
+        for (const call of [args, [...args, '--json']]) {
+          const { exitCode, stdout, stderr } = await cli.run(call)
+          expect({ exitCode, stdout }).to.deep.equal({ exitCode: 2, stdout: '' })
+          expect(stderr).not.to.equal('').and.not.to.include('canary')
+        }
+      })
+    }
+
+    const nonUtf8: [what: string, line: string][] = [
+      ['an argument', '"$@" user status "$(printf \'al\\351\')"'],
+      ['the URL', 'ACCOUNT_FLOWS_URL="$ACCOUNT_FLOWS_URL/$(printf \'\\351\')" "$@" settings list'],
+      ['the token', 'ACCOUNT_FLOWS_TOKEN=$(printf \'canary\\351\') "$@" settings list'],
+      [
+        'a variable that --from-env names',
+        'PW=$(printf \'canary\\351\') "$@" settings set --from-env smtp_password=PW',
+      ],
+    ]
+    for (const [what, line] of nonUtf8) {
+      it(`${what} that is not UTF-8, as a file is refused and stdin`, async () => {
+        const before = await cli.settings()
+        const { exitCode, stderr } = await runInShell(line, cli.env)
+        expect(exitCode, stderr).to.equal(2)
+        expect(stderr)
+          .to.match(/UTF-8|ASCII/)
+          .and.not.include('canary')
+        expect(await cli.settings()).to.deep.equal(before)
+        works(await cli.run(GET))
       })
     }
 
@@ -251,6 +314,15 @@ describe('account-flows: which server, which token, and how it ends', () => {
     process.stdout?.destroy()
     expect(await exited).to.equal(0)
     expect(stderr()).to.equal('')
+  })
+
+  it('says so where the answer cannot be written: exit 1', async function () {
+    if (!existsSync('/dev/full')) this.skip()
+    for (const call of ['settings list', 'settings list --json', '--version', '--help']) {
+      const { exitCode, stderr } = await runInShell(`"$@" ${call} >/dev/full`, cli.env)
+      expect(exitCode, call).to.equal(1)
+      expect(stderr).to.match(/^[^\n]+ENOSPC[^\n]+\n$/)
+    }
   })
 
   it('colours nothing where no terminal is', async () => {

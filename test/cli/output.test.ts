@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { array, assert, integer, property, stringMatching, tuple } from 'fast-check'
+import { eventText } from '../../cli/events.ts'
 import { plain, plainAnswer, plainJson } from '../../cli/plain-text.ts'
 import { table } from '../../cli/table.ts'
 
@@ -84,5 +85,29 @@ describe('what a server says, at a terminal', () => {
     const text = plainJson({ [nasty]: nasty }, 2)
     expect(text.replaceAll('\n', '')).not.to.match(/[\p{C}\u2028\u2029]/u)
     expect(JSON.parse(text)).to.deep.equal({ [nasty]: nasty })
+  })
+})
+
+describe('an event in one line', () => {
+  it('tells details apart from what the event is about', () => {
+    const text = eventText({
+      id: '1',
+      at: '2026-01-01T00:00:00.000Z',
+      recorded_at: '2026-01-01T00:00:00.000Z',
+      type: 'settings_changed',
+      account_id: 'alice',
+      address: '192.0.2.1',
+      reason: 'real',
+      details: { account: 'mallory', address: '198.51.100.1', reason: 'made up', at: 'x' },
+    })
+    expect(text.split('  ')).to.include.members([
+      'account=alice',
+      'address=192.0.2.1',
+      'reason=real',
+      'details.account=mallory',
+      'details.address=198.51.100.1',
+      'details.reason="made up"',
+    ])
+    expect(text).not.to.match(/(^| )(account=mallory|address=198)/)
   })
 })

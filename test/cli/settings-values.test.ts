@@ -5,6 +5,8 @@ import { badNames, badValues, goodValues } from '../support/settings-values.ts'
 
 const AT_ONCE = 4
 
+const ignore = () => undefined
+
 describe('account-flows settings set: the verdicts are those of the admin API (2.5, 4.5)', function () {
   this.timeout(120_000)
   let cli: CliServer
@@ -28,32 +30,38 @@ describe('account-flows settings set: the verdicts are those of the admin API (2
     return cli.run(['settings', 'set', `${key}=${value}`])
   }
 
+  /** Starts a few runs at a time, in the order given; each is awaited by the test of its own. */
+  function inPool<T>(starts: (() => Promise<T>)[]): Promise<T>[] {
+    const free = Array.from({ length: AT_ONCE }, () => Promise.resolve())
+    return starts.map((start, at) => {
+      const run = (free[at % AT_ONCE] ?? Promise.resolve()).then(start)
+      // One that fails does so in its own test.
+      free[at % AT_ONCE] = run.then(ignore, ignore)
+      return run
+    })
+  }
+
   describe('what is not acceptable: exit 1, a sentence on stderr, and nothing changes', () => {
     const pairs = Object.entries(badValues).flatMap(([key, values]) =>
-      values.map((value) => [key, value] as const),
+      values.map((value) => ({ key, value })),
     )
-    const verdicts = new Map<string, Promise<CliRun>>()
-    let before: Record<string, string>
+    let verdicts: Promise<CliRun>[]
+    let inForce: Record<string, string>
 
-    beforeEach(async () => {
-      before ??= await cli.settings()
+    before('all are under way', async () => {
+      inForce = await cli.settings()
+      verdicts = inPool(
+        pairs.map(
+          ({ key, value }) =>
+            () =>
+              set(key, value),
+        ),
+      )
     })
 
-    /** Each verdict as it comes; a few are under way while one is looked at. */
-    function verdict(at: number): Promise<CliRun> | undefined {
-      for (const [key, value] of pairs.slice(at, at + AT_ONCE)) {
-        const name = `${key} ${value}`
-        if (verdicts.has(name)) continue
-        const run = set(key, value)
-        run.catch(() => undefined)
-        verdicts.set(name, run)
-      }
-      return verdicts.get(pairs[at]?.join(' ') ?? '')
-    }
-
-    for (const [at, [key, value]] of pairs.entries()) {
+    for (const [at, { key, value }] of pairs.entries()) {
       it(`${key}: ${JSON.stringify(value).slice(0, 60)}`, async () => {
-        const run = await verdict(at)
+        const run = await verdicts[at]
         expect(run?.exitCode, run?.stderr).to.equal(1)
         expect(run?.stderr).to.include(`${key}: expected `)
         expect(run?.stdout).to.equal('')
@@ -61,8 +69,8 @@ describe('account-flows settings set: the verdicts are those of the admin API (2
     }
 
     it('nothing has changed after all of them, and an honest change is made', async () => {
-      await Promise.all(verdicts.values())
-      expect(await cli.settings()).to.deep.equal(before)
+      await Promise.all(verdicts)
+      expect(await cli.settings()).to.deep.equal(inForce)
       const { exitCode } = await set('password_reset_expiration', '3h')
       expect(exitCode).to.equal(0)
       expect(await cli.settings()).to.include({ password_reset_expiration: '3h' })
@@ -70,15 +78,34 @@ describe('account-flows settings set: the verdicts are those of the admin API (2
   })
 
   describe('a name that is none: exit 1, and nothing changes', () => {
-    for (const name of badNames) {
+    let verdicts: Promise<CliRun>[]
+    let inForce: Record<string, string>
+
+    before('all are under way', async () => {
+      inForce = await cli.settings()
+      verdicts = inPool(badNames.map((name) => () => cli.run(['settings', 'set', name, '26'])))
+    })
+
+    for (const [at, name] of badNames.entries()) {
       it(JSON.stringify(name), async () => {
-        const before = await cli.settings()
-        const { exitCode, stderr } = await cli.run(['settings', 'set', name, '26'])
-        expect(exitCode, stderr).to.equal(1)
-        expect(stderr).to.include('name of a setting')
-        expect(await cli.settings()).to.deep.equal(before)
+        const run = await verdicts[at]
+        expect(run?.exitCode, run?.stderr).to.equal(1)
+        expect(run?.stderr).to.include('name of a setting')
+        expect(await cli.settings()).to.deep.equal(inForce)
       })
     }
+
+    it('in a file, which the server judges', async () => {
+      const byFile = badNames.map((name) => () => {
+        const stdin = JSON.stringify({ [name]: '26', smtp_port: '26' })
+        return cli.run(['settings', 'set', '--file', '-'], { stdin })
+      })
+      for (const { exitCode, stderr } of await Promise.all(inPool(byFile))) {
+        expect(exitCode, stderr).to.equal(1)
+        expect(stderr).to.include('name of a setting')
+      }
+      expect(await cli.settings()).to.deep.equal(inForce)
+    })
   })
 
   describe('values of a file that are no strings: exit 1, and nothing changes', () => {

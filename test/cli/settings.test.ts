@@ -5,6 +5,7 @@ import { expect } from 'chai'
 import { allSettings } from '../../src/settings/table.ts'
 import { startCliServer, type CliServer } from '../support/cli-server.ts'
 import { jsonOf } from '../support/cli.ts'
+import { openFrontDoor } from '../support/front-door.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 
 describe('account-flows settings, embedded store', () => settingsSuite(async () => ({})))
@@ -235,7 +236,7 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
       expect(dry.stdout).to.include('smtp_port: 587 -> none')
       const refused = await cli.run(['settings', 'unset', 'smtp_port', 'nonsense'])
       expect(refused.exitCode).to.equal(1)
-      expect(refused.stderr).to.include('nonsense: expected ')
+      expect(refused.stderr).to.include('name of a setting').and.not.include('nonsense')
       expect(await inForce('smtp_port')).to.equal('587')
     })
   })
@@ -248,6 +249,14 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
       ['settings', 'set', 'smtp_username=me', 'smtp_password', 'canary'],
       ['settings', 'set', '--smtp_password=canary'],
       ['settings', 'set', 'SMTP_PASSWORD=canary'],
+      ['settings', 'set', 'smtp-password=canary'],
+      ['settings', 'set', 'smtp_pasword', 'canary'],
+      ['settings', 'set', 'smtppasswrod=canary'],
+      ['settings', 'set', 'smtp_host', 'smtp_password=canary'],
+      ['settings', 'set', '--from-stdin', 'smtp_password=canary'],
+      ['settings', 'set', '--from-stdin=smtp-password=canary'],
+      ['settings', 'unset', 'smtp_password=canary'],
+      ['settings', 'unset', 'smtp_port', 'SMTP_PASSWORD=canary'],
       ['settings', 'set', '--from-env', 'smtp_password=canary'],
       ['settings', 'set', '--from-file', 'smtp_password=canary'],
       ['settings', 'set', '--from-file', 'canary'],
@@ -256,15 +265,54 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
     for (const form of forms) {
       it(`as an argument is refused with exit 2, not repeated, and nothing is sent: ${form.join(' ')}`, async () => {
         const before = await cli.settings()
+        const door = await openFrontDoor(cli.server.baseUrl, () => false)
+        const env = { ACCOUNT_FLOWS_URL: door.url }
         for (const args of [form, [...form, '--json']]) {
-          const { exitCode, stdout, stderr } = await cli.run(args)
+          const { exitCode, stdout, stderr } = await cli.run(args, { env, stdin: 'x' })
           expect(exitCode, stderr).to.equal(2)
           expect(stdout).to.equal('')
           expect(stderr).not.to.equal('').and.not.to.include('canary')
         }
+        expect(door.requests).to.deep.equal([])
         expect(await cli.settings()).to.deep.equal(before)
+        const honest = await cli.run(['settings', 'set', 'smtp_port=26'], { env })
+        expect(honest.exitCode, honest.stderr).to.equal(0)
+        door.close()
       })
     }
+
+    for (const args of [
+      ['set', 'canary', 'canary'],
+      ['set', 'smtp_port=25', 'canary=canary'],
+      ['set', '--from-stdin', 'canary'],
+      ['set', '--from-env', 'canary=HOME'],
+      ['set', '--from-file', 'canary=/dev/null'],
+      ['unset', 'smtp_port', 'canary'],
+      ['unset', 'SMTP_PORT', 'canary'],
+    ]) {
+      it(`may be behind a name that is none; it is not repeated, and nothing is sent: ${args.join(' ')}`, async () => {
+        const door = await openFrontDoor(cli.server.baseUrl, () => false)
+        const env = { ACCOUNT_FLOWS_URL: door.url }
+        const run = await cli.run(['settings', ...args, '--json'], { env, stdin: 'canary' })
+        expect(run).to.include({ exitCode: 1, stdout: '' })
+        expect(JSON.parse(run.stderr).error).to.include({ code: 'unknown_setting' })
+        expect(run.stderr).not.to.include('canary')
+        expect(door.requests).to.deep.equal([])
+        const honest = await cli.run(['settings', 'set', 'smtp_port=25'], { env })
+        expect(honest.exitCode, honest.stderr).to.equal(0)
+        door.close()
+      })
+    }
+
+    it('that is mistyped gets the ways that are right', async () => {
+      for (const name of ['smtp_pasword', 'smtp-password', 'SMTP_Password', 'smtp_passwords']) {
+        for (const args of [[name], [name, 'x'], [`${name}=x`]]) {
+          const { exitCode, stderr } = await cli.run(['settings', 'set', ...args])
+          expect(exitCode, name).to.equal(2)
+          expect(stderr).to.include('--from-stdin smtp_password')
+        }
+      }
+    })
 
     it('the refusal tells the ways that are right, and they are', async () => {
       const refused = await cli.run(['settings', 'set', 'smtp_password=canary'])

@@ -8,6 +8,7 @@ import { jsonOf, startCli, type CliRun } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { opensForm, resetPassword, smtpSettings } from '../support/example-requests.ts'
 import { freePort } from '../support/example-server.ts'
+import { answerJson, openFrontDoor, type Doorkeeper } from '../support/front-door.ts'
 import { startMailServer, type MailAnswer, type MailServer } from '../support/mail-server.ts'
 
 const person = (username: string, email?: string, verified = true) => ({
@@ -112,6 +113,19 @@ describe('account-flows for those who help others', function () {
       expect(await readFile(path, 'utf8')).to.include('<html')
       expect((await stat(path)).mode & 0o777).to.equal(0o600)
       expect((await stat(dirname(path))).mode & 0o777).to.equal(0o700)
+    })
+
+    it('preview --open gives the browser nothing of the connection', async () => {
+      const browser = join(folder, 'browser.sh')
+      await writeFile(browser, `#!/bin/sh\nenv >${folder}/seen\n`, { mode: 0o700 })
+      const args = ['mail', 'preview', '--template', 'password-reset', '--open']
+      const { PATH = '' } = process.env
+      const { exitCode } = await cli.run(args, { env: { BROWSER: browser, KEPT: 'kept', PATH } })
+      expect(exitCode).to.equal(0)
+      expect(await readFile(join(folder, 'seen'), 'utf8'))
+        .to.match(/^KEPT=kept$/m)
+        .and.not.include('ACCOUNT_FLOWS_')
+        .and.not.include(cli.server.adminToken)
     })
 
     it('preview --open says where the file is where nothing opens it: exit 1', async () => {
@@ -219,6 +233,42 @@ describe('account-flows for those who help others', function () {
       expect(json).to.include({ state: 'sent' })
     })
 
+    it('send-reset tells the mail before it waits, unless with --json', async () => {
+      const run = await cli.run(['user', 'send-reset', 'dave'])
+      expect(run).to.include({ exitCode: 0 })
+      expect(run.stderr).to.match(/^The mail was asked for: \S+\n$/)
+      const asJson = await cli.run(['user', 'send-reset', 'dave', '--json'])
+      expect(asJson).to.include({ exitCode: 0, stderr: '' })
+    })
+
+    it('send-reset waits on while the server is away, or cannot work', async () => {
+      const troubles: Doorkeeper[] = [
+        (_, response) => answerJson(response, 503, { title: 'Not now', code: 'unavailable' }),
+        (request) => Boolean(request.destroy()),
+        (_, response) => answerJson(response, 502, 'a proxy'),
+      ]
+      const door = await openFrontDoor(cli.server.baseUrl, (request, response) =>
+        request.method === 'GET' ? (troubles.shift()?.(request, response) ?? false) : false,
+      )
+      const env = { ACCOUNT_FLOWS_URL: door.url }
+      const run = await cli.run(['user', 'send-reset', 'alice'], { env })
+      expect(run.exitCode, run.stderr).to.equal(0)
+      expect(run.stdout).to.match(/^Sent at /)
+      expect(troubles).to.deep.equal([])
+      door.close()
+    })
+
+    it('send-reset says that the server is away at the end of the wait: exit 3', async () => {
+      const door = await openFrontDoor(cli.server.baseUrl, (request) =>
+        request.method === 'GET' ? Boolean(request.destroy()) : false,
+      )
+      const env = { ACCOUNT_FLOWS_URL: door.url }
+      const run = await cli.run(['user', 'send-reset', 'alice', '--wait', '1'], { env })
+      expect(run).to.include({ exitCode: 3, stdout: '' })
+      expect(run.stderr).to.match(/^The mail was asked for: \S+\n.* cannot be reached/)
+      door.close()
+    })
+
     it('send-verification mails a link', async () => {
       const run = await cli.run(['user', 'send-verification', 'bob'])
       expect(run.exitCode, run.stderr).to.equal(0)
@@ -320,10 +370,42 @@ describe('account-flows for those who help others', function () {
 
     it('retry --all-dead asks again for each dead letter', async () => {
       answers.set('refused@example.com', 'take')
-      const run = await cli.run(['outbox', 'retry', '--all-dead', '--json'])
+      const run = await cli.run(['outbox', 'retry', '--all-dead', '--yes', '--json'])
       expect(run.exitCode, run.stderr).to.equal(0)
       expect(jsonOf(run).changed).to.be.above(0)
       await mailServer.mailTo('refused@example.com')
+    })
+
+    it('retry --all-dead goes on while there are more, and tells how many they were', async () => {
+      await cli.run(['outbox', 'purge', '--all-dead', '--yes'])
+      await cli.run(['user', 'send-reset', 'refused'])
+      const dead = await lists('dead')
+      expect(dead).not.to.deep.equal([])
+      const firstAnswers = [
+        { changed: 200, more: true },
+        { changed: 40, more: true },
+      ]
+      const door = await openFrontDoor(cli.server.baseUrl, (_, response) => {
+        const answer = firstAnswers.shift()
+        return answer === undefined ? false : answerJson(response, 200, answer)
+      })
+      const env = { ACCOUNT_FLOWS_URL: door.url }
+      const run = await cli.run(['outbox', 'retry', '--all-dead', '--yes'], { env })
+      expect(run.exitCode, run.stderr).to.equal(0)
+      expect(run.stdout).to.equal(`${240 + dead.length} mails to be sent now.\n`)
+      expect(door.requests).to.deep.equal(Array(3).fill('POST /admin/api/outbox/retry'))
+      door.close()
+    })
+
+    it('retry --all-dead ends where nothing more can be done', async () => {
+      const door = await openFrontDoor(cli.server.baseUrl, (_, response) =>
+        answerJson(response, 200, { changed: 0, more: true }),
+      )
+      const env = { ACCOUNT_FLOWS_URL: door.url }
+      const run = await cli.run(['outbox', 'retry', '--all-dead', '--yes'], { env })
+      expect(run).to.include({ exitCode: 0, stdout: '0 mails to be sent now.\n' })
+      expect(door.requests).to.have.length(1)
+      door.close()
     })
 
     it('purge removes one, or all dead letters', async () => {
@@ -379,6 +461,34 @@ describe('account-flows for those who help others', function () {
       expect(await tail.exited).to.equal(0)
       const ids = lines().map((line) => JSON.parse(line).id)
       expect(new Set(ids).size).to.equal(4)
+    })
+
+    it('--follow goes on when the server was away, says so once, and ends while it waits for an answer', async () => {
+      let isAway = false
+      let isSilent = false
+      let refused = 0
+      const door = await openFrontDoor(cli.server.baseUrl, (request) => {
+        if (isAway) refused += 1
+        return isAway ? Boolean(request.destroy()) : isSilent
+      })
+      const args = ['audit', 'tail', '-f', '-n', '1', '--type', 'settings_changed', '--json']
+      const tail = startCli(args, { ...cli.env, ACCOUNT_FLOWS_URL: door.url })
+      const lines = () => tail.stdout().split('\n').filter(Boolean)
+      await eventually('the first event', () => lines().length === 1)
+      isAway = true
+      await eventually('some vain requests', () => refused >= 2)
+      await cli.put({ mails_per_minute: '2003' })
+      isAway = false
+      await eventually('the event meanwhile', () => lines().length === 2)
+      expect(tail.stderr()).to.equal('The server cannot be reached; still trying.\n')
+      isSilent = true
+      const before = door.requests.length
+      await eventually('a request without an answer', () => door.requests.length > before)
+      tail.process.kill('SIGINT')
+      expect(await tail.exited).to.equal(0)
+      expect(lines()).to.have.length(2)
+      await cli.put({ mails_per_minute: '600' })
+      door.close()
     })
   })
 

@@ -1,9 +1,17 @@
+import { spawnSync } from 'node:child_process'
 import { expect } from 'chai'
 import { startCliServer, type CliServer } from '../support/cli-server.ts'
 import { hasTerminals, startCliAtTerminal } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 
 const INTERRUPT = '\u0003'
+
+/** Sends a signal to the command line that `script` runs in a shell. */
+function signalChild(script: number, signal: string): void {
+  const childOf = (pid: string) =>
+    spawnSync('ps', ['-o', 'pid=', '--ppid', pid], { encoding: 'utf8' }).stdout.trim()
+  process.kill(Number(childOf(childOf(String(script)))), `SIG${signal}`)
+}
 
 describe('account-flows at a terminal', function () {
   this.timeout(60_000)
@@ -73,6 +81,38 @@ describe('account-flows at a terminal', function () {
     expect(again.exitCode).to.equal(0)
   })
 
+  it('does not take arrow keys and other control sequences into a secret', async () => {
+    const keys = ['\u001B[A', '\u001BOB', '\u001B[1;5C', '\u001B[[A', '\t', '\u001B', '\u0001']
+    const [first = '', ...rest] = cli.server.adminToken
+    const { exitCode, shown } = await talk(
+      ['settings', 'get', 'password_reset_expiration'],
+      [['Admin token: ', `${first}${keys.join('')}${rest.join('')}\r`]],
+      { ACCOUNT_FLOWS_TOKEN: '' },
+    )
+    expect(shown).to.match(/^1h\r?$/m)
+    expect(exitCode).to.equal(0)
+  })
+
+  for (const signal of ['TERM', 'HUP']) {
+    it(`is left as it was by SIG${signal} at a question, and nothing is changed`, async () => {
+      const terminal = startCliAtTerminal(['settings', 'set', 'smtp_password'], cli.env)
+      await eventually('the question', () => terminal.stdout().includes('smtp_password: '))
+      terminal.type('canary')
+      signalChild(terminal.process.pid ?? NaN, signal)
+      expect(await terminal.exited).to.equal(1)
+      expect(terminal.stdout())
+        .to.include('Interrupted; nothing was changed.')
+        .and.match(/ icanon .* echo /s)
+        .and.not.include('canary')
+      expect(await password()).to.equal('')
+      const again = await talk(
+        ['settings', 'set', 'smtp_password'],
+        [['smtp_password: ', 'canary\r']],
+      )
+      expect(again.exitCode).to.equal(0)
+    })
+  }
+
   it('nothing typed is no secret: exit 2, and nothing is forgotten', async () => {
     await cli.put({ smtp_password: 'kept' })
     const { exitCode, shown } = await talk(
@@ -98,7 +138,8 @@ describe('account-flows at a terminal', function () {
 
   for (const [args, question] of [
     [['user', 'end-sessions', 'alice'], 'alice'],
-    [['outbox', 'purge', '--all-dead'], 'all dead letters'],
+    [['outbox', 'purge', '--all-dead'], 'all dead letters (0)'],
+    [['outbox', 'retry', '--all-dead'], 'all dead letters (0)'],
   ] as const) {
     it(`${args.join(' ')} asks first, and names the server; anything but yes is no`, async () => {
       for (const answer of ['\r', 'n\r', 'maybe\r', INTERRUPT]) {

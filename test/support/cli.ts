@@ -62,6 +62,19 @@ export async function runCli(
   return { exitCode, stdout: started.stdout(), stderr: started.stderr() }
 }
 
+/** Runs a line of the shell, in which `"$@"` is the command line. */
+export async function runInShell(line: string, env: Environment): Promise<CliRun> {
+  const started = watched(
+    spawn('/bin/sh', ['-c', line, 'sh', process.execPath, cliProgram()], {
+      cwd: ROOT,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    }),
+  )
+  const exitCode = await started.exited
+  return { exitCode, stdout: started.stdout(), stderr: started.stderr() }
+}
+
 /** Starts the command line, to be watched. */
 export function startCli(args: string[], env: Environment = {}) {
   const child = spawn(process.execPath, [cliProgram(), ...args], {

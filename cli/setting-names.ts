@@ -1,0 +1,53 @@
+import { allSettings, settingNamed } from '../src/settings/table.ts'
+import { CliError, exitCodes, usageError } from './exit-codes.ts'
+import { WAYS_TO_GIVE_A_SECRET } from './secrets.ts'
+
+const MISTYPED_LETTERS = 2
+
+export function isSecret(name: string): boolean {
+  return settingNamed(name)?.secret === true
+}
+
+/** Whether a secret is meant, however it is spelled. */
+export function meansSecret(name: string): boolean {
+  if (settingNamed(name)) return isSecret(name)
+  const given = lettersOf(name)
+  return allSettings.some(
+    ({ name, secret }) => secret && isWithin(MISTYPED_LETTERS, lettersOf(name), given),
+  )
+}
+
+/** Refuses what is no name before anything is sent. It is not repeated: it may hold a secret. */
+export function requireNames(names: string[]): void {
+  for (const [index, name] of names.entries()) {
+    if (settingNamed(name)) continue
+    const at = name.indexOf('=')
+    if (at >= 0) {
+      const ways = meansSecret(name.slice(0, at)) ? ` ${WAYS_TO_GIVE_A_SECRET}` : ''
+      throw usageError(`A name has no "="; nothing was sent.${ways}`)
+    }
+    throw new CliError(
+      exitCodes.refused,
+      'unknown_setting',
+      `Number ${index + 1} of what was given is not the name of a setting; nothing was sent. All are in: account-flows settings list`,
+    )
+  }
+}
+
+function lettersOf(name: string): string {
+  return name.toLowerCase().replace(/[\s_-]/g, '')
+}
+
+/** Whether at most so many letters are more, fewer or others. */
+function isWithin(letters: number, one: string, other: string): boolean {
+  if (letters < 0) return false
+  let same = 0
+  while (same < one.length && one[same] === other[same]) same++
+  const [left, right] = [one.slice(same), other.slice(same)]
+  if (left === '' || right === '') return left.length + right.length <= letters
+  return (
+    isWithin(letters - 1, left.slice(1), right.slice(1)) ||
+    isWithin(letters - 1, left.slice(1), right) ||
+    isWithin(letters - 1, left, right.slice(1))
+  )
+}
