@@ -4,6 +4,8 @@ import { exitCodeOf, exitCodes } from './exit-codes.ts'
 import { withProgress } from './progress.ts'
 
 const INTERVAL_MS = 500
+/** For one answer, also when the time is over. */
+const LEAST_MS = 5_000
 
 /**
  * What became of a mail, as soon as that is final; after the time given: what is so then. A server that is away meanwhile may come
@@ -30,7 +32,8 @@ export function awaitMail(
   /** `undefined`: ask again. */
   async function outcomeOf(): Promise<MailOutcome | undefined> {
     try {
-      const outcome = await admin.mailOutcome({ mail_id: mailId })
+      const signal = AbortSignal.timeout(Math.max(LEAST_MS, end - Date.now()))
+      const outcome = await admin.mailOutcome({ mail_id: mailId }, { signal })
       return outcome.state === 'waiting' && Date.now() < end ? undefined : outcome
     } catch (error) {
       const mayComeBack = exitCodeOf(error) === exitCodes.unreachable && Date.now() < end

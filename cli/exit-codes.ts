@@ -35,6 +35,7 @@ export function usageError(message: string): CliError {
   return new CliError(exitCodes.usage, 'usage', message)
 }
 
+const NO_ANSWER = new Set(['unreachable', 'aborted', 'not_an_admin_api'])
 const UNREACHABLE = new Set([502, 503, 504])
 const NOT_ALLOWED = new Set([401, 403, 429])
 
@@ -42,7 +43,7 @@ export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof CliError) return error.exitCode
   if (!(error instanceof AdminApiError)) return exitCodes.refused
   const { code, status = 0 } = error
-  if (code === 'unreachable' || code === 'not_an_admin_api') return exitCodes.unreachable
+  if (NO_ANSWER.has(code)) return exitCodes.unreachable
   if (UNREACHABLE.has(status)) return exitCodes.unreachable
   return NOT_ALLOWED.has(status) ? exitCodes.notAllowed : exitCodes.refused
 }

@@ -40,7 +40,7 @@ async function follow(
     await sleep(INTERVAL_MS, undefined, { signal })
     const from = newest && new Date(Date.parse(newest) - OVERLAP_MS).toISOString()
     const query = { ...filter, limit: MOST, ...(from && { recorded_from: from }) }
-    const events = await readEvents(admin, query)
+    const events = await readEvents(admin, query, signal)
     warn('The server cannot be reached; still trying.', events === undefined)
     if (events === undefined || events.length === 0) continue
     const fresh = events.filter(
@@ -67,9 +67,10 @@ function warnings(output: Output) {
 async function readEvents(
   admin: AdminClient,
   query: Operations['listAudit']['query'],
+  signal: AbortSignal,
 ): Promise<AuditEvent[] | undefined> {
   try {
-    return (await admin.listAudit(query)).events
+    return (await admin.listAudit(query, { signal })).events
   } catch (error) {
     if (exitCodeOf(error) === exitCodes.unreachable) return undefined
     throw error

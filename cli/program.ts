@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 import { withExamples } from './examples.ts'
 import { exitCodesHelp, usageError } from './exit-codes.ts'
-import { tellFailure } from './failure.ts'
 import { groups } from './groups.ts'
 import { utf8Text } from './utf8-text.ts'
 
@@ -14,14 +13,15 @@ export async function run(args: string[]): Promise<void> {
   try {
     refuseTokens(args)
     for (const [index, arg] of args.entries()) utf8Text(arg, `Argument ${index + 1}`)
-    const program = createProgram()
     const isHelp =
       args.some((arg) => HELP.has(arg)) || !groups.some(({ name }) => args.includes(name))
+    const program = createProgram(isHelp)
     if (isHelp) await Promise.all(program.commands.map((group) => load(group, true)))
     // Only what is asked for, as it takes time.
     else program.hook('preSubcommand', (_, group) => load(group, false))
     await program.parseAsync(args, { from: 'user' })
   } catch (error) {
+    const { tellFailure } = await import('./failure.ts')
     process.exitCode = tellFailure(error, args.includes('--json'))
   }
 }
@@ -36,10 +36,9 @@ function refuseTokens(args: string[]): void {
   }
 }
 
-function createProgram(): Command {
+function createProgram(isHelp: boolean): Command {
   const program = new Command('account-flows')
     .description('Password reset and e-mail verification: settings, mails, accounts and links.')
-    .version(version())
     .option('--url <url>', 'base URL of the service (environment: ACCOUNT_FLOWS_URL)')
     .option(
       '--token-file <path>',
@@ -52,6 +51,8 @@ function createProgram(): Command {
     .configureOutput({ outputError: () => undefined })
     .exitOverride()
     .addHelpText('after', exitCodesHelp)
+  // It is read from a file.
+  if (isHelp) program.version(version())
   withExamples(program, 'settings list', 'doctor --to me@example.com', 'user status alice')
   for (const { name, description } of groups) program.command(name).description(description)
   return program
