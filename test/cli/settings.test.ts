@@ -165,13 +165,13 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
     })
 
     it('takes back what get --json has written, and keeps the secret', async () => {
-      await cli.put({ smtp_password: 'kept', smtp_username: 'mailer' })
+      await cli.put({ smtp_password: 'kept', smtp_username: 'mailer', smtp_from_name: 'Before' })
       const path = join(folder, 'settings.json')
       await writeFile(path, (await cli.run(['settings', 'get', '--json'])).stdout)
-      await cli.put({ smtp_port: '2525' })
+      await cli.put({ smtp_from_name: 'After' })
       const run = await cli.run(['settings', 'set', '--file', path])
-      expect(run).to.include({ exitCode: 0, stdout: 'smtp_port: 2525 -> 587\n' })
-      expect(await cli.settings()).to.include({ smtp_port: '587', smtp_password: '***' })
+      expect(run).to.include({ exitCode: 0, stdout: 'smtp_from_name: After -> Before\n' })
+      expect(await cli.settings()).to.include({ smtp_from_name: 'Before', smtp_password: '***' })
     })
 
     for (const [what, stdin] of [
