@@ -1,0 +1,247 @@
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import { exportJWK, generateKeyPair } from 'jose'
+import type { ClientMetadata, Configuration } from 'oidc-provider'
+import * as client from 'openid-client'
+import type { User } from '../../src/index.ts'
+import { koaHost } from '../../examples/hosts/koa.ts'
+import {
+  ACR,
+  anyRequest,
+  apiScopes,
+  deliveryOf,
+  redirectUris,
+  resourceServers,
+  responseKinds,
+  type AnyRequest,
+} from '../support/any-authorization-request.ts'
+import { readAnswer, redeem } from '../support/authorization-answer.ts'
+import { addVerified, blockedLogin, isVerified } from '../support/blocked-login.ts'
+import { startHarness, type Harness, type Host } from '../support/harness.ts'
+import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+
+const RUNS_PER_KIND = 3
+const API_SCOPES = apiScopes.join(' ')
+const WAYS = ['in the same browser', 'in another browser', 'with the interaction gone'] as const
+
+const PUBLIC = {
+  client_id: 'public',
+  redirect_uris: redirectUris,
+  response_types: ['code', 'code id_token'],
+  grant_types: ['authorization_code', 'implicit', 'refresh_token'],
+  token_endpoint_auth_method: 'none',
+  request_object_signing_alg: 'ES256',
+} as const satisfies ClientMetadata
+const CONFIDENTIAL = {
+  ...PUBLIC,
+  client_id: 'confidential',
+  client_secret: 'the secret of the confidential client',
+  token_endpoint_auth_method: 'client_secret_basic',
+} as const satisfies ClientMetadata
+
+describe('An e-mail verification amid any legal authorization request (D11, D12)', () => {
+  let harness: Harness
+  let signingKey: CryptoKey
+  const configs = new Map<string, client.Configuration>()
+
+  before(async () => {
+    const { privateKey, publicKey } = await generateKeyPair('ES256')
+    const jwks = { keys: [await exportJWK(publicKey)] }
+    signingKey = privateKey
+    harness = await startHarness({
+      clients: [PUBLIC, CONFIDENTIAL].map((metadata) => ({ ...metadata, jwks })),
+      settings: { requests_per_ip_per_minute: '0', mails_per_minute: '0' },
+      provider: everyFeature,
+      host: hostOfOneLevel(() => harness),
+    })
+    for (const isConfidential of [false, true]) {
+      for (const isHybrid of [false, true]) {
+        const config = await discover(harness.oauthUrl, isConfidential)
+        if (isHybrid) client.useCodeIdTokenResponseType(config)
+        configs.set(`${isConfidential} ${isHybrid}`, config)
+      }
+    }
+  })
+  after(() => harness.close())
+
+  const isHybrid = ({ parameters }: AnyRequest) => parameters['response_type'] !== 'code'
+  const configOf = (request: AnyRequest) => {
+    const config = configs.get(`${request.isConfidential} ${isHybrid(request)}`)
+    if (!config) throw new Error('no such client')
+    return config
+  }
+
+  async function send(request: AnyRequest, verifier: string): Promise<URL> {
+    const config = configOf(request)
+    const { isPushed, isSigned, redirectUri, resources, parameters } = request
+    const sent = new URLSearchParams({
+      redirect_uri: redirectUri,
+      code_challenge: await client.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+    })
+    for (const [name, value] of Object.entries(parameters)) {
+      if (value !== undefined) sent.append(name, value)
+    }
+    for (const resource of resources) sent.append('resource', resource)
+    const direct = isSigned
+      ? await client.buildAuthorizationUrlWithJAR(config, sent, signingKey)
+      : client.buildAuthorizationUrl(config, sent)
+    return isPushed ? client.buildAuthorizationUrlWithPAR(config, direct.searchParams) : direct
+  }
+
+  /** Goes on to the client, and consents where it is asked to. */
+  async function toClient(agent: UserAgent, first: Answer) {
+    let answer = await harness.follow(agent, first)
+    const isAsked = answer.page === 'login' && answer.mode === 'consent'
+    if (isAsked) {
+      answer = await harness.follow(agent, await agent.post(answer.url, { consent: 'yes' }))
+    }
+    return { isAsked, answer }
+  }
+
+  /** All that the client and the person see of this login, from the credentials on. */
+  async function outcome(
+    request: AnyRequest,
+    verifier: string,
+    user: User,
+    agent: UserAgent,
+    first: Answer,
+  ) {
+    const { isAsked, answer } = await toClient(agent, first)
+    const config = configOf(request)
+    const { state, nonce, max_age: maxAge } = request.parameters
+    const read = await readAnswer(answer, config)
+    expect([read.redirectUri, read.parameters['state']]).to.deep.equal([request.redirectUri, state])
+    const learned = await redeem(
+      read,
+      {
+        config,
+        isHybrid: isHybrid(request),
+        resource: request.resources[0],
+        checks: {
+          pkceCodeVerifier: verifier,
+          ...(state !== undefined && { expectedState: state }),
+          ...(nonce !== undefined && { expectedNonce: nonce }),
+          ...(maxAge !== undefined && { maxAge: Number(maxAge) }),
+        },
+      },
+      user,
+    )
+    return { isAsked, mode: read.mode, isSigned: read.isSigned, ...learned }
+  }
+
+  async function verified(request: AnyRequest, verifier: string) {
+    const agent = createUserAgent()
+    const user = await addVerified(harness)
+    const first = await harness.login(agent, await send(request, verifier), user.username)
+    return outcome(request, verifier, user, agent, first)
+  }
+
+  async function unverified(request: AnyRequest, verifier: string, way: (typeof WAYS)[number]) {
+    const url = await send(request, verifier)
+    const login = await blockedLogin(harness, { send: () => url })
+    if (way === 'with the interaction gone') await forget(login.interaction, url)
+    const agent = way === 'in the same browser' ? login.agent : createUserAgent()
+    const first = await agent.get(login.link)
+    const ends = await outcome(request, verifier, login.user, agent, first)
+    const isPage = ends.mode === 'form_post' && !ends.isAsked
+    expect(first.status, 'in one response').to.equal(isPage ? 200 : 302)
+    expect(await isVerified(harness, login.user)).to.equal(true)
+    return ends
+  }
+
+  async function forget(interaction: string, { searchParams }: URL): Promise<void> {
+    const { provider } = harness
+    const found = await provider.Interaction.find(interaction)
+    expect(found).to.not.equal(undefined)
+    await found?.destroy()
+    const pushed = searchParams.get('request_uri')?.split(':').at(-1) ?? ''
+    await (await provider.PushedAuthorizationRequest.find(pushed))?.destroy()
+  }
+
+  for (const kind of responseKinds) {
+    const mode = kind.mode === undefined ? 'its default mode' : `mode ${kind.mode}`
+    it(`changes nothing of the answer: ${kind.type}, in ${mode}`, async () => {
+      await fc.assert(
+        fc.asyncProperty(anyRequest(kind), async (request) => {
+          const verifier = client.randomPKCECodeVerifier()
+          const [ordinary, ...resumed] = await Promise.all([
+            verified(request, verifier),
+            ...WAYS.map((way) => unverified(request, verifier, way)),
+          ])
+          expect(ordinary).to.deep.include(deliveryOf(kind))
+          for (const [at, way] of WAYS.entries()) {
+            expect(resumed[at], way).to.deep.equal(ordinary)
+          }
+        }),
+        { numRuns: RUNS_PER_KIND },
+      )
+    }).timeout(120_000)
+  }
+})
+
+function discover(issuer: string, isConfidential: boolean): Promise<client.Configuration> {
+  const [metadata, auth] = isConfidential
+    ? ([CONFIDENTIAL, client.ClientSecretBasic(CONFIDENTIAL.client_secret)] as const)
+    : ([PUBLIC, client.None()] as const)
+  return client.discovery(new URL(issuer), metadata.client_id, undefined, auth, {
+    execute: [client.allowInsecureRequests],
+  })
+}
+
+/** A host whose logins all reach one level, as it is told by the form of the tests. */
+function hostOfOneLevel(harness: () => Harness): Host {
+  return ({ login, ...parts }) =>
+    koaHost({
+      ...parts,
+      async login(req, res) {
+        if (req.method !== 'POST') return login(req, res)
+        const startedAt = parts.flows.loginStarted()
+        let body = ''
+        for await (const chunk of req) body += String(chunk)
+        const form = Object.fromEntries(new URLSearchParams(body))
+        const account = await harness().users.findByUsername(form['username'] ?? '')
+        if (account) {
+          return parts.flows.finishLogin(req, res, { account, startedAt, acr: ACR, amr: ['pwd'] })
+        }
+        Reflect.set(req, 'body', form)
+        await login(req, res)
+      },
+    })
+}
+
+/** Consent is asked where the request asks for it; a grant then has all that was requested. */
+const loadExistingGrant: Configuration['loadExistingGrant'] = async ({ oidc }) => {
+  const { client, session, provider, params, result } = oidc
+  const given = result?.consent?.grantId
+  if (given === undefined && String(params?.['prompt']).includes('consent')) return undefined
+  const grant =
+    (given !== undefined && (await provider.Grant.find(given))) ||
+    new provider.Grant({ accountId: session?.accountId, clientId: client?.clientId })
+  grant.addOIDCScope('openid email offline_access')
+  grant.addOIDCClaims(['email', 'email_verified'])
+  for (const resource of resourceServers) grant.addResourceScope(resource, API_SCOPES)
+  await grant.save()
+  return grant
+}
+
+const everyFeature: Configuration = {
+  loadExistingGrant,
+  acrValues: ['gold', ACR],
+  features: {
+    devInteractions: { enabled: false },
+    introspection: { enabled: true },
+    claimsParameter: { enabled: true },
+    jwtResponseModes: { enabled: true },
+    pushedAuthorizationRequests: { enabled: true },
+    requestObjects: { enabled: true },
+    resourceIndicators: {
+      enabled: true,
+      getResourceServerInfo: (_ctx, resource) => ({
+        scope: API_SCOPES,
+        audience: resource,
+        accessTokenFormat: 'jwt',
+      }),
+    },
+  },
+}
