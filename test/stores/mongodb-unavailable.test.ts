@@ -43,6 +43,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'verificationTokens.findUsable': [text, now],
     'verificationTokens.findDead': [text, now],
     'verificationTokens.hasUsable': [sampleVerificationToken(), now],
+    'verificationTokens.latestExpiry': [now],
     'verificationTokens.revoke': [text, now],
     'verificationTokens.revokeOf': [text, sampleResetToken(), now],
     'verificationTokens.hasLater': [text, sampleResetToken()],
