@@ -39,10 +39,20 @@ const CONFIDENTIAL = {
   token_endpoint_auth_method: 'client_secret_basic',
 } as const satisfies ClientMetadata
 
+/** One sending of a request, and who signs in. */
+interface Attempt {
+  request: AnyRequest
+  verifier: string
+  url: URL
+  user: User
+}
+
 describe('An e-mail verification amid any legal authorization request (D11, D12)', () => {
   let harness: Harness
   let signingKey: CryptoKey
   const configs = new Map<string, client.Configuration>()
+  /** By account: the parameters of its latest request that the provider vouches for to the host. */
+  const trusted = new Map<string | undefined, string[] | undefined>()
 
   before(async () => {
     const { privateKey, publicKey } = await generateKeyPair('ES256')
@@ -53,6 +63,9 @@ describe('An e-mail verification amid any legal authorization request (D11, D12)
       settings: { requests_per_ip_per_minute: '0', mails_per_minute: '0' },
       provider: everyFeature,
       host: hostOfOneLevel(() => harness),
+    })
+    harness.provider.on('authorization.success', ({ oidc }) => {
+      trusted.set(oidc.session?.accountId, oidc.trusted?.toSorted())
     })
     for (const isConfidential of [false, true]) {
       for (const isHybrid of [false, true]) {
@@ -101,15 +114,15 @@ describe('An e-mail verification amid any legal authorization request (D11, D12)
 
   /** All that the client and the person see of this login, from the credentials on. */
   async function outcome(
-    request: AnyRequest,
-    verifier: string,
-    user: User,
+    { request, verifier, url, user }: Attempt,
     agent: UserAgent,
     first: Answer,
   ) {
     const { isAsked, answer } = await toClient(agent, first)
     const config = configOf(request)
-    const { state, nonce, max_age: maxAge } = request.parameters
+    const { nonce, max_age: maxAge } = request.parameters
+    // An empty parameter is none.
+    const state = request.parameters['state'] === '' ? undefined : request.parameters['state']
     const read = await readAnswer(answer, config)
     expect([read.redirectUri, read.parameters['state']]).to.deep.equal([request.redirectUri, state])
     const learned = await redeem(
@@ -127,14 +140,23 @@ describe('An e-mail verification amid any legal authorization request (D11, D12)
       },
       user,
     )
-    return { isAsked, mode: read.mode, isSigned: read.isSigned, ...learned }
+    return {
+      isAsked,
+      mode: read.mode,
+      isSigned: read.isSigned,
+      ...learned,
+      trusted: trusted.get(user.id),
+      // A pushed request is good for one answer.
+      pushed: request.isPushed && (await createUserAgent().get(url)).status,
+    }
   }
 
   async function verified(request: AnyRequest, verifier: string) {
     const agent = createUserAgent()
     const user = await addVerified(harness)
-    const first = await harness.login(agent, await send(request, verifier), user.username)
-    return outcome(request, verifier, user, agent, first)
+    const url = await send(request, verifier)
+    const first = await harness.login(agent, url, user.username)
+    return outcome({ request, verifier, url, user }, agent, first)
   }
 
   async function unverified(request: AnyRequest, verifier: string, way: (typeof WAYS)[number]) {
@@ -143,7 +165,7 @@ describe('An e-mail verification amid any legal authorization request (D11, D12)
     if (way === 'with the interaction gone') await forget(login.interaction, url)
     const agent = way === 'in the same browser' ? login.agent : createUserAgent()
     const first = await agent.get(login.link)
-    const ends = await outcome(request, verifier, login.user, agent, first)
+    const ends = await outcome({ request, verifier, url, user: login.user }, agent, first)
     const isPage = ends.mode === 'form_post' && !ends.isAsked
     expect(first.status, 'in one response').to.equal(isPage ? 200 : 302)
     expect(await isVerified(harness, login.user)).to.equal(true)
@@ -170,6 +192,7 @@ describe('An e-mail verification amid any legal authorization request (D11, D12)
             ...WAYS.map((way) => unverified(request, verifier, way)),
           ])
           expect(ordinary).to.deep.include(deliveryOf(kind))
+          expect(ordinary.pushed).to.equal(request.isPushed && 400)
           for (const [at, way] of WAYS.entries()) {
             expect(resumed[at], way).to.deep.equal(ordinary)
           }

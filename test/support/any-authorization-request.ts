@@ -88,7 +88,7 @@ export function anyRequest({ type, mode }: ResponseKind): fc.Arbitrary<AnyReques
         scope: fc
           .subarray(openId ? openIdScopes : apiScopes, { minLength: 1 })
           .map((scopes) => [...(openId ? ['openid'] : []), ...scopes].join(' ')),
-        state: maybe(text),
+        state: maybe(fc.oneof({ weight: 5, arbitrary: text }, fc.constant(''))),
         nonce: ofOpenId(isHybrid ? text : maybe(text)),
         claims: ofOpenId(maybe(claims.map((asked) => JSON.stringify(asked)))),
         max_age: ofOpenId(maybe(fc.integer({ min: 600, max: 100_000 }).map(String))),
