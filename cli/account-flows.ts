@@ -1,22 +1,26 @@
 #!/usr/bin/env node
 import { run } from './program.ts'
 
-process.stdout.on('error', (error) =>
-  end(error, `The answer cannot be written: ${codeOf(error)}.\n`),
-)
-process.stderr.on('error', (error) => end(error, ''))
-await run(process.argv.slice(2))
+const args = process.argv.slice(2)
+/** Follows until somebody ends it. */
+const isEndless = args.includes('tail')
+
+let isUnread = false
+
+process.stdout.on('error', (error) => {
+  // Whoever read this has read enough; what is under way ends as it would, and with its own exit code.
+  isUnread ||= codeOf(error) === 'EPIPE'
+  if (isUnread && isEndless) process.exit()
+  if (isUnread) return
+  process.exitCode = 1
+  process.stderr.write(`The answer cannot be written: ${codeOf(error)}.\n`, () => process.exit())
+})
+process.stderr.on('error', () => {})
+await run(args)
 // Once all is written. A connection that is kept open would hold the process for a moment.
 process.stdout.write('', (error) => {
-  if (!error) process.stderr.write('', () => process.exit())
+  if (!error || isUnread) process.stderr.write('', () => process.exit())
 })
-
-/** Whoever read this has read enough, where the pipe is closed. */
-function end(error: Error, sentence: string): void {
-  if (codeOf(error) === 'EPIPE') process.exit(0)
-  process.exitCode = 1
-  process.stderr.write(sentence, () => process.exit())
-}
 
 function codeOf(error: Error): string {
   return String(Reflect.get(error, 'code'))

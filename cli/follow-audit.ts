@@ -1,6 +1,11 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AdminClient, AuditEvent, Operations } from '../src/admin/client.ts'
+import {
+  AdminApiError,
+  type AdminClient,
+  type AuditEvent,
+  type Operations,
+} from '../src/admin/client.ts'
 import { eventText } from './events.ts'
 import { exitCodeOf, exitCodes } from './exit-codes.ts'
 import type { Output } from './output.ts'
@@ -72,7 +77,10 @@ async function readEvents(
   try {
     return (await admin.listAudit(query, { signal })).events
   } catch (error) {
-    if (exitCodeOf(error) === exitCodes.unreachable) return undefined
+    const { status } = error instanceof AdminApiError ? error : {}
+    if (exitCodeOf(error) === exitCodes.unreachable || status === 500 || status === 429) {
+      return undefined
+    }
     throw error
   }
 }

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { inTime } from './in-time.ts'
 import type { AccountFlowsStore, CheckedStep, CheckMail, MailStep } from './ports.ts'
 import type { SettingsKeeper } from './settings/settings.ts'
 
@@ -212,13 +212,6 @@ async function baseUrlCheck(oauthUrl: string): Promise<Check> {
   }
 }
 
-/** A database that does not answer is not waited for as long as its driver does. */
-async function inTime<T>(work: Promise<T>): Promise<T> {
-  const timeout = new DOMException('No answer in time', 'TimeoutError')
-  const late = sleep(REACH_MS, undefined, { ref: false }).then(() => Promise.reject(timeout))
-  return Promise.race([work, late])
-}
-
 function ok(step: DoctorStep, message: string): Check {
   return { step, status: 'ok', message }
 }
@@ -235,6 +228,9 @@ function unlessLate(error: unknown): undefined {
 function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown reason'
   if (error.name === 'TimeoutError') return 'no answer in time'
-  const code: unknown = Reflect.get(Object(error.cause ?? error), 'code')
-  return typeof code === 'string' ? code : error.name
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+    const code: unknown = Reflect.get(cause, 'code')
+    if (typeof code === 'string') return code
+  }
+  return error.name
 }

@@ -60,6 +60,8 @@ export interface MailJobStatus {
 export interface MailJobQuery {
   state?: MailJobStatus['state']
   accountId?: string
+  /** Only what was requested before this time. */
+  requestedBefore?: Date
   limit: number
 }
 

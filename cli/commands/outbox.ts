@@ -111,10 +111,12 @@ async function confirmAll(verb: string, { admin, url }: Connection, { yes }: Cho
 function forAll(change: AdminClient['retryMails'], choice: MailChoice): Promise<number> {
   return withProgress(async (tell) => {
     let total = 0
+    let asked = choice
     for (;;) {
-      const { changed, more = false } = await change(choice)
+      const { changed, more_before: before } = await change(asked)
       total += changed
-      if (!more || changed === 0) return total
+      if (before === undefined) return total
+      asked = { ...choice, before }
       tell(`${total} so far …`)
     }
   })

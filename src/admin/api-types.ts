@@ -251,13 +251,15 @@ export interface Outbox {
 export interface MailChoice {
   id?: string
   all_dead?: boolean
+  /** Of all dead letters, those that were requested before this time. */
+  before?: string
 }
 
 /** How many mails were changed. */
 export interface MailsChanged {
   changed: number
-  /** Whether there are further ones: ask again. */
-  more?: boolean
+  /** There are further ones: ask again with this `before`. */
+  more_before?: string
 }
 
 /** Events; the one that was recorded last comes first. */

@@ -213,12 +213,13 @@ function isProblem(answer: unknown): answer is Problem {
   return (
     typeof field('title') === 'string' &&
     typeof field('code') === 'string' &&
-    isListOfObjects(field('errors')) &&
-    isListOfObjects(field('candidates'))
+    isListOf(field('errors'), ['key', 'expected', 'got']) &&
+    isListOf(field('candidates'), ['id', 'username'])
   )
 }
 
-function isListOfObjects(value: unknown): boolean {
-  if (value === undefined) return true
-  return Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null)
+function isListOf(value: unknown, texts: string[]): boolean {
+  const isOne = (item: unknown) =>
+    texts.every((name) => typeof Reflect.get(Object(item), name) === 'string')
+  return value === undefined || (Array.isArray(value) && value.every(isOne))
 }

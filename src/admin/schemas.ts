@@ -166,10 +166,11 @@ export const schemas = {
   MailChoice: object('One mail by its id, or all dead letters.', {
     'id?': given(),
     'all_dead?': flag(),
+    'before?': given('Of all dead letters, those that were requested before this time.'),
   }),
   MailsChanged: object('How many mails were changed.', {
     changed: count(),
-    'more?': flag('Whether there are further ones: ask again.'),
+    'more_before?': time('There are further ones: ask again with this `before`.'),
   }),
 
   AuditLog: object('Events; the one that was recorded last comes first.', {

@@ -137,6 +137,11 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     ] as [Partial<MailJobQuery>, { id: string }[]][]) {
       expect(await idsOf(query), JSON.stringify(query)).to.deep.equal(expected.map(({ id }) => id))
     }
+    const { requestedAt: requestedBefore } = mustExist(await statusOf(first.id))
+    expect(await idsOf({ requestedBefore: mustExist(requestedBefore) })).to.deep.equal([
+      other.id,
+      letter.id,
+    ])
   })
 
   it('counts a superseded job as one that waits', async () => {

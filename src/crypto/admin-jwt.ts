@@ -62,7 +62,7 @@ export function createJwtCheck(options: AdminJwtOptions): (token: string) => Pro
       try {
         return (await jwtVerify(token, key, expected)).payload
       } catch (error) {
-        if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error
+        if (isAboutClaims(error)) throw error
       }
     }
     throw new errors.JWSSignatureVerificationFailed()
@@ -86,6 +86,10 @@ export function createJwtCheck(options: AdminJwtOptions): (token: string) => Pro
       return 'unavailable'
     }
   }
+}
+
+function isAboutClaims(error: unknown): boolean {
+  return error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired
 }
 
 /** The others are about the issuer's keys, or about the way to them. */

@@ -5,8 +5,13 @@ export type RetryOutcome = 'revived' | 'superseded' | 'held' | 'no_account' | 'n
 
 export interface MailRetry {
   one(id: string): Promise<RetryOutcome>
-  /** Of each account and kind the newest dead letter; so many at once that a request is answered in time. */
-  allDead(): Promise<{ changed: number; more?: true }>
+  /**
+   * Of each account and kind the newest dead letter; so many at once that a request is answered in time.
+   *
+   * @param before - only what was requested earlier.
+   * @returns `moreBefore`: there may be further ones, from before this time.
+   */
+  allDead(before?: Date): Promise<{ changed: number; moreBefore?: Date }>
 }
 
 export interface MailRetryPorts {
@@ -18,8 +23,7 @@ export interface MailRetryPorts {
 }
 
 const LIFE_MS = 24 * 3_600_000
-const MOST_LISTED = 10_000
-const MOST_AT_ONCE = 500
+const MOST_AT_ONCE = 300
 /** Of one account; it has few. */
 const MOST_OF_ACCOUNT = 100
 
@@ -49,14 +53,22 @@ export function createMailRetry({ outbox, resetTokens, wake, now }: MailRetryPor
       return (await isSuperseded(job)) ? 'superseded' : revive(id)
     },
 
-    async allDead() {
-      const letters = await outbox.list({ state: 'dead', limit: MOST_LISTED }, now())
+    async allDead(requestedBefore) {
+      const letters = await outbox.list(
+        { state: 'dead', limit: MOST_AT_ONCE, ...(requestedBefore && { requestedBefore }) },
+        now(),
+      )
+      const settled = new Set<string>()
       let changed = 0
       for (const letter of letters) {
-        if (changed === MOST_AT_ONCE) return { changed, more: true }
-        if (!(await isSuperseded(letter)) && (await revive(letter.id)) === 'revived') changed += 1
+        const { id, kind, accountId } = letter
+        const whose = JSON.stringify([accountId ?? id, kind])
+        if (settled.has(whose) || (await isSuperseded(letter))) continue
+        settled.add(whose)
+        if ((await revive(id)) === 'revived') changed += 1
       }
-      return { changed }
+      const oldest = letters.length === MOST_AT_ONCE ? letters.at(-1)?.requestedAt : undefined
+      return { changed, ...(oldest && { moreBefore: oldest }) }
     },
   }
 }

@@ -3,20 +3,20 @@ import type { AuditEvent, AuditEventType, AuditHistory } from '../ports.ts'
 import type { AdminEndpoints, AdminRequest } from './admin-router.ts'
 import { toEvent } from './admin-shapes.ts'
 
-/** Records what an admin does, and who it is; before it is done. One `id` is recorded once. */
+/** Records what an admin does, and who it is; before it is done. */
 export type AuditAction = (
   request: Pick<AdminRequest, 'actor' | 'requester'>,
   action: string,
-  about?: { id?: string; accountId?: string; details?: Record<string, string | number | string[]> },
+  about?: { accountId?: string; details?: Record<string, string | number | string[]> },
 ) => Promise<void>
 
 export function createAuditAction(
   audit: (event: AuditEvent) => Promise<void>,
   now: () => Date,
 ): AuditAction {
-  return ({ actor, requester }, action, { id = newId(), accountId, details } = {}) =>
+  return ({ actor, requester }, action, { accountId, details } = {}) =>
     audit({
-      id,
+      id: newId(),
       type: 'admin_action',
       at: now(),
       accountId,

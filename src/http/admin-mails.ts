@@ -63,10 +63,14 @@ export function adminMails(parts: AdminMailsParts) {
 
     async retryMails(request) {
       const { id, isAll } = choiceOf(request)
-      if (!isAll && id === undefined) return INVALID
+      const before = timeOf(request.body.before)
+      if ((!isAll && id === undefined) || before === 'none') return INVALID
       if (!(await isThere(id))) return REFUSALS.not_found
       await auditAction(request, 'outbox_retry', detailsOf(id))
-      if (id === undefined) return { answer: await retry.allDead() }
+      if (id === undefined) {
+        const { changed, moreBefore } = await retry.allDead(before)
+        return { answer: { changed, ...(moreBefore && { more_before: moreBefore.toISOString() }) } }
+      }
       const outcome = await retry.one(id)
       return outcome === 'revived' ? { answer: { changed: 1 } } : REFUSALS[outcome]
     },
@@ -89,13 +93,19 @@ function choiceOf({ body }: AdminRequest<'retryMails' | 'purgeMails'>) {
   return isAll === (body.id !== undefined) ? { isAll: false } : { isAll, id: body.id }
 }
 
+function timeOf(text: string | undefined): Date | undefined | 'none' {
+  if (text === undefined) return undefined
+  const time = new Date(text)
+  return Number.isNaN(time.getTime()) ? 'none' : time
+}
+
 const detailsOf = (id: string | undefined) => ({ details: { mail_id: id ?? 'all dead letters' } })
 
 const INVALID: AdminRefusal = {
   status: 400,
   code: 'invalid_request',
   title: 'Name one mail by id, or set all_dead to true.',
-  errors: [{ key: 'id', expected: 'either id, or all_dead: true', got: 'both or neither' }],
+  errors: [{ key: 'id', expected: 'either id, or all_dead: true', got: 'something else' }],
 }
 
 const REFUSALS: Record<Exclude<RetryOutcome, 'revived'>, AdminRefusal> = {

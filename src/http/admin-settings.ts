@@ -1,3 +1,4 @@
+import { inTime } from '../in-time.ts'
 import type { SettingsInForce } from '../admin/api-types.ts'
 import { newId } from '../crypto/token.ts'
 import type { AuditEvent, Log } from '../ports.ts'
@@ -20,11 +21,10 @@ export function adminSettings({ settings, audit, auditAction, log, now }: AdminS
   async function changed(wanted: Record<string, unknown>, request: Change) {
     const { query, ifMatch } = request
     const isDryRun = query.dry_run === true
-    const id = newId()
     const outcome = await settings.change(wanted, {
       ifMatch,
       isDryRun,
-      announce: (keys) => auditAction(request, 'change_settings', { id, details: { keys } }),
+      announce: (keys) => auditAction(request, 'change_settings', { details: { keys } }),
     })
     if (typeof outcome === 'string' || Array.isArray(outcome)) return answerOf(outcome)
     const { changed: keys, warnings } = outcome
@@ -47,7 +47,7 @@ export function adminSettings({ settings, audit, auditAction, log, now }: AdminS
 
   return {
     async getSettings() {
-      const { settings: shown, etag } = await settings.read()
+      const { settings: shown, etag } = await inTime(settings.read())
       return { answer: inForce(shown), etag }
     },
 

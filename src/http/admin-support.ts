@@ -55,8 +55,8 @@ export function adminSupport(parts: AdminSupportParts) {
 
     async rotateKeys(request) {
       await auditAction(request, 'keys_rotate')
-      const outcome = await settings.reseal()
       const neededUntil = keyCount > 1 ? await parts.latestLinkExpiry() : undefined
+      const outcome = await settings.reseal()
       return {
         answer: {
           ...outcome,

@@ -1,4 +1,4 @@
-import { parseAll, parseOne } from './parse-all.ts'
+import { parseAll, parseOne, withoutContradiction } from './parse-all.ts'
 import { settingNamed, settingsTable, type Setting } from './table.ts'
 
 /** What the admin API shows in place of a secret, and what sent back keeps it (D27). */
@@ -24,12 +24,14 @@ export interface OpenedSettings {
 }
 
 type Applied =
-  { values: Record<string, string>; warnings: string[] } | { problems: SettingProblem[] }
+  | { values: Record<string, string>; wanted: WantedSettings; warnings: string[] }
+  | { problems: SettingProblem[] }
 
 /** The settings with these changes: all of them, or none and what is wrong (D27). */
-export function applied(held: OpenedSettings, wanted: WantedSettings): Applied {
+export function applied(held: OpenedSettings, given: WantedSettings): Applied {
   const problems: SettingProblem[] = []
   const values = { ...held.plain }
+  const wanted = { ...straysOf(held.plain, given), ...given }
   for (const [key, value] of Object.entries(wanted)) {
     const setting = settingNamed(key)
     const expected = whyNot(setting, value)
@@ -41,7 +43,7 @@ export function applied(held: OpenedSettings, wanted: WantedSettings): Applied {
   const crossed = crossProblems(values, wanted)
   if (crossed.length > 0) return { problems: crossed }
   const forgotten = forgetPasswordOfOtherServer(held, wanted, values)
-  return { values, warnings: [...forgotten, ...warningsOf(values)] }
+  return { values, wanted, warnings: [...forgotten, ...warningsOf(values)] }
 }
 
 /** `undefined`: it is acceptable. */
@@ -65,6 +67,14 @@ function kindOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'an array'
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
+}
+
+/** Two that were stored by hand and exclude each other count as neither; whoever changes one of them is rid of both. */
+function straysOf(plain: Record<string, string>, given: WantedSettings): WantedSettings {
+  const { minPasswordLength: min, maxPasswordLength: max } = settingsTable
+  const isMeant = min.name in given || max.name in given
+  if (!isMeant || withoutContradiction(plain) === plain) return {}
+  return { [min.name]: undefined, [max.name]: undefined }
 }
 
 // Two that were stored by hand and exclude each other are no reason to refuse a change of something else.

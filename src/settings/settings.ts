@@ -78,13 +78,23 @@ export function createSettingsKeeper(
   let current = parseAll({})
   let reported = new Map<string, string>()
   let last: Promise<unknown> = Promise.resolve()
-  let waiting: Promise<ShownSettings> | undefined
+  let waiting: Promise<void> | undefined
 
   // One look or change after the other: none sees half of another, or takes back a newer one.
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = last.then(work, work)
     last = turn.catch(() => {})
     return turn
+  }
+
+  // Whoever asks while others wait for their turn gets what they get: in an outage nobody waits for more than two reads.
+  function follow(): Promise<void> {
+    waiting ??= inTurn(async () => {
+      waiting = undefined
+      const stored = await store.read()
+      if (etagOf(stored) !== etagOf(held)) await hold(stored)
+    })
+    return waiting
   }
 
   // Whatever the version says: a record edited by hand keeps its own.
@@ -135,7 +145,7 @@ export function createSettingsKeeper(
       const next = applied(held, wanted)
       if ('problems' in next) return { outcome: next.problems }
       const { values, warnings } = next
-      const changed = changedBy(wanted, values)
+      const changed = changedBy(next.wanted, values)
       const outcome = { changed, warnings, settings: shownOf(values) }
       if (changed.length === 0 || isDryRun) return { outcome }
       await announce?.(changed)
@@ -166,19 +176,12 @@ export function createSettingsKeeper(
     change: (wanted, conditions = {}) => inTurn(() => change(() => wanted, conditions)),
     changeUnset: (wanted) => inTurn(() => change(({ values }) => unset(wanted, values), {})),
 
-    // Whoever asks while others wait for their turn gets what they get: in an outage nobody waits for more than two reads.
-    read: () =>
-      (waiting ??= inTurn(async () => {
-        waiting = undefined
-        await takeOver()
-        return { settings: shownOf(held.plain), etag: etagOf(held) }
-      })),
+    read: async () => {
+      await follow()
+      return { settings: shownOf(held.plain), etag: etagOf(held) }
+    },
 
-    refresh: () =>
-      inTurn(async () => {
-        const stored = await store.read()
-        if (etagOf(stored) !== etagOf(held)) await hold(stored)
-      }),
+    refresh: follow,
 
     reseal: ({ isDryRun = false } = {}) =>
       inTurn(() =>

@@ -4,13 +4,14 @@ import { type JobEntry, NEVER } from './memory-outbox-entry.ts'
 /** What an admin asks of `mail_outbox` in memory. */
 export function memoryOutboxAdministration(entries: Map<string, JobEntry>): OutboxAdministration {
   return {
-    async list({ state, accountId, limit }, at) {
+    async list({ state, accountId, requestedBefore, limit }, at) {
       return [...entries.values()]
         .toReversed()
         .toSorted((one, other) => other.job.requestedAt.getTime() - one.job.requestedAt.getTime())
         .map((entry) => toStatus(entry, at))
         .filter((status) => state === undefined || status.state === state)
         .filter((status) => accountId === undefined || status.accountId === accountId)
+        .filter(({ requestedAt }) => !requestedBefore || (requestedAt ?? NEVER) < requestedBefore)
         .slice(0, limit)
     },
 

@@ -52,8 +52,10 @@ export function memoryVerificationTokens(): VerificationTokenStore {
       const usable = [...entries.values()].filter(
         ({ token, usedAt }) => !usedAt && token.expiresAt > at,
       )
-      const latest = Math.max(...usable.map(({ token }) => token.expiresAt.getTime()))
-      return usable.length > 0 ? new Date(latest) : undefined
+      const [latest] = usable
+        .map(({ token }) => token.expiresAt)
+        .sort((a, b) => b.getTime() - a.getTime())
+      return latest
     },
 
     async revoke(id, at) {

@@ -62,10 +62,11 @@ export function mongoOutboxAdministration(
   }
 }
 
-function isAskedFor({ state, accountId }: MailJobQuery): Filter<JobDocument> {
+function isAskedFor({ state, accountId, requestedBefore }: MailJobQuery): Filter<JobDocument> {
   return {
     ...(state && { state: state === 'dead' ? 'dead' : { $ne: 'dead' } }),
     ...(accountId !== undefined && { account_id: text(accountId) }),
+    ...(requestedBefore && { requested_at: { $lt: time(requestedBefore) } }),
   }
 }
 

@@ -195,7 +195,13 @@ describe('createAdminClient(), where there is no admin API,', () => {
     })
   }
 
-  for (const more of ['"errors":5', '"errors":null', '"errors":[null]', '"candidates":"x"']) {
+  for (const more of [
+    '"errors":5',
+    '"errors":null',
+    '"errors":[null]',
+    '"candidates":"x"',
+    '"candidates":[{"id":5,"username":null}]',
+  ]) {
     it(`takes no problem with ${more}`, async () => {
       answer = (_req, res) =>
         res

@@ -316,6 +316,22 @@ describe('account-flows: which server, which token, and how it ends', () => {
     expect(stderr()).to.equal('')
   })
 
+  for (const [call, code] of [
+    ['settings set smtp_port=0', 1],
+    ['settings set nonsense=0', 1],
+    ['user send-reset nobody', 1],
+    ['settings get --url http://127.0.0.1:1', 3],
+    ['settings get', 0],
+  ] as const) {
+    for (const end of ['stdout', 'stderr'] as const) {
+      it(`exits with ${code} where nobody reads ${end}: ${call}`, async () => {
+        const { process, exited } = startCli(call.split(' '), cli.env)
+        process[end]?.destroy()
+        expect(await exited).to.equal(code)
+      })
+    }
+  }
+
   it('says so where the answer cannot be written: exit 1', async function () {
     if (!existsSync('/dev/full')) this.skip()
     for (const call of ['settings list', 'settings list --json', '--version', '--help']) {

@@ -163,6 +163,23 @@ onBothStores('The admin API about the outbox (5, D20, D29)', (technology) => {
       expect(await hasPassword(h, user, NEW)).to.equal(true)
     })
 
+    it('more than one request is answered in time for, page by page', async () => {
+      const user = await addUser()
+      const id = await deadLetter(user)
+      const { requested_at: requestedAt = '' } = (await admin.listOutbox()).mails[0] ?? {}
+      expect(await admin.retryMails({ all_dead: true, before: requestedAt })).to.deep.equal({
+        changed: 0,
+      })
+      expect(await codeOf(admin.retryMails({ all_dead: true, before: 'yesterday' }))).to.deep.equal(
+        [400, 'invalid_request'],
+      )
+      const later = new Date(Date.parse(requestedAt) + 1).toISOString()
+      expect(await admin.retryMails({ all_dead: true, before: later })).to.deep.equal({
+        changed: 1,
+      })
+      await outcomeOf(h, id, 'sent')
+    })
+
     it('none of which nobody knows for whom it was: 409', async () => {
       const at = new Date()
       const carried = {}

@@ -121,6 +121,8 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
     expect(await keeper.change({ [max]: '12' }))
       .to.be.an('array')
       .with.length(1)
+    expect(await keeper.change({ [min]: '30' })).to.deep.include({ changed: [min, max] })
+    expect(keeper.shown()).to.include({ [min]: '30', [max]: '64' })
     await keeper.change({ [min]: '9', [max]: '12' })
     expect(keeper.current()).to.include({ minPasswordLength: 9, maxPasswordLength: 12 })
   })
