@@ -115,7 +115,8 @@ function forAll(change: AdminClient['retryMails'], choice: MailChoice): Promise<
     for (;;) {
       const { changed, more_before: before } = await change(asked)
       total += changed
-      if (before === undefined) return total
+      const isEnd = before === undefined || (asked.before !== undefined && before >= asked.before)
+      if (isEnd) return total
       asked = { ...choice, before }
       tell(`${total} so far …`)
     }

@@ -31,6 +31,8 @@ onBothStores('Keys of which a new one was put in front (D13)', (technology) => {
   /** A later start on the same store, with these keys. */
   async function restartWith(secrets: Buffer[], mayLogErrors = false): Promise<Harness> {
     const { store, users } = first
+    // Whoever has the old keys alone follows the settings no more.
+    for (const earlier of [first, ...running]) await earlier.flows.stop({ withinMs: 2_000 })
     const h = await startHarness({ flows: { secrets, store, users }, mayLogErrors })
     running.push(h)
     return h
