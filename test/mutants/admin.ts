@@ -75,8 +75,8 @@ export const adminMutants: Mutant[] = [
     edits: [
       {
         file: 'cli/setting-values.ts',
-        find: "if (isSecret(key) && value !== '' && value !== KEPT) {",
-        replace: "if (isSecret(key) && value === '') {",
+        find: 'if (meansSecret(key) && !isTold) {',
+        replace: 'if (meansSecret(key) && !isTold && args.length === 0) {',
       },
     ],
     caughtBy: { file: CLI_SETTINGS, words: 'as an argument is refused with exit 2' },
