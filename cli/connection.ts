@@ -1,8 +1,6 @@
 import type { Command } from 'commander'
 import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
 import { usageError } from './exit-codes.ts'
-import { canAsk, askSecret } from './prompt.ts'
-import { readStdin, readTextFile } from './secrets.ts'
 import { utf8Text } from './utf8-text.ts'
 
 export interface Connection {
@@ -55,9 +53,11 @@ async function adminToken(command: Command): Promise<string> {
   const { tokenFile }: Given = command.optsWithGlobals()
   const { ACCOUNT_FLOWS_TOKEN: token, ACCOUNT_FLOWS_TOKEN_FILE: file } = process.env
   const path = tokenFile ?? (token ? undefined : file && utf8Text(file, 'ACCOUNT_FLOWS_TOKEN_FILE'))
+  if (token && !path) return utf8Text(token, 'ACCOUNT_FLOWS_TOKEN').trim()
+  const { readStdin, readTextFile } = await import('./secrets.ts')
   if (path === '-') return (await readStdin('Admin token: ')).trim()
   if (path !== undefined && path !== '') return (await readTextFile(path, 'The token file')).trim()
-  if (token) return utf8Text(token, 'ACCOUNT_FLOWS_TOKEN').trim()
+  const { canAsk, askSecret } = await import('./prompt.ts')
   if (canAsk()) return (await askSecret('Admin token: ')).trim()
   throw usageError(
     'Which token? Give it in the environment variable ACCOUNT_FLOWS_TOKEN, or in a file that --token-file or ACCOUNT_FLOWS_TOKEN_FILE names.',
