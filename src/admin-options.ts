@@ -1,7 +1,8 @@
 import { createPublicKey } from 'node:crypto'
 import type { AdminJwtOptions } from './crypto/admin-jwt.ts'
+import { isLoopbackHost } from './loopback-host.ts'
 
-const MIN_ADMIN_TOKEN_LENGTH = 32
+export const MIN_ADMIN_TOKEN_LENGTH = 32
 
 /** Signed with a private key that only the issuer has: a shared secret would let whoever checks a token make one. */
 const ASYMMETRIC = /^(?:(?:RS|PS)(?:256|384|512)|ES(?:256|384|512)|EdDSA|Ed25519)$/
@@ -68,8 +69,8 @@ function checkJwt(options: AdminJwtOptions): AdminJwtOptions {
 
 function checkKeys(keys: AdminJwtOptions['keys']): AdminJwtOptions['keys'] {
   if (keys instanceof URL) {
-    const isLoopback = /^(localhost|\[::1\]|127(\.\d{1,3}){3})$/.test(keys.hostname)
-    if (keys.protocol === 'https:' || (keys.protocol === 'http:' && isLoopback)) return keys
+    const { protocol, hostname } = keys
+    if (protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname))) return keys
     throw new TypeError(
       'adminJwt.keys must be an https address: whoever is on the way could name keys',
     )

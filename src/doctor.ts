@@ -1,4 +1,6 @@
+import { MIN_ADMIN_TOKEN_LENGTH } from './admin-options.ts'
 import { inTime } from './in-time.ts'
+import { MIN_KEY_BYTES } from './options.ts'
 import type { AccountFlowsStore, CheckedStep, CheckMail, MailStep } from './ports.ts'
 import type { SettingsKeeper } from './settings/settings.ts'
 
@@ -29,8 +31,6 @@ export interface DoctorParts {
   oauthUrl: string
 }
 
-const MIN_KEY_BYTES = 32
-const MIN_TOKEN_LENGTH = 32
 const CLOCK_WARNING_MS = 1_000
 const CLOCK_FAILURE_MS = 60_000
 const REACH_MS = 5_000
@@ -161,7 +161,7 @@ function inDevelopment(check: Check): Check {
 function keyCheck({ secrets, adminTokens }: DoctorParts): Check {
   const step = 'keys'
   const isShort = secrets.some((key) => key.length < MIN_KEY_BYTES)
-  const isGuessable = adminTokens.some((token) => token.length < MIN_TOKEN_LENGTH)
+  const isGuessable = adminTokens.some((token) => token.length < MIN_ADMIN_TOKEN_LENGTH)
   if (!isShort && !isGuessable) {
     const message = `The ring has ${secrets.length} key(s) of ${MIN_KEY_BYTES} bytes or more.`
     return ok(step, message)
@@ -171,7 +171,7 @@ function keyCheck({ secrets, adminTokens }: DoctorParts): Check {
     status: 'failed',
     message: isShort
       ? `A key of the ring has fewer than ${MIN_KEY_BYTES} bytes.`
-      : `An admin token has fewer than ${MIN_TOKEN_LENGTH} characters.`,
+      : `An admin token has fewer than ${MIN_ADMIN_TOKEN_LENGTH} characters.`,
     advice: 'Make a new one from 32 random bytes; put a new key in front of the others.',
   }
 }

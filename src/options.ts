@@ -2,6 +2,7 @@ import { checkAdmin } from './admin-options.ts'
 import type { AdminJwtOptions } from './crypto/admin-jwt.ts'
 import type { BeforeForgotPassword } from './http/forgot-password-check.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
+import { isLoopbackHost } from './loopback-host.ts'
 import { logJsonLines, withoutValues } from './log.ts'
 import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports.ts'
 
@@ -63,7 +64,7 @@ export interface CheckedOptions {
   log: Log
 }
 
-const MIN_KEY_BYTES = 32
+export const MIN_KEY_BYTES = 32
 
 export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   const { log = logJsonLines, bcryptCost = 12, trustedProxies = 0 } = options
@@ -113,13 +114,9 @@ function checkBaseUrl(baseUrl: string, weak: Weak): URL {
   if (url.search || url.hash || url.username || url.password) {
     throw new TypeError('baseUrl must have no query, fragment or credentials')
   }
-  if (url.protocol === 'http:' && !isLoopback(url.hostname))
+  if (url.protocol === 'http:' && !isLoopbackHost(url.hostname))
     weak('baseUrl is http: links can be read')
   return url
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
 }
 
 function checkOAuthPath(oauthPath: string): string {

@@ -1,3 +1,4 @@
+import { CARRIED } from '../carried-query.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import type {
@@ -11,7 +12,7 @@ import type {
 } from '../ports.ts'
 import { linkState, type LinkState } from './link-state.ts'
 import { linkWords } from './link-words.ts'
-import { CARRIED, readPastedLink, type PastedLink } from './pasted-link.ts'
+import { readPastedLink, type PastedLink } from './pasted-link.ts'
 import { isSameCarried } from './verification-link.ts'
 
 export type LinkKind = 'password_reset' | 'email_verification'

@@ -1,6 +1,8 @@
+import { carriedFrom } from '../carried-query.ts'
 import { isToken } from '../crypto/token.ts'
 import type { CarriedParameters } from '../ports.ts'
 import type { LinkKind } from './link-explanation.ts'
+import { isBracketed, SIGNED } from './verification-link.ts'
 
 /** A link of ours, as somebody pasted it. */
 export interface PastedLink {
@@ -13,14 +15,6 @@ export interface PastedLink {
   refused: string[]
 }
 
-/** The parameters that a link carries (4.6). */
-export const CARRIED: [field: keyof CarriedParameters, name: string][] = [
-  ['clientId', 'client_id'],
-  ['redirectUri', 'redirect_uri'],
-  ['scope', 'scope'],
-  ['state', 'state'],
-]
-const SIGNED = ['token', ...CARRIED.map(([, name]) => name), 'authorize_sig']
 const KINDS = new Map<string, LinkKind>([
   ['/reset-password', 'password_reset'],
   ['/verify-email', 'email_verification'],
@@ -55,7 +49,7 @@ function readUrl(pasted: string, oauthUrl: string): PastedLink | undefined {
     kind && {
       kind,
       token: query.get('token') ?? '',
-      carried: carriedIn(query),
+      carried: carriedFrom(query),
       signature: query.get('authorize_sig') ?? undefined,
       refused: refusedIn(url.search.slice(1), kind),
     }
@@ -71,22 +65,13 @@ function unquoted(text: string): string {
     )
 }
 
-function carriedIn(query: URLSearchParams): CarriedParameters {
-  const carried: CarriedParameters = {}
-  for (const [field, name] of CARRIED) {
-    const value = query.get(name)
-    if (value !== null) carried[field] = value
-  }
-  return carried
-}
-
 // The page of a verification link passes over foreign parameters, that of a reset link reads all (D13, D31).
 function refusedIn(search: string, kind: LinkKind): string[] {
   const pairs = search.split('&').filter((pair) => pair !== '')
   const names = pairs.map((pair) => [...new URLSearchParams(pair).keys()].join())
   const refused = names.filter((name, at) => {
     if (kind === 'email_verification') {
-      if (SIGNED.some((signed) => name.startsWith(`${signed}[`))) return true
+      if (isBracketed(name)) return true
       if (!SIGNED.includes(name)) return false
     }
     return names.indexOf(name) !== at || !isReadable(pairs[at] ?? '')

@@ -9,7 +9,7 @@ import type {
   TokenHistory,
   User,
 } from '../ports.ts'
-import type { Settings } from '../settings/table.ts'
+import { isSmtpConfigured, type Settings } from '../settings/table.ts'
 import type { LinkKind } from './link-explanation.ts'
 import { linkState, type LinkState } from './link-state.ts'
 import { isMailAddress } from '../mail-address.ts'
@@ -76,8 +76,8 @@ export function createUserStatus(ports: UserStatusPorts) {
   }
 }
 
-function serverHints({ smtpHost, smtpPort, smtpFrom }: Settings): string[] {
-  return smtpHost && smtpPort && smtpFrom
+function serverHints(settings: Settings): string[] {
+  return isSmtpConfigured(settings)
     ? []
     : ['SMTP is not configured: all mails wait. Set smtp_host, smtp_port and smtp_from.']
 }

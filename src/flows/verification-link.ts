@@ -1,4 +1,4 @@
-import { appendCarried } from '../carried-query.ts'
+import { appendCarried, CARRIED } from '../carried-query.ts'
 import type { CapturedRequest, CarriedParameters } from '../ports.ts'
 
 /** What a verification link carries (4.6). */
@@ -6,6 +6,18 @@ export interface VerificationLink {
   token: string
   carried: CarriedParameters
   signature: string
+}
+
+/** The parameters of the mailed address. */
+export const SIGNED: readonly string[] = [
+  'token',
+  ...CARRIED.map(([, name]) => name),
+  'authorize_sig',
+]
+
+/** Whether a name is one of them as some parsers read it: `state[]` (D13). */
+export function isBracketed(name: string): boolean {
+  return SIGNED.some((signed) => name.startsWith(`${signed}[`))
 }
 
 /** The four parameters that a link carries (4.6), out of the request that it will finish. */

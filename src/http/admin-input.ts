@@ -1,23 +1,15 @@
 import type { Context } from 'koa'
+import type { SettingProblem } from '../admin/api-types.ts'
 import type { Operation } from '../admin/operations.ts'
 import { MAX_TEXT, type TypedSchema } from '../admin/schema-kinds.ts'
 import { schemas } from '../admin/schemas.ts'
 import { readBody, type BodyRefusal } from './body.ts'
 
-/** One thing wrong with a request, in the form of the settings' problems. */
-export interface InputProblem {
-  key: string
-  expected: string
-  got: string
-}
-
 type Values = Record<string, unknown>
 
-export type Read<T> = T | InputProblem[] | BodyRefusal
-
 /** Reads the query as the operation describes it; what it does not name is refused, so that a misspelled `dry_run` changes nothing. */
-export function readQuery(ctx: Context, { query = {} }: Operation): Values | InputProblem[] {
-  const problems: InputProblem[] = []
+export function readQuery(ctx: Context, { query = {} }: Operation): Values | SettingProblem[] {
+  const problems: SettingProblem[] = []
   const values: Values = {}
   const given = new URLSearchParams(ctx.querystring)
   for (const key of new Set(given.keys())) {
@@ -80,9 +72,9 @@ export async function readObject(ctx: Context): Promise<Values | BodyRefusal> {
 }
 
 /** Judges a body by its schema: texts and flags, no others, and none missing. */
-export function problemsOf(body: Values, name: keyof typeof schemas): InputProblem[] {
+export function problemsOf(body: Values, name: keyof typeof schemas): SettingProblem[] {
   const { properties = {}, required = [] }: TypedSchema = schemas[name]
-  const problems: InputProblem[] = []
+  const problems: SettingProblem[] = []
   for (const [key, value] of Object.entries(body)) {
     const schema = Object.hasOwn(properties, key) ? properties[key] : undefined
     if (!schema || '$ref' in schema) {
@@ -99,7 +91,7 @@ export function problemsOf(body: Values, name: keyof typeof schemas): InputProbl
   return problems
 }
 
-function problemOf(key: string, schema: TypedSchema, got: string): InputProblem {
+function problemOf(key: string, schema: TypedSchema, got: string): SettingProblem {
   return { key, expected: expectedBy(schema), got }
 }
 

@@ -1,9 +1,10 @@
 import type { Context } from 'koa'
+import { carriedFrom } from '../carried-query.ts'
 import type { PasswordReset } from '../flows/password-reset.ts'
 import type { Requester } from '../ports.ts'
 import { RETRY_AFTER_SECONDS } from './failure.ts'
 import type { ForgotPasswordCheck } from './forgot-password-check.ts'
-import { carriedFrom, parseFields, readForm } from './form.ts'
+import { parseFields, readForm } from './form.ts'
 import type { Pages } from './pages.ts'
 import { startDelay, type ResponseDelay } from './response-delay.ts'
 

@@ -1,5 +1,4 @@
 import type { Context } from 'koa'
-import type { CarriedParameters } from '../ports.ts'
 import { readBody, type BodyRefusal } from './body.ts'
 
 /** Names and values, each name exactly once. */
@@ -34,17 +33,6 @@ export function parseFields(
     fields.set(name, value)
   }
   return fields
-}
-
-export function carriedFrom(fields: Fields): CarriedParameters {
-  const carried: CarriedParameters = {}
-  const [clientId, redirectUri] = [fields.get('client_id'), fields.get('redirect_uri')]
-  const [scope, state] = [fields.get('scope'), fields.get('state')]
-  if (clientId !== undefined) carried.clientId = clientId
-  if (redirectUri !== undefined) carried.redirectUri = redirectUri
-  if (scope !== undefined) carried.scope = scope
-  if (state !== undefined) carried.state = state
-  return carried
 }
 
 function decode(text: string): string | undefined {

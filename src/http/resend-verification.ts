@@ -1,7 +1,8 @@
 import type { Context } from 'koa'
+import { carriedFrom } from '../carried-query.ts'
 import type { EmailVerification } from '../flows/email-verification.ts'
 import type { Requester } from '../ports.ts'
-import { carriedFrom, readForm } from './form.ts'
+import { readForm } from './form.ts'
 import type { Pages } from './pages.ts'
 import { startDelay, type ResponseDelay } from './response-delay.ts'
 

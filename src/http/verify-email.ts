@@ -1,12 +1,13 @@
 import type { Context, Next } from 'koa'
+import { carriedFrom } from '../carried-query.ts'
 import type { EmailVerification, OpenedLink } from '../flows/email-verification.ts'
-import type { VerificationLink } from '../flows/verification-link.ts'
+import { isBracketed, SIGNED, type VerificationLink } from '../flows/verification-link.ts'
 import { loginSecond } from '../login-second.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Resume } from '../oidc/resume.ts'
 import type { CarriedParameters, Log, Requester } from '../ports.ts'
 import { isUnattended } from './cross-site.ts'
-import { carriedFrom, parseFields, readForm, type Fields } from './form.ts'
+import { parseFields, readForm, type Fields } from './form.ts'
 import type { Pages } from './pages.ts'
 
 export interface VerifyEmailParts {
@@ -120,15 +121,9 @@ export function verifyEmail({
   }
 }
 
-const SIGNED = ['token', 'client_id', 'redirect_uri', 'scope', 'state', 'authorize_sig']
-
 // Others in the link are ignored (D13): mail programs and campaigns add their own.
 function isSigned(name: string): boolean {
-  return SIGNED.some((signed) => name === signed || isBracketed(name, signed))
-}
-
-function isBracketed(name: string, signed: string): boolean {
-  return name.startsWith(`${signed}[`)
+  return SIGNED.includes(name) || isBracketed(name)
 }
 
 // A signed parameter that is repeated or bracketed is none of ours (D13).
@@ -137,6 +132,6 @@ function readLink(fields: Fields | undefined): VerificationLink | undefined {
   const signature = fields?.get('authorize_sig')
   if (!fields || token === undefined || signature === undefined) return undefined
   const names = [...fields.keys()]
-  if (names.some((name) => SIGNED.some((signed) => isBracketed(name, signed)))) return undefined
+  if (names.some(isBracketed)) return undefined
   return { token, carried: carriedFrom(fields), signature }
 }

@@ -1,5 +1,5 @@
 import { parseAll, parseOne, withoutContradiction } from './parse-all.ts'
-import { settingNamed, settingsTable, type Setting } from './table.ts'
+import { isSmtpConfigured, settingNamed, settingsTable, type Setting } from './table.ts'
 
 /** What the admin API shows in place of a secret, and what sent back keeps it (D27). */
 export const MASK = '***'
@@ -107,8 +107,8 @@ function forgetPasswordOfOtherServer(
 
 function warningsOf(values: Record<string, string>): string[] {
   const settings = parseAll(values)
-  const { smtpHost, smtpPort, smtpFrom, smtpTls, smtpUsername, smtpPassword } = settings
-  const isConfigured = smtpHost && smtpPort && smtpFrom
+  const { smtpTls, smtpUsername, smtpPassword } = settings
+  const isConfigured = isSmtpConfigured(settings)
   const warnings: string[] = []
   if (!isConfigured) {
     warnings.push(

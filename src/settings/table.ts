@@ -120,3 +120,8 @@ export function settingNamed(name: string): Setting<string | number | boolean> |
 }
 
 export const allSettings: readonly Setting<string | number | boolean>[] = [...byName.values()]
+
+/** Whether mails can leave: host, port and sender are set (D23). */
+export function isSmtpConfigured({ smtpHost, smtpPort, smtpFrom }: Settings): boolean {
+  return smtpHost !== undefined && smtpPort !== undefined && smtpFrom !== undefined
+}
