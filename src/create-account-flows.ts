@@ -12,10 +12,12 @@ import { createEndSessions, type EndedSessions } from './end-sessions.ts'
 import { AccountFlowsError } from './errors.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
+import { createWaitingLogins } from './flows/waiting-login.ts'
 import type { NodeHandler } from './http/admin-api.ts'
 import { browserRoutes } from './http/browser-routes.ts'
 import { createLogin, type Login } from './http/login.ts'
 import { createForgotPasswordCheck } from './http/forgot-password-check.ts'
+import { createBrowserCookie } from './http/browser-cookie.ts'
 import { createPages } from './http/pages.ts'
 import { createRequestLimit } from './http/request-limit.ts'
 import { requesterOf } from './http/requester.ts'
@@ -112,6 +114,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     authorizeSig,
   })
 
+  const { readCutoffs } = sessions
+  const waitingLogins = createWaitingLogins({ users, pendingLogins, readCutoffs, now })
+
   const views = createViews(`${basePath}${oauthPath}`)
   const shared = { store, users, authorizeSig, oauthUrl, views, audit, log }
   const mail = createMailPipeline({
@@ -124,6 +129,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const upkeep = createUpkeep({ settings: settingsKeeper, passwordReset, mail, store, log })
 
   const pages = createPages(views)
+  const browserCookie = createBrowserCookie(baseUrl.protocol === 'https:')
   const { trustedProxies } = checked
   const requester = (req: IncomingMessage) => requesterOf(req, trustedProxies)
   const http = { settings, audit, log, requesterOf: (ctx: Context) => requester(ctx.req) }
@@ -132,10 +138,12 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       ...http,
       passwordReset,
       verification,
+      waitingLogins,
       clients,
       resume,
+      browserCookie,
       pages,
-      stylesheet: views.stylesheet,
+      assets: views,
       delay: checked.responseDelay,
       check: createForgotPasswordCheck({
         ...http,
@@ -166,6 +174,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       users,
       verification,
       interactions: createInteractions(provider),
+      clients,
+      browserCookie,
       pages,
       settings,
       requesterOf: requester,

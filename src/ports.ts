@@ -120,8 +120,16 @@ export interface ResetClaim {
 /** Why a genuine token is not usable any more. */
 export interface DeadToken {
   userId: string
+  /** What it was issued for. `undefined`: the record was damaged. */
+  email: string | undefined
+  passwordDigest: string | undefined
   carried: CarriedParameters
   reason: 'used' | 'invalidated' | 'expired'
+}
+
+export interface DeadVerificationToken extends DeadToken {
+  /** The login that waited for it. `undefined`: none did. */
+  pendingLoginId: string | undefined
 }
 
 /**
@@ -171,7 +179,7 @@ export interface VerificationTokenStore extends TokenHistories {
   /** Finds a token that is unused and not expired `at` that time; fails closed like `ResetTokenStore`. */
   findUsable(tokenHash: string, at: Date): Promise<VerificationToken | undefined>
   /** Tells why a token is not usable. `undefined`: it is, or there is no such token. */
-  findDead(tokenHash: string, at: Date): Promise<DeadToken | undefined>
+  findDead(tokenHash: string, at: Date): Promise<DeadVerificationToken | undefined>
   /** Whether a token that is usable `at` that time was issued for the account as it is. */
   hasUsable(account: IssuedAccount, at: Date): Promise<boolean>
   /** Lets a token that nobody used expire at that time. */
@@ -218,7 +226,13 @@ export interface PendingLogin {
   email: string | undefined
   passwordDigest: string
   captured: CapturedRequest
+  /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: it cannot go on by itself. */
+  browserHash: string | undefined
   createdAt: Date
+  /** When its account's address was verified. `undefined`: not yet. */
+  verifiedAt: Date | undefined
+  /** When the browser that logged in went on, which it does once. `undefined`: not yet. */
+  continuedAt: Date | undefined
   /** After this time the record may be removed. */
   purgeAt: Date
 }
@@ -231,6 +245,10 @@ export interface PendingLoginStore {
   findNewest(accountId: string, carried: CarriedParameters): Promise<PendingLogin | undefined>
   /** Moves `purgeAt` to a later time; never to an earlier one. */
   keepUntil(id: string, purgeAt: Date): Promise<void>
+  /** Sets `verifiedAt` of all of the account's logins that were made with this address, where it is not set yet. */
+  markVerified(accountId: string, email: string, at: Date): Promise<void>
+  /** Sets `continuedAt`, atomically: of concurrent callers exactly one gets `true` (D15). */
+  takeTurn(id: string, at: Date): Promise<boolean>
 }
 
 /** `undefined`: nothing of that kind was ever ended. */

@@ -23,13 +23,14 @@ export function previewMail(
 ): RenderedMail | undefined {
   if (!isPreviewed(name) || !views.locales.includes(locale)) return undefined
   const { path, lifetimeMs } = PREVIEWS[name]
-  return views.mail(name, {
+  const locals = {
     username: 'ann',
     link: `${oauthUrl}${path}`,
     at,
     ...(lifetimeMs !== undefined && { lifetimeMs }),
     clientName: 'Example App',
-  })
+  }
+  return views.mail(name, locals, { asked: locale })
 }
 
 function isPreviewed(name: string): name is keyof typeof PREVIEWS {

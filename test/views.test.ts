@@ -25,6 +25,10 @@ const MAILS: MailName[] = [...LINK_MAILS, 'password-changed']
 
 const views = createViews('/oauth2')
 
+function page<N extends PageName>(name: N, locals: PageLocals[N]): string {
+  return views.page(name, locals).html
+}
+
 describe('pages', () => {
   for (const { name, mode, html } of renderAll('plain')) {
     it(`${name} in mode ${mode} is one whole page that says what it is`, () => {
@@ -87,7 +91,7 @@ describe('pages', () => {
 
   it('carry the OAuth 2.0 parameters, an absent one differently from an empty one', () => {
     const fields = (carried: CarriedParameters) =>
-      hiddenFields(views.page('forgot-password', { mode: 'form', carried }))
+      hiddenFields(page('forgot-password', { mode: 'form', carried }))
     expect(fields({})).to.deep.equal({})
     expect(fields({ clientId: 'c', redirectUri: 'r', scope: 'o p', state: 's' })).to.deep.equal({
       client_id: 'c',
@@ -99,7 +103,10 @@ describe('pages', () => {
   })
 
   it('work without a path prefix', () => {
-    const { find } = read(createViews('').page('verify-email', { mode: 'expired', carried: {} }))
+    const { find } = read(
+      createViews('').page('verify-email', { mode: 'expired', reason: 'unknown', carried: {} })
+        .html,
+    )
     expect(find('form')[0]?.attribs['action']).to.equal('/resend-verification')
     expect(find('link')[0]?.attribs['href']).to.equal('/account-flows.css')
   })
@@ -146,7 +153,7 @@ describe('pages', () => {
   it('lead on to the client after a reset, and otherwise back to the app', () => {
     const done = (href?: string) =>
       read(
-        views.page('reset-password', {
+        page('reset-password', {
           mode: 'done',
           ...(href === undefined ? {} : { client: { clientName: 'Shop', href } }),
         }),
@@ -180,19 +187,19 @@ describe('pages', () => {
   })
 
   it('offer both ways on where another account is signed in, and name neither account', () => {
-    const page = views.page('verify-email', {
+    const html = page('verify-email', {
       mode: 'other_account',
-      token: 't',
-      carried: { clientId: 'c', state: '' },
-      authorizeSig: 'sig',
+      link: { token: 't', carried: { clientId: 'c', state: '' }, authorizeSig: 'sig' },
+      session: 's',
     })
-    expect(hiddenFields(page)).to.deep.equal({
+    expect(hiddenFields(html)).to.deep.equal({
       token: 't',
       client_id: 'c',
       state: '',
       authorize_sig: 'sig',
+      session: 's',
     })
-    const buttons = read(page).find('button')
+    const buttons = read(html).find('button')
     expect(buttons.map(({ attribs }) => [attribs['name'], attribs['value']])).to.deep.equal([
       ['action', 'continue'],
       ['action', 'confirm_only'],
@@ -201,7 +208,7 @@ describe('pages', () => {
 
   it('tell how long a verification link works', () => {
     const told = (lifetimeMs: number) =>
-      views.page('verify-email', {
+      page('verify-email', {
         mode: 'blocked',
         username: 'u',
         lifetimeMs,
@@ -309,8 +316,8 @@ describe('the catalog', () => {
   )
 
   it('has only texts that are used; a missing one would have thrown above', () => {
-    const sources = [new URL('../src/views.ts', import.meta.url), ...templates()].map((file) =>
-      readFileSync(file, 'utf8'),
+    const sources = [new URL('../src/views/mails.ts', import.meta.url), ...templates()].map(
+      (file) => readFileSync(file, 'utf8'),
     )
     const used = new Set(
       sources.flatMap((source) => [
@@ -324,6 +331,7 @@ describe('the catalog', () => {
       used.add(`${name}.title`)
       if (name === 'error') used.add(`error.${mode}.lead`)
     }
+    used.add('dir')
     for (const field of ['password', 'confirm_password']) used.add(`reset-password.${field}`)
     for (const name of [...MAILS, 'test']) {
       for (const part of ['subject', 'lead', 'lead_client']) used.add(`mail.${name}.${part}`)
@@ -347,7 +355,7 @@ function templates(): URL[] {
 }
 
 function reset(mode: 'form' | `password_${'mismatch' | 'too_short' | 'too_long' | 'invalid'}`) {
-  return views.page('reset-password', {
+  return page('reset-password', {
     mode,
     token: 't',
     minLength: 8,
@@ -360,47 +368,53 @@ function renderAll(value: string) {
   const carried = { clientId: value, redirectUri: value, scope: value, state: value }
   const limits = { token: value, minLength: 8, maxLength: 64 }
   const client = { clientName: value, href: `https://shop.example/?${value}` }
-  const page = <N extends PageName>(name: N, locals: PageLocals[N]) => ({
+  const shown = <N extends PageName>(name: N, locals: PageLocals[N]) => ({
     name,
     mode: locals.mode,
-    html: views.page(name, locals),
+    html: page(name, locals),
   })
   return [
-    page('forgot-password', { mode: 'form', carried }),
-    page('forgot-password', { mode: 'invalid', carried }),
-    page('forgot-password', { mode: 'sent' }),
-    page('reset-password', { mode: 'form', ...limits }),
-    page('reset-password', { mode: 'password_mismatch', ...limits }),
-    page('reset-password', { mode: 'password_too_short', ...limits }),
-    page('reset-password', { mode: 'password_too_long', ...limits }),
-    page('reset-password', { mode: 'password_invalid', ...limits }),
-    page('reset-password', { mode: 'invalid' }),
-    page('reset-password', { mode: 'done' }),
-    page('reset-password', { mode: 'done', client }),
-    page('verify-email', {
+    shown('forgot-password', { mode: 'form', carried }),
+    shown('forgot-password', { mode: 'invalid', carried }),
+    shown('forgot-password', { mode: 'sent' }),
+    shown('reset-password', { mode: 'form', ...limits }),
+    shown('reset-password', { mode: 'password_mismatch', ...limits }),
+    shown('reset-password', { mode: 'password_too_short', ...limits }),
+    shown('reset-password', { mode: 'password_too_long', ...limits }),
+    shown('reset-password', { mode: 'password_invalid', ...limits }),
+    shown('reset-password', { mode: 'invalid', reason: 'unknown' }),
+    shown('reset-password', { mode: 'done' }),
+    shown('reset-password', { mode: 'done', client }),
+    shown('verify-email', {
       mode: 'blocked',
       username: value,
       lifetimeMs: 86_400_000,
       carried,
     }),
-    page('verify-email', { mode: 'expired', carried }),
-    page('verify-email', { mode: 'sent' }),
-    page('verify-email', { mode: 'verified' }),
-    page('verify-email', {
+    shown('verify-email', { mode: 'expired', reason: 'unknown', carried }),
+    shown('verify-email', { mode: 'sent' }),
+    shown('verify-email', { mode: 'verified' }),
+    shown('verify-email', {
       mode: 'other_account',
-      token: value,
-      carried,
-      authorizeSig: value,
+      link: { token: value, carried, authorizeSig: value },
+      session: value,
     }),
-    page('error', { mode: 'refused' }),
-    page('error', { mode: 'not_found' }),
-    page('error', { mode: 'method_not_allowed' }),
-    page('error', { mode: 'unsupported_media_type' }),
-    page('error', { mode: 'body_too_large' }),
-    page('error', { mode: 'bad_request' }),
-    page('error', { mode: 'too_many_requests' }),
-    page('error', { mode: 'unavailable' }),
-    page('error', { mode: 'error' }),
+    shown('verify-email', {
+      mode: 'confirm',
+      link: { token: value, carried, authorizeSig: value },
+      needsTick: true,
+    }),
+    shown('verify-email', { mode: 'signed_in' }),
+    shown('verify-email', { mode: 'ended' }),
+    shown('error', { mode: 'refused' }),
+    shown('error', { mode: 'not_found' }),
+    shown('error', { mode: 'method_not_allowed' }),
+    shown('error', { mode: 'unsupported_media_type' }),
+    shown('error', { mode: 'body_too_large' }),
+    shown('error', { mode: 'bad_request' }),
+    shown('error', { mode: 'too_many_requests' }),
+    shown('error', { mode: 'unavailable' }),
+    shown('error', { mode: 'error' }),
   ]
 }
 

@@ -8,6 +8,8 @@ export interface Settings {
   require_email_verification?: 'true' | 'false'
   /** How long a verification link stays valid. Expected: a duration from 1s to 30d, such as 1h, 90m, 1h30m or 7d. */
   email_verification_expiration?: string
+  /** Who has to press a button before a verification link does anything. off: nobody. other_browser: whoever opens it in another browser than the one that logged in, which then finishes the login. always: everybody. Expected: "off", "other_browser" or "always". */
+  email_link_confirmation?: 'off' | 'other_browser' | 'always'
   /** SMTP server host name. Expected: a host name or an IP address, without port; or an empty string for none. */
   smtp_host?: string
   /** SMTP server port, typically 587. Expected: a decimal number from 1 to 65535. */
@@ -48,6 +50,8 @@ export interface SettingsInForce {
   require_email_verification: 'true' | 'false'
   /** How long a verification link stays valid. Expected: a duration from 1s to 30d, such as 1h, 90m, 1h30m or 7d. */
   email_verification_expiration: string
+  /** Who has to press a button before a verification link does anything. off: nobody. other_browser: whoever opens it in another browser than the one that logged in, which then finishes the login. always: everybody. Expected: "off", "other_browser" or "always". */
+  email_link_confirmation: 'off' | 'other_browser' | 'always'
   /** SMTP server host name. Expected: a host name or an IP address, without port; or an empty string for none. */
   smtp_host?: string
   /** SMTP server port, typically 587. Expected: a decimal number from 1 to 65535. */

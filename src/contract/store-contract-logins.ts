@@ -44,6 +44,32 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     ).to.equal(undefined)
   })
 
+  it('gives its one turn to one of 20 that take it at once (D15)', async () => {
+    const login = await saved()
+    const turns = await atOnce((caller) => port().takeTurn(login.id, after(caller)))
+    expect(turns.filter(Boolean)).to.have.length(1)
+    const taken = turns.indexOf(true)
+    expect((await port().find(login.id))?.continuedAt).to.deep.equal(after(taken))
+    expect(await port().takeTurn(login.id, after(30))).to.equal(false)
+    expect(await port().takeTurn('unknown', after(30))).to.equal(false)
+    expect(await port().takeTurn((await saved()).id, after(30))).to.equal(true)
+  })
+
+  it('keeps when the address was verified, of all logins with this address', async () => {
+    const ours = [await saved(), await saved()]
+    const others = [
+      await saved({ accountId: 'bob' }),
+      await saved({ email: 'other@example.com' }),
+      await saved({ email: undefined }),
+    ]
+    await port().markVerified('ann', 'Ann@example.com', after(1))
+    await port().markVerified('ann', 'Ann@example.com', after(2))
+    for (const { id } of ours) {
+      expect((await port().find(id))?.verifiedAt).to.deep.equal(after(1))
+    }
+    for (const { id } of others) expect((await port().find(id))?.verifiedAt).to.equal(undefined)
+  })
+
   it('is kept until the latest of the times that 20 ask for at once', async () => {
     const { id } = await saved()
     await atOnce((caller) => port().keepUntil(id, after(hour + caller * minute)))

@@ -132,7 +132,8 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
   it('tells why a token is dead: used, invalidated or expired', async () => {
     const reasonOf = async ({ tokenHash }: ResetToken, at = after(2)) =>
       port().findDead(tokenHash, at)
-    const about = { userId: 'ann', carried: sampleResetToken().carried }
+    const { userId, email, passwordDigest, carried } = sampleResetToken()
+    const about = { userId, email, passwordDigest, carried }
     const earlier = await issued()
     const token = await issued()
     expect(await reasonOf(earlier)).to.deep.equal({ ...about, reason: 'invalidated' })

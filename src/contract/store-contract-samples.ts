@@ -67,7 +67,10 @@ export function samplePendingLogin(
       prompt: { name: 'login', reasons: ['no_session'], details: {} },
       login: { accountId: 'ann', amr: ['pwd'], ts: 1_700_000_000 },
     },
+    browserHash: 'hash of a browser',
     createdAt: after(0),
+    verifiedAt: undefined,
+    continuedAt: undefined,
     purgeAt: after(hour),
     ...changes,
   }

@@ -64,8 +64,8 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
 
   it('tells why a token is dead: used or expired', async () => {
     const token = await issued()
-    const { tokenHash, expiresAt, carried } = token
-    const about = { userId: 'ann', carried }
+    const { tokenHash, expiresAt, userId, email, passwordDigest, carried, pendingLoginId } = token
+    const about = { userId, email, passwordDigest, carried, pendingLoginId }
     expect(await port().findDead(tokenHash, after(1))).to.equal(undefined)
     expect(await port().findDead(tokenHash, expiresAt)).to.deep.equal({
       ...about,

@@ -7,6 +7,7 @@
  * | (none) | POST resend-verification         | `resend`; later in a worker, `verification-mail`           | unused |
  * | unused | GET verify-email                 | `open`, then `confirm`                                     | used   |
  * | used   | any use                          | `open` answers `expired`                                   | used   |
+ * | any    | a new link is asked for from it  | `renew`; later in a worker, `verification-mail`            |        |
  *
  * @module
  */
@@ -19,7 +20,6 @@ import type {
   CarriedParameters,
   DeadToken,
   MailOutbox,
-  PendingLogin,
   PendingLoginStore,
   Requester,
   SessionCutoffs,
@@ -32,12 +32,13 @@ import type { Settings } from '../settings/table.ts'
 import { isEndedBy, loginSecond } from '../login-second.ts'
 import { isStillFor } from './issued-for.ts'
 import { requestMail } from './mail-request.ts'
+import { isLoginOf, KEEP_LOGIN_MS } from './pending-login.ts'
 import { carriedBy, isSameCarried, type VerificationLink } from './verification-link.ts'
 
 type RefusedToken = Pick<DeadToken, 'userId' | 'carried'>
 
-/** A login that waits outlives its link, so that a fresh link, asked for late, still finishes it. */
-export const KEEP_LOGIN_MS = 7 * 86_400_000
+/** Why a link does nothing. `unknown`: nobody was ever given it, or it was altered. `changed`: the account changed since. */
+export type LinkFault = 'unknown' | 'expired' | 'used' | 'changed'
 
 /** A genuine, usable link and the account it is for. Nothing is consumed yet. */
 export interface OpenedLink {
@@ -47,26 +48,44 @@ export interface OpenedLink {
   captured: CapturedRequest | undefined
   /** True when a login waited for this link and was ended since: the link verifies, and signs nobody in. */
   loginEnded: boolean
+  /** Whether the browser that opened it is the one that logged in (D14). */
+  isFirstBrowser: boolean
 }
 
 export interface LinkRefusal {
   /** `verified`: the account was verified by other means, and the link has nothing left to do (D12). */
   refusal: 'expired' | 'verified'
+  reason: LinkFault
   /** What the page may carry on; nothing unless we signed it. */
   carried: CarriedParameters
+}
+
+/** Who opens a link, in which browser. */
+export interface LinkOpener extends Requester {
+  /** The cookie of the browser (D15). `undefined`: it has none. */
+  browser: string | undefined
 }
 
 export interface EmailVerification {
   /** Whether this user may not finish the login (4.8). */
   blocks(user: User): boolean
-  /** Keeps the login that waits, and asks for a link. */
-  block(user: User, captured: CapturedRequest, requester: Requester): Promise<void>
+  /** Keeps the login that waits, and asks for a link. Answers the id of the pending login. */
+  block(user: User, captured: CapturedRequest, by: LinkOpener): Promise<string>
   /** Asks for a fresh link (4.7). Does the same for every username, and answers nothing. */
   resend(username: string, carried: CarriedParameters, requester: Requester): Promise<void>
+  /** Asks for a fresh link in the place of a genuine one that expired (D17). */
+  renew(link: VerificationLink, requester: Requester): Promise<'requested' | LinkRefusal>
   /** Judges a link without consuming it. */
-  open(link: VerificationLink, requester: Requester): Promise<OpenedLink | LinkRefusal>
-  /** unverified → verified, unused → used. `expired`: somebody else was first, or the account changed just now. */
-  confirm(link: OpenedLink, requester: Requester): Promise<'confirmed' | 'expired'>
+  open(link: VerificationLink, opener: LinkOpener): Promise<OpenedLink | LinkRefusal>
+  /**
+   * unverified → verified, unused → used. `expired`: somebody else was first, or the account changed just now. `continued`: the
+   * waiting window of this browser has taken the turn of the login, which `takesTurn` asks for (D15).
+   */
+  confirm(
+    link: OpenedLink,
+    requester: Requester,
+    options: { takesTurn: boolean },
+  ): Promise<'confirmed' | 'expired' | 'continued'>
   /** Records that a confirmed link has done its work. */
   recordConfirmed(link: OpenedLink, requester: Requester): Promise<void>
 }
@@ -86,28 +105,30 @@ export interface EmailVerificationPorts {
 export function createEmailVerification(ports: EmailVerificationPorts): EmailVerification {
   const { users, verificationTokens, pendingLogins, outbox, authorizeSig, settings, now } = ports
 
-  const refuse = async (token: RefusedToken, reason: string, requester: Requester) => {
-    await ports.audit({
-      id: newId(),
-      type: 'email_verification_rejected',
-      at: now(),
-      accountId: token.userId,
-      clientId: token.carried.clientId,
-      reason,
-      ...requester,
-    })
-    return { refusal: 'expired', carried: token.carried } as const
+  const refuse = async (token: RefusedToken, reason: LinkFault, event: string, by: Requester) => {
+    await ports.audit(rejected(token, event, now(), by))
+    return { refusal: 'expired', reason, carried: token.carried } as const
   }
 
-  async function refuseDead(token: string, carried: CarriedParameters, requester: Requester) {
-    const dead = await verificationTokens.findDead(hashToken(token), now())
-    return dead ? refuse(dead, dead.reason, requester) : ({ refusal: 'expired', carried } as const)
+  const refuseUnknown = (carried: CarriedParameters) =>
+    ({ refusal: 'expired', reason: 'unknown', carried }) as const
+
+  const isGenuine = ({ token, carried, signature }: VerificationLink) =>
+    isToken(token) && authorizeSig.verify(signature, token, carried)
+
+  /** Why a genuine link that is not usable does nothing: once the address is verified, because that was done. */
+  async function faultOf(dead: DeadToken): Promise<LinkFault> {
+    if (dead.reason === 'used') return 'used'
+    const user = await users.findById(dead.userId)
+    if (user?.emailVerified && user.email === dead.email) return 'used'
+    const { email, passwordDigest = '' } = dead
+    return user && isStillFor({ email, passwordDigest }, user) ? 'expired' : 'changed'
   }
 
   return {
     blocks: (user) => settings().requireEmailVerification && !user.emailVerified,
 
-    async block(user, captured, requester) {
+    async block(user, captured, { browser, ...requester }) {
       const pendingLoginId = newId()
       const createdAt = now()
       const lifetimeMs = settings().emailVerificationExpiration
@@ -117,21 +138,16 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
         email: user.email,
         passwordDigest: passwordDigest(user.passwordHash),
         captured,
+        browserHash: browser === undefined ? undefined : hashToken(browser),
         createdAt,
+        verifiedAt: undefined,
+        continuedAt: undefined,
         purgeAt: new Date(createdAt.getTime() + lifetimeMs + KEEP_LOGIN_MS),
       })
-      await requestMail(
-        outbox,
-        {
-          kind: 'email_verification',
-          accountId: user.id,
-          pendingLoginId,
-          carried: carriedBy(captured),
-          requester,
-        },
-        lifetimeMs,
-        createdAt,
-      )
+      const carried = carriedBy(captured)
+      const request = { accountId: user.id, pendingLoginId, carried, requester }
+      await requestMail(outbox, { kind: 'email_verification', ...request }, lifetimeMs, createdAt)
+      return pendingLoginId
     },
 
     resend: (username, carried, requester) =>
@@ -142,56 +158,100 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
         now(),
       ),
 
-    async open({ token, carried, signature }, requester) {
-      if (!isToken(token) || !authorizeSig.verify(signature, token, carried)) {
-        return { refusal: 'expired', carried: {} }
-      }
-      const found = await verificationTokens.findUsable(hashToken(token), now())
-      if (!found) return refuseDead(token, carried, requester)
-      if (!isSameCarried(found.carried, carried)) return { refusal: 'expired', carried }
-      const user = await users.findById(found.userId)
-      if (!user || !isStillFor(found, user)) return refuse(found, 'account_changed', requester)
-      if (user.emailVerified) return { refusal: 'verified', carried: found.carried }
-      const { idpAt } = (await ports.readCutoffs(user.id)) ?? {}
-      if (found.pendingLoginId === undefined) {
-        const loginEnded = isEndedBy(idpAt, loginSecond(found.createdAt))
-        return { accountId: user.id, token: found, captured: undefined, loginEnded }
-      }
-      const pending = await pendingLogins.find(found.pendingLoginId)
-      const lives = pending !== undefined && isLoginOf(pending, user, idpAt)
-      const captured = lives ? pending.captured : undefined
-      return { accountId: user.id, token: found, captured, loginEnded: !lives }
+    async renew(link, requester) {
+      if (!isGenuine(link)) return refuseUnknown({})
+      const tokenHash = hashToken(link.token)
+      const dead = await verificationTokens.findDead(tokenHash, now())
+      const live = dead ? undefined : await verificationTokens.findUsable(tokenHash, now())
+      const token = dead ?? live
+      if (!token || !isSameCarried(token.carried, link.carried)) return refuseUnknown(link.carried)
+      const fault = await faultOf(dead ?? { ...token, reason: 'expired' })
+      if (fault !== 'expired') return refuse(token, fault, fault, requester)
+      const { userId: accountId, pendingLoginId, carried } = token
+      await requestMail(
+        outbox,
+        {
+          kind: 'email_verification',
+          accountId,
+          ...(pendingLoginId !== undefined && { pendingLoginId }),
+          carried,
+          requester,
+        },
+        settings().emailVerificationExpiration,
+        now(),
+      )
+      return 'requested'
     },
 
-    async confirm({ token }, requester) {
-      const won = await users.markEmailVerified(token.userId, token.email)
+    async open(link, { browser, ...requester }) {
+      if (!isGenuine(link)) return refuseUnknown({})
+      const tokenHash = hashToken(link.token)
+      const found = await verificationTokens.findUsable(tokenHash, now())
+      if (!found) {
+        const dead = await verificationTokens.findDead(tokenHash, now())
+        if (!dead) return refuseUnknown(link.carried)
+        return refuse(dead, await faultOf(dead), dead.reason, requester)
+      }
+      if (!isSameCarried(found.carried, link.carried)) return refuseUnknown(link.carried)
+      const user = await users.findById(found.userId)
+      if (!user || !isStillFor(found, user)) {
+        return refuse(found, 'changed', 'account_changed', requester)
+      }
+      if (user.emailVerified) return { refusal: 'verified', reason: 'used', carried: found.carried }
+      const { idpAt } = (await ports.readCutoffs(user.id)) ?? {}
+      const opened = { accountId: user.id, token: found, captured: undefined }
+      if (found.pendingLoginId === undefined) {
+        const loginEnded = isEndedBy(idpAt, loginSecond(found.createdAt))
+        return { ...opened, loginEnded, isFirstBrowser: false }
+      }
+      const pending = await pendingLogins.find(found.pendingLoginId)
+      const isFirstBrowser = browser !== undefined && pending?.browserHash === hashToken(browser)
+      const lives = pending !== undefined && isLoginOf(pending, user, idpAt)
+      const captured = lives ? pending.captured : undefined
+      return { ...opened, captured, loginEnded: !lives, isFirstBrowser }
+    },
+
+    async confirm({ token, isFirstBrowser }, requester, { takesTurn }) {
+      const { userId, email, pendingLoginId } = token
+      const won = await users.markEmailVerified(userId, email)
       if (!won) {
-        await refuse(token, 'used', requester)
+        await refuse(token, 'used', 'used', requester)
         return 'expired'
       }
       await verificationTokens.markUsed(token, now())
-      return 'confirmed'
+      const hasTurn = takesTurn && isFirstBrowser && pendingLoginId !== undefined
+      // Before the waiting window can see that it may go on.
+      const isLate = hasTurn && !(await pendingLogins.takeTurn(pendingLoginId, now()))
+      await pendingLogins.markVerified(userId, email, now())
+      return isLate ? 'continued' : 'confirmed'
     },
 
     recordConfirmed: ({ token }, requester) => ports.audit(completed(token, now(), requester)),
   }
 }
 
-// A login is as old as the password that it was checked with, whatever link finishes it.
-function isLoginOf(pending: PendingLogin, user: User, endedAt: Date | undefined): boolean {
-  const { accountId, ts } = pending.captured.login
-  return (
-    pending.accountId === user.id &&
-    accountId === user.id &&
-    isStillFor(pending, user) &&
-    !isEndedBy(endedAt, ts)
-  )
+function rejected(
+  { userId, carried }: RefusedToken,
+  reason: string,
+  at: Date,
+  { address, userAgent }: Requester,
+): AuditEvent {
+  return {
+    id: newId(),
+    type: 'email_verification_rejected',
+    at,
+    accountId: userId,
+    clientId: carried.clientId,
+    reason,
+    address,
+    userAgent,
+  }
 }
 
 function completed(
   { id, userId, carried }: VerificationToken,
   at: Date,
-  by: Requester,
+  { address, userAgent }: Requester,
 ): AuditEvent {
   return {
     id: `verified:${id}`,
@@ -199,6 +259,7 @@ function completed(
     at,
     accountId: userId,
     clientId: carried.clientId,
-    ...by,
+    address,
+    userAgent,
   }
 }

@@ -11,7 +11,7 @@ import type {
   VerificationTokenStore,
 } from '../ports.ts'
 import { attemptOf } from '../request-order.ts'
-import { KEEP_LOGIN_MS } from './email-verification.ts'
+import { KEEP_LOGIN_MS } from './pending-login.ts'
 import { issuedNow } from './issued-for.ts'
 import type { MailFlow } from './mail-flow.ts'
 import { linkQuery } from './verification-link.ts'

@@ -1,29 +1,38 @@
+import { asset } from './asset.ts'
 import { forgotPassword, type ForgotPasswordParts } from './forgot-password.ts'
 import { resendVerification, type ResendVerificationParts } from './resend-verification.ts'
 import { resetPassword, type ResetPasswordParts } from './reset-password.ts'
 import type { Route } from './routes.ts'
-import { stylesheet } from './stylesheet.ts'
+import type { Views } from '../views.ts'
 import { verifyEmail, type VerifyEmailParts } from './verify-email.ts'
+import { waitingLogin, type WaitingLoginParts } from './waiting-login.ts'
 
 export interface BrowserRoutesParts
   extends
     ForgotPasswordParts,
     Omit<ResetPasswordParts, 'passwordReset' | 'clients'>,
     Omit<ResendVerificationParts, 'verification'>,
-    Omit<VerifyEmailParts, 'verification' | 'clients'> {
+    Omit<VerifyEmailParts, 'verification' | 'clients'>,
+    Omit<WaitingLoginParts, 'clients'> {
   passwordReset: ForgotPasswordParts['passwordReset'] & ResetPasswordParts['passwordReset']
   verification: ResendVerificationParts['verification'] & VerifyEmailParts['verification']
-  clients: ResetPasswordParts['clients'] & VerifyEmailParts['clients']
-  stylesheet: string
+  clients: ResetPasswordParts['clients'] &
+    VerifyEmailParts['clients'] &
+    WaitingLoginParts['clients']
+  assets: Pick<Views, 'stylesheet' | 'script'>
 }
 
 /** Sections 4.1 to 4.4, 4.6 and 4.7, by path below the OAuth path. */
 export function browserRoutes(parts: BrowserRoutesParts): Record<string, Route> {
+  const waiting = waitingLogin(parts)
   return {
     '/forgot-password': forgotPassword(parts),
     '/reset-password': resetPassword(parts),
     '/verify-email': verifyEmail(parts),
+    '/verify-email/status': waiting.status,
+    '/verify-email/waiting': waiting.window,
     '/resend-verification': resendVerification(parts),
-    '/account-flows.css': stylesheet(parts.stylesheet),
+    '/account-flows.css': asset('text/css', parts.assets.stylesheet),
+    '/account-flows.js': asset('text/javascript', parts.assets.script),
   }
 }

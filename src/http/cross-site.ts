@@ -1,4 +1,5 @@
 import type { Context } from 'koa'
+import type { Fields } from './form.ts'
 
 /**
  * Whether a form was posted by a page of another site (D31). Our own pages send no referrer, and so `Origin: null`; that is
@@ -12,6 +13,16 @@ export function isCrossSite(ctx: Context, origin: string): boolean {
   const from = ctx.get('Origin')
   if (from === '' || from === origin) return false
   return !(from === 'null' && site === 'same-origin')
+}
+
+/**
+ * Whether a person pressed the button of a form (D14). Scanners render pages and send their forms by script: that sends no button,
+ * or no sign of a person, which browsers put into a header and our script, where they do not, into a field.
+ */
+export function isByPerson(ctx: Context, form: Fields): boolean {
+  if (!form.has('action')) return false
+  if (form.get('person') === 'yes') return true
+  return ctx.get('Sec-Fetch-Site') === '' || ctx.get('Sec-Fetch-User') === '?1'
 }
 
 /** Whether nobody looks at the answer: a prefetch, or a request for something other than a page (D14). */

@@ -1,11 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { EmailVerification } from '../flows/email-verification.ts'
+import { KEEP_LOGIN_MS } from '../flows/pending-login.ts'
 import { carriedBy } from '../flows/verification-link.ts'
 import { loginSecond } from '../login-second.ts'
+import type { Clients } from '../oidc/clients.ts'
 import type { Interactions } from '../oidc/interactions.ts'
 import type { LoginResult, Requester, User, UserStore } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
+import type { BrowserCookie } from './browser-cookie.ts'
 import type { Pages } from './pages.ts'
+import { uiLocalesOf } from './waiting-login.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
 const CLOCK_STEP_SECONDS = 60
@@ -39,13 +43,15 @@ export interface LoginParts {
   users: UserStore
   verification: Pick<EmailVerification, 'blocks' | 'block'>
   interactions: Interactions
+  clients: Pick<Clients, 'shown'>
+  browserCookie: BrowserCookie
   pages: Pick<Pages, 'send'>
   settings(): Settings
   requesterOf(req: IncomingMessage): Requester
 }
 
 export function createLogin(parts: LoginParts): Login {
-  const { users, verification, interactions, pages, settings } = parts
+  const { users, verification, interactions, clients, browserCookie, pages, settings } = parts
 
   const blockUnverified: Login['blockUnverified'] = async (req, res, login) => {
     const result = resultOf(login)
@@ -55,16 +61,24 @@ export function createLogin(parts: LoginParts): Login {
     if (!user || !verification.blocks(user)) return false
 
     const captured = { ...(await interactions.capture(req, res)), login: result }
-    await verification.block(user, captured, parts.requesterOf(req))
-    pages.send(res, {
+    const lifetimeMs = settings().emailVerificationExpiration
+    const browser = browserCookie.keep(req, res, lifetimeMs + KEEP_LOGIN_MS)
+    const by = { ...parts.requesterOf(req), browser }
+    const pendingLoginId = await verification.block(user, captured, by)
+    const carried = carriedBy(captured)
+    pages.send(req, res, {
       status: 200,
       name: 'verify-email',
       locals: {
         mode: 'blocked',
         username: user.username,
-        lifetimeMs: settings().emailVerificationExpiration,
-        carried: carriedBy(captured),
+        lifetimeMs,
+        carried,
+        client: await clients.shown(carried),
+        waiting: { pendingLoginId, forMs: lifetimeMs },
       },
+      formMayLeadTo: carried.redirectUri,
+      uiLocales: uiLocalesOf(captured),
     })
     return true
   }

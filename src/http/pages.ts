@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import type { ErrorMode, PageLocals, PageName, Views } from '../views.ts'
 
@@ -8,12 +8,14 @@ export interface Page<N extends PageName = PageName> {
   locals: PageLocals[N]
   /** A client that the page's form may lead to: its redirect URI. */
   formMayLeadTo?: string | undefined
+  /** `ui_locales` of the request that the page is part of. */
+  uiLocales?: string | undefined
 }
 
 export interface Pages {
   show<N extends PageName>(ctx: Context, page: Page<N>): void
   /** The same on a bare response, for hosts that are no Koa. */
-  send<N extends PageName>(res: ServerResponse, page: Page<N>): void
+  send<N extends PageName>(req: IncomingMessage, res: ServerResponse, page: Page<N>): void
   showError(ctx: Context, mode: ErrorMode): void
 }
 
@@ -30,25 +32,26 @@ const ERROR_STATUS: Record<ErrorMode, number> = {
 }
 
 export function createPages(views: Views): Pages {
+  function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
+    const accepted = req.headers['accept-language']
+    const { html, lang } = views.page(page.name, page.locals, { asked: page.uiLocales, accepted })
+    return { html, headers: pageHeaders(page, lang) }
+  }
+
   function show<N extends PageName>(ctx: Context, page: Page<N>) {
+    const { html, headers } = render(ctx.req, page)
     ctx.status = page.status
-    ctx.set(pageHeaders(page.formMayLeadTo))
-    // Opened out of a mail: whatever opened it may not lead its window elsewhere while a password is typed. The other pages can
-    // be part of a login in a pop-up window, which has to find its opener at the end.
-    if (page.name === 'reset-password') ctx.set('Cross-Origin-Opener-Policy', 'same-origin')
-    ctx.body = views.page(page.name, page.locals)
+    ctx.set(headers)
+    ctx.body = html
   }
 
   return {
     show,
 
-    send(res, page) {
-      const body = views.page(page.name, page.locals)
-      res.writeHead(page.status, {
-        ...pageHeaders(page.formMayLeadTo),
-        'Content-Length': Buffer.byteLength(body),
-      })
-      res.end(body)
+    send(req, res, page) {
+      const { html, headers } = render(req, page)
+      res.writeHead(page.status, { ...headers, 'Content-Length': Buffer.byteLength(html) })
+      res.end(html)
     },
 
     showError: (ctx, mode) =>
@@ -56,17 +59,25 @@ export function createPages(views: Views): Pages {
   }
 }
 
-function pageHeaders(formMayLeadTo: string | undefined): Record<string, string> {
+function pageHeaders({ name, formMayLeadTo }: Page, lang: string): Record<string, string> {
   return {
     'Content-Type': 'text/html; charset=utf-8',
+    'Content-Language': lang,
+    Vary: 'Accept-Language',
     'Cache-Control': 'no-store',
     'Content-Security-Policy': [
       "default-src 'none'",
       "style-src 'self'",
+      "script-src 'self'",
+      "connect-src 'self'",
+      "img-src 'self'",
       ["form-action 'self'", ...sourceOf(formMayLeadTo)].join(' '),
       "base-uri 'none'",
       "frame-ancestors 'none'",
     ].join('; '),
+    // Opened out of a mail: whatever opened it may not lead its window elsewhere while a password is typed. The other pages can
+    // be part of a login in a pop-up window, which has to find its opener at the end.
+    ...(name === 'reset-password' && { 'Cross-Origin-Opener-Policy': 'same-origin' }),
     'Permissions-Policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
     'Referrer-Policy': 'no-referrer',
     'X-Content-Type-Options': 'nosniff',

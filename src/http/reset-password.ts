@@ -26,7 +26,11 @@ export function resetPassword(parts: ResetPasswordParts) {
   }
 
   const showInvalid = (ctx: Context) =>
-    pages.show(ctx, { status: 400, name: 'reset-password', locals: { mode: 'invalid' } })
+    pages.show(ctx, {
+      status: 400,
+      name: 'reset-password',
+      locals: { mode: 'invalid', reason: 'unknown' },
+    })
 
   return {
     async get(ctx: Context) {

@@ -1,6 +1,7 @@
 import { errors, type Provider } from 'oidc-provider'
 import { appendCarried } from '../carried-query.ts'
 import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../ports.ts'
+import type { ClientLink, ShownClient } from '../views/page-locals.ts'
 
 export interface Clients {
   /** `genuine`, and the name of the client. */
@@ -15,11 +16,13 @@ export interface Clients {
    * when it took the request, and does not again when it is resumed.
    */
   mayFinish(captured: CapturedRequest): Promise<boolean>
+  /** The client of genuine parameters, as a page names it. `undefined`: they are not genuine, or there are none. */
+  shown(carried: CarriedParameters): Promise<ShownClient | undefined>
   /**
    * Where the client of genuine parameters starts a login anew: its own address for that (OpenID Connect Core, section 4), or a
    * new authorization request, which only a client that needs no PKCE can finish. `undefined`: there is no such place.
    */
-  restart(carried: CarriedParameters): Promise<{ clientName: string; href: string } | undefined>
+  restart(carried: CarriedParameters): Promise<ClientLink | undefined>
 }
 
 /** Servers and proxies refuse addresses that are much longer than this. */
@@ -66,6 +69,11 @@ export function createClients(provider: () => Provider): Clients {
         client.redirectUriAllowed(redirectUri) &&
         client.responseTypes?.some((allowed) => allowed === responseType) === true
       )
+    },
+
+    async shown(carried) {
+      const client = await genuineClient(carried)
+      return client && { clientName: client.clientName ?? client.clientId }
     },
 
     async restart(carried) {

@@ -26,8 +26,8 @@ export interface EmailLogin {
 }
 
 export interface Resume {
-  /** The account of the live session in this browser. `undefined`: nobody is signed in. */
-  signedInAccount(ctx: Context): Promise<string | undefined>
+  /** The live session in this browser; its `uid` stays the same while it lives. `undefined`: nobody is signed in. */
+  liveSession(ctx: Context): Promise<{ accountId: string; uid: string } | undefined>
   /** Ends a live session of another account; nothing of it may reach the one to come (D16). */
   endForeignSession(ctx: Context, accountId: string): Promise<void>
   /** Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. */
@@ -41,8 +41,9 @@ export interface Resume {
 
 export function createResume(provider: () => Provider): Resume {
   return {
-    async signedInAccount(ctx) {
-      return (await provider().Session.get(ctx)).accountId
+    async liveSession(ctx) {
+      const { accountId, uid } = await provider().Session.get(ctx)
+      return accountId === undefined ? undefined : { accountId, uid }
     },
 
     async endForeignSession(ctx, accountId) {

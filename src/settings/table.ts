@@ -33,6 +33,17 @@ export const settingsTable = {
   emailVerificationExpiration: duration('email_verification_expiration', '24h', 30 * DAY, {
     meaning: 'How long a verification link stays valid.',
   }),
+  emailLinkConfirmation: choice(
+    'email_link_confirmation',
+    'off',
+    ['off', 'other_browser', 'always'],
+    {
+      meaning:
+        'Who has to press a button before a verification link does anything. off: nobody. ' +
+        'other_browser: whoever opens it in another browser than the one that logged in, which then finishes the login. ' +
+        'always: everybody.',
+    },
+  ),
   smtpHost: text('smtp_host', {
     meaning: 'SMTP server host name.',
     expected: 'a host name or an IP address, without port; or an empty string for none',

@@ -29,6 +29,19 @@ export function memoryPendingLogins(): PendingLoginStore {
       return structuredClone(found.at(-1))
     },
 
+    async markVerified(accountId, email, at) {
+      for (const login of logins.values()) {
+        if (login.accountId === accountId && login.email === email) login.verifiedAt ??= at
+      }
+    },
+
+    async takeTurn(id, at) {
+      const login = logins.get(id)
+      if (!login || login.continuedAt) return false
+      login.continuedAt = at
+      return true
+    },
+
     async keepUntil(id, purgeAt) {
       const login = logins.get(id)
       if (login && login.purgeAt < purgeAt) login.purgeAt = purgeAt

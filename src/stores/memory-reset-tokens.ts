@@ -86,10 +86,9 @@ export function memoryResetTokens(): ResetTokenStore {
     async findDead(tokenHash, at) {
       const entry = [...entries.values()].find(({ token }) => token.tokenHash === tokenHash)
       const reason = entry && whyDead(entry, at)
-      return (
-        reason &&
-        structuredClone({ userId: entry.token.userId, carried: entry.token.carried, reason })
-      )
+      if (!reason) return undefined
+      const { userId, email, passwordDigest, carried } = entry.token
+      return structuredClone({ userId, email, passwordDigest, carried, reason })
     },
 
     async hasUsable({ userId, email, passwordDigest }, at) {

@@ -33,8 +33,9 @@ export function memoryVerificationTokens(): VerificationTokenStore {
     async findDead(tokenHash, at) {
       const entry = [...entries.values()].find(({ token }) => token.tokenHash === tokenHash)
       if (!entry || (!entry.usedAt && entry.token.expiresAt > at)) return undefined
-      const { userId, carried } = entry.token
-      return structuredClone({ userId, carried, reason: entry.usedAt ? 'used' : 'expired' })
+      const { userId, email, passwordDigest, carried, pendingLoginId } = entry.token
+      const reason = entry.usedAt ? 'used' : 'expired'
+      return structuredClone({ userId, email, passwordDigest, carried, pendingLoginId, reason })
     },
 
     async hasUsable({ userId, email, passwordDigest }, at) {

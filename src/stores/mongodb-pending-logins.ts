@@ -14,10 +14,13 @@ interface PendingLoginDocument {
   password_digest: string
   /** JSON: any name of a parameter is stored as it is, be it with dots or dollars. */
   captured: string
+  browser_hash?: string
   client_id?: string
   redirect_uri?: string
   state?: string
   created_at: Date
+  verified_at?: Date
+  continued_at?: Date
   purge_at: Date
 }
 
@@ -30,7 +33,7 @@ const isWhole = hasTypes(
     created_at: 'date',
     purge_at: 'date',
   },
-  { email: 'string' },
+  { email: 'string', browser_hash: 'string', verified_at: 'date', continued_at: 'date' },
 )
 
 const indexes: NamedIndex[] = [
@@ -51,8 +54,11 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart {
         ...(login.email !== undefined && { email: login.email }),
         password_digest: login.passwordDigest,
         captured: JSON.stringify(login.captured),
+        ...(login.browserHash !== undefined && { browser_hash: login.browserHash }),
         ...toCarriedFields(capturedParameters(login.captured)),
         created_at: time(login.createdAt),
+        ...(login.verifiedAt && { verified_at: time(login.verifiedAt) }),
+        ...(login.continuedAt && { continued_at: time(login.continuedAt) }),
         purge_at: time(login.purgeAt),
       })
     },
@@ -76,6 +82,21 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart {
       return document ? toPendingLogin(document) : undefined
     },
 
+    async markVerified(accountId, email, at) {
+      await collection.updateMany(
+        { account_id: text(accountId), email: text(email), verified_at: { $exists: false } },
+        { $set: { verified_at: time(at) } },
+      )
+    },
+
+    async takeTurn(id, at) {
+      const { modifiedCount } = await collection.updateOne(
+        { _id: text(id), continued_at: { $exists: false }, ...isWhole },
+        { $set: { continued_at: time(at) } },
+      )
+      return modifiedCount === 1
+    },
+
     async keepUntil(id, purgeAt) {
       await collection.updateOne({ _id: text(id) }, { $max: { purge_at: time(purgeAt) } })
     },
@@ -95,7 +116,10 @@ function toPendingLogin(document: PendingLoginDocument): PendingLogin | undefine
       email: document.email,
       passwordDigest: document.password_digest,
       captured,
+      browserHash: document.browser_hash,
       createdAt: document.created_at,
+      verifiedAt: document.verified_at,
+      continuedAt: document.continued_at,
       purgeAt: document.purge_at,
     }
   )

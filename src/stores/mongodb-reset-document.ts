@@ -1,8 +1,8 @@
 import type { ClaimedReset, DeadToken } from '../ports.ts'
-import { fromCarriedFields } from './mongodb-carried.ts'
 import { hasTypes } from './mongodb-conditions.ts'
 import { fromRequesterFields, type RequesterFields, requesterTypes } from './mongodb-requester.ts'
 import {
+  fromDeadDocument,
   fromTokenDocument,
   optionalTokenTypes,
   type TokenDocument,
@@ -86,7 +86,7 @@ export function toClaimedReset(document: ResetTokenDocument): ClaimedReset {
 /** `undefined`: it is usable. */
 export function toDeadToken(document: ResetTokenDocument, at: Date): DeadToken | undefined {
   const reason = whyDead(document, at)
-  return reason && { userId: document.user_id, carried: fromCarriedFields(document), reason }
+  return reason && { ...fromDeadDocument(document), reason }
 }
 
 function whyDead(document: ResetTokenDocument, at: Date): DeadToken['reason'] | undefined {

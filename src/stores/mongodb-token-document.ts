@@ -1,4 +1,4 @@
-import type { IssuedAccount, ResetToken, VerificationToken } from '../ports.ts'
+import type { DeadToken, IssuedAccount, ResetToken, VerificationToken } from '../ports.ts'
 import {
   type CarriedFields,
   carriedTypes,
@@ -7,6 +7,7 @@ import {
 } from './mongodb-carried.ts'
 import { hasTypes, text, time } from './mongodb-conditions.ts'
 import { type NamedIndex, purgeIndex } from './mongodb-indexes.ts'
+import { stringOf } from './mongodb-values.ts'
 import { purgeTime } from './purge-time.ts'
 
 /** What the documents of both kinds of token have in common (D4). */
@@ -74,6 +75,16 @@ export function toTokenDocument(token: StoredToken): TokenDocument {
     expires_at: time(token.expiresAt),
     used_at: null,
     purge_at: purgeTime(token.expiresAt),
+  }
+}
+
+/** Of a record that may be damaged. */
+export function fromDeadDocument(document: TokenDocument): Omit<DeadToken, 'reason'> {
+  return {
+    userId: document.user_id,
+    email: stringOf(document.email),
+    passwordDigest: stringOf(document.password_digest),
+    carried: fromCarriedFields(document),
   }
 }
 

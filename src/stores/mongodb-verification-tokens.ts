@@ -1,12 +1,12 @@
 import type { Db, Filter } from 'mongodb'
 import type { VerificationTokenStore } from '../ports.ts'
-import { fromCarriedFields } from './mongodb-carried.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { hasTypes, text, time } from './mongodb-conditions.ts'
 import { storedPart, type StoredPart } from './mongodb-indexes.ts'
 import { tokensAfter } from './mongodb-request-order.ts'
 import { mongoTokenHistories } from './mongodb-token-histories.ts'
 import {
+  fromDeadDocument,
   fromTokenDocument,
   isOwned,
   issuedTo,
@@ -16,6 +16,7 @@ import {
   tokenTypes,
   toTokenDocument,
 } from './mongodb-token-document.ts'
+import { stringOf } from './mongodb-values.ts'
 
 interface VerificationTokenDocument extends TokenDocument {
   pending_login_id?: string
@@ -62,8 +63,8 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
       const document = await collection.findOne({ token_hash: text(tokenHash), ...isOwned })
       if (!document || (!document.used_at && document.expires_at > time(at))) return undefined
       return {
-        userId: document.user_id,
-        carried: fromCarriedFields(document),
+        ...fromDeadDocument(document),
+        pendingLoginId: stringOf(document.pending_login_id),
         reason: document.used_at ? 'used' : 'expired',
       }
     },

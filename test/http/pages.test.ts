@@ -9,8 +9,8 @@ describe('The policy of a page whose form leads to a client (D30)', () => {
   const pages = createPages(createViews('/oauth2'))
 
   async function formAction(redirectUri: string) {
-    const server = createServer((_req, res) =>
-      pages.send(res, {
+    const server = createServer((req, res) =>
+      pages.send(req, res, {
         status: 200,
         name: 'error',
         locals: { mode: 'error' },
@@ -23,7 +23,7 @@ describe('The policy of a page whose form leads to a client (D30)', () => {
     server.close()
     const directives = (headers.get('content-security-policy') ?? '').split('; ')
     expect(directives.filter((each) => each.startsWith('form-action'))).to.have.length(1)
-    expect(directives).to.have.length(5)
+    expect(directives).to.have.length(8)
     return directives.find((each) => each.startsWith('form-action'))
   }
 

@@ -1,0 +1,87 @@
+/**
+ * The window that logged in and waits for its address to be verified (D15). It goes on by itself, once, with the very request
+ * that the client made; whoever opens the link in another browser has no part in that.
+ *
+ * @module
+ */
+import { hashToken, isToken } from '../crypto/token.ts'
+import type {
+  CapturedRequest,
+  PendingLogin,
+  PendingLoginStore,
+  SessionCutoffs,
+  User,
+  UserStore,
+} from '../ports.ts'
+import { isLoginOf } from './pending-login.ts'
+
+/** `ended`: it is over, or never was this browser's; nobody is told which. */
+export type WaitingStatus = 'waiting' | 'verified' | 'continued' | 'ended'
+
+/** The window that asks: what its page names, and the cookie of its browser. */
+export interface WaitingWindow {
+  pendingLoginId: string
+  browser: string | undefined
+}
+
+/** A login that may go on, or that still waits. */
+export interface WaitingLogin {
+  status: 'waiting' | 'verified'
+  user: User
+  captured: CapturedRequest
+}
+
+export interface WaitingLogins {
+  /** One read. */
+  status(window: WaitingWindow): Promise<WaitingStatus>
+  /** Judges account, address, password and cut-offs as they are now. Takes nothing. */
+  find(window: WaitingWindow): Promise<WaitingLogin | 'continued' | 'ended'>
+  /** Takes the one turn. `false`: it was taken before. */
+  takeTurn(window: WaitingWindow): Promise<boolean>
+}
+
+export interface WaitingLoginPorts {
+  users: Pick<UserStore, 'findById'>
+  pendingLogins: PendingLoginStore
+  readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
+  now(): Date
+}
+
+export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
+  const { users, pendingLogins, readCutoffs, now } = ports
+
+  async function findOwn({ pendingLoginId, browser }: WaitingWindow) {
+    if (browser === undefined || !isToken(browser)) return undefined
+    const pending = await pendingLogins.find(pendingLoginId)
+    const isOwn = pending?.browserHash === hashToken(browser) && pending.purgeAt > now()
+    return isOwn ? pending : undefined
+  }
+
+  return {
+    async status(window) {
+      const pending = await findOwn(window)
+      if (!pending) return 'ended'
+      if (pending.continuedAt) return 'continued'
+      return pending.verifiedAt ? 'verified' : 'waiting'
+    },
+
+    async find(window) {
+      const pending = await findOwn(window)
+      if (!pending) return 'ended'
+      if (pending.continuedAt) return 'continued'
+      const user = await users.findById(pending.accountId)
+      const { idpAt } = (await readCutoffs(pending.accountId)) ?? {}
+      if (!user || !isLoginOf(pending, user, idpAt)) return 'ended'
+      const status = user.emailVerified ? 'verified' : 'waiting'
+      return { status, user, captured: withoutPushedRequest(pending) }
+    },
+
+    takeTurn: ({ pendingLoginId }) => pendingLogins.takeTurn(pendingLoginId, now()),
+  }
+}
+
+// Whoever finished the login with the link, in another browser, has used it up; it is good for one code.
+function withoutPushedRequest({ captured }: PendingLogin): CapturedRequest {
+  const { parJti: _, ...request } = captured
+  return request
+}

@@ -1,0 +1,35 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isToken, newToken } from '../crypto/token.ts'
+
+/** One random value for each browser, by which the one that logged in is known again (D15). */
+export interface BrowserCookie {
+  /** `undefined`: the browser sent none, or something else. */
+  read(req: IncomingMessage): string | undefined
+  /** Gives the browser a value, or keeps the one that it has, for as long as a login can wait. */
+  keep(req: IncomingMessage, res: ServerResponse, forMs: number): string
+}
+
+/** `__Host-`: no other host can set it. Lax, because the mail leads here from elsewhere. */
+export function createBrowserCookie(isSecure: boolean): BrowserCookie {
+  const name = `${isSecure ? '__Host-' : ''}account_flows_browser`
+  const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
+
+  function read({ headers: { cookie = '' } }: IncomingMessage) {
+    const pairs = cookie.split(';').map((pair) => pair.trim())
+    const values = pairs.flatMap((pair) =>
+      pair.startsWith(`${name}=`) ? [pair.slice(name.length + 1)] : [],
+    )
+    return values.find(isToken)
+  }
+
+  return {
+    read,
+
+    keep(req, res, forMs) {
+      const value = read(req) ?? newToken()
+      const maxAge = Math.ceil(forMs / 1000)
+      res.appendHeader('Set-Cookie', `${name}=${value}; Max-Age=${maxAge}; ${attributes}`)
+      return value
+    },
+  }
+}

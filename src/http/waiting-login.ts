@@ -1,0 +1,124 @@
+import type { Context, Next } from 'koa'
+import type { WaitingLogin, WaitingLogins, WaitingWindow } from '../flows/waiting-login.ts'
+import { carriedBy } from '../flows/verification-link.ts'
+import type { Clients } from '../oidc/clients.ts'
+import type { Resume } from '../oidc/resume.ts'
+import type { Settings } from '../settings/table.ts'
+import type { BrowserCookie } from './browser-cookie.ts'
+import { parseFields, readForm } from './form.ts'
+import type { Pages } from './pages.ts'
+
+export interface WaitingLoginParts {
+  waitingLogins: WaitingLogins
+  clients: Pick<Clients, 'mayFinish' | 'shown' | 'restart'>
+  resume: Resume
+  browserCookie: Pick<BrowserCookie, 'read'>
+  pages: Pages
+  settings(): Settings
+}
+
+/** The window that logged in goes on by itself (D15). */
+export function waitingLogin(parts: WaitingLoginParts) {
+  const { waitingLogins, clients, resume, pages, settings } = parts
+
+  const windowOf = (ctx: Context, pendingLoginId = ''): WaitingWindow => ({
+    pendingLoginId,
+    browser: parts.browserCookie.read(ctx.req),
+  })
+
+  const asked = (ctx: Context) =>
+    windowOf(ctx, parseFields(ctx.querystring, (name) => name === 'login')?.get('login'))
+
+  async function showWaiting(
+    ctx: Context,
+    { user, captured }: WaitingLogin,
+    { pendingLoginId }: WaitingWindow,
+    isNotYet: boolean,
+  ) {
+    const lifetimeMs = settings().emailVerificationExpiration
+    const carried = carriedBy(captured)
+    pages.show(ctx, {
+      status: 200,
+      name: 'verify-email',
+      locals: {
+        mode: 'blocked',
+        username: user.username,
+        lifetimeMs,
+        carried,
+        client: await clients.shown(carried),
+        waiting: { pendingLoginId, forMs: lifetimeMs },
+        isNotYet,
+      },
+      formMayLeadTo: carried.redirectUri,
+      uiLocales: uiLocalesOf(captured),
+    })
+  }
+
+  function showOver(ctx: Context, status: 'continued' | 'ended') {
+    const isDone = status === 'continued'
+    const locals = { mode: isDone ? 'signed_in' : 'ended' } as const
+    pages.show(ctx, { status: isDone ? 200 : 400, name: 'verify-email', locals })
+  }
+
+  async function goOn(ctx: Context, next: Next, window: WaitingWindow, replaces?: string) {
+    const login = await waitingLogins.find(window)
+    if (typeof login === 'string') return showOver(ctx, login)
+    if (login.status === 'waiting') return showWaiting(ctx, login, window, true)
+    const { user, captured } = login
+    const carried = carriedBy(captured)
+    if (!(await clients.mayFinish(captured))) {
+      const locals = { mode: 'verified', client: await clients.restart(carried) } as const
+      return pages.show(ctx, { status: 200, name: 'verify-email', locals })
+    }
+    const live = await resume.liveSession(ctx)
+    const isForeign = live !== undefined && live.accountId !== user.id
+    if (isForeign && live.uid !== replaces) {
+      return pages.show(ctx, {
+        status: 200,
+        name: 'verify-email',
+        locals: {
+          mode: 'other_account',
+          pendingLoginId: window.pendingLoginId,
+          session: live.uid,
+        },
+        formMayLeadTo: carried.redirectUri,
+      })
+    }
+    if (!(await waitingLogins.takeTurn(window))) return showOver(ctx, 'continued')
+    if (isForeign) await resume.endForeignSession(ctx, user.id)
+    await resume.captured(ctx, next, captured)
+  }
+
+  return {
+    status: {
+      async get(ctx: Context) {
+        const status = await waitingLogins.status(asked(ctx))
+        ctx.set({ 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' })
+        ctx.body = { status }
+      },
+    },
+
+    window: {
+      /** The page again, as after a reload; it goes on when a button is pressed, or its script sees that it may. */
+      async get(ctx: Context) {
+        const window = asked(ctx)
+        const login = await waitingLogins.find(window)
+        if (typeof login === 'string') return showOver(ctx, login)
+        await showWaiting(ctx, login, window, false)
+      },
+
+      async post(ctx: Context, next: Next) {
+        const form = await readForm(ctx)
+        if (typeof form === 'string') return pages.showError(ctx, form)
+        const replaces = form.get('action') === 'continue' ? form.get('session') : undefined
+        await goOn(ctx, next, windowOf(ctx, form.get('login')), replaces)
+      },
+    },
+  }
+}
+
+/** `ui_locales` of a captured request. */
+export function uiLocalesOf({ params }: WaitingLogin['captured']): string | undefined {
+  const asked = params['ui_locales']
+  return typeof asked === 'string' ? asked : undefined
+}

@@ -1,0 +1,105 @@
+import type { CarriedParameters } from '../ports.ts'
+
+/** A client that a page names: registered, and genuine for the request that the page is part of. */
+export interface ShownClient {
+  clientName: string
+  /** An image that the client registered, on our own origin; of any other nothing is loaded. `undefined`: none. */
+  logo?: string | undefined
+}
+
+/** `href` is left out of the page unless it is http, https, or a private-use scheme such as `com.example.app:`. */
+export interface ClientLink extends ShownClient {
+  href: string
+}
+
+/** The window that logged in, and goes on by itself once the address is confirmed (D15). */
+export interface WaitingWindow {
+  /** Of the pending login; of no use without the cookie of this browser. */
+  pendingLoginId: string
+  /** For how long it is worth asking. */
+  forMs: number
+}
+
+type ForgotPassword =
+  | {
+      mode: 'form' | 'invalid'
+      carried: CarriedParameters
+      client?: ShownClient | undefined
+      /** `ui_locales` of the request, kept for the answer and the mail. */
+      uiLocales?: string | undefined
+    }
+  /** `waitMs`: until another mail may be asked for. `undefined`: at any time. */
+  | { mode: 'sent'; waitMs?: number | undefined }
+
+export type ResetFormMode =
+  'form' | 'password_mismatch' | 'password_too_short' | 'password_too_long' | 'password_invalid'
+
+/** Told to those alone who hold a genuine token (D17); all others read `unknown`. `changed`: the account changed since. */
+export type LinkReason = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
+
+type ResetPassword =
+  | { mode: ResetFormMode; token: string; minLength: number; maxLength: number; username?: string }
+  /** `renew`: the genuine token that a new mail is one click away with. */
+  | { mode: 'invalid'; reason: LinkReason; renew?: string | undefined }
+  | { mode: 'done'; client?: ClientLink | undefined }
+
+/** A verification link, as the forms that act on it repeat it. */
+export interface LinkFields {
+  token: string
+  carried: CarriedParameters
+  authorizeSig: string
+}
+
+type VerifyEmail =
+  | {
+      mode: 'blocked'
+      username: string
+      lifetimeMs: number
+      carried: CarriedParameters
+      client?: ShownClient | undefined
+      waiting?: WaitingWindow | undefined
+      /** Until another mail may be asked for. `undefined`: at any time. */
+      waitMs?: number | undefined
+      /** Somebody said "I have confirmed", and it is not so. */
+      isNotYet?: boolean
+    }
+  | {
+      mode: 'expired'
+      reason: LinkReason
+      carried: CarriedParameters
+      /** The genuine link that a new mail is one click away with. */
+      renew?: LinkFields | undefined
+      client?: ClientLink | undefined
+    }
+  | { mode: 'sent'; waiting?: WaitingWindow | undefined; waitMs?: number | undefined }
+  /** `goesOnElsewhere`: the window that logged in finishes the login. */
+  | { mode: 'verified'; goesOnElsewhere?: boolean; client?: ClientLink | undefined }
+  /** The question of D14. `needsTick`: nothing showed yet that a person is here. */
+  | { mode: 'confirm'; link: LinkFields; client?: ShownClient | undefined; needsTick: boolean }
+  /** The question of D16, about a link or about the window that waited; `session` names the one that was asked about. */
+  | { mode: 'other_account'; link?: LinkFields; pendingLoginId?: string; session: string }
+  /** The login went on in another window of this browser. */
+  | { mode: 'signed_in' }
+  /** The login that waited is over, or was never this browser's. */
+  | { mode: 'ended' }
+
+export type ErrorMode =
+  | 'refused'
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'unsupported_media_type'
+  | 'body_too_large'
+  | 'bad_request'
+  | 'too_many_requests'
+  | 'unavailable'
+  | 'error'
+
+/** What each page needs, by its `data-page`; `mode` is its `data-mode`. */
+export interface PageLocals {
+  'forgot-password': ForgotPassword
+  'reset-password': ResetPassword
+  'verify-email': VerifyEmail
+  error: { mode: ErrorMode }
+}
+
+export type PageName = keyof PageLocals

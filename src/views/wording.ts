@@ -1,0 +1,44 @@
+import type { ClientLink, ShownClient } from './page-locals.ts'
+
+/** Rounds down, so that it never promises more than the link holds. One day is told as 24 hours. */
+export function lifetimeText(ms: number, lang: string): string {
+  const seconds = Math.floor(ms / 1000)
+  const minutes = Math.floor(seconds / 60)
+  let [amount, unit] = [minutes, 'minute']
+  if (seconds < 120 && seconds % 60 !== 0) [amount, unit] = [seconds, 'second']
+  else if (minutes > 1440 && minutes % 1440 === 0) [amount, unit] = [minutes / 1440, 'day']
+  else if (minutes % 60 === 0) [amount, unit] = [minutes / 60, 'hour']
+  return new Intl.NumberFormat(lang, { style: 'unit', unit, unitDisplay: 'long' }).format(amount)
+}
+
+/** In UTC: nobody knows where the mail is read. */
+export function timeText(at: Date, lang: string): string {
+  const format = { dateStyle: 'long', timeStyle: 'long', timeZone: 'UTC' } as const
+  return new Intl.DateTimeFormat(lang, format).format(at)
+}
+
+/** A registered redirect URI can be anything; as a link only these schemes run no script. */
+export function shownLink(client: ClientLink | ShownClient | undefined): ShownClient | undefined {
+  if (!client) return undefined
+  if (!('href' in client)) return { ...client, clientName: displayName(client.clientName) }
+  if (!URL.canParse(client.href)) return undefined
+  const isSafe = /^(https?|[a-z][a-z0-9+-]*\.[a-z0-9.+-]+):$/.test(new URL(client.href).protocol)
+  return isSafe ? { ...client, clientName: displayName(client.clientName) } : undefined
+}
+
+/** Without line breaks, control and direction characters, which could forge the text around it, and 64 characters at most. */
+export function displayName(name: string): string {
+  // oxlint-disable-next-line typescript/no-misused-spread -- code points are what is counted
+  const shown = [...name.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Z}]+/gu, ' ').trim()]
+  return shown.length > 64 ? `${shown.slice(0, 63).join('')}…` : shown.join('')
+}
+
+/**
+ * Mail programs turn `evil.example` into a link; a word joiner after each dot and colon, also those that an address of a page may
+ * have in their place, stops them and cannot be seen.
+ */
+export function unlinkable(name: string): string {
+  return name
+    .replace(/[:\uFE55\uFF1A]?[\\/\uFF0F\uFF3C]{2,}/g, ' ')
+    .replace(/[.:\u2024\u3002\uFE52\uFE55\uFF0E\uFF1A\uFF61](?=\S)/g, '$&\u2060')
+}
