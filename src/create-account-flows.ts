@@ -87,7 +87,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const { record: audit, events } = createAudit(store.audit, log)
 
   const sessions = createEndableSessions(store.cutoffs, log)
-  const clients = createClients(provider)
+  const clients = createClients(provider, baseUrl.origin)
   const resume = createResume(provider)
   const authorizeSig = createAuthorizeSig(keys)
 
