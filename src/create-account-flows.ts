@@ -115,7 +115,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   })
 
   const { readCutoffs } = sessions
-  const waitingLogins = createWaitingLogins({ users, pendingLogins, readCutoffs, now })
+  const waitingLogins = createWaitingLogins({ ...common, pendingLogins, readCutoffs })
 
   const views = createViews(`${basePath}${oauthPath}`)
   const shared = { store, users, authorizeSig, oauthUrl, views, audit, log }
