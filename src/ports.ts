@@ -40,6 +40,8 @@ export interface User {
   /** A bcrypt hash. `undefined`: the user has no password, and cannot reset one. */
   passwordHash: string | undefined
   disabled: boolean
+  /** The language of mails, as a tag such as `de` or `pt-BR`. `undefined`: not known. */
+  locale?: string | undefined
 }
 
 /**
@@ -217,10 +219,16 @@ export interface SessionCutoffStore {
   endIdpSessions(accountId: string, at: Date): Promise<void>
 }
 
-/** Who sent the request, for the audit log. */
+/** Who sent the request, for the audit log; and for the mail of the request, which language it asked for (D24). */
 export interface Requester {
   address: string | undefined
   userAgent: string | undefined
+  /** `ui_locales` of the request. Kept with a mail job as far as it is language tags, 100 characters at most; never audited. */
+  uiLocales?: string | undefined
+  /** The tags of the header `Accept-Language`, best first, with commas between them. Kept likewise, and never audited. */
+  acceptLanguage?: string | undefined
+  /** An admin asked for the mail: neither language nor browser of the request are those of its reader. Never audited. */
+  isAdmin?: boolean
 }
 
 /** All audit events of these flows (6, D33). */

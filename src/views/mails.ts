@@ -1,6 +1,7 @@
 import { fill, type Catalog, type Values } from './catalog.ts'
+import { deviceOf } from './device.ts'
 import type { Templates } from './templates.ts'
-import { displayName, lifetimeText, timeText, unlinkable } from './wording.ts'
+import { displayName, eitherOf, lifetimeText, timeText, unlinkable, wrapped } from './wording.ts'
 
 export type MailName = 'password-reset' | 'email-verification' | 'password-changed' | 'test'
 
@@ -13,6 +14,10 @@ export interface MailLocals {
   /** `undefined`: the link does not expire. */
   lifetimeMs?: number
   clientName?: string
+  /** Of whoever asked for it, or changed the password. Told only as far as it is that of a well-known browser. */
+  userAgent?: string | undefined
+  /** An admin has it sent: nobody asked for it in a browser of the reader's. */
+  isByAdmin?: boolean
 }
 
 export interface RenderedMail {
@@ -21,26 +26,51 @@ export interface RenderedMail {
   html: string
 }
 
+/** The token of `link` is once in the text, on a line of its own, and once in the HTML, behind the button. */
 export function renderMail(
   { render, read }: Templates,
-  { t, lang, dir }: Catalog,
+  catalog: Catalog,
   name: MailName,
-  { username, link, at, lifetimeMs, clientName = '' }: MailLocals,
+  locals: MailLocals,
 ): RenderedMail {
-  const user = unlinkable(displayName(username))
-  const client = unlinkable(displayName(clientName))
-  const subject = t(`mail.${name}.subject`)
-  const values: Values = {
-    greeting: user ? t('mail.greeting', { user }) : t('mail.greeting_nameless'),
-    lead: t(`mail.${name}.lead${client && '_client'}`, { client, at: timeText(at, lang) }),
-    link,
-    ...(lifetimeMs !== undefined && {
-      lifetime: t(`mail.${name}.lifetime`, { lifetime: lifetimeText(lifetimeMs, lang) }),
-    }),
-  }
+  const { t, lang, dir } = catalog
+  const values = valuesOf(catalog, name, locals)
+  const word = (key: string) => values[key] ?? t(`mail.${name}.${key}`)
   return {
-    subject,
-    text: fill(read(`mails/${name}.txt`), (key) => values[key] ?? t(key)),
-    html: render(`mails/${name}`, { ...values, t, lang, dir, title: subject }),
+    subject: word('subject'),
+    text: wrapped(fill(read(`mails/${name}.txt`), word)),
+    html: render(`mails/${name}`, { word, t, lang, dir }),
+  }
+}
+
+/** What the templates say by other words than those of the catalog, or by words with something to fill in. */
+function valuesOf(
+  { t, lang }: Catalog,
+  name: MailName,
+  locals: MailLocals,
+): Record<string, string> {
+  const { username, link, at, lifetimeMs } = locals
+  const of = (key: string, values: Values) => t(`mail.${name}.${key}`, values)
+  const user = unlinkable(displayName(username))
+  const client = unlinkable(displayName(locals.clientName ?? ''))
+  const told = lifetimeMs === undefined ? {} : { lifetime: lifetimeText(lifetimeMs, lang) }
+  const device = locals.isByAdmin ? undefined : deviceOf(locals.userAgent ?? '')
+  const done = name === 'password-changed' ? 'mail.changed' : 'mail.asked'
+  return {
+    greeting: user ? t('mail.greeting', { user }) : t('mail.greeting_nameless'),
+    lead: of(`lead${locals.isByAdmin ? '_admin' : client && '_client'}`, { client }),
+    preheader: of('preheader', told),
+    link,
+    leads_to: URL.canParse(link)
+      ? t('mail.leads_to', { host: unlinkable(new URL(link).host) })
+      : '',
+    ...(lifetimeMs !== undefined && { lifetime: of('lifetime', told) }),
+    when: device
+      ? t(`${done}_device`, { at: timeText(at, lang), device: deviceText(device) })
+      : t(done, { at: timeText(at, lang) }),
+  }
+
+  function deviceText({ browser, systems }: NonNullable<typeof device>) {
+    return t('mail.device', { browser, system: eitherOf(systems, lang) })
   }
 }
