@@ -115,7 +115,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   })
 
   const { readCutoffs } = sessions
-  const waitingLogins = createWaitingLogins({ users, pendingLogins, readCutoffs, now })
+  const waitingLogins = createWaitingLogins({ ...common, pendingLogins, readCutoffs })
 
   const { viewsDirectory: directory, defaultLocale } = checked
   const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })
