@@ -2,32 +2,37 @@ import { existsSync } from 'node:fs'
 import { chromium, type Browser } from 'playwright-core'
 
 const PATH = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+const HINT = `no Chromium at ${PATH}: apt-get install chromium, or set CHROMIUM to its path`
+
+export function launchChromium(): Promise<Browser> {
+  if (!existsSync(PATH)) throw new Error(HINT)
+  return chromium.launch({
+    executablePath: PATH,
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  })
+}
 
 /** A suite in real Chromium: pending where there is none, and under `CI=true` a failure. */
 export function describeInChromium(title: string, body: (browser: () => Browser) => void): void {
-  describe(`${title}, in Chromium`, () => {
+  describe(`${title}, in Chromium`, function () {
+    this.timeout(90_000)
     let browser: Browser | undefined
 
     before(async function () {
-      this.timeout(60_000)
       if (!existsSync(PATH)) {
-        const hint = `no Chromium at ${PATH}: apt-get install chromium, or set CHROMIUM to its path`
-        if (process.env['CI'] === 'true') throw new Error(hint)
-        console.warn(hint)
+        if (process.env['CI'] === 'true') throw new Error(HINT)
+        console.warn(HINT)
         this.skip()
       }
-      browser = await chromium.launch({
-        executablePath: PATH,
-        args: [
-          '--no-sandbox',
-          '--disable-gpu',
-          '--disable-quic',
-          '--no-first-run',
-          '--disable-background-networking',
-          '--disable-component-update',
-          '--disable-sync',
-        ],
-      })
+      browser = await launchChromium()
     })
 
     after(() => browser?.close())

@@ -1,0 +1,114 @@
+import type { CarriedParameters } from '../../src/ports.ts'
+import type { PageLocals, PageName } from '../../src/views.ts'
+
+/** One page in one mode, as somebody could come to see it. */
+export interface ShownPage<N extends PageName = PageName> {
+  /** Names it in an address, and in a file name. */
+  id: string
+  name: N
+  locals: PageLocals[N]
+}
+
+type InMode<L, M> = L extends { mode: infer K } ? (M extends K ? Omit<L, 'mode'> : never) : never
+
+/** Each mode of each page, with the ways in which it can look; the compiler misses one that is left out. */
+type EveryMode = {
+  [N in PageName]: { [M in PageLocals[N]['mode']]: Record<string, InMode<PageLocals[N], M>> }
+}
+
+const carried: CarriedParameters = {
+  clientId: 'shop',
+  redirectUri: 'https://shop.example/callback',
+  scope: 'openid email',
+  state: 'rTq2vX0mWqDk1b3l',
+}
+const shown = { clientName: 'Petra’s Pottery Shop' }
+const client = { ...shown, href: 'https://shop.example/sign-in' }
+const withLogo = { ...shown, logo: '/oauth2/logo.svg' }
+const longName = { clientName: 'Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbea' }
+
+const HOUR_MS = 3_600_000
+const token = 'c2l4dHktZm91ci1yYW5kb20tYnl0ZXMtb2YtYS1saW5r'
+const link = { token, carried, authorizeSig: 'X0xpbmtTaWduYXR1cmVPZkZvcnR5VGhyZWVDaGFyYWN0' }
+const limits = { token, minLength: 8, maxLength: 64 }
+const waiting = {
+  pendingLoginId: 'bG9naW4tdGhhdC13YWl0cy1pbi1hLXdpbmRvdy1vZi0x',
+  forMs: 24 * HOUR_MS,
+}
+const blocked = { username: 'petra', lifetimeMs: 24 * HOUR_MS, carried }
+
+const MODES: EveryMode = {
+  'forgot-password': {
+    form: { plain: { carried: {} }, client: { carried, client: withLogo } },
+    invalid: { plain: { carried: {} }, client: { carried, client: shown } },
+    sent: { plain: {}, cooldown: { waitMs: 45_000 } },
+  },
+  'reset-password': {
+    form: { plain: limits, user: { ...limits, username: 'petra' } },
+    password_mismatch: { plain: limits },
+    password_too_short: { plain: limits },
+    password_too_long: { plain: limits },
+    password_invalid: { plain: limits },
+    invalid: {
+      unknown: { reason: 'unknown' },
+      expired: { reason: 'expired', renew: token },
+      used: { reason: 'used' },
+      superseded: { reason: 'superseded' },
+      changed: { reason: 'changed' },
+    },
+    done: { plain: {}, client: { client }, long: { client: { ...client, ...longName } } },
+  },
+  'verify-email': {
+    blocked: {
+      plain: { ...blocked, waiting },
+      client: { ...blocked, waiting, client: withLogo },
+      cooldown: { ...blocked, waiting, waitMs: 45_000 },
+      'not-yet': { ...blocked, waiting, isNotYet: true },
+      'no-window': blocked,
+    },
+    expired: {
+      unknown: { reason: 'unknown', carried: {} },
+      expired: { reason: 'expired', carried, renew: link, client },
+      used: { reason: 'used', carried, client },
+      changed: { reason: 'changed', carried },
+    },
+    sent: { plain: {}, waiting: { waiting }, cooldown: { waiting, waitMs: 45_000 } },
+    verified: { plain: {}, elsewhere: { goesOnElsewhere: true }, client: { client } },
+    confirm: {
+      plain: { link, needsTick: false },
+      client: { link, needsTick: false, client: withLogo },
+      tick: { link, needsTick: true, client: shown },
+    },
+    other_account: {
+      link: { link, session: 'c2Vzc2lvbg' },
+      waiting: { pendingLoginId: waiting.pendingLoginId, session: 'c2Vzc2lvbg' },
+    },
+    signed_in: { plain: {} },
+    ended: { plain: {} },
+  },
+  error: {
+    refused: { plain: {} },
+    not_found: { plain: {} },
+    method_not_allowed: { plain: {} },
+    unsupported_media_type: { plain: {} },
+    body_too_large: { plain: {} },
+    bad_request: { plain: {} },
+    too_many_requests: { plain: {} },
+    unavailable: { plain: {} },
+    error: { plain: {} },
+  },
+}
+
+/** Every page in every mode, in all the ways in which it can look. */
+export const everyPage: ShownPage[] = Object.entries(MODES).flatMap(([name, modes]) =>
+  Object.entries(modes).flatMap(([mode, ways]) =>
+    Object.entries(ways).map(
+      ([way, locals]) =>
+        ({
+          id: [name, mode, ...(way === 'plain' ? [] : [way])].join('.'),
+          name,
+          locals: { mode, ...(locals as object) },
+        }) as ShownPage,
+    ),
+  ),
+)

@@ -1,0 +1,68 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createPages } from '../../src/http/pages.ts'
+import { createViews, type Views } from '../../src/views.ts'
+import { everyPage, type ShownPage } from './every-page.ts'
+
+/** Serves every page with the headers that it has in earnest. */
+export interface PageServer {
+  origin: string
+  views: Views
+  /** `dir`: the page that way round, in whatever language. */
+  addressOf(page: ShownPage, look?: { locale?: string; dir?: 'ltr' | 'rtl' }): string
+  close(): Promise<void>
+}
+
+const LOGO = `<svg xmlns="http://www.w3.org/2000/svg" width="96" height="96" viewBox="0 0 96 96">
+<rect width="96" height="96" rx="20" fill="#b45309"/><path d="M28 30h40l-6 40H34z" fill="#fff"/></svg>`
+
+export async function startPageServer(): Promise<PageServer> {
+  const views = createViews('/oauth2')
+  const files: Record<string, [type: string, text: string]> = {
+    '/oauth2/account-flows.css': ['text/css', views.stylesheet],
+    '/oauth2/account-flows.js': ['text/javascript', views.script],
+    '/oauth2/logo.svg': ['image/svg+xml', LOGO],
+    '/oauth2/verify-email/status': ['application/json', '{"status":"waiting"}'],
+  }
+
+  const server = createServer((req, res) => {
+    const { pathname, searchParams } = new URL(req.url ?? '/', 'http://any.example')
+    const file = files[pathname]
+    if (file) {
+      res.writeHead(200, { 'Content-Type': file[0], 'X-Content-Type-Options': 'nosniff' })
+      res.end(file[1])
+      return
+    }
+    const page = everyPage.find(({ id }) => pathname === `/oauth2/${id}`)
+    if (!page) {
+      res.writeHead(404).end()
+      return
+    }
+    const dir = searchParams.get('dir')
+    const turned: Views = {
+      ...views,
+      page(...asked) {
+        const { html, lang } = views.page(...asked)
+        return { html: dir ? html.replace(/ dir="(ltr|rtl)"/, ` dir="${dir}"`) : html, lang }
+      },
+    }
+    createPages(turned).send(req, res, {
+      status: 200,
+      name: page.name,
+      locals: page.locals,
+      uiLocales: searchParams.get('locale') ?? undefined,
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+
+  return {
+    origin,
+    views,
+    addressOf: ({ id }, look = {}) => `${origin}/oauth2/${id}?${new URLSearchParams(look)}`,
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * Writes a picture of every page in every mode, in light, dark, on a phone and from right to left, and of every mail, into
+ * `screenshots/`, with one sheet that shows them all: `index.html` and `contact-sheet-*.png`.
+ *
+ * @module
+ */
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import type { Browser } from 'playwright-core'
+import { previewMail, testMail } from '../../src/sample-mails.ts'
+import type { Views } from '../../src/views.ts'
+import { launchChromium } from '../support/chromium.ts'
+import { everyPage } from './every-page.ts'
+import { startPageServer, type PageServer } from './page-server.ts'
+
+const FOLDER = fileURLToPath(new URL('../../screenshots/', import.meta.url))
+const MAILS = ['password-reset', 'email-verification', 'password-changed']
+const AT = new Date('2026-03-04T05:06:07Z')
+
+const LOOKS = {
+  light: { colorScheme: 'light', width: 1024, height: 720, dir: undefined },
+  dark: { colorScheme: 'dark', width: 1024, height: 720, dir: undefined },
+  phone: { colorScheme: 'light', width: 320, height: 640, dir: undefined },
+  rtl: { colorScheme: 'light', width: 1024, height: 720, dir: 'rtl' },
+} as const
+
+type Look = keyof typeof LOOKS
+
+interface Picture {
+  title: string
+  file: string
+}
+
+async function picturesOfPages(browser: Browser, server: PageServer, look: Look) {
+  const { colorScheme, width, height, dir } = LOOKS[look]
+  const context = await browser.newContext({ colorScheme, viewport: { width, height } })
+  const page = await context.newPage()
+  const locale = dir && server.views.locales.includes('ar') ? 'ar' : undefined
+  const pictures: Picture[] = []
+  for (const shown of everyPage) {
+    const file = `${shown.id}.${look}.png`
+    await page.goto(server.addressOf(shown, { ...(dir && { dir }), ...(locale && { locale }) }))
+    await page.screenshot({ path: join(FOLDER, file), fullPage: true })
+    pictures.push({ title: shown.id, file })
+  }
+  await context.close()
+  return pictures
+}
+
+function everyMail(views: Views): { title: string; html: string }[] {
+  const samples = views.locales.flatMap((locale) =>
+    MAILS.flatMap((name) => {
+      const wish = { name, locale, oauthUrl: 'https://id.example.com/oauth2', at: AT }
+      const mail = previewMail(views, wish)
+      return mail ? [{ title: `mail.${name}.${locale}`, html: mail.html }] : []
+    }),
+  )
+  return [...samples, { title: 'mail.test', html: testMail(views, AT).html }]
+}
+
+async function picturesOfMails(browser: Browser, views: Views, colorScheme: 'light' | 'dark') {
+  const viewport = { width: 640, height: 480 }
+  const context = await browser.newContext({ colorScheme, viewport, javaScriptEnabled: false })
+  const page = await context.newPage()
+  const pictures: Picture[] = []
+  for (const { title, html } of everyMail(views)) {
+    const file = `${title}.${colorScheme}.png`
+    await page.setContent(html)
+    await page.screenshot({ path: join(FOLDER, file), fullPage: true })
+    pictures.push({ title, file })
+  }
+  await context.close()
+  return pictures
+}
+
+function sheet(groups: Record<string, Picture[]>): string {
+  const sections = Object.entries(groups).map(([group, pictures]) => {
+    const figures = pictures.map(
+      ({ title, file }) =>
+        `<figure><a href="${file}"><img src="${file}" alt="${title}"></a><figcaption>${title}</figcaption></figure>`,
+    )
+    return `<section id="${group}"><h2>${group}</h2>${figures.join('')}</section>`
+  })
+  return `<!doctype html><meta charset="utf-8"><title>Pages and mails</title><style>
+body { margin: 1rem; font: 13px system-ui, sans-serif; background: #888; color: #fff }
+section { display: flex; flex-wrap: wrap; gap: 12px; align-items: start; padding-block-end: 1rem }
+h2 { inline-size: 100%; margin: 0 }
+figure { inline-size: 300px; margin: 0 }
+img { inline-size: 100%; display: block }
+</style>${sections.join('')}`
+}
+
+async function main() {
+  await rm(FOLDER, { recursive: true, force: true })
+  await mkdir(FOLDER, { recursive: true })
+  const browser = await launchChromium()
+  const server = await startPageServer()
+  const groups: Record<string, Picture[]> = {}
+  for (const look of Object.keys(LOOKS) as Look[]) {
+    groups[look] = await picturesOfPages(browser, server, look)
+  }
+  groups['mails-light'] = await picturesOfMails(browser, server.views, 'light')
+  groups['mails-dark'] = await picturesOfMails(browser, server.views, 'dark')
+  await server.close()
+
+  await writeFile(join(FOLDER, 'index.html'), sheet(groups))
+  const page = await browser.newPage({ viewport: { width: 1600, height: 900 } })
+  await page.goto(pathToFileURL(join(FOLDER, 'index.html')).href)
+  for (const group of Object.keys(groups)) {
+    await page.locator(`#${group}`).screenshot({ path: join(FOLDER, `contact-sheet-${group}.png`) })
+  }
+  await browser.close()
+  console.log(`${FOLDER}index.html`)
+}
+
+await main()
