@@ -16,9 +16,11 @@ import { createWaitingLogins } from './flows/waiting-login.ts'
 import type { NodeHandler } from './http/admin-api.ts'
 import { browserRoutes } from './http/browser-routes.ts'
 import { createLogin, type Login } from './http/login.ts'
+import { createChangePassword } from './http/change-password.ts'
 import { createForgotPasswordCheck } from './http/forgot-password-check.ts'
 import { createBrowserCookie } from './http/browser-cookie.ts'
 import { createPages } from './http/pages.ts'
+import { createResendCooldown } from './http/resend-cooldown.ts'
 import { createRequestLimit } from './http/request-limit.ts'
 import { requesterOf } from './http/requester.ts'
 import { createRoutes } from './http/routes.ts'
@@ -53,6 +55,13 @@ export interface AccountFlows extends Login {
   adminApi(): Middleware
   /** The admin API for Express, Fastify and `node:http`. */
   adminHandler: NodeHandler
+  /**
+   * Koa middleware that leads from `/.well-known/change-password`, at the root of the origin, to the form for a reset link; it
+   * passes everything else on.
+   */
+  changePassword(): Middleware
+  /** The same for Express, Fastify and `node:http`. */
+  changePasswordHandler: NodeHandler
   /** Ends everything the account is signed in with; a login that begins after it resolves is good (D10). */
   endSessions(accountId: string): Promise<EndedSessions>
   /** Emits `audit` with each `AuditEvent` once it is recorded. */
@@ -132,6 +141,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const browserCookie = createBrowserCookie(baseUrl.protocol === 'https:')
   const { trustedProxies } = checked
   const requester = (req: IncomingMessage) => requesterOf(req, trustedProxies)
+  const hashed = (text: string) => keyedHash(keys, text)
+  const cooldown = createResendCooldown({ limits: store.limits, keyedHash: hashed, settings })
   const http = { settings, audit, log, requesterOf: (ctx: Context) => requester(ctx.req) }
   const routes = createRoutes({
     routes: browserRoutes({
@@ -145,10 +156,11 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       pages,
       assets: views,
       delay: checked.responseDelay,
+      cooldown,
       check: createForgotPasswordCheck({
         ...http,
         before: checked.beforeForgotPassword,
-        keyedHash: (identifier) => keyedHash(keys, identifier),
+        keyedHash: hashed,
       }),
     }),
     pages,
@@ -156,6 +168,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     limit: createRequestLimit({ ...http, limits: store.limits, trustedProxies }),
     log,
   })
+  const changePassword = createChangePassword(`${oauthUrl}/forgot-password`)
   const endSessions = createEndSessions(sessions, audit)
   const admin = createAdmin({
     options: { ...checked, secrets },
@@ -177,6 +190,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       clients,
       browserCookie,
       pages,
+      cooldown,
       settings,
       requesterOf: requester,
     }),
@@ -215,6 +229,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
     adminApi: () => admin.middleware,
     adminHandler: admin.handler,
+    changePassword: () => changePassword.middleware,
+    changePasswordHandler: changePassword.handler,
     events,
 
     endSessions,
