@@ -124,9 +124,10 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   })
 
   const { readCutoffs } = sessions
-  const waitingLogins = createWaitingLogins({ users, pendingLogins, readCutoffs, now })
+  const waitingLogins = createWaitingLogins({ ...common, pendingLogins, readCutoffs })
 
-  const views = createViews(`${basePath}${oauthPath}`)
+  const { viewsDirectory: directory, defaultLocale } = checked
+  const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })
   const shared = { store, users, authorizeSig, oauthUrl, views, audit, log }
   const mail = createMailPipeline({
     ...shared,

@@ -11,13 +11,14 @@ export interface BrowserRoutesParts
   extends
     Omit<ForgotPasswordParts, 'clients'>,
     Omit<ResetPasswordParts, 'passwordReset' | 'clients'>,
-    Omit<ResendVerificationParts, 'verification'>,
+    Omit<ResendVerificationParts, 'verification' | 'clients'>,
     Omit<VerifyEmailParts, 'verification' | 'clients'>,
     Omit<WaitingLoginParts, 'clients'> {
   passwordReset: ForgotPasswordParts['passwordReset'] & ResetPasswordParts['passwordReset']
   verification: ResendVerificationParts['verification'] & VerifyEmailParts['verification']
   clients: ForgotPasswordParts['clients'] &
     ResetPasswordParts['clients'] &
+    ResendVerificationParts['clients'] &
     VerifyEmailParts['clients'] &
     WaitingLoginParts['clients']
   assets: Pick<Views, 'stylesheet' | 'script'>

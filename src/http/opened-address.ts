@@ -1,0 +1,28 @@
+import { carriedFrom } from '../carried-query.ts'
+import { isBracketed, SIGNED, type VerificationLink } from '../flows/verification-link.ts'
+import { parseFields, type Fields } from './form.ts'
+
+/** The link in the address that was opened. `undefined`: it is none of ours (D13). */
+export function linkInQuery(query: string): VerificationLink | undefined {
+  return linkInForm(parseFields(unescaped(query), isSigned))
+}
+
+/** Likewise as the forms of our pages repeat it. */
+export function linkInForm(fields: Fields | undefined): VerificationLink | undefined {
+  const token = fields?.get('token')
+  const signature = fields?.get('authorize_sig')
+  if (!fields || token === undefined || signature === undefined) return undefined
+  // A signed parameter that is repeated is refused by the parser, one that is bracketed here.
+  if ([...fields.keys()].some(isBracketed)) return undefined
+  return { token, carried: carriedFrom(fields), signature }
+}
+
+/** Some mail programs hand an address on as it stands in the HTML. */
+function unescaped(query: string): string {
+  return query.replaceAll(/&amp;(?=[a-z_]+=)/g, '&')
+}
+
+// Others in the link are ignored: mail programs and campaigns add their own.
+function isSigned(name: string): boolean {
+  return SIGNED.includes(name) || isBracketed(name)
+}
