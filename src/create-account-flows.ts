@@ -16,7 +16,7 @@ import { createWaitingLogins } from './flows/waiting-login.ts'
 import type { NodeHandler } from './http/admin-api.ts'
 import { browserRoutes } from './http/browser-routes.ts'
 import { createLogin, type Login } from './http/login.ts'
-import { createChangePassword } from './http/change-password.ts'
+import { createChangePassword, type ChangePassword } from './http/change-password.ts'
 import { createForgotPasswordCheck } from './http/forgot-password-check.ts'
 import { createBrowserCookie } from './http/browser-cookie.ts'
 import { createPages } from './http/pages.ts'
@@ -32,12 +32,12 @@ import { addAccountChecks, type InteractionPolicy } from './oidc/policy.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
 import { createResume } from './oidc/resume.ts'
 import { checkOptions, type AccountFlowsOptions } from './options.ts'
-import type { MailOutbox } from './ports.ts'
+import type { Log, MailOutbox } from './ports.ts'
 import { createUpkeep } from './upkeep.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { createViews } from './views.ts'
 
-export interface AccountFlows extends Login {
+export interface AccountFlows extends Login, ChangePassword {
   /** Wraps any adapter of oidc-provider; without it, ended sessions come back (D9). */
   adapter(adapter: AdapterConstructor | StartableAdapterFactory): AdapterFactory
   /** Adds our checks to an interaction policy, such as `interactionPolicy.base()`, and returns it (D18). */
@@ -55,13 +55,6 @@ export interface AccountFlows extends Login {
   adminApi(): Middleware
   /** The admin API for Express, Fastify and `node:http`. */
   adminHandler: NodeHandler
-  /**
-   * Koa middleware that leads from `/.well-known/change-password`, at the root of the origin, to the form for a reset link; it
-   * passes everything else on.
-   */
-  changePassword(): Middleware
-  /** The same for Express, Fastify and `node:http`. */
-  changePasswordHandler: NodeHandler
   /** Ends everything the account is signed in with; a login that begins after it resolves is good (D10). */
   endSessions(accountId: string): Promise<EndedSessions>
   /** Emits `audit` with each `AuditEvent` once it is recorded. */
@@ -169,7 +162,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     limit: createRequestLimit({ ...http, limits: store.limits, trustedProxies }),
     log,
   })
-  const changePassword = createChangePassword(`${oauthUrl}/forgot-password`)
   const endSessions = createEndSessions(sessions, audit)
   const admin = createAdmin({
     options: { ...checked, secrets },
@@ -195,6 +187,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       settings,
       requesterOf: requester,
     }),
+    ...createChangePassword(`${oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
     policy: (base) => addAccountChecks(base, users, settings),
 
@@ -204,11 +197,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
           'adapter of the provider must be flows.adapter(…); memoryAdapter() is the embedded one to wrap',
         )
       }
-      if (host.issuer !== oauthUrl) {
-        log('warn', 'the issuer of the provider is not baseUrl and oauthPath', {
-          issuer: host.issuer,
-        })
-      }
+      warnOfOtherIssuer(host, oauthUrl, log)
       attached = host
       host.use(restoreRequest)
       host.use(sessions.perRequest)
@@ -230,10 +219,13 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
     adminApi: () => admin.middleware,
     adminHandler: admin.handler,
-    changePassword: () => changePassword.middleware,
-    changePasswordHandler: changePassword.handler,
     events,
 
     endSessions,
   }
+}
+
+function warnOfOtherIssuer({ issuer }: Provider, oauthUrl: string, log: Log) {
+  if (issuer === oauthUrl) return
+  log('warn', 'the issuer of the provider is not baseUrl and oauthPath', { issuer })
 }

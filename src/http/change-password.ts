@@ -5,14 +5,16 @@ import { fullUrl, type NodeHandler } from './admin-api.ts'
 const PATH = '/.well-known/change-password'
 
 export interface ChangePassword {
-  middleware: Middleware
-  handler: NodeHandler
+  /**
+   * Koa middleware that leads from `/.well-known/change-password`, at the root of the origin, to the form that asks for a reset
+   * link, and passes everything else on. Password managers look there ("A Well-Known URL for Changing Passwords", W3C).
+   */
+  changePassword(): Middleware
+  /** The same for Express, Fastify and `node:http`. */
+  changePasswordHandler: NodeHandler
 }
 
-/**
- * Leads password managers from the well-known address at the root of the origin to the form ("A Well-Known URL for Changing
- * Passwords", W3C).
- */
+/** @param formUrl - of the form that asks for a reset link. */
 export function createChangePassword(formUrl: string): ChangePassword {
   const headers = { Location: formUrl, 'Cache-Control': 'no-store', 'Content-Length': '0' }
 
@@ -22,7 +24,7 @@ export function createChangePassword(formUrl: string): ChangePassword {
   }
 
   return {
-    middleware(ctx, next) {
+    changePassword: () => (ctx, next) => {
       if (!isAsked(ctx.req, ctx.originalUrl)) return next()
       ctx.status = 302
       ctx.set(headers)
@@ -30,7 +32,7 @@ export function createChangePassword(formUrl: string): ChangePassword {
       return undefined
     },
 
-    handler(req, res, next) {
+    changePasswordHandler(req, res, next) {
       if (isAsked(req)) res.writeHead(302, headers).end()
       else next()
     },
