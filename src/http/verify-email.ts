@@ -11,10 +11,11 @@ import type { LinkFields } from '../views.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
 import { isUnattended, isByPerson } from './cross-site.ts'
 import { parseFields, readForm, type Fields } from './form.ts'
+import { readingsOf } from './mended-link.ts'
 import type { Pages } from './pages.ts'
 
 export interface VerifyEmailParts {
-  verification: Pick<EmailVerification, 'open' | 'confirm' | 'recordConfirmed'>
+  verification: Pick<EmailVerification, 'isGenuine' | 'open' | 'confirm' | 'recordConfirmed'>
   clients: Pick<Clients, 'genuine' | 'mayFinish' | 'restart' | 'shown'>
   resume: Resume
   browserCookie: Pick<BrowserCookie, 'read'>
@@ -74,6 +75,12 @@ export function verifyEmail(parts: VerifyEmailParts) {
       locals: { mode: 'other_account', link: fieldsOf(link), session },
       formMayLeadTo: link.carried.redirectUri,
     })
+  }
+
+  /** The reading that was mailed; of a link that is not genuine, the one as it is. */
+  function mailedLink(query: string): VerificationLink | undefined {
+    const links = readingsOf(query).flatMap((each) => readLink(parseFields(each, isSigned)) ?? [])
+    return links.find(verification.isGenuine) ?? links[0]
   }
 
   async function openOrShowWhyNot(ctx: Context, link: VerificationLink) {
@@ -153,7 +160,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
       const arrivedAt = loginSecond(new Date())
       if (ctx.method === 'HEAD') return pages.showError(ctx, 'refused')
       if (isUnattended(ctx)) return pages.showError(ctx, 'refused')
-      const link = readLink(parseFields(unescaped(ctx.querystring), isSigned))
+      const link = mailedLink(ctx.querystring)
       if (!link) return showExpired(ctx, UNKNOWN)
       const opened = await openOrShowWhyNot(ctx, link)
       if (!opened) return
@@ -184,11 +191,6 @@ const UNKNOWN = { reason: 'unknown', carried: {} } as const
 
 function fieldsOf({ token, carried, signature }: VerificationLink): LinkFields {
   return { token, carried, authorizeSig: signature }
-}
-
-/** Some mail programs hand an address on as it stands in the HTML. */
-function unescaped(query: string): string {
-  return query.replaceAll(/&amp;(?=[a-z_]+=)/g, '&')
 }
 
 // Others in the link are ignored (D13): mail programs and campaigns add their own.
