@@ -87,7 +87,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const { record: audit, events } = createAudit(store.audit, log)
 
   const sessions = createEndableSessions(store.cutoffs, log)
-  const clients = createClients(provider)
+  const clients = createClients(provider, baseUrl.origin)
   const resume = createResume(provider)
   const authorizeSig = createAuthorizeSig(keys)
 
@@ -115,9 +115,10 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   })
 
   const { readCutoffs } = sessions
-  const waitingLogins = createWaitingLogins({ users, pendingLogins, readCutoffs, now })
+  const waitingLogins = createWaitingLogins({ ...common, pendingLogins, readCutoffs })
 
-  const views = createViews(`${basePath}${oauthPath}`)
+  const { viewsDirectory: directory, defaultLocale } = checked
+  const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })
   const shared = { store, users, authorizeSig, oauthUrl, views, audit, log }
   const mail = createMailPipeline({
     ...shared,

@@ -2,7 +2,14 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
 import type { CarriedParameters } from '../src/ports.ts'
-import { createViews, type MailName, type PageLocals, type PageName } from '../src/views.ts'
+import {
+  createViews,
+  type ErrorMode,
+  type LinkReason,
+  type MailName,
+  type PageLocals,
+  type PageName,
+} from '../src/views.ts'
 
 const VIEWS = new URL('../views/', import.meta.url)
 const PAYLOADS = [
@@ -19,6 +26,18 @@ const PAYLOADS = [
   '$& $1 $` $$',
   '`${alert(1)}`',
 ]
+const REASONS: LinkReason[] = ['unknown', 'expired', 'used', 'superseded', 'changed']
+const ERRORS: ErrorMode[] = [
+  'refused',
+  'not_found',
+  'method_not_allowed',
+  'unsupported_media_type',
+  'body_too_large',
+  'bad_request',
+  'too_many_requests',
+  'unavailable',
+  'error',
+]
 const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
 const LINK_MAILS: MailName[] = ['password-reset', 'email-verification']
 const MAILS: MailName[] = [...LINK_MAILS, 'password-changed']
@@ -30,10 +49,14 @@ function page<N extends PageName>(name: N, locals: PageLocals[N]): string {
 }
 
 describe('pages', () => {
-  for (const { name, mode, html } of renderAll('plain')) {
-    it(`${name} in mode ${mode} is one whole page that says what it is`, () => {
+  for (const { name, mode, reason, label, html } of renderAll('plain')) {
+    it(`${label} is one whole page that says what it is`, () => {
       const { main, find, document } = read(html)
-      expect(main.attribs).to.deep.equal({ 'data-page': name, 'data-mode': mode })
+      expect(main.attribs).to.deep.equal({
+        'data-page': name,
+        'data-mode': mode,
+        ...(reason && { 'data-reason': reason }),
+      })
       expect(find('html').map(({ attribs }) => attribs)).to.deep.equal([{ lang: 'en', dir: 'ltr' }])
       expect(find('h1')).to.have.length(1)
       expect(text(find('h1')).length).to.be.above(5)
@@ -49,26 +72,31 @@ describe('pages', () => {
       expect(DomUtils.textContent(document)).not.to.match(/undefined|null|NaN|\[object|[{}]/)
     })
 
-    it(`${name} in mode ${mode} needs no exception from a strict content security policy`, () => {
+    it(`${label} needs no exception from a strict content security policy`, () => {
       const { find, all } = read(html)
-      for (const forbidden of ['script', 'style', 'img', 'iframe', 'object', 'base', 'svg']) {
+      for (const forbidden of ['style', 'iframe', 'object', 'base', 'svg', 'noscript']) {
         expect(find(forbidden)).to.have.length(0)
       }
+      const scripts = find('script')
+      expect(scripts.map(({ attribs }) => attribs)).to.deep.equal([
+        { src: '/oauth2/account-flows.js', defer: '' },
+      ])
+      expect(text(scripts)).to.equal('')
       expect(all.flatMap(({ attribs }) => Object.keys(attribs)).join(' ')).not.to.match(
         /\bstyle\b|\bon\w+/,
       )
     })
 
-    it(`${name} in mode ${mode} labels each field and says where its forms go`, () => {
+    it(`${label} labels each field and says where its forms go`, () => {
       const { find, all } = read(html)
       const ids = all.flatMap(({ attribs }) => attribs['id'] ?? [])
       expect(new Set(ids).size).to.equal(ids.length)
       for (const form of find('form')) {
         expect(form.attribs['method']).to.equal('post')
-        expect(form.attribs['action']).to.match(/^\/oauth2\/[a-z-]+$/)
+        expect(form.attribs['action']).to.match(/^\/oauth2\/[a-z-]+(\/waiting)?$/)
       }
       for (const { attribs } of find('input')) {
-        if (attribs['type'] === 'hidden') continue
+        if (attribs['type'] === 'hidden' || 'hidden' in attribs) continue
         expect(find('label').map((label) => label.attribs['for'])).to.include(attribs['id'])
         expect(attribs['id']).to.equal(attribs['name'])
       }
@@ -80,10 +108,10 @@ describe('pages', () => {
   for (const payload of PAYLOADS) {
     it(`keep ${JSON.stringify(payload)} a text in every place`, () => {
       const plain = renderAll('plain')
-      for (const [index, { name, mode, html }] of renderAll(payload).entries()) {
-        expect(skeleton(html), `${name} ${mode}`).to.deep.equal(skeleton(plain[index]?.html ?? ''))
+      for (const [index, { label, html }] of renderAll(payload).entries()) {
+        expect(skeleton(html), label).to.deep.equal(skeleton(plain[index]?.html ?? ''))
         for (const [field, value] of Object.entries(hiddenFields(html))) {
-          expect(value, `${name} ${mode} ${field}`).to.equal(payload)
+          expect(value, `${label} ${field}`).to.equal(payload)
         }
       }
     })
@@ -134,8 +162,9 @@ describe('pages', () => {
   ] as const) {
     it(`show the same form again after ${mode}, with what is wrong`, () => {
       const { find } = read(reset(mode))
-      const alerts = find('p').filter(({ attribs }) => attribs['role'] === 'alert')
-      expect(alerts).to.have.length(1)
+      const alerts = find('div').filter(({ attribs }) => attribs['role'] === 'alert')
+      expect(alerts.map(({ attribs }) => attribs['tabindex'])).to.deep.equal(['-1'])
+      expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal(['#password'])
       expect(text(find('title'))).to.equal('Error: Set a new password')
       for (const { attribs } of find('input').filter((input) => input.attribs['id'])) {
         expect(attribs['aria-describedby']).to.equal('refusal rule')
@@ -146,8 +175,8 @@ describe('pages', () => {
   }
 
   it('name the limits in the refusals', () => {
-    expect(text(read(reset('password_too_short')).find('p').slice(0, 1))).to.contain('8')
-    expect(text(read(reset('password_too_long')).find('p').slice(0, 1))).to.contain('64')
+    expect(text(read(reset('password_too_short')).find('a'))).to.contain('8 characters')
+    expect(text(read(reset('password_too_long')).find('a'))).to.contain('64 characters')
   })
 
   it('lead on to the client after a reset, and otherwise back to the app', () => {
@@ -321,15 +350,19 @@ describe('the catalog', () => {
     )
     const used = new Set(
       sources.flatMap((source) => [
-        ...[...source.matchAll(/\bt\('([^']+)'/g)].map((match) => match[1]),
+        ...[...source.matchAll(/\b(?:t|\+?around)\('([^']+)'/g)].map((match) => match[1]),
         ...[...source.matchAll(/'(mail\.[\w-]+)'/g)].map((match) => match[1]),
         ...[...source.matchAll(/^\{(mail\.[^}]+)\}$/gm)].map((match) => match[1]),
       ]),
     )
-    for (const { name, mode } of renderAll('plain')) {
+    for (const { name, mode, reason } of renderAll('plain')) {
       for (const part of ['title', 'refusal']) used.add(`${name}.${mode}.${part}`)
+      for (const part of ['title', 'lead']) used.add(`${name}.${mode}.${reason}.${part}`)
       used.add(`${name}.title`)
       if (name === 'error') used.add(`error.${mode}.lead`)
+    }
+    for (const form of new Intl.PluralRules('en').resolvedOptions().pluralCategories) {
+      used.add(`characters.${form}`)
     }
     used.add('dir')
     for (const field of ['password', 'confirm_password']) used.add(`reset-password.${field}`)
@@ -349,8 +382,10 @@ describe('the catalog', () => {
 })
 
 function templates(): URL[] {
-  return ['pages/', 'mails/'].flatMap((folder) =>
-    readdirSync(new URL(folder, VIEWS)).map((file) => new URL(folder + file, VIEWS)),
+  return ['pages/', 'pages/partials/', 'mails/'].flatMap((folder) =>
+    readdirSync(new URL(folder, VIEWS))
+      .filter((file) => file.includes('.'))
+      .map((file) => new URL(folder + file, VIEWS)),
   )
 }
 
@@ -363,58 +398,62 @@ function reset(mode: 'form' | `password_${'mismatch' | 'too_short' | 'too_long' 
   })
 }
 
-/** Every page in every mode, with `value` in every place that takes a text from outside. */
+/** Every page in every mode and for every reason, with `value` in every place that takes a text from outside. */
 function renderAll(value: string) {
   const carried = { clientId: value, redirectUri: value, scope: value, state: value }
-  const limits = { token: value, minLength: 8, maxLength: 64 }
-  const client = { clientName: value, href: `https://shop.example/?${value}` }
-  const shown = <N extends PageName>(name: N, locals: PageLocals[N]) => ({
+  const limits = { token: value, minLength: 8, maxLength: 64, username: value }
+  const shownClient = { clientName: value, logo: `/logos/${value}` }
+  const client = { ...shownClient, href: `https://shop.example/?${value}` }
+  const link = { token: value, carried, authorizeSig: value }
+  const waiting = { pendingLoginId: value, forMs: 86_400_000 }
+  const blocked = { mode: 'blocked', username: value, lifetimeMs: 86_400_000, carried } as const
+  const shown = <N extends PageName>(name: N, locals: PageLocals[N], state = '') => ({
     name,
     mode: locals.mode,
+    reason: 'reason' in locals ? locals.reason : undefined,
+    label: `${name} in mode ${locals.mode} ${'reason' in locals ? locals.reason : ''} ${state}`,
     html: page(name, locals),
   })
   return [
     shown('forgot-password', { mode: 'form', carried }),
-    shown('forgot-password', { mode: 'invalid', carried }),
+    shown('forgot-password', { mode: 'form', carried, client: shownClient, uiLocales: value }),
+    shown('forgot-password', { mode: 'invalid', carried, client: shownClient }),
     shown('forgot-password', { mode: 'sent' }),
-    shown('reset-password', { mode: 'form', ...limits }),
-    shown('reset-password', { mode: 'password_mismatch', ...limits }),
-    shown('reset-password', { mode: 'password_too_short', ...limits }),
-    shown('reset-password', { mode: 'password_too_long', ...limits }),
-    shown('reset-password', { mode: 'password_invalid', ...limits }),
-    shown('reset-password', { mode: 'invalid', reason: 'unknown' }),
+    shown('forgot-password', { mode: 'sent', waitMs: 30_000 }, 'with a time to wait'),
+    ...(['form', 'password_mismatch', 'password_too_short'] as const).map((mode) =>
+      shown('reset-password', { mode, ...limits }),
+    ),
+    ...(['password_too_long', 'password_invalid'] as const).map((mode) =>
+      shown('reset-password', { mode, ...limits }),
+    ),
+    ...REASONS.map((reason) => shown('reset-password', { mode: 'invalid', reason })),
+    shown('reset-password', { mode: 'invalid', reason: 'expired', renew: value }, 'to renew'),
     shown('reset-password', { mode: 'done' }),
-    shown('reset-password', { mode: 'done', client }),
-    shown('verify-email', {
-      mode: 'blocked',
-      username: value,
-      lifetimeMs: 86_400_000,
-      carried,
-    }),
-    shown('verify-email', { mode: 'expired', reason: 'unknown', carried }),
+    shown('reset-password', { mode: 'done', client }, 'with a client'),
+    shown('verify-email', blocked),
+    shown('verify-email', { ...blocked, client: shownClient, waiting }, 'that waits'),
+    shown('verify-email', { ...blocked, waiting, waitMs: 30_000, isNotYet: true }, 'not yet'),
+    ...REASONS.map((reason) => shown('verify-email', { mode: 'expired', reason, carried })),
+    ...REASONS.map((reason) =>
+      shown('verify-email', { mode: 'expired', reason, carried, client }, 'with a client'),
+    ),
+    shown('verify-email', { mode: 'expired', reason: 'expired', carried, renew: link }, 'to renew'),
     shown('verify-email', { mode: 'sent' }),
+    shown('verify-email', { mode: 'sent', waiting, waitMs: 30_000 }, 'that waits'),
     shown('verify-email', { mode: 'verified' }),
-    shown('verify-email', {
-      mode: 'other_account',
-      link: { token: value, carried, authorizeSig: value },
-      session: value,
-    }),
-    shown('verify-email', {
-      mode: 'confirm',
-      link: { token: value, carried, authorizeSig: value },
-      needsTick: true,
-    }),
+    shown('verify-email', { mode: 'verified', goesOnElsewhere: true }, 'that goes on elsewhere'),
+    shown('verify-email', { mode: 'verified', client }, 'with a client'),
+    shown('verify-email', { mode: 'other_account', link, session: value }, 'of a link'),
+    shown(
+      'verify-email',
+      { mode: 'other_account', pendingLoginId: value, session: value },
+      'of a window',
+    ),
+    shown('verify-email', { mode: 'confirm', link, client: shownClient, needsTick: false }),
+    shown('verify-email', { mode: 'confirm', link, needsTick: true }, 'with a box'),
     shown('verify-email', { mode: 'signed_in' }),
     shown('verify-email', { mode: 'ended' }),
-    shown('error', { mode: 'refused' }),
-    shown('error', { mode: 'not_found' }),
-    shown('error', { mode: 'method_not_allowed' }),
-    shown('error', { mode: 'unsupported_media_type' }),
-    shown('error', { mode: 'body_too_large' }),
-    shown('error', { mode: 'bad_request' }),
-    shown('error', { mode: 'too_many_requests' }),
-    shown('error', { mode: 'unavailable' }),
-    shown('error', { mode: 'error' }),
+    ...ERRORS.map((mode) => shown('error', { mode })),
   ]
 }
 

@@ -6,10 +6,11 @@ import { RETRY_AFTER_SECONDS } from './failure.ts'
 import type { ForgotPasswordCheck } from './forgot-password-check.ts'
 import { parseFields, readForm } from './form.ts'
 import type { Pages } from './pages.ts'
+import { showInvalidLink } from './reset-password.ts'
 import { startDelay, type ResponseDelay } from './response-delay.ts'
 
 export interface ForgotPasswordParts {
-  passwordReset: Pick<PasswordReset, 'request'>
+  passwordReset: Pick<PasswordReset, 'request' | 'renew'>
   check: ForgotPasswordCheck
   pages: Pages
   delay: ResponseDelay
@@ -19,6 +20,10 @@ export interface ForgotPasswordParts {
 /** 4.1 and 4.2. */
 export function forgotPassword(parts: ForgotPasswordParts) {
   const { passwordReset, check, pages, delay, requesterOf } = parts
+
+  const showSent = (ctx: Context) =>
+    pages.show(ctx, { status: 200, name: 'forgot-password', locals: { mode: 'sent' } })
+
   return {
     async get(ctx: Context) {
       const carried = carriedFrom(parseFields(ctx.querystring) ?? new Map())
@@ -30,6 +35,13 @@ export function forgotPassword(parts: ForgotPasswordParts) {
       const waited = startDelay(delay)
       if (typeof form === 'string') return pages.showError(ctx, form)
       const identifier = form.get('identifier')
+      const token = form.get('token')
+      if (identifier === undefined && token !== undefined) {
+        const outcome = await passwordReset.renew(token, requesterOf(ctx))
+        await waited()
+        if (outcome === 'requested') return showSent(ctx)
+        return showInvalidLink(pages, ctx, outcome, token)
+      }
       const carried = carriedFrom(form)
       if (!identifier) {
         return pages.show(ctx, {
@@ -47,7 +59,7 @@ export function forgotPassword(parts: ForgotPasswordParts) {
         ctx.set('Retry-After', RETRY_AFTER_SECONDS)
         return pages.showError(ctx, 'unavailable')
       }
-      pages.show(ctx, { status: 200, name: 'forgot-password', locals: { mode: 'sent' } })
+      showSent(ctx)
     },
   }
 }
