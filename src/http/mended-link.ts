@@ -17,7 +17,7 @@ function isEncodedTwice(query: string): boolean {
 
 function mended(query: string): string {
   return query
-    .replaceAll(/&(?:amp|#38|#x26);/gi, '&')
+    .replaceAll(/&(?:amp;)+/gi, '&')
     .replaceAll(/(?:(?:%0d|%0a|%09|[\r\n\t])(?:%20|\+| )*)+/gi, '')
     .split('&')
     .map(mendedPair)
