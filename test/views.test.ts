@@ -81,7 +81,7 @@ describe('pages', () => {
       }
       const scripts = find('script')
       expect(scripts.map(({ attribs }) => attribs)).to.deep.equal([
-        { src: '/oauth2/account-flows.js', defer: '' },
+        { type: 'module', src: '/oauth2/account-flows.js' },
       ])
       expect(text(scripts)).to.equal('')
       expect(all.flatMap(({ attribs }) => Object.keys(attribs)).join(' ')).not.to.match(
