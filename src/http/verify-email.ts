@@ -14,7 +14,7 @@ import type { Pages } from './pages.ts'
 import { verifyEmailPages } from './verify-email-pages.ts'
 
 export interface VerifyEmailParts {
-  verification: Pick<EmailVerification, 'open' | 'confirm' | 'recordConfirmed'>
+  verification: Pick<EmailVerification, 'isGenuine' | 'open' | 'confirm' | 'recordConfirmed'>
   clients: Pick<Clients, 'genuine' | 'mayFinish' | 'restart' | 'shown'>
   resume: Resume
   browserCookie: Pick<BrowserCookie, 'read'>
@@ -117,7 +117,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
       const arrivedAt = loginSecond(new Date())
       if (ctx.method === 'HEAD') return pages.showError(ctx, 'refused')
       if (isUnattended(ctx)) return pages.showError(ctx, 'refused')
-      const link = linkInQuery(ctx.querystring)
+      const link = linkInQuery(ctx.querystring, verification.isGenuine)
       if (!link) return show.expired(ctx, UNKNOWN)
       const opened = await openOrShowWhyNot(ctx, link)
       if (!opened) return

@@ -22,11 +22,11 @@ export function launchChromium(): Promise<Browser> {
 
 /** A suite in real Chromium: pending where there is none, and under `CI=true` a failure. */
 export function describeInChromium(title: string, body: (browser: () => Browser) => void): void {
-  describe(`${title}, in Chromium`, () => {
+  describe(`${title}, in Chromium`, function () {
+    this.timeout(90_000)
     let browser: Browser | undefined
 
     before(async function () {
-      this.timeout(60_000)
       if (!existsSync(PATH)) {
         if (process.env['CI'] === 'true') throw new Error(HINT)
         console.warn(HINT)

@@ -1,0 +1,129 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect } from 'chai'
+import type { BrowserContext, Page } from 'playwright-core'
+import { koaHost } from '../../examples/hosts/koa.ts'
+import type { User } from '../../src/index.ts'
+import { addUnverified, mailsTo } from '../support/blocked-login.ts'
+import { CLIENT, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import {
+  createRelyingParty,
+  type AuthorizationRequest,
+  type RelyingParty,
+} from '../support/relying-party.ts'
+
+/** The harness with what a browser needs: a login page with a form, and a client that answers on its redirect URI. */
+export interface BrowserHarness extends Harness {
+  callback: string
+  party: RelyingParty
+  /** Method and path of each request below the OAuth path so far. */
+  requests: string[]
+  /** From now on no request says that a person made it, as in browsers without that header. */
+  forgetsFetchUser: boolean
+}
+
+/** A login that waits in a window of Chromium. */
+export interface LoginInWindow {
+  user: User
+  request: AuthorizationRequest
+  link: string
+}
+
+export interface BrowserHarnessOptions {
+  settings?: Record<string, string>
+}
+
+export async function startBrowserHarness(
+  options: BrowserHarnessOptions = {},
+): Promise<BrowserHarness> {
+  const client = createServer((_req, res) => res.end('the client'))
+  await new Promise<void>((resolve) => client.listen(0, '127.0.0.1', resolve))
+  const callback = `http://127.0.0.1:${(client.address() as AddressInfo).port}/cb`
+  const requests: string[] = []
+  const observed = { requests, forgetsFetchUser: false }
+
+  const harness = await startHarness({
+    ...options,
+    clients: [{ ...CLIENT, redirect_uris: [callback] }],
+    host(parts) {
+      const listener = koaHost({ ...parts, login: withForm(parts.login) })
+      return (req, res) => {
+        requests.push(`${req.method} ${req.url}`)
+        if (observed.forgetsFetchUser) delete req.headers['sec-fetch-user']
+        return listener(req, res)
+      }
+    },
+  })
+  const party = await createRelyingParty(harness.oauthUrl, {
+    clientId: CLIENT.client_id,
+    redirectUri: callback,
+  })
+  return Object.assign(observed, harness, {
+    callback,
+    party,
+    async close() {
+      client.closeAllConnections()
+      client.close()
+      await harness.close()
+    },
+  })
+}
+
+type Login = (req: IncomingMessage, res: ServerResponse) => Promise<void>
+
+function withForm(login: Login): Login {
+  return async (req, res) => {
+    if (req.method === 'POST') return login(req, res)
+    res.setHeader('content-type', 'text/html; charset=utf-8')
+    res.end(
+      '<main data-page="login"><form method="post"><input name="username"><input name="password"><button>Sign in</button></form></main>',
+    )
+  }
+}
+
+/** Signs in, in this window, and ends on the page in mode `blocked`. */
+export async function logInAndWait(
+  h: BrowserHarness,
+  page: Page,
+  user?: User,
+): Promise<LoginInWindow> {
+  const person = user ?? (await addUnverified(h))
+  const before = mailsTo(h, person)
+  const request = await h.party.begin()
+  await page.goto(request.url.href)
+  await page.fill('input[name=username]', person.username)
+  await page.fill('input[name=password]', PASSWORD)
+  await page.click('button')
+  expect(await modeOf(page)).to.equal('blocked')
+  const { link } = await h.mail.mailTo(person.email ?? '', before + 1)
+  return { user: person, request, link }
+}
+
+export function modeOf(page: Page): Promise<string | null> {
+  return page.locator('main').getAttribute('data-mode')
+}
+
+/** The window is at the client, with the client's own state and a code that its PKCE verifier redeems. */
+export async function expectAtClient(
+  h: BrowserHarness,
+  page: Page,
+  { request, user }: Pick<LoginInWindow, 'request' | 'user'>,
+): Promise<void> {
+  await page.waitForURL(`${h.callback}?**`)
+  expect(await page.textContent('body')).to.equal('the client')
+  expect(new URL(page.url()).searchParams.get('state')).to.equal(request.state)
+  const tokens = await h.party.exchange(request, page.url())
+  expect(tokens.claims()?.sub).to.equal(user.id)
+}
+
+/** Neither a session nor a code, and the address is not verified. */
+export async function expectNothingHappened(
+  h: BrowserHarness,
+  context: BrowserContext,
+  user: User,
+): Promise<void> {
+  const cookies = await context.cookies(h.oauthUrl)
+  expect(cookies.map(({ name }) => name)).not.to.include('_session')
+  expect(context.pages().map((page) => page.url())).not.to.include(h.callback)
+  expect((await h.users.findById(user.id))?.emailVerified).to.equal(false)
+}
