@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import type { AuditEvent, AuditLog, Log } from './ports.ts'
+import type { AuditEvent, AuditLog, Log, Requester } from './ports.ts'
 
 export type AuditEvents = EventEmitter<{ audit: [AuditEvent]; error: [unknown] }>
 
@@ -17,7 +17,8 @@ export function createAudit(store: AuditLog, log: Log): Audit {
   return {
     events,
 
-    async record(event) {
+    async record(given) {
+      const event = withoutLanguages(given)
       if (!(await store.record(event))) return
       try {
         events.emit('audit', event)
@@ -26,4 +27,15 @@ export function createAudit(store: AuditLog, log: Log): Audit {
       }
     },
   }
+}
+
+/** Whoever sent the request is in many events as a whole; what it read in is for its mail alone. */
+function withoutLanguages(given: AuditEvent & Partial<Requester>): AuditEvent {
+  const {
+    uiLocales: _uiLocales,
+    acceptLanguage: _acceptLanguage,
+    isAdmin: _isAdmin,
+    ...event
+  } = given
+  return event
 }

@@ -25,7 +25,7 @@ import type {
   UserStore,
 } from './ports.ts'
 import type { Settings } from './settings/table.ts'
-import type { MailName, Views } from './views.ts'
+import type { Languages, MailName, Views } from './views.ts'
 
 /** From an outbox job to a mail that left. */
 export interface MailPipeline {
@@ -77,14 +77,20 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
   const brake = createMailBrake(windows, settings, now)
   const resolution = createMailResolution({ flows, users, outbox, limits, events, log, now })
 
-  const render = (kind: MailKind, { username }: User, link: MailLink, { requestedAt }: MailJob) =>
-    views.mail(MAILS[kind], {
-      username,
-      link: link.url,
-      at: requestedAt,
-      ...(link.token && { lifetimeMs: link.token.lifetimeMs }),
-      ...(link.clientName !== undefined && { clientName: link.clientName }),
-    })
+  const render = (kind: MailKind, user: User, link: MailLink, job: MailJob) =>
+    views.mail(
+      MAILS[kind],
+      {
+        username: user.username,
+        link: link.url,
+        at: job.requestedAt,
+        ...(link.token && { lifetimeMs: link.token.lifetimeMs }),
+        ...(link.clientName !== undefined && { clientName: link.clientName }),
+        userAgent: job.requester.userAgent,
+        isByAdmin: job.requester.isAdmin ?? false,
+      },
+      languagesOf(user, link, job),
+    )
 
   const worker = createOutboxWorker({
     outbox,
@@ -135,5 +141,15 @@ function mailFlows(parts: MailPipelineParts, now: () => Date): MailFlows {
       authorizeSig,
     }),
     password_changed: createPasswordChanged(common),
+  }
+}
+
+/** D24. An admin reads nothing of what is sent. */
+function languagesOf(user: User, link: MailLink, { requester }: MailJob): Languages {
+  if (requester.isAdmin) return { user: user.locale }
+  return {
+    asked: requester.uiLocales ?? link.uiLocales,
+    user: user.locale,
+    accepted: requester.acceptLanguage,
   }
 }

@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { checkAdmin } from './admin-options.ts'
 import type { AdminJwtOptions } from './crypto/admin-jwt.ts'
 import type { BeforeForgotPassword } from './http/forgot-password-check.ts'
@@ -5,6 +7,7 @@ import type { ResponseDelay } from './http/response-delay.ts'
 import { isLoopbackHost } from './loopback-host.ts'
 import { logJsonLines, withoutValues } from './log.ts'
 import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports.ts'
+import { canonicalLocale } from './views/locale-files.ts'
 
 /** What `createAccountFlows` takes. Bad options are refused with a `TypeError` that names the option (D1). */
 export interface AccountFlowsOptions {
@@ -42,6 +45,13 @@ export interface AccountFlowsOptions {
   initialSettings?: Record<string, string>
   /** Takes the mails while SMTP is not configured. `undefined`: they wait. */
   developmentMailer?: Mailer
+  /**
+   * A directory of views of your own, absolute or relative to the working directory: each file in it takes the place of ours of the
+   * same name, and `theme.css` is added to the style sheet. Read once; `docs/customizing.md` tells what may be there.
+   */
+  viewsDirectory?: string | undefined
+  /** Spoken where nothing is known of what the reader prefers (BCP 47); there must be words in it. `en` by default. */
+  defaultLocale?: string | undefined
   /** `logJsonLines` by default. What it is given holds nothing that an error quotes. */
   log?: Log
 }
@@ -61,6 +71,9 @@ export interface CheckedOptions {
   beforeForgotPassword: BeforeForgotPassword | undefined
   initialSettings: Record<string, string>
   developmentMailer: Mailer | undefined
+  /** Absolute. */
+  viewsDirectory: string | undefined
+  defaultLocale: string | undefined
   log: Log
 }
 
@@ -98,6 +111,8 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     beforeForgotPassword,
     initialSettings: options.initialSettings ?? {},
     developmentMailer: options.developmentMailer,
+    viewsDirectory: checkViewsDirectory(options.viewsDirectory),
+    defaultLocale: checkDefaultLocale(options.defaultLocale),
     log: withoutValues(log),
   }
 }
@@ -124,6 +139,27 @@ function checkOAuthPath(oauthPath: string): string {
     throw new TypeError('oauthPath must be empty, or start with / and not end with one')
   }
   return oauthPath
+}
+
+function checkViewsDirectory(directory: string | undefined): string | undefined {
+  if (directory === undefined) return undefined
+  if (typeof directory !== 'string' || !isDirectory(directory)) {
+    throw new TypeError('viewsDirectory must be a directory that is there')
+  }
+  return resolve(directory)
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path).isDirectory()
+  } catch {
+    return false
+  }
+}
+
+function checkDefaultLocale(locale: string | undefined): string | undefined {
+  if (locale === undefined || (typeof locale === 'string' && canonicalLocale(locale))) return locale
+  throw new TypeError('defaultLocale must be a language tag (BCP 47)')
 }
 
 function checkSecrets(secrets: readonly (string | Uint8Array)[], weak: Weak) {

@@ -5,9 +5,11 @@
  * @module
  */
 import type { AuditHistory, StoreInspection, TokenHistories } from './history-ports.ts'
+import type { PendingLoginStore } from './login-ports.ts'
 import type { MailOutbox } from './mail-ports.ts'
 
 export type * from './history-ports.ts'
+export type * from './login-ports.ts'
 export type * from './mail-ports.ts'
 
 /**
@@ -38,6 +40,8 @@ export interface User {
   /** A bcrypt hash. `undefined`: the user has no password, and cannot reset one. */
   passwordHash: string | undefined
   disabled: boolean
+  /** The language of mails, as a tag such as `de` or `pt-BR`. `undefined`: not known. */
+  locale?: string | undefined
 }
 
 /**
@@ -197,60 +201,6 @@ export interface VerificationTokenStore extends TokenHistories {
   markUsed(token: Pick<VerificationToken, 'id' | 'userId' | 'email'>, at: Date): Promise<void>
 }
 
-/** What a login result of oidc-provider holds. */
-export interface LoginResult {
-  accountId: string
-  acr?: string
-  amr?: string[]
-  remember?: boolean
-  /** The second in which the login POST arrived, before the password hash was read (D9). */
-  ts: number
-}
-
-/** A whole authorization request, as oidc-provider keeps it in an interaction, and the login it waits for (D11). */
-export interface CapturedRequest {
-  params: Record<string, unknown>
-  prompt: unknown
-  trusted?: string[]
-  cid?: string
-  parJti?: string
-  deviceCode?: string
-  lastSubmission?: Record<string, unknown>
-  login: LoginResult
-}
-
-export interface PendingLogin {
-  id: string
-  accountId: string
-  /** The address and the digest of the password hash that the login was checked with; it is void under others (D6). */
-  email: string | undefined
-  passwordDigest: string
-  captured: CapturedRequest
-  /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: it cannot go on by itself. */
-  browserHash: string | undefined
-  createdAt: Date
-  /** When its account's address was verified. `undefined`: not yet. */
-  verifiedAt: Date | undefined
-  /** When the browser that logged in went on, which it does once. `undefined`: not yet. */
-  continuedAt: Date | undefined
-  /** After this time the record may be removed. */
-  purgeAt: Date
-}
-
-/** `pending_logins`: logins that wait for a verification link (D11). */
-export interface PendingLoginStore {
-  save(login: PendingLogin): Promise<void>
-  find(id: string): Promise<PendingLogin | undefined>
-  /** Finds the account's newest one with exactly this client, redirect URI and state, absent distinct from empty (D12). */
-  findNewest(accountId: string, carried: CarriedParameters): Promise<PendingLogin | undefined>
-  /** Moves `purgeAt` to a later time; never to an earlier one. */
-  keepUntil(id: string, purgeAt: Date): Promise<void>
-  /** Sets `verifiedAt` of all of the account's logins that were made with this address, where it is not set yet. */
-  markVerified(accountId: string, email: string, at: Date): Promise<void>
-  /** Sets `continuedAt`, atomically: of concurrent callers exactly one gets `true` (D15). */
-  takeTurn(id: string, at: Date): Promise<boolean>
-}
-
 /** `undefined`: nothing of that kind was ever ended. */
 export interface SessionCutoffs {
   /** Sessions and interactions logged in at or before this time are dead. */
@@ -269,10 +219,16 @@ export interface SessionCutoffStore {
   endIdpSessions(accountId: string, at: Date): Promise<void>
 }
 
-/** Who sent the request, for the audit log. */
+/** Who sent the request, for the audit log; and for the mail of the request, which language it asked for (D24). */
 export interface Requester {
   address: string | undefined
   userAgent: string | undefined
+  /** `ui_locales` of the request. Kept with a mail job as far as it is language tags, 100 characters at most; never audited. */
+  uiLocales?: string | undefined
+  /** The tags of the header `Accept-Language`, best first, with commas between them. Kept likewise, and never audited. */
+  acceptLanguage?: string | undefined
+  /** An admin asked for the mail: neither language nor browser of the request are those of its reader. Never audited. */
+  isAdmin?: boolean
 }
 
 /** All audit events of these flows (6, D33). */

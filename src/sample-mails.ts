@@ -9,6 +9,8 @@ const PREVIEWS = {
   'password-changed': { path: '/forgot-password', lifetimeMs: undefined },
 } as const
 
+const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+
 export interface PreviewWish {
   name: string
   locale: string
@@ -29,6 +31,7 @@ export function previewMail(
     at,
     ...(lifetimeMs !== undefined && { lifetimeMs }),
     clientName: 'Example App',
+    userAgent: BROWSER,
   }
   return views.mail(name, locals, { asked: locale })
 }

@@ -1,10 +1,16 @@
 import { fileURLToPath } from 'node:url'
-import { readCatalogs } from './views/catalog.ts'
+import { logJsonLines } from './log.ts'
+import type { Log } from './ports.ts'
+import { createCatalog } from './views/catalog.ts'
+import { findProblems, warnOfOddities } from './views/check-overrides.ts'
 import { chooseLocale, type Languages } from './views/languages.ts'
+import { canonicalLocale, readLocales } from './views/locale-files.ts'
 import { renderMail, type MailLocals, type MailName, type RenderedMail } from './views/mails.ts'
 import type { PageLocals, PageName } from './views/page-locals.ts'
 import { renderPage } from './views/pages.ts'
 import { createTemplates } from './views/templates.ts'
+import { tryAll } from './views/trial.ts'
+import { readViewFiles, type ViewFiles } from './views/view-files.ts'
 
 export type { Languages } from './views/languages.ts'
 export type { MailLocals, MailName, RenderedMail } from './views/mails.ts'
@@ -18,36 +24,62 @@ export interface Views {
     languages?: Languages,
   ): { html: string; lang: string }
   mail(name: MailName, locals: MailLocals, languages?: Languages): RenderedMail
-  /** The style sheet of the pages, served at `{oauthPath}/account-flows.css`. */
+  /** The style sheet of the pages with the host's `theme.css`, served at `{oauthPath}/account-flows.css`. */
   stylesheet: string
   /** The one script of the pages, served at `{oauthPath}/account-flows.js`. */
   script: string
-  /** Languages that there are words in (BCP 47). */
+  /** Languages that there are words in (BCP 47, canonical). */
   locales: string[]
 }
 
+export interface ViewsOptions {
+  /** A host's own views: each of its files takes the place of ours. */
+  directory?: string | undefined
+  /** Spoken where nothing better is known; `en` by default. */
+  defaultLocale?: string | undefined
+  log?: Log
+}
+
 const DIRECTORY = fileURLToPath(new URL('../views/', import.meta.url))
-const DEFAULT_LOCALE = 'en'
+const REFERENCE_LOCALE = 'en'
 
 /**
- * Pages and mails out of `views/`, worded by `views/locales/*.json`.
+ * Pages and mails out of `views/`, worded by `views/locales/*.json`. All is read here, and nothing on a request.
  *
  * @param oauthPath - where the forms, the style sheet and the script are; may be empty.
+ * @throws TypeError naming the option that is not acceptable, with all that is wrong in the host's files.
  */
-export function createViews(oauthPath: string): Views {
-  const templates = createTemplates(DIRECTORY)
-  const catalogs = readCatalogs(DIRECTORY)
-  const locales = [...catalogs.keys()]
+export function createViews(oauthPath: string, options: ViewsOptions = {}): Views {
+  const { directory, defaultLocale = REFERENCE_LOCALE, log = logJsonLines } = options
+  const problems: string[] = []
+  const files = readViewFiles(DIRECTORY, directory, problems)
+  const locales = readLocales(files, problems)
+  const templates = createTemplates(files, log, problems)
+  const reference = locales.get(REFERENCE_LOCALE)
+  if (!reference) throw new TypeError(`locales/${REFERENCE_LOCALE}.json is missing`)
+  const byDefault = locales.get(canonicalLocale(defaultLocale) ?? '')
+  if (!byDefault) {
+    throw new TypeError(`defaultLocale must be one of ${[...locales.keys()].join(', ')}`)
+  }
+  const overrides = { files, templates, locales, reference, defaultLocale: byDefault }
+  problems.push(...findProblems(overrides))
+  const fallback = createCatalog(byDefault, [reference])
+  if (files.hasHostsTemplates && problems.length === 0)
+    problems.push(...tryAll(templates.strict, fallback))
+  if (problems.length > 0) throw new TypeError(`viewsDirectory: ${problems.join('; ')}`)
+  warnOfOddities(overrides, log)
 
-  function catalogFor(languages: Languages) {
-    const catalog = catalogs.get(chooseLocale(locales, languages, DEFAULT_LOCALE))
-    if (!catalog) throw new TypeError(`locales/${DEFAULT_LOCALE}.json is missing`)
-    return catalog
+  const catalogs = new Map(
+    [...locales].map(([locale, words]) => [locale, createCatalog(words, [byDefault, reference])]),
+  )
+  const catalogFor = (languages: Languages) => {
+    const locale = chooseLocale([...catalogs.keys()], languages, byDefault.locale)
+    return catalogs.get(locale) ?? fallback
   }
 
   return {
-    locales,
-    stylesheet: templates.read('account-flows.css'),
+    locales: [...catalogs.keys()],
+    stylesheet: [templates.read('account-flows.css'), ...theme(files)].join('\n'),
     script: templates.read('account-flows.js'),
 
     page(name, locals, languages = {}) {
@@ -58,4 +90,9 @@ export function createViews(oauthPath: string): Views {
     mail: (name, locals, languages = {}) =>
       renderMail(templates, catalogFor(languages), name, locals),
   }
+}
+
+function theme(files: ViewFiles): string[] {
+  const file = files.hosts.get('theme.css')
+  return file ? [file.text] : []
 }

@@ -2,7 +2,14 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
 import type { CarriedParameters } from '../src/ports.ts'
-import { createViews, type MailName, type PageLocals, type PageName } from '../src/views.ts'
+import {
+  createViews,
+  type ErrorMode,
+  type LinkReason,
+  type MailName,
+  type PageLocals,
+  type PageName,
+} from '../src/views.ts'
 
 const VIEWS = new URL('../views/', import.meta.url)
 const PAYLOADS = [
@@ -19,7 +26,21 @@ const PAYLOADS = [
   '$& $1 $` $$',
   '`${alert(1)}`',
 ]
+const REASONS: LinkReason[] = ['unknown', 'expired', 'used', 'superseded', 'changed']
+const ERRORS: ErrorMode[] = [
+  'refused',
+  'not_found',
+  'method_not_allowed',
+  'unsupported_media_type',
+  'body_too_large',
+  'bad_request',
+  'too_many_requests',
+  'unavailable',
+  'error',
+]
 const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
+const EDGE =
+  'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/143.0.0.0 Safari/537.36 Edg/143.0.0.0'
 const LINK_MAILS: MailName[] = ['password-reset', 'email-verification']
 const MAILS: MailName[] = [...LINK_MAILS, 'password-changed']
 
@@ -30,10 +51,14 @@ function page<N extends PageName>(name: N, locals: PageLocals[N]): string {
 }
 
 describe('pages', () => {
-  for (const { name, mode, html } of renderAll('plain')) {
-    it(`${name} in mode ${mode} is one whole page that says what it is`, () => {
+  for (const { name, mode, reason, label, html } of renderAll('plain')) {
+    it(`${label} is one whole page that says what it is`, () => {
       const { main, find, document } = read(html)
-      expect(main.attribs).to.deep.equal({ 'data-page': name, 'data-mode': mode })
+      expect(main.attribs).to.deep.equal({
+        'data-page': name,
+        'data-mode': mode,
+        ...(reason && { 'data-reason': reason }),
+      })
       expect(find('html').map(({ attribs }) => attribs)).to.deep.equal([{ lang: 'en', dir: 'ltr' }])
       expect(find('h1')).to.have.length(1)
       expect(text(find('h1')).length).to.be.above(5)
@@ -49,26 +74,31 @@ describe('pages', () => {
       expect(DomUtils.textContent(document)).not.to.match(/undefined|null|NaN|\[object|[{}]/)
     })
 
-    it(`${name} in mode ${mode} needs no exception from a strict content security policy`, () => {
+    it(`${label} needs no exception from a strict content security policy`, () => {
       const { find, all } = read(html)
-      for (const forbidden of ['script', 'style', 'img', 'iframe', 'object', 'base', 'svg']) {
+      for (const forbidden of ['style', 'iframe', 'object', 'base', 'svg', 'noscript']) {
         expect(find(forbidden)).to.have.length(0)
       }
+      const scripts = find('script')
+      expect(scripts.map(({ attribs }) => attribs)).to.deep.equal([
+        { type: 'module', src: '/oauth2/account-flows.js' },
+      ])
+      expect(text(scripts)).to.equal('')
       expect(all.flatMap(({ attribs }) => Object.keys(attribs)).join(' ')).not.to.match(
         /\bstyle\b|\bon\w+/,
       )
     })
 
-    it(`${name} in mode ${mode} labels each field and says where its forms go`, () => {
+    it(`${label} labels each field and says where its forms go`, () => {
       const { find, all } = read(html)
       const ids = all.flatMap(({ attribs }) => attribs['id'] ?? [])
       expect(new Set(ids).size).to.equal(ids.length)
       for (const form of find('form')) {
         expect(form.attribs['method']).to.equal('post')
-        expect(form.attribs['action']).to.match(/^\/oauth2\/[a-z-]+$/)
+        expect(form.attribs['action']).to.match(/^\/oauth2\/[a-z-]+(\/waiting)?$/)
       }
       for (const { attribs } of find('input')) {
-        if (attribs['type'] === 'hidden') continue
+        if (attribs['type'] === 'hidden' || 'hidden' in attribs) continue
         expect(find('label').map((label) => label.attribs['for'])).to.include(attribs['id'])
         expect(attribs['id']).to.equal(attribs['name'])
       }
@@ -80,10 +110,10 @@ describe('pages', () => {
   for (const payload of PAYLOADS) {
     it(`keep ${JSON.stringify(payload)} a text in every place`, () => {
       const plain = renderAll('plain')
-      for (const [index, { name, mode, html }] of renderAll(payload).entries()) {
-        expect(skeleton(html), `${name} ${mode}`).to.deep.equal(skeleton(plain[index]?.html ?? ''))
+      for (const [index, { label, html }] of renderAll(payload).entries()) {
+        expect(skeleton(html), label).to.deep.equal(skeleton(plain[index]?.html ?? ''))
         for (const [field, value] of Object.entries(hiddenFields(html))) {
-          expect(value, `${name} ${mode} ${field}`).to.equal(payload)
+          expect(value, `${label} ${field}`).to.equal(payload)
         }
       }
     })
@@ -134,8 +164,9 @@ describe('pages', () => {
   ] as const) {
     it(`show the same form again after ${mode}, with what is wrong`, () => {
       const { find } = read(reset(mode))
-      const alerts = find('p').filter(({ attribs }) => attribs['role'] === 'alert')
-      expect(alerts).to.have.length(1)
+      const alerts = find('div').filter(({ attribs }) => attribs['role'] === 'alert')
+      expect(alerts.map(({ attribs }) => attribs['tabindex'])).to.deep.equal(['-1'])
+      expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal(['#password'])
       expect(text(find('title'))).to.equal('Error: Set a new password')
       for (const { attribs } of find('input').filter((input) => input.attribs['id'])) {
         expect(attribs['aria-describedby']).to.equal('refusal rule')
@@ -146,8 +177,8 @@ describe('pages', () => {
   }
 
   it('name the limits in the refusals', () => {
-    expect(text(read(reset('password_too_short')).find('p').slice(0, 1))).to.contain('8')
-    expect(text(read(reset('password_too_long')).find('p').slice(0, 1))).to.contain('64')
+    expect(text(read(reset('password_too_short')).find('a'))).to.contain('8 characters')
+    expect(text(read(reset('password_too_long')).find('a'))).to.contain('64 characters')
   })
 
   it('lead on to the client after a reset, and otherwise back to the app', () => {
@@ -245,7 +276,8 @@ describe('mails', () => {
 
     it(`${name} has the link once per part and never in the subject`, () => {
       const mail = views.mail(name, locals)
-      expect(mail.text.split(LINK)).to.have.length(2)
+      expect(mail.text.split('\n').filter((line) => line === LINK)).to.have.length(1)
+      expect(mail.text.split('token=')).to.have.length(2)
       expect(mail.html.split('token=')).to.have.length(2)
       const { find, document } = read(mail.html)
       expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal([LINK])
@@ -254,33 +286,80 @@ describe('mails', () => {
       expect(mail.text).not.to.match(/undefined|[{}]/)
     })
 
-    it(`${name} says for whom, and what to do if it was not you`, () => {
-      const mail = views.mail(name, { ...locals, clientName: 'Shop & Co' })
+    it(`${name} says for whom, when, how long and where to, and what to do if it was not you`, () => {
+      const mail = views.mail(name, { ...locals, clientName: 'Shop & Co', userAgent: EDGE })
       const html = DomUtils.textContent(read(mail.html).document)
-      for (const part of [mail.text, html]) {
+      for (const part of [mail.text.replaceAll('\n', ' '), html]) {
         expect(part).to.contain('Hello ada,')
         expect(part).to.contain('Shop & Co')
-        if (LINK_MAILS.includes(name)) expect(part).to.contain('1 hour')
-        else expect(part).to.match(/on January 2, 2026 at 3:04:05.AM UTC/)
-        expect(part).to.contain('Was it not you?')
+        expect(part).to.match(/ on January 2, 2026 at 3:04.AM UTC, with Edge on Windows\./)
+        if (LINK_MAILS.includes(name)) {
+          expect(part).to.contain('The link works once, for 1 hour.')
+          expect(part).to.contain('If you did not expect this mail, do ')
+        } else expect(part).to.contain('If it was not you, ')
       }
+      expect(html).to.contain('The button opens a page of id.\u2060example.\u2060com.')
+    })
+
+    it(`${name} tells of no browser where it is not sure of one, and never what a browser calls itself`, () => {
+      for (const userAgent of [undefined, '', 'curl/8.5.0', `${EDGE} Evil/1.0`, 'evil.example']) {
+        const mail = views.mail(name, { ...locals, userAgent })
+        expect(mail.text).to.match(/ on January 2, 2026 at 3:04.AM UTC\.$/m)
+        expect(`${mail.text}${mail.html}`).not.to.match(/Edge|curl|evil|with \./i)
+      }
+    })
+
+    it(`${name} says beforehand what it is about, in words and without its link`, () => {
+      const { find, all } = read(views.mail(name, locals).html)
+      const [preheader] = find('div')
+      expect(preheader?.attribs['style']).to.match(/^display:none/)
+      expect(text(find('div')).length).to.be.within(30, 110)
+      expect(text(find('div'))).not.to.match(/http|token|example/)
+      expect(all.find((element) => element.parent === find('body')[0])).to.equal(preheader)
+    })
+
+    it(`${name} can be read in a narrow text window`, () => {
+      const mail = views.mail(name, { ...locals, username: 'w'.repeat(99), clientName: 'Shop' })
+      const long = mail.text.split('\n').filter((line) => line.length > 76)
+      expect(long).to.deep.equal(long.filter((line) => line === LINK))
+      expect(mail.text).not.to.match(/ $/m)
     })
 
     it(`${name} loads nothing and runs nothing`, () => {
       const { find, html } = read(views.mail(name, locals).html)
-      expect([...find('img'), ...find('script'), ...find('link'), ...find('style')]).to.deep.equal(
-        [],
+      for (const forbidden of ['img', 'script', 'link', 'form', 'iframe', 'svg'])
+        expect(find(forbidden), forbidden).to.deep.equal([])
+      expect(html).not.to.match(/url\(|src=|@import|@font-face|expression|background=/)
+    })
+
+    it(`${name} is made for small windows, the dark, and readers that drop what html and body say`, () => {
+      const { find, html } = read(views.mail(name, locals).html)
+      const [outer, card] = find('table')
+      expect(outer?.attribs).to.include({ lang: 'en', dir: 'ltr', width: '100%' })
+      expect(Number(card?.attribs['width'])).to.be.at.most(600)
+      expect(card?.attribs['style']).to.match(/^width:100%;max-width:\d{3}px;/)
+      expect(find('table').every(({ attribs }) => attribs['role'] === 'presentation')).to.equal(
+        true,
       )
-      expect(html).not.to.match(/url\(|src=/)
+      const meta = find('meta').map(({ attribs }) => [attribs['name'], attribs['content']])
+      expect(meta).to.deep.include(['color-scheme', 'light dark'])
+      expect(html).to.contain('@media (prefers-color-scheme: dark)')
+      const words = find('td').filter(({ attribs }) => attribs['class'] === 'text')
+      expect(words.map(({ attribs }) => attribs['align'])).to.deep.equal(['left'])
     })
 
     for (const payload of PAYLOADS) {
       it(`${name} keeps ${JSON.stringify(payload)} a text`, () => {
         const plain = views.mail(name, { ...locals, clientName: 'Shop' })
-        const hostile = views.mail(name, { ...locals, username: payload, clientName: payload })
+        const hostile = views.mail(name, {
+          ...locals,
+          username: payload,
+          clientName: payload,
+          userAgent: payload,
+        })
         expect(skeleton(hostile.html)).to.deep.equal(skeleton(plain.html))
         expect(hostile.subject).to.equal(plain.subject)
-        expect(hostile.text.split('\n')).to.have.length(plain.text.split('\n').length)
+        expect(hostile.text.split('\n\n')).to.have.length(plain.text.split('\n\n').length)
         expect(hostile.text.split(LINK)).to.have.length(2)
         expect(hostile.text).not.to.match(/49\b/)
       })
@@ -308,6 +387,16 @@ describe('mails', () => {
       }
     })
   }
+
+  it('that an admin has sent say so, and name no browser', () => {
+    for (const name of LINK_MAILS) {
+      const admin = { isByAdmin: true, userAgent: EDGE, clientName: 'Shop', lifetimeMs: 3_600_000 }
+      const mail = views.mail(name, { ...common, ...admin })
+      expect(mail.text).to.contain('The people who run this sign-in service sent you this mail')
+      expect(`${mail.text}${mail.html}`).not.to.match(/Somebody, hopefully you|Edge|Windows|Shop/)
+      expect(mail.text.split(LINK)).to.have.length(2)
+    }
+  })
 })
 
 describe('the catalog', () => {
@@ -316,28 +405,25 @@ describe('the catalog', () => {
   )
 
   it('has only texts that are used; a missing one would have thrown above', () => {
-    const sources = [new URL('../src/views/mails.ts', import.meta.url), ...templates()].map(
-      (file) => readFileSync(file, 'utf8'),
-    )
+    const sources = templates().map((file) => readFileSync(file, 'utf8'))
     const used = new Set(
       sources.flatMap((source) => [
-        ...[...source.matchAll(/\bt\('([^']+)'/g)].map((match) => match[1]),
-        ...[...source.matchAll(/'(mail\.[\w-]+)'/g)].map((match) => match[1]),
-        ...[...source.matchAll(/^\{(mail\.[^}]+)\}$/gm)].map((match) => match[1]),
+        ...[...source.matchAll(/\b(?:t|\+?around)\('([^']+)'/g)].map((match) => match[1]),
       ]),
     )
-    for (const { name, mode } of renderAll('plain')) {
+    for (const { name, mode, reason } of renderAll('plain')) {
       for (const part of ['title', 'refusal']) used.add(`${name}.${mode}.${part}`)
+      for (const part of ['title', 'lead']) used.add(`${name}.${mode}.${reason}.${part}`)
       used.add(`${name}.title`)
       if (name === 'error') used.add(`error.${mode}.lead`)
     }
+    for (const form of new Intl.PluralRules('en').resolvedOptions().pluralCategories) {
+      used.add(`characters.${form}`)
+    }
     used.add('dir')
     for (const field of ['password', 'confirm_password']) used.add(`reset-password.${field}`)
-    for (const name of [...MAILS, 'test']) {
-      for (const part of ['subject', 'lead', 'lead_client']) used.add(`mail.${name}.${part}`)
-    }
-    for (const name of LINK_MAILS) used.add(`mail.${name}.lifetime`)
-    expect(Object.keys(catalog).filter((key) => !used.has(key))).to.deep.equal([])
+    const words = Object.keys(catalog).filter((key) => !key.startsWith('mail.'))
+    expect(words.filter((key) => !used.has(key))).to.deep.equal([])
   })
 
   it('is the only place with wording: templates hold no text, no raw output, no data as attributes', () => {
@@ -350,7 +436,9 @@ describe('the catalog', () => {
 
 function templates(): URL[] {
   return ['pages/', 'mails/'].flatMap((folder) =>
-    readdirSync(new URL(folder, VIEWS)).map((file) => new URL(folder + file, VIEWS)),
+    readdirSync(new URL(folder, VIEWS), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.pug') || file.endsWith('.txt'))
+      .map((file) => new URL(folder + file, VIEWS)),
   )
 }
 
@@ -363,58 +451,62 @@ function reset(mode: 'form' | `password_${'mismatch' | 'too_short' | 'too_long' 
   })
 }
 
-/** Every page in every mode, with `value` in every place that takes a text from outside. */
+/** Every page in every mode and for every reason, with `value` in every place that takes a text from outside. */
 function renderAll(value: string) {
   const carried = { clientId: value, redirectUri: value, scope: value, state: value }
-  const limits = { token: value, minLength: 8, maxLength: 64 }
-  const client = { clientName: value, href: `https://shop.example/?${value}` }
-  const shown = <N extends PageName>(name: N, locals: PageLocals[N]) => ({
+  const limits = { token: value, minLength: 8, maxLength: 64, username: value }
+  const shownClient = { clientName: value, logo: `/logos/${value}` }
+  const client = { ...shownClient, href: `https://shop.example/?${value}` }
+  const link = { token: value, carried, authorizeSig: value }
+  const waiting = { pendingLoginId: value, forMs: 86_400_000 }
+  const blocked = { mode: 'blocked', username: value, lifetimeMs: 86_400_000, carried } as const
+  const shown = <N extends PageName>(name: N, locals: PageLocals[N], state = '') => ({
     name,
     mode: locals.mode,
+    reason: 'reason' in locals ? locals.reason : undefined,
+    label: `${name} in mode ${locals.mode} ${'reason' in locals ? locals.reason : ''} ${state}`,
     html: page(name, locals),
   })
   return [
     shown('forgot-password', { mode: 'form', carried }),
-    shown('forgot-password', { mode: 'invalid', carried }),
+    shown('forgot-password', { mode: 'form', carried, client: shownClient, uiLocales: value }),
+    shown('forgot-password', { mode: 'invalid', carried, client: shownClient }),
     shown('forgot-password', { mode: 'sent' }),
-    shown('reset-password', { mode: 'form', ...limits }),
-    shown('reset-password', { mode: 'password_mismatch', ...limits }),
-    shown('reset-password', { mode: 'password_too_short', ...limits }),
-    shown('reset-password', { mode: 'password_too_long', ...limits }),
-    shown('reset-password', { mode: 'password_invalid', ...limits }),
-    shown('reset-password', { mode: 'invalid', reason: 'unknown' }),
+    shown('forgot-password', { mode: 'sent', waitMs: 30_000 }, 'with a time to wait'),
+    ...(['form', 'password_mismatch', 'password_too_short'] as const).map((mode) =>
+      shown('reset-password', { mode, ...limits }),
+    ),
+    ...(['password_too_long', 'password_invalid'] as const).map((mode) =>
+      shown('reset-password', { mode, ...limits }),
+    ),
+    ...REASONS.map((reason) => shown('reset-password', { mode: 'invalid', reason })),
+    shown('reset-password', { mode: 'invalid', reason: 'expired', renew: value }, 'to renew'),
     shown('reset-password', { mode: 'done' }),
-    shown('reset-password', { mode: 'done', client }),
-    shown('verify-email', {
-      mode: 'blocked',
-      username: value,
-      lifetimeMs: 86_400_000,
-      carried,
-    }),
-    shown('verify-email', { mode: 'expired', reason: 'unknown', carried }),
+    shown('reset-password', { mode: 'done', client }, 'with a client'),
+    shown('verify-email', blocked),
+    shown('verify-email', { ...blocked, client: shownClient, waiting }, 'that waits'),
+    shown('verify-email', { ...blocked, waiting, waitMs: 30_000, isNotYet: true }, 'not yet'),
+    ...REASONS.map((reason) => shown('verify-email', { mode: 'expired', reason, carried })),
+    ...REASONS.map((reason) =>
+      shown('verify-email', { mode: 'expired', reason, carried, client }, 'with a client'),
+    ),
+    shown('verify-email', { mode: 'expired', reason: 'expired', carried, renew: link }, 'to renew'),
     shown('verify-email', { mode: 'sent' }),
+    shown('verify-email', { mode: 'sent', waiting, waitMs: 30_000 }, 'that waits'),
     shown('verify-email', { mode: 'verified' }),
-    shown('verify-email', {
-      mode: 'other_account',
-      link: { token: value, carried, authorizeSig: value },
-      session: value,
-    }),
-    shown('verify-email', {
-      mode: 'confirm',
-      link: { token: value, carried, authorizeSig: value },
-      needsTick: true,
-    }),
+    shown('verify-email', { mode: 'verified', goesOnElsewhere: true }, 'that goes on elsewhere'),
+    shown('verify-email', { mode: 'verified', client }, 'with a client'),
+    shown('verify-email', { mode: 'other_account', link, session: value }, 'of a link'),
+    shown(
+      'verify-email',
+      { mode: 'other_account', pendingLoginId: value, session: value },
+      'of a window',
+    ),
+    shown('verify-email', { mode: 'confirm', link, client: shownClient, needsTick: false }),
+    shown('verify-email', { mode: 'confirm', link, needsTick: true }, 'with a box'),
     shown('verify-email', { mode: 'signed_in' }),
     shown('verify-email', { mode: 'ended' }),
-    shown('error', { mode: 'refused' }),
-    shown('error', { mode: 'not_found' }),
-    shown('error', { mode: 'method_not_allowed' }),
-    shown('error', { mode: 'unsupported_media_type' }),
-    shown('error', { mode: 'body_too_large' }),
-    shown('error', { mode: 'bad_request' }),
-    shown('error', { mode: 'too_many_requests' }),
-    shown('error', { mode: 'unavailable' }),
-    shown('error', { mode: 'error' }),
+    ...ERRORS.map((mode) => shown('error', { mode })),
   ]
 }
 

@@ -1,18 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import middie from '@fastify/middie'
 import Fastify from 'fastify'
-import type { Provider } from 'oidc-provider'
-import type { AccountFlows } from '../../src/index.ts'
-
-export interface HostParts {
-  /** After `flows.attach(provider)`. */
-  provider: Provider
-  flows: AccountFlows
-  /** Path of the issuer, such as `/oauth2`. */
-  oauthPath: string
-  /** Your login page; its POST ends with `flows.finishLogin`. */
-  login: (req: IncomingMessage, res: ServerResponse) => Promise<void>
-}
+import type { HostParts } from './host-parts.ts'
 
 /** Fastify, with @fastify/middie: middleware runs before Fastify reads the body. */
 export async function fastifyHost({ provider, flows, oauthPath, login }: HostParts) {
@@ -24,8 +13,9 @@ export async function fastifyHost({ provider, flows, oauthPath, login }: HostPar
     // oxlint-disable-next-line promise/no-callback-in-promise -- so middleware tells of a failure
     login(req, res).catch(next)
   })
-  // Last, because the provider answers every path that is left.
+  // Without a prefix the provider answers every path, also those of your routes: give it one.
   app.use(oauthPath, (req: IncomingMessage, res: ServerResponse) => void oidc(req, res))
+  app.get('/', () => 'Hello')
   await app.ready()
   return app.routing
 }

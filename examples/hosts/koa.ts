@@ -1,18 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import Koa from 'koa'
 import mount from 'koa-mount'
-import type { Provider } from 'oidc-provider'
-import type { AccountFlows } from '../../src/index.ts'
-
-export interface HostParts {
-  /** After `flows.attach(provider)`. */
-  provider: Provider
-  flows: AccountFlows
-  /** Path of the issuer, such as `/oauth2`; empty for none. */
-  oauthPath: string
-  /** Your login page; its POST ends with `flows.finishLogin`. */
-  login: (req: IncomingMessage, res: ServerResponse) => Promise<void>
-}
+import type { HostParts } from './host-parts.ts'
 
 /** Koa, with koa-mount below a prefix. */
 export function koaHost({ provider, flows, oauthPath, login }: HostParts) {
@@ -23,8 +11,10 @@ export function koaHost({ provider, flows, oauthPath, login }: HostParts) {
   app.use(flows.adminApi())
   app.use(async (ctx, next) => {
     if (ctx.path === `${oauthPath}/login`) await login(ctx.req, ctx.res)
+    else if (ctx.path === '/') ctx.body = 'Hello'
     else await next()
   })
+  // Last, because the provider answers every path that is left.
   app.use(oauthPath === '' ? mount(provider) : mount(oauthPath, provider))
   return app.callback()
 }

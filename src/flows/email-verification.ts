@@ -75,6 +75,8 @@ export interface EmailVerification {
   resend(username: string, carried: CarriedParameters, requester: Requester): Promise<void>
   /** Asks for a fresh link in the place of a genuine one that expired (D17). */
   renew(link: VerificationLink, requester: Requester): Promise<'requested' | LinkRefusal>
+  /** Whether we signed exactly this link (5.4). */
+  isGenuine(link: VerificationLink): boolean
   /** Judges a link without consuming it. */
   open(link: VerificationLink, opener: LinkOpener): Promise<OpenedLink | LinkRefusal>
   /**
@@ -126,6 +128,8 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
   }
 
   return {
+    isGenuine,
+
     blocks: (user) => settings().requireEmailVerification && !user.emailVerified,
 
     async block(user, captured, { browser, ...requester }) {

@@ -1,4 +1,5 @@
 import { newId } from '../crypto/token.ts'
+import { acceptedTags, askedTags, keptTags } from '../language-tags.ts'
 import type { CarriedParameters, MailOutbox, NewMailJob, Requester } from '../ports.ts'
 
 /** No username or address is longer; nothing is looked up for one that is (RFC 5321, 4.5.3.1.3). */
@@ -33,6 +34,7 @@ export function requestMail(
 ): Promise<void> {
   return outbox.add({
     ...request,
+    requester: keptRequester(request.requester),
     // One character more tells that it was too long; it is a job like the others all the same.
     identifier: identifier?.slice(0, MAX_IDENTIFIER_LENGTH + 1),
     accountId,
@@ -46,4 +48,15 @@ export function requestMail(
 /** Whether somebody can be meant by what was typed. */
 export function isIdentifier(typed: string): boolean {
   return typed.length <= MAX_IDENTIFIER_LENGTH
+}
+
+/** What a job keeps of whoever asked for it, who may have sent anything. */
+export function keptRequester({ uiLocales, acceptLanguage, ...requester }: Requester): Requester {
+  const asked = keptTags(askedTags(uiLocales ?? ''), ' ')
+  const accepted = keptTags(acceptedTags(acceptLanguage ?? ''), ',')
+  return {
+    ...requester,
+    ...(asked !== undefined && { uiLocales: asked }),
+    ...(accepted !== undefined && { acceptLanguage: accepted }),
+  }
 }

@@ -1,5 +1,6 @@
 import type { CarriedParameters, ClaimedReset, IdentifiedClient, MailOutbox } from '../ports.ts'
 import type { MailFlow } from './mail-flow.ts'
+import { keptRequester } from './mail-request.ts'
 
 /** Whoever did not change the password wants to know, however late. */
 const JOB_LIFE_MS = 24 * 3_600_000
@@ -19,7 +20,7 @@ export function requestNotice(
     // Where the link went: a thief may have changed the account's address by then.
     sendTo: email,
     carried,
-    requester: claimedBy,
+    requester: keptRequester(claimedBy),
     notBefore: now,
     expiresAt: new Date(now.getTime() + JOB_LIFE_MS),
   })

@@ -4,10 +4,11 @@
  * | state  | trigger              | here                                       | next        |
  * |--------|----------------------|--------------------------------------------|-------------|
  * | (none) | POST forgot-password | `request`; later in a worker, `reset-mail` | unused      |
- * | unused | GET reset-password   | `isUsable`                                 | unused      |
+ * | unused | GET reset-password   | `open`                                     | unused      |
  * | unused | POST reset-password  | `complete`                                 | used        |
  * | unused | a newer request      | in a worker, `reset-mail`                  | invalidated |
  * | unused | time passes          | compared in every look-up                  | expired     |
+ * | any    | a new link from it   | `renew`; later in a worker, `reset-mail`   |             |
  *
  * @module
  */
@@ -21,6 +22,7 @@ import type {
   MailOutbox,
   Requester,
   ResetTokenStore,
+  User,
   UserStore,
 } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
@@ -32,8 +34,11 @@ import { requestNotice } from './password-changed.ts'
 /** The effects are idempotent: to finish a slow one twice does no harm, to wait for a dead one keeps sessions alive. */
 const LEASE_MS = 10_000
 
-/** Also the key of the message that the person reads. */
-export type ResetRefusal = PasswordRefusal | 'token_invalid'
+/**
+ * Why a link does nothing. `unknown`: nobody was ever given it; all others are told to those alone who hold the token (D17).
+ * `superseded`: a newer one took its place. `changed`: the account changed since.
+ */
+export type ResetLinkFault = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
 
 type RejectedToken = Pick<DeadToken, 'userId' | 'carried'>
 
@@ -46,18 +51,36 @@ export interface ResetForm {
   confirmPassword: string
 }
 
-/** A reset that is done, and what was carried through it. */
+/** A reset that is done, whose it was, and what was carried through it. */
 export interface ResetDone {
+  username: string
   carried: CarriedParameters
+}
+
+export interface RefusedLink {
+  fault: ResetLinkFault
+}
+
+/** A form whose token is good, and still unspent. */
+export interface RefusedPassword {
+  /** Also the key of the message that the person reads. */
+  refusal: PasswordRefusal
+  /** Of the account, for password managers. `undefined`: it is gone. */
+  username: string | undefined
 }
 
 export interface PasswordReset {
   /** Asks for a link (4.2). Does the same for every identifier, and answers nothing. */
   request(identifier: string, carried: CarriedParameters, requester: Requester): Promise<void>
-  /** Whether a link opens the form (4.3). */
-  isUsable(token: string): Promise<boolean>
+  /** Asks for a fresh link in the place of a genuine one that expired (D17). */
+  renew(token: string, requester: Requester): Promise<'requested' | RefusedLink>
+  /** Judges whether a link opens the form (4.3). Consumes nothing; of a usable one, it costs one read. */
+  open(token: string): Promise<'usable' | RefusedLink>
   /** Sets a new password (4.4). A refusal leaves the token unspent. */
-  complete(form: ResetForm, requester: Requester): Promise<ResetDone | ResetRefusal>
+  complete(
+    form: ResetForm,
+    requester: Requester,
+  ): Promise<ResetDone | RefusedPassword | RefusedLink>
   /** Finishes the resets that a dead process left between two effects (D5). */
   sweep(): Promise<void>
 }
@@ -81,11 +104,13 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
   const { users, resetTokens, sessions, audit, settings, now } = ports
 
   /** unused → used, with the effects of section 3.3 in their order; each may be repeated. */
-  async function finish(reset: ClaimedReset, by: 'request' | 'sweep'): Promise<Date | undefined> {
+  async function finish(reset: ClaimedReset, by: 'request' | 'sweep') {
     let { usedAt } = reset
+    let username = ''
     if (!usedAt) {
-      const obstacle = await replacePassword(reset) // 1
-      if (obstacle) return reject(reset, obstacle, by)
+      const owner = await replacePassword(reset) // 1
+      if (typeof owner === 'string') return reject(reset, owner, by)
+      username = owner.username
       usedAt = await resetTokens.markUsed(reset.id, now()) // 2
     }
     const oauth = await sessions.endOAuthSessions(reset.userId, usedAt) // 3
@@ -93,19 +118,19 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
     if (settings().passwordChangedEmail) await requestNotice(ports.outbox, reset, now())
     await audit({ ...completed(reset, now()), details: { oauth, idp } }) // 5
     await resetTokens.complete(reset.id, now())
-    return usedAt
+    return { usedAt, username }
   }
 
   // The account is judged after the claim, so that a change up to the last moment counts (D6).
-  async function replacePassword(reset: ClaimedReset): Promise<Obstacle | undefined> {
+  async function replacePassword(reset: ClaimedReset): Promise<User | Obstacle> {
     const { userId, newHash } = reset
     const user = await users.findById(userId)
     if (!user || newHash === undefined) return 'account_changed'
-    if (user.passwordHash === newHash) return undefined
+    if (user.passwordHash === newHash) return user
     if (user.passwordHash === undefined || !isIssuedUnder(reset, user)) return 'newer_password'
     if (!isStillFor(reset, user)) return 'account_changed'
-    if (await users.replacePasswordHash(userId, user.passwordHash, newHash)) return undefined
-    return (await users.findById(userId))?.passwordHash === newHash ? undefined : 'newer_password'
+    if (await users.replacePasswordHash(userId, user.passwordHash, newHash)) return user
+    return (await users.findById(userId))?.passwordHash === newHash ? user : 'newer_password'
   }
 
   // A newer password is not overwritten (D5). Where a dead process may have replaced the one before, and somebody else that one
@@ -131,11 +156,30 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       ...by,
     })
 
-  // Of a token that nobody was ever given, nothing is told.
-  async function refuseToken(token: string, requester: Requester) {
+  const findUsable = async (token: string) =>
+    isToken(token) ? resetTokens.findUsable(hashToken(token), now()) : undefined
+
+  async function faultOf(dead: DeadToken, token: string): Promise<ResetLinkFault> {
+    if (dead.reason === 'used') return 'used'
+    if (dead.reason === 'invalidated') {
+      const history = await resetTokens.findHistory(hashToken(token))
+      return history?.claimedAt ? 'changed' : 'superseded'
+    }
+    const { userId, email, passwordDigest = '' } = dead
+    const user = await users.findById(userId)
+    return user && isStillFor({ email, passwordDigest }, user) ? 'expired' : 'changed'
+  }
+
+  async function whyUnusable(token: string): Promise<RefusedLink & { dead?: DeadToken }> {
     const dead = isToken(token) ? await resetTokens.findDead(hashToken(token), now()) : undefined
+    return dead ? { dead, fault: await faultOf(dead, token) } : { fault: 'unknown' }
+  }
+
+  // Of a token that nobody was ever given, nothing is told.
+  async function refuseToken(token: string, requester: Requester): Promise<RefusedLink> {
+    const { dead, fault } = await whyUnusable(token)
     if (dead) await auditRejected(dead, dead.reason, requester)
-    return 'token_invalid' as const
+    return { fault }
   }
 
   return {
@@ -147,26 +191,41 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
         now(),
       ),
 
-    isUsable: async (token) =>
-      isToken(token) && (await resetTokens.findUsable(hashToken(token), now())) !== undefined,
+    async renew(token, requester) {
+      const usable = await findUsable(token)
+      const { fault, dead } = usable ? { fault: 'expired', dead: usable } : await whyUnusable(token)
+      if (!dead || fault !== 'expired') return refuseToken(token, requester)
+      const { userId: accountId, carried } = dead
+      await requestMail(
+        ports.outbox,
+        { kind: 'password_reset', accountId, carried, requester },
+        settings().passwordResetExpiration,
+        now(),
+      )
+      return 'requested'
+    },
+
+    async open(token) {
+      if (await findUsable(token)) return 'usable'
+      const { fault } = await whyUnusable(token)
+      return { fault }
+    },
 
     async complete({ token, password, confirmPassword }, requester) {
-      const found = isToken(token)
-        ? await resetTokens.findUsable(hashToken(token), now())
-        : undefined
+      const found = await findUsable(token)
       if (!found) return refuseToken(token, requester)
       const refusal = refusePassword(password, confirmPassword, limits(settings()))
-      if (refusal) return refusal
+      if (refusal) return { refusal, username: (await users.findById(found.userId))?.username }
 
       const newHash = await ports.hashPassword(password)
       const leaseUntil = new Date(now().getTime() + LEASE_MS)
       const claim = { newHash, by: requester, at: now(), leaseUntil }
       const reset = await resetTokens.claim(found.tokenHash, claim)
       if (!reset) return refuseToken(token, requester)
-      const usedAt = await finish(reset, 'request')
-      if (!usedAt) return 'token_invalid'
-      await secondAfter(usedAt)
-      return { carried: reset.carried }
+      const finished = await finish(reset, 'request')
+      if (!finished) return { fault: 'changed' }
+      await secondAfter(finished.usedAt)
+      return { username: finished.username, carried: reset.carried }
     },
 
     async sweep() {

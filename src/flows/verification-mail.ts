@@ -76,6 +76,7 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
         url: `${ports.oauthUrl}/verify-email?${linkQuery({ token, carried, signature })}`,
         token: { id, lifetimeMs },
         clientName,
+        uiLocales: uiLocalesOf(pending),
       }
     },
 
@@ -87,4 +88,9 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
 
     abandon: (job, accountId) => verificationTokens.revokeOf(accountId, attemptOf(job), now()),
   }
+}
+
+function uiLocalesOf(pending: PendingLogin | undefined): string | undefined {
+  const uiLocales = pending?.captured.params['ui_locales']
+  return typeof uiLocales === 'string' ? uiLocales : undefined
 }

@@ -7,12 +7,12 @@
 import { hashToken, isToken } from '../crypto/token.ts'
 import type {
   CapturedRequest,
-  PendingLogin,
   PendingLoginStore,
   SessionCutoffs,
   User,
   UserStore,
 } from '../ports.ts'
+import type { Settings } from '../settings/table.ts'
 import { isLoginOf } from './pending-login.ts'
 
 /** `ended`: it is over, or never was this browser's; nobody is told which. */
@@ -24,7 +24,7 @@ export interface WaitingWindow {
   browser: string | undefined
 }
 
-/** A login that may go on, or that still waits. */
+/** A login that may go on, because nothing keeps it from that any more, or that still waits. */
 export interface WaitingLogin {
   status: 'waiting' | 'verified'
   user: User
@@ -44,11 +44,12 @@ export interface WaitingLoginPorts {
   users: Pick<UserStore, 'findById'>
   pendingLogins: PendingLoginStore
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
+  settings(): Pick<Settings, 'requireEmailVerification'>
   now(): Date
 }
 
 export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
-  const { users, pendingLogins, readCutoffs, now } = ports
+  const { users, pendingLogins, readCutoffs, settings, now } = ports
 
   async function findOwn({ pendingLoginId, browser }: WaitingWindow) {
     if (browser === undefined || !isToken(browser)) return undefined
@@ -72,16 +73,10 @@ export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
       const user = await users.findById(pending.accountId)
       const { idpAt } = (await readCutoffs(pending.accountId)) ?? {}
       if (!user || !isLoginOf(pending, user, idpAt)) return 'ended'
-      const status = user.emailVerified ? 'verified' : 'waiting'
-      return { status, user, captured: withoutPushedRequest(pending) }
+      const mayGoOn = user.emailVerified || !settings().requireEmailVerification
+      return { status: mayGoOn ? 'verified' : 'waiting', user, captured: pending.captured }
     },
 
     takeTurn: ({ pendingLoginId }) => pendingLogins.takeTurn(pendingLoginId, now()),
   }
-}
-
-// Whoever finished the login with the link, in another browser, has used it up; it is good for one code.
-function withoutPushedRequest({ captured }: PendingLogin): CapturedRequest {
-  const { parJti: _, ...request } = captured
-  return request
 }

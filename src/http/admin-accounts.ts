@@ -46,7 +46,9 @@ export function adminAccounts(parts: AdminAccountsParts) {
     (kind: 'password_reset' | 'email_verification', lifetimeMs: (settings: Settings) => number) =>
     async (user: User, { requester }: Pick<AdminRequest, 'requester'>) => {
       const id = newId()
-      const request = { id, kind, accountId: user.id, carried: {}, requester }
+      const { address, userAgent } = requester
+      const by = { address, userAgent, isAdmin: true }
+      const request = { id, kind, accountId: user.id, carried: {}, requester: by }
       await requestMail(outbox, request, lifetimeMs(settings()), now())
       return { answer: { mail_id: id } }
     }

@@ -5,8 +5,11 @@ import { isToken, newToken } from '../crypto/token.ts'
 export interface BrowserCookie {
   /** `undefined`: the browser sent none, or something else. */
   read(req: IncomingMessage): string | undefined
-  /** Gives the browser a value, or keeps the one that it has, for as long as a login can wait. */
-  keep(req: IncomingMessage, res: ServerResponse, forMs: number): string
+  /**
+   * Gives the browser a value, or keeps the one that it has, for as long as a login can wait. `undefined`: until the browser is
+   * closed, for a login that is not to be remembered either.
+   */
+  keep(req: IncomingMessage, res: ServerResponse, forMs: number | undefined): string
 }
 
 /** `__Host-`: no other host can set it. Lax, because the mail leads here from elsewhere. */
@@ -27,8 +30,8 @@ export function createBrowserCookie(isSecure: boolean): BrowserCookie {
 
     keep(req, res, forMs) {
       const value = read(req) ?? newToken()
-      const maxAge = Math.ceil(forMs / 1000)
-      res.appendHeader('Set-Cookie', `${name}=${value}; Max-Age=${maxAge}; ${attributes}`)
+      const maxAge = forMs === undefined ? '' : ` Max-Age=${Math.ceil(forMs / 1000)};`
+      res.appendHeader('Set-Cookie', `${name}=${value};${maxAge} ${attributes}`)
       return value
     },
   }

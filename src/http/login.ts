@@ -8,8 +8,9 @@ import type { Interactions } from '../oidc/interactions.ts'
 import type { LoginResult, Requester, User, UserStore } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
+import { pageOf } from './captured-page.ts'
 import type { Pages } from './pages.ts'
-import { uiLocalesOf } from './waiting-login.ts'
+import type { ResendCooldown } from './resend-cooldown.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
 const CLOCK_STEP_SECONDS = 60
@@ -46,6 +47,7 @@ export interface LoginParts {
   clients: Pick<Clients, 'shown'>
   browserCookie: BrowserCookie
   pages: Pick<Pages, 'send'>
+  cooldown: ResendCooldown
   settings(): Settings
   requesterOf(req: IncomingMessage): Requester
 }
@@ -62,10 +64,13 @@ export function createLogin(parts: LoginParts): Login {
 
     const captured = { ...(await interactions.capture(req, res)), login: result }
     const lifetimeMs = settings().emailVerificationExpiration
-    const browser = browserCookie.keep(req, res, lifetimeMs + KEEP_LOGIN_MS)
+    const isRemembered = result.remember !== false
+    const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
+    const browser = browserCookie.keep(req, res, waitsForMs)
     const by = { ...parts.requesterOf(req), browser }
     const pendingLoginId = await verification.block(user, captured, by)
     const carried = carriedBy(captured)
+    const waitMs = await parts.cooldown('email_verification', user.username, by)
     pages.send(req, res, {
       status: 200,
       name: 'verify-email',
@@ -76,9 +81,9 @@ export function createLogin(parts: LoginParts): Login {
         carried,
         client: await clients.shown(carried),
         waiting: { pendingLoginId, forMs: lifetimeMs },
+        waitMs,
       },
-      formMayLeadTo: carried.redirectUri,
-      uiLocales: uiLocalesOf(captured),
+      ...pageOf(captured),
     })
     return true
   }

@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import type { PasswordReset } from '../flows/password-reset.ts'
+import type { PasswordReset, ResetLinkFault } from '../flows/password-reset.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Requester } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
@@ -8,7 +8,7 @@ import { parseFields, readForm } from './form.ts'
 import type { Pages } from './pages.ts'
 
 export interface ResetPasswordParts {
-  passwordReset: Pick<PasswordReset, 'isUsable' | 'complete'>
+  passwordReset: Pick<PasswordReset, 'open' | 'complete'>
   clients: Pick<Clients, 'restart'>
   pages: Pages
   settings(): Settings
@@ -19,40 +19,51 @@ export interface ResetPasswordParts {
 export function resetPassword(parts: ResetPasswordParts) {
   const { passwordReset, clients, pages, settings, requesterOf } = parts
 
-  function showForm(ctx: Context, status: number, mode: ResetFormMode, token: string) {
+  function showForm(
+    ctx: Context,
+    status: number,
+    mode: ResetFormMode,
+    form: { token: string; username?: string | undefined },
+  ) {
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-    const locals = { mode, token, minLength, maxLength }
+    const { token, username } = form
+    const locals = {
+      mode,
+      token,
+      minLength,
+      maxLength,
+      ...(username !== undefined && { username }),
+    }
     pages.show(ctx, { status, name: 'reset-password', locals })
   }
 
-  const showInvalid = (ctx: Context) =>
-    pages.show(ctx, {
-      status: 400,
-      name: 'reset-password',
-      locals: { mode: 'invalid', reason: 'unknown' },
-    })
+  const showUnknown = (ctx: Context) => showInvalidLink(pages, ctx, { fault: 'unknown' }, '')
 
   return {
     async get(ctx: Context) {
       const token = parseFields(ctx.querystring)?.get('token')
-      if (!token || !(await passwordReset.isUsable(token))) return showInvalid(ctx)
-      showForm(ctx, 200, 'form', token)
+      if (!token) return showUnknown(ctx)
+      const outcome = await passwordReset.open(token)
+      if (outcome !== 'usable') return showInvalidLink(pages, ctx, outcome, token)
+      showForm(ctx, 200, 'form', { token })
     },
 
     async post(ctx: Context) {
       const form = await readForm(ctx)
       if (typeof form === 'string') return pages.showError(ctx, form)
       const token = form.get('token')
-      if (!token) return showInvalid(ctx)
+      if (!token) return showUnknown(ctx)
       const password = form.get('password') ?? ''
       const confirmPassword = form.get('confirm_password') ?? ''
       const outcome = await passwordReset.complete(
         { token, password, confirmPassword },
         requesterOf(ctx),
       )
-      if (outcome === 'token_invalid') return showInvalid(ctx)
-      if (typeof outcome === 'string') return showForm(ctx, 400, outcome, token)
-      const client = await clients.restart(outcome.carried)
+      if ('fault' in outcome) return showInvalidLink(pages, ctx, outcome, token)
+      if ('refusal' in outcome) {
+        return showForm(ctx, 400, outcome.refusal, { token, username: outcome.username })
+      }
+      const client = await clients.restart(outcome.carried, outcome.username)
       pages.show(ctx, {
         status: 200,
         name: 'reset-password',
@@ -60,4 +71,19 @@ export function resetPassword(parts: ResetPasswordParts) {
       })
     },
   }
+}
+
+/** A new link is one click away from one that expired (D17). */
+export function showInvalidLink(
+  pages: Pages,
+  ctx: Context,
+  { fault: reason }: { fault: ResetLinkFault },
+  token: string,
+): void {
+  const renew = reason === 'expired' ? token : undefined
+  pages.show(ctx, {
+    status: 400,
+    name: 'reset-password',
+    locals: { mode: 'invalid', reason, renew },
+  })
 }

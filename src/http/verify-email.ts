@@ -1,20 +1,20 @@
 import type { Context, Next } from 'koa'
-import { carriedFrom } from '../carried-query.ts'
-import type { EmailVerification, LinkRefusal, OpenedLink } from '../flows/email-verification.ts'
-import { isBracketed, SIGNED, type VerificationLink } from '../flows/verification-link.ts'
+import type { EmailVerification, OpenedLink } from '../flows/email-verification.ts'
+import type { VerificationLink } from '../flows/verification-link.ts'
 import { loginSecond } from '../login-second.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Resume } from '../oidc/resume.ts'
 import type { Log, Requester } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
-import type { LinkFields } from '../views.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
-import { isUnattended, isByPerson } from './cross-site.ts'
-import { parseFields, readForm, type Fields } from './form.ts'
+import { isByPerson, isUnattended } from './cross-site.ts'
+import { readForm } from './form.ts'
+import { linkInForm, linkInQuery } from './opened-address.ts'
 import type { Pages } from './pages.ts'
+import { verifyEmailPages } from './verify-email-pages.ts'
 
 export interface VerifyEmailParts {
-  verification: Pick<EmailVerification, 'open' | 'confirm' | 'recordConfirmed'>
+  verification: Pick<EmailVerification, 'isGenuine' | 'open' | 'confirm' | 'recordConfirmed'>
   clients: Pick<Clients, 'genuine' | 'mayFinish' | 'restart' | 'shown'>
   resume: Resume
   browserCookie: Pick<BrowserCookie, 'read'>
@@ -34,54 +34,14 @@ interface Destination {
 /** 4.6. */
 export function verifyEmail(parts: VerifyEmailParts) {
   const { verification, clients, resume, pages, settings, requesterOf, log } = parts
-
-  async function showExpired(
-    ctx: Context,
-    refusal: Omit<LinkRefusal, 'refusal'>,
-    link?: LinkFields,
-  ) {
-    const { reason, carried } = refusal
-    const client = await clients.restart(carried)
-    const renew = reason === 'expired' ? link : undefined
-    const locals = { mode: 'expired', reason, carried, client, renew } as const
-    pages.show(ctx, { status: 400, name: 'verify-email', locals })
-  }
-
-  async function showVerified(
-    ctx: Context,
-    { token: { carried } }: { token: Pick<OpenedLink['token'], 'carried'> },
-    goesOnElsewhere = false,
-  ) {
-    const client = goesOnElsewhere ? undefined : await clients.restart(carried)
-    const locals = { mode: 'verified', goesOnElsewhere, client } as const
-    pages.show(ctx, { status: 200, name: 'verify-email', locals })
-  }
-
-  async function askToConfirm(ctx: Context, link: VerificationLink, needsTick: boolean) {
-    const client = await clients.shown(link.carried)
-    pages.show(ctx, {
-      status: needsTick ? 400 : 200,
-      name: 'verify-email',
-      locals: { mode: 'confirm', link: fieldsOf(link), client, needsTick },
-      formMayLeadTo: link.carried.redirectUri,
-    })
-  }
-
-  function askAboutOtherAccount(ctx: Context, link: VerificationLink, session: string) {
-    pages.show(ctx, {
-      status: 200,
-      name: 'verify-email',
-      locals: { mode: 'other_account', link: fieldsOf(link), session },
-      formMayLeadTo: link.carried.redirectUri,
-    })
-  }
+  const show = verifyEmailPages(pages, clients)
 
   async function openOrShowWhyNot(ctx: Context, link: VerificationLink) {
     const browser = parts.browserCookie.read(ctx.req)
     const opened = await verification.open(link, { ...requesterOf(ctx), browser })
     if (!('refusal' in opened)) return opened
-    if (opened.refusal === 'verified') await showVerified(ctx, { token: opened })
-    else await showExpired(ctx, opened, fieldsOf(link))
+    if (opened.refusal === 'verified') await show.verified(ctx, opened.carried)
+    else await show.expired(ctx, opened, link)
     return undefined
   }
 
@@ -107,7 +67,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
     const requester = requesterOf(ctx)
     const outcome = await verification.confirm(link, requester, { takesTurn })
     if (outcome === 'expired') {
-      await showExpired(ctx, { reason: 'used', carried: link.token.carried })
+      await show.expired(ctx, { reason: 'used', carried: link.token.carried })
       return false
     }
     // The link is spent: a failure to record it is no reason to leave the login unfinished.
@@ -115,13 +75,17 @@ export function verifyEmail(parts: VerifyEmailParts) {
       log('error', 'a verification was not recorded', { error: String(error) })
     })
     if (outcome === 'confirmed') return true
-    pages.show(ctx, { status: 200, name: 'verify-email', locals: { mode: 'signed_in' } })
+    const isSignedIn = (await resume.liveSession(ctx)) !== undefined
+    if (isSignedIn) show.signedIn(ctx, link)
+    else await show.confirmed(ctx, link, false)
     return false
   }
 
   async function confirmOnly(ctx: Context, link: OpenedLink) {
-    const goesOnElsewhere = link.captured !== undefined && !link.isFirstBrowser
-    if (await confirm(ctx, link, false)) await showVerified(ctx, link, goesOnElsewhere)
+    const { captured, isFirstBrowser } = link
+    const isAwaited = captured !== undefined && (await clients.mayFinish(captured))
+    if (!(await confirm(ctx, link, false))) return
+    await show.confirmed(ctx, link, isAwaited && !isFirstBrowser)
   }
 
   /** Confirms, and finishes the login; asks first where another account is signed in (D16). */
@@ -137,7 +101,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
     if (!destination) return confirmOnly(ctx, opened)
     const live = await resume.liveSession(ctx)
     const isForeign = live !== undefined && live.accountId !== opened.accountId
-    if (isForeign && live.uid !== replaces) return askAboutOtherAccount(ctx, link, live.uid)
+    if (isForeign && live.uid !== replaces) return show.otherAccount(ctx, link, opened, live.uid)
     if (!(await confirm(ctx, opened, destination.takesTurn))) return
     if (isForeign) await resume.endForeignSession(ctx, opened.accountId)
     await destination.go(ctx, next)
@@ -153,11 +117,11 @@ export function verifyEmail(parts: VerifyEmailParts) {
       const arrivedAt = loginSecond(new Date())
       if (ctx.method === 'HEAD') return pages.showError(ctx, 'refused')
       if (isUnattended(ctx)) return pages.showError(ctx, 'refused')
-      const link = readLink(parseFields(unescaped(ctx.querystring), isSigned))
-      if (!link) return showExpired(ctx, UNKNOWN)
+      const link = linkInQuery(ctx.querystring, verification.isGenuine)
+      if (!link) return show.expired(ctx, UNKNOWN)
       const opened = await openOrShowWhyNot(ctx, link)
       if (!opened) return
-      if (mustBeAsked(opened)) return askToConfirm(ctx, link, false)
+      if (mustBeAsked(opened)) return show.confirm(ctx, link, opened, false)
       return finish(ctx, next, link, opened, arrivedAt)
     },
 
@@ -166,13 +130,14 @@ export function verifyEmail(parts: VerifyEmailParts) {
       const arrivedAt = loginSecond(new Date())
       const form = await readForm(ctx)
       if (typeof form === 'string') return pages.showError(ctx, form)
-      const link = readLink(form)
-      if (!link) return showExpired(ctx, UNKNOWN)
+      const link = linkInForm(form)
+      if (!link) return show.expired(ctx, UNKNOWN)
       const action = form.get('action')
       const isAnswer = action === 'continue' || action === 'confirm_only'
       const opened = await openOrShowWhyNot(ctx, link)
       if (!opened) return
-      if (mustBeAsked(opened) && !isByPerson(ctx, form)) return askToConfirm(ctx, link, true)
+      const needsTick = mustBeAsked(opened) && !isByPerson(ctx, form)
+      if (needsTick) return show.confirm(ctx, link, opened, true)
       if (action === 'confirm_only') return confirmOnly(ctx, opened)
       if (!isAnswer && action !== 'confirm') return pages.showError(ctx, 'bad_request')
       return finish(ctx, next, link, opened, arrivedAt, isAnswer ? form.get('session') : undefined)
@@ -181,27 +146,3 @@ export function verifyEmail(parts: VerifyEmailParts) {
 }
 
 const UNKNOWN = { reason: 'unknown', carried: {} } as const
-
-function fieldsOf({ token, carried, signature }: VerificationLink): LinkFields {
-  return { token, carried, authorizeSig: signature }
-}
-
-/** Some mail programs hand an address on as it stands in the HTML. */
-function unescaped(query: string): string {
-  return query.replaceAll(/&amp;(?=[a-z_]+=)/g, '&')
-}
-
-// Others in the link are ignored (D13): mail programs and campaigns add their own.
-function isSigned(name: string): boolean {
-  return SIGNED.includes(name) || isBracketed(name)
-}
-
-// A signed parameter that is repeated or bracketed is none of ours (D13).
-function readLink(fields: Fields | undefined): VerificationLink | undefined {
-  const token = fields?.get('token')
-  const signature = fields?.get('authorize_sig')
-  if (!fields || token === undefined || signature === undefined) return undefined
-  const names = [...fields.keys()]
-  if (names.some(isBracketed)) return undefined
-  return { token, carried: carriedFrom(fields), signature }
-}

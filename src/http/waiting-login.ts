@@ -5,6 +5,7 @@ import type { Clients } from '../oidc/clients.ts'
 import type { Resume } from '../oidc/resume.ts'
 import type { Settings } from '../settings/table.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
+import { pageOf } from './captured-page.ts'
 import { parseFields, readForm } from './form.ts'
 import type { Pages } from './pages.ts'
 
@@ -15,6 +16,13 @@ export interface WaitingLoginParts {
   browserCookie: Pick<BrowserCookie, 'read'>
   pages: Pages
   settings(): Settings
+}
+
+/** The answer to the question of D16. */
+interface Answer {
+  /** Names the session that may be replaced. */
+  replaces?: string | undefined
+  keepsSession?: boolean
 }
 
 /** The window that logged in goes on by itself (D15). */
@@ -49,30 +57,31 @@ export function waitingLogin(parts: WaitingLoginParts) {
         waiting: { pendingLoginId, forMs: lifetimeMs },
         isNotYet,
       },
-      formMayLeadTo: carried.redirectUri,
-      uiLocales: uiLocalesOf(captured),
+      ...pageOf(captured),
     })
   }
 
-  function showOver(ctx: Context, status: 'continued' | 'ended') {
-    const isDone = status === 'continued'
+  /** What went on once may have come to nothing since, and then nobody is signed in. */
+  async function showOver(ctx: Context, status: 'continued' | 'ended') {
+    const isDone = status === 'continued' && (await resume.liveSession(ctx)) !== undefined
     const locals = { mode: isDone ? 'signed_in' : 'ended' } as const
     pages.show(ctx, { status: isDone ? 200 : 400, name: 'verify-email', locals })
   }
 
-  async function goOn(ctx: Context, next: Next, window: WaitingWindow, replaces?: string) {
+  async function showVerified(ctx: Context, { captured }: WaitingLogin) {
+    const locals = { mode: 'verified', client: await clients.restart(carriedBy(captured)) } as const
+    pages.show(ctx, { status: 200, name: 'verify-email', locals, ...pageOf(captured) })
+  }
+
+  async function goOn(ctx: Context, next: Next, window: WaitingWindow, answer: Answer = {}) {
     const login = await waitingLogins.find(window)
     if (typeof login === 'string') return showOver(ctx, login)
     if (login.status === 'waiting') return showWaiting(ctx, login, window, true)
     const { user, captured } = login
-    const carried = carriedBy(captured)
-    if (!(await clients.mayFinish(captured))) {
-      const locals = { mode: 'verified', client: await clients.restart(carried) } as const
-      return pages.show(ctx, { status: 200, name: 'verify-email', locals })
-    }
+    if (answer.keepsSession || !(await clients.mayFinish(captured))) return showVerified(ctx, login)
     const live = await resume.liveSession(ctx)
     const isForeign = live !== undefined && live.accountId !== user.id
-    if (isForeign && live.uid !== replaces) {
+    if (isForeign && live.uid !== answer.replaces) {
       return pages.show(ctx, {
         status: 200,
         name: 'verify-email',
@@ -81,12 +90,12 @@ export function waitingLogin(parts: WaitingLoginParts) {
           pendingLoginId: window.pendingLoginId,
           session: live.uid,
         },
-        formMayLeadTo: carried.redirectUri,
+        ...pageOf(captured),
       })
     }
     if (!(await waitingLogins.takeTurn(window))) return showOver(ctx, 'continued')
     if (isForeign) await resume.endForeignSession(ctx, user.id)
-    await resume.captured(ctx, next, captured)
+    await resume.waiting(ctx, next, captured)
   }
 
   return {
@@ -110,15 +119,12 @@ export function waitingLogin(parts: WaitingLoginParts) {
       async post(ctx: Context, next: Next) {
         const form = await readForm(ctx)
         if (typeof form === 'string') return pages.showError(ctx, form)
-        const replaces = form.get('action') === 'continue' ? form.get('session') : undefined
-        await goOn(ctx, next, windowOf(ctx, form.get('login')), replaces)
+        const action = form.get('action')
+        await goOn(ctx, next, windowOf(ctx, form.get('login')), {
+          replaces: action === 'continue' ? form.get('session') : undefined,
+          keepsSession: action === 'confirm_only',
+        })
       },
     },
   }
-}
-
-/** `ui_locales` of a captured request. */
-export function uiLocalesOf({ params }: WaitingLogin['captured']): string | undefined {
-  const asked = params['ui_locales']
-  return typeof asked === 'string' ? asked : undefined
 }

@@ -1,5 +1,6 @@
 import { errors, type Provider } from 'oidc-provider'
 import { appendCarried } from '../carried-query.ts'
+import { isLoopbackHost } from '../loopback-host.ts'
 import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../ports.ts'
 import type { ClientLink, ShownClient } from '../views/page-locals.ts'
 
@@ -19,11 +20,15 @@ export interface Clients {
   /** The client of genuine parameters, as a page names it. `undefined`: they are not genuine, or there are none. */
   shown(carried: CarriedParameters): Promise<ShownClient | undefined>
   /**
-   * Where the client of genuine parameters starts a login anew: its own address for that (OpenID Connect Core, section 4), or a
-   * new authorization request, which only a client that needs no PKCE can finish. `undefined`: there is no such place.
+   * Where the client of genuine parameters starts a login anew: its own address for that (OpenID Connect Core, section 4); a new
+   * authorization request, which only a client that needs no PKCE can finish; or its front page. `undefined`: there is none.
+   *
+   * @param loginHint - the username, where it is known who signs in.
    */
-  restart(carried: CarriedParameters): Promise<ClientLink | undefined>
+  restart(carried: CarriedParameters, loginHint?: string): Promise<ClientLink | undefined>
 }
+
+type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>>
 
 /** Servers and proxies refuse addresses that are much longer than this. */
 const MAX_CARRIED_LENGTH = 4_000
@@ -32,7 +37,8 @@ function isTooLong(carried: CarriedParameters): boolean {
   return appendCarried(new URLSearchParams(), carried).toString().length > MAX_CARRIED_LENGTH
 }
 
-export function createClients(provider: () => Provider): Clients {
+/** @param origin - of the base URL; a logo of any other is not shown. */
+export function createClients(provider: () => Provider, origin: string): Clients {
   // A client whose registration cannot be read is as good as none.
   async function find(clientId: string) {
     try {
@@ -48,6 +54,24 @@ export function createClients(provider: () => Provider): Clients {
     if (clientId === undefined || redirectUri === undefined || isTooLong(carried)) return undefined
     const client = await find(clientId)
     return client?.redirectUriAllowed(redirectUri) ? client : undefined
+  }
+
+  function shownClient(client: Client): ShownClient {
+    const { clientName = client.clientId, logoUri } = client
+    const isOwn = logoUri !== undefined && originOf(logoUri) === origin
+    return { clientName, ...(isOwn && { logo: logoUri }) }
+  }
+
+  function hrefOf(client: Client, carried: CarriedParameters, loginHint?: string) {
+    const { issuer } = provider()
+    const hint = loginHint !== undefined && { login_hint: loginHint }
+    if (client.initiateLoginUri !== undefined) {
+      return withQuery(client.initiateLoginUri, { iss: issuer, ...hint })
+    }
+    if (!canRestart(client)) return client.clientUri ?? frontPage(client, carried)
+    const query = { response_type: 'code', ...hint }
+    const path = provider().pathFor('authorization', { mountPath: '' })
+    return `${issuer}${path}?${appendCarried(new URLSearchParams(query), carried).toString()}`
   }
 
   return {
@@ -73,24 +97,44 @@ export function createClients(provider: () => Provider): Clients {
 
     async shown(carried) {
       const client = await genuineClient(carried)
-      return client && { clientName: client.clientName ?? client.clientId }
+      return client && shownClient(client)
     },
 
-    async restart(carried) {
+    async restart(carried, loginHint) {
       const client = await genuineClient(carried)
-      if (!client) return undefined
-      const clientName = client.clientName ?? client.clientId
-      if (client.initiateLoginUri !== undefined) {
-        const href = new URL(client.initiateLoginUri)
-        href.searchParams.set('iss', provider().issuer)
-        return { clientName, href: href.href }
-      }
-      if (client.tokenEndpointAuthMethod === 'none') {
-        return client.clientUri === undefined ? undefined : { clientName, href: client.clientUri }
-      }
-      const query = appendCarried(new URLSearchParams({ response_type: 'code' }), carried)
-      const path = provider().pathFor('authorization', { mountPath: '' })
-      return { clientName, href: `${provider().issuer}${path}?${query.toString()}` }
+      const href = client && hrefOf(client, carried, loginHint)
+      return client && href !== undefined ? { ...shownClient(client), href } : undefined
     },
   }
+}
+
+// Nobody but the client has the verifier, or the key, that its own request would need.
+function canRestart(client: Client): boolean {
+  return (
+    client.tokenEndpointAuthMethod !== 'none' &&
+    client.responseTypes?.includes('code') === true &&
+    client.requirePushedAuthorizationRequests !== true &&
+    client.requireSignedRequestObject !== true
+  )
+}
+
+// An app that listens on a loopback address does so only while it waits for an answer.
+function frontPage(
+  { applicationType }: Client,
+  { redirectUri = '' }: CarriedParameters,
+): string | undefined {
+  const { protocol, hostname, origin } = new URL(redirectUri)
+  const isHttp = protocol === 'https:' || protocol === 'http:'
+  if (!isHttp || (applicationType === 'native' && isLoopbackHost(hostname))) return undefined
+  return `${origin}/`
+}
+
+function originOf(url: string): string | undefined {
+  return URL.canParse(url) ? new URL(url).origin : undefined
+}
+
+function withQuery(address: string, query: Record<string, string>): string {
+  const url = new URL(address)
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
+  return url.href
 }

@@ -33,6 +33,11 @@ export interface Resume {
   /** Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. */
   captured(ctx: Context, next: Next, captured: CapturedRequest): Promise<void>
   /**
+   * Likewise in the window that logged in, though a link may have finished the same request in another browser before, and used
+   * up the request that the client had pushed, which is good for one answer (D15).
+   */
+  waiting(ctx: Context, next: Next, captured: CapturedRequest): Promise<void>
+  /**
    * Signs the account in by its e-mail alone, then sends the carried parameters through the authorization endpoint with all
    * of its checks: what was not captured, such as PKCE, is never assumed.
    */
@@ -40,6 +45,21 @@ export interface Resume {
 }
 
 export function createResume(provider: () => Provider): Resume {
+  async function finish(ctx: Context, next: Next, captured: CapturedRequest): Promise<void> {
+    const { login, lastSubmission: _, ...request } = captured
+    const uid = randomBytes(32).toString('base64url')
+    const route = request.deviceCode === undefined ? 'resume' : 'device_resume'
+    const path = provider().pathFor(route, { uid, mountPath: '' })
+    await saveInteraction(provider(), uid, {
+      ...request,
+      returnTo: new URL(provider().pathFor(route, { uid }), provider().issuer).href,
+      // The provider counts max_age from now, not from the password check; so it is asked again where that was too long ago.
+      ...(isTooOld(captured) ? {} : { result: { ...consentOf(captured), login } }),
+    })
+    injectCookie(ctx, provider().cookieName('resume'), uid)
+    await reenter(ctx, next, path)
+  }
+
   return {
     async liveSession(ctx) {
       const { accountId, uid } = await provider().Session.get(ctx)
@@ -53,19 +73,15 @@ export function createResume(provider: () => Provider): Resume {
       dropCookie(ctx, provider().cookieName('session'))
     },
 
-    async captured(ctx, next, captured) {
-      const { login, lastSubmission: _, ...request } = captured
-      const uid = randomBytes(32).toString('base64url')
-      const route = request.deviceCode === undefined ? 'resume' : 'device_resume'
-      const path = provider().pathFor(route, { uid, mountPath: '' })
-      await saveInteraction(provider(), uid, {
-        ...request,
-        returnTo: new URL(provider().pathFor(route, { uid }), provider().issuer).href,
-        // The provider counts max_age from now, not from the password check; so it is asked again where that was too long ago.
-        ...(isTooOld(captured) ? {} : { result: { ...consentOf(captured), login } }),
-      })
-      injectCookie(ctx, provider().cookieName('resume'), uid)
-      await reenter(ctx, next, path)
+    captured: finish,
+
+    async waiting(ctx, next, { parJti, ...request }) {
+      const { PushedAuthorizationRequest } = provider()
+      const pushed =
+        parJti === undefined ? undefined : await PushedAuthorizationRequest.find(parJti)
+      await finish(ctx, next, request)
+      // The answer stands without it: a pushed request that nobody uses up lives for a minute.
+      await pushed?.consume().catch(() => {})
     },
 
     async carried(ctx, next, { accountId, arrivedAt }, carried) {

@@ -1,12 +1,12 @@
 import type { AuditEvent, AuditEventType, RecordedEvent } from '../ports.ts'
 import { hasTypes, isDate, time } from './mongodb-conditions.ts'
-import { type RequesterFields, toRequesterFields } from './mongodb-requester.ts'
+import { type SenderFields, toSenderFields } from './mongodb-requester.ts'
 import { dateOf, stringOf } from './mongodb-values.ts'
 
 type Details = NonNullable<AuditEvent['details']>
 
 /** A document of `audit_events`. */
-export interface AuditDocument extends RequesterFields {
+export interface AuditDocument extends SenderFields {
   _id: string
   type: AuditEventType
   at: Date
@@ -32,7 +32,7 @@ export function toAuditDocument(event: AuditEvent): AuditDocument {
     at: time(at),
     recorded_at: new Date(),
     ...(accountId !== undefined && { account_id: accountId }),
-    ...toRequesterFields(event),
+    ...toSenderFields(event),
     ...(clientId !== undefined && { client_id: clientId }),
     ...(reason !== undefined && { reason }),
     ...(details !== undefined && { details }),

@@ -8,6 +8,7 @@ export function toUser(document: object): User | undefined {
   const fields = new Map<string, unknown>(Object.entries(document))
   const id = toId(fields.get('_id'))
   if (id === undefined) return undefined
+  const locale = nonEmpty(fields.get('locale'))
   return {
     id,
     username: nonEmpty(fields.get('username')) ?? '',
@@ -15,6 +16,7 @@ export function toUser(document: object): User | undefined {
     emailVerified: fields.get('email_verified') === true,
     passwordHash: nonEmpty(fields.get('password_hash')),
     disabled: (fields.get('disabled') ?? false) !== false,
+    ...(locale !== undefined && { locale }),
   }
 }
 

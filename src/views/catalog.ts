@@ -1,39 +1,31 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import type { LocaleWords } from './locale-files.ts'
 
 export type Values = Record<string, string | number>
 
-/** The words of one locale. */
+/** The words of one locale; what it lacks is said in the default locale's, and then in ours. */
 export interface Catalog {
   /** BCP 47. */
   lang: string
   dir: 'ltr' | 'rtl'
   has(key: string): boolean
-  /** A missing word is a defect of the package: thrown, never shown to a user. */
+  /** A missing word is a defect of a template: thrown, never shown to a user. */
   t(key: string, values?: Values): string
 }
 
-/** One catalog for each file in `locales/`, by its name. */
-export function readCatalogs(directory: string): ReadonlyMap<string, Catalog> {
-  const files = readdirSync(join(directory, 'locales')).filter((name) => name.endsWith('.json'))
-  return new Map(
-    files.map((file) => {
-      const locale = file.slice(0, -'.json'.length)
-      return [locale, readCatalog(locale, join(directory, 'locales', file))]
-    }),
-  )
-}
-
-function readCatalog(locale: string, path: string): Catalog {
-  const parsed: unknown = JSON.parse(readFileSync(path, 'utf8'))
-  const words = new Map<string, unknown>(Object.entries(parsed ?? {}))
+/** @param fallbacks - asked in their order for what the locale has no word for. */
+export function createCatalog(
+  { locale, dir, words }: LocaleWords,
+  fallbacks: readonly LocaleWords[],
+): Catalog {
+  const sources = [words, ...fallbacks.map((fallback) => fallback.words)]
+  const wordFor = (key: string) => sources.find((source) => source.has(key))?.get(key)
   return {
     lang: locale,
-    dir: words.get('dir') === 'rtl' ? 'rtl' : 'ltr',
-    has: (key) => words.has(key),
+    dir,
+    has: (key) => wordFor(key) !== undefined,
     t(key, values = {}) {
-      const word = words.get(key)
-      if (typeof word !== 'string') throw new TypeError(`locales/${locale}.json has no text ${key}`)
+      const word = wordFor(key)
+      if (word === undefined) throw new TypeError(`locales/${locale}.json has no text ${key}`)
       return fill(word, (name) => values[name])
     },
   }
@@ -41,5 +33,11 @@ function readCatalog(locale: string, path: string): Catalog {
 
 /** One pass: what a value contains is never looked at again. */
 export function fill(text: string, valueOf: (name: string) => string | number | undefined): string {
-  return text.replace(/\{([\w.-]+)\}/g, (braces, name: string) => String(valueOf(name) ?? braces))
+  return text.replace(PLACEHOLDER, (braces, name: string) => String(valueOf(name) ?? braces))
+}
+
+const PLACEHOLDER = /\{([\w.-]+)\}/g
+
+export function placeholdersOf(text: string): string[] {
+  return [...text.matchAll(PLACEHOLDER)].map(([, name = '']) => name)
 }

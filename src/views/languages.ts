@@ -1,3 +1,5 @@
+import { acceptedTags, askedTags } from '../language-tags.ts'
+
 /** What is known of the language that somebody reads, best first (D24). */
 export interface Languages {
   /** `ui_locales` of the request: language tags, with spaces between them. */
@@ -8,18 +10,21 @@ export interface Languages {
   accepted?: string | undefined
 }
 
-const MAX_TAGS = 20
-
 /**
- * The locale to speak in: the first that is wanted and that there are words in, be it for the language alone (`de-AT` is
- * answered with `de`); otherwise the fallback.
+ * The locale to speak in: that of the first language that is wanted and that there are words in, be it in another country's form
+ * (`de-AT` is answered with `de`, `pt` with `pt-BR`); otherwise the fallback.
  */
 export function chooseLocale(
   locales: readonly string[],
   { asked = '', user = '', accepted = '' }: Languages,
   fallback: string,
 ): string {
-  const wanted = [...asked.split(' ', MAX_TAGS), user, ...acceptedTags(accepted)]
+  // Some keep `pt_BR` with a user.
+  const wanted = [
+    ...askedTags(asked),
+    ...askedTags(user.replaceAll('_', '-')),
+    ...acceptedTags(accepted),
+  ]
   for (const tag of wanted) {
     const found = bestOf(locales, tag)
     if (found !== undefined) return found
@@ -27,26 +32,25 @@ export function chooseLocale(
   return fallback
 }
 
-/** RFC 4647, section 3.4: the tag, then ever fewer of its parts. */
+/** What begins like the tag (RFC 4647, section 3.4) and is written like it, then what is written like it, then what begins like it. */
 function bestOf(locales: readonly string[], tag: string): string | undefined {
-  const parts = tag.toLowerCase().split('-')
-  for (let length = parts.length; length > 0; length -= 1) {
-    const prefix = parts.slice(0, length).join('-')
-    const found = locales.find((locale) => locale.toLowerCase() === prefix)
-    if (found !== undefined) return found
-  }
-  return undefined
+  const script = writingOf(tag)
+  const written = locales.filter((locale) => script !== undefined && writingOf(locale) === script)
+  return longestStart(written, tag) ?? written[0] ?? longestStart(locales, tag)
 }
 
-/** By weight, those of weight 0 left out (RFC 9110, section 12.5.4). */
-function acceptedTags(header: string): string[] {
-  return header
-    .split(',', MAX_TAGS)
-    .map((range) => {
-      const [tag = '', weight] = range.trim().split(/\s*;\s*q=/i)
-      return { tag, weight: weight === undefined ? 1 : Number(weight) }
-    })
-    .filter(({ weight }) => weight > 0)
-    .sort((one, other) => other.weight - one.weight)
-    .map(({ tag }) => tag)
+function longestStart(locales: readonly string[], tag: string): string | undefined {
+  const starts = (locale: string) => `${tag}-`.toLowerCase().startsWith(`${locale}-`.toLowerCase())
+  return locales.filter(starts).toSorted((one, other) => other.length - one.length)[0]
+}
+
+/** Language and script, such as `zh-Hant` for `zh-TW`. `undefined`: it is no language tag. */
+function writingOf(tag: string): string | undefined {
+  try {
+    const { language, script } = new Intl.Locale(tag).maximize()
+    return `${language}-${script}`
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
 }

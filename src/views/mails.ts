@@ -1,6 +1,7 @@
 import { fill, type Catalog, type Values } from './catalog.ts'
+import { deviceOf } from './device.ts'
 import type { Templates } from './templates.ts'
-import { displayName, lifetimeText, timeText, unlinkable } from './wording.ts'
+import { displayName, eitherOf, lifetimeText, timeText, unlinkable, wrapped } from './wording.ts'
 
 export type MailName = 'password-reset' | 'email-verification' | 'password-changed' | 'test'
 
@@ -13,6 +14,10 @@ export interface MailLocals {
   /** `undefined`: the link does not expire. */
   lifetimeMs?: number
   clientName?: string
+  /** Of whoever asked for it, or changed the password. Told only as far as it is that of a well-known browser. */
+  userAgent?: string | undefined
+  /** An admin has it sent: nobody asked for it in a browser of the reader's. */
+  isByAdmin?: boolean
 }
 
 export interface RenderedMail {
@@ -21,26 +26,51 @@ export interface RenderedMail {
   html: string
 }
 
+/** The token of `link` is once in the text, on a line of its own, and once in the HTML, behind the button. */
 export function renderMail(
   { render, read }: Templates,
-  { t, lang, dir }: Catalog,
+  catalog: Catalog,
   name: MailName,
-  { username, link, at, lifetimeMs, clientName = '' }: MailLocals,
+  locals: MailLocals,
 ): RenderedMail {
-  const user = unlinkable(displayName(username))
-  const client = unlinkable(displayName(clientName))
-  const subject = t(`mail.${name}.subject`)
-  const values: Values = {
-    greeting: user ? t('mail.greeting', { user }) : t('mail.greeting_nameless'),
-    lead: t(`mail.${name}.lead${client && '_client'}`, { client, at: timeText(at, lang) }),
-    link,
-    ...(lifetimeMs !== undefined && {
-      lifetime: t(`mail.${name}.lifetime`, { lifetime: lifetimeText(lifetimeMs, lang) }),
-    }),
-  }
+  const { t, lang, dir } = catalog
+  const values = valuesOf(catalog, name, locals)
+  const byName = new Map(Object.entries(values))
   return {
-    subject,
-    text: fill(read(`mails/${name}.txt`), (key) => values[key] ?? t(key)),
-    html: render(`mails/${name}`, { ...values, t, lang, dir, title: subject }),
+    subject: values.title,
+    text: wrapped(fill(read(`mails/${name}.txt`), (key) => byName.get(key) ?? t(key))),
+    html: render(`mails/${name}`, { ...values, t, lang, dir }),
   }
+}
+
+/** What a template may say beside the words of the catalog. */
+function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
+  const { t, lang } = catalog
+  const { username, link, lifetimeMs, isByAdmin = false } = locals
+  const word = (key: string, values: Values) => t(`mail.${name}.${key}`, values)
+  const user = unlinkable(displayName(username))
+  const client = unlinkable(displayName(locals.clientName ?? ''))
+  const lifetime = lifetimeMs === undefined ? '' : lifetimeText(lifetimeMs, lang)
+  const form = isByAdmin ? '_admin' : client && '_client'
+  return {
+    title: word('subject', {}),
+    preheader: word('preheader', { lifetime }),
+    greeting: user ? t('mail.greeting', { user }) : t('mail.greeting_nameless'),
+    lead: word(`lead${form}`, { client }),
+    link,
+    leads_to: link && t('mail.leads_to', { host: unlinkable(new URL(link).host) }),
+    lifetime: lifetime && word('lifetime', { lifetime }),
+    when: whenText(catalog, name, locals),
+  }
+}
+
+/** When, and in which browser where that is sure. An admin's is not the reader's. */
+function whenText({ t, lang }: Catalog, name: MailName, { at, userAgent, isByAdmin }: MailLocals) {
+  const key = name === 'password-changed' ? 'mail.changed' : 'mail.asked'
+  const device = isByAdmin ? undefined : deviceOf(userAgent ?? '')
+  const values = { at: timeText(at, lang) }
+  if (!device) return t(key, values)
+  const { browser, systems } = device
+  const told = t('mail.device', { browser, system: eitherOf(systems, lang) })
+  return t(`${key}_device`, { ...values, device: told })
 }

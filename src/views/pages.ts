@@ -1,19 +1,21 @@
 import type { Catalog } from './catalog.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
+import { limitsText, refusalOf, waitOf } from './page-wording.ts'
 import type { Templates } from './templates.ts'
 import { lifetimeText, shownLink } from './wording.ts'
 
 /** @param oauthPath - where the forms, the style sheet and the script are; may be empty. */
 export function renderPage<N extends PageName>(
   { render }: Templates,
-  { t, has, lang, dir }: Catalog,
+  catalog: Catalog,
   oauthPath: string,
   name: N,
   locals: PageLocals[N],
 ): string {
-  const key = `${name}.${locals.mode}`
+  const { t, has, lang, dir } = catalog
   const limits =
-    'minLength' in locals ? { min: locals.minLength, max: locals.maxLength } : undefined
+    'minLength' in locals ? limitsText(locals.minLength, locals.maxLength, catalog) : undefined
+  const waitMs = 'waitMs' in locals ? locals.waitMs : undefined
   return render(`pages/${name}`, {
     ...locals,
     t,
@@ -21,10 +23,17 @@ export function renderPage<N extends PageName>(
     dir,
     oauthPath,
     page: name,
-    title: t(has(`${key}.title`) ? `${key}.title` : `${name}.title`),
-    refusal: has(`${key}.refusal`) ? t(`${key}.refusal`, limits) : undefined,
+    title: t(titlesOf(name, locals).find(has) ?? `${name}.title`),
+    refusal: refusalOf(name, locals, catalog, limits),
     limits,
     lifetime: 'lifetimeMs' in locals ? lifetimeText(locals.lifetimeMs, lang) : undefined,
+    wait: waitMs !== undefined && waitMs > 0 ? waitOf(waitMs, lang) : undefined,
     client: 'client' in locals ? shownLink(locals.client) : undefined,
   })
+}
+
+/** The most special first. */
+function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {
+  const mode = `${name}.${locals.mode}`
+  return 'reason' in locals ? [`${mode}.${locals.reason}.title`] : [`${mode}.title`]
 }

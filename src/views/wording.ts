@@ -11,10 +11,28 @@ export function lifetimeText(ms: number, lang: string): string {
   return new Intl.NumberFormat(lang, { style: 'unit', unit, unitDisplay: 'long' }).format(amount)
 }
 
-/** In UTC: nobody knows where the mail is read. */
+/** To the minute, in UTC and saying so: nobody knows where the mail is read. */
 export function timeText(at: Date, lang: string): string {
-  const format = { dateStyle: 'long', timeStyle: 'long', timeZone: 'UTC' } as const
-  return new Intl.DateTimeFormat(lang, format).format(at)
+  return new Intl.DateTimeFormat(lang, {
+    year: 'numeric',
+    month: 'long',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: '2-digit',
+    timeZone: 'UTC',
+    timeZoneName: 'short',
+  }).format(at)
+}
+
+/** Such as `macOS or iPadOS`. */
+export function eitherOf(names: readonly string[], lang: string): string {
+  return new Intl.ListFormat(lang, { type: 'disjunction' }).format(names)
+}
+
+/** Lines of at most 76 characters, broken at spaces; a longer word, such as a link, stays whole. */
+export function wrapped(text: string): string {
+  const broken = (line: string) => line.replaceAll(/(.{1,76})(?: +|$)/gu, '$1\n').trimEnd()
+  return text.split('\n').map(broken).join('\n')
 }
 
 /** A registered redirect URI can be anything; as a link only these schemes run no script. */

@@ -86,15 +86,18 @@ describe('The flow of a password reset', () => {
     const password = 'a new password'
     for (const token of [newToken(), '', 'x'.repeat(43), 'short', 'x'.repeat(60_000)]) {
       const form = { token, password, confirmPassword: password }
-      expect(await flow.complete(form, requester)).to.equal('token_invalid')
+      expect(await flow.complete(form, requester)).to.deep.equal({ fault: 'unknown' })
     }
     expect(calls.filter((call) => call === 'bcrypt')).to.deep.equal([])
 
     const token = await issuedTo(store)
     calls.splice(0)
     const refused = { token, password, confirmPassword: 'another password' }
-    expect(await flow.complete(refused, requester)).to.equal('password_mismatch')
-    expect(calls).to.deep.equal(['tokens.findUsable'])
+    expect(await flow.complete(refused, requester)).to.deep.equal({
+      refusal: 'password_mismatch',
+      username: 'alice',
+    })
+    expect(calls).to.deep.equal(['tokens.findUsable', 'users.findById'])
   })
 
   it('has its effects in the order of section 3.3, after the claim', async () => {
@@ -102,7 +105,7 @@ describe('The flow of a password reset', () => {
     const token = await issuedTo(store)
     const password = 'a new password'
     const done = await flow.complete({ token, password, confirmPassword: password }, requester)
-    expect(done).to.deep.equal({ carried: {} })
+    expect(done).to.deep.equal({ username: 'alice', carried: {} })
     expect(calls).to.deep.equal([
       'tokens.findUsable',
       'bcrypt',

@@ -87,9 +87,9 @@ export const resetMutants: Mutant[] = [
     edits: [
       {
         file: FLOW,
-        find: 'const obstacle = await replacePassword(reset) // 1',
+        find: 'const owner = await replacePassword(reset) // 1',
         replace: `usedAt = await resetTokens.markUsed(reset.id, now())
-      const obstacle = await replacePassword(reset)`,
+      const owner = await replacePassword(reset)`,
       },
     ],
     caughtBy: { file: FLOW_TEST, words: 'has its effects in the order of section 3.3' },
@@ -172,11 +172,12 @@ export const resetMutants: Mutant[] = [
     edits: [
       {
         file: FLOW,
-        find: 'if (refusal) return refusal',
+        find: 'if (refusal) return {',
         replace: `if (refusal) {
         await resetTokens.revoke(found.id, now())
-        return refusal
-      }`,
+        return { refusal, username: undefined }
+      }
+      if (refusal) return {`,
       },
     ],
     caughtBy: { file: FORM, words: '400 and the form again, with the reason' },

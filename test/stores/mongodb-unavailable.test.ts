@@ -54,6 +54,8 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'pendingLogins.find': [text],
     'pendingLogins.findNewest': [text, {}],
     'pendingLogins.keepUntil': [text, now],
+    'pendingLogins.markVerified': [text, text, now],
+    'pendingLogins.takeTurn': [text, now],
     'cutoffs.read': [text],
     'cutoffs.endOAuthSessions': [text, now],
     'cutoffs.endIdpSessions': [text, now],

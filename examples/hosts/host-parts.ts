@@ -1,0 +1,14 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Provider } from 'oidc-provider'
+import type { AccountFlows } from '../../src/index.ts'
+
+/** What is put on a server; `identity.ts` makes it. */
+export interface HostParts {
+  /** After `flows.attach(provider)`. */
+  provider: Provider
+  flows: AccountFlows
+  /** Path of the issuer, such as `/oauth2`; empty for none. */
+  oauthPath: string
+  /** Your login page; its POST ends with `flows.finishLogin`. */
+  login: (req: IncomingMessage, res: ServerResponse) => Promise<void>
+}

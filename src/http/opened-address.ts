@@ -1,0 +1,31 @@
+import { carriedFrom } from '../carried-query.ts'
+import { isBracketed, SIGNED, type VerificationLink } from '../flows/verification-link.ts'
+import { parseFields, type Fields } from './form.ts'
+import { readingsOf } from './mended-link.ts'
+
+/**
+ * The link in the address that was opened: of the ways to read it the one that was mailed, or else the first. `undefined`: it is
+ * none of ours (D13).
+ */
+export function linkInQuery(
+  query: string,
+  isGenuine: (link: VerificationLink) => boolean,
+): VerificationLink | undefined {
+  const links = readingsOf(query).flatMap((each) => linkInForm(parseFields(each, isSigned)) ?? [])
+  return links.find(isGenuine) ?? links[0]
+}
+
+/** Likewise as the forms of our pages repeat it. */
+export function linkInForm(fields: Fields | undefined): VerificationLink | undefined {
+  const token = fields?.get('token')
+  const signature = fields?.get('authorize_sig')
+  if (!fields || token === undefined || signature === undefined) return undefined
+  // A signed parameter that is repeated is refused by the parser, one that is bracketed here.
+  if ([...fields.keys()].some(isBracketed)) return undefined
+  return { token, carried: carriedFrom(fields), signature }
+}
+
+// Others in the link are ignored: mail programs and campaigns add their own.
+function isSigned(name: string): boolean {
+  return SIGNED.includes(name) || isBracketed(name)
+}

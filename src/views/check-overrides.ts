@@ -1,0 +1,100 @@
+import type { Log } from '../ports.ts'
+import { placeholdersOf } from './catalog.ts'
+import type { LocaleWords } from './locale-files.ts'
+import type { LayeredTemplates } from './templates.ts'
+import type { ViewFile, ViewFiles } from './view-files.ts'
+
+export interface Overrides {
+  files: ViewFiles
+  templates: LayeredTemplates
+  locales: ReadonlyMap<string, LocaleWords>
+  defaultLocale: LocaleWords
+  /** Ours, which has every word. */
+  reference: LocaleWords
+}
+
+/** What cannot be right in the files of a host. */
+export function findProblems({ files, locales, defaultLocale, reference }: Overrides): string[] {
+  function problemsOfFile({ name, text }: ViewFile): string[] {
+    const isEmpty = text.trim() === '' && /^(pages|mails)\/[^/]+$/.test(name)
+    return [
+      ...(isEmpty ? [`${name} is empty`] : []),
+      ...literalKeys(name, text)
+        .filter((key) => !defaultLocale.words.has(key) && !reference.words.has(key))
+        .map((key) => `${name}: there is no text ${key}`),
+    ]
+  }
+
+  function problemsOfLocale({ locale, hosts }: LocaleWords): string[] {
+    return [...hosts].flatMap(([key, word]) => {
+      const ours = reference.own.get(key) ?? reference.own.get(otherForm(key))
+      if (ours === undefined) return []
+      const known = placeholdersOf(ours)
+      return placeholdersOf(word)
+        .filter((placeholder) => !known.includes(placeholder))
+        .map((placeholder) => `locales/${locale}.json: ${key} is given no {${placeholder}}`)
+    })
+  }
+
+  return [
+    ...[...files.hosts.values()].flatMap(problemsOfFile),
+    ...[...locales.values()].flatMap(problemsOfLocale),
+  ]
+}
+
+/** What is probably not meant so; the host goes on. */
+export function warnOfOddities(
+  { files, templates, locales, defaultLocale, reference }: Overrides,
+  log: Log,
+): void {
+  const unused = [...files.hosts.keys()].filter(
+    (name) => !files.own.has(name) && !name.startsWith('locales/') && !templates.used.has(name),
+  )
+  if (unused.length > 0) log('warn', 'files of viewsDirectory that nothing uses', { files: unused })
+
+  const templateTexts = [...files.hosts.values()]
+    .filter(({ name }) => /\.(pug|txt)$/.test(name))
+    .map(({ text }) => text)
+  for (const { locale, own, hosts, words } of locales.values()) {
+    const unknown = [...hosts.keys()].filter(
+      (key) =>
+        !reference.own.has(key) &&
+        !reference.own.has(otherForm(key)) &&
+        !templateTexts.some((text) => text.includes(key)),
+    )
+    if (unknown.length > 0) {
+      log('warn', 'words that nothing says; are their keys right?', { locale, keys: unknown })
+    }
+    const missing = [...reference.own.keys()].filter(
+      (key) => !words.has(key) && isSaidIn(locale, key),
+    )
+    if (own.size === 0 && missing.length > 0) {
+      log('warn', 'a locale lacks words, which are said in the default one', {
+        locale,
+        default: defaultLocale.locale,
+        lacking: missing.length,
+        of: reference.own.size,
+        keys: missing.slice(0, 10),
+      })
+    }
+  }
+}
+
+const PLURAL_FORM = /\.(zero|one|two|few|many|other)$/
+
+/** Languages have different plural forms; each has this one. */
+function otherForm(key: string): string {
+  return key.replace(PLURAL_FORM, '.other')
+}
+
+function isSaidIn(locale: string, key: string): boolean {
+  const form = PLURAL_FORM.exec(key)?.[1]
+  const forms: string[] = new Intl.PluralRules(locale).resolvedOptions().pluralCategories
+  return form === undefined || forms.includes(form)
+}
+
+/** Keys that a template says outright. */
+function literalKeys(name: string, text: string): string[] {
+  if (!name.endsWith('.pug')) return []
+  return [...text.matchAll(/\bt\(\s*(['"`])([\w.-]+)\1/g)].map(([, , key = '']) => key)
+}

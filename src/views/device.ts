@@ -1,0 +1,57 @@
+/** A browser and the system that it runs on; where the browser hides which of two it is, both. */
+export interface Device {
+  browser: string
+  systems: readonly string[]
+}
+
+// What browsers say of themselves, to the letter. Anything more or less is another program, or somebody who plays one.
+const VERSION = String.raw`\d{1,4}(?:\.\d{1,5}){0,3}`
+const WEBKIT = String.raw`AppleWebKit/${VERSION} \(KHTML, like Gecko\)`
+const CHROMIUM = `${WEBKIT} Chrome/${VERSION}(?: Mobile)? Safari/${VERSION}`
+
+const BROWSERS: readonly (readonly [string, RegExp])[] = [
+  ['Chrome', whole(CHROMIUM)],
+  ['Chrome', whole(`${WEBKIT} CriOS/${VERSION} Mobile/\\w{1,10} Safari/${VERSION}`)],
+  ['Edge', whole(`${CHROMIUM} EdgA?/${VERSION}`)],
+  [
+    'Edge',
+    whole(`${WEBKIT} Version/${VERSION} EdgiOS/${VERSION} Mobile/\\w{1,10} Safari/${VERSION}`),
+  ],
+  ['Firefox', whole(`Gecko/${VERSION} Firefox/${VERSION}`)],
+  ['Firefox', whole(`Gecko/\\d{8} Firefox/${VERSION}`)],
+  ['Firefox', whole(`${WEBKIT} FxiOS/${VERSION} Mobile/\\w{1,10} Safari/${VERSION}`)],
+  ['Opera', whole(`${CHROMIUM} OPR/${VERSION}`)],
+  ['Safari', whole(`${WEBKIT} Version/${VERSION}(?: Mobile/\\w{1,10})? Safari/${VERSION}`)],
+  [
+    'Samsung Internet',
+    whole(`${WEBKIT} SamsungBrowser/${VERSION} Chrome/${VERSION}(?: Mobile)? Safari/${VERSION}`),
+  ],
+]
+
+// The iPad calls itself a Mac, unless its owner asked for mobile pages.
+const SYSTEMS: readonly (readonly [readonly string[], RegExp])[] = [
+  [['Windows'], /^Windows NT \d/],
+  [['macOS', 'iPadOS'], /^Macintosh; Intel Mac OS X /],
+  [['iOS'], /^iPhone; CPU iPhone OS /],
+  [['iPadOS'], /^iPad; CPU OS /],
+  [['ChromeOS'], /^X11; CrOS /],
+  [['Linux'], /^X11; (?:\w{1,20}; )?Linux /],
+  [['Android'], /^(?:Linux; )?Android \d/],
+]
+
+/**
+ * Browser and system of a user agent, in words of our own: what anybody may have sent is never shown. `undefined` for whatever is
+ * not exactly a browser that we know; the version of neither is told, because browsers do not tell the truth of it.
+ */
+export function deviceOf(userAgent: string): Device | undefined {
+  const [, system = '', rest = ''] = /^Mozilla\/5\.0 \(([^()]{1,120})\) (.+)$/.exec(userAgent) ?? []
+  const browser = BROWSERS.find(([, says]) => says.test(rest))
+  const systems = SYSTEMS.find(([, says]) => says.test(system))
+  // Of an app that shows a web page the browser says `wv`.
+  if (!browser || !systems || /; wv\b/.test(system)) return undefined
+  return { browser: browser[0], systems: systems[0] }
+}
+
+function whole(pattern: string): RegExp {
+  return new RegExp(`^${pattern}$`)
+}

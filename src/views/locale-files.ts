@@ -1,0 +1,107 @@
+import { basename } from 'node:path'
+import type { ViewFile, ViewFiles } from './view-files.ts'
+
+/** The words of one locale. */
+export interface LocaleWords {
+  /** BCP 47, in its canonical form. */
+  locale: string
+  dir: 'ltr' | 'rtl'
+  /** Ours, each in the host's place where it has one. */
+  words: ReadonlyMap<string, string>
+  own: ReadonlyMap<string, string>
+  hosts: ReadonlyMap<string, string>
+}
+
+/** @param problems - takes what is wrong with the host's files. */
+export function readLocales(files: ViewFiles, problems: string[]): Map<string, LocaleWords> {
+  const owns = readLayer(files.own, problems)
+  const hosts = readLayer(files.hosts, problems)
+  const locales = new Set([...owns.keys(), ...hosts.keys()])
+  return new Map(
+    [...locales].map((locale) => [locale, layered(locale, owns.get(locale), hosts.get(locale))]),
+  )
+}
+
+const DIR = 'dir'
+
+function layered(locale: string, own: Words = new Map(), hosts: Words = new Map()): LocaleWords {
+  const dir = hosts.get(DIR) ?? own.get(DIR)
+  const isRtl = dir === undefined ? isRightToLeft(locale) : dir === 'rtl'
+  const [ownWords, hostsWords] = [withoutDir(own), withoutDir(hosts)]
+  return {
+    locale,
+    dir: isRtl ? 'rtl' : 'ltr',
+    words: new Map([...ownWords, ...hostsWords]),
+    own: ownWords,
+    hosts: hostsWords,
+  }
+}
+
+function withoutDir(words: Words): Words {
+  return new Map([...words].filter(([key]) => key !== DIR))
+}
+
+type Words = ReadonlyMap<string, string>
+type Layer = Map<string, Words>
+
+function readLayer(files: ReadonlyMap<string, ViewFile>, problems: string[]): Layer {
+  const layer: Layer = new Map()
+  for (const file of files.values()) {
+    if (!/^locales\/[^/]+\.json$/.test(file.name)) continue
+    const locale = canonicalLocale(basename(file.name, '.json'))
+    const words = wordsOf(file)
+    if (locale === undefined) problems.push(`${file.name} is not named by a language tag (BCP 47)`)
+    else if (layer.has(locale)) problems.push(`${file.name} is a second file for ${locale}`)
+    else if (typeof words === 'string') problems.push(words)
+    else layer.set(locale, words)
+  }
+  return layer
+}
+
+/** `undefined`: not a language tag. */
+export function canonicalLocale(tag: string): string | undefined {
+  try {
+    return Intl.getCanonicalLocales(tag)[0]
+  } catch {
+    return undefined
+  }
+}
+
+/** A text says what is wrong with the file. */
+function wordsOf({ name, text }: ViewFile): Words | string {
+  const parsed = parse(text)
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    return `${name} is not a JSON object of texts`
+  }
+  const entries = Object.entries(parsed)
+  const bad = entries.find(([, word]) => typeof word !== 'string')
+  if (bad) return `${name}: ${bad[0]} is not a text`
+  const words = new Map<string, string>(entries)
+  if (!['ltr', 'rtl', undefined].includes(words.get(DIR))) return `${name}: dir is ltr or rtl`
+  return words
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text.replace(/^\uFEFF/, ''))
+  } catch {
+    return undefined
+  }
+}
+
+const RIGHT_TO_LEFT = new Set([
+  'Adlm',
+  'Arab',
+  'Hebr',
+  'Mand',
+  'Nkoo',
+  'Rohg',
+  'Samr',
+  'Syrc',
+  'Thaa',
+])
+
+/** By the script that the language is mostly written in. */
+function isRightToLeft(locale: string): boolean {
+  return RIGHT_TO_LEFT.has(new Intl.Locale(locale).maximize().script ?? '')
+}

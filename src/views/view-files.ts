@@ -1,0 +1,87 @@
+import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { join, sep } from 'node:path'
+
+/** A file of a views directory, read once. */
+export interface ViewFile {
+  /** Below the directory, such as `pages/error.pug`. */
+  name: string
+  text: string
+  isHosts: boolean
+}
+
+/** Ours, and what a host puts in their place; nothing else on the disk can be named. */
+export interface ViewFiles {
+  own: ReadonlyMap<string, ViewFile>
+  hosts: ReadonlyMap<string, ViewFile>
+  /** The host's where there is one, otherwise ours. */
+  find(name: string): ViewFile | undefined
+  hasHostsTemplates: boolean
+}
+
+const FOLDERS = new Set(['pages', 'mails', 'locales'])
+
+/**
+ * @param problems - takes what is wrong with the host's directory.
+ */
+export function readViewFiles(
+  own: string,
+  hosts: string | undefined,
+  problems: string[],
+): ViewFiles {
+  const files = {
+    own: readDirectory(own, false, problems),
+    hosts: hosts === undefined ? new Map<string, ViewFile>() : readDirectory(hosts, true, problems),
+  }
+  return {
+    ...files,
+    find: (name) => files.hosts.get(name) ?? files.own.get(name),
+    hasHostsTemplates: [...files.hosts.keys()].some((name) => /^(pages|mails)\//.test(name)),
+  }
+}
+
+function readDirectory(
+  directory: string,
+  isHosts: boolean,
+  problems: string[],
+): Map<string, ViewFile> {
+  const files = new Map<string, ViewFile>()
+  const root = realpathSync(directory)
+
+  function add(name: string, path: string) {
+    try {
+      files.set(name, { name, text: readFileSync(path, 'utf8'), isHosts })
+    } catch {
+      problems.push(`${name} cannot be read`)
+    }
+  }
+
+  // Links within the directory are followed: mounted configuration is made of them.
+  function walk(folder: string, above: readonly string[]) {
+    for (const entry of readdirSync(join(root, folder)).filter(isShown)) {
+      const name = folder ? `${folder}/${entry}` : entry
+      const path = realPath(join(root, name))
+      if (path === undefined) problems.push(`${name} leads nowhere`)
+      else if (!path.startsWith(root + sep)) problems.push(`${name} leads out of the directory`)
+      else if (!statSync(path).isDirectory()) add(name, path)
+      else if (folder || FOLDERS.has(entry)) {
+        if (!above.includes(path)) walk(name, [...above, path])
+      }
+    }
+  }
+
+  walk('', [])
+  return files
+}
+
+/** Not what editors and systems keep beside the files. */
+function isShown(name: string): boolean {
+  return !/^\.|~$|\.md$/.test(name)
+}
+
+function realPath(path: string): string | undefined {
+  try {
+    return realpathSync(path)
+  } catch {
+    return undefined
+  }
+}

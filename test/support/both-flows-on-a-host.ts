@@ -1,0 +1,246 @@
+import { expect } from 'chai'
+import type { ClientMetadata } from 'oidc-provider'
+import {
+  accountOf,
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  expectResumed,
+  isVerified,
+  mailsTo,
+  sessionId,
+  type BlockedLogin,
+} from './blocked-login.ts'
+import {
+  ADMIN_TOKEN,
+  CLIENT,
+  CONFIDENTIAL,
+  PASSWORD,
+  startHarness,
+  type Harness,
+  type HarnessOptions,
+  type Host,
+} from './harness.ts'
+import { consent, isActive, offlineTokens, refresh } from './oauth-requests.ts'
+import { assetsOf, formsOf, press } from './page-forms.ts'
+import { createRelyingParty } from './relying-party.ts'
+import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
+
+const NEW_PASSWORD = 'a new password, longer'
+
+const NATIVE = {
+  ...CLIENT,
+  client_id: 'native',
+  application_type: 'native',
+  redirect_uris: ['com.example.app:/cb'],
+} as const satisfies ClientMetadata
+
+/** What a person and a client go through, with every address taken from the page or the mail before. */
+export function itServesBothFlowsOn(title: string, options: HarnessOptions & { host: Host }): void {
+  describe(title, () => {
+    let h: Harness
+
+    before(async () => {
+      h = await startHarness({ clients: [CLIENT, CONFIDENTIAL, NATIVE], ...options })
+    })
+
+    after(() => h.close())
+
+    const statusOf = async (agent: UserAgent, { blocked }: BlockedLogin) => {
+      const id = blocked.hidden['login'] ?? ''
+      const answer = await agent.get(`${h.oauthUrl}/verify-email/status?login=${id}`)
+      return (JSON.parse(answer.text) as { status: string }).status
+    }
+
+    const reload = (agent: UserAgent, { blocked }: BlockedLogin) =>
+      agent.get(`${h.oauthUrl}/verify-email/waiting?login=${blocked.hidden['login'] ?? ''}`)
+
+    const goOn = (agent: UserAgent, { blocked }: BlockedLogin) =>
+      agent.post(`${h.oauthUrl}/verify-email/waiting`, { login: blocked.hidden['login'] ?? '' })
+
+    async function expectConsentThenCode(agent: UserAgent, login: BlockedLogin, answer: Answer) {
+      expect(answer.status, answer.text).to.equal(302)
+      expect(answer.location).to.match(new RegExp(`^${h.oauthUrl}/login\\?interaction=`))
+      const question = await h.follow(agent, answer)
+      expect([question.page, question.mode]).to.deep.equal(['login', 'consent'])
+      const { location = '' } = await consent(h, agent)
+      const tokens = await login.party.exchange(login.request, location)
+      expect(tokens.claims()?.sub).to.equal(login.user.id)
+    }
+
+    it('answers the link of a blocked login with one 302 and the code, in the same browser and in another', async () => {
+      for (const isSame of [true, false]) {
+        const login = await blockedLogin(h)
+        const agent = isSame ? login.agent : createUserAgent()
+        await expectResumed(h, login, await agent.get(login.link))
+        expect(await accountOf(h, agent)).to.equal(login.user.id)
+        expect(sessionId(h, login.agent) !== undefined).to.equal(isSame)
+      }
+    })
+
+    it('lets the window that logged in go on once the link was opened elsewhere, and no other', async () => {
+      const login = await blockedLogin(h)
+      const [elsewhere, stranger] = [createUserAgent(), createUserAgent()]
+      expect(await statusOf(login.agent, login)).to.equal('waiting')
+      expect((await goOn(login.agent, login)).mode).to.equal('blocked')
+      await elsewhere.get(login.link)
+      expect(await statusOf(login.agent, login)).to.equal('verified')
+      expect(await statusOf(stranger, login)).to.equal('ended')
+      const refused = await goOn(stranger, login)
+      expect([refused.status, refused.mode, refused.location]).to.deep.equal([
+        400,
+        'ended',
+        undefined,
+      ])
+      const page = await reload(login.agent, login)
+      expect([page.status, page.mode]).to.deep.equal([200, 'blocked'])
+      await expectResumed(h, login, await goOn(login.agent, login))
+      expect(await accountOf(h, login.agent)).to.equal(login.user.id)
+      expect(await statusOf(login.agent, login)).to.equal('continued')
+    })
+
+    it('asks for consent where that is outstanding, in the window that opened the link and in the one that waited', async () => {
+      const login = await blockedLogin(h, { extra: { prompt: 'consent' } })
+      const elsewhere = createUserAgent()
+      await expectConsentThenCode(elsewhere, login, await elsewhere.get(login.link))
+      await expectConsentThenCode(login.agent, login, await goOn(login.agent, login))
+    })
+
+    it('asks for consent for a native client, and leads to its private-use address', async () => {
+      const party = await createRelyingParty(h.oauthUrl, {
+        clientId: NATIVE.client_id,
+        redirectUri: NATIVE.redirect_uris[0],
+      })
+      const login = await blockedLogin(h, { party })
+      await expectConsentThenCode(login.agent, login, await login.agent.get(login.link))
+    })
+
+    it('asks before it confirms where the setting says always, and finishes the login after the answer', async () => {
+      await h.put({ email_link_confirmation: 'always' })
+      const login = await blockedLogin(h)
+      const question = await login.agent.get(login.link)
+      expect([question.status, question.mode]).to.deep.equal([200, 'confirm'])
+      expect(await isVerified(h, login.user)).to.equal(false)
+      const answer = await press(login.agent, question, '/verify-email', { button: 'confirm' })
+      await expectResumed(h, login, answer)
+      await h.put({ email_link_confirmation: 'off' })
+    })
+
+    it('asks before it replaces the session of another account, and finishes the login after the answer', async () => {
+      const login = await blockedLogin(h)
+      const agent = createUserAgent()
+      const owner = await addVerified(h)
+      await h.signIn(agent, owner.username)
+      const question = await agent.get(login.link)
+      expect([question.status, question.mode]).to.deep.equal([200, 'other_account'])
+      expect(await accountOf(h, agent)).to.equal(owner.id)
+      const answer = await press(agent, question, '/verify-email', { button: 'continue' })
+      await expectResumed(h, login, answer)
+    })
+
+    it('sends a new link from the page that waits, and that link finishes the login', async () => {
+      const login = await blockedLogin(h)
+      const before = mailsTo(h, login.user)
+      const sent = await press(login.agent, login.blocked, '/resend-verification')
+      expect([sent.status, sent.page, sent.mode]).to.deep.equal([200, 'verify-email', 'sent'])
+      const { link } = await h.mail.mailTo(login.user.email ?? '', before + 1)
+      expect(link).to.not.equal(login.link)
+      const answer = await createUserAgent().get(link)
+      await expectResumed(h, { ...login, link }, answer)
+    })
+
+    it('resets a password from the form on, and ends everything that was signed in', async () => {
+      const user = await addVerified(h)
+      const agent = createUserAgent()
+      const tokens = await offlineTokens(h, agent, user)
+      expect(await isActive(h, tokens.access_token)).to.equal(true)
+
+      const person = createUserAgent()
+      const form = await person.get(`${h.oauthUrl}/forgot-password`)
+      expect([form.status, form.page, form.mode]).to.deep.equal([200, 'forgot-password', 'form'])
+      const typed = { identifier: user.username }
+      const sent = await press(person, form, '/forgot-password', { typed })
+      expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
+      const { link } = await h.mail.mailTo(user.email ?? '')
+      expect(link).to.match(new RegExp(`^${h.oauthUrl}/reset-password\\?token=`))
+      const page = await person.get(link)
+      expect([page.status, page.page, page.mode]).to.deep.equal([200, 'reset-password', 'form'])
+      const passwords = { password: NEW_PASSWORD, confirm_password: NEW_PASSWORD }
+      const done = await press(person, page, '/reset-password', { typed: passwords })
+      expect([done.status, done.page, done.mode]).to.deep.equal([200, 'reset-password', 'done'])
+
+      expect(await accountOf(h, agent)).to.equal(undefined)
+      expect(await isActive(h, tokens.access_token)).to.equal(false)
+      expect(await refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
+      expect((await h.signIn(agent, user.username, PASSWORD)).mode).to.equal('wrong')
+      await h.signIn(agent, user.username, NEW_PASSWORD)
+      expect(await accountOf(h, agent)).to.equal(user.id)
+    })
+
+    it('gives its pages the style sheet and the script, and sends their forms to where they are', async () => {
+      const { blocked, agent } = await blockedLogin(h)
+      const pages = [blocked, await agent.get(`${h.oauthUrl}/forgot-password`)]
+      for (const page of pages) {
+        const assets = assetsOf(page)
+        expect(assets).to.include(`${h.oauthUrl}/account-flows.css`)
+        for (const address of assets) {
+          const asset = await createUserAgent().get(address)
+          expect(asset.status, address).to.equal(200)
+          expect(asset.headers.get('content-type')).to.match(/^text\/(css|javascript)/)
+          expect(asset.text).to.not.equal('')
+        }
+        for (const { action } of formsOf(page))
+          expect(action).to.match(new RegExp(`^${h.oauthUrl}/`))
+      }
+      const script = await agent.get(`${h.oauthUrl}/account-flows.js`)
+      expect(script.headers.get('content-type')).to.match(/^text\/javascript/)
+    })
+
+    it('sets the cookies of a sign-in for the paths that need them, and none of the resumption’s own', async () => {
+      const login = await blockedLogin(h)
+      const [cookie] = login.blocked.headers.getSetCookie()
+      expect(cookie).to.match(/^account_flows_browser=[\w-]{43}; /)
+      expect(cookie).to.include('Path=/; HttpOnly; SameSite=Lax')
+      const elsewhere = createUserAgent()
+      const answer = await elsewhere.get(login.link)
+      const { pathname, origin } = new URL(h.oauthUrl)
+      const held = (path: string) =>
+        namesOf(elsewhere.cookiesFor(origin + path)).map((name) => name.replace(/\.sig$/, ''))
+      expect([...new Set(held('/'))]).to.deep.equal(['_session'])
+      expect(held(`${pathname}/auth`.replace('//', '/'))).to.deep.equal(held('/'))
+      const waiting = namesOf(login.agent.cookiesFor(`${h.oauthUrl}/login`))
+      expect(waiting).to.include('_interaction').and.to.include('account_flows_browser')
+      expect(namesOf(login.agent.cookiesFor(origin))).to.not.include('_interaction')
+      await expectResumed(h, login, answer)
+    })
+
+    it('reads and changes the settings at {base_url}/admin/api/settings (4.5)', async () => {
+      await h.put({ validation_min_password_length: '20' })
+      const answer = await createUserAgent().get(`${h.baseUrl}/admin/api/settings`, {
+        authorization: `Bearer ${ADMIN_TOKEN}`,
+      })
+      const settings = JSON.parse(answer.text) as Record<string, string>
+      expect(settings['validation_min_password_length']).to.equal('20')
+      const user = await addUnverified(h, { emailVerified: true })
+      const tooShort = await h.reset(await h.resetLink(user), NEW_PASSWORD.slice(0, 19))
+      expect([tooShort.status, tooShort.mode]).to.deep.equal([400, 'password_too_short'])
+    })
+
+    it('leaves every other path below the prefix to the provider, and all others to the host', async () => {
+      const agent = createUserAgent()
+      const discovery = await agent.get(`${h.oauthUrl}/.well-known/openid-configuration`)
+      const metadata = JSON.parse(discovery.text) as { issuer: string; token_endpoint: string }
+      expect(metadata).to.include({ issuer: h.oauthUrl, token_endpoint: `${h.oauthUrl}/token` })
+      const unknown = await agent.get(`${h.oauthUrl}/nothing-here`)
+      expect(unknown.status).to.equal(404)
+      const { origin } = new URL(h.baseUrl)
+      const home = await agent.get(`${origin}/`)
+      expect([home.status, home.text]).to.deep.equal([200, 'Hello'])
+      expect((await agent.get(`${origin}/elsewhere/verify-email`)).status).to.equal(404)
+    })
+  })
+}
+
+function namesOf(cookies: string): string[] {
+  return cookies.split('; ').map((pair) => pair.split('=')[0] ?? '')
+}
