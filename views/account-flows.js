@@ -19,7 +19,6 @@ addEventListener('click', ({ isTrusted, target }) => {
   form.append(Object.assign(field, { type: 'hidden', name: 'person', value: 'yes' }))
 })
 
-all('[autofocus]').forEach((element) => element.focus())
 all('[data-show]').forEach(letShow)
 all('[data-seconds]').forEach(countDown)
 all('[data-status-url]').forEach(waitFor)

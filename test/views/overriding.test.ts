@@ -39,7 +39,13 @@ describe('Views of a host', () => {
   const forgot = (views: Views) =>
     views.page('forgot-password', { mode: 'form', carried: { state: 's' } }).html
   const resetMail = (views: Views, locals: Partial<MailLocals> = {}) =>
-    views.mail('password-reset', { username: 'ada', link: LINK, at: AT, lifetimeMs: 3_600_000, ...locals })
+    views.mail('password-reset', {
+      username: 'ada',
+      link: LINK,
+      at: AT,
+      lifetimeMs: 3_600_000,
+      ...locals,
+    })
 
   describe('take the place of ours, one at a time', () => {
     it('a page', () => {
@@ -197,10 +203,30 @@ describe('Views of a host', () => {
         `${layout}  p= t('no.such')`,
         /no text no\.such/,
       ],
-      ['a value that mails are not given', 'mails/password-reset.txt', '{token}', /password-reset: .*\btoken/],
-      ['a page that fails', 'pages/error.pug', `${layout}  p= no.thing`, /error\.pug:3: Cannot read/],
-      ['a page that says nothing', 'pages/error.pug', 'if mode === 1\n  p', /pages\/error: .*nothing/],
-      ['a part that lacks what ours need', 'mails/parts/words.pug', 'mixin other\n  p', /words?\b|not a function/],
+      [
+        'a value that mails are not given',
+        'mails/password-reset.txt',
+        '{token}',
+        /password-reset: .*\btoken/,
+      ],
+      [
+        'a page that fails',
+        'pages/error.pug',
+        `${layout}  p= no.thing`,
+        /error\.pug:3: Cannot read/,
+      ],
+      [
+        'a page that says nothing',
+        'pages/error.pug',
+        'if mode === 1\n  p',
+        /pages\/error: .*nothing/,
+      ],
+      [
+        'a part that lacks what ours need',
+        'mails/parts/words.pug',
+        'mixin other\n  p',
+        /words?\b|not a function/,
+      ],
       ['a mutual circle', 'pages/partials/head.pug', 'include ../error', /pages\/error\.pug: /],
       ['no JSON', 'locales/en.json', '{"a":', /locales\/en\.json is not a JSON object/],
       ['a list', 'locales/en.json', '["a"]', /locales\/en\.json is not a JSON object/],
@@ -364,7 +390,9 @@ describe('Views of a host', () => {
     })
 
     it('in a part of ours, ours is shown as a whole', () => {
-      const views = viewsWith({ 'pages/partials/client.pug': `p Host\n${fails('client && client.clientName')}` })
+      const views = viewsWith({
+        'pages/partials/client.pug': `p Host\n${fails('client && client.clientName')}`,
+      })
       expect(shown(views, NAME)).to.equal(shown(OWN, NAME))
       expect(shown(views, 'The App')).to.contain('<p>Host</p>')
       expect(logged.map(([, , details]) => details?.['where'])).to.deep.equal([
@@ -385,7 +413,8 @@ describe('Views of a host', () => {
 
     it('a text that is not there is one of them', () => {
       const views = viewsWith({
-        'pages/forgot-password.pug': "p Host\nif client && client.clientName !== 'The App'\n  p= t(client.clientName)",
+        'pages/forgot-password.pug':
+          "p Host\nif client && client.clientName !== 'The App'\n  p= t(client.clientName)",
       })
       expect(shown(views, NAME)).to.equal(shown(OWN, NAME))
       expect(logged).to.have.length(1)
