@@ -96,13 +96,17 @@ export async function logInAndWait(
 ): Promise<LoginInWindow> {
   const user = await addUnverified(h)
   const request = await h.party.begin(parameters)
-  await page.goto(request.url.href)
-  await page.fill('input[name=username]', user.username)
-  await page.fill('input[name=password]', PASSWORD)
-  await page.click('button')
+  await signIn(page, request, user.username)
   expect(await modeOf(page)).to.equal('blocked')
   const { link } = await h.mail.mailTo(user.email ?? '')
   return { user, request, link }
+}
+
+export async function signIn(page: Page, { url }: AuthorizationRequest, username: string) {
+  await page.goto(url.href)
+  await page.fill('input[name=username]', username)
+  await page.fill('input[name=password]', PASSWORD)
+  await page.click('button')
 }
 
 export function modeOf(page: Page): Promise<string | null> {

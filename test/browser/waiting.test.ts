@@ -7,12 +7,16 @@ import {
   hasSession,
   logInAndWait,
   modeOf,
+  signIn,
   startBrowserHarness,
   type BrowserHarness,
   type LoginInWindow,
 } from './login-in-chromium.ts'
 
 const MINUTE_MS = 60_000
+const CAN_BE_HIDDEN = `
+  Object.defineProperty(document, 'hidden', { get: () => 'isHidden' in document })
+  Object.defineProperty(document, 'visibilityState', { get: () => document.hidden ? 'hidden' : 'visible' })`
 
 describeInChromium('The window that logged in (D15)', (browser) => {
   let h: BrowserHarness
@@ -138,19 +142,36 @@ describeInChromium('The window that logged in (D15)', (browser) => {
     await expectAtClient(h, isFirst ? page : same, login)
   })
 
-  it('gets nothing without its cookie, and neither does another browser; with it, it goes on', async () => {
+  it('tells another browser nothing, confirmed or not, and goes on itself', async () => {
     const page = await openWindow()
     const login = await logInAndWait(h, page)
     const address = page.url()
-    await confirmElsewhere(login.link)
-    const thief = await openWindow()
-    await page.waitForURL(`${h.callback}?**`)
-    for (const [what, window] of Object.entries({ thief })) {
-      await window.goto(address)
-      expect(await modeOf(window), what).to.equal('ended')
-      expect(await hasSession(h, window), what).to.equal(false)
+    const statusUrl = address.replace('/waiting?', '/status?')
+    const other = await openWindow()
+    const seen = async () => {
+      await other.goto(address)
+      expect(await modeOf(other)).to.equal('ended')
+      expect(await hasSession(h, other)).to.equal(false)
+      await other.goto(statusUrl)
+      return other.textContent('body')
     }
+    expect(await seen()).to.equal('{"status":"ended"}')
+    await confirmElsewhere(login.link)
+    expect(await seen()).to.equal('{"status":"ended"}')
     await expectAtClient(h, page, login)
+    expect(await seen()).to.equal('{"status":"ended"}')
+  })
+
+  it('gets nothing once its cookie is lost, and a login from the start is good', async () => {
+    const page = await openWindow()
+    const login = await logInAndWait(h, page)
+    await page.context().clearCookies({ name: 'account_flows_browser' })
+    await confirmElsewhere(login.link)
+    await page.waitForSelector('main[data-mode=ended]')
+    expect(await hasSession(h, page)).to.equal(false)
+    const again = await h.party.begin()
+    await signIn(page, again, login.user.username)
+    await expectAtClient(h, page, { ...login, request: again })
   })
 
   describe('while time passes', () => {
@@ -160,12 +181,7 @@ describeInChromium('The window that logged in (D15)', (browser) => {
     beforeEach(async () => {
       page = await openWindow()
       await page.clock.install()
-      await page.addInitScript(() => {
-        Object.defineProperty(document, 'hidden', { get: () => 'isHidden' in document })
-        Object.defineProperty(document, 'visibilityState', {
-          get: () => ('isHidden' in document ? 'hidden' : 'visible'),
-        })
-      })
+      await page.addInitScript({ content: CAN_BE_HIDDEN })
       login = await logInAndWait(h, page)
     })
 
@@ -219,6 +235,19 @@ describeInChromium('The window that logged in (D15)', (browser) => {
       expect(sum(await secondsPass(20))).to.equal(0)
       await show(true)
       await secondsPass(3)
+      await expectAtClient(h, page, login)
+    })
+
+    it('asks no more often for being hidden and shown all the time', async () => {
+      const before = polls()
+      for (let times = 0; times < 8; times += 1) {
+        await show(false)
+        await show(true)
+        await sleep(20)
+      }
+      expect(polls() - before).to.be.at.most(1)
+      await confirmElsewhere(login.link)
+      await secondsPass(4)
       await expectAtClient(h, page, login)
     })
   })
