@@ -16,9 +16,11 @@ import { createWaitingLogins } from './flows/waiting-login.ts'
 import type { NodeHandler } from './http/admin-api.ts'
 import { browserRoutes } from './http/browser-routes.ts'
 import { createLogin, type Login } from './http/login.ts'
+import { createChangePassword, type ChangePassword } from './http/change-password.ts'
 import { createForgotPasswordCheck } from './http/forgot-password-check.ts'
 import { createBrowserCookie } from './http/browser-cookie.ts'
 import { createPages } from './http/pages.ts'
+import { createResendCooldown } from './http/resend-cooldown.ts'
 import { createRequestLimit } from './http/request-limit.ts'
 import { requesterOf } from './http/requester.ts'
 import { createRoutes } from './http/routes.ts'
@@ -30,12 +32,12 @@ import { addAccountChecks, type InteractionPolicy } from './oidc/policy.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
 import { createResume } from './oidc/resume.ts'
 import { checkOptions, type AccountFlowsOptions } from './options.ts'
-import type { MailOutbox } from './ports.ts'
+import type { Log, MailOutbox } from './ports.ts'
 import { createUpkeep } from './upkeep.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { createViews } from './views.ts'
 
-export interface AccountFlows extends Login {
+export interface AccountFlows extends Login, ChangePassword {
   /** Wraps any adapter of oidc-provider; without it, ended sessions come back (D9). */
   adapter(adapter: AdapterConstructor | StartableAdapterFactory): AdapterFactory
   /** Adds our checks to an interaction policy, such as `interactionPolicy.base()`, and returns it (D18). */
@@ -133,6 +135,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const browserCookie = createBrowserCookie(baseUrl.protocol === 'https:')
   const { trustedProxies } = checked
   const requester = (req: IncomingMessage) => requesterOf(req, trustedProxies)
+  const hashed = (text: string) => keyedHash(keys, text)
+  const cooldown = createResendCooldown({ limits: store.limits, keyedHash: hashed, settings })
   const http = { settings, audit, log, requesterOf: (ctx: Context) => requester(ctx.req) }
   const routes = createRoutes({
     routes: browserRoutes({
@@ -146,10 +150,11 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       pages,
       assets: views,
       delay: checked.responseDelay,
+      cooldown,
       check: createForgotPasswordCheck({
         ...http,
         before: checked.beforeForgotPassword,
-        keyedHash: (identifier) => keyedHash(keys, identifier),
+        keyedHash: hashed,
       }),
     }),
     pages,
@@ -178,9 +183,11 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       clients,
       browserCookie,
       pages,
+      cooldown,
       settings,
       requesterOf: requester,
     }),
+    ...createChangePassword(`${oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
     policy: (base) => addAccountChecks(base, users, settings),
 
@@ -190,11 +197,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
           'adapter of the provider must be flows.adapter(…); memoryAdapter() is the embedded one to wrap',
         )
       }
-      if (host.issuer !== oauthUrl) {
-        log('warn', 'the issuer of the provider is not baseUrl and oauthPath', {
-          issuer: host.issuer,
-        })
-      }
+      warnOfOtherIssuer(host, oauthUrl, log)
       attached = host
       host.use(restoreRequest)
       host.use(sessions.perRequest)
@@ -220,4 +223,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
     endSessions,
   }
+}
+
+function warnOfOtherIssuer({ issuer }: Provider, oauthUrl: string, log: Log) {
+  if (issuer === oauthUrl) return
+  log('warn', 'the issuer of the provider is not baseUrl and oauthPath', { issuer })
 }

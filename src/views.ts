@@ -9,6 +9,7 @@ import { renderMail, type MailLocals, type MailName, type RenderedMail } from '.
 import type { PageLocals, PageName } from './views/page-locals.ts'
 import { renderPage } from './views/pages.ts'
 import { createTemplates } from './views/templates.ts'
+import { tryAll } from './views/trial.ts'
 import { readViewFiles, type ViewFiles } from './views/view-files.ts'
 
 export type { Languages } from './views/languages.ts'
@@ -57,12 +58,15 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
   const reference = locales.get(REFERENCE_LOCALE)
   if (!reference) throw new TypeError(`locales/${REFERENCE_LOCALE}.json is missing`)
   const byDefault = locales.get(canonicalLocale(defaultLocale) ?? '')
-  const overrides = { files, templates, locales, reference, defaultLocale: byDefault ?? reference }
-  problems.push(...findProblems(overrides))
-  if (problems.length > 0) throw new TypeError(`viewsDirectory: ${problems.join('; ')}`)
   if (!byDefault) {
     throw new TypeError(`defaultLocale must be one of ${[...locales.keys()].join(', ')}`)
   }
+  const overrides = { files, templates, locales, reference, defaultLocale: byDefault }
+  problems.push(...findProblems(overrides))
+  const fallback = createCatalog(byDefault, [reference])
+  if (files.hasHostsTemplates && problems.length === 0)
+    problems.push(...tryAll(templates.strict, fallback))
+  if (problems.length > 0) throw new TypeError(`viewsDirectory: ${problems.join('; ')}`)
   warnOfOddities(overrides, log)
 
   const catalogs = new Map(
@@ -70,7 +74,7 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
   )
   const catalogFor = (languages: Languages) => {
     const locale = chooseLocale([...catalogs.keys()], languages, byDefault.locale)
-    return catalogs.get(locale) ?? createCatalog(byDefault, [reference])
+    return catalogs.get(locale) ?? fallback
   }
 
   return {

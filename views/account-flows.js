@@ -1,1 +1,111 @@
-'use strict'
+const SECOND = 1000
+const all = (selector) => document.querySelectorAll(selector)
+
+// A double click sends nothing twice: the second answer would say that the link is used.
+let sentAt = 0
+addEventListener('submit', (event) => {
+  if (Date.now() - sentAt < 5 * SECOND) event.preventDefault()
+  else sentAt = Date.now()
+})
+
+// Out of the browser's memory, the page does not know what became of it.
+addEventListener('pageshow', ({ persisted }) => persisted && location.reload())
+
+// Scanners press buttons by script, and this is how the server can tell.
+addEventListener('click', ({ isTrusted, target }) => {
+  const form = isTrusted && target.closest('[data-person] button')?.form
+  if (!form || form.elements.person) return
+  const field = document.createElement('input')
+  form.append(Object.assign(field, { type: 'hidden', name: 'person', value: 'yes' }))
+})
+
+all('[autofocus]').forEach((element) => element.focus())
+all('[data-show]').forEach(letShow)
+all('[data-seconds]').forEach(countDown)
+all('[data-status-url]').forEach(waitFor)
+
+function letShow(input) {
+  const { show, showLabel } = input.dataset
+  const button = document.createElement('button')
+  const set = (isShown) => {
+    input.type = isShown ? 'text' : 'password'
+    button.setAttribute('aria-pressed', isShown)
+  }
+  Object.assign(button, { type: 'button', className: 'show', textContent: show })
+  button.setAttribute('aria-label', showLabel)
+  button.addEventListener('click', () => set(input.type === 'password'))
+  // Browsers keep what was typed into a field of text.
+  input.form.addEventListener('submit', () => set(false))
+  set(false)
+  input.after(button)
+}
+
+/** Worded like the server's, and rounded up like it. */
+function countDown(time) {
+  const until = Date.now() + time.dataset.seconds * SECOND
+  const button = time.closest('form')?.querySelector('button')
+  const tick = () => {
+    const left = until - Date.now()
+    const seconds = Math.ceil(left / SECOND)
+    if (button) button.disabled = left > 0
+    if (left <= 0) return (time.parentElement.style.visibility = 'hidden')
+    time.textContent =
+      seconds > 90 ? text(Math.ceil(seconds / 60), 'minute') : text(seconds, 'second')
+    return setTimeout(tick, left - (seconds - 1) * SECOND)
+  }
+  tick()
+}
+
+function text(amount, unit) {
+  const style = { style: 'unit', unit, unitDisplay: 'long' }
+  return new Intl.NumberFormat(document.documentElement.lang, style).format(amount)
+}
+
+/** Asks what became of the login that waits here, while somebody looks, and goes on with it. */
+function waitFor(form) {
+  const { statusUrl, pageUrl, forMs, verified, stopped } = form.dataset
+  const beganAt = Date.now()
+  let timer
+  let failures = 0
+  let isAsking = false
+  let isOver = false
+
+  const age = () => Date.now() - beganAt
+  const say = (words) => (form.querySelector('[role=status]').textContent = words)
+
+  function later() {
+    const minutes = age() / (60 * SECOND)
+    const rest = minutes < 10 ? 2 : minutes < 60 ? 10 : 60
+    const backOff = failures && Math.min(60, 2 ** (failures + 1))
+    clearTimeout(timer)
+    timer = setTimeout(ask, Math.max(rest, backOff) * SECOND)
+  }
+
+  async function ask() {
+    if (isAsking || isOver || document.hidden) return
+    isOver = age() >= forMs
+    if (isOver) return say(stopped)
+    isAsking = true
+    const status = await read().catch(() => undefined)
+    isAsking = false
+    if (isOver) return
+    failures = status ? 0 : failures + 1
+    if (!status || status === 'waiting') return later()
+    isOver = true
+    if (status !== 'verified') return location.replace(pageUrl)
+    say(verified)
+    form.requestSubmit()
+  }
+
+  async function read() {
+    const signal = AbortSignal.timeout?.(10 * SECOND)
+    const answer = await fetch(statusUrl, { cache: 'no-store', signal })
+    return answer.ok ? (await answer.json()).status : undefined
+  }
+
+  // A reload shows this page again, and sends no form.
+  history.replaceState(null, '', pageUrl)
+  form.addEventListener('submit', () => (isOver = true))
+  document.addEventListener('visibilitychange', ask)
+  later()
+}

@@ -63,6 +63,7 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
 
   async function showForm(ctx: Context, interaction: Interaction, refused?: string) {
     const { uid, params } = interaction
+    const hint = typeof params['login_hint'] === 'string' ? params['login_hint'] : undefined
     ctx.status = refused === undefined ? 200 : 401
     show(ctx, {
       name: 'login',
@@ -77,7 +78,7 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
           <input
             id="username"
             name="username"
-            value="${refused}"
+            value="${refused ?? hint}"
             autocomplete="username"
             autocapitalize="none"
             spellcheck="false"
@@ -169,10 +170,10 @@ const refusal: Html = html`<p class="refusal" role="alert">
   That username and password do not match.
 </p>`
 
-/** Lets the user come back to the client after a password reset. */
+/** Lets the user come back to the client after a password reset, and read everything in the language of the request. */
 function carriedQuery(params: Interaction['params']): string {
   const query = new URLSearchParams()
-  for (const name of ['client_id', 'redirect_uri', 'scope', 'state']) {
+  for (const name of ['client_id', 'redirect_uri', 'scope', 'state', 'ui_locales']) {
     const value = params[name]
     if (typeof value === 'string') query.set(name, value)
   }

@@ -19,3 +19,8 @@ export function hashToken(token: string): string {
 export function newId(): string {
   return randomBytes(16).toString('base64url')
 }
+
+/** Whether it has the shape of one. */
+export function isId(value: string): boolean {
+  return /^[A-Za-z0-9_-]{22}$/.test(value)
+}

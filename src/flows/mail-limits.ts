@@ -16,6 +16,9 @@ const HOUR_MS = 3_600_000
 const SPARES = 2
 const SPARE_MIN_MS = 600_000
 
+/** A request is counted here somewhat later than by the page that says when the next one may be made. */
+const LATE_MS = 1_000
+
 export interface MailLimits {
   /** Counts a request, and answers whether it gets no mail. Counted twice, it is refused only where a link is left to use. */
   refuse(job: MailJob, user: User): Promise<boolean>
@@ -67,7 +70,9 @@ export function createMailLimits(ports: MailLimitsPorts): MailLimits {
   async function isTooSoon({ kind }: MailJob, { id }: User): Promise<boolean> {
     const { resendCooldown } = settings()
     if (resendCooldown === 0) return false
-    return (await count(`${kind}:${keyedHash(id)}`, resendCooldown)) > 1
+    const key = `mails:${kind}:${keyedHash(id)}`
+    const { count: requests, msToEnd } = await limits.hit(key, resendCooldown)
+    return requests > 1 && msToEnd > Math.min(LATE_MS, resendCooldown / 2)
   }
 
   async function isTooMuch({ id }: User, mailbox: string): Promise<boolean> {

@@ -67,8 +67,8 @@ export function createAdminApi(
   }
 }
 
-// Express and Fastify strip a prefix from `url`, and keep the whole here.
-function fullUrl(req: IncomingMessage): string | undefined {
+/** Express and Fastify strip a prefix from `url`, and keep the whole elsewhere. `undefined`: this framework does not. */
+export function fullUrl(req: IncomingMessage): string | undefined {
   const original: unknown = Reflect.get(req, 'originalUrl')
   return typeof original === 'string' ? original : undefined
 }

@@ -9,14 +9,16 @@ import { waitingLogin, type WaitingLoginParts } from './waiting-login.ts'
 
 export interface BrowserRoutesParts
   extends
-    ForgotPasswordParts,
+    Omit<ForgotPasswordParts, 'clients'>,
     Omit<ResetPasswordParts, 'passwordReset' | 'clients'>,
-    Omit<ResendVerificationParts, 'verification'>,
+    Omit<ResendVerificationParts, 'verification' | 'clients'>,
     Omit<VerifyEmailParts, 'verification' | 'clients'>,
     Omit<WaitingLoginParts, 'clients'> {
   passwordReset: ForgotPasswordParts['passwordReset'] & ResetPasswordParts['passwordReset']
   verification: ResendVerificationParts['verification'] & VerifyEmailParts['verification']
-  clients: ResetPasswordParts['clients'] &
+  clients: ForgotPasswordParts['clients'] &
+    ResetPasswordParts['clients'] &
+    ResendVerificationParts['clients'] &
     VerifyEmailParts['clients'] &
     WaitingLoginParts['clients']
   assets: Pick<Views, 'stylesheet' | 'script'>

@@ -1,33 +1,60 @@
 import type { Context } from 'koa'
 import { carriedFrom } from '../carried-query.ts'
 import type { PasswordReset } from '../flows/password-reset.ts'
+import type { Clients } from '../oidc/clients.ts'
 import type { Requester } from '../ports.ts'
 import { RETRY_AFTER_SECONDS } from './failure.ts'
 import type { ForgotPasswordCheck } from './forgot-password-check.ts'
-import { parseFields, readForm } from './form.ts'
+import { parseFields, readForm, type Fields } from './form.ts'
 import type { Pages } from './pages.ts'
+import type { ResendCooldown } from './resend-cooldown.ts'
 import { showInvalidLink } from './reset-password.ts'
 import { startDelay, type ResponseDelay } from './response-delay.ts'
 
 export interface ForgotPasswordParts {
   passwordReset: Pick<PasswordReset, 'request' | 'renew'>
+  clients: Pick<Clients, 'shown'>
   check: ForgotPasswordCheck
   pages: Pages
   delay: ResponseDelay
+  cooldown: ResendCooldown
   requesterOf(ctx: Context): Requester
 }
 
+/** Nobody reads more languages. */
+const MAX_UI_LOCALES = 100
+
 /** 4.1 and 4.2. */
 export function forgotPassword(parts: ForgotPasswordParts) {
-  const { passwordReset, check, pages, delay, requesterOf } = parts
+  const { passwordReset, clients, check, pages, delay, cooldown, requesterOf } = parts
+  const name = 'forgot-password'
 
-  const showSent = (ctx: Context) =>
-    pages.show(ctx, { status: 200, name: 'forgot-password', locals: { mode: 'sent' } })
+  const showSent = (ctx: Context, waitMs: number | undefined, uiLocales: string | undefined) =>
+    pages.show(ctx, { status: 200, name, locals: { mode: 'sent', waitMs }, uiLocales })
+
+  /** A new link in the place of one that expired (D17). Its token says whose it is, and nothing is typed. */
+  async function renew(
+    ctx: Context,
+    token: string,
+    requester: Requester,
+    waited: () => Promise<void>,
+  ) {
+    const outcome = await passwordReset.renew(token, requester)
+    const isRequested = outcome === 'requested'
+    const waitMs = isRequested ? await cooldown('password_reset', token, requester) : undefined
+    await waited()
+    if (isRequested) showSent(ctx, waitMs, requester.uiLocales)
+    else showInvalidLink(pages, ctx, outcome, token)
+  }
 
   return {
     async get(ctx: Context) {
-      const carried = carriedFrom(parseFields(ctx.querystring) ?? new Map())
-      pages.show(ctx, { status: 200, name: 'forgot-password', locals: { mode: 'form', carried } })
+      const fields = parseFields(ctx.querystring) ?? new Map<string, string>()
+      const carried = carriedFrom(fields)
+      const uiLocales = uiLocalesIn(fields)
+      const client = await clients.shown(carried)
+      const locals = { mode: 'form', carried, client, uiLocales } as const
+      pages.show(ctx, { status: 200, name, locals, uiLocales })
     },
 
     async post(ctx: Context) {
@@ -36,22 +63,18 @@ export function forgotPassword(parts: ForgotPasswordParts) {
       if (typeof form === 'string') return pages.showError(ctx, form)
       const identifier = form.get('identifier')
       const token = form.get('token')
+      const uiLocales = uiLocalesIn(form)
+      const requester = { ...requesterOf(ctx), ...(uiLocales !== undefined && { uiLocales }) }
       if (identifier === undefined && token !== undefined) {
-        const outcome = await passwordReset.renew(token, requesterOf(ctx))
-        await waited()
-        if (outcome === 'requested') return showSent(ctx)
-        return showInvalidLink(pages, ctx, outcome, token)
+        return renew(ctx, token, requester, waited)
       }
       const carried = carriedFrom(form)
       if (!identifier) {
-        return pages.show(ctx, {
-          status: 400,
-          name: 'forgot-password',
-          locals: { mode: 'invalid', carried },
-        })
+        const locals = { mode: 'invalid', carried, uiLocales } as const
+        return pages.show(ctx, { status: 400, name, locals, uiLocales })
       }
       if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
-      const requester = requesterOf(ctx)
+      const waitMs = await cooldown('password_reset', identifier, requester)
       const verdict = await check(identifier, form, carried, requester)
       if (verdict === 'allow') await passwordReset.request(identifier, carried, requester)
       await waited()
@@ -59,7 +82,11 @@ export function forgotPassword(parts: ForgotPasswordParts) {
         ctx.set('Retry-After', RETRY_AFTER_SECONDS)
         return pages.showError(ctx, 'unavailable')
       }
-      showSent(ctx)
+      showSent(ctx, waitMs, uiLocales)
     },
   }
+}
+
+function uiLocalesIn(fields: Fields): string | undefined {
+  return fields.get('ui_locales')?.slice(0, MAX_UI_LOCALES)
 }

@@ -10,6 +10,7 @@ import type { Settings } from '../settings/table.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
 import { pageOf } from './captured-page.ts'
 import type { Pages } from './pages.ts'
+import type { ResendCooldown } from './resend-cooldown.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
 const CLOCK_STEP_SECONDS = 60
@@ -46,6 +47,7 @@ export interface LoginParts {
   clients: Pick<Clients, 'shown'>
   browserCookie: BrowserCookie
   pages: Pick<Pages, 'send'>
+  cooldown: ResendCooldown
   settings(): Settings
   requesterOf(req: IncomingMessage): Requester
 }
@@ -68,6 +70,7 @@ export function createLogin(parts: LoginParts): Login {
     const by = { ...parts.requesterOf(req), browser }
     const pendingLoginId = await verification.block(user, captured, by)
     const carried = carriedBy(captured)
+    const waitMs = await parts.cooldown('email_verification', user.username, by)
     pages.send(req, res, {
       status: 200,
       name: 'verify-email',
@@ -78,6 +81,7 @@ export function createLogin(parts: LoginParts): Login {
         carried,
         client: await clients.shown(carried),
         waiting: { pendingLoginId, forMs: lifetimeMs },
+        waitMs,
       },
       ...pageOf(captured),
     })

@@ -1,31 +1,85 @@
 import type { Context } from 'koa'
 import { carriedFrom } from '../carried-query.ts'
+import { isId } from '../crypto/token.ts'
 import type { EmailVerification } from '../flows/email-verification.ts'
+import type { Clients } from '../oidc/clients.ts'
 import type { Requester } from '../ports.ts'
-import { readForm } from './form.ts'
+import type { Settings } from '../settings/table.ts'
+import type { WaitingWindow } from '../views.ts'
+import { readForm, type Fields } from './form.ts'
+import { linkInForm } from './opened-address.ts'
 import type { Pages } from './pages.ts'
+import type { ResendCooldown } from './resend-cooldown.ts'
 import { startDelay, type ResponseDelay } from './response-delay.ts'
+import { verifyEmailPages } from './verify-email-pages.ts'
 
 export interface ResendVerificationParts {
-  verification: Pick<EmailVerification, 'resend'>
+  verification: Pick<EmailVerification, 'resend' | 'renew'>
+  clients: Pick<Clients, 'genuine' | 'restart' | 'shown'>
   pages: Pages
   delay: ResponseDelay
+  cooldown: ResendCooldown
+  settings(): Settings
   requesterOf(ctx: Context): Requester
 }
 
 /** 4.7. */
 export function resendVerification(parts: ResendVerificationParts) {
-  const { verification, pages, delay, requesterOf } = parts
+  const { verification, clients, pages, delay, cooldown, settings, requesterOf } = parts
+  const show = verifyEmailPages(pages, clients)
+
+  /** Keeps the window waiting that asked, whatever name was typed (D15). */
+  async function showSent(ctx: Context, form: Fields, waitMs: number | undefined) {
+    const waiting = waitingWindow(form, settings())
+    const { redirectUri } = waiting ? await clients.genuine(carriedFrom(form)) : {}
+    pages.show(ctx, {
+      status: 200,
+      name: 'verify-email',
+      locals: { mode: 'sent', waiting, waitMs },
+      formMayLeadTo: redirectUri,
+      uiLocales: form.get('ui_locales'),
+    })
+  }
+
+  /** A new link in the place of one that expired (D17). It says whose it is, and nothing is typed. */
+  async function renew(ctx: Context, form: Fields, waited: () => Promise<void>) {
+    const link = linkInForm(form)
+    const requester = requesterOf(ctx)
+    const outcome = link ? await verification.renew(link, requester) : UNKNOWN
+    const waitMs =
+      link && outcome === 'requested'
+        ? await cooldown('email_verification', link.token, requester)
+        : undefined
+    await waited()
+    return outcome === 'requested' ? showSent(ctx, form, waitMs) : show.expired(ctx, outcome)
+  }
+
   return {
     async post(ctx: Context) {
       const form = await readForm(ctx)
       const waited = startDelay(delay)
       if (typeof form === 'string') return pages.showError(ctx, form)
       const username = form.get('username')
+      if (username === undefined && form.has('token')) return renew(ctx, form, waited)
       if (!username || username.includes('\0')) return pages.showError(ctx, 'bad_request')
-      await verification.resend(username, carriedFrom(form), requesterOf(ctx))
+      const requester = requesterOf(ctx)
+      const waitMs = await cooldown('email_verification', username, requester)
+      await verification.resend(username, carriedFrom(form), requester)
       await waited()
-      pages.show(ctx, { status: 200, name: 'verify-email', locals: { mode: 'sent' } })
+      await showSent(ctx, form, waitMs)
     },
   }
+}
+
+const UNKNOWN = { reason: 'unknown', carried: {} } as const
+
+// Whoever has not got the cookie of that login learns nothing from its id.
+function waitingWindow(
+  form: Fields,
+  { emailVerificationExpiration: forMs }: Settings,
+): WaitingWindow | undefined {
+  const pendingLoginId = form.get('login')
+  return pendingLoginId !== undefined && isId(pendingLoginId)
+    ? { pendingLoginId, forMs }
+    : undefined
 }

@@ -1,12 +1,12 @@
 import type { Log } from '../ports.ts'
 import { placeholdersOf } from './catalog.ts'
 import type { LocaleWords } from './locale-files.ts'
-import type { Templates } from './templates.ts'
-import type { ViewFiles } from './view-files.ts'
+import type { LayeredTemplates } from './templates.ts'
+import type { ViewFile, ViewFiles } from './view-files.ts'
 
 export interface Overrides {
   files: ViewFiles
-  templates: Templates
+  templates: LayeredTemplates
   locales: ReadonlyMap<string, LocaleWords>
   defaultLocale: LocaleWords
   /** Ours, which has every word. */
@@ -15,20 +15,13 @@ export interface Overrides {
 
 /** What cannot be right in the files of a host. */
 export function findProblems({ files, locales, defaultLocale, reference }: Overrides): string[] {
-  const isWord = (key: string) => defaultLocale.words.has(key) || reference.words.has(key)
-
-  function problemsOfFile(name: string, text: string): string[] {
-    const isTemplate = name.endsWith('.pug')
-    const texts = isTemplate ? literalKeys(text).filter((key) => !isWord(key)) : []
-    const ours = files.own.get(name)?.text
-    const placeholders = name.endsWith('.txt') && ours !== undefined ? placeholdersOf(text) : []
-    const known = placeholdersOf(ours ?? '')
+  function problemsOfFile({ name, text }: ViewFile): string[] {
+    const isEmpty = text.trim() === '' && /^(pages|mails)\/[^/]+$/.test(name)
     return [
-      ...(text.trim() === '' && /^(pages|mails)\/[^/]+$/.test(name) ? [`${name} is empty`] : []),
-      ...texts.map((key) => `${name}: there is no text ${key}`),
-      ...placeholders
-        .filter((placeholder) => !known.includes(placeholder) && !isWord(placeholder))
-        .map((placeholder) => `${name}: there is no {${placeholder}}`),
+      ...(isEmpty ? [`${name} is empty`] : []),
+      ...literalKeys(name, text)
+        .filter((key) => !defaultLocale.words.has(key) && !reference.words.has(key))
+        .map((key) => `${name}: there is no text ${key}`),
     ]
   }
 
@@ -44,7 +37,7 @@ export function findProblems({ files, locales, defaultLocale, reference }: Overr
   }
 
   return [
-    ...[...files.hosts.values()].flatMap(({ name, text }) => problemsOfFile(name, text)),
+    ...[...files.hosts.values()].flatMap(problemsOfFile),
     ...[...locales.values()].flatMap(problemsOfLocale),
   ]
 }
@@ -101,6 +94,7 @@ function isSaidIn(locale: string, key: string): boolean {
 }
 
 /** Keys that a template says outright. */
-function literalKeys(text: string): string[] {
+function literalKeys(name: string, text: string): string[] {
+  if (!name.endsWith('.pug')) return []
   return [...text.matchAll(/\bt\(\s*(['"`])([\w.-]+)\1/g)].map(([, , key = '']) => key)
 }

@@ -35,42 +35,42 @@ export function renderMail(
 ): RenderedMail {
   const { t, lang, dir } = catalog
   const values = valuesOf(catalog, name, locals)
-  const word = (key: string) => values[key] ?? t(`mail.${name}.${key}`)
+  const byName = new Map(Object.entries(values))
   return {
-    subject: word('subject'),
-    text: wrapped(fill(read(`mails/${name}.txt`), word)),
-    html: render(`mails/${name}`, { word, t, lang, dir }),
+    subject: values.title,
+    text: wrapped(fill(read(`mails/${name}.txt`), (key) => byName.get(key) ?? t(key))),
+    html: render(`mails/${name}`, { ...values, t, lang, dir }),
   }
 }
 
-/** What the templates say by other words than those of the catalog, or by words with something to fill in. */
-function valuesOf(
-  { t, lang }: Catalog,
-  name: MailName,
-  locals: MailLocals,
-): Record<string, string> {
-  const { username, link, at, lifetimeMs } = locals
-  const of = (key: string, values: Values) => t(`mail.${name}.${key}`, values)
+/** What a template may say beside the words of the catalog. */
+function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
+  const { t, lang } = catalog
+  const { username, link, lifetimeMs, isByAdmin = false } = locals
+  const word = (key: string, values: Values) => t(`mail.${name}.${key}`, values)
   const user = unlinkable(displayName(username))
   const client = unlinkable(displayName(locals.clientName ?? ''))
-  const told = lifetimeMs === undefined ? {} : { lifetime: lifetimeText(lifetimeMs, lang) }
-  const device = locals.isByAdmin ? undefined : deviceOf(locals.userAgent ?? '')
-  const done = name === 'password-changed' ? 'mail.changed' : 'mail.asked'
+  const lifetime = lifetimeMs === undefined ? '' : lifetimeText(lifetimeMs, lang)
+  const form = isByAdmin ? '_admin' : client && '_client'
   return {
+    title: word('subject', {}),
+    preheader: word('preheader', { lifetime }),
     greeting: user ? t('mail.greeting', { user }) : t('mail.greeting_nameless'),
-    lead: of(`lead${locals.isByAdmin ? '_admin' : client && '_client'}`, { client }),
-    preheader: of('preheader', told),
+    lead: word(`lead${form}`, { client }),
     link,
-    leads_to: URL.canParse(link)
-      ? t('mail.leads_to', { host: unlinkable(new URL(link).host) })
-      : '',
-    ...(lifetimeMs !== undefined && { lifetime: of('lifetime', told) }),
-    when: device
-      ? t(`${done}_device`, { at: timeText(at, lang), device: deviceText(device) })
-      : t(done, { at: timeText(at, lang) }),
+    leads_to: link && t('mail.leads_to', { host: unlinkable(new URL(link).host) }),
+    lifetime: lifetime && word('lifetime', { lifetime }),
+    when: whenText(catalog, name, locals),
   }
+}
 
-  function deviceText({ browser, systems }: NonNullable<typeof device>) {
-    return t('mail.device', { browser, system: eitherOf(systems, lang) })
-  }
+/** When, and in which browser where that is sure. An admin's is not the reader's. */
+function whenText({ t, lang }: Catalog, name: MailName, { at, userAgent, isByAdmin }: MailLocals) {
+  const key = name === 'password-changed' ? 'mail.changed' : 'mail.asked'
+  const device = isByAdmin ? undefined : deviceOf(userAgent ?? '')
+  const values = { at: timeText(at, lang) }
+  if (!device) return t(key, values)
+  const { browser, systems } = device
+  const told = t('mail.device', { browser, system: eitherOf(systems, lang) })
+  return t(`${key}_device`, { ...values, device: told })
 }

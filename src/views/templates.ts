@@ -13,6 +13,11 @@ export interface Templates {
   render(name: string, locals: object): string
   /** A file as it is. */
   read(name: string): string
+}
+
+export interface LayeredTemplates extends Templates {
+  /** The same, but what a host's template fails at is thrown. */
+  strict: Templates
   /** The host's files that a page or a mail is made of. */
   used: ReadonlySet<string>
 }
@@ -28,7 +33,7 @@ interface Compiled {
  *
  * @param problems - takes what does not compile.
  */
-export function createTemplates(files: ViewFiles, log: Log, problems: string[]): Templates {
+export function createTemplates(files: ViewFiles, log: Log, problems: string[]): LayeredTemplates {
   const layered = new Map<string, Compiled>()
   const own = new Map<string, Compiled>()
   const used = new Set<string>()
@@ -45,6 +50,18 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]):
     return compiled
   }
 
+  function renderStrictly(name: string, locals: object): string {
+    const html = template(name).render(locals)
+    if (html === '') throw new TypeError('the template says nothing')
+    return html
+  }
+
+  function read(name: string): string {
+    const file = files.find(name)
+    if (!file) throw new TypeError(`views have no ${name}`)
+    return file.text
+  }
+
   function compileAll() {
     for (const name of new Set([...files.own.keys(), ...files.hosts.keys()])) {
       if (!name.endsWith('.pug')) continue
@@ -59,18 +76,18 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]):
     }
   }
 
-  if ([...files.hosts.keys()].some((name) => name.endsWith('.pug'))) compileAll()
+  if (files.hasHostsTemplates) compileAll()
 
   return {
     used,
 
+    read,
+    strict: { render: renderStrictly, read },
+
     render(name, locals) {
-      const { render, hosts } = template(name)
-      if (hosts.length === 0) return render(locals)
+      if (template(name).hosts.length === 0) return renderStrictly(name, locals)
       try {
-        const html = render(locals)
-        if (html !== '') return html
-        log('error', 'a template of viewsDirectory is empty; ours is shown', { template: name })
+        return renderStrictly(name, locals)
       } catch (error) {
         const { where, message } = failureOf(error)
         log('error', 'a template of viewsDirectory failed; ours is shown', {
@@ -78,14 +95,8 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]):
           ...(where && { where }),
           error: message,
         })
+        return ownTemplate(name).render(locals)
       }
-      return ownTemplate(name).render(locals)
-    },
-
-    read(name) {
-      const file = files.find(name)
-      if (!file) throw new TypeError(`views have no ${name}`)
-      return file.text
     },
   }
 }
@@ -127,11 +138,11 @@ function nameOf({ name, isHosts }: ViewFile): string {
 function problemOf(name: string, error: unknown): string {
   const part = (key: string) => String(Reflect.get(Object(error), key) ?? '')
   const place = part('line') ? `${part('filename') || name}, line ${part('line')}` : name
-  return `${place}: ${part('msg') || part('message')}`
+  return `${place}: ${(part('msg') || part('message')).replace(/\n[^]*$/, '')}`
 }
 
 /** The file and line out of what pug puts before a message, and the message. */
-function failureOf(error: unknown): { where: string | undefined; message: string } {
+export function failureOf(error: unknown): { where: string | undefined; message: string } {
   const text = error instanceof Error ? error.message : String(error)
   const where = /^\S+:\d+(?=\n)/.exec(text)?.[0]
   return { where, message: where ? text.slice(text.lastIndexOf('\n\n') + 2) : text }

@@ -15,6 +15,7 @@ export interface ViewFiles {
   hosts: ReadonlyMap<string, ViewFile>
   /** The host's where there is one, otherwise ours. */
   find(name: string): ViewFile | undefined
+  hasHostsTemplates: boolean
 }
 
 const FOLDERS = new Set(['pages', 'mails', 'locales'])
@@ -27,9 +28,15 @@ export function readViewFiles(
   hosts: string | undefined,
   problems: string[],
 ): ViewFiles {
-  const files = { own: readDirectory(own, false, problems), hosts: new Map<string, ViewFile>() }
-  if (hosts !== undefined) files.hosts = readDirectory(hosts, true, problems)
-  return { ...files, find: (name) => files.hosts.get(name) ?? files.own.get(name) }
+  const files = {
+    own: readDirectory(own, false, problems),
+    hosts: hosts === undefined ? new Map<string, ViewFile>() : readDirectory(hosts, true, problems),
+  }
+  return {
+    ...files,
+    find: (name) => files.hosts.get(name) ?? files.own.get(name),
+    hasHostsTemplates: [...files.hosts.keys()].some((name) => /^(pages|mails)\//.test(name)),
+  }
 }
 
 function readDirectory(

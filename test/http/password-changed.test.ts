@@ -40,7 +40,7 @@ onBothStores('The mail that tells of a reset (D25)', (technology) => {
     expect(mail.subject).to.equal('Your password was changed')
     expect(mail.text).to.include(`Hello ${user.username},`)
     const year = new Date().getUTCFullYear()
-    expect(mail.text).to.match(new RegExp(`changed on \\w+ \\d+, ${year} at [\\d:]+.[AP]M UTC`))
+    expect(mail.text).to.match(new RegExp(`Changed on \\w+ \\d+, ${year} at [\\d:]+.[AP]M UTC`))
     const [form] = /http:\S+/.exec(mail.text ?? '') ?? []
     expect((await createUserAgent().get(form ?? '')).page).to.equal('forgot-password')
     expect(`${mail.text} ${String(mail.html)}`).not.to.match(/token|Tr0ub/)

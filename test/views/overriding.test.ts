@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { expect } from 'chai'
 import type { Log } from '../../src/ports.ts'
-import { createViews, type Views } from '../../src/views.ts'
+import { createViews, type MailLocals, type Views } from '../../src/views.ts'
 import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
 
 type Files = Record<string, string>
@@ -38,12 +38,8 @@ describe('Views of a host', () => {
   const error = (views: Views) => views.page('error', { mode: 'error' }).html
   const forgot = (views: Views) =>
     views.page('forgot-password', { mode: 'form', carried: { state: 's' } }).html
-  const resetMail = (views: Views, asked?: string) =>
-    views.mail(
-      'password-reset',
-      { username: 'ada', link: LINK, at: AT, lifetimeMs: 3_600_000 },
-      { asked },
-    )
+  const resetMail = (views: Views, locals: Partial<MailLocals> = {}) =>
+    views.mail('password-reset', { username: 'ada', link: LINK, at: AT, lifetimeMs: 3_600_000, ...locals })
 
   describe('take the place of ours, one at a time', () => {
     it('a page', () => {
@@ -77,11 +73,13 @@ describe('Views of a host', () => {
 
     it('a text of a mail, and the HTML of a mail', () => {
       const text = viewsWith({
-        'mails/password-reset.txt': 'From the host:\n{link}\n{mail.greeting_nameless}',
+        'mails/password-reset.txt': 'From the host:\n{link}\n{button}',
       })
-      expect(resetMail(text).text).to.equal(`From the host:\n${LINK}\nHello,`)
+      expect(resetMail(text).text).to.equal(`From the host:\n${LINK}\nSet a new password`)
       expect(resetMail(text).html).to.equal(resetMail(OWN).html)
-      const html = viewsWith({ 'mails/password-reset.pug': 'a(href=link)= title' })
+      const html = viewsWith({
+        'mails/password-reset.pug': "a(href=word('link'))= word('subject')",
+      })
       expect(resetMail(html).html).to.equal(`<a href="${LINK}">${resetMail(OWN).subject}</a>`)
       expect(resetMail(html).text).to.equal(resetMail(OWN).text)
     })
@@ -140,7 +138,7 @@ describe('Views of a host', () => {
     it('a name that begins with a slash is below the directory', () => {
       const views = viewsWith({
         'pages/error.pug': ERROR.replace('layout', '/pages/layout'),
-        'mails/layout.pug': 'include /pages/partials/badge\nblock content',
+        'mails/password-reset.pug': 'include /pages/partials/badge\na(href=word("link"))',
         'pages/partials/badge.pug': 'b Host',
       })
       expect(error(views)).to.contain('The error page of the host')
@@ -199,7 +197,11 @@ describe('Views of a host', () => {
         `${layout}  p= t('no.such')`,
         /no text no\.such/,
       ],
-      ['a value that mails are not given', 'mails/password-reset.txt', '{token}', /no \{token\}/],
+      ['a value that mails are not given', 'mails/password-reset.txt', '{token}', /password-reset: .*\btoken/],
+      ['a page that fails', 'pages/error.pug', `${layout}  p= no.thing`, /error\.pug:3: Cannot read/],
+      ['a page that says nothing', 'pages/error.pug', 'if mode === 1\n  p', /pages\/error: .*nothing/],
+      ['a part that lacks what ours need', 'mails/parts/words.pug', 'mixin other\n  p', /words?\b|not a function/],
+      ['a mutual circle', 'pages/partials/head.pug', 'include ../error', /pages\/error\.pug: /],
       ['no JSON', 'locales/en.json', '{"a":', /locales\/en\.json is not a JSON object/],
       ['a list', 'locales/en.json', '["a"]', /locales\/en\.json is not a JSON object/],
       ['null', 'locales/nl.json', 'null', /locales\/nl\.json is not a JSON object/],
@@ -244,7 +246,7 @@ describe('Views of a host', () => {
       })
       expect(() => viewsOf(directory)).to.throw(
         TypeError,
-        /pages\/error\.pug.*mails\/test\.pug.*locales\/en\.json|locales\/en\.json.*pages\/error\.pug.*mails\/test\.pug/,
+        /locales\/en\.json.*pages\/error\.pug.*mails\/test\.pug/,
       )
     })
 
@@ -334,57 +336,60 @@ describe('Views of a host', () => {
   })
 
   describe('that fail while they are rendered', () => {
+    const NAME = 'the one that nobody thought of'
+    const fails = (condition: string) => `if ${condition} === '${NAME}'\n  = nothing.there`
+    const shown = (views: Views, clientName: string) =>
+      views.page('forgot-password', { mode: 'form', carried: {}, client: { clientName } }).html
+
     it('give way to ours, are logged with their place, and leave the others alone', () => {
       const views = viewsWith({
-        'pages/error.pug': 'extends layout\nblock content\n  p= nothing.there',
-        'pages/forgot-password.pug': 'p The form of the host',
-        'mails/password-reset.pug': 'p= link.no.such',
+        'pages/forgot-password.pug': `p Host\n${fails('client && client.clientName')}`,
+        'pages/error.pug': ERROR,
+        'mails/password-reset.pug': `p Host\n${fails('word("link")')}`,
       })
       expect(logged).to.deep.equal([])
-      expect(error(views)).to.equal(error(OWN))
-      expect(resetMail(views)).to.deep.equal(resetMail(OWN))
-      expect(forgot(views)).to.equal('<p>The form of the host</p>')
+      expect(shown(views, NAME)).to.equal(shown(OWN, NAME))
+      expect(resetMail(views, { link: NAME })).to.deep.equal(resetMail(OWN, { link: NAME }))
       expect(
         logged.map(([level, , details]) => [level, details?.['template'], details?.['where']]),
       ).to.deep.equal([
-        ['error', 'pages/error', 'pages/error.pug:3'],
-        ['error', 'mails/password-reset', 'mails/password-reset.pug:1'],
+        ['error', 'pages/forgot-password', 'pages/forgot-password.pug:3'],
+        ['error', 'mails/password-reset', 'mails/password-reset.pug:3'],
       ])
       expect(logged[0]?.[2]?.['error']).to.match(/^Cannot read properties of undefined/)
+      expect(shown(views, 'The App')).to.equal('<p>Host</p>')
+      expect(resetMail(views).html).to.equal('<p>Host</p>')
+      expect(error(views)).to.contain('The error page of the host')
+      expect(logged).to.have.length(2)
     })
 
     it('in a part of ours, ours is shown as a whole', () => {
-      const views = viewsWith({
-        'pages/partials/head.pug': "if mode === 'error'\n  = nothing.there",
-      })
-      expect(error(views)).to.equal(error(OWN))
-      expect(forgot(views)).to.contain('<head></head>')
+      const views = viewsWith({ 'pages/partials/client.pug': `p Host\n${fails('client && client.clientName')}` })
+      expect(shown(views, NAME)).to.equal(shown(OWN, NAME))
+      expect(shown(views, 'The App')).to.contain('<p>Host</p>')
       expect(logged.map(([, , details]) => details?.['where'])).to.deep.equal([
-        'pages/partials/head.pug:2',
+        'pages/partials/client.pug:3',
       ])
     })
 
     it('a page that comes out empty is one of them', () => {
-      const views = viewsWith({ 'pages/error.pug': "if mode === 'refused'\n  p Refused" })
-      expect(error(views)).to.equal(error(OWN))
-      expect(logged.map(([level, , details]) => [level, details])).to.deep.equal([
-        ['error', { template: 'pages/error' }],
+      const views = viewsWith({
+        'pages/forgot-password.pug': `unless client && client.clientName === '${NAME}'\n  p Host`,
+      })
+      expect(shown(views, NAME)).to.equal(shown(OWN, NAME))
+      expect(logged.map(([level, , details]) => [level, details?.['template']])).to.deep.equal([
+        ['error', 'pages/forgot-password'],
       ])
-      expect(views.page('error', { mode: 'refused' }).html).to.equal('<p>Refused</p>')
+      expect(shown(views, 'The App')).to.equal('<p>Host</p>')
     })
 
-    it('a text that only another locale has is one of them', () => {
+    it('a text that is not there is one of them', () => {
       const views = viewsWith({
-        'pages/error.pug': "- const key = 'host.call'\np= t(key)",
-        'locales/nl.json': '{"host.call":"Bel ons"}',
+        'pages/forgot-password.pug': "p Host\nif client && client.clientName !== 'The App'\n  p= t(client.clientName)",
       })
-      logged = []
-      expect(views.page('error', { mode: 'error' }, { asked: 'nl' }).html).to.equal(
-        '<p>Bel ons</p>',
-      )
-      expect(logged).to.deep.equal([])
-      expect(error(views)).to.equal(error(OWN))
+      expect(shown(views, NAME)).to.equal(shown(OWN, NAME))
       expect(logged).to.have.length(1)
+      expect(shown(views, 'mail.greeting_nameless')).to.equal('<p>Host</p><p>Hello,</p>')
     })
   })
 

@@ -1,0 +1,40 @@
+import type { IncomingMessage } from 'node:http'
+import type { Middleware } from 'koa'
+import { fullUrl, type NodeHandler } from './admin-api.ts'
+
+const PATH = '/.well-known/change-password'
+
+export interface ChangePassword {
+  /**
+   * Koa middleware that leads from `/.well-known/change-password`, at the root of the origin, to the form that asks for a reset
+   * link, and passes everything else on. Password managers look there ("A Well-Known URL for Changing Passwords", W3C).
+   */
+  changePassword(): Middleware
+  /** The same for Express, Fastify and `node:http`. */
+  changePasswordHandler: NodeHandler
+}
+
+/** @param formUrl - of the form that asks for a reset link. */
+export function createChangePassword(formUrl: string): ChangePassword {
+  const headers = { Location: formUrl, 'Cache-Control': 'no-store', 'Content-Length': '0' }
+
+  function isAsked(req: IncomingMessage, url = req.url ?? '') {
+    const isRead = req.method === 'GET' || req.method === 'HEAD'
+    return isRead && (fullUrl(req) ?? url).replace(/[?#].*$/s, '') === PATH
+  }
+
+  return {
+    changePassword: () => (ctx, next) => {
+      if (!isAsked(ctx.req, ctx.originalUrl)) return next()
+      ctx.status = 302
+      ctx.set(headers)
+      ctx.body = ''
+      return undefined
+    },
+
+    changePasswordHandler(req, res, next) {
+      if (isAsked(req)) res.writeHead(302, headers).end()
+      else next()
+    },
+  }
+}

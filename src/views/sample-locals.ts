@@ -1,0 +1,115 @@
+import type { MailLocals, MailName } from './mails.ts'
+import type { LinkReason, PageLocals, PageName } from './page-locals.ts'
+
+type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }
+
+const carried = {
+  clientId: 'app',
+  redirectUri: 'https://app.example/cb',
+  scope: 'openid',
+  state: '',
+}
+const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.example/' }
+const link = { token: 'token', carried, authorizeSig: 'signature' }
+const waiting = { pendingLoginId: 'login', forMs: 86_400_000 }
+const REASONS: LinkReason[] = ['unknown', 'expired', 'used', 'superseded', 'changed']
+
+const resetForm = (
+  mode: 'form' | `password_${'mismatch' | 'too_short' | 'too_long' | 'invalid'}`,
+) => [
+  { mode, token: 'token', minLength: 8, maxLength: 64 },
+  { mode, token: 'token', minLength: 8, maxLength: 64, username: 'ann' },
+]
+
+/** Each page in each mode, with little and with much to say. */
+export const SAMPLE_PAGES: PageSamples = {
+  'forgot-password': {
+    form: [
+      { mode: 'form', carried: {} },
+      { mode: 'form', carried, client, uiLocales: 'en' },
+    ],
+    invalid: [
+      { mode: 'invalid', carried: {} },
+      { mode: 'invalid', carried, client },
+    ],
+    sent: [{ mode: 'sent' }, { mode: 'sent', waitMs: 30_000 }],
+  },
+  'reset-password': {
+    form: resetForm('form'),
+    password_mismatch: resetForm('password_mismatch'),
+    password_too_short: resetForm('password_too_short'),
+    password_too_long: resetForm('password_too_long'),
+    password_invalid: resetForm('password_invalid'),
+    invalid: REASONS.flatMap((reason) => [
+      { mode: 'invalid', reason },
+      { mode: 'invalid', reason, renew: 'token' },
+    ]),
+    done: [{ mode: 'done' }, { mode: 'done', client }],
+  },
+  'verify-email': {
+    blocked: [
+      { mode: 'blocked', username: 'ann', lifetimeMs: 86_400_000, carried: {} },
+      {
+        mode: 'blocked',
+        username: 'ann',
+        lifetimeMs: 86_400_000,
+        carried,
+        client,
+        waiting,
+        waitMs: 30_000,
+        isNotYet: true,
+      },
+    ],
+    expired: REASONS.flatMap((reason) => [
+      { mode: 'expired', reason, carried: {} },
+      { mode: 'expired', reason, carried, client, renew: link },
+    ]),
+    sent: [{ mode: 'sent' }, { mode: 'sent', waiting, waitMs: 30_000 }],
+    verified: [{ mode: 'verified' }, { mode: 'verified', goesOnElsewhere: true, client }],
+    confirm: [
+      { mode: 'confirm', link, needsTick: false },
+      { mode: 'confirm', link, client, needsTick: true },
+    ],
+    other_account: [
+      { mode: 'other_account', link, session: 'session' },
+      { mode: 'other_account', pendingLoginId: 'login', session: 'session' },
+    ],
+    signed_in: [{ mode: 'signed_in' }],
+    ended: [{ mode: 'ended' }],
+  },
+  error: {
+    refused: [{ mode: 'refused' }],
+    not_found: [{ mode: 'not_found' }],
+    method_not_allowed: [{ mode: 'method_not_allowed' }],
+    unsupported_media_type: [{ mode: 'unsupported_media_type' }],
+    body_too_large: [{ mode: 'body_too_large' }],
+    bad_request: [{ mode: 'bad_request' }],
+    too_many_requests: [{ mode: 'too_many_requests' }],
+    unavailable: [{ mode: 'unavailable' }],
+    error: [{ mode: 'error' }],
+  },
+}
+
+const little = { username: '', link: 'https://id.example/', at: new Date(0) }
+const much = {
+  ...little,
+  username: 'ann',
+  clientName: 'The App',
+  userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+}
+const lifetimeMs = 3_600_000
+
+export const SAMPLE_MAILS: Record<MailName, MailLocals[]> = {
+  'password-reset': [
+    { ...little, lifetimeMs },
+    { ...much, lifetimeMs },
+    { ...little, lifetimeMs, isByAdmin: true },
+  ],
+  'email-verification': [
+    { ...little, lifetimeMs },
+    { ...much, lifetimeMs },
+    { ...little, lifetimeMs, isByAdmin: true },
+  ],
+  'password-changed': [little, much],
+  test: [little],
+}

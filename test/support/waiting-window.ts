@@ -1,0 +1,60 @@
+import { expect } from 'chai'
+import type { PendingLogin } from '../../src/index.ts'
+import type { BlockedLogin } from './blocked-login.ts'
+import type { Harness } from './harness.ts'
+import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
+
+/** Where the blocked page asks whether it may go on, and where it goes on (D15). */
+export function windowOf({ oauthUrl }: Harness, { agent, blocked }: BlockedLogin): WaitingWindow {
+  const id = blocked.hidden['login'] ?? ''
+  expect(id).to.match(/^[\w-]{22}$/)
+  return windowNamed(oauthUrl, id, agent)
+}
+
+export interface WaitingWindow {
+  id: string
+  agent: UserAgent
+  poll(): Promise<Answer>
+  /** What the poll says. */
+  status(): Promise<string>
+  reload(): Promise<Answer>
+  goOn(more?: Record<string, string>, headers?: Record<string, string>): Promise<Answer>
+  /** The same window in another browser. */
+  in(other: UserAgent): WaitingWindow
+}
+
+export function windowNamed(oauthUrl: string, id: string, agent: UserAgent): WaitingWindow {
+  const url = `${oauthUrl}/verify-email`
+  const query = new URLSearchParams({ login: id }).toString()
+  const poll = () => agent.get(`${url}/status?${query}`)
+  return {
+    id,
+    agent,
+    poll,
+    async status() {
+      const { status, text } = await poll()
+      expect(status).to.equal(200)
+      return (JSON.parse(text) as { status: string }).status
+    },
+    reload: () => agent.get(`${url}/waiting?${query}`),
+    goOn: (more = {}, headers = {}) =>
+      agent.post(`${url}/waiting`, { login: id, ...more }, headers),
+    in: (other) => windowNamed(oauthUrl, id, other),
+  }
+}
+
+/** Opens the link in a browser of its own, as on a telephone. */
+export async function openElsewhere({ link }: BlockedLogin): Promise<Answer> {
+  return createUserAgent().get(link)
+}
+
+export async function pendingOf(h: Harness, { id }: WaitingWindow): Promise<PendingLogin> {
+  const pending = await h.store.pendingLogins.find(id)
+  if (!pending) throw new Error('nothing waits')
+  return pending
+}
+
+export function expectMode(answer: Answer, status: number, mode: string): void {
+  expect([answer.status, answer.page, answer.mode]).to.deep.equal([status, 'verify-email', mode])
+  expect(answer.location).to.equal(undefined)
+}

@@ -1,0 +1,136 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { DomUtils, parseDocument } from 'htmlparser2'
+import { createCatalog, type Catalog } from '../../src/views/catalog.ts'
+import { readLocales } from '../../src/views/locale-files.ts'
+import { renderMail, type MailLocals, type MailName } from '../../src/views/mails.ts'
+import { createTemplates } from '../../src/views/templates.ts'
+import { readViewFiles } from '../../src/views/view-files.ts'
+
+const VIEWS = fileURLToPath(new URL('../../views/', import.meta.url))
+const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy'
+const SAFARI =
+  'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.1 Safari/605.1.15'
+
+const problems: string[] = []
+const files = readViewFiles(VIEWS, undefined, problems)
+/** Without fallbacks: a word that is missing is thrown. */
+const catalogs = new Map(
+  [...readLocales(files, problems)].map(([locale, words]) => [locale, createCatalog(words, [])]),
+)
+const templates = createTemplates(files, () => {}, problems)
+const wordsOf = (locale: string) =>
+  JSON.parse(readFileSync(`${VIEWS}locales/${locale}.json`, 'utf8')) as Record<string, string>
+const mailWords = (locale: string) =>
+  Object.entries(wordsOf(locale)).filter(([key]) => key.startsWith('mail.'))
+
+/** Every mail in every form that its words depend on. */
+function everyMail(): { name: MailName; locals: MailLocals }[] {
+  const at = new Date('2026-01-02T15:04:05Z')
+  const both = (one: Partial<MailLocals>): Partial<MailLocals>[] => [{}, one]
+  const mails: { name: MailName; locals: MailLocals }[] = [
+    { name: 'test', locals: { username: '', link: '', at } },
+  ]
+  for (const name of ['password-reset', 'email-verification', 'password-changed'] as const) {
+    const lives = name === 'password-changed' ? {} : { lifetimeMs: 90 * 60_000 }
+    const admin = name === 'password-changed' ? {} : { isByAdmin: true }
+    for (const user of ['', 'ada']) {
+      for (const client of both({ clientName: 'Shop' })) {
+        for (const device of both({ userAgent: SAFARI })) {
+          for (const by of both(admin)) {
+            const common = { username: user, link: LINK, at, ...lives }
+            mails.push({ name, locals: { ...common, ...client, ...device, ...by } })
+          }
+        }
+      }
+    }
+  }
+  return mails
+}
+
+describe('the words of the mails', () => {
+  for (const [locale, catalog] of catalogs) {
+    it(`are all there in ${locale}, and each is used`, () => {
+      const used = new Set<string>()
+      const recording: Catalog = {
+        ...catalog,
+        t(key, values) {
+          used.add(key)
+          return catalog.t(key, values)
+        },
+      }
+      for (const { name, locals } of everyMail()) {
+        const { subject, text, html } = renderMail(templates, recording, name, locals)
+        const document = parseDocument(html)
+        const [root] = DomUtils.getElementsByTagName('html', document)
+        expect(root?.attribs).to.deep.equal({ lang: locale, dir: catalog.dir })
+        for (const part of [subject, text, DomUtils.textContent(document)]) {
+          expect(part).not.to.match(/undefined|null|NaN|\[object|\bmail\.\w|Invalid/)
+          expect(part.replace(/^:root.*?^}$/ms, '').replace(/@media.*?^}$/ms, '')).not.to.match(
+            /[{}]/,
+          )
+        }
+        if (name === 'test') continue
+        expect(text.split('\n').filter((line) => line === LINK)).to.have.length(1)
+        expect(html.split('token=')).to.have.length(2)
+      }
+      expect(
+        mailWords(locale)
+          .map(([key]) => key)
+          .filter((key) => !used.has(key)),
+      ).to.deep.equal([])
+    })
+
+    it(`have in ${locale} what they have in en to fill in, and nothing that a mail program acts on`, () => {
+      const english = wordsOf('en')
+      for (const [key, word] of mailWords(locale)) {
+        const blanks = (text = '') => [...new Set(text.match(/\{\w+\}/g))].toSorted()
+        expect(blanks(word), key).to.deep.equal(blanks(english[key]))
+        expect(word, key).not.to.match(/[<>&]|https?:|www\.|\s\s|^\s|\s$/)
+        expect(word, key).to.equal(word.normalize('NFC'))
+        if (key.endsWith('.subject')) expect(word.length, key).to.be.within(4, 60)
+      }
+    })
+
+    it(`tell times and lifetimes as people who read ${locale} do`, () => {
+      const locals = { username: 'ada', link: LINK, at: new Date('2026-01-02T15:04:05Z') }
+      const lives = { ...locals, lifetimeMs: 90 * 60_000, userAgent: SAFARI }
+      const text = renderMail(templates, catalog, 'password-reset', lives).text.replaceAll(
+        '\n',
+        ' ',
+      )
+      const minutes = { style: 'unit', unit: 'minute', unitDisplay: 'long' } as const
+      expect(text).to.include(new Intl.NumberFormat(locale, minutes).format(90))
+      const month = new Intl.DateTimeFormat(locale, {
+        month: 'long',
+        day: 'numeric',
+        timeZone: 'UTC',
+      })
+      for (const { type, value } of month.formatToParts(locals.at))
+        if (type !== 'literal') expect(text).to.include(value)
+      expect(text).to.include('UTC')
+      expect(text).to.match(/Safari.*macOS.*iPadOS|iPadOS.*macOS/)
+    })
+  }
+
+  it('are aligned to the side that reading begins at', () => {
+    const english = catalogs.get('en')
+    if (!english) throw new TypeError('en.json is missing')
+    const locals = { username: 'ada', link: LINK, at: new Date() }
+    for (const [dir, side] of [
+      ['ltr', 'left'],
+      ['rtl', 'right'],
+    ] as const) {
+      const { html } = renderMail(templates, { ...english, dir }, 'password-changed', locals)
+      const document = parseDocument(html)
+      const [cell] = DomUtils.getElementsByTagName('td', document).filter(
+        ({ attribs }) => attribs['class'] === 'text',
+      )
+      expect(cell?.attribs['align']).to.equal(side)
+      expect(cell?.attribs['style']).to.match(new RegExp(`text-align:${side}$`))
+      const tables = DomUtils.getElementsByTagName('table', document)
+      expect(tables[0]?.attribs['dir']).to.equal(dir)
+    }
+  })
+})
