@@ -183,7 +183,9 @@ describe('The questions before a link is used (D14, D16)', () => {
     expect(asked(false).withRole('alert')).to.have.length(0)
 
     const [box] = boxes(asked(true))
-    expect(box?.attribs).to.include({ name: 'person', value: 'yes' }).and.not.have.property('checked')
+    expect(box?.attribs)
+      .to.include({ name: 'person', value: 'yes' })
+      .and.not.have.property('checked')
     expect(DomUtils.textContent(asked(true).withRole('alert'))).to.contain('Tick the box')
     for (const needsTick of [true, false]) {
       const [form] = asked(needsTick).forms
