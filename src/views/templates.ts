@@ -64,12 +64,11 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]):
 
   function compileAll() {
     for (const name of new Set([...files.own.keys(), ...files.hosts.keys()])) {
-      if (!name.endsWith('.pug')) continue
+      const isEntry = /^(pages|mails)\/[^/]+\.pug$/.test(name) && files.own.has(name)
+      if (!isEntry && !(name.endsWith('.pug') && files.hosts.has(name))) continue
       try {
-        const compiled = template(name.slice(0, -'.pug'.length))
-        if (!files.own.has(name) || compiled.hosts.length === 0) continue
-        ownTemplate(name.slice(0, -'.pug'.length))
-        for (const hosts of compiled.hosts) used.add(hosts)
+        const { hosts } = template(name.slice(0, -'.pug'.length))
+        if (isEntry) for (const each of hosts) used.add(each)
       } catch (error) {
         problems.push(problemOf(name, error))
       }
@@ -106,15 +105,21 @@ function compile(files: ViewFiles, name: string, isLayered: boolean): Compiled {
   if (!file) throw new TypeError(`views have no ${name}`)
   const loaded = new Map([[nameOf(file), file]])
 
+  // What each was loaded for, from the page on; a file is loaded again for each that includes it.
+  const above = new Map<string, string[]>([[nameOf(file), []]])
+
   // The host's copy, but for the one that asks for what it replaces itself: that extends ours.
-  function resolve(wanted: string, source: string): string {
+  const resolve = (wanted: string, source: string): string => {
     const from = loaded.get(source) ?? file
     const path = wanted.trim()
     const name = path.startsWith('/')
       ? posix.normalize(path.slice(1))
-      : posix.join(posix.dirname(from?.name ?? ''), path)
-    const found = isLayered && name !== from?.name ? files.find(name) : files.own.get(name)
+      : posix.join(posix.dirname(from.name), path)
+    const found = isLayered && name !== from.name ? files.find(name) : files.own.get(name)
     if (!found) throw new TypeError(`there is no ${name}`)
+    const chain = [...(above.get(source) ?? []), source]
+    if (chain.includes(nameOf(found))) throw new TypeError(`${name} is made of itself`)
+    above.set(nameOf(found), chain)
     loaded.set(nameOf(found), found)
     return nameOf(found)
   }

@@ -79,12 +79,12 @@ describe('Views of a host', () => {
 
     it('a text of a mail, and the HTML of a mail', () => {
       const text = viewsWith({
-        'mails/password-reset.txt': 'From the host:\n{link}\n{button}',
+        'mails/password-reset.txt': 'From the host:\n{link}\n{mail.greeting_nameless}',
       })
-      expect(resetMail(text).text).to.equal(`From the host:\n${LINK}\nSet a new password`)
+      expect(resetMail(text).text).to.equal(`From the host:\n${LINK}\nHello,`)
       expect(resetMail(text).html).to.equal(resetMail(OWN).html)
       const html = viewsWith({
-        'mails/password-reset.pug': "a(href=word('link'))= word('subject')",
+        'mails/password-reset.pug': 'a(href=link)= title',
       })
       expect(resetMail(html).html).to.equal(`<a href="${LINK}">${resetMail(OWN).subject}</a>`)
       expect(resetMail(html).text).to.equal(resetMail(OWN).text)
@@ -144,7 +144,7 @@ describe('Views of a host', () => {
     it('a name that begins with a slash is below the directory', () => {
       const views = viewsWith({
         'pages/error.pug': ERROR.replace('layout', '/pages/layout'),
-        'mails/password-reset.pug': 'include /pages/partials/badge\na(href=word("link"))',
+        'mails/password-reset.pug': 'include /pages/partials/badge\na(href=link)',
         'pages/partials/badge.pug': 'b Host',
       })
       expect(error(views)).to.contain('The error page of the host')
@@ -223,11 +223,16 @@ describe('Views of a host', () => {
       ],
       [
         'a part that lacks what ours need',
-        'mails/parts/words.pug',
+        'mails/partials/words.pug',
         'mixin other\n  p',
         /words?\b|not a function/,
       ],
-      ['a mutual circle', 'pages/partials/head.pug', 'include ../error', /pages\/error\.pug: /],
+      [
+        'a mutual circle',
+        'pages/partials/head.pug',
+        'include ../error',
+        /error\.pug is made of itself/,
+      ],
       ['no JSON', 'locales/en.json', '{"a":', /locales\/en\.json is not a JSON object/],
       ['a list', 'locales/en.json', '["a"]', /locales\/en\.json is not a JSON object/],
       ['null', 'locales/nl.json', 'null', /locales\/nl\.json is not a JSON object/],
@@ -270,10 +275,13 @@ describe('Views of a host', () => {
         'mails/test.pug': 'p(',
         'locales/en.json': '[]',
       })
-      expect(() => viewsOf(directory)).to.throw(
-        TypeError,
-        /locales\/en\.json.*pages\/error\.pug.*mails\/test\.pug/,
-      )
+      for (const name of ['pages/error.pug', 'mails/test.pug', 'locales/en.json']) {
+        expect(() => viewsOf(directory)).to.throw(TypeError, name)
+      }
+      for (const name of ['pages/error.pug', 'mails/test.pug', 'locales/en.json']) {
+        rmSync(join(directory, name))
+      }
+      expect(error(viewsOf(directory))).to.equal(error(OWN))
     })
 
     it('two files for one locale', () => {
@@ -371,7 +379,7 @@ describe('Views of a host', () => {
       const views = viewsWith({
         'pages/forgot-password.pug': `p Host\n${fails('client && client.clientName')}`,
         'pages/error.pug': ERROR,
-        'mails/password-reset.pug': `p Host\n${fails('word("link")')}`,
+        'mails/password-reset.pug': `p Host\n${fails('link')}`,
       })
       expect(logged).to.deep.equal([])
       expect(shown(views, NAME)).to.equal(shown(OWN, NAME))
