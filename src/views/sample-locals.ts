@@ -65,7 +65,11 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'expired', reason, carried, client, renew: link },
     ]),
     sent: [{ mode: 'sent' }, { mode: 'sent', waiting, waitMs: 30_000 }],
-    verified: [{ mode: 'verified' }, { mode: 'verified', goesOnElsewhere: true, client }],
+    verified: [
+      { mode: 'verified' },
+      { mode: 'verified', client },
+      { mode: 'verified', goesOnElsewhere: true, client },
+    ],
     confirm: [
       { mode: 'confirm', link, needsTick: false },
       { mode: 'confirm', link, client, needsTick: true },

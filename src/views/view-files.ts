@@ -67,7 +67,7 @@ function readDirectory(
 
   // Links within the directory are followed: mounted configuration is made of them.
   function walk(folder: string, above: readonly string[]) {
-    for (const entry of readdirSync(join(root, folder)).filter(isShown)) {
+    for (const entry of readdirSync(join(root, folder)).filter(isShown).toSorted()) {
       const name = folder ? `${folder}/${entry}` : entry
       const path = realPath(join(root, name))
       if (path === undefined) problems.push(`${name} leads nowhere`)
