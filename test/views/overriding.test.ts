@@ -370,7 +370,7 @@ describe('Views of a host', () => {
   })
 
   describe('that fail while they are rendered', () => {
-    const NAME = 'the one that nobody thought of'
+    const NAME = 'https://nobody.thought.of/it'
     const fails = (condition: string) => `if ${condition} === '${NAME}'\n  = nothing.there`
     const shown = (views: Views, clientName: string) =>
       views.page('forgot-password', { mode: 'form', carried: {}, client: { clientName } }).html
