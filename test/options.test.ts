@@ -91,6 +91,8 @@ describe('createAccountFlows() (D1)', () => {
       { floorMs: '1', jitterMs: 0 },
     ],
     trustedProxies: [-1, 0.5, '1', true],
+    viewsDirectory: ['', 'no/such/directory', 'package.json', 'a\0b', null, 42, {}],
+    defaultLocale: ['', 'en_GB', 'x', 'tlh', '../en', null, 42],
   }
   for (const [name, values] of Object.entries(bad)) {
     for (const value of values) {

@@ -19,7 +19,6 @@ addEventListener('click', ({ isTrusted, target }) => {
   form.append(Object.assign(field, { type: 'hidden', name: 'person', value: 'yes' }))
 })
 
-all('[autofocus]').forEach((element) => element.focus())
 all('[data-show]').forEach(letShow)
 all('[data-seconds]').forEach(countDown)
 all('[data-status-url]').forEach(waitFor)
@@ -65,6 +64,7 @@ function text(amount, unit) {
 function waitFor(form) {
   const { statusUrl, pageUrl, forMs, verified, stopped } = form.dataset
   const beganAt = Date.now()
+  let askedAt = beganAt
   let timer
   let failures = 0
   let isAsking = false
@@ -86,6 +86,7 @@ function waitFor(form) {
     isOver = age() >= forMs
     if (isOver) return say(stopped)
     isAsking = true
+    askedAt = Date.now()
     const status = await read().catch(() => undefined)
     isAsking = false
     if (isOver) return
@@ -106,6 +107,9 @@ function waitFor(form) {
   // A reload shows this page again, and sends no form.
   history.replaceState(null, '', pageUrl)
   form.addEventListener('submit', () => (isOver = true))
-  document.addEventListener('visibilitychange', ask)
+  // However often it is shown, it asks no more often.
+  document.addEventListener('visibilitychange', () =>
+    Date.now() - askedAt < 2 * SECOND ? later() : ask(),
+  )
   later()
 }

@@ -28,6 +28,6 @@ export function createResendCooldown(parts: ResendCooldownParts): ResendCooldown
     // By network: otherwise a stranger would learn from the countdown that somebody else asked for that name lately.
     const key = keyedHash(JSON.stringify([kind, typed, networkOf(address)]))
     const { count, msToEnd } = await limits.hit(`asked:${key}`, resendCooldown)
-    return count === 1 ? resendCooldown : Math.ceil(msToEnd / 1000) * 1000
+    return count === 1 ? resendCooldown : msToEnd
   }
 }

@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
-import type { BrowserContext, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import type { User } from '../../src/index.ts'
-import { addUnverified, mailsTo } from '../support/blocked-login.ts'
+import { addUnverified } from '../support/blocked-login.ts'
 import { CLIENT, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import {
   createRelyingParty,
@@ -36,7 +36,7 @@ export interface BrowserHarnessOptions {
 export async function startBrowserHarness(
   options: BrowserHarnessOptions = {},
 ): Promise<BrowserHarness> {
-  const client = createServer((_req, res) => res.end('the client'))
+  const client = createServer(answerAsClient)
   await new Promise<void>((resolve) => client.listen(0, '127.0.0.1', resolve))
   const callback = `http://127.0.0.1:${(client.address() as AddressInfo).port}/cb`
   const requests: string[] = []
@@ -69,6 +69,13 @@ export async function startBrowserHarness(
   })
 }
 
+/** Says what was posted to it. */
+async function answerAsClient(req: IncomingMessage, res: ServerResponse) {
+  let body = ''
+  for await (const chunk of req) body += String(chunk)
+  res.end(body || 'the client')
+}
+
 type Login = (req: IncomingMessage, res: ServerResponse) => Promise<void>
 
 function withForm(login: Login): Login {
@@ -85,18 +92,21 @@ function withForm(login: Login): Login {
 export async function logInAndWait(
   h: BrowserHarness,
   page: Page,
-  user?: User,
+  parameters: Record<string, string> = {},
 ): Promise<LoginInWindow> {
-  const person = user ?? (await addUnverified(h))
-  const before = mailsTo(h, person)
-  const request = await h.party.begin()
-  await page.goto(request.url.href)
-  await page.fill('input[name=username]', person.username)
+  const user = await addUnverified(h)
+  const request = await h.party.begin(parameters)
+  await signIn(page, request, user.username)
+  expect(await modeOf(page)).to.equal('blocked')
+  const { link } = await h.mail.mailTo(user.email ?? '')
+  return { user, request, link }
+}
+
+export async function signIn(page: Page, { url }: AuthorizationRequest, username: string) {
+  await page.goto(url.href)
+  await page.fill('input[name=username]', username)
   await page.fill('input[name=password]', PASSWORD)
   await page.click('button')
-  expect(await modeOf(page)).to.equal('blocked')
-  const { link } = await h.mail.mailTo(person.email ?? '', before + 1)
-  return { user: person, request, link }
 }
 
 export function modeOf(page: Page): Promise<string | null> {
@@ -116,14 +126,18 @@ export async function expectAtClient(
   expect(tokens.claims()?.sub).to.equal(user.id)
 }
 
+export async function hasSession(h: BrowserHarness, page: Page): Promise<boolean> {
+  const cookies = await page.context().cookies(h.oauthUrl)
+  return cookies.some(({ name }) => name === '_session')
+}
+
 /** Neither a session nor a code, and the address is not verified. */
 export async function expectNothingHappened(
   h: BrowserHarness,
-  context: BrowserContext,
+  page: Page,
   user: User,
 ): Promise<void> {
-  const cookies = await context.cookies(h.oauthUrl)
-  expect(cookies.map(({ name }) => name)).not.to.include('_session')
-  expect(context.pages().map((page) => page.url())).not.to.include(h.callback)
+  expect(await hasSession(h, page)).to.equal(false)
+  expect(page.url().startsWith(h.oauthUrl)).to.equal(true)
   expect((await h.users.findById(user.id))?.emailVerified).to.equal(false)
 }

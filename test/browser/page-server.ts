@@ -8,8 +8,15 @@ import { everyPage, type ShownPage } from './every-page.ts'
 export interface PageServer {
   origin: string
   views: Views
-  /** `dir`: the page that way round, in whatever language. */
-  addressOf(page: ShownPage, look?: { locale?: string; dir?: 'ltr' | 'rtl' }): string
+  /**
+   * `dir`: the page that way round, in whatever language. `scripts`: as a browser without scripts shows it, for tools that are scripts
+   * themselves.
+   */
+  addressOf(
+    page: ShownPage,
+    look?: { locale?: string; dir?: 'ltr' | 'rtl'; scripts?: 'off' },
+  ): string
+  htmlOf(page: ShownPage): string
   close(): Promise<void>
 }
 
@@ -39,11 +46,13 @@ export async function startPageServer(): Promise<PageServer> {
       return
     }
     const dir = searchParams.get('dir')
+    const scripts = searchParams.get('scripts')
     const turned: Views = {
       ...views,
       page(...asked) {
         const { html, lang } = views.page(...asked)
-        return { html: dir ? html.replace(/ dir="(ltr|rtl)"/, ` dir="${dir}"`) : html, lang }
+        const turned = dir ? html.replace(/ dir="(ltr|rtl)"/, ` dir="${dir}"`) : html
+        return { html: scripts === 'off' ? withoutScripts(turned) : turned, lang }
       },
     }
     createPages(turned).send(req, res, {
@@ -60,9 +69,15 @@ export async function startPageServer(): Promise<PageServer> {
     origin,
     views,
     addressOf: ({ id }, look = {}) => `${origin}/oauth2/${id}?${new URLSearchParams(look)}`,
+    htmlOf: ({ name, locals }) => views.page(name, locals).html,
+
     async close() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
     },
   }
+}
+
+function withoutScripts(html: string): string {
+  return html.replaceAll(/<script.*?<\/script>/g, '').replaceAll(/<(\/?)noscript>/g, '<$1div>')
 }

@@ -100,6 +100,21 @@ describe('The flow of a password reset', () => {
     expect(calls).to.deep.equal(['tokens.findUsable', 'users.findById'])
   })
 
+  it('opens a usable link at the cost of one read, and consumes nothing', async () => {
+    const { flow, calls, store } = watchedFlow([user])
+    const token = await issuedTo(store)
+    for (let time = 0; time < 3; time += 1) {
+      calls.splice(0)
+      expect(await flow.open(token)).to.equal('usable')
+      expect(calls).to.deep.equal(['tokens.findUsable'])
+    }
+    calls.splice(0)
+    for (const other of ['', 'short', 'x'.repeat(60_000)]) {
+      expect(await flow.open(other)).to.deep.equal({ fault: 'unknown' })
+    }
+    expect(calls).to.deep.equal([])
+  })
+
   it('has its effects in the order of section 3.3, after the claim', async () => {
     const { flow, calls, store } = watchedFlow([user])
     const token = await issuedTo(store)

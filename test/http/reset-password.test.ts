@@ -245,7 +245,7 @@ onBothStores('{oauth_path}/reset-password', (technology) => {
       const { link } = await h.mail.mailTo(user.email ?? '')
       const page = await h.reset(link, 'a new password')
       expect(page.mode).to.equal('done')
-      return { text: page.text, link: /<a [^>]*href="([^"]*)"/.exec(page.text)?.[1] }
+      return { user, text: page.text, link: /<a [^>]*href="([^"]*)"/.exec(page.text)?.[1] }
     }
 
     it('leads to a new authorization request of a client that can finish one', async () => {
@@ -260,6 +260,7 @@ onBothStores('{oauth_path}/reset-password', (technology) => {
       expect(origin + pathname).to.equal(`${h.oauthUrl}/auth`)
       expect(Object.fromEntries(searchParams)).to.deep.equal({
         response_type: 'code',
+        login_hint: page.user.username,
         client_id: 'server',
         redirect_uri,
         scope: 'openid',
@@ -274,7 +275,7 @@ onBothStores('{oauth_path}/reset-password', (technology) => {
         redirect_uri: 'https://starter.example/cb',
       })
       const expected = `https://starter.example/start?iss=${encodeURIComponent(h.oauthUrl)}`
-      expect(page.link).to.equal(expected)
+      expect(page.link).to.equal(`${expected}&amp;login_hint=${page.user.username}`)
       expect(page.text).to.include('Starts &lt;b&gt;itself')
     })
 

@@ -19,10 +19,17 @@ import { readAnswer, redeem } from '../support/authorization-answer.ts'
 import { addVerified, blockedLogin, isVerified } from '../support/blocked-login.ts'
 import { startHarness, type Harness, type Host } from '../support/harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import { openElsewhere, windowOf } from '../support/waiting-window.ts'
 
 const RUNS_PER_KIND = 3
 const API_SCOPES = apiScopes.join(' ')
-const WAYS = ['in the same browser', 'in another browser', 'with the interaction gone'] as const
+const WAYS = [
+  'in the same browser',
+  'in another browser',
+  'with the interaction gone',
+  'in the window that waited',
+  'in the window that waited, after the link finished it elsewhere',
+] as const
 
 const PUBLIC = {
   client_id: 'public',
@@ -163,13 +170,21 @@ describe('An e-mail verification amid any legal authorization request (D11, D12)
     const url = await send(request, verifier)
     const login = await blockedLogin(harness, { send: () => url })
     if (way === 'with the interaction gone') await forget(login.interaction, url)
-    const agent = way === 'in the same browser' ? login.agent : createUserAgent()
-    const first = await agent.get(login.link)
+    const window = windowOf(harness, login)
+    if (way === 'in the window that waited') await verifyByOtherMeans(login.user)
+    if (way.endsWith('elsewhere')) await openElsewhere(login)
+    const waited = way.startsWith('in the window')
+    const agent = way === 'in the same browser' || waited ? login.agent : createUserAgent()
+    const first = waited ? await window.goOn() : await agent.get(login.link)
     const ends = await outcome({ request, verifier, url, user: login.user }, agent, first)
     const isPage = ends.mode === 'form_post' && !ends.isAsked
     expect(first.status, 'in one response').to.equal(isPage ? 200 : 302)
     expect(await isVerified(harness, login.user)).to.equal(true)
     return ends
+  }
+
+  async function verifyByOtherMeans({ id, email = '' }: User): Promise<void> {
+    expect(await harness.users.markEmailVerified(id, email)).to.equal(true)
   }
 
   async function forget(interaction: string, { searchParams }: URL): Promise<void> {

@@ -2,9 +2,9 @@ import { appendFileSync } from 'node:fs'
 import type { Runner } from 'mocha'
 import { stopMongo } from './mongod-servers.ts'
 
-export const mochaHooks = {
-  afterAll: stopMongo,
-}
+/** In a worker of `mocha --parallel` they run after each file; its servers then stay for the files that follow. */
+export const mochaHooks =
+  process.env['MOCHA_WORKER_ID'] === undefined ? { afterAll: stopMongo } : {}
 
 /** One line `passed failed skipped` for the program that runs the tests, in the file that it named. */
 export function mochaGlobalTeardown(this: Runner): void {

@@ -62,14 +62,11 @@ describe('the words of the mails', () => {
       }
       for (const { name, locals } of everyMail()) {
         const { subject, text, html } = renderMail(templates, recording, name, locals)
-        const document = parseDocument(html)
+        const document = parseDocument(html.replace(/<style>.*<\/style>/s, ''))
         const [root] = DomUtils.getElementsByTagName('html', document)
         expect(root?.attribs).to.deep.equal({ lang: locale, dir: catalog.dir })
         for (const part of [subject, text, DomUtils.textContent(document)]) {
-          expect(part).not.to.match(/undefined|null|NaN|\[object|\bmail\.\w|Invalid/)
-          expect(part.replace(/^:root.*?^}$/ms, '').replace(/@media.*?^}$/ms, '')).not.to.match(
-            /[{}]/,
-          )
+          expect(part).not.to.match(/undefined|null|NaN|\[object|\bmail\.[a-z]|Invalid|[{}]/)
         }
         if (name === 'test') continue
         expect(text.split('\n').filter((line) => line === LINK)).to.have.length(1)

@@ -39,7 +39,13 @@ describe('Views of a host', () => {
   const forgot = (views: Views) =>
     views.page('forgot-password', { mode: 'form', carried: { state: 's' } }).html
   const resetMail = (views: Views, locals: Partial<MailLocals> = {}) =>
-    views.mail('password-reset', { username: 'ada', link: LINK, at: AT, lifetimeMs: 3_600_000, ...locals })
+    views.mail('password-reset', {
+      username: 'ada',
+      link: LINK,
+      at: AT,
+      lifetimeMs: 3_600_000,
+      ...locals,
+    })
 
   describe('take the place of ours, one at a time', () => {
     it('a page', () => {
@@ -73,12 +79,12 @@ describe('Views of a host', () => {
 
     it('a text of a mail, and the HTML of a mail', () => {
       const text = viewsWith({
-        'mails/password-reset.txt': 'From the host:\n{link}\n{button}',
+        'mails/password-reset.txt': 'From the host:\n{link}\n{mail.greeting_nameless}',
       })
-      expect(resetMail(text).text).to.equal(`From the host:\n${LINK}\nSet a new password`)
+      expect(resetMail(text).text).to.equal(`From the host:\n${LINK}\nHello,`)
       expect(resetMail(text).html).to.equal(resetMail(OWN).html)
       const html = viewsWith({
-        'mails/password-reset.pug': "a(href=word('link'))= word('subject')",
+        'mails/password-reset.pug': 'a(href=link)= title',
       })
       expect(resetMail(html).html).to.equal(`<a href="${LINK}">${resetMail(OWN).subject}</a>`)
       expect(resetMail(html).text).to.equal(resetMail(OWN).text)
@@ -138,7 +144,7 @@ describe('Views of a host', () => {
     it('a name that begins with a slash is below the directory', () => {
       const views = viewsWith({
         'pages/error.pug': ERROR.replace('layout', '/pages/layout'),
-        'mails/password-reset.pug': 'include /pages/partials/badge\na(href=word("link"))',
+        'mails/password-reset.pug': 'include /pages/partials/badge\na(href=link)',
         'pages/partials/badge.pug': 'b Host',
       })
       expect(error(views)).to.contain('The error page of the host')
@@ -197,11 +203,36 @@ describe('Views of a host', () => {
         `${layout}  p= t('no.such')`,
         /no text no\.such/,
       ],
-      ['a value that mails are not given', 'mails/password-reset.txt', '{token}', /password-reset: .*\btoken/],
-      ['a page that fails', 'pages/error.pug', `${layout}  p= no.thing`, /error\.pug:3: Cannot read/],
-      ['a page that says nothing', 'pages/error.pug', 'if mode === 1\n  p', /pages\/error: .*nothing/],
-      ['a part that lacks what ours need', 'mails/parts/words.pug', 'mixin other\n  p', /words?\b|not a function/],
-      ['a mutual circle', 'pages/partials/head.pug', 'include ../error', /pages\/error\.pug: /],
+      [
+        'a value that mails are not given',
+        'mails/password-reset.txt',
+        '{token}',
+        /password-reset: .*\btoken/,
+      ],
+      [
+        'a page that fails',
+        'pages/error.pug',
+        `${layout}  p= no.thing`,
+        /error\.pug:3: Cannot read/,
+      ],
+      [
+        'a page that says nothing',
+        'pages/error.pug',
+        'if mode === 1\n  p',
+        /pages\/error: .*nothing/,
+      ],
+      [
+        'a part that lacks what ours need',
+        'mails/partials/words.pug',
+        'mixin other\n  p',
+        /words?\b|not a function/,
+      ],
+      [
+        'a mutual circle',
+        'pages/partials/head.pug',
+        'include ../error',
+        /error\.pug is made of itself/,
+      ],
       ['no JSON', 'locales/en.json', '{"a":', /locales\/en\.json is not a JSON object/],
       ['a list', 'locales/en.json', '["a"]', /locales\/en\.json is not a JSON object/],
       ['null', 'locales/nl.json', 'null', /locales\/nl\.json is not a JSON object/],
@@ -244,10 +275,13 @@ describe('Views of a host', () => {
         'mails/test.pug': 'p(',
         'locales/en.json': '[]',
       })
-      expect(() => viewsOf(directory)).to.throw(
-        TypeError,
-        /locales\/en\.json.*pages\/error\.pug.*mails\/test\.pug/,
-      )
+      for (const name of ['pages/error.pug', 'mails/test.pug', 'locales/en.json']) {
+        expect(() => viewsOf(directory)).to.throw(TypeError, name)
+      }
+      for (const name of ['pages/error.pug', 'mails/test.pug', 'locales/en.json']) {
+        rmSync(join(directory, name))
+      }
+      expect(error(viewsOf(directory))).to.equal(error(OWN))
     })
 
     it('two files for one locale', () => {
@@ -336,7 +370,7 @@ describe('Views of a host', () => {
   })
 
   describe('that fail while they are rendered', () => {
-    const NAME = 'the one that nobody thought of'
+    const NAME = 'https://nobody.thought.of/it'
     const fails = (condition: string) => `if ${condition} === '${NAME}'\n  = nothing.there`
     const shown = (views: Views, clientName: string) =>
       views.page('forgot-password', { mode: 'form', carried: {}, client: { clientName } }).html
@@ -345,7 +379,7 @@ describe('Views of a host', () => {
       const views = viewsWith({
         'pages/forgot-password.pug': `p Host\n${fails('client && client.clientName')}`,
         'pages/error.pug': ERROR,
-        'mails/password-reset.pug': `p Host\n${fails('word("link")')}`,
+        'mails/password-reset.pug': `p Host\n${fails('link')}`,
       })
       expect(logged).to.deep.equal([])
       expect(shown(views, NAME)).to.equal(shown(OWN, NAME))
@@ -364,7 +398,9 @@ describe('Views of a host', () => {
     })
 
     it('in a part of ours, ours is shown as a whole', () => {
-      const views = viewsWith({ 'pages/partials/client.pug': `p Host\n${fails('client && client.clientName')}` })
+      const views = viewsWith({
+        'pages/partials/client.pug': `p Host\n${fails('client && client.clientName')}`,
+      })
       expect(shown(views, NAME)).to.equal(shown(OWN, NAME))
       expect(shown(views, 'The App')).to.contain('<p>Host</p>')
       expect(logged.map(([, , details]) => details?.['where'])).to.deep.equal([
@@ -385,7 +421,8 @@ describe('Views of a host', () => {
 
     it('a text that is not there is one of them', () => {
       const views = viewsWith({
-        'pages/forgot-password.pug': "p Host\nif client && client.clientName !== 'The App'\n  p= t(client.clientName)",
+        'pages/forgot-password.pug':
+          "p Host\nif client && client.clientName !== 'The App'\n  p= t(client.clientName)",
       })
       expect(shown(views, NAME)).to.equal(shown(OWN, NAME))
       expect(logged).to.have.length(1)

@@ -1,0 +1,159 @@
+import { expect } from 'chai'
+import { authorizationCodeGrant } from 'openid-client'
+import type { ClientMetadata } from 'oidc-provider'
+import type { User } from '../../src/index.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { CLIENT, CONFIDENTIAL, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { createRelyingParty } from '../support/relying-party.ts'
+import { createUserAgent, decodeEntities, type Answer } from '../support/user-agent.ts'
+
+const NEW = 'a new password'
+
+const CLIENTS = {
+  starter: {
+    ...CLIENT,
+    client_id: 'starter',
+    client_name: 'The Starter',
+    redirect_uris: ['https://starter.example/cb'],
+    initiate_login_uri: 'https://starter.example/start?via=us&iss=old',
+  },
+  homely: {
+    ...CLIENT,
+    client_id: 'homely',
+    redirect_uris: ['https://homely.example/cb'],
+    client_uri: 'https://www.homely.example/home',
+  },
+  pushing: {
+    ...CONFIDENTIAL,
+    client_id: 'pushing',
+    redirect_uris: ['https://pushing.example:8443/a/cb?x=y'],
+    require_pushed_authorization_requests: true,
+  },
+  native: {
+    ...CLIENT,
+    client_id: 'native',
+    application_type: 'native',
+    redirect_uris: ['com.example.app:/cb', 'http://127.0.0.1/cb', 'https://app.example/native'],
+  },
+} as const satisfies Record<string, ClientMetadata>
+
+onBothStores('After a reset the person continues to the client (4.2)', (technology) => {
+  let h: Harness
+
+  before(async () => {
+    h = await startHarness({
+      technology,
+      clients: [CLIENT, CONFIDENTIAL, ...Object.values(CLIENTS)],
+    })
+  })
+
+  after(() => h.close())
+
+  let added = 0
+  const addUser = () => {
+    added += 1
+    return h.addUser({ username: `åse & ${added}`, email: `user${added}@users.example` })
+  }
+
+  async function done(user: User, carried: Record<string, string>): Promise<Answer> {
+    await h.forgot(user.username, carried)
+    const { link } = await h.mail.mailTo(user.email ?? '')
+    const page = await h.reset(link, NEW)
+    expect(page.mode).to.equal('done')
+    return page
+  }
+
+  function continueLink({ text }: Answer): URL | undefined {
+    const href = /<a [^>]*class="button[^"]*"[^>]*href="([^"]*)"/.exec(text)?.[1]
+    return href === undefined ? undefined : new URL(decodeEntities(href))
+  }
+
+  const leadsTo = async ({ client_id }: ClientMetadata, redirect_uri: string) =>
+    continueLink(await done(await addUser(), { client_id, redirect_uri }))
+
+  it('a confidential client gets its state back, and redeems the code of the new password', async () => {
+    const user = await addUser()
+    const agent = createUserAgent()
+    const [redirectUri] = CONFIDENTIAL.redirect_uris
+    const carried = {
+      client_id: CONFIDENTIAL.client_id,
+      redirect_uri: redirectUri,
+      scope: 'openid',
+      state: 'the state & of the client',
+    }
+    const page = await done(user, carried)
+    expect(page.text).to.include('The Server')
+    const href = continueLink(page)
+    expect(href?.searchParams.get('login_hint')).to.equal(user.username)
+
+    const refused = await h.login(agent, href as URL, user.username, PASSWORD)
+    expect(refused.status).to.equal(401)
+    const login = await h.login(agent, href as URL, user.username, NEW)
+    const { location = '' } = await h.follow(agent, login)
+    expect(location.split('?')[0]).to.equal(redirectUri)
+    const party = await createRelyingParty(h.oauthUrl, {
+      clientId: carried.client_id,
+      redirectUri,
+      clientSecret: CONFIDENTIAL.client_secret,
+    })
+    const tokens = await authorizationCodeGrant(party.config, new URL(location), {
+      expectedState: carried.state,
+      idTokenExpected: true,
+    })
+    expect(tokens.claims()?.sub).to.equal(user.id)
+  })
+
+  it('a client with an address to start at is told who we are and who signs in, and begins its own request', async () => {
+    const user = await addUser()
+    const { client_id, initiate_login_uri, redirect_uris } = CLIENTS.starter
+    const [redirectUri] = redirect_uris
+    const href = continueLink(await done(user, { client_id, redirect_uri: redirectUri }))
+    expect(href?.href.split('?')[0]).to.equal(initiate_login_uri.split('?')[0])
+    const told = Object.fromEntries(href?.searchParams ?? [])
+    expect(told).to.deep.equal({ via: 'us', iss: h.oauthUrl, login_hint: user.username })
+
+    const party = await createRelyingParty(told['iss'] ?? '', { clientId: client_id, redirectUri })
+    const request = await party.begin({ login_hint: told['login_hint'] ?? '' })
+    const agent = createUserAgent()
+    const login = await h.login(agent, request.url, user.username, NEW)
+    const { location = '' } = await h.follow(agent, login)
+    expect((await party.exchange(request, location)).claims()?.sub).to.equal(user.id)
+  })
+
+  it('a client that needs PKCE, or a request of its own making, is led to where it starts one', async () => {
+    const { homely, pushing } = CLIENTS
+    expect((await leadsTo(CLIENT, CLIENT.redirect_uris[0]))?.href).to.equal('https://app.example/')
+    expect((await leadsTo(homely, homely.redirect_uris[0]))?.href).to.equal(homely.client_uri)
+    expect((await leadsTo(pushing, pushing.redirect_uris[0]))?.href).to.equal(
+      'https://pushing.example:8443/',
+    )
+  })
+
+  it('an app on the device has no front page to lead to, but for one on the web', async () => {
+    const { native } = CLIENTS
+    const [own, loopback, web] = native.redirect_uris
+    expect(await leadsTo(native, own)).to.equal(undefined)
+    expect(await leadsTo(native, loopback)).to.equal(undefined)
+    expect(await leadsTo(native, 'http://127.0.0.1:54321/cb')).to.equal(undefined)
+    expect((await leadsTo(native, web))?.href).to.equal('https://app.example/')
+  })
+
+  it('nothing leads to what is not genuine, and the new password works all the same', async () => {
+    const evil = 'https://evil.example/cb'
+    for (const carried of [
+      {},
+      { client_id: 'starter' },
+      { client_id: 'starter', redirect_uri: evil },
+      { client_id: 'starter', redirect_uri: `${CLIENTS.starter.redirect_uris[0]}/` },
+      { client_id: 'nobody', redirect_uri: evil },
+      { redirect_uri: CLIENT.redirect_uris[0] },
+    ]) {
+      const user = await addUser()
+      const page = await done(user, carried)
+      expect(continueLink(page)).to.equal(undefined)
+      expect(page.text).not.to.match(/evil|Starter|app\.example/)
+      const { location } = await h.signIn(createUserAgent(), user.username, NEW)
+      expect(location).to.include('code=')
+    }
+  })
+})
