@@ -1,14 +1,14 @@
 const SECOND = 1000
 const all = (selector) => document.querySelectorAll(selector)
 
-// A double click sends nothing twice; the second would find the link used.
+// A double click sends once; the second would find the link used.
 let sentAt = 0
 addEventListener('submit', (event) => {
   if (Date.now() - sentAt < 5 * SECOND) event.preventDefault()
   else sentAt = Date.now()
 })
 
-// Out of the browser's memory, it knows nothing of what came after.
+// Out of the browser's memory, it knows nothing of later.
 addEventListener('pageshow', ({ persisted }) => persisted && location.reload())
 
 // Scanners press buttons by script; this tells the server of the others.
@@ -50,7 +50,7 @@ function countDown(time) {
     if (left <= 0) return (time.parentElement.style.visibility = 'hidden')
     time.textContent =
       seconds > 90 ? text(Math.ceil(seconds / 60), 'minute') : text(seconds, 'second')
-    return setTimeout(tick, left - (seconds - 1) * SECOND)
+    return setTimeout(tick, left % SECOND || SECOND)
   }
   tick()
 }
@@ -83,19 +83,26 @@ function waitFor(form) {
   async function ask() {
     if (isOver || document.hidden) return
     // However often it is shown.
-    if (Date.now() - answeredAt < 1.5 * SECOND) return later()
-    isOver = age() >= forMs
-    if (isOver) return say(stopped)
-    answeredAt = Infinity
-    const status = await read().catch(() => undefined)
+    if (Date.now() - answeredAt < 1.5 * SECOND) later()
+    else if (age() < forMs) {
+      answeredAt = Infinity
+      hear(await read().catch(() => undefined))
+    } else {
+      isOver = true
+      say(stopped)
+    }
+  }
+
+  function hear(status) {
     answeredAt = Date.now()
-    if (isOver) return
     failures = status ? 0 : failures + 1
-    if (!status || status === 'waiting') return later()
-    isOver = true
-    if (status !== 'verified') return location.replace(pageUrl)
-    say(verified)
-    form.requestSubmit()
+    if (isOver) return
+    isOver = !failures && status !== 'waiting'
+    if (!isOver) later()
+    else if (status === 'verified') {
+      say(verified)
+      form.requestSubmit()
+    } else location.replace(pageUrl)
   }
 
   async function read() {
@@ -104,9 +111,9 @@ function waitFor(form) {
     return answer.ok ? (await answer.json()).status : undefined
   }
 
-  // A reload sends no form again.
+  // A reload sends no form.
   history.replaceState(null, '', pageUrl)
   form.addEventListener('submit', () => (isOver = true))
-  document.addEventListener('visibilitychange', ask)
+  document.addEventListener('visibilitychange', () => void ask())
   later()
 }
