@@ -206,9 +206,11 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
     },
 
     async open(token) {
-      if (await findUsable(token)) return 'usable'
-      const { fault } = await whyUnusable(token)
-      return { fault }
+      const found = await findUsable(token)
+      if (!found) return { fault: (await whyUnusable(token)).fault }
+      // Nobody shall think up a password in vain; the account is judged again when it is set.
+      const user = await users.findById(found.userId)
+      return user && isStillFor(found, user) ? 'usable' : { fault: 'changed' }
     },
 
     async complete({ token, password, confirmPassword }, requester) {
