@@ -400,32 +400,6 @@ describe('mails', () => {
 })
 
 describe('the catalog', () => {
-  const catalog: Record<string, string> = JSON.parse(
-    readFileSync(new URL('locales/en.json', VIEWS), 'utf8'),
-  )
-
-  it('has only texts that are used; a missing one would have thrown above', () => {
-    const sources = templates().map((file) => readFileSync(file, 'utf8'))
-    const used = new Set(
-      sources.flatMap((source) => [
-        ...[...source.matchAll(/\b(?:t|\+?around)\('([^']+)'/g)].map((match) => match[1]),
-      ]),
-    )
-    for (const { name, mode, reason } of renderAll('plain')) {
-      for (const part of ['title', 'refusal']) used.add(`${name}.${mode}.${part}`)
-      for (const part of ['title', 'lead']) used.add(`${name}.${mode}.${reason}.${part}`)
-      used.add(`${name}.title`)
-      if (name === 'error') used.add(`error.${mode}.lead`)
-    }
-    for (const form of new Intl.PluralRules('en').resolvedOptions().pluralCategories) {
-      used.add(`characters.${form}`)
-    }
-    used.add('dir')
-    for (const field of ['password', 'confirm_password']) used.add(`reset-password.${field}`)
-    const words = Object.keys(catalog).filter((key) => !key.startsWith('mail.'))
-    expect(words.filter((key) => !used.has(key))).to.deep.equal([])
-  })
-
   it('is the only place with wording: templates hold no text, no raw output, no data as attributes', () => {
     for (const file of templates()) {
       const source = readFileSync(file, 'utf8')

@@ -9,7 +9,7 @@ import bcrypt from 'bcrypt'
 import type { Db } from 'mongodb'
 import { outboxIsQuiet, putSettings, smtpSettings } from '../../test/support/example-requests.ts'
 import { startExampleServer } from '../../test/support/example-server.ts'
-import { portForMailServer } from '../../test/support/mail-server.ts'
+import { freePort } from '../../test/support/free-port.ts'
 import { freshDatabase } from '../../test/support/mongod.ts'
 import { createUserAgent } from '../../test/support/user-agent.ts'
 import type { Random } from './random.ts'
@@ -158,7 +158,7 @@ async function wayTo(databaseUri: string, distance: Setup['database']) {
 }
 
 async function startMail(mode: Setup['mail']): Promise<{ port: number; stop(): void }> {
-  if (mode === 'unreachable') return { port: await portForMailServer(), stop() {} }
+  if (mode === 'unreachable') return { port: await freePort(), stop() {} }
   const program = fileURLToPath(new URL('mail-sink.ts', import.meta.url))
   const argument = { taken: 'takes', refused: 'refuses', silent: 'silent' }[mode]
   const child: ChildProcess = spawn(process.execPath, ['--import', 'tsx/esm', program, argument], {

@@ -1,4 +1,5 @@
 import { carriedFrom } from '../carried-query.ts'
+import { isToken } from '../crypto/token.ts'
 import { isBracketed, SIGNED, type VerificationLink } from '../flows/verification-link.ts'
 import { parseFields, type Fields } from './form.ts'
 import { readingsOf } from './mended-link.ts'
@@ -15,7 +16,15 @@ export function linkInQuery(
   return links.find(isGenuine) ?? links[0]
 }
 
-/** Likewise as the forms of our pages repeat it. */
+/** The token in the address of a reset link that was opened, read likewise: the first that can be one, or else what there is. */
+export function tokenInQuery(query: string): string | undefined {
+  const tokens = readingsOf(query).flatMap(
+    (each) => parseFields(each, (name) => name === 'token')?.get('token') ?? [],
+  )
+  return tokens.find(isToken) ?? tokens[0]
+}
+
+/** A verification link as the forms of our pages repeat it. */
 export function linkInForm(fields: Fields | undefined): VerificationLink | undefined {
   const token = fields?.get('token')
   const signature = fields?.get('authorize_sig')

@@ -58,7 +58,9 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
     greeting: user ? t('mail.greeting', { user }) : t('mail.greeting_nameless'),
     lead: word(`lead${form}`, { client }),
     link,
-    leads_to: link && t('mail.leads_to', { host: unlinkable(new URL(link).host) }),
+    leads_to: URL.canParse(link)
+      ? t('mail.leads_to', { host: unlinkable(new URL(link).host) })
+      : '',
     lifetime: lifetime && word('lifetime', { lifetime }),
     when: whenText(catalog, name, locals),
   }

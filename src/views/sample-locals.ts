@@ -65,7 +65,11 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'expired', reason, carried, client, renew: link },
     ]),
     sent: [{ mode: 'sent' }, { mode: 'sent', waiting, waitMs: 30_000 }],
-    verified: [{ mode: 'verified' }, { mode: 'verified', goesOnElsewhere: true, client }],
+    verified: [
+      { mode: 'verified' },
+      { mode: 'verified', client },
+      { mode: 'verified', goesOnElsewhere: true, client },
+    ],
     confirm: [
       { mode: 'confirm', link, needsTick: false },
       { mode: 'confirm', link, client, needsTick: true },
@@ -99,17 +103,14 @@ const much = {
 }
 const lifetimeMs = 3_600_000
 
-export const SAMPLE_MAILS: Record<MailName, MailLocals[]> = {
-  'password-reset': [
-    { ...little, lifetimeMs },
-    { ...much, lifetimeMs },
-    { ...little, lifetimeMs, isByAdmin: true },
-  ],
-  'email-verification': [
-    { ...little, lifetimeMs },
-    { ...much, lifetimeMs },
-    { ...little, lifetimeMs, isByAdmin: true },
-  ],
-  'password-changed': [little, much],
-  test: [little],
-}
+export const SAMPLE_MAILS: [MailName, MailLocals][] = [
+  ['password-reset', { ...little, lifetimeMs }],
+  ['password-reset', { ...much, lifetimeMs }],
+  ['password-reset', { ...little, lifetimeMs, isByAdmin: true }],
+  ['email-verification', { ...little, lifetimeMs }],
+  ['email-verification', { ...much, lifetimeMs }],
+  ['email-verification', { ...little, lifetimeMs, isByAdmin: true }],
+  ['password-changed', little],
+  ['password-changed', much],
+  ['test', little],
+]

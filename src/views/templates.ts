@@ -18,40 +18,62 @@ export interface Templates {
 export interface LayeredTemplates extends Templates {
   /** The same, but what a host's template fails at is thrown. */
   strict: Templates
-  /** The host's files that a page or a mail is made of. */
+  /** What the host's pages and mails are made of. */
   used: ReadonlySet<string>
 }
 
 interface Compiled {
   render: pug.compileTemplate
-  /** The host's files that it is made of. */
-  hosts: string[]
+  /** What it is made of, itself included. */
+  files: readonly ViewFile[]
+}
+
+const compiledOwn = new WeakMap<ViewFile, Compiled>()
+
+/** Ours are compiled once in a process, each when it is first used. */
+function ownTemplate({ own }: ViewFiles, name: string): Compiled {
+  const file = own.get(`${name}.pug`)
+  if (!file) throw new TypeError(`views have no ${name}`)
+  const template = compiledOwn.get(file) ?? compile(file, (wanted) => own.get(wanted), false)
+  compiledOwn.set(file, template)
+  return template
 }
 
 /**
- * Ours are compiled when they are first used, unless a host has templates: then all are at once, so that a mistake is told now.
+ * What a host has templates for is compiled at once, so that a mistake is told now.
  *
  * @param problems - takes what does not compile.
  */
 export function createTemplates(files: ViewFiles, log: Log, problems: string[]): LayeredTemplates {
-  const layered = new Map<string, Compiled>()
-  const own = new Map<string, Compiled>()
+  const hosts = new Map<string, Compiled>()
   const used = new Set<string>()
 
-  function template(name: string): Compiled {
-    const compiled = layered.get(name) ?? compile(files, `${name}.pug`, true)
-    layered.set(name, compiled)
-    return compiled
+  // The host's copy, but for the one that asks for what it replaces itself: that extends ours.
+  const find = (name: string, from?: ViewFile) =>
+    name === from?.name ? files.own.get(name) : files.find(name)
+
+  function compileHosts() {
+    for (const file of new Map([...files.own, ...files.hosts]).values()) {
+      if (!file.name.endsWith('.pug')) continue
+      const name = file.name.slice(0, -'.pug'.length)
+      const isEntry = files.own.has(file.name) && /^(pages|mails)\/[^/]+$/.test(name)
+      if (!file.isHosts && !(isEntry && isMadeOfHosts(name))) continue
+      try {
+        const template = compile(file, find, true)
+        hosts.set(name, template)
+        if (isEntry) for (const part of template.files) used.add(part.name)
+      } catch (error) {
+        problems.push(problemOf(file.name, error))
+      }
+    }
   }
 
-  function ownTemplate(name: string): Compiled {
-    const compiled = own.get(name) ?? compile(files, `${name}.pug`, false)
-    own.set(name, compiled)
-    return compiled
+  function isMadeOfHosts(name: string): boolean {
+    return ownTemplate(files, name).files.some((part) => files.hosts.has(part.name))
   }
 
   function renderStrictly(name: string, locals: object): string {
-    const html = template(name).render(locals)
+    const html = (hosts.get(name) ?? ownTemplate(files, name)).render(locals)
     if (html === '') throw new TypeError('the template says nothing')
     return html
   }
@@ -62,29 +84,15 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]):
     return file.text
   }
 
-  function compileAll() {
-    for (const name of new Set([...files.own.keys(), ...files.hosts.keys()])) {
-      const isEntry = /^(pages|mails)\/[^/]+\.pug$/.test(name) && files.own.has(name)
-      if (!isEntry && !(name.endsWith('.pug') && files.hosts.has(name))) continue
-      try {
-        const { hosts } = template(name.slice(0, -'.pug'.length))
-        if (isEntry) for (const each of hosts) used.add(each)
-      } catch (error) {
-        problems.push(problemOf(name, error))
-      }
-    }
-  }
-
-  if (files.hasHostsTemplates) compileAll()
+  if (files.hasHostsTemplates) compileHosts()
 
   return {
     used,
-
     read,
     strict: { render: renderStrictly, read },
 
     render(name, locals) {
-      if (template(name).hosts.length === 0) return renderStrictly(name, locals)
+      if (!hosts.has(name)) return ownTemplate(files, name).render(locals)
       try {
         return renderStrictly(name, locals)
       } catch (error) {
@@ -94,28 +102,26 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]):
           ...(where && { where }),
           error: message,
         })
-        return ownTemplate(name).render(locals)
+        return ownTemplate(files, name).render(locals)
       }
     },
   }
 }
 
-function compile(files: ViewFiles, name: string, isLayered: boolean): Compiled {
-  const file = isLayered ? files.find(name) : files.own.get(name)
-  if (!file) throw new TypeError(`views have no ${name}`)
-  const loaded = new Map([[nameOf(file), file]])
+type Find = (name: string, from?: ViewFile) => ViewFile | undefined
 
+function compile(file: ViewFile, find: Find, compileDebug: boolean): Compiled {
+  const loaded = new Map([[nameOf(file), file]])
   // What each was loaded for, from the page on; a file is loaded again for each that includes it.
   const above = new Map<string, string[]>([[nameOf(file), []]])
 
-  // The host's copy, but for the one that asks for what it replaces itself: that extends ours.
   const resolve = (wanted: string, source: string): string => {
     const from = loaded.get(source) ?? file
     const path = wanted.trim()
     const name = path.startsWith('/')
       ? posix.normalize(path.slice(1))
       : posix.join(posix.dirname(from.name), path)
-    const found = isLayered && name !== from.name ? files.find(name) : files.own.get(name)
+    const found = find(name, from)
     if (!found) throw new TypeError(`there is no ${name}`)
     const chain = [...(above.get(source) ?? []), source]
     if (chain.includes(nameOf(found))) throw new TypeError(`${name} is made of itself`)
@@ -127,12 +133,10 @@ function compile(files: ViewFiles, name: string, isLayered: boolean): Compiled {
   const options = {
     filename: nameOf(file),
     doctype: 'html',
-    compileDebug: isLayered && files.hosts.size > 0,
-    plugins: [{ resolve, read: (name: string) => loaded.get(name)?.text ?? '' }],
+    compileDebug,
+    plugins: [{ resolve, read: (path: string) => loaded.get(path)?.text ?? '' }],
   }
-  const render = pug.compile(file.text, options)
-  const hosts = [...loaded.values()].filter(({ isHosts }) => isHosts)
-  return { render, hosts: hosts.map(({ name }) => name) }
+  return { render: pug.compile(file.text, options), files: [...loaded.values()] }
 }
 
 /** Tells a host's file and ours of the same name apart. */

@@ -1,5 +1,5 @@
 import type { Catalog } from './catalog.ts'
-import { renderMail, type MailName } from './mails.ts'
+import { renderMail } from './mails.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
 import { renderPage } from './pages.ts'
 import { SAMPLE_MAILS, SAMPLE_PAGES } from './sample-locals.ts'
@@ -28,10 +28,8 @@ export function tryAll(templates: Templates, catalog: Catalog): string[] {
   tryPage('reset-password', SAMPLE_PAGES['reset-password'])
   tryPage('verify-email', SAMPLE_PAGES['verify-email'])
   tryPage('error', SAMPLE_PAGES.error)
-  for (const [name, samples] of Object.entries(SAMPLE_MAILS)) {
-    for (const locals of samples) {
-      attempt(`mails/${name}`, () => renderMail(templates, catalog, name as MailName, locals))
-    }
+  for (const [name, locals] of SAMPLE_MAILS) {
+    attempt(`mails/${name}`, () => renderMail(templates, catalog, name, locals))
   }
   return [...problems]
 }

@@ -20,22 +20,27 @@ export interface ViewFiles {
 
 const FOLDERS = new Set(['pages', 'mails', 'locales'])
 
+const read = new Map<string, ReadonlyMap<string, ViewFile>>()
+
 /**
+ * The package's own files never change: they are read once in a process.
+ *
  * @param problems - takes what is wrong with the host's directory.
  */
 export function readViewFiles(
-  own: string,
-  hosts: string | undefined,
+  ownDirectory: string,
+  directory: string | undefined,
   problems: string[],
 ): ViewFiles {
-  const files = {
-    own: readDirectory(own, false, problems),
-    hosts: hosts === undefined ? new Map<string, ViewFile>() : readDirectory(hosts, true, problems),
-  }
+  const own = read.get(ownDirectory) ?? readDirectory(ownDirectory, false, problems)
+  read.set(ownDirectory, own)
+  const hosts =
+    directory === undefined ? new Map<string, ViewFile>() : readDirectory(directory, true, problems)
   return {
-    ...files,
-    find: (name) => files.hosts.get(name) ?? files.own.get(name),
-    hasHostsTemplates: [...files.hosts.keys()].some((name) => /^(pages|mails)\//.test(name)),
+    own,
+    hosts,
+    find: (name) => hosts.get(name) ?? own.get(name),
+    hasHostsTemplates: [...hosts.keys()].some((name) => /^(pages|mails)\//.test(name)),
   }
 }
 
@@ -55,17 +60,21 @@ function readDirectory(
     }
   }
 
+  /** So that it can be told of. */
+  function addUnread(name: string) {
+    files.set(name, { name, text: '', isHosts })
+  }
+
   // Links within the directory are followed: mounted configuration is made of them.
   function walk(folder: string, above: readonly string[]) {
-    for (const entry of readdirSync(join(root, folder)).filter(isShown)) {
+    for (const entry of readdirSync(join(root, folder)).filter(isShown).toSorted()) {
       const name = folder ? `${folder}/${entry}` : entry
       const path = realPath(join(root, name))
       if (path === undefined) problems.push(`${name} leads nowhere`)
       else if (!path.startsWith(root + sep)) problems.push(`${name} leads out of the directory`)
       else if (!statSync(path).isDirectory()) add(name, path)
-      else if (folder || FOLDERS.has(entry)) {
-        if (!above.includes(path)) walk(name, [...above, path])
-      }
+      else if (!folder && !FOLDERS.has(entry)) addUnread(`${name}/`)
+      else if (!above.includes(path)) walk(name, [...above, path])
     }
   }
 

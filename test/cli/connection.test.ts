@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { startCliServer, type CliServer } from '../support/cli-server.ts'
 import { jsonOf, runCli, runInShell, startCli } from '../support/cli.ts'
-import { freePort } from '../support/example-server.ts'
+import { freePort } from '../support/free-port.ts'
 
 const GET = ['settings', 'get', 'password_reset_expiration']
 

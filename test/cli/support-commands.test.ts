@@ -7,7 +7,7 @@ import { startCliServer, type CliServer } from '../support/cli-server.ts'
 import { jsonOf, startCli, type CliRun } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { opensForm, resetPassword, smtpSettings } from '../support/example-requests.ts'
-import { freePort } from '../support/example-server.ts'
+import { freePort } from '../support/free-port.ts'
 import { answerJson, openFrontDoor, type Doorkeeper } from '../support/front-door.ts'
 import { startMailServer, type MailAnswer, type MailServer } from '../support/mail-server.ts'
 

@@ -14,9 +14,9 @@ import {
   type Account,
 } from '../support/example-requests.ts'
 import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
 import { steadyLoad } from '../support/load.ts'
 import {
-  portForMailServer,
   startMailServer,
   type MailKind,
   type MailServer,
@@ -52,7 +52,7 @@ describeWithMongo('SMTP is down, and comes back (D20)', function (this: Mocha.Su
 
   before(async () => {
     database = await freshDatabase()
-    mail = await startMailServer({ port: await portForMailServer() })
+    mail = await startMailServer({ port: await freePort() })
     server = await startExampleServer({ MONGODB_URI: database.uri })
     await putSettings(server, { ...smtpSettings(mail.port), require_email_verification: 'true' })
   })

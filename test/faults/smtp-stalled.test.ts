@@ -12,7 +12,8 @@ import {
 } from '../support/example-requests.ts'
 import { eventually } from '../support/eventually.ts'
 import { percentile, steadyLoad } from '../support/load.ts'
-import { portForMailServer, startMailServer, type MailServer } from '../support/mail-server.ts'
+import { freePort } from '../support/free-port.ts'
+import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { shapeOf } from '../support/observe.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
@@ -53,7 +54,7 @@ describeWithMongo('An SMTP server accepts, and never speaks (D20)', function (th
 
   before(async () => {
     database = await freshDatabase()
-    mail = await startMailServer({ port: await portForMailServer() })
+    mail = await startMailServer({ port: await freePort() })
     server = await startExampleServer({ MONGODB_URI: database.uri })
     await putSettings(server, smtpSettings(mail.port))
   })

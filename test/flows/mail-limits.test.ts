@@ -101,3 +101,61 @@ describe('Mails within the cap, whose worker dies after it looked the account up
     expect(await claim('send', 'send', later())).to.include({ accountId: 'ann' })
   })
 })
+
+describe('The end of a cooldown, which the page counted from a moment before (D26)', () => {
+  const user = {
+    id: 'ann',
+    username: 'ann',
+    email: 'ann@example.com',
+    emailVerified: true,
+    passwordHash: 'a hash',
+    disabled: false,
+  }
+
+  /** Whether a second request gets no mail, so many milliseconds before the end, while the first one is under way. */
+  async function refuses(cooldown: string, msToEnd: number): Promise<boolean> {
+    const store = memoryStore()
+    const box = createSecretBox(createKeyRing([randomBytes(32)]))
+    const settings = createSettingsKeeper(store.settings, box, () => {})
+    await settings.change({ resend_cooldown: cooldown, mails_per_account_per_hour: '0' })
+    const reset = createResetMail({
+      identify: async () => ({ carried: {}, clientName: undefined }),
+      users: memoryUsers(),
+      resetTokens: store.resetTokens,
+      settings: settings.current,
+      oauthUrl: 'https://id.example',
+      now,
+    })
+    const limits = createMailLimits({
+      flows: { password_reset: reset, email_verification: reset, password_changed: reset },
+      limits: { hit: async () => ({ count: 2, msToEnd }) },
+      outbox: { isUnderWay: async () => true },
+      keyedHash: (text) => text,
+      settings: settings.current,
+      now,
+    })
+    const job = sampleMailJob({ identifier: 'ann' })
+    return limits.refuse(
+      {
+        ...job,
+        isSuperseded: false,
+        isResolved: false,
+        requestedAt: now(),
+        attempts: 1,
+        leaseId: '',
+      },
+      user,
+    )
+  }
+
+  it('is over in its last second, and not before', async () => {
+    expect(await refuses('1m', 1_001)).to.equal(true)
+    expect(await refuses('1m', 1_000)).to.equal(false)
+    expect(await refuses('1m', 0)).to.equal(false)
+  })
+
+  it('is over in the last half of a shorter one', async () => {
+    expect(await refuses('1s', 501)).to.equal(true)
+    expect(await refuses('1s', 500)).to.equal(false)
+  })
+})

@@ -16,7 +16,7 @@ import { adminOf, codeOf, outcomeOf } from '../support/admin-calls.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { startFaultySmtp, type Step } from '../support/faulty-smtp.ts'
 import { ADMIN_TOKEN, startHarness, type Harness, type HarnessOptions } from '../support/harness.ts'
-import { portForMailServer } from '../support/mail-server.ts'
+import { freePort } from '../support/free-port.ts'
 import { startMongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { databaseOf } from '../support/observe.ts'
@@ -262,7 +262,7 @@ describe('The doctor names the failing step (D29):', () => {
     }
 
     it('where nothing listens', async () => {
-      const baseUrl = `http://127.0.0.1:${await portForMailServer()}`
+      const baseUrl = `http://127.0.0.1:${await freePort()}`
       await within({ flows: { baseUrl } }, async (lost) => {
         const { status, message } = checkOf(await reportOf(adminOf(lost)), 'base_url')
         expect(status).to.equal('failed')
@@ -292,7 +292,7 @@ describe('The doctor names the failing step (D29):', () => {
       expectFailing('dns', { smtp_host: 'no-such-host.invalid', smtp_tls: 'none' }))
 
     it('the connection', async () =>
-      expectFailing('connect', { smtp_port: String(await portForMailServer()) }))
+      expectFailing('connect', { smtp_port: String(await freePort()) }))
 
     it('TLS that it does not offer', async () => {
       const smtp = await startFaultySmtp()

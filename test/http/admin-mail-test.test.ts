@@ -4,7 +4,7 @@ import { actionsOf, adminOf, codeOf, expectAudited, refusalOf } from '../support
 import { onBothStores } from '../support/both-stores.ts'
 import { startFaultySmtp, type FaultySmtp, type Step } from '../support/faulty-smtp.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
-import { portForMailServer } from '../support/mail-server.ts'
+import { freePort } from '../support/free-port.ts'
 import { dump } from '../support/observe.ts'
 
 const STEPS = ['configuration', 'dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
@@ -117,7 +117,7 @@ onBothStores('A test mail (5, D29)', (technology) => {
   }
 
   it('that finds nobody at the port says so', async () => {
-    await h.put({ smtp_port: String(await portForMailServer()) })
+    await h.put({ smtp_port: String(await freePort()) })
     const steps = await tested()
     expect(steps['connect']?.status).to.equal('failed')
     expect(steps['data']?.status).to.equal('skipped')

@@ -32,6 +32,7 @@ onBothStores('The admin API about the outbox (5, D20, D29)', (technology) => {
 
   beforeEach(async () => {
     answers.clear()
+    h.mail.speak()
     await admin.purgeMails({ all_dead: true })
   })
 
@@ -249,6 +250,7 @@ onBothStores('The admin API about the outbox (5, D20, D29)', (technology) => {
       expect(await idsOf({})).to.deep.equal([waiting])
       expectAudited(actionsOf(h, 'outbox_purge').at(-1), 'outbox_purge')
       answers.clear()
+      h.mail.speak()
       await admin.retryMails({ id: waiting })
       await h.mail.mailTo(other.email ?? '')
     })
@@ -258,9 +260,9 @@ onBothStores('The admin API about the outbox (5, D20, D29)', (technology) => {
     const user = await addUser()
     h.mail.fallSilent()
     const { mail_id: id } = await admin.sendReset({ id: user.id })
-    await eventually('a worker has the mail', async () => {
+    await eventually('a worker is about to send the mail', async () => {
       const [mail] = (await admin.listOutbox({ account_id: user.id })).mails
-      return mail?.is_held
+      return mail?.is_held && h.mail.mostOpen() > 0
     })
     await unchanged(async () => {
       expect(await codeOf(admin.retryMails({ id }))).to.deep.equal([409, 'held'])

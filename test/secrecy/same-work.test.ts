@@ -200,6 +200,23 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7, D19)', () => {
         })
       }
 
+      it('with a cooldown set, which is counted alike for each of them, and counted down alike', async () => {
+        const usual = await send(form, TO_MEASURE_BY)
+        await web.put({ resend_cooldown: '1h' })
+        try {
+          const first = await expectAllAlike(form)
+          expect(first.answer).to.include('data-seconds="3600"')
+          expect(first.commands).to.have.lengthOf(usual.commands.length + 1)
+          for (const [what, identifier] of Object.entries(identifiers)) {
+            const { commands: again } = await send(form, identifier)
+            expect(again, what).to.deep.equal(first.commands)
+          }
+        } finally {
+          await web.put({ resend_cooldown: '0s' })
+        }
+        expect(await send(form, TO_MEASURE_BY)).to.deep.equal(usual)
+      })
+
       it('and at the same request number, however often one account is asked for (ENU-06)', async () => {
         const expected = await send(form, TO_MEASURE_BY)
         for (let i = 0; i < 15; i += 1) {

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { createServer, type AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { freePort } from './free-port.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const START_LIMIT_MS = 60_000
@@ -103,14 +103,6 @@ export async function refusedExampleServer(
   const exitCode = await child.exited
   clearTimeout(timer)
   return { exitCode, errors: child.errors() }
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 function spawnServer(variables: Variables) {

@@ -61,7 +61,6 @@ interface Conversation {
 }
 
 const HEADER = 'x-account-flows-mail'
-const EPHEMERAL_PORTS_START = 32_768
 
 export async function startMailServer(options: MailServerOptions = {}): Promise<MailServer> {
   const { login, answer = () => 'take' as const } = options
@@ -205,24 +204,6 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
       await closed
     },
   })
-}
-
-/**
- * A free port where nothing listens, and which no outgoing connection takes by chance: a client that calls a port of that
- * range again and again ends up talking to itself.
- */
-export async function portForMailServer(): Promise<number> {
-  for (;;) {
-    const port = EPHEMERAL_PORTS_START - 1 - Math.floor(Math.random() * 10_000)
-    const probe = createServer()
-    const isFree = await new Promise<boolean>((resolve) => {
-      probe.once('error', () => resolve(false))
-      probe.listen(port, '127.0.0.1', () => resolve(true))
-    })
-    if (!isFree) continue
-    await new Promise((resolve) => probe.close(resolve))
-    return port
-  }
 }
 
 /** Every whole token in a part of an SMTP conversation, however the parts of its mails are encoded. */

@@ -1,0 +1,264 @@
+import { expect } from 'chai'
+import { DomUtils, parseDocument } from 'htmlparser2'
+import {
+  createViews,
+  type Languages,
+  type LinkReason,
+  type PageLocals,
+  type PageName,
+} from '../../src/views.ts'
+
+const REASONS: LinkReason[] = ['unknown', 'expired', 'used', 'superseded', 'changed']
+const CARRIED = { clientId: 'shop', redirectUri: 'https://shop.example/cb', state: '' }
+const CARRIED_FIELDS = { client_id: 'shop', redirect_uri: 'https://shop.example/cb', state: '' }
+const LINK = { token: 'raw', carried: CARRIED, authorizeSig: 'sig' }
+const CLIENT = { clientName: 'Shop', logo: '/logos/shop.png' }
+const CLIENT_LINK = { ...CLIENT, href: 'https://shop.example/' }
+const WAITING = { pendingLoginId: 'a b&c', forMs: 86_400_000 }
+const BLOCKED = { mode: 'blocked', username: 'ada', lifetimeMs: 3_600_000, carried: {} } as const
+
+const views = createViews('/oauth2')
+
+function show<N extends PageName>(name: N, locals: PageLocals[N], languages?: Languages) {
+  const { html } = views.page(name, locals, languages)
+  const document = parseDocument(html)
+  const find = (tag: string) => DomUtils.getElementsByTagName(tag, document)
+  const textOf = (tag: string) => find(tag).map((element) => DomUtils.textContent(element))
+  const withRole = (role: string) => find('*').filter(({ attribs }) => attribs['role'] === role)
+  const forms = find('form').map((form) => ({
+    action: form.attribs['action'],
+    attribs: form.attribs,
+    fields: Object.fromEntries(
+      DomUtils.getElementsByTagName('input', form).map(({ attribs }) => [
+        attribs['name'],
+        attribs['value'],
+      ]),
+    ),
+    buttons: DomUtils.getElementsByTagName('button', form).map((button) => button.attribs),
+  }))
+  const whole = DomUtils.textContent(find('body'))
+  return { html, find, textOf, withRole, forms, whole }
+}
+
+describe('The page of a link that does not work (D17)', () => {
+  for (const name of ['reset-password', 'verify-email'] as const) {
+    const mode = name === 'reset-password' ? 'invalid' : 'expired'
+    const refused = (reason: LinkReason) => show(name, { mode, reason, carried: CARRIED })
+
+    it(`of ${name} says why, in words of its own for each reason, and offers the next step`, () => {
+      const leads = REASONS.map((reason) => {
+        const { find, textOf, forms } = refused(reason)
+        expect(find('main')[0]?.attribs['data-reason']).to.equal(reason)
+        const again = forms.length + find('a').filter(({ attribs }) => attribs['href']).length
+        expect(again, reason).to.be.above(0)
+        return `${textOf('h1').join('')} ${textOf('p')[0]}`
+      })
+      expect(new Set(leads).size).to.equal(REASONS.length)
+    })
+  }
+
+  it('sends a new verification link at one click, and asks for no name', () => {
+    const { forms } = show('verify-email', {
+      mode: 'expired',
+      reason: 'expired',
+      carried: CARRIED,
+      renew: LINK,
+    })
+    expect(forms).to.have.length(1)
+    expect(forms[0]).to.deep.include({
+      action: '/oauth2/resend-verification',
+      fields: { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' },
+    })
+  })
+
+  it('sends a new reset link at one click, with the token and nothing else', () => {
+    const locals = { mode: 'invalid', reason: 'expired', renew: 'raw' } as const
+    const { forms } = show('reset-password', locals)
+    expect(forms).to.have.length(1)
+    expect(forms[0]).to.deep.include({
+      action: '/oauth2/forgot-password',
+      fields: { token: 'raw' },
+    })
+  })
+
+  it('asks for a name where no link is to be renewed, and leads on to the client', () => {
+    const locals = { mode: 'expired', reason: 'used', carried: CARRIED } as const
+    const { forms, find, textOf } = show('verify-email', { ...locals, client: CLIENT_LINK })
+    expect(forms.map(({ fields }) => fields)).to.deep.equal([
+      { ...CARRIED_FIELDS, username: undefined },
+    ])
+    expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal(['https://shop.example/'])
+    expect(textOf('a')).to.deep.equal(['Continue to Shop'])
+  })
+})
+
+describe('The window that waits (D15)', () => {
+  for (const [page, locals] of Object.entries({
+    blocked: { ...BLOCKED, waiting: WAITING },
+    sent: { mode: 'sent', waiting: WAITING },
+  } satisfies Record<string, PageLocals['verify-email']>)) {
+    it(`in mode ${page} says that it waits, tells its script where to ask, and has a button without it`, () => {
+      const { forms, withRole } = show('verify-email', locals)
+      expect(DomUtils.textContent(withRole('status'))).to.equal('Waiting for your confirmation')
+      const form = forms.find(({ action }) => action === '/oauth2/verify-email/waiting')
+      expect(form?.fields).to.deep.equal({ login: 'a b&c' })
+      expect(form?.buttons.map(({ type, disabled }) => [type, disabled])).to.deep.equal([
+        ['submit', undefined],
+      ])
+      expect(form?.attribs).to.include({
+        'data-status-url': '/oauth2/verify-email/status?login=a%20b%26c',
+        'data-page-url': '/oauth2/verify-email/waiting?login=a%20b%26c',
+        'data-for-ms': '86400000',
+      })
+      expect(withRole('alert')).to.have.length(0)
+    })
+  }
+
+  it('takes the login along when a new link is asked for', () => {
+    const { forms } = show('verify-email', { ...BLOCKED, carried: CARRIED, waiting: WAITING })
+    const resend = forms.find(({ action }) => action === '/oauth2/resend-verification')
+    expect(resend?.fields).to.deep.equal({ username: 'ada', login: 'a b&c', ...CARRIED_FIELDS })
+  })
+
+  it('says so when the address is not confirmed yet', () => {
+    const { withRole, forms } = show('verify-email', {
+      ...BLOCKED,
+      waiting: WAITING,
+      isNotYet: true,
+    })
+    expect(DomUtils.textContent(withRole('alert'))).to.contain('not confirmed yet')
+    expect(forms.map(({ action }) => action)).to.include('/oauth2/verify-email/waiting')
+  })
+
+  it('promises nothing where no login waits', () => {
+    const { withRole, forms, html } = show('verify-email', BLOCKED)
+    expect(withRole('status')).to.have.length(0)
+    expect(forms.map(({ action }) => action)).to.deep.equal(['/oauth2/resend-verification'])
+    expect(html).not.to.contain('data-status-url')
+  })
+})
+
+describe('The time until another mail may be asked for', () => {
+  const told = (waitMs: number | undefined, asked = 'en') =>
+    show('forgot-password', { mode: 'sent', waitMs }, { asked })
+      .find('span')
+      .map((span) => [span.attribs['data-seconds'], DomUtils.textContent(span)])
+
+  it('is told in seconds and minutes, rounded up, and not at all when there is none', () => {
+    for (const [waitMs, seconds, text] of [
+      [1, '1', '1 second'],
+      [1_001, '2', '2 seconds'],
+      [90_000, '90', '90 seconds'],
+      [90_001, '91', '2 minutes'],
+      [600_000, '600', '10 minutes'],
+    ] as const) {
+      expect(told(waitMs)).to.deep.equal([[seconds, text]])
+    }
+    for (const none of [undefined, 0, -1]) expect(told(none)).to.deep.equal([])
+  })
+
+  it('is told as people count who read the page', () => {
+    for (const lang of views.locales) {
+      const style = { style: 'unit', unit: 'second', unitDisplay: 'long' } as const
+      const time = new Intl.NumberFormat(lang, style).format(42)
+      expect(told(42_000, lang)).to.deep.equal([['42', time]])
+    }
+  })
+
+  it('leaves the button usable, as it counts down only with a script', () => {
+    const { forms, whole } = show('verify-email', { ...BLOCKED, waitMs: 30_000 })
+    expect(whole).to.contain('30 seconds')
+    expect(forms[0]?.buttons[0]).to.include({ 'aria-describedby': 'wait' })
+    expect(forms[0]?.buttons[0]).not.to.have.property('disabled')
+  })
+})
+
+describe('The questions before a link is used (D14, D16)', () => {
+  it('ask for a tick only where nothing showed that a person is here, and do not set it', () => {
+    const asked = (needsTick: boolean) =>
+      show('verify-email', { mode: 'confirm', link: LINK, client: CLIENT, needsTick })
+    const boxes = ({ find }: ReturnType<typeof asked>) =>
+      find('input').filter(({ attribs }) => attribs['type'] === 'checkbox')
+    expect(boxes(asked(false))).to.have.length(0)
+    expect(asked(false).withRole('alert')).to.have.length(0)
+
+    const [box] = boxes(asked(true))
+    expect(box?.attribs)
+      .to.include({ name: 'person', value: 'yes' })
+      .and.not.have.property('checked')
+    expect(DomUtils.textContent(asked(true).withRole('alert'))).to.contain('Tick the box')
+    for (const needsTick of [true, false]) {
+      const [form] = asked(needsTick).forms
+      expect(form?.action).to.equal('/oauth2/verify-email')
+      expect(form?.buttons).to.deep.equal([{ type: 'submit', name: 'action', value: 'confirm' }])
+    }
+  })
+
+  it('about the window that waited has one way on, with the login', () => {
+    const { forms } = show('verify-email', {
+      mode: 'other_account',
+      pendingLoginId: 'pending',
+      session: 'uid',
+    })
+    expect(forms).to.have.length(1)
+    expect(forms[0]).to.deep.include({
+      action: '/oauth2/verify-email/waiting',
+      fields: { login: 'pending', session: 'uid' },
+    })
+    expect(forms[0]?.buttons.map(({ name, value }) => [name, value])).to.deep.equal([
+      ['action', 'continue'],
+    ])
+  })
+})
+
+describe('The client that a page is part of a login to', () => {
+  it('is named, apart from the direction of the text around it, with its logo', () => {
+    const { find, textOf } = show('forgot-password', { mode: 'form', carried: {}, client: CLIENT })
+    expect(textOf('bdi')).to.deep.equal(['Shop'])
+    expect(find('img').map(({ attribs }) => attribs)).to.deep.equal([
+      { src: '/logos/shop.png', width: '40', height: '40', alt: '' },
+    ])
+  })
+
+  it('has no picture where it has no logo, and no place where there is none', () => {
+    const named = show('forgot-password', {
+      mode: 'form',
+      carried: {},
+      client: { clientName: 'S' },
+    })
+    expect(named.textOf('bdi')).to.deep.equal(['S'])
+    expect(named.find('img')).to.have.length(0)
+    expect(show('forgot-password', { mode: 'form', carried: {} }).find('bdi')).to.have.length(0)
+  })
+})
+
+describe('The form for a new password', () => {
+  it('tells password managers whose it is, and shows that to nobody', () => {
+    const limits = { mode: 'form', token: 'raw', minLength: 8, maxLength: 64 } as const
+    const usernames = (username?: string) =>
+      show('reset-password', { ...limits, ...(username !== undefined && { username }) })
+        .find('input')
+        .filter(({ attribs }) => attribs['autocomplete'] === 'username')
+        .map(({ attribs }) => attribs)
+    expect(usernames('ada')).to.deep.equal([
+      { type: 'text', name: 'username', autocomplete: 'username', value: 'ada', hidden: '' },
+    ])
+    expect(usernames()).to.deep.equal([])
+  })
+})
+
+describe('A page', () => {
+  it('is small, with its style sheet and its script', () => {
+    const { html } = show('verify-email', {
+      ...BLOCKED,
+      carried: CARRIED,
+      client: CLIENT,
+      waiting: WAITING,
+      waitMs: 30_000,
+      isNotYet: true,
+    })
+    const size = (text: string) => Buffer.byteLength(text)
+    expect(size(views.script)).to.be.below(4096)
+    expect(size(html) + size(views.stylesheet) + size(views.script)).to.be.below(20_480)
+  })
+})
