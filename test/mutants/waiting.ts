@@ -64,7 +64,7 @@ export const waitingMutants: Mutant[] = [
       file: 'test/stores/memory-store.test.ts',
       words: 'gives its one turn to one of 20 that take it at once',
       suite: 'src/contract/store-contract-logins.ts',
-    }},
+    },
   },
   {
     name: 'a waiting window goes on in each of many posts, on MongoDB',
@@ -81,7 +81,7 @@ export const waitingMutants: Mutant[] = [
       words: 'gives its one turn to one of 20 that take it at once',
       suite: 'src/contract/store-contract-logins.ts',
       store: 'mongodb',
-    }},
+    },
   },
   {
     name: 'a link leaves the turn of the login to the waiting window of its browser',
