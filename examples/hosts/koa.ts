@@ -9,6 +9,7 @@ export function koaHost({ provider, flows, oauthPath, login }: HostParts) {
   app.keys = provider.keys
 
   app.use(flows.adminApi())
+  app.use(flows.changePassword())
   app.use(async (ctx, next) => {
     if (ctx.path === `${oauthPath}/login`) await login(ctx.req, ctx.res)
     else if (ctx.path === '/') ctx.body = 'Hello'

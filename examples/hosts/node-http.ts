@@ -16,10 +16,12 @@ export function nodeHttpHost({ provider, flows, oauthPath, login }: HostParts) {
   }
 
   return (req: IncomingMessage, res: ServerResponse) =>
-    flows.adminHandler(req, res, () => {
-      route(req, res).catch(() => {
-        if (!res.headersSent) res.writeHead(500)
-        res.end()
-      })
-    })
+    flows.adminHandler(req, res, () =>
+      flows.changePasswordHandler(req, res, () => {
+        route(req, res).catch(() => {
+          if (!res.headersSent) res.writeHead(500)
+          res.end()
+        })
+      }),
+    )
 }

@@ -60,8 +60,14 @@ const MAX_EVENTS = 500
 export function createLinkExplanation(ports: LinkExplanationPorts) {
   const { users, tokens, audit, authorizeSig, oauthUrl, now } = ports
 
+  const isGenuine = (link: PastedLink) =>
+    link.refused.length === 0 &&
+    (link.kind === 'password_reset'
+      ? isToken(link.token)
+      : signatureOf(link, authorizeSig) === 'valid')
+
   async function factsOf(link: string): Promise<ExplainedFacts> {
-    const read = readPastedLink(link, oauthUrl)
+    const read = readPastedLink(link, oauthUrl, isGenuine)
     if (!read) return { state: 'not_a_link', altered: [], events: [] }
     const { kind, token: raw } = read
     const signed = kind === 'email_verification' && { signature: signatureOf(read, authorizeSig) }

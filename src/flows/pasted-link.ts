@@ -2,6 +2,7 @@ import { carriedFrom } from '../carried-query.ts'
 import { isToken } from '../crypto/token.ts'
 import type { CarriedParameters } from '../ports.ts'
 import type { LinkKind } from './link-explanation.ts'
+import { readingsOf } from './mended-link.ts'
 import { isBracketed, SIGNED } from './verification-link.ts'
 
 /** A link of ours, as somebody pasted it. */
@@ -26,34 +27,40 @@ const KINDS = new Map<string, LinkKind>([
  * @param oauthUrl - where links start.
  * @returns `undefined`: it is no link of this service.
  */
-export function readPastedLink(pasted: string, oauthUrl: string): PastedLink | undefined {
-  const asItIs = readUrl(pasted, oauthUrl)
-  if (asItIs && isToken(asItIs.token)) return asItIs
-  // A token may begin with 3D; quoted-printable is what is read only then.
-  return pasted.includes('=3D') ? readUrl(unquoted(pasted), oauthUrl) : asItIs
+export function readPastedLink(
+  pasted: string,
+  oauthUrl: string,
+  isGenuine: (link: PastedLink) => boolean,
+): PastedLink | undefined {
+  // Quoted-printable comes second, because a token may begin with 3D.
+  const links = [pasted, unquoted(pasted)].flatMap((text) => readUrl(text, oauthUrl))
+  return links.find(isGenuine) ?? links.find(({ token }) => isToken(token)) ?? links[0]
 }
 
-function readUrl(pasted: string, oauthUrl: string): PastedLink | undefined {
+/** As its page would read it, in every way. */
+function readUrl(pasted: string, oauthUrl: string): PastedLink[] {
   const text = pasted
     .replace(/\s+/g, '')
     .replace(/^[<("']+|[>)"'.,;]+$/g, '')
     .replaceAll('&amp;', '&')
-  if (!URL.canParse(text)) return undefined
+  if (!URL.canParse(text)) return []
   const url = new URL(text)
   const home = new URL(oauthUrl)
   const path = home.pathname.replace(/\/$/, '')
-  if (url.origin !== home.origin || !url.pathname.startsWith(path)) return undefined
+  if (url.origin !== home.origin || !url.pathname.startsWith(path)) return []
   const kind = KINDS.get(url.pathname.slice(path.length))
-  const query = url.searchParams
-  return (
-    kind && {
-      kind,
-      token: query.get('token') ?? '',
-      carried: carriedFrom(query),
-      signature: query.get('authorize_sig') ?? undefined,
-      refused: refusedIn(url.search.slice(1), kind),
-    }
-  )
+  return kind ? readingsOf(url.search.slice(1)).map((query) => readQuery(query, kind)) : []
+}
+
+function readQuery(search: string, kind: LinkKind): PastedLink {
+  const query = new URLSearchParams(search)
+  return {
+    kind,
+    token: query.get('token') ?? '',
+    carried: carriedFrom(query),
+    signature: query.get('authorize_sig') ?? undefined,
+    refused: refusedIn(search, kind),
+  }
 }
 
 /** RFC 2045, 6.7. */
@@ -65,15 +72,13 @@ function unquoted(text: string): string {
     )
 }
 
-// The page of a verification link passes over foreign parameters, that of a reset link reads all (D13, D31).
+// Both pages pass over foreign parameters (D13).
 function refusedIn(search: string, kind: LinkKind): string[] {
   const pairs = search.split('&').filter((pair) => pair !== '')
   const names = pairs.map((pair) => [...new URLSearchParams(pair).keys()].join())
   const refused = names.filter((name, at) => {
-    if (kind === 'email_verification') {
-      if (isBracketed(name)) return true
-      if (!SIGNED.includes(name)) return false
-    }
+    if (kind === 'email_verification' && isBracketed(name)) return true
+    if (!(kind === 'email_verification' ? SIGNED : ['token']).includes(name)) return false
     return names.indexOf(name) !== at || !isReadable(pairs[at] ?? '')
   })
   return [...new Set(refused)]

@@ -1,7 +1,8 @@
 import { carriedFrom } from '../carried-query.ts'
+import { isToken } from '../crypto/token.ts'
+import { readingsOf } from '../flows/mended-link.ts'
 import { isBracketed, SIGNED, type VerificationLink } from '../flows/verification-link.ts'
 import { parseFields, type Fields } from './form.ts'
-import { readingsOf } from './mended-link.ts'
 
 /**
  * The link in the address that was opened: of the ways to read it the one that was mailed, or else the first. `undefined`: it is
@@ -15,7 +16,14 @@ export function linkInQuery(
   return links.find(isGenuine) ?? links[0]
 }
 
-/** Likewise as the forms of our pages repeat it. */
+/** The token of a reset link, likewise; other parameters are ignored. */
+export function tokenInQuery(query: string): string | undefined {
+  const isOurs = (name: string) => name === 'token'
+  const tokens = readingsOf(query).flatMap((each) => parseFields(each, isOurs)?.get('token') ?? [])
+  return tokens.find(isToken) ?? tokens[0]
+}
+
+/** The link as the forms of our pages repeat it. */
 export function linkInForm(fields: Fields | undefined): VerificationLink | undefined {
   const token = fields?.get('token')
   const signature = fields?.get('authorize_sig')

@@ -4,7 +4,8 @@ import type { Clients } from '../oidc/clients.ts'
 import type { Requester } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
 import type { ResetFormMode } from '../views.ts'
-import { parseFields, readForm } from './form.ts'
+import { readForm } from './form.ts'
+import { tokenInQuery } from './opened-address.ts'
 import type { Pages } from './pages.ts'
 
 export interface ResetPasswordParts {
@@ -41,11 +42,11 @@ export function resetPassword(parts: ResetPasswordParts) {
 
   return {
     async get(ctx: Context) {
-      const token = parseFields(ctx.querystring)?.get('token')
+      const token = tokenInQuery(ctx.querystring)
       if (!token) return showUnknown(ctx)
       const outcome = await passwordReset.open(token)
-      if (outcome !== 'usable') return showInvalidLink(pages, ctx, outcome, token)
-      showForm(ctx, 200, 'form', { token })
+      if ('fault' in outcome) return showInvalidLink(pages, ctx, outcome, token)
+      showForm(ctx, 200, 'form', { token, username: outcome.username })
     },
 
     async post(ctx: Context) {

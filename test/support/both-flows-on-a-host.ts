@@ -226,6 +226,15 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
       expect([tooShort.status, tooShort.mode]).to.deep.equal([400, 'password_too_short'])
     })
 
+    it('leads from the well-known address for changing passwords to the form', async () => {
+      const agent = createUserAgent()
+      const { origin } = new URL(h.baseUrl)
+      const answer = await agent.get(`${origin}/.well-known/change-password`)
+      expect([answer.status, answer.location]).to.deep.equal([302, `${h.oauthUrl}/forgot-password`])
+      const form = await h.follow(agent, answer)
+      expect([form.status, form.page, form.mode]).to.deep.equal([200, 'forgot-password', 'form'])
+    })
+
     it('leaves every other path below the prefix to the provider, and all others to the host', async () => {
       const agent = createUserAgent()
       const discovery = await agent.get(`${h.oauthUrl}/.well-known/openid-configuration`)
