@@ -53,6 +53,7 @@ async function start() {
     responseDelay: environment.responseDelay,
     trustedProxies,
     initialSettings: settings,
+    viewsDirectory: environment.viewsDirectory,
     ...(mailbox && { developmentMailer: mailbox }),
   })
 
@@ -71,7 +72,7 @@ async function start() {
   provider.proxy = trustedProxies > 0
   flows.attach(provider)
   stopEarly.work = () => flows.stop({ withinMs: 5_000 })
-  await flows.start().catch(refuseSettings)
+  await flows.start()
   await insertSeed(seed, { storage, provider, bcryptCost })
 
   const parts = { baseUrl, show, paths }
@@ -121,9 +122,11 @@ async function start() {
 }
 
 /** The flows know their options; the operator knows environment variables. */
-function refuseSettings(error: unknown): never {
-  const problem = /^initialSettings: (.*)$/s.exec(reasonOf(error))?.[1]
-  throw problem === undefined ? error : new StartRefused(`SETTINGS_FILE: ${problem}.`)
+function asRefusal(error: unknown): unknown {
+  const [, option, problem] =
+    /^(initialSettings|viewsDirectory):? (.*)$/s.exec(reasonOf(error)) ?? []
+  const variable = option === 'viewsDirectory' ? 'VIEWS_DIRECTORY' : 'SETTINGS_FILE'
+  return problem === undefined ? error : new StartRefused(`${variable}: ${problem}.`)
 }
 
 /** Koa answers it with its own status; the client is told, and nobody here can mend it. */
@@ -135,7 +138,8 @@ function isAboutClient(error: unknown): boolean {
 
 try {
   await start()
-} catch (error) {
+} catch (thrown) {
+  const error = asRefusal(thrown)
   const isRefused = error instanceof StartRefused
   if (isRefused) process.stderr.write(`${error.message}\n`)
   else logFailure('the server cannot start', error)

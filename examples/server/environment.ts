@@ -21,6 +21,8 @@ export interface Environment {
   seedFile: string
   isShippedSeed: boolean
   settingsFile: string | undefined
+  /** `undefined`: the views of the package. */
+  viewsDirectory: string | undefined
   responseDelay: ResponseDelay
   trustedProxies: number
   bcryptCost: number
@@ -52,6 +54,7 @@ export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     seedFile,
     isShippedSeed: seedFile === SHIPPED_SEED,
     settingsFile: text('SETTINGS_FILE'),
+    viewsDirectory: text('VIEWS_DIRECTORY'),
     responseDelay: {
       floorMs: wholeNumber('RESPONSE_DELAY_FLOOR_MS', 250, 0, 60_000),
       jitterMs: wholeNumber('RESPONSE_DELAY_JITTER_MS', 500, 0, 60_000),

@@ -61,7 +61,13 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
         pendingLoginId: 'pending',
         sendTo: 'ann@example.com',
         carried: { clientId: 'app', redirectUri: 'x:/', scope: 'openid', state: '$a.b' },
-        requester: { address: undefined, userAgent: 'test' },
+        requester: {
+          address: undefined,
+          userAgent: 'test',
+          uiLocales: 'de-AT de',
+          acceptLanguage: 'fr,en',
+          isAdmin: true,
+        },
       }),
     ]
     for (const job of jobs) {

@@ -84,7 +84,12 @@ export function sampleMailJob(changes: Partial<NewMailJob> = {}): NewMailJob {
     accountId: undefined,
     pendingLoginId: undefined,
     carried: { state: '' },
-    requester: { address: '192.0.2.1', userAgent: undefined },
+    requester: {
+      address: '192.0.2.1',
+      userAgent: undefined,
+      uiLocales: 'de-AT',
+      acceptLanguage: 'fr,en',
+    },
     notBefore: after(0),
     expiresAt: after(hour),
     ...changes,
@@ -94,7 +99,7 @@ export function sampleMailJob(changes: Partial<NewMailJob> = {}): NewMailJob {
 export function sampleClaim(changes: Partial<ResetClaim> = {}): ResetClaim {
   return {
     newHash: 'next',
-    by: { address: '192.0.2.1', userAgent: undefined },
+    by: { address: '192.0.2.1', userAgent: undefined, acceptLanguage: 'de-AT,en' },
     at: after(1),
     leaseUntil: after(minute),
     ...changes,

@@ -44,7 +44,7 @@ export function resendVerification(parts: ResendVerificationParts) {
   /** A new link in the place of one that expired (D17). It says whose it is, and nothing is typed. */
   async function renew(ctx: Context, form: Fields, waited: () => Promise<void>) {
     const link = linkInForm(form)
-    const requester = requesterOf(ctx)
+    const requester = { ...requesterOf(ctx), uiLocales: form.get('ui_locales') }
     const outcome = link ? await verification.renew(link, requester) : UNKNOWN
     const waitMs =
       link && outcome === 'requested'
@@ -62,7 +62,7 @@ export function resendVerification(parts: ResendVerificationParts) {
       const username = form.get('username')
       if (username === undefined && form.has('token')) return renew(ctx, form, waited)
       if (!username || username.includes('\0')) return pages.showError(ctx, 'bad_request')
-      const requester = requesterOf(ctx)
+      const requester = { ...requesterOf(ctx), uiLocales: form.get('ui_locales') }
       const waitMs = await cooldown('email_verification', username, requester)
       await verification.resend(username, carriedFrom(form), requester)
       await waited()

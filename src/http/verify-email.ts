@@ -8,7 +8,7 @@ import type { Log, Requester } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
 import { isByPerson, isUnattended } from './cross-site.ts'
-import { readForm } from './form.ts'
+import { readForm, type Fields } from './form.ts'
 import { linkInForm, linkInQuery } from './opened-address.ts'
 import type { Pages } from './pages.ts'
 import { verifyEmailPages } from './verify-email-pages.ts'
@@ -112,6 +112,12 @@ export function verifyEmail(parts: VerifyEmailParts) {
     return mode === 'always' || (mode === 'other_browser' && !isFirstBrowser)
   }
 
+  /** Whether a form names the live session, which is told by the question of D16 alone: it comes after that of D14. */
+  async function isAskedAbout(ctx: Context, form: Fields): Promise<boolean> {
+    const session = form.get('session')
+    return session !== undefined && (await resume.liveSession(ctx))?.uid === session
+  }
+
   return {
     async get(ctx: Context, next: Next) {
       const arrivedAt = loginSecond(new Date())
@@ -136,8 +142,9 @@ export function verifyEmail(parts: VerifyEmailParts) {
       const isAnswer = action === 'continue' || action === 'confirm_only'
       const opened = await openOrShowWhyNot(ctx, link)
       if (!opened) return
-      const needsTick = mustBeAsked(opened) && !isByPerson(ctx, form)
-      if (needsTick) return show.confirm(ctx, link, opened, true)
+      if (mustBeAsked(opened) && !isByPerson(ctx, form) && !(await isAskedAbout(ctx, form))) {
+        return show.confirm(ctx, link, opened, true)
+      }
       if (action === 'confirm_only') return confirmOnly(ctx, opened)
       if (!isAnswer && action !== 'confirm') return pages.showError(ctx, 'bad_request')
       return finish(ctx, next, link, opened, arrivedAt, isAnswer ? form.get('session') : undefined)

@@ -48,9 +48,10 @@ export function warnOfOddities(
   log: Log,
 ): void {
   const unused = [...files.hosts.keys()].filter(
-    (name) => !files.own.has(name) && !name.startsWith('locales/') && !templates.used.has(name),
+    (name) => !files.own.has(name) && !templates.used.has(name) && !isReadAnyway(name),
   )
-  if (unused.length > 0) log('warn', 'files of viewsDirectory that nothing uses', { files: unused })
+  if (unused.length > 0)
+    log('warn', 'files of viewsDirectory that nothing uses', { files: unused.toSorted() })
 
   const templateTexts = [...files.hosts.values()]
     .filter(({ name }) => /\.(pug|txt)$/.test(name))
@@ -78,6 +79,10 @@ export function warnOfOddities(
       })
     }
   }
+}
+
+function isReadAnyway(name: string): boolean {
+  return name === 'theme.css' || /^locales\/[^/]+\.json$/.test(name)
 }
 
 const PLURAL_FORM = /\.(zero|one|two|few|many|other)$/

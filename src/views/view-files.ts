@@ -60,6 +60,11 @@ function readDirectory(
     }
   }
 
+  /** So that it can be told of. */
+  function addUnread(name: string) {
+    files.set(name, { name, text: '', isHosts })
+  }
+
   // Links within the directory are followed: mounted configuration is made of them.
   function walk(folder: string, above: readonly string[]) {
     for (const entry of readdirSync(join(root, folder)).filter(isShown).toSorted()) {
@@ -68,9 +73,8 @@ function readDirectory(
       if (path === undefined) problems.push(`${name} leads nowhere`)
       else if (!path.startsWith(root + sep)) problems.push(`${name} leads out of the directory`)
       else if (!statSync(path).isDirectory()) add(name, path)
-      else if (folder || FOLDERS.has(entry)) {
-        if (!above.includes(path)) walk(name, [...above, path])
-      }
+      else if (!folder && !FOLDERS.has(entry)) addUnread(`${name}/`)
+      else if (!above.includes(path)) walk(name, [...above, path])
     }
   }
 

@@ -17,7 +17,7 @@ function expectPage({ headers, text, page }: RawAnswer, what: string): void {
     "frame-ancestors 'none'",
   ])
   expect(policy, what).to.match(/form-action 'self'/)
-  expect(policy, what).not.to.match(/unsafe|script-src|\*|data:/)
+  expect(policy, what).not.to.match(/unsafe|script-src (?!'self';)|\*|data:/)
   expect(headers, what).to.include({
     'content-type': 'text/html; charset=utf-8',
     'cache-control': 'no-store',
@@ -28,7 +28,11 @@ function expectPage({ headers, text, page }: RawAnswer, what: string): void {
   })
   expect(headers['permissions-policy'], what).to.include('camera=()')
   expectNoTraces({ headers, text }, what)
-  expect(text, what).not.to.match(/<script|<style|\sstyle=|\son[a-z]+=/)
+  expect(withoutOwnScript(text), what).not.to.match(/<script|<style|\sstyle=|\son[a-z]+=/)
+}
+
+function withoutOwnScript(html: string): string {
+  return html.replace('<script type="module" src="/oauth2/account-flows.js"></script>', '')
 }
 
 /** Nothing tells what it is made of, and nothing of what failed. */
@@ -271,7 +275,7 @@ describe('Behind a proxy that ends TLS (HDR-03, HDR-10)', () => {
         'x-forwarded-host': value,
       })
       expect(answer.status, value.slice(0, 10)).to.be.oneOf([200, 400])
-      expect(answer.text).not.to.include('<script')
+      expect(withoutOwnScript(answer.text)).not.to.include('<script')
     }
     const tooLong = await ask('/oauth2/forgot-password', {
       'x-forwarded-host': ' a'.repeat(50_000),

@@ -70,10 +70,10 @@ export async function startBrowserHarness(
 }
 
 /** Says what was posted to it. */
-async function answerAsClient(req: IncomingMessage, res: ServerResponse) {
+function answerAsClient(req: IncomingMessage, res: ServerResponse) {
   let body = ''
-  for await (const chunk of req) body += String(chunk)
-  res.end(body || 'the client')
+  req.on('data', (chunk) => (body += String(chunk)))
+  req.on('end', () => res.end(body || 'the client'))
 }
 
 type Login = (req: IncomingMessage, res: ServerResponse) => Promise<void>

@@ -8,20 +8,16 @@ import { everyPage, type ShownPage } from './every-page.ts'
 export interface PageServer {
   origin: string
   views: Views
-  /**
-   * `dir`: the page that way round, in whatever language. `scripts`: as a browser without scripts shows it, for tools that are scripts
-   * themselves.
-   */
-  addressOf(
-    page: ShownPage,
-    look?: { locale?: string; dir?: 'ltr' | 'rtl'; scripts?: 'off' },
-  ): string
+  /** `scripts`: as a browser without scripts shows it, for tools that are scripts themselves. */
+  addressOf(page: ShownPage, look?: { locale?: string; scripts?: 'off' }): string
   htmlOf(page: ShownPage): string
   close(): Promise<void>
 }
 
 const LOGO = `<svg xmlns="http://www.w3.org/2000/svg" width="96" height="96" viewBox="0 0 96 96">
 <rect width="96" height="96" rx="20" fill="#b45309"/><path d="M28 30h40l-6 40H34z" fill="#fff"/></svg>`
+
+const SCRIPT = /<script.*?<\/script>/g
 
 export async function startPageServer(): Promise<PageServer> {
   const views = createViews('/oauth2')
@@ -45,17 +41,15 @@ export async function startPageServer(): Promise<PageServer> {
       res.writeHead(404).end()
       return
     }
-    const dir = searchParams.get('dir')
-    const scripts = searchParams.get('scripts')
-    const turned: Views = {
+    const isScripted = searchParams.get('scripts') !== 'off'
+    const shown: Views = {
       ...views,
       page(...asked) {
         const { html, lang } = views.page(...asked)
-        const turned = dir ? html.replace(/ dir="(ltr|rtl)"/, ` dir="${dir}"`) : html
-        return { html: scripts === 'off' ? withoutScripts(turned) : turned, lang }
+        return { html: isScripted ? html : html.replaceAll(SCRIPT, ''), lang }
       },
     }
-    createPages(turned).send(req, res, {
+    createPages(shown).send(req, res, {
       status: 200,
       name: page.name,
       locals: page.locals,
@@ -76,8 +70,4 @@ export async function startPageServer(): Promise<PageServer> {
       await new Promise((resolve) => server.close(resolve))
     },
   }
-}
-
-function withoutScripts(html: string): string {
-  return html.replaceAll(/<script.*?<\/script>/g, '').replaceAll(/<(\/?)noscript>/g, '<$1div>')
 }

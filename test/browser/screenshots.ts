@@ -19,10 +19,10 @@ const MAILS = ['password-reset', 'email-verification', 'password-changed']
 const AT = new Date('2026-03-04T05:06:07Z')
 
 const LOOKS = {
-  light: { colorScheme: 'light', width: 1024, height: 720, dir: undefined },
-  dark: { colorScheme: 'dark', width: 1024, height: 720, dir: undefined },
-  phone: { colorScheme: 'light', width: 320, height: 640, dir: undefined },
-  rtl: { colorScheme: 'light', width: 1024, height: 720, dir: 'rtl' },
+  light: { colorScheme: 'light', width: 720, height: 540, locale: 'en' },
+  dark: { colorScheme: 'dark', width: 720, height: 540, locale: 'en' },
+  phone: { colorScheme: 'light', width: 320, height: 568, locale: 'en' },
+  rtl: { colorScheme: 'dark', width: 360, height: 640, locale: 'ar' },
 } as const
 
 type Look = keyof typeof LOOKS
@@ -33,14 +33,13 @@ interface Picture {
 }
 
 async function picturesOfPages(browser: Browser, server: PageServer, look: Look) {
-  const { colorScheme, width, height, dir } = LOOKS[look]
+  const { colorScheme, width, height, locale } = LOOKS[look]
   const context = await browser.newContext({ colorScheme, viewport: { width, height } })
   const page = await context.newPage()
-  const locale = dir && server.views.locales.includes('ar') ? 'ar' : undefined
   const pictures: Picture[] = []
   for (const shown of everyPage) {
     const file = `${shown.id}.${look}.png`
-    await page.goto(server.addressOf(shown, { ...(dir && { dir }), ...(locale && { locale }) }))
+    await page.goto(server.addressOf(shown, { locale }))
     await page.screenshot({ path: join(FOLDER, file), fullPage: true })
     pictures.push({ title: shown.id, file })
   }

@@ -297,6 +297,28 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
     })
   }
 
+  it('takes one tick, where it asks about another account too, of a browser that tells of no button', async () => {
+    await setMode('always')
+    const { owner, browser } = await signedIn()
+    const login = await blockedLogin(harness, { agent: browser, extra: { prompt: 'login' } })
+    const answer = (page: Answer, more: Record<string, string>) =>
+      browser.post(answerUrl(), { ...page.hidden, ...more }, SCRIPTED)
+    const asked = await answer(await browser.get(login.link), { action: 'confirm' })
+    expectQuestion(asked, 400)
+    const session = (await harness.provider.Session.find(sessionId(harness, browser) ?? ''))?.jti
+    for (const action of ['continue', 'confirm_only']) {
+      for (const named of ['', 'x']) {
+        expectQuestion(await answer(asked, { action, session: named }), 400)
+      }
+    }
+    const page = await answer(asked, { action: 'confirm', person: 'yes' })
+    expectMode(page, 200, 'other_account')
+    expect(await isVerified(harness, login.user)).to.equal(false)
+    expect(await accountOf(harness, browser)).to.equal(owner.id)
+    expect(sessionId(harness, browser)).to.equal(session)
+    await expectResumed(harness, login, await answer(page, { action: 'continue' }))
+  })
+
   it('asks a browser for which the mode was switched on after it opened nothing yet', async () => {
     await setMode('off')
     const login = await blockedLogin(harness)

@@ -26,6 +26,8 @@ onBothStores('POST {oauth_path}/resend-verification from a page of ours', (techn
   after(() => h.close())
 
   const post = (form: Form) => createUserAgent().post(url, form)
+  const jobs = async () =>
+    (await h.store.outbox.list({ limit: 1_000 }, new Date())).map(({ id }) => id)
   const fieldsOf = (link: string) => Object.fromEntries(new URL(link).searchParams)
 
   async function expiredLogin(): Promise<BlockedLogin> {
@@ -42,11 +44,11 @@ onBothStores('POST {oauth_path}/resend-verification from a page of ours', (techn
 
   async function isNotRenewedAs(reason: string, form: Form, login: BlockedLogin) {
     const mails = h.mail.mails.length
+    const known = await jobs()
     const answer = await post(form)
     expectExpired(answer)
     expectTitle(answer, `verify-email.expired.${reason}.title`)
-    const soon = new Date(Date.now() + 5_000)
-    expect(await h.store.outbox.claim('resolve', 'a test', soon, soon)).to.equal(undefined)
+    expect(known).to.include.members(await jobs())
     expect(h.mail.mails.length).to.equal(mails)
     expect(await isVerified(h, login.user)).to.equal(reason === 'used')
   }

@@ -134,7 +134,9 @@ onBothStores('POST {oauth_path}/resend-verification (4.7)', (technology) => {
   it('works from the blocked page, whose form carries what the login began with', async () => {
     const login = await blockedLogin(harness)
     const { username } = login.user
-    expect(login.blocked.hidden).to.deep.equal({
+    const { login: id, ...form } = login.blocked.hidden
+    expect(id).to.match(/^[\w-]{22}$/)
+    expect(form).to.deep.equal({
       username,
       client_id: CLIENT.client_id,
       redirect_uri: login.request.redirectUri,

@@ -40,6 +40,9 @@ onBothStores('A reset link that does nothing says why, to whoever holds it (D17)
     return { user, link }
   }
 
+  const jobs = async () =>
+    (await h.store.outbox.list({ limit: 1_000 }, new Date())).map(({ id }) => id)
+
   const mailsTo = ({ email = '' }: User) =>
     h.mail.mails.filter(({ to }) => to.includes(email)).length
 
@@ -59,11 +62,11 @@ onBothStores('A reset link that does nothing says why, to whoever holds it (D17)
   /** Asked for a new link in its place, it is refused for this reason, and no mail is asked for. */
   async function isNotRenewedAs(reason: string, token: string) {
     const mails = h.mail.mails.length
+    const known = await jobs()
     const answer = await agent.post(forgotUrl, { token })
     expect([answer.status, answer.mode]).to.deep.equal([400, 'invalid'])
     expectTitle(answer, `reset-password.invalid.${reason}.title`)
-    const soon = new Date(Date.now() + 5_000)
-    expect(await h.store.outbox.claim('resolve', 'a test', soon, soon)).to.equal(undefined)
+    expect(known).to.include.members(await jobs())
     expect(h.mail.mails.length).to.equal(mails)
     return answer
   }
@@ -156,7 +159,8 @@ onBothStores('A reset link that does nothing says why, to whoever holds it (D17)
     const { user, link } = await userWithExpiredLink()
     const token = tokenOf(link)
     const expected = shapeOf(await isNotRenewedAs('unknown', 'A'.repeat(43)))
-    const others = ['', ' ', token.slice(0, -1), `${token}A`, `${token}\n`, 'x'.repeat(10_000)]
+    expect(shapeOf(await agent.post(forgotUrl, { token: `${token}\n` }))).to.deep.equal(expected)
+    const others = ['', ' ', token.slice(0, -1), `${token}A`, 'x'.repeat(10_000)]
     for (const other of others) {
       expect(shapeOf(await agent.post(forgotUrl, { token: other }))).to.deep.equal(expected)
       const opened = await agent.get(
@@ -171,6 +175,7 @@ onBothStores('A reset link that does nothing says why, to whoever holds it (D17)
   it('a token that is repeated, in brackets, beside a name or from another site asks for nothing', async () => {
     const { user, link } = await userWithExpiredLink()
     const token = tokenOf(link)
+    const known = await jobs()
     const forms: [form: Form, mode: string][] = [
       [`token=${token}&token=${token}`, 'bad_request'],
       [`token[]=${token}`, 'invalid'],
@@ -182,8 +187,7 @@ onBothStores('A reset link that does nothing says why, to whoever holds it (D17)
     }
     const foreign = await agent.post(forgotUrl, { token }, { 'sec-fetch-site': 'cross-site' })
     expect(foreign.status).to.equal(403)
-    const soon = new Date(Date.now() + 5_000)
-    expect(await h.store.outbox.claim('resolve', 'a test', soon, soon)).to.equal(undefined)
+    expect(known).to.include.members(await jobs())
     expect(mailsTo(user)).to.equal(1)
     expect((await agent.post(forgotUrl, { token })).mode).to.equal('sent')
     await h.mail.mailTo(user.email ?? '', 2)

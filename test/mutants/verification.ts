@@ -17,8 +17,8 @@ export const verificationMutants: Mutant[] = [
     edits: [
       {
         file: FLOW,
-        find: 'if (!isToken(token) || !authorizeSig.verify(signature, token, carried)) {',
-        replace: 'if (!isToken(token) || signature === authorizeSig.sign(token, {})) {',
+        find: 'isToken(token) && authorizeSig.verify(signature, token, carried)',
+        replace: 'isToken(token) && signature !== authorizeSig.sign(token, {})',
       },
     ],
     caughtBy: { file: SIGNATURE, words: 'refuses a signature that is cut, too long' },
@@ -82,10 +82,10 @@ export const verificationMutants: Mutant[] = [
       { file: 'src/flows/issued-for.ts', find: 'user.email === issued.email && ', replace: '' },
       {
         file: FLOW,
-        find: 'users.markEmailVerified(token.userId, token.email)',
+        find: 'users.markEmailVerified(userId, email)',
         replace: `users.markEmailVerified(
-        token.userId,
-        (await users.findById(token.userId))?.email ?? token.email,
+        userId,
+        (await users.findById(userId))?.email ?? email,
       )`,
       },
     ],
@@ -121,8 +121,8 @@ export const verificationMutants: Mutant[] = [
     edits: [
       {
         file: ROUTE,
-        find: 'signedIn !== undefined && signedIn !== opened.accountId',
-        replace: "signedIn === ''",
+        find: 'live !== undefined && live.accountId !== opened.accountId',
+        replace: "live !== undefined && live.accountId === ''",
       },
     ],
     caughtBy: { file: SESSIONS, words: 'asks first, names neither account, and consumes nothing' },
@@ -183,7 +183,13 @@ export const verificationMutants: Mutant[] = [
   {
     name: 'a login that was ended is finished by its link',
     breaks: 'What was ended stays ended, also behind a link (D9, D12).',
-    edits: [{ file: FLOW, find: '!isEndedBy(endedAt, ts)', replace: 'endedAt !== new Date(ts)' }],
+    edits: [
+      {
+        file: 'src/flows/pending-login.ts',
+        find: '!isEndedBy(endedAt, ts)',
+        replace: 'endedAt !== new Date(ts)',
+      },
+    ],
     caughtBy: {
       file: MEANWHILE,
       words: 'verifies without session and code once everything of the account was ended',

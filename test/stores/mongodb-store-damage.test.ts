@@ -29,6 +29,8 @@ describeWithMongo('mongoStore() with damaged records', () => {
       'scope',
       'state',
       'address',
+      'ui_locales',
+      'accept_language',
     ])
 
     function typeOf(value: unknown) {

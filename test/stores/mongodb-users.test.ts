@@ -53,6 +53,23 @@ describeWithMongo('mongoUsers()', () => {
     return { users: mongoUsers(collection), close: async () => {} }
   })
 
+  it('knows the language of a user where it is a text', async () => {
+    const ann = toHostUser(sampleUser({ emailVerified: false }))
+    for (const [locale, known] of [
+      ['pt-BR', 'pt-BR'],
+      ['', undefined],
+      [7, undefined],
+      [['de'], undefined],
+      [{ $gt: '' }, undefined],
+      [null, undefined],
+    ]) {
+      const users = await having({ ...ann, locale })
+      expect((await users.findByUsername('Ann'))?.locale).to.equal(known)
+    }
+    const users = await having(ann)
+    expect(await users.findByUsername('Ann')).not.to.have.property('locale')
+  })
+
   it('knows a user by the string form of an ObjectId', async () => {
     const _id = new ObjectId()
     const users = await having({ ...toHostUser(sampleUser({ emailVerified: false })), _id })

@@ -228,11 +228,12 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       else {
         await database.db.collection<{ _id: string }>('users').insertOne({
           _id: complete.id,
-          ...(({ username, email, emailVerified, disabled }) => ({
+          ...(({ username, email, emailVerified, disabled, locale }) => ({
             username,
             email,
             email_verified: emailVerified,
             disabled,
+            ...(locale !== undefined && { locale }),
           }))(complete),
           password_hash: complete.passwordHash,
         } as never)

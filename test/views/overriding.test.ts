@@ -355,6 +355,9 @@ describe('Views of a host', () => {
         'pages/eror.pug': ERROR,
         'page/error.pug': ERROR,
         'theme.scss': '',
+        'theme.css': 'main { color: teal }',
+        'locales/en.txt': 'English',
+        'mails/pasword-reset.txt': '{link}',
         'pages/.error.pug.swp': 'p(',
         'README.md': 'Our theme',
         'locales/en.json': '{}',
@@ -363,7 +366,15 @@ describe('Views of a host', () => {
         [
           'warn',
           'files of viewsDirectory that nothing uses',
-          { files: ['pages/eror.pug', 'theme.scss'] },
+          {
+            files: [
+              'locales/en.txt',
+              'mails/pasword-reset.txt',
+              'page/',
+              'pages/eror.pug',
+              'theme.scss',
+            ],
+          },
         ],
       ])
     })

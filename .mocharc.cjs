@@ -1,0 +1,19 @@
+const { availableParallelism } = require('node:os')
+
+/** Files that are named run alone and tell what they do as they do it; otherwise all files run, several at once. */
+const areNamed = process.argv.some((argument) => argument.endsWith('.test.ts'))
+
+/** More than there are processors: most of its time a test waits for a mail, a process, or the database. */
+const everything = {
+  spec: ['test/**/*.test.ts'],
+  ignore: ['test/faults/**'],
+  parallel: true,
+  jobs: availableParallelism() + 1,
+}
+
+module.exports = {
+  ...(areNamed ? {} : everything),
+  'node-option': ['import=tsx/esm'],
+  require: ['./test/support/hooks.ts'],
+  timeout: 20_000,
+}

@@ -1,0 +1,122 @@
+import { expect } from 'chai'
+import { describeInChromium } from '../support/chromium.ts'
+import { everyPage } from './every-page.ts'
+import { startPageServer, type PageServer } from './page-server.ts'
+
+const MAX_BYTES = 20 * 1024
+
+/** Keeps what moved, and what the policy of the page forbade. */
+const WATCH = `
+  window.seen = []
+  new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => seen.push('moved by ' + value)))
+    .observe({ type: 'layout-shift', buffered: true })
+  addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
+    seen.push(violatedDirective + ' forbade ' + blockedURI))`
+
+interface Visit {
+  id: string
+  /** What the page loaded, itself included, as paths below the OAuth path. */
+  requests: string[]
+  bytes: number
+  complaints: string[]
+}
+
+describeInChromium('Every page, as it arrives', (browser) => {
+  let server: PageServer
+  const visits: Visit[] = []
+
+  before(async () => {
+    server = await startPageServer()
+    const page = await browser().newPage()
+    await page.addInitScript({ content: WATCH })
+    const network = await page.context().newCDPSession(page)
+    await network.send('Network.enable')
+    await network.send('Network.setCacheDisabled', { cacheDisabled: true })
+    let now: Visit = { id: '', requests: [], bytes: 0, complaints: [] }
+    network.on('Network.requestWillBeSent', ({ request: { url } }) => {
+      // Asked for by the browser, once for each origin, and answered by the host or nobody.
+      if (url.endsWith('/favicon.ico')) return
+      now.requests.push(url.replace(`${server.origin}/oauth2/`, '').replace(/\?.*/, ''))
+    })
+    network.on('Network.loadingFinished', ({ encodedDataLength }) => {
+      now.bytes += encodedDataLength
+    })
+    page.on('console', (message) => {
+      if (!message.location().url.endsWith('/favicon.ico')) now.complaints.push(message.text())
+    })
+    page.on('pageerror', ({ message }) => now.complaints.push(message))
+    for (const shown of everyPage) {
+      now = { id: shown.id, requests: [], bytes: 0, complaints: [] }
+      await page.goto(server.addressOf(shown), { waitUntil: 'load' })
+      now.complaints.push(...(await page.evaluate(seenAfterTwoFrames)))
+      visits.push(now)
+    }
+    await page.close()
+  })
+  after(() => server.close())
+
+  it('is under 20 KiB with its style sheet and its script, uncompressed and with all headers', () => {
+    const bytes = visits.map((visit) => visit.bytes)
+    console.log(`      ${Math.min(...bytes)} to ${Math.max(...bytes)} bytes`)
+    for (const visit of visits) expect(visit.bytes, visit.id).to.be.within(1024, MAX_BYTES)
+  })
+
+  it('loads itself, its style sheet, its script and the logo of a client, and nothing else', () => {
+    for (const { id, requests } of visits) {
+      const logo = requests.includes('logo.svg') ? ['logo.svg'] : []
+      const expected = ['account-flows.css', 'account-flows.js', id, ...logo]
+      expect(requests.toSorted(), id).to.deep.equal(expected.toSorted())
+    }
+    expect(visits.filter(({ requests }) => requests.includes('logo.svg'))).to.have.length(3)
+  })
+
+  it('moves nothing about while it loads or when its script is through, and breaks no rule of its own policy', () => {
+    expect(visits.filter(({ complaints }) => complaints.length > 0)).to.deep.equal([])
+  })
+
+  it('is noticed where it would move something, or break a rule', async () => {
+    const page = await browser().newPage()
+    await page.addInitScript({ content: WATCH })
+    const [shown] = everyPage
+    if (!shown) throw new Error('there are no pages')
+    await page.goto(server.addressOf(shown))
+    await page.evaluate(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 600))
+      const image = new Image()
+      image.src = 'https://elsewhere.example/pixel.png'
+      const block = document.createElement('div')
+      block.style.height = '200px'
+      document.querySelector('main')?.before(block)
+    })
+    const seen = (await page.evaluate(seenAfterTwoFrames)).join()
+    expect(seen)
+      .to.match(/moved by 0\.\d+/)
+      .and.to.include('img-src forbade https://elsewhere')
+    await page.close()
+  })
+
+  it('shows a password on demand, and hides it again before it is sent', async () => {
+    const page = await browser().newPage()
+    const shown = everyPage.find(({ id }) => id === 'reset-password.form')
+    if (!shown) throw new Error('the page is gone')
+    await page.goto(server.addressOf(shown))
+    const field = page.locator('#password')
+    const button = page.locator('#password ~ button')
+    await field.fill('correct horse')
+    expect(await field.getAttribute('type')).to.equal('password')
+    await button.click()
+    expect(await field.getAttribute('type')).to.equal('text')
+    expect(await button.getAttribute('aria-pressed')).to.equal('true')
+    await button.press('Space')
+    expect(await field.getAttribute('type')).to.equal('password')
+    expect(await field.inputValue()).to.equal('correct horse')
+    await page.close()
+  })
+})
+
+/** Runs in the page. */
+async function seenAfterTwoFrames(): Promise<string[]> {
+  await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  return Reflect.get(window, 'seen') as string[]
+}

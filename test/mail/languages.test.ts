@@ -1,0 +1,220 @@
+import { readFileSync } from 'node:fs'
+import { expect } from 'chai'
+import type { User } from '../../src/index.ts'
+import { blockedLogin, mailsTo } from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
+import type { ReceivedMail } from '../support/mail-server.ts'
+import { dump } from '../support/observe.ts'
+import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+
+const LOCALES = ['en', 'de', 'fr', 'es', 'ar'] as const
+type Locale = (typeof LOCALES)[number]
+
+const WORDS = new Map(
+  LOCALES.map((locale) => {
+    const file = new URL(`../../views/locales/${locale}.json`, import.meta.url)
+    return [locale, JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>]
+  }),
+)
+
+/** The locale whose words a mail says, in its subject and in both of its parts. */
+function localeOf({ mail, kind }: ReceivedMail): Locale | undefined {
+  const html = String(mail.html)
+  return LOCALES.find((locale) => {
+    const words = WORDS.get(locale) ?? {}
+    const name = String(kind).replace('_', '-')
+    return (
+      mail.subject === words[`mail.${name}.subject`] &&
+      oneLine(mail.text).includes(words[`mail.${name}.open`] ?? '?') &&
+      html.includes(`lang="${locale}" dir="${locale === 'ar' ? 'rtl' : 'ltr'}"`)
+    )
+  })
+}
+
+const oneLine = (text = '') => text.replaceAll('\n', ' ').trim()
+
+/** What speaks for a language, from the strongest to the weakest (D24). */
+interface Speaks {
+  asked?: string
+  user?: string
+  accepted?: string
+}
+
+const ROWS: [string, Speaks, Locale][] = [
+  [
+    'the request asks, the account and the browser say another',
+    { asked: 'de', user: 'fr', accepted: 'es' },
+    'de',
+  ],
+  ['the request asks for one of several that there is', { asked: 'nl ar', user: 'fr' }, 'ar'],
+  ['the request asks for none that there is', { asked: 'nl', user: 'fr', accepted: 'es' }, 'fr'],
+  ['the request asks for garbage', { asked: '<b>\r\nBcc: x', user: 'fr', accepted: 'es' }, 'fr'],
+  ['the account has one, and the browser says another', { user: 'ar', accepted: 'es' }, 'ar'],
+  ['the account has none that there is', { user: 'nl', accepted: 'es;q=0.5, fr-CH' }, 'fr'],
+  ['only the browser says one', { accepted: 'nl, es-MX;q=0.8, de;q=0.2' }, 'es'],
+  ['nothing says any', {}, 'en'],
+]
+
+onBothStores('The language of a mail (D24)', (technology) => {
+  let h: Harness
+
+  before(async () => {
+    h = await startHarness({ technology, settings: { password_changed_email: 'true' } })
+  })
+  after(() => h.close())
+
+  let people = 0
+  function person({ user: locale }: Speaks, more: Partial<User> = {}): Promise<User> {
+    people += 1
+    return h.addUser({ username: `reader-${people}`, ...(locale && { locale }), ...more })
+  }
+
+  const headers = ({ accepted }: Speaks): Record<string, string> =>
+    accepted === undefined ? {} : { 'accept-language': accepted }
+  const fields = ({ asked }: Speaks): Record<string, string> =>
+    asked === undefined ? {} : { ui_locales: asked }
+
+  /** A browser that says what it accepts with everything. */
+  function browserOf(speaks: Speaks): UserAgent {
+    const agent = createUserAgent()
+    return {
+      ...agent,
+      get: (url, more) => agent.get(url, { ...headers(speaks), ...more }),
+      post: (url, form, more) => agent.post(url, form, { ...headers(speaks), ...more }),
+    }
+  }
+
+  async function nextMail(user: User, ask: () => Promise<unknown>): Promise<ReceivedMail> {
+    const before = mailsTo(h, user)
+    await ask()
+    return h.mail.mailTo(user.email ?? '', before + 1)
+  }
+
+  function forgot(user: User, speaks: Speaks): Promise<Answer> {
+    const form = { identifier: user.username, ...fields(speaks) }
+    return browserOf(speaks).post(`${h.oauthUrl}/forgot-password`, form)
+  }
+
+  for (const [what, speaks, expected] of ROWS) {
+    it(`of forgot-password is ${expected} where ${what}`, async () => {
+      const user = await person(speaks)
+      const received = await nextMail(user, () => forgot(user, speaks))
+      expect(localeOf(received)).to.equal(expected)
+      expect((await h.reset(received.link, 'a new password')).mode).to.equal('done')
+    })
+
+    it(`of a login that has to wait is ${expected} where ${what}`, async () => {
+      const user = await person(speaks, { emailVerified: false })
+      const agent = browserOf(speaks)
+      await blockedLogin(h, { user, agent, extra: fields(speaks) })
+      const received = await h.mail.mailTo(user.email ?? '')
+      expect(localeOf(received)).to.equal(expected)
+      expect((await agent.get(received.link)).status).to.equal(302)
+    })
+
+    it(`of resend-verification is ${expected} where ${what}`, async () => {
+      const user = await person(speaks, { emailVerified: false })
+      const form = { username: user.username, ...fields(speaks) }
+      const received = await nextMail(user, () =>
+        browserOf(speaks).post(`${h.oauthUrl}/resend-verification`, form),
+      )
+      expect(localeOf(received)).to.equal(expected)
+      expect((await createUserAgent().get(received.link)).mode).to.equal('verified')
+    })
+  }
+
+  it('of a link that is sent again is what the login asked for that waits for it', async () => {
+    const user = await person({ user: 'es' }, { emailVerified: false })
+    const { agent, blocked } = await blockedLogin(h, { user, extra: { ui_locales: 'de' } })
+    const { token, login, ...carried } = blocked.hidden
+    const received = await nextMail(user, () =>
+      agent.post(`${h.oauthUrl}/resend-verification`, { ...carried, username: user.username }),
+    )
+    expect([token, localeOf(received)]).to.deep.equal([undefined, 'de'])
+    expect((await agent.get(received.link)).status).to.equal(302)
+  })
+
+  it('that tells of a reset is that of whoever set the password, unless the account has one', async () => {
+    for (const [speaks, expected] of [
+      [{ accepted: 'fr' }, 'fr'],
+      [{ user: 'ar', accepted: 'fr' }, 'ar'],
+      [{}, 'en'],
+    ] as const) {
+      const user = await person(speaks)
+      const { link } = await nextMail(user, () => forgot(user, { accepted: 'de' }))
+      const notice = await nextMail(user, async () => {
+        const token = new URL(link).searchParams.get('token') ?? ''
+        const form = { token, password: 'a new password', confirm_password: 'a new password' }
+        const answer = await browserOf(speaks).post(`${h.oauthUrl}/reset-password`, form)
+        expect(answer.mode).to.equal('done')
+      })
+      expect([notice.kind, localeOf(notice)]).to.deep.equal(['password_changed', expected])
+    }
+  })
+
+  it('that an admin has sent is the language of the account or the default, never the admin’s', async () => {
+    for (const [speaks, expected] of [
+      [{ user: 'de' }, 'de'],
+      [{}, 'en'],
+    ] as const) {
+      for (const path of ['send-reset', 'send-verification'] as const) {
+        const user = await person(speaks, { emailVerified: path === 'send-reset' })
+        const received = await nextMail(user, () => sendAsAdmin(user, path))
+        expect(localeOf(received)).to.equal(expected)
+        const words = WORDS.get(expected) ?? {}
+        const name = path === 'send-reset' ? 'password-reset' : 'email-verification'
+        expect(oneLine(received.mail.text)).to.include(words[`mail.${name}.lead_admin`])
+        expect(received.mail.text).not.to.match(/Firefox|Windows/)
+        const { mode } = await createUserAgent().get(received.link)
+        expect(mode).to.equal(path === 'send-reset' ? 'form' : 'verified')
+      }
+    }
+  })
+
+  async function sendAsAdmin(user: User, path: 'send-reset' | 'send-verification') {
+    const response = await fetch(`${h.baseUrl}/admin/api/users/${path}`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${ADMIN_TOKEN}`,
+        'content-type': 'application/json',
+        'accept-language': 'es',
+        'user-agent':
+          'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:146.0) Gecko/20100101 Firefox/146.0',
+      },
+      body: JSON.stringify({ id: user.id }),
+    })
+    expect(response.ok, await response.clone().text()).to.equal(true)
+  }
+
+  it('names the browser that asked, and says nothing of one that it does not know', async () => {
+    const form = (user: User) => ({ identifier: user.username })
+    const url = `${h.oauthUrl}/forgot-password`
+    for (const [userAgent, told] of [
+      [
+        'Mozilla/5.0 (X11; Linux x86_64; rv:146.0) Gecko/20100101 Firefox/146.0',
+        /, with Firefox on Linux\.$/,
+      ],
+      ['Firefox on Linux <https://evil.example>', / UTC\.$/],
+    ] as const) {
+      const user = await person({})
+      const { mail } = await nextMail(user, () =>
+        createUserAgent().post(url, form(user), { 'user-agent': userAgent }),
+      )
+      expect(oneLine(mail.text)).to.match(told)
+      expect(`${mail.text} ${String(mail.html)}`).not.to.include('evil')
+    }
+  })
+
+  it('is in no audit event, and of what was sent no more than tags is stored', async () => {
+    const user = await person({})
+    const accepted = `de-CH, <b>;q=0.9, ${'x'.repeat(500)}, fr-CH;q=0.3`
+    await nextMail(user, () => forgot(user, { asked: `fr-BE ${'y'.repeat(500)}`, accepted }))
+    const audited = JSON.stringify(h.events)
+    expect(audited).to.include(user.id)
+    expect(audited).not.to.match(/de-CH|fr-BE|uiLocales|acceptLanguage|isAdmin/)
+    expect(await dump(h)).not.to.match(/x{50}|y{50}|q=0/)
+    for (const type of ['password_reset_requested', 'password_reset_mail_sent'])
+      expect(h.events.some((event) => event.type === type)).to.equal(true)
+  })
+})
