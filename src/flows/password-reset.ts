@@ -74,8 +74,8 @@ export interface PasswordReset {
   request(identifier: string, carried: CarriedParameters, requester: Requester): Promise<void>
   /** Asks for a fresh link in the place of a genuine one that expired (D17). */
   renew(token: string, requester: Requester): Promise<'requested' | RefusedLink>
-  /** Judges whether a link opens the form (4.3). Consumes nothing; of a usable one, it costs one read. */
-  open(token: string): Promise<'usable' | RefusedLink>
+  /** Judges whether a link opens the form (4.3), and whose it is. Consumes nothing; of a usable one, it costs two reads. */
+  open(token: string): Promise<{ username: string } | RefusedLink>
   /** Sets a new password (4.4). A refusal leaves the token unspent. */
   complete(
     form: ResetForm,
@@ -210,7 +210,7 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       if (!found) return { fault: (await whyUnusable(token)).fault }
       // Nobody shall think up a password in vain; the account is judged again when it is set.
       const user = await users.findById(found.userId)
-      return user && isStillFor(found, user) ? 'usable' : { fault: 'changed' }
+      return user && isStillFor(found, user) ? { username: user.username } : { fault: 'changed' }
     },
 
     async complete({ token, password, confirmPassword }, requester) {

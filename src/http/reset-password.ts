@@ -45,8 +45,8 @@ export function resetPassword(parts: ResetPasswordParts) {
       const token = tokenInQuery(ctx.querystring)
       if (!token) return showUnknown(ctx)
       const outcome = await passwordReset.open(token)
-      if (outcome !== 'usable') return showInvalidLink(pages, ctx, outcome, token)
-      showForm(ctx, 200, 'form', { token })
+      if ('fault' in outcome) return showInvalidLink(pages, ctx, outcome, token)
+      showForm(ctx, 200, 'form', { token, username: outcome.username })
     },
 
     async post(ctx: Context) {
