@@ -74,13 +74,12 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
   const catalogs = new Map(
     [...locales].map(([locale, words]) => [locale, createCatalog(words, [byDefault, reference])]),
   )
-  const catalogFor = (languages: Languages) => {
-    const locale = chooseLocale([...catalogs.keys()], languages, byDefault.locale)
-    return catalogs.get(locale) ?? fallback
-  }
+  const spoken = [...catalogs.keys()]
+  const catalogFor = (languages: Languages) =>
+    catalogs.get(chooseLocale(spoken, languages, byDefault.locale)) ?? fallback
 
   return {
-    locales: [...catalogs.keys()],
+    locales: spoken,
     stylesheet: [templates.read('account-flows.css'), ...theme(files)].join('\n'),
     script: templates.read('account-flows.js'),
 
