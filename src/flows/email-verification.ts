@@ -33,9 +33,8 @@ import { isEndedBy, loginSecond } from '../login-second.ts'
 import { isStillFor } from './issued-for.ts'
 import { requestMail } from './mail-request.ts'
 import { isLoginOf, KEEP_LOGIN_MS } from './pending-login.ts'
+import { completed, rejected, type RefusedToken } from './verification-events.ts'
 import { carriedBy, isSameCarried, type VerificationLink } from './verification-link.ts'
-
-type RefusedToken = Pick<DeadToken, 'userId' | 'carried'>
 
 /** Why a link does nothing. `unknown`: nobody was ever given it, or it was altered. `changed`: the account changed since. */
 export type LinkFault = 'unknown' | 'expired' | 'used' | 'changed'
@@ -231,39 +230,5 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
     },
 
     recordConfirmed: ({ token }, requester) => ports.audit(completed(token, now(), requester)),
-  }
-}
-
-function rejected(
-  { userId, carried }: RefusedToken,
-  reason: string,
-  at: Date,
-  { address, userAgent }: Requester,
-): AuditEvent {
-  return {
-    id: newId(),
-    type: 'email_verification_rejected',
-    at,
-    accountId: userId,
-    clientId: carried.clientId,
-    reason,
-    address,
-    userAgent,
-  }
-}
-
-function completed(
-  { id, userId, carried }: VerificationToken,
-  at: Date,
-  { address, userAgent }: Requester,
-): AuditEvent {
-  return {
-    id: `verified:${id}`,
-    type: 'email_verification_completed',
-    at,
-    accountId: userId,
-    clientId: carried.clientId,
-    address,
-    userAgent,
   }
 }
