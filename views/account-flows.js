@@ -1,17 +1,17 @@
 const SECOND = 1000
 const all = (selector) => document.querySelectorAll(selector)
 
-// A double click sends nothing twice: the second answer would say that the link is used.
+// A double click sends nothing twice; the second would find the link used.
 let sentAt = 0
 addEventListener('submit', (event) => {
   if (Date.now() - sentAt < 5 * SECOND) event.preventDefault()
   else sentAt = Date.now()
 })
 
-// Out of the browser's memory, the page does not know what became of it.
+// Out of the browser's memory, it knows nothing of what came after.
 addEventListener('pageshow', ({ persisted }) => persisted && location.reload())
 
-// Scanners press buttons by script, and this is how the server can tell.
+// Scanners press buttons by script; this tells the server of the others.
 addEventListener('click', ({ isTrusted, target }) => {
   const form = isTrusted && target.closest('[data-person] button')?.form
   if (!form || form.elements.person) return
@@ -39,7 +39,7 @@ function letShow(input) {
   input.after(button)
 }
 
-/** Worded like the server's, and rounded up like it. */
+/** Worded and rounded as by the server. */
 function countDown(time) {
   const until = Date.now() + time.dataset.seconds * SECOND
   const button = time.closest('form')?.querySelector('button')
@@ -60,14 +60,13 @@ function text(amount, unit) {
   return new Intl.NumberFormat(document.documentElement.lang, style).format(amount)
 }
 
-/** Asks what became of the login that waits here, while somebody looks, and goes on with it. */
+/** Asks, while somebody looks, what became of the login that waits here, and goes on. */
 function waitFor(form) {
   const { statusUrl, pageUrl, forMs, verified, stopped } = form.dataset
   const beganAt = Date.now()
-  let askedAt = beganAt
+  let answeredAt = 0
   let timer
   let failures = 0
-  let isAsking = false
   let isOver = false
 
   const age = () => Date.now() - beganAt
@@ -82,13 +81,14 @@ function waitFor(form) {
   }
 
   async function ask() {
-    if (isAsking || isOver || document.hidden) return
+    if (isOver || document.hidden) return
+    // However often it is shown.
+    if (Date.now() - answeredAt < 1.5 * SECOND) return later()
     isOver = age() >= forMs
     if (isOver) return say(stopped)
-    isAsking = true
-    askedAt = Date.now()
+    answeredAt = Infinity
     const status = await read().catch(() => undefined)
-    isAsking = false
+    answeredAt = Date.now()
     if (isOver) return
     failures = status ? 0 : failures + 1
     if (!status || status === 'waiting') return later()
@@ -104,12 +104,9 @@ function waitFor(form) {
     return answer.ok ? (await answer.json()).status : undefined
   }
 
-  // A reload shows this page again, and sends no form.
+  // A reload sends no form again.
   history.replaceState(null, '', pageUrl)
   form.addEventListener('submit', () => (isOver = true))
-  // However often it is shown, it asks no more often.
-  document.addEventListener('visibilitychange', () =>
-    Date.now() - askedAt < 2 * SECOND ? later() : ask(),
-  )
+  document.addEventListener('visibilitychange', ask)
   later()
 }

@@ -1,11 +1,9 @@
 import { newId } from '../crypto/token.ts'
 import type { AuditEvent, DeadToken, Requester, VerificationToken } from '../ports.ts'
 
-/** What is told of a link that did nothing. */
-export type RefusedToken = Pick<DeadToken, 'userId' | 'carried'>
-
+/** A link that was refused, and why; for the audit log alone. */
 export function rejected(
-  { userId, carried }: RefusedToken,
+  { userId, carried }: Pick<DeadToken, 'userId' | 'carried'>,
   reason: string,
   at: Date,
   { address, userAgent }: Requester,
@@ -22,7 +20,7 @@ export function rejected(
   }
 }
 
-/** Recorded twice, it is one event. */
+/** Once for each link, however often it is recorded. */
 export function completed(
   { id, userId, carried }: VerificationToken,
   at: Date,

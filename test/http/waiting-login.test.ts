@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import {
   accountOf,
@@ -8,6 +9,7 @@ import {
   expectNothingChanged,
   expectResumed,
   isVerified,
+  resend,
   sessionId,
   setsSession,
   type BlockedLogin,
@@ -176,6 +178,25 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
     await openElsewhere({ ...login, link })
     await expectGoesOn(login)
     expectExpired(await createUserAgent().get(login.link))
+  })
+
+  it('waits as long as the latest link works, and ends alike for everybody', async () => {
+    await harness.put({ email_verification_expiration: '1s' })
+    const login = await blockedLogin(harness)
+    await harness.put({ email_verification_expiration: '24h' })
+    const window = windowOf(harness, login)
+    await sleep(1_100)
+    const nobody = windowNamed(harness.oauthUrl, 'nobody', login.agent)
+    for (const ask of ['poll', 'reload', 'goOn'] as const) {
+      expect(shapeOf(await window[ask]())).to.deep.equal(shapeOf(await nobody[ask]()))
+    }
+    expect(await window.status()).to.equal('ended')
+    expectExpired(await createUserAgent().get(login.link))
+    const { login: _, ...form } = login.blocked.hidden
+    const link = await resend(harness, login.user, form)
+    expect(await window.status()).to.equal('waiting')
+    await openElsewhere({ ...login, link })
+    await expectGoesOn(login)
   })
 
   describe('to others it tells and gives nothing:', () => {

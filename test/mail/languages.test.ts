@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
+import { adminOf } from '../support/admin-calls.ts'
 import { blockedLogin, mailsTo } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
@@ -203,6 +204,15 @@ onBothStores('The language of a mail (D24)', (technology) => {
       )
       expect(oneLine(mail.text)).to.match(told)
       expect(`${mail.text} ${String(mail.html)}`).not.to.include('evil')
+    }
+  })
+
+  it('can be looked at by an admin, for each that there is', async () => {
+    for (const locale of LOCALES) {
+      const preview = await adminOf(h).previewMail({ template: 'password-reset', locale })
+      expect(preview.subject).to.equal(WORDS.get(locale)?.['mail.password-reset.subject'])
+      expect(preview.html).to.include(`lang="${locale}"`)
+      expect(preview.text).to.match(/Firefox.*Linux/)
     }
   })
 

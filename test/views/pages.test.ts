@@ -67,7 +67,7 @@ describe('The page of a link that does not work (D17)', () => {
     expect(forms).to.have.length(1)
     expect(forms[0]).to.deep.include({
       action: '/oauth2/resend-verification',
-      fields: { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' },
+      fields: { ui_locales: 'en', token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' },
     })
   })
 
@@ -81,11 +81,19 @@ describe('The page of a link that does not work (D17)', () => {
     })
   })
 
+  it('is followed by a page in the same language', () => {
+    for (const asked of views.locales) {
+      const locals = { mode: 'expired', reason: 'used', carried: {} } as const
+      const { forms } = show('verify-email', locals, { asked })
+      expect(forms[0]?.fields['ui_locales']).to.equal(asked)
+    }
+  })
+
   it('asks for a name where no link is to be renewed, and leads on to the client', () => {
     const locals = { mode: 'expired', reason: 'used', carried: CARRIED } as const
     const { forms, find, textOf } = show('verify-email', { ...locals, client: CLIENT_LINK })
     expect(forms.map(({ fields }) => fields)).to.deep.equal([
-      { ...CARRIED_FIELDS, username: undefined },
+      { ui_locales: 'en', ...CARRIED_FIELDS, username: undefined },
     ])
     expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal(['https://shop.example/'])
     expect(textOf('a')).to.deep.equal(['Continue to Shop'])
@@ -117,7 +125,12 @@ describe('The window that waits (D15)', () => {
   it('takes the login along when a new link is asked for', () => {
     const { forms } = show('verify-email', { ...BLOCKED, carried: CARRIED, waiting: WAITING })
     const resend = forms.find(({ action }) => action === '/oauth2/resend-verification')
-    expect(resend?.fields).to.deep.equal({ username: 'ada', login: 'a b&c', ...CARRIED_FIELDS })
+    expect(resend?.fields).to.deep.equal({
+      ui_locales: 'en',
+      username: 'ada',
+      login: 'a b&c',
+      ...CARRIED_FIELDS,
+    })
   })
 
   it('says so when the address is not confirmed yet', () => {
