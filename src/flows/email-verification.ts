@@ -33,9 +33,8 @@ import { isEndedBy, loginSecond } from '../login-second.ts'
 import { isStillFor } from './issued-for.ts'
 import { requestMail } from './mail-request.ts'
 import { isLoginOf, KEEP_LOGIN_MS } from './pending-login.ts'
+import { completed, rejected } from './verification-events.ts'
 import { carriedBy, isSameCarried, type VerificationLink } from './verification-link.ts'
-
-type RefusedToken = Pick<DeadToken, 'userId' | 'carried'>
 
 /** Why a link does nothing. `unknown`: nobody was ever given it, or it was altered. `changed`: the account changed since. */
 export type LinkFault = 'unknown' | 'expired' | 'used' | 'changed'
@@ -50,6 +49,8 @@ export interface OpenedLink {
   loginEnded: boolean
   /** Whether the browser that opened it is the one that logged in (D14). */
   isFirstBrowser: boolean
+  /** Whether a window in another browser waits to go on (D15). */
+  isAwaited: boolean
 }
 
 export interface LinkRefusal {
@@ -107,7 +108,12 @@ export interface EmailVerificationPorts {
 export function createEmailVerification(ports: EmailVerificationPorts): EmailVerification {
   const { users, verificationTokens, pendingLogins, outbox, authorizeSig, settings, now } = ports
 
-  const refuse = async (token: RefusedToken, reason: LinkFault, event: string, by: Requester) => {
+  const refuse = async (
+    token: Pick<DeadToken, 'userId' | 'carried'>,
+    reason: LinkFault,
+    event: string,
+    by: Requester,
+  ) => {
     await ports.audit(rejected(token, event, now(), by))
     return { refusal: 'expired', reason, carried: token.carried } as const
   }
@@ -206,13 +212,19 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       const opened = { accountId: user.id, token: found, captured: undefined }
       if (found.pendingLoginId === undefined) {
         const loginEnded = isEndedBy(idpAt, loginSecond(found.createdAt))
-        return { ...opened, loginEnded, isFirstBrowser: false }
+        return { ...opened, loginEnded, isFirstBrowser: false, isAwaited: false }
       }
       const pending = await pendingLogins.find(found.pendingLoginId)
       const isFirstBrowser = browser !== undefined && pending?.browserHash === hashToken(browser)
-      const lives = pending !== undefined && isLoginOf(pending, user, idpAt)
-      const captured = lives ? pending.captured : undefined
-      return { ...opened, captured, loginEnded: !lives, isFirstBrowser }
+      const login = pending && isLoginOf(pending, user, idpAt) ? pending : undefined
+      const hasWindow = login?.browserHash !== undefined && !login.continuedAt
+      return {
+        ...opened,
+        captured: login?.captured,
+        loginEnded: !login,
+        isFirstBrowser,
+        isAwaited: hasWindow && !isFirstBrowser,
+      }
     },
 
     async confirm({ token, isFirstBrowser }, requester, { takesTurn }) {
@@ -231,39 +243,5 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
     },
 
     recordConfirmed: ({ token }, requester) => ports.audit(completed(token, now(), requester)),
-  }
-}
-
-function rejected(
-  { userId, carried }: RefusedToken,
-  reason: string,
-  at: Date,
-  { address, userAgent }: Requester,
-): AuditEvent {
-  return {
-    id: newId(),
-    type: 'email_verification_rejected',
-    at,
-    accountId: userId,
-    clientId: carried.clientId,
-    reason,
-    address,
-    userAgent,
-  }
-}
-
-function completed(
-  { id, userId, carried }: VerificationToken,
-  at: Date,
-  { address, userAgent }: Requester,
-): AuditEvent {
-  return {
-    id: `verified:${id}`,
-    type: 'email_verification_completed',
-    at,
-    accountId: userId,
-    clientId: carried.clientId,
-    address,
-    userAgent,
   }
 }

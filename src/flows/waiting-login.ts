@@ -13,7 +13,7 @@ import type {
   UserStore,
 } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
-import { isLoginOf } from './pending-login.ts'
+import { isLoginOf, waitsUntil } from './pending-login.ts'
 
 /** `ended`: it is over, or never was this browser's; nobody is told which. */
 export type WaitingStatus = 'waiting' | 'verified' | 'continued' | 'ended'
@@ -54,7 +54,7 @@ export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
   async function findOwn({ pendingLoginId, browser }: WaitingWindow) {
     if (browser === undefined || !isToken(browser)) return undefined
     const pending = await pendingLogins.find(pendingLoginId)
-    const isOwn = pending?.browserHash === hashToken(browser) && pending.purgeAt > now()
+    const isOwn = pending?.browserHash === hashToken(browser) && waitsUntil(pending) > now()
     return isOwn ? pending : undefined
   }
 

@@ -82,10 +82,9 @@ export function verifyEmail(parts: VerifyEmailParts) {
   }
 
   async function confirmOnly(ctx: Context, link: OpenedLink) {
-    const { captured, isFirstBrowser } = link
-    const isAwaited = captured !== undefined && (await clients.mayFinish(captured))
-    if (!(await confirm(ctx, link, false))) return
-    await show.confirmed(ctx, link, isAwaited && !isFirstBrowser)
+    const { captured, isAwaited } = link
+    const goesOn = isAwaited && captured !== undefined && (await clients.mayFinish(captured))
+    if (await confirm(ctx, link, false)) await show.confirmed(ctx, link, goesOn)
   }
 
   /** Confirms, and finishes the login; asks first where another account is signed in (D16). */

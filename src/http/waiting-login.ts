@@ -11,7 +11,7 @@ import type { Pages } from './pages.ts'
 
 export interface WaitingLoginParts {
   waitingLogins: WaitingLogins
-  clients: Pick<Clients, 'mayFinish' | 'shown' | 'restart'>
+  clients: Pick<Clients, 'mayFinish' | 'isFinished' | 'shown' | 'restart'>
   resume: Resume
   browserCookie: Pick<BrowserCookie, 'read'>
   pages: Pages
@@ -73,11 +73,18 @@ export function waitingLogin(parts: WaitingLoginParts) {
     pages.show(ctx, { status: 200, name: 'verify-email', locals, ...pageOf(captured) })
   }
 
+  /** The device that waited for it, that is. */
+  function showSignedIn(ctx: Context, { captured }: WaitingLogin) {
+    const locals = { mode: 'signed_in' } as const
+    pages.show(ctx, { status: 200, name: 'verify-email', locals, ...pageOf(captured) })
+  }
+
   async function goOn(ctx: Context, next: Next, window: WaitingWindow, answer: Answer = {}) {
     const login = await waitingLogins.find(window)
     if (typeof login === 'string') return showOver(ctx, login)
     if (login.status === 'waiting') return showWaiting(ctx, login, window, true)
     const { user, captured } = login
+    if (await clients.isFinished(captured)) return showSignedIn(ctx, login)
     if (answer.keepsSession || !(await clients.mayFinish(captured))) return showVerified(ctx, login)
     const live = await resume.liveSession(ctx)
     const isForeign = live !== undefined && live.accountId !== user.id

@@ -17,6 +17,8 @@ export interface Clients {
    * when it took the request, and does not again when it is resumed.
    */
   mayFinish(captured: CapturedRequest): Promise<boolean>
+  /** Whether a device that waited for the request has its answer already. */
+  isFinished(captured: CapturedRequest): Promise<boolean>
   /** The client of genuine parameters, as a page names it. `undefined`: they are not genuine, or there are none. */
   shown(carried: CarriedParameters): Promise<ShownClient | undefined>
   /**
@@ -74,6 +76,13 @@ export function createClients(provider: () => Provider, origin: string): Clients
     return `${issuer}${path}?${appendCarried(new URLSearchParams(query), carried).toString()}`
   }
 
+  // For a code that ran out, or was answered before, the provider shows nothing but an error.
+  async function stateOfDevice(deviceCode: string) {
+    const code = await provider().DeviceCode.find(deviceCode)
+    if (!code) return 'gone'
+    return code.accountId === undefined && code.error === undefined ? 'waiting' : 'answered'
+  }
+
   return {
     genuine: async (carried) => ((await genuineClient(carried)) ? carried : {}),
 
@@ -86,7 +95,8 @@ export function createClients(provider: () => Provider, origin: string): Clients
 
     async mayFinish({ params, deviceCode }) {
       const client = await find(String(params['client_id']))
-      if (!client || deviceCode !== undefined) return client !== undefined
+      if (!client) return false
+      if (deviceCode !== undefined) return (await stateOfDevice(deviceCode)) === 'waiting'
       const { redirect_uri: redirectUri, response_type: responseType } = params
       return (
         typeof redirectUri === 'string' &&
@@ -94,6 +104,9 @@ export function createClients(provider: () => Provider, origin: string): Clients
         client.responseTypes?.some((allowed) => allowed === responseType) === true
       )
     },
+
+    isFinished: async ({ deviceCode }) =>
+      deviceCode !== undefined && (await stateOfDevice(deviceCode)) === 'answered',
 
     async shown(carried) {
       const client = await genuineClient(carried)

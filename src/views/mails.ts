@@ -1,7 +1,15 @@
 import { fill, type Catalog, type Values } from './catalog.ts'
 import { deviceOf } from './device.ts'
 import type { Templates } from './templates.ts'
-import { displayName, eitherOf, lifetimeText, timeText, unlinkable, wrapped } from './wording.ts'
+import {
+  displayName,
+  eitherOf,
+  isolated,
+  lifetimeText,
+  timeText,
+  unlinkable,
+  wrapped,
+} from './wording.ts'
 
 export type MailName = 'password-reset' | 'email-verification' | 'password-changed' | 'test'
 
@@ -45,11 +53,12 @@ export function renderMail(
 
 /** What a template may say beside the words of the catalog. */
 function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
-  const { t, lang } = catalog
+  const { t, lang, dir } = catalog
   const { username, link, lifetimeMs, isByAdmin = false } = locals
   const word = (key: string, values: Values) => t(`mail.${name}.${key}`, values)
-  const user = unlinkable(displayName(username))
-  const client = unlinkable(displayName(locals.clientName ?? ''))
+  const shown = (name: string) => isolated(unlinkable(displayName(name)), dir)
+  const user = shown(username)
+  const client = shown(locals.clientName ?? '')
   const lifetime = lifetimeMs === undefined ? '' : lifetimeText(lifetimeMs, lang)
   const form = isByAdmin ? '_admin' : client && '_client'
   return {

@@ -60,3 +60,12 @@ export function unlinkable(name: string): string {
     .replace(/[:\uFE55\uFF1A]?[\\/\uFF0F\uFF3C]{2,}/g, ' ')
     .replace(/[.:\u2024\u3002\uFE52\uFE55\uFF0E\uFF1A\uFF61](?=\S)/g, '$&\u2060')
 }
+
+const FROM_THE_RIGHT =
+  /[\p{Script=Adlam}\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Nko}\p{Script=Syriac}\p{Script=Thaana}]/u
+
+/** A name that may be read in the other direction keeps to itself: it moves nothing of the text around it. */
+export function isolated(name: string, dir: 'ltr' | 'rtl'): string {
+  const mayTurn = dir === 'rtl' || FROM_THE_RIGHT.test(name)
+  return name && mayTurn ? `\u2068${name}\u2069` : name
+}

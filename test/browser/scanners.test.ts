@@ -40,11 +40,13 @@ const scannerScript = (action: string) => `addEventListener('load', () => {
 
 describeInChromium('What scans a mail before its reader opens it (D14)', (browser) => {
   let h: BrowserHarness
+  let scanner: BrowserContext
   let context: BrowserContext
   let page: Page
 
   before(async () => {
     h = await startBrowserHarness()
+    scanner = await browser().newContext()
   })
   after(() => h.close())
 
@@ -59,15 +61,14 @@ describeInChromium('What scans a mail before its reader opens it (D14)', (browse
 
   /** Renders the link with scripts; nothing comes of it, also once the answer to the form is there. */
   async function scan({ link, user }: Pick<BlockedLogin, 'link' | 'user'>, script: string) {
-    const scanner = await browser().newContext()
-    await scanner.addInitScript(scannerScript(script))
     const rendered = await scanner.newPage()
+    await rendered.addInitScript({ content: scannerScript(script) })
     await rendered.goto(link)
     const least = Object.values(SENDS).includes(script) ? 2 : 1
     await rendered.waitForFunction((least) => Number(sessionStorage['loads']) >= least, least)
     expect(await modeOf(rendered), script).to.equal('confirm')
     await expectNothingHappened(h, rendered, user)
-    await scanner.close()
+    await rendered.close()
   }
 
   /** The link in a browser that did not log in, where somebody presses the button. */

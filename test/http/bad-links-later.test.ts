@@ -133,10 +133,10 @@ onBothStores('A verification link that is opened too late, or for somebody else'
       const clientId = `late-${registered}`
       const metadata = { ...CLIENT, client_id: clientId, redirect_uris: [URI] }
       const { adapter } = h.provider.Client as unknown as { adapter: Adapter }
-      await adapter.upsert(clientId, metadata as never, 3600)
+      await adapter.upsert(clientId, metadata, 3600)
       const party = await createRelyingParty(h.oauthUrl, { clientId, redirectUri: URI })
       const login = await blockedLogin(h, { party })
-      await changed(metadata as never, adapter)
+      await changed(metadata, adapter)
       return login
     }
 

@@ -139,6 +139,17 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
         const page = await other.get(login.link)
         const policy = page.headers.get('content-security-policy') ?? ''
         expect(policy).to.include("form-action 'self' https://app.example;")
+        await expectOnlyConfirmed(login, other, await press(other, page))
+      })
+
+      it('lets it lead there also for a request that was too long for the link', async () => {
+        const extra = { state: 's'.repeat(4_001), prompt: 'login' }
+        const long = await blockedLogin(harness, { extra })
+        expect(long.link).to.not.include('client_id')
+        const page = await other.get(long.link)
+        const policy = page.headers.get('content-security-policy') ?? ''
+        expect(policy).to.include("form-action 'self' https://app.example;")
+        await expectOnlyConfirmed(long, other, await press(other, page))
       })
 
       it('is not moved by scanners that fetch, render, or send the form by script', async () => {

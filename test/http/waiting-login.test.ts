@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import {
   accountOf,
@@ -8,6 +9,7 @@ import {
   expectNothingChanged,
   expectResumed,
   isVerified,
+  resend,
   sessionId,
   setsSession,
   type BlockedLogin,
@@ -144,6 +146,30 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
     expect(await isVerified(harness, login.user)).to.equal(false)
   })
 
+  it('has gone on before the link is opened in the same browser: that verifies, and makes no second code', async () => {
+    await harness.put({ require_email_verification: 'false' })
+    const logins = [await blockedBefore(), await blockedBefore()]
+    for (const [at, login] of logins.entries()) {
+      const { location = '' } = await windowOf(harness, login).goOn()
+      await login.party.exchange(login.request, location)
+      const session = sessionId(harness, login.agent)
+      if (at > 0) await (await harness.provider.Session.find(session ?? ''))?.destroy()
+      const answer = await login.agent.get(login.link)
+      expectMode(answer, 200, at > 0 ? 'verified' : 'signed_in')
+      expect(setsSession(answer)).to.equal(false)
+      expect(await isVerified(harness, login.user)).to.equal(true)
+      expectExpired(await login.agent.get(login.link))
+    }
+    await harness.put({ require_email_verification: 'true' })
+  })
+
+  async function blockedBefore() {
+    await harness.put({ require_email_verification: 'true' })
+    const login = await blockedLogin(harness)
+    await harness.put({ require_email_verification: 'false' })
+    return login
+  }
+
   it('goes on with the button though the process died before the window was told (D5)', async () => {
     const login = await blockedLogin(harness)
     const window = windowOf(harness, login)
@@ -176,6 +202,25 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
     await openElsewhere({ ...login, link })
     await expectGoesOn(login)
     expectExpired(await createUserAgent().get(login.link))
+  })
+
+  it('waits as long as the latest link works, and ends alike for everybody', async () => {
+    await harness.put({ email_verification_expiration: '1s' })
+    const login = await blockedLogin(harness)
+    await harness.put({ email_verification_expiration: '24h' })
+    const window = windowOf(harness, login)
+    await sleep(1_100)
+    const nobody = windowNamed(harness.oauthUrl, 'nobody', login.agent)
+    for (const ask of ['poll', 'reload', 'goOn'] as const) {
+      expect(shapeOf(await window[ask]())).to.deep.equal(shapeOf(await nobody[ask]()))
+    }
+    expect(await window.status()).to.equal('ended')
+    expectExpired(await createUserAgent().get(login.link))
+    const { login: _, ...form } = login.blocked.hidden
+    const link = await resend(harness, login.user, form)
+    expect(await window.status()).to.equal('waiting')
+    await openElsewhere({ ...login, link })
+    await expectGoesOn(login)
   })
 
   describe('to others it tells and gives nothing:', () => {

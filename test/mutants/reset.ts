@@ -4,6 +4,7 @@ const RESET = 'test/http/reset-password.test.ts'
 const REFUSALS = 'test/http/reset-password-refusals.test.ts'
 const VOID = 'test/http/reset-password-void.test.ts'
 const FORM = 'test/http/reset-password-form.test.ts'
+const REASONS = 'test/http/reset-link-reasons.test.ts'
 const FORGOT = 'test/http/forgot-password.test.ts'
 const FLOW_TEST = 'test/flows/password-reset.test.ts'
 const FLOW = 'src/flows/password-reset.ts'
@@ -226,5 +227,53 @@ export const resetMutants: Mutant[] = [
       },
     ],
     caughtBy: { file: FORM, words: 'and never takes more than 72 bytes' },
+  },
+  {
+    name: 'a used reset link asks for a new mail',
+    breaks: 'A new mail is one click away from an expired link alone (D17).',
+    edits: [{ file: FLOW, find: "if (!dead || fault !== 'expired')", replace: 'if (!dead)' }],
+    caughtBy: { file: REASONS, words: 'used: and it asks for nothing' },
+  },
+  {
+    name: 'an expired reset link outlives a change of its account',
+    breaks: 'Whoever holds a link of the account as it was before gets no mail sent (D6, D17).',
+    edits: [
+      {
+        file: FLOW,
+        find: "user && isStillFor({ email, passwordDigest }, user) ? 'expired' : 'changed'",
+        replace: "user || passwordDigest !== email ? 'expired' : 'changed'",
+      },
+    ],
+    caughtBy: { file: REASONS, words: 'changed, where it expired and the account changed since' },
+  },
+  {
+    name: 'the countdown to the next mail is of the name alone',
+    breaks: 'Nobody learns that somebody elsewhere asked for a name (D19).',
+    edits: [
+      {
+        file: 'src/http/resend-cooldown.ts',
+        find: '[kind, typed, networkOf(address)]',
+        replace: "[kind, typed, networkOf(address) ? '' : '']",
+      },
+    ],
+    caughtBy: {
+      file: 'test/http/resend-cooldown.test.ts',
+      words: 'it tells nobody in another network that somebody asked',
+    },
+  },
+  {
+    name: 'a client that needs PKCE is led to a request without it',
+    breaks: 'After a reset the person is led to where the client can finish (4.2).',
+    edits: [
+      {
+        file: 'src/oidc/clients.ts',
+        find: "client.tokenEndpointAuthMethod !== 'none' &&",
+        replace: '',
+      },
+    ],
+    caughtBy: {
+      file: 'test/http/reset-and-continue.test.ts',
+      words: 'a client that needs PKCE, or a request of its own making',
+    },
   },
 ]

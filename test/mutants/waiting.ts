@@ -20,8 +20,8 @@ export const waitingMutants: Mutant[] = [
     edits: [
       {
         file: FLOW,
-        find: 'pending?.browserHash === hashToken(browser) && pending.purgeAt > now()',
-        replace: 'pending !== undefined && pending.purgeAt > now()',
+        find: 'pending?.browserHash === hashToken(browser) && waitsUntil(pending) > now()',
+        replace: 'pending !== undefined && waitsUntil(pending) > now()',
       },
     ],
     caughtBy: {
@@ -32,7 +32,7 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a waiting window waits for ever',
     breaks: 'A login that is over is like one of nobody (D15).',
-    edits: [{ file: FLOW, find: ' && pending.purgeAt > now()', replace: '' }],
+    edits: [{ file: FLOW, find: ' && waitsUntil(pending) > now()', replace: '' }],
     caughtBy: {
       file: WAITING,
       words: 'a browser without the cookie, a foreign one, and an id of nobody look alike',
@@ -60,7 +60,11 @@ export const waitingMutants: Mutant[] = [
         replace: 'if (!login) return false',
       },
     ],
-    caughtBy: { file: WAITING, words: 'goes on in one of 20 concurrent posts' },
+    caughtBy: {
+      file: 'test/stores/memory-store.test.ts',
+      words: 'gives its one turn to one of 20 that take it at once',
+      suite: 'src/contract/store-contract-logins.ts',
+    },
   },
   {
     name: 'a waiting window goes on in each of many posts, on MongoDB',
@@ -72,7 +76,12 @@ export const waitingMutants: Mutant[] = [
         replace: '_id: text(id), ...isWhole',
       },
     ],
-    caughtBy: { file: WAITING, words: 'goes on in one of 20 concurrent posts', store: 'mongodb' },
+    caughtBy: {
+      file: 'test/stores/mongodb-store.test.ts',
+      words: 'gives its one turn to one of 20 that take it at once',
+      suite: 'src/contract/store-contract-logins.ts',
+      store: 'mongodb',
+    },
   },
   {
     name: 'a link leaves the turn of the login to the waiting window of its browser',
@@ -185,8 +194,8 @@ export const waitingMutants: Mutant[] = [
     edits: [
       {
         file: ROUTE,
-        find: 'isAwaited && !isFirstBrowser',
-        replace: 'captured !== undefined && !isFirstBrowser',
+        find: 'isAwaited && captured !== undefined && (await clients.mayFinish(captured))',
+        replace: 'isAwaited && captured !== undefined',
       },
     ],
     caughtBy: { file: REQUESTS, words: 'and no window is promised to go on elsewhere then' },

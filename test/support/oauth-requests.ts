@@ -115,8 +115,8 @@ export interface DeviceRequest {
   verification_uri_complete: string
 }
 
-export async function beginDevice(h: Harness): Promise<DeviceRequest> {
-  const form = { client_id: DEVICE_CLIENT.client_id, scope: 'openid' }
+export async function beginDevice(h: Harness, client = DEVICE_CLIENT): Promise<DeviceRequest> {
+  const form = { client_id: client.client_id, scope: 'openid' }
   const answer = await createUserAgent().post(`${h.oauthUrl}/device/auth`, form)
   return JSON.parse(answer.text) as DeviceRequest
 }

@@ -111,6 +111,19 @@ describe('the words of the mails', () => {
     })
   }
 
+  it('are not moved by a name that is read in the other direction', () => {
+    const greeting = (locale: string, username: string) => {
+      const catalog = catalogs.get(locale)
+      if (!catalog) throw new TypeError(`${locale}.json is missing`)
+      const locals = { username, link: LINK, at: new Date() }
+      return renderMail(templates, catalog, 'password-changed', locals).text.split('\n')[0]
+    }
+    expect(greeting('en', 'שרה!')).to.equal('Hello \u2068שרה!\u2069,')
+    expect(greeting('en', 'ada!')).to.equal('Hello ada!,')
+    expect(greeting('ar', 'ada!')).to.include('\u2068ada!\u2069')
+    expect(greeting('en', '\u2067שרה\u2069\u202e!')).to.equal('Hello \u2068שרה !\u2069,')
+  })
+
   it('are aligned to the side that reading begins at', () => {
     const english = catalogs.get('en')
     if (!english) throw new TypeError('en.json is missing')
@@ -121,7 +134,7 @@ describe('the words of the mails', () => {
     ] as const) {
       const { html } = renderMail(templates, { ...english, dir }, 'password-changed', locals)
       const document = parseDocument(html)
-      const [cell] = DomUtils.getElementsByTagName('td', document).filter(
+      const cell = DomUtils.getElementsByTagName('td', document).find(
         ({ attribs }) => attribs['class'] === 'text',
       )
       expect(cell?.attribs['align']).to.equal(side)

@@ -1,0 +1,102 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
+import bcrypt from 'bcrypt'
+import { interactionPolicy, Provider } from 'oidc-provider'
+import {
+  createAccountFlows,
+  memoryAdapter,
+  memoryStore,
+  memoryUsers,
+  type Mailer,
+} from '../../src/index.ts'
+import type { HostParts } from './host-parts.ts'
+
+/**
+ * All that is the same on every host: the flows, the provider, and a login page. Everything is in memory, and one account,
+ * `ann`, waits for its address to be verified.
+ */
+export async function createIdentity(baseUrl: string, mailer: Mailer): Promise<HostParts> {
+  const oauthPath = '/oauth2'
+  const users = memoryUsers([
+    {
+      id: '1',
+      username: 'ann',
+      email: 'ann@example.com',
+      emailVerified: false,
+      passwordHash: await bcrypt.hash('the password of ann', 12),
+      disabled: false,
+    },
+  ])
+  const flows = createAccountFlows({
+    baseUrl,
+    oauthPath,
+    secrets: [randomBytes(32)],
+    store: memoryStore(),
+    users,
+    developmentMailer: mailer,
+    initialSettings: { require_email_verification: 'true' },
+  })
+  const provider = new Provider(baseUrl + oauthPath, {
+    adapter: flows.adapter(memoryAdapter()),
+    interactions: {
+      url: (_ctx, { uid }) => `${oauthPath}/login?interaction=${uid}`,
+      policy: flows.policy(interactionPolicy.base()),
+    },
+    clients: [
+      {
+        client_id: 'app',
+        client_name: 'The App',
+        redirect_uris: ['https://app.example/cb'],
+        token_endpoint_auth_method: 'none',
+      },
+    ],
+    features: { devInteractions: { enabled: false } },
+    async findAccount(_ctx, sub) {
+      const user = await users.findById(sub)
+      return user && { accountId: sub, claims: () => ({ sub, email: user.email }) }
+    },
+    // A client of your own needs no consent.
+    async loadExistingGrant({
+      oidc: {
+        client,
+        session,
+        provider: { Grant },
+        requestParamScopes,
+      },
+    }) {
+      if (!client || session?.accountId === undefined) return undefined
+      const grant = new Grant({ clientId: client.clientId, accountId: session.accountId })
+      grant.addOIDCScope([...requestParamScopes].join(' '))
+      await grant.save()
+      return grant
+    },
+  })
+  flows.attach(provider)
+  await flows.start()
+
+  async function login(req: IncomingMessage, res: ServerResponse) {
+    const startedAt = flows.loginStarted()
+    res.setHeader('Content-Type', 'text/html; charset=utf-8')
+    if (req.method !== 'POST') {
+      await provider.interactionDetails(req, res)
+      res.end(LOGIN_FORM)
+      return
+    }
+    const form = new URLSearchParams(await text(req))
+    const account = await users.findByUsername(form.get('username') ?? '')
+    const isRight = await bcrypt.compare(form.get('password') ?? '', account?.passwordHash ?? '')
+    if (account && isRight) await flows.finishLogin(req, res, { account, startedAt })
+    else res.writeHead(401).end(LOGIN_FORM)
+  }
+
+  return { provider, flows, oauthPath, login }
+}
+
+const LOGIN_FORM = `<!doctype html><html lang="en"><title>Sign in</title>
+<form method="post">
+  <label>Username <input name="username" autocomplete="username"></label>
+  <label>Password <input type="password" name="password" autocomplete="current-password"></label>
+  <button>Sign in</button>
+</form>
+<a href="/oauth2/forgot-password">Forgot your password?</a>`

@@ -1,0 +1,38 @@
+/**
+ * Starts one of the hosts: `PORT=3000 node --import tsx/esm examples/hosts/start.ts express`. It prints its mails.
+ *
+ * @module
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { expressHost } from './express.ts'
+import { fastifyHost } from './fastify.ts'
+import type { HostParts } from './host-parts.ts'
+import { createIdentity } from './identity.ts'
+import { koaHost } from './koa.ts'
+import { nodeHttpHost } from './node-http.ts'
+
+type Listener = (req: IncomingMessage, res: ServerResponse) => unknown
+
+const HOSTS: Record<string, (parts: HostParts) => Listener | Promise<Listener>> = {
+  koa: koaHost,
+  express: expressHost,
+  fastify: fastifyHost,
+  'node-http': nodeHttpHost,
+}
+
+const { PORT = '3000' } = process.env
+const host = HOSTS[process.argv[2] ?? '']
+if (!host) throw new TypeError(`Name a host: ${Object.keys(HOSTS).join(', ')}`)
+
+const baseUrl = `http://localhost:${PORT}`
+const identity = await createIdentity(baseUrl, {
+  send: async ({ subject, text }) => console.log(`${subject}\n\n${text}`),
+})
+const server = createServer(await host(identity))
+server.listen(Number(PORT), () => console.log(`READY ${baseUrl}`))
+
+process.once('SIGTERM', () => {
+  server.close()
+  server.closeAllConnections()
+  void identity.flows.stop()
+})

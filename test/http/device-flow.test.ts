@@ -1,0 +1,226 @@
+import { expect } from 'chai'
+import { decodeJwt } from 'jose'
+import type { Adapter, ClientMetadata, Configuration } from 'oidc-provider'
+import type { User } from '../../src/index.ts'
+import {
+  accountOf,
+  addUnverified,
+  addVerified,
+  expectNothingChanged,
+  isVerified,
+  setsSession,
+} from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { CLIENT, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import {
+  beginDevice,
+  confirmDevice,
+  consent,
+  DEVICE_CLIENT,
+  postLogin,
+  type DeviceRequest,
+} from '../support/oauth-requests.ts'
+import { press } from '../support/page-forms.ts'
+import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+
+/** Nobody is asked for consent but the users of native clients. */
+const NATIVE_DEVICE: ClientMetadata = {
+  ...DEVICE_CLIENT,
+  client_id: 'console',
+  application_type: 'native',
+}
+
+const FEATURES: Configuration['features'] = {
+  devInteractions: { enabled: false },
+  deviceFlow: {
+    enabled: true,
+    successSource(ctx) {
+      ctx.body = '<main data-page="device" data-mode="done">Go back to your device.</main>'
+    },
+  },
+}
+
+/** The person, the device that shows a code, and the login that waits for the link. */
+interface DeviceLogin {
+  user: User
+  agent: UserAgent
+  device: DeviceRequest
+  /** Uid of the provider's interaction. */
+  interaction: string
+  blocked: Answer
+  link: string
+}
+
+onBothStores('A login in the device flow that waits for its verification link', (technology) => {
+  let h: Harness
+
+  before(async () => {
+    h = await startHarness({
+      technology,
+      clients: [CLIENT, DEVICE_CLIENT, NATIVE_DEVICE],
+      provider: { features: FEATURES },
+    })
+  })
+
+  after(() => h.close())
+
+  async function blockedDevice(client = DEVICE_CLIENT): Promise<DeviceLogin> {
+    const user = await addUnverified(h)
+    const agent = createUserAgent()
+    const device = await beginDevice(h, client)
+    const page = await confirmDevice(h, agent, device)
+    expect([page.page, page.mode]).to.deep.equal(['login', 'login'])
+    const form = { username: user.username, password: PASSWORD }
+    const blocked = await agent.post(`${h.oauthUrl}/login`, form)
+    expect([blocked.status, blocked.mode]).to.deep.equal([200, 'blocked'])
+    const { link } = await h.mail.mailTo(user.email ?? '')
+    const interaction = new URL(page.url).searchParams.get('interaction') ?? ''
+    return { user, agent, device, interaction, blocked, link }
+  }
+
+  const goOn = (agent: UserAgent, { blocked }: DeviceLogin, fields = {}) =>
+    agent.post(`${h.oauthUrl}/verify-email/waiting`, {
+      login: blocked.hidden['login'] ?? '',
+      ...fields,
+    })
+
+  const tokenAnswer = async ({ device_code }: DeviceRequest, { client_id } = DEVICE_CLIENT) => {
+    const answer = await createUserAgent().post(`${h.oauthUrl}/token`, {
+      grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
+      client_id: client_id ?? '',
+      device_code,
+    })
+    return JSON.parse(answer.text) as { error?: string; id_token?: string }
+  }
+
+  /** What the host shows at the end of the device flow. */
+  function expectGoBack(answer: Answer) {
+    expect([answer.status, answer.page, answer.mode], answer.text).to.deep.equal([
+      200,
+      'device',
+      'done',
+    ])
+  }
+
+  async function expectSignedIn({ device, user }: DeviceLogin, client = DEVICE_CLIENT) {
+    const { id_token: idToken = '' } = await tokenAnswer(device, client)
+    expect(decodeJwt(idToken)).to.include({ sub: user.id, aud: client.client_id })
+    expect((await tokenAnswer(device, client)).error).to.equal('invalid_grant')
+  }
+
+  const expectWaiting = async ({ device }: DeviceLogin) =>
+    expect((await tokenAnswer(device)).error).to.equal('authorization_pending')
+
+  it('signs the device in when the link is opened, in the same browser and in another', async () => {
+    for (const isSame of [true, false]) {
+      const login = await blockedDevice()
+      await expectWaiting(login)
+      const agent = isSame ? login.agent : createUserAgent()
+      expectGoBack(await agent.get(login.link))
+      expect(await isVerified(h, login.user)).to.equal(true)
+      expect(await accountOf(h, agent)).to.equal(login.user.id)
+      await expectSignedIn(login)
+    }
+  })
+
+  it('tells the window that waited that it is signed in, once the link has signed the device in', async () => {
+    const login = await blockedDevice()
+    expect((await goOn(login.agent, login)).mode).to.equal('blocked')
+    expectGoBack(await createUserAgent().get(login.link))
+    for (const _time of [1, 2]) {
+      const over = await goOn(login.agent, login)
+      expect([over.status, over.page, over.mode]).to.deep.equal([200, 'verify-email', 'signed_in'])
+      expect(setsSession(over)).to.equal(false)
+    }
+    await expectSignedIn(login)
+  })
+
+  it('lets the window that waited sign the device in where the link only confirms', async () => {
+    await h.put({ email_link_confirmation: 'other_browser' })
+    const login = await blockedDevice()
+    const elsewhere = createUserAgent()
+    const question = await elsewhere.get(login.link)
+    expect([question.status, question.mode]).to.deep.equal([200, 'confirm'])
+    await expectNothingChanged(h, { ...login, agent: elsewhere }, question)
+    await expectWaiting(login)
+    const confirmed = await press(elsewhere, question, '/verify-email', { button: 'confirm' })
+    expect([confirmed.status, confirmed.mode]).to.deep.equal([200, 'verified'])
+    await expectWaiting(login)
+    expectGoBack(await goOn(login.agent, login))
+    await expectSignedIn(login)
+    const again = await goOn(login.agent, login)
+    expect([again.status, again.mode]).to.deep.equal([200, 'signed_in'])
+    await h.put({ email_link_confirmation: 'off' })
+  })
+
+  it('gives a browser without its cookie nothing, and the device neither', async () => {
+    const login = await blockedDevice()
+    await h.users.markEmailVerified(login.user.id, login.user.email ?? '')
+    const stranger = await goOn(createUserAgent(), login)
+    expect([stranger.status, stranger.mode]).to.deep.equal([400, 'ended'])
+    await expectWaiting(login)
+    expectGoBack(await goOn(login.agent, login))
+    await expectSignedIn(login)
+  })
+
+  it('asks for the consent that the device needs, and signs it in after that', async () => {
+    for (const isSame of [true, false]) {
+      const login = await blockedDevice(NATIVE_DEVICE)
+      const agent = isSame ? login.agent : createUserAgent()
+      const answer = await agent.get(login.link)
+      expect(answer.status).to.equal(302)
+      const question = await h.follow(agent, answer)
+      expect([question.page, question.mode]).to.deep.equal(['login', 'consent'])
+      expect((await tokenAnswer(login.device, NATIVE_DEVICE)).error).to.equal(
+        'authorization_pending',
+      )
+      expectGoBack(await consent(h, agent))
+      await expectSignedIn(login, NATIVE_DEVICE)
+    }
+  })
+
+  it('confirms the address, and says so without an error, after the code of the device ran out', async () => {
+    const login = await blockedDevice()
+    const { adapter } = h.provider.DeviceCode as unknown as { adapter: Adapter }
+    const interaction = await h.provider.Interaction.find(login.interaction)
+    await adapter.destroy(interaction?.deviceCode ?? '')
+    const answer = await createUserAgent().get(login.link)
+    expect([answer.status, answer.mode]).to.deep.equal([200, 'verified'])
+    expect(setsSession(answer)).to.equal(false)
+    expect(await isVerified(h, login.user)).to.equal(true)
+    const window = await goOn(login.agent, login)
+    expect([window.status, window.mode]).to.deep.equal([200, 'verified'])
+    expect((await tokenAnswer(login.device)).error).to.equal('invalid_grant')
+
+    const agent = createUserAgent()
+    const device = await beginDevice(h)
+    await confirmDevice(h, agent, device)
+    expectGoBack(await h.follow(agent, await postLogin(h, agent, login.user)))
+    await expectSignedIn({ ...login, device })
+  })
+
+  it('asks first where another account is signed in, and then signs the device in', async () => {
+    const login = await blockedDevice()
+    const owner = await addVerified(h)
+    const browser = createUserAgent()
+    await h.signIn(browser, owner.username)
+    const question = await browser.get(login.link)
+    expect([question.status, question.mode]).to.deep.equal([200, 'other_account'])
+    expect(await isVerified(h, login.user)).to.equal(false)
+    await expectWaiting(login)
+    const answer = await press(browser, question, '/verify-email', { button: 'continue' })
+    expectGoBack(answer)
+    await expectSignedIn(login)
+  })
+
+  it('signs no device in by a link that was changed', async () => {
+    const login = await blockedDevice()
+    const answer = await login.agent.get(`${login.link}x`)
+    expect([answer.status, answer.mode]).to.deep.equal([400, 'expired'])
+    expect([setsSession(answer), await isVerified(h, login.user)]).to.deep.equal([false, false])
+    expect(await accountOf(h, login.agent)).to.equal(undefined)
+    await expectWaiting(login)
+    expectGoBack(await login.agent.get(login.link))
+    await expectSignedIn(login)
+  })
+})
