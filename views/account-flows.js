@@ -80,13 +80,13 @@ function waitFor(form) {
     timer = setTimeout(ask, Math.max(rest, backOff) * SECOND)
   }
 
-  async function ask() {
+  function ask() {
     if (isOver || document.hidden) return
     // However often it is shown.
     if (Date.now() - answeredAt < 1.5 * SECOND) later()
     else if (age() < forMs) {
       answeredAt = Infinity
-      hear(await read().catch(() => undefined))
+      read().then(hear, () => hear())
     } else {
       isOver = true
       say(stopped)
@@ -114,6 +114,6 @@ function waitFor(form) {
   // A reload sends no form.
   history.replaceState(null, '', pageUrl)
   form.addEventListener('submit', () => (isOver = true))
-  document.addEventListener('visibilitychange', () => void ask())
+  document.addEventListener('visibilitychange', ask)
   later()
 }
