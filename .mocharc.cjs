@@ -15,5 +15,6 @@ module.exports = {
   ...(areNamed ? {} : everything),
   'node-option': ['import=tsx/esm'],
   require: ['./test/support/hooks.ts'],
-  timeout: 20_000,
+  // For a broken run: no test is about time.
+  timeout: 60_000,
 }

@@ -57,28 +57,29 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
   const templates = createTemplates(files, log, problems)
   const reference = locales.get(REFERENCE_LOCALE)
   if (!reference) throw new TypeError(`locales/${REFERENCE_LOCALE}.json is missing`)
-  const byDefault = locales.get(canonicalLocale(defaultLocale) ?? '')
-  if (!byDefault) {
-    throw new TypeError(`defaultLocale must be one of ${[...locales.keys()].join(', ')}`)
-  }
+  const wanted = locales.get(canonicalLocale(defaultLocale) ?? '')
+  const byDefault = wanted ?? reference
   const overrides = { files, templates, locales, reference, defaultLocale: byDefault }
   problems.push(...findProblems(overrides))
   const fallback = createCatalog(byDefault, [reference])
-  if (files.hasHostsTemplates && problems.length === 0)
+  if (files.hasHostsTemplates && problems.length === 0) {
     problems.push(...tryAll(templates.strict, fallback))
+  }
   if (problems.length > 0) throw new TypeError(`viewsDirectory: ${problems.join('; ')}`)
+  if (!wanted) {
+    throw new TypeError(`defaultLocale must be one of ${[...locales.keys()].join(', ')}`)
+  }
   warnOfOddities(overrides, log)
 
   const catalogs = new Map(
     [...locales].map(([locale, words]) => [locale, createCatalog(words, [byDefault, reference])]),
   )
-  const catalogFor = (languages: Languages) => {
-    const locale = chooseLocale([...catalogs.keys()], languages, byDefault.locale)
-    return catalogs.get(locale) ?? fallback
-  }
+  const spoken = [...catalogs.keys()]
+  const catalogFor = (languages: Languages) =>
+    catalogs.get(chooseLocale(spoken, languages, byDefault.locale)) ?? fallback
 
   return {
-    locales: [...catalogs.keys()],
+    locales: spoken,
     stylesheet: [templates.read('account-flows.css'), ...theme(files)].join('\n'),
     script: templates.read('account-flows.js'),
 

@@ -35,13 +35,23 @@ export function chooseLocale(
 /** What begins like the tag (RFC 4647, section 3.4) and is written like it, then what is written like it, then what begins like it. */
 function bestOf(locales: readonly string[], tag: string): string | undefined {
   const script = writingOf(tag)
-  const written = locales.filter((locale) => script !== undefined && writingOf(locale) === script)
+  const writings = writingsOf(locales)
+  const written = locales.filter((_, at) => script !== undefined && writings[at] === script)
   return longestStart(written, tag) ?? written[0] ?? longestStart(locales, tag)
 }
 
 function longestStart(locales: readonly string[], tag: string): string | undefined {
   const starts = (locale: string) => `${tag}-`.toLowerCase().startsWith(`${locale}-`.toLowerCase())
   return locales.filter(starts).toSorted((one, other) => other.length - one.length)[0]
+}
+
+const known = new WeakMap<readonly string[], (string | undefined)[]>()
+
+/** Told once for a list, which does not change. */
+function writingsOf(locales: readonly string[]): (string | undefined)[] {
+  const writings = known.get(locales) ?? locales.map(writingOf)
+  known.set(locales, writings)
+  return writings
 }
 
 /** Language and script, such as `zh-Hant` for `zh-TW`. `undefined`: it is no language tag. */

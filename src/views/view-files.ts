@@ -65,14 +65,26 @@ function readDirectory(
     files.set(name, { name, text: '', isHosts })
   }
 
+  function entriesOf(folder: string): string[] {
+    try {
+      return readdirSync(join(root, folder)).filter(isShown).toSorted()
+    } catch {
+      problems.push(`${folder || directory} cannot be read`)
+      return []
+    }
+  }
+
   // Links within the directory are followed: mounted configuration is made of them.
   function walk(folder: string, above: readonly string[]) {
-    for (const entry of readdirSync(join(root, folder)).filter(isShown).toSorted()) {
+    for (const entry of entriesOf(folder)) {
       const name = folder ? `${folder}/${entry}` : entry
       const path = realPath(join(root, name))
-      if (path === undefined) problems.push(`${name} leads nowhere`)
-      else if (!path.startsWith(root + sep)) problems.push(`${name} leads out of the directory`)
-      else if (!statSync(path).isDirectory()) add(name, path)
+      const kind = path === undefined ? undefined : statSync(path)
+      if (path === undefined || kind === undefined) problems.push(`${name} leads nowhere`)
+      else if (isHosts && !path.startsWith(root + sep))
+        problems.push(`${name} leads out of the directory`)
+      else if (kind.isFile()) add(name, path)
+      else if (!kind.isDirectory()) problems.push(`${name} is no file`)
       else if (!folder && !FOLDERS.has(entry)) addUnread(`${name}/`)
       else if (!above.includes(path)) walk(name, [...above, path])
     }

@@ -96,7 +96,7 @@ onBothStores('A reset link', (technology) => {
   /** From the page to the form that asks for a new link, and on to its mail. */
   async function newLinkFrom(page: Answer, user: User): Promise<string> {
     const person = createUserAgent()
-    const [address = ''] = linksOf(page).filter((each) => each.endsWith('/forgot-password'))
+    const address = linksOf(page).find((each) => each.endsWith('/forgot-password')) ?? ''
     const form = await person.get(address)
     expect([form.status, form.mode]).to.deep.equal([200, 'form'])
     const before = mailsTo(h, user)

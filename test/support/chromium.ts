@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { chromium, type Browser } from 'playwright-core'
+import { atEndOfRun } from './end-of-run.ts'
 
 const PATH = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 const HINT = `no Chromium at ${PATH}: apt-get install chromium, or set CHROMIUM to its path`
@@ -20,6 +21,18 @@ export function launchChromium(): Promise<Browser> {
   })
 }
 
+let running: Promise<Browser> | undefined
+
+/** One for all suites of a process, whose contexts keep them apart; a new one where it has crashed. */
+async function sharedChromium(): Promise<Browser> {
+  const browser = await running?.catch(() => undefined)
+  if (browser?.isConnected()) return browser
+  const launched = launchChromium()
+  running = launched
+  atEndOfRun(async () => (await launched).close())
+  return launched
+}
+
 /** A suite in real Chromium: pending where there is none, and under `CI=true` a failure. */
 export function describeInChromium(title: string, body: (browser: () => Browser) => void): void {
   describe(`${title}, in Chromium`, function () {
@@ -32,10 +45,12 @@ export function describeInChromium(title: string, body: (browser: () => Browser)
         console.warn(HINT)
         this.skip()
       }
-      browser = await launchChromium()
+      browser = await sharedChromium()
     })
 
-    after(() => browser?.close())
+    after(async () => {
+      for (const context of browser?.contexts() ?? []) await context.close()
+    })
 
     body(() => {
       if (!browser) throw new Error('Chromium is not running')

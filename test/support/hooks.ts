@@ -1,10 +1,9 @@
 import { appendFileSync } from 'node:fs'
 import type { Runner } from 'mocha'
-import { stopMongo } from './mongod-servers.ts'
+import { endRun } from './end-of-run.ts'
 
-/** In a worker of `mocha --parallel` they run after each file; its servers then stay for the files that follow. */
-export const mochaHooks =
-  process.env['MOCHA_WORKER_ID'] === undefined ? { afterAll: stopMongo } : {}
+/** A worker of `mocha --parallel` runs them after each file, and more files follow; what it has started ends with it. */
+export const mochaHooks = process.env['MOCHA_WORKER_ID'] === undefined ? { afterAll: endRun } : {}
 
 /** One line `passed failed skipped` for the program that runs the tests, in the file that it named. */
 export function mochaGlobalTeardown(this: Runner): void {

@@ -2,9 +2,14 @@ import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
+import { mkdtemp, statfs } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { MongoClient } from 'mongodb'
 import { MongoMemoryReplSet, MongoMemoryServer } from 'mongodb-memory-server-core'
+import { atEndOfRun } from './end-of-run.ts'
+import { freePort } from './free-port.ts'
 import { mongodSources } from './mongod-sources.ts'
 
 /** A real MongoDB for the tests: one server, and where asked for one replica set of one, per test process. */
@@ -18,6 +23,9 @@ export type Topology = 'standalone' | 'replica set'
 const LAUNCH_LIMIT = 60_000
 const ANSWER_LIMIT = 10_000
 const TTL_EVERY_SECOND = ['--setParameter', 'ttlMonitorSleepSecs=1']
+const MEMORY_FOLDER = '/dev/shm'
+/** More than all servers of a test run need. */
+const ROOM = 4 * 2 ** 30
 const HOW_TO_GET_ONE =
   'set MONGODB_URI, put mongod on the PATH, or install wine64 (Debian: apt-get install wine64)'
 
@@ -27,6 +35,7 @@ let unavailable: string | undefined
 
 /** The server that all suites share; a new one if it has hung or died. `undefined`: `mongoUnavailable` says why. */
 export function startMongo(topology: Topology = 'standalone'): Promise<MongoServer | undefined> {
+  if (servers.size === 0) atEndOfRun(stopMongo)
   const server = keepOrReplace(topology, servers.get(topology))
   servers.set(topology, server)
   return server
@@ -136,7 +145,7 @@ async function launch(topology: Topology, systemBinary: string): Promise<MongoSe
 async function standalone(systemBinary: string) {
   const server = await MongoMemoryServer.create({
     binary: { systemBinary },
-    instance: { args: TTL_EVERY_SECOND, launchTimeout: LAUNCH_LIMIT },
+    instance: await instanceOptions(),
   })
   return { uri: server.getUri(), members: [server] }
 }
@@ -144,10 +153,25 @@ async function standalone(systemBinary: string) {
 async function replicaSet(systemBinary: string) {
   const set = await MongoMemoryReplSet.create({
     binary: { systemBinary },
-    instanceOpts: [{ args: TTL_EVERY_SECOND, launchTimeout: LAUNCH_LIMIT }],
+    instanceOpts: [await instanceOptions()],
     replSet: { count: 1 },
   })
   return { uri: set.getUri(), members: set.servers }
+}
+
+async function instanceOptions() {
+  return {
+    args: TTL_EVERY_SECOND,
+    launchTimeout: LAUNCH_LIMIT,
+    port: await freePort(),
+    dbPath: await mkdtemp(path.join(await dataFolder(), 'mongo-of-tests-')),
+  }
+}
+
+/** In memory where there is room: most of what it takes to create a collection is to wait for a disk. */
+async function dataFolder(): Promise<string> {
+  const { bavail, bsize } = await statfs(MEMORY_FOLDER).catch(() => ({ bavail: 0, bsize: 0 }))
+  return Math.min(bavail * bsize, process.availableMemory()) > ROOM ? MEMORY_FOLDER : tmpdir()
 }
 
 /** Kills first: nobody needs the data any more, and a server that hangs does not hear the polite way. */
@@ -155,7 +179,7 @@ async function stop(members: MongoMemoryServer[]): Promise<void> {
   for (const member of members) {
     await killed(member)
     running.delete(member)
-    await member.stop()
+    await member.stop({ doCleanup: true, force: true })
   }
 }
 

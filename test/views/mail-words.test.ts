@@ -134,7 +134,7 @@ describe('the words of the mails', () => {
     ] as const) {
       const { html } = renderMail(templates, { ...english, dir }, 'password-changed', locals)
       const document = parseDocument(html)
-      const [cell] = DomUtils.getElementsByTagName('td', document).filter(
+      const cell = DomUtils.getElementsByTagName('td', document).find(
         ({ attribs }) => attribs['class'] === 'text',
       )
       expect(cell?.attribs['align']).to.equal(side)

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { expect } from 'chai'
@@ -341,6 +342,22 @@ describe('Views of a host', () => {
         symlinkSync(join('..data', name), join(directory, name))
       }
       expect(error(viewsOf(directory))).to.contain('The error page of the host')
+      expect(viewsOf(directory).stylesheet).to.contain('teal')
+    })
+
+    it('a link that leads nowhere is refused', () => {
+      const directory = viewsDirectory({ 'theme.css': 'main { color: teal }' })
+      symlinkSync('nowhere.json', join(directory, 'account-flows.css'))
+      expect(() => viewsOf(directory)).to.throw(TypeError, 'account-flows.css leads nowhere')
+      rmSync(join(directory, 'account-flows.css'))
+      expect(viewsOf(directory).stylesheet).to.contain('teal')
+    })
+
+    it('what is neither a file nor a directory is refused, and not waited for', () => {
+      const directory = viewsDirectory({ 'theme.css': 'main { color: teal }' })
+      execFileSync('mkfifo', [join(directory, 'account-flows.js')])
+      expect(() => viewsOf(directory)).to.throw(TypeError, 'account-flows.js is no file')
+      rmSync(join(directory, 'account-flows.js'))
       expect(viewsOf(directory).stylesheet).to.contain('teal')
     })
 
