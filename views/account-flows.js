@@ -60,6 +60,13 @@ function text(amount, unit) {
   return new Intl.NumberFormat(document.documentElement.lang, style).format(amount)
 }
 
+/** A login that is said to be verified, and cannot go on, is not tried for ever. */
+function mayTry(login) {
+  const tries = Number(sessionStorage[login] ?? 0)
+  sessionStorage[login] = tries + 1
+  return tries < 3
+}
+
 /** Asks, while somebody looks, what became of the login that waits here, and goes on. */
 function waitFor(form) {
   const { statusUrl, pageUrl, forMs, verified, stopped } = form.dataset
@@ -99,10 +106,11 @@ function waitFor(form) {
     if (isOver) return
     isOver = !failures && status !== 'waiting'
     if (!isOver) later()
-    else if (status === 'verified') {
+    else if (status !== 'verified') location.replace(pageUrl)
+    else if (mayTry(pageUrl)) {
       say(verified)
       form.requestSubmit()
-    } else location.replace(pageUrl)
+    } else say(stopped)
   }
 
   async function read() {

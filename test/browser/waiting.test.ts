@@ -162,6 +162,24 @@ describeInChromium('The window that logged in (D15)', (browser) => {
     expect(await seen()).to.equal('{"status":"ended"}')
   })
 
+  it('stops trying where the verification was taken back, and its button still works', async () => {
+    const page = await openWindow()
+    const login = await logInAndWait(h, page)
+    const posts = () =>
+      h.requests.filter((line) => line.startsWith('POST') && line.includes('/verify-email/waiting'))
+    const before = posts().length
+    await page.context().setOffline(true)
+    await confirmElsewhere(login.link)
+    await h.changeUser(login.user, { emailVerified: false })
+    await page.context().setOffline(false)
+    await page.locator('[role=status]', { hasText: 'stopped waiting' }).waitFor()
+    expect(posts().length - before).to.equal(3)
+
+    await h.changeUser(login.user, { emailVerified: true })
+    await page.click('form.waiting button')
+    await expectAtClient(h, page, login)
+  })
+
   it('gets nothing once its cookie is lost, and a login from the start is good', async () => {
     const page = await openWindow()
     const login = await logInAndWait(h, page)
