@@ -191,7 +191,10 @@ describe('A redirect URI that is not registered (RED-01 to RED-04)', () => {
 
   it('is followed from no link that it was put into, and the link is unspent', async () => {
     const login = await blockedLogin(h)
-    for (const [, uri] of all) {
+    // What a mail program puts into a link is taken out again, and leaves the link as it was mailed (decision 0022).
+    const others = all.filter(([, uri]) => uri.replaceAll(/[\r\n\t]+ */g, '') !== APP_URI)
+    expect(others.length).to.be.above(all.length - 3)
+    for (const [, uri] of others) {
       const url = new URL(login.link)
       url.searchParams.set('redirect_uri', uri)
       const answer = await login.agent.get(url)
