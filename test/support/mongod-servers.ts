@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
-import { mkdtemp, statfs } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -24,8 +24,9 @@ const LAUNCH_LIMIT = 60_000
 const ANSWER_LIMIT = 10_000
 const TTL_EVERY_SECOND = ['--setParameter', 'ttlMonitorSleepSecs=1']
 const MEMORY_FOLDER = '/dev/shm'
+const DATA_OF_PROCESS = 'mongo-of-tests-'
 /** More than all servers of a test run need. */
-const ROOM = 4 * 2 ** 30
+const ROOM = 2 ** 30
 const HOW_TO_GET_ONE =
   'set MONGODB_URI, put mongod on the PATH, or install wine64 (Debian: apt-get install wine64)'
 
@@ -164,14 +165,34 @@ async function instanceOptions() {
     args: TTL_EVERY_SECOND,
     launchTimeout: LAUNCH_LIMIT,
     port: await freePort(),
-    dbPath: await mkdtemp(path.join(await dataFolder(), 'mongo-of-tests-')),
+    dbPath: await newDataFolder(),
   }
 }
 
 /** In memory where there is room: most of what it takes to create a collection is to wait for a disk. */
-async function dataFolder(): Promise<string> {
+async function newDataFolder(): Promise<string> {
   const { bavail, bsize } = await statfs(MEMORY_FOLDER).catch(() => ({ bavail: 0, bsize: 0 }))
-  return Math.min(bavail * bsize, process.availableMemory()) > ROOM ? MEMORY_FOLDER : tmpdir()
+  const isRoomy = Math.min(bavail * bsize, process.availableMemory()) > ROOM
+  const folder = isRoomy ? MEMORY_FOLDER : tmpdir()
+  await removeAbandoned(folder)
+  return mkdtemp(path.join(folder, `${DATA_OF_PROCESS}${process.pid}-`))
+}
+
+/** A process that was killed has not removed its own. */
+async function removeAbandoned(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const pid = name.startsWith(DATA_OF_PROCESS) && parseInt(name.slice(DATA_OF_PROCESS.length), 10)
+    if (!pid || isRunning(pid)) continue
+    await rm(path.join(folder, name), { recursive: true, force: true, maxRetries: 3 })
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code !== 'ESRCH'
+  }
 }
 
 /** Kills first: nobody needs the data any more, and a server that hangs does not hear the polite way. */

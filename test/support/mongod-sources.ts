@@ -33,6 +33,14 @@ export function mongodSources(): MongodSource[] {
   ]
 }
 
+/** What is made once on a machine is there afterwards. Where none can be had, the suites tell why. */
+export async function prepareMongod(): Promise<void> {
+  if (process.env['MONGODB_URI']) return
+  for (const { find } of mongodSources()) {
+    if (await find().catch(() => undefined)) return
+  }
+}
+
 function onPath(command: string): string | undefined {
   const folders = (process.env['PATH'] ?? '').split(path.delimiter).filter(Boolean)
   return folders.map((folder) => path.join(folder, command)).find((file) => existsSync(file))
