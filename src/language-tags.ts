@@ -1,5 +1,7 @@
 const MAX_TAGS = 20
 const MAX_KEPT_LENGTH = 100
+/** Longer than any tag with its weight: what follows is not looked at. */
+const MAX_RANGE_LENGTH = 100
 
 /** A language tag as far as it matters here (BCP 47): anybody may have sent anything. */
 const TAG = /^[a-z]{2,8}(?:-[a-z0-9]{1,8}){0,7}$/i
@@ -14,7 +16,10 @@ export function acceptedTags(header: string): string[] {
   return header
     .split(',', MAX_TAGS)
     .map((range) => {
-      const [tag = '', weight] = range.trim().split(/\s*;\s*q=/i, 2)
+      const [tag = '', weight] = range
+        .slice(0, MAX_RANGE_LENGTH)
+        .trim()
+        .split(/\s*;\s*q=/i, 2)
       return { tag, weight: weight === undefined ? 1 : Number(weight) }
     })
     .filter(({ tag, weight }) => TAG.test(tag) && weight > 0)

@@ -302,6 +302,8 @@ export interface RateLimits {
    * would last longer than `windowMs`, because a clock was set back or the window was longer before, begins anew.
    */
   hit(key: string, windowMs: number): Promise<Hit>
+  /** Milliseconds until the window of the key ends. 0: it has none. Counts nothing. */
+  msToEnd(key: string): Promise<number>
 }
 
 /** Everything that the flows store, on one technology. */

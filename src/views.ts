@@ -85,7 +85,8 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
 
     page(name, locals, languages = {}) {
       const catalog = catalogFor(languages)
-      return { html: renderPage(templates, catalog, oauthPath, name, locals), lang: catalog.lang }
+      const shown = { uiLocales: languages.asked, ...locals }
+      return { html: renderPage(templates, catalog, oauthPath, name, shown), lang: catalog.lang }
     },
 
     mail: (name, locals, languages = {}) =>

@@ -2,22 +2,27 @@ const SECOND = 1000
 const all = (selector) => document.querySelectorAll(selector)
 
 // A double click sends once; the second would find the link used.
-let sentAt = 0
+let sentAt = -Infinity
 addEventListener('submit', (event) => {
-  if (Date.now() - sentAt < 5 * SECOND) event.preventDefault()
-  else sentAt = Date.now()
+  if (performance.now() - sentAt < 5 * SECOND) event.preventDefault()
+  else sentAt = performance.now()
 })
 
 // Out of the browser's memory, it knows nothing of later.
 addEventListener('pageshow', ({ persisted }) => persisted && location.reload())
 
-// Scanners press buttons by script; this tells the server of the others.
+// Scanners press buttons by script; this tells the server of the others, and that it would have.
+all('form[data-person]').forEach((form) => hide(form, 'scripted'))
 addEventListener('click', ({ isTrusted, target }) => {
   const form = isTrusted && target.closest('[data-person] button')?.form
   if (!form || form.elements.person) return
-  const field = document.createElement('input')
-  form.append(Object.assign(field, { type: 'hidden', name: 'person', value: 'yes' }))
+  hide(form, 'person')
 })
+
+function hide(form, name) {
+  const field = document.createElement('input')
+  form.append(Object.assign(field, { type: 'hidden', name, value: 'yes' }))
+}
 
 all('[data-show]').forEach(letShow)
 all('[data-seconds]').forEach(countDown)
@@ -41,10 +46,10 @@ function letShow(input) {
 
 /** Worded and rounded as by the server. */
 function countDown(time) {
-  const until = Date.now() + time.dataset.seconds * SECOND
+  const until = performance.now() + time.dataset.seconds * SECOND
   const button = time.closest('form')?.querySelector('button')
   const tick = () => {
-    const left = until - Date.now()
+    const left = until - performance.now()
     const seconds = Math.ceil(left / SECOND)
     if (button) button.disabled = left > 0
     if (left <= 0) return (time.parentElement.style.visibility = 'hidden')
@@ -70,13 +75,13 @@ function mayTry(login) {
 /** Asks, while somebody looks, what became of the login that waits here, and goes on. */
 function waitFor(form) {
   const { statusUrl, pageUrl, forMs, verified, stopped } = form.dataset
-  const beganAt = Date.now()
-  let answeredAt = 0
+  const beganAt = performance.now()
+  let answeredAt = -Infinity
   let timer
   let failures = 0
   let isOver = false
 
-  const age = () => Date.now() - beganAt
+  const age = () => performance.now() - beganAt
   const say = (words) => (form.querySelector('[role=status]').textContent = words)
 
   function later() {
@@ -90,7 +95,7 @@ function waitFor(form) {
   function ask() {
     if (isOver || document.hidden) return
     // However often it is shown.
-    if (Date.now() - answeredAt < 1.5 * SECOND) later()
+    if (performance.now() - answeredAt < 1.5 * SECOND) later()
     else if (age() < forMs) {
       answeredAt = Infinity
       read().then(hear, () => hear())
@@ -101,7 +106,7 @@ function waitFor(form) {
   }
 
   function hear(status) {
-    answeredAt = Date.now()
+    answeredAt = performance.now()
     failures = status ? 0 : failures + 1
     if (isOver) return
     isOver = !failures && status !== 'waiting'
@@ -109,7 +114,7 @@ function waitFor(form) {
     else if (status !== 'verified') location.replace(pageUrl)
     else if (mayTry(pageUrl)) {
       say(verified)
-      form.requestSubmit()
+      form.submit()
     } else say(stopped)
   }
 

@@ -33,6 +33,16 @@ export function itCountsHits(port: () => RateLimits): void {
     expect((await port().hit('a key', minute)).count).to.equal(CALLERS + 1)
   })
 
+  it('tells how long a window lasts, and counts nothing by that', async () => {
+    expect(await port().msToEnd('a key')).to.equal(0)
+    await port().hit('a key', minute)
+    await port().hit('another key', hour)
+    for (const time of [1, 2]) {
+      expect(await port().msToEnd('a key'), `${time}`).to.be.within(1, minute)
+    }
+    expect(await port().hit('a key', minute)).to.include({ count: 2 })
+  })
+
   it('counts each key by itself', async () => {
     await port().hit('a', minute)
     await port().hit('a', minute)

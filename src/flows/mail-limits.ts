@@ -26,7 +26,7 @@ export interface MailLimits {
 
 export interface MailLimitsPorts {
   flows: MailFlows
-  limits: RateLimits
+  limits: Pick<RateLimits, 'hit'>
   outbox: Pick<MailOutbox, 'isUnderWay'>
   /** Stands for an account or a mailbox in the keys. */
   keyedHash(text: string): string

@@ -31,11 +31,18 @@ export interface WaitingLogin {
   captured: CapturedRequest
 }
 
+/** A login that goes on no more. */
+export interface FinishedLogin {
+  status: 'continued' | 'ended'
+  /** `undefined`: it was never this browser's. */
+  captured: CapturedRequest | undefined
+}
+
 export interface WaitingLogins {
   /** One read. */
   status(window: WaitingWindow): Promise<WaitingStatus>
   /** Judges account, address, password and cut-offs as they are now. Takes nothing. */
-  find(window: WaitingWindow): Promise<WaitingLogin | 'continued' | 'ended'>
+  find(window: WaitingWindow): Promise<WaitingLogin | FinishedLogin>
   /** Takes the one turn. `false`: it was taken before. */
   takeTurn(window: WaitingWindow): Promise<boolean>
 }
@@ -68,13 +75,14 @@ export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
 
     async find(window) {
       const pending = await findOwn(window)
-      if (!pending) return 'ended'
-      if (pending.continuedAt) return 'continued'
+      if (!pending) return { status: 'ended', captured: undefined }
+      const { captured } = pending
+      if (pending.continuedAt) return { status: 'continued', captured }
       const user = await users.findById(pending.accountId)
       const { idpAt } = (await readCutoffs(pending.accountId)) ?? {}
-      if (!user || !isLoginOf(pending, user, idpAt)) return 'ended'
+      if (!user || !isLoginOf(pending, user, idpAt)) return { status: 'ended', captured }
       const mayGoOn = user.emailVerified || !settings().requireEmailVerification
-      return { status: mayGoOn ? 'verified' : 'waiting', user, captured: pending.captured }
+      return { status: mayGoOn ? 'verified' : 'waiting', user, captured }
     },
 
     takeTurn: ({ pendingLoginId }) => pendingLogins.takeTurn(pendingLoginId, now()),

@@ -2,10 +2,10 @@ import type { Context } from 'koa'
 import { carriedFrom } from '../carried-query.ts'
 import type { PasswordReset } from '../flows/password-reset.ts'
 import type { Clients } from '../oidc/clients.ts'
-import type { Requester } from '../ports.ts'
+import type { CarriedParameters, Requester } from '../ports.ts'
 import { RETRY_AFTER_SECONDS } from './failure.ts'
 import type { ForgotPasswordCheck } from './forgot-password-check.ts'
-import { parseFields, readForm, type Fields } from './form.ts'
+import { parseFields, readForm, uiLocalesIn } from './form.ts'
 import type { Pages } from './pages.ts'
 import type { ResendCooldown } from './resend-cooldown.ts'
 import { showInvalidLink } from './reset-password.ts'
@@ -21,16 +21,25 @@ export interface ForgotPasswordParts {
   requesterOf(ctx: Context): Requester
 }
 
-/** Nobody reads more languages. */
-const MAX_UI_LOCALES = 100
+/** What the page that a mail was asked for leads on with, should the person ask again. */
+interface Sent {
+  waitMs: number | undefined
+  carried: CarriedParameters
+  uiLocales: string | undefined
+}
 
 /** 4.1 and 4.2. */
 export function forgotPassword(parts: ForgotPasswordParts) {
   const { passwordReset, clients, check, pages, delay, cooldown, requesterOf } = parts
   const name = 'forgot-password'
 
-  const showSent = (ctx: Context, waitMs: number | undefined, uiLocales: string | undefined) =>
-    pages.show(ctx, { status: 200, name, locals: { mode: 'sent', waitMs }, uiLocales })
+  const showSent = (ctx: Context, locals: Sent) =>
+    pages.show(ctx, {
+      status: 200,
+      name,
+      locals: { mode: 'sent', ...locals },
+      uiLocales: locals.uiLocales,
+    })
 
   /** A new link in the place of one that expired (D17). Its token says whose it is, and nothing is typed. */
   async function renew(
@@ -41,9 +50,11 @@ export function forgotPassword(parts: ForgotPasswordParts) {
   ) {
     const outcome = await passwordReset.renew(token, requester)
     const isRequested = outcome === 'requested'
-    const waitMs = isRequested ? await cooldown('password_reset', token, requester) : undefined
+    const waitMs = isRequested
+      ? await cooldown.count({ kind: 'password_reset', typed: token, requester })
+      : undefined
     await waited()
-    if (isRequested) showSent(ctx, waitMs, requester.uiLocales)
+    if (isRequested) showSent(ctx, { waitMs, carried: {}, uiLocales: requester.uiLocales })
     else showInvalidLink(pages, ctx, outcome, token)
   }
 
@@ -70,11 +81,12 @@ export function forgotPassword(parts: ForgotPasswordParts) {
       }
       const carried = carriedFrom(form)
       if (!identifier) {
-        const locals = { mode: 'invalid', carried, uiLocales } as const
+        const client = await clients.shown(carried)
+        const locals = { mode: 'invalid', carried, client, uiLocales } as const
         return pages.show(ctx, { status: 400, name, locals, uiLocales })
       }
       if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
-      const waitMs = await cooldown('password_reset', identifier, requester)
+      const waitMs = await cooldown.count({ kind: 'password_reset', typed: identifier, requester })
       const verdict = await check(identifier, form, carried, requester)
       if (verdict === 'allow') await passwordReset.request(identifier, carried, requester)
       await waited()
@@ -82,11 +94,7 @@ export function forgotPassword(parts: ForgotPasswordParts) {
         ctx.set('Retry-After', RETRY_AFTER_SECONDS)
         return pages.showError(ctx, 'unavailable')
       }
-      showSent(ctx, waitMs, uiLocales)
+      showSent(ctx, { waitMs, carried, uiLocales })
     },
   }
-}
-
-function uiLocalesIn(fields: Fields): string | undefined {
-  return fields.get('ui_locales')?.slice(0, MAX_UI_LOCALES)
 }

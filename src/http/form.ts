@@ -4,6 +4,14 @@ import { readBody, type BodyRefusal } from './body.ts'
 /** Names and values, each name exactly once. */
 export type Fields = ReadonlyMap<string, string>
 
+/** Nobody reads more languages. */
+const MAX_UI_LOCALES = 100
+
+/** `ui_locales` of a form or a query. `undefined`: none were asked for. */
+export function uiLocalesIn(fields: Fields): string | undefined {
+  return fields.get('ui_locales')?.slice(0, MAX_UI_LOCALES)
+}
+
 /** Reads a form: only `application/x-www-form-urlencoded`, every field exactly one string (D31). */
 export async function readForm(ctx: Context): Promise<Fields | BodyRefusal> {
   const body = await readBody(ctx, 'application/x-www-form-urlencoded')

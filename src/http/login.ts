@@ -70,7 +70,11 @@ export function createLogin(parts: LoginParts): Login {
     const by = { ...parts.requesterOf(req), browser }
     const pendingLoginId = await verification.block(user, captured, by)
     const carried = carriedBy(captured)
-    const waitMs = await parts.cooldown('email_verification', user.username, by)
+    const waitMs = await parts.cooldown.count({
+      kind: 'email_verification',
+      typed: user.username,
+      requester: by,
+    })
     pages.send(req, res, {
       status: 200,
       name: 'verify-email',

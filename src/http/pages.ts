@@ -86,11 +86,8 @@ function pageHeaders({ name, formMayLeadTo }: Page, lang: string): Record<string
   }
 }
 
-// Chromium holds form-action against every redirect that follows the post.
+// Chromium holds form-action against every redirect that follows the post, also those of the client (decision 0023).
 function sourceOf(redirectUri: string | undefined): string[] {
   if (redirectUri === undefined || !URL.canParse(redirectUri)) return []
-  const { protocol, origin, host } = new URL(redirectUri)
-  if (protocol !== 'https:' && protocol !== 'http:') return [protocol]
-  // A host may have a semicolon or a comma, which would begin another directive.
-  return /^[\w.:[\]-]+$/.test(host) ? [origin] : []
+  return [new URL(redirectUri).protocol]
 }

@@ -14,7 +14,7 @@ const MINUTE_MS = 60_000
 export type RequestLimit = (ctx: Context) => Promise<number | undefined>
 
 export interface RequestLimitParts {
-  limits: RateLimits
+  limits: Pick<RateLimits, 'hit'>
   /** How many proxies are declared; 0: whatever a request says of its way is ignored. */
   trustedProxies: number
   settings(): Settings

@@ -2,16 +2,23 @@ import type { MailKind, RateLimits, Requester } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
 import { networkOf } from './network.ts'
 
+/** Who asked for a mail, of which kind, by what was typed. */
+export interface MailWish {
+  kind: MailKind
+  typed: string
+  requester: Requester
+}
+
 /**
- * Counts a request for a mail, and answers for how many milliseconds another one for the same name would be too soon. It knows no
- * account: the same name, known or not, asked for from the same network counts alike. Whether a mail is sent, a worker judges (D21).
- * `undefined`: no cooldown is set, and nothing was counted.
+ * For how many milliseconds another mail for the same name would be too soon. It knows no account: the same name, known or not,
+ * asked for from the same network counts alike. Whether a mail is sent, a worker judges (D21).
  */
-export type ResendCooldown = (
-  kind: MailKind,
-  typed: string,
-  requester: Requester,
-) => Promise<number | undefined>
+export interface ResendCooldown {
+  /** Counts a request. `undefined`: no cooldown is set, and nothing was counted. */
+  count(wish: MailWish): Promise<number | undefined>
+  /** What is left of it. `undefined`: nothing, or no cooldown is set. */
+  left(wish: MailWish): Promise<number | undefined>
+}
 
 export interface ResendCooldownParts {
   limits: RateLimits
@@ -22,12 +29,24 @@ export interface ResendCooldownParts {
 
 export function createResendCooldown(parts: ResendCooldownParts): ResendCooldown {
   const { limits, keyedHash, settings } = parts
-  return async (kind, typed, { address }) => {
-    const { resendCooldown } = settings()
-    if (resendCooldown === 0) return undefined
-    // By network: otherwise a stranger would learn from the countdown that somebody else asked for that name lately.
-    const key = keyedHash(JSON.stringify([kind, typed, networkOf(address)]))
-    const { count, msToEnd } = await limits.hit(`asked:${key}`, resendCooldown)
-    return count === 1 ? resendCooldown : msToEnd
+
+  // By network: otherwise a stranger would learn from the countdown that somebody else asked for that name lately.
+  const keyOf = ({ kind, typed, requester }: MailWish) =>
+    `asked:${keyedHash(JSON.stringify([kind, typed, networkOf(requester.address)]))}`
+
+  return {
+    async count(wish) {
+      const { resendCooldown } = settings()
+      if (resendCooldown === 0) return undefined
+      const { count, msToEnd } = await limits.hit(keyOf(wish), resendCooldown)
+      return count === 1 ? resendCooldown : msToEnd
+    },
+
+    async left(wish) {
+      const { resendCooldown } = settings()
+      if (resendCooldown === 0) return undefined
+      const msToEnd = await limits.msToEnd(keyOf(wish))
+      return msToEnd > 0 ? Math.min(msToEnd, resendCooldown) : undefined
+    },
   }
 }

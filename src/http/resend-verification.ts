@@ -6,7 +6,7 @@ import type { Clients } from '../oidc/clients.ts'
 import type { Requester } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
 import type { WaitingWindow } from '../views.ts'
-import { readForm, type Fields } from './form.ts'
+import { readForm, uiLocalesIn, type Fields } from './form.ts'
 import { linkInForm } from './opened-address.ts'
 import type { Pages } from './pages.ts'
 import type { ResendCooldown } from './resend-cooldown.ts'
@@ -31,24 +31,28 @@ export function resendVerification(parts: ResendVerificationParts) {
   /** Keeps the window waiting that asked, whatever name was typed (D15). */
   async function showSent(ctx: Context, form: Fields, waitMs: number | undefined) {
     const waiting = waitingWindow(form, settings())
-    const { redirectUri } = waiting ? await clients.genuine(carriedFrom(form)) : {}
+    const { clientId, redirectUri } = carriedFrom(form)
+    const genuine =
+      waiting && clientId !== undefined && redirectUri !== undefined
+        ? await clients.genuine({ clientId, redirectUri })
+        : {}
     pages.show(ctx, {
       status: 200,
       name: 'verify-email',
       locals: { mode: 'sent', waiting, waitMs },
-      formMayLeadTo: redirectUri,
-      uiLocales: form.get('ui_locales'),
+      formMayLeadTo: genuine.redirectUri,
+      uiLocales: uiLocalesIn(form),
     })
   }
 
   /** A new link in the place of one that expired (D17). It says whose it is, and nothing is typed. */
   async function renew(ctx: Context, form: Fields, waited: () => Promise<void>) {
     const link = linkInForm(form)
-    const requester = { ...requesterOf(ctx), uiLocales: form.get('ui_locales') }
+    const requester = { ...requesterOf(ctx), uiLocales: uiLocalesIn(form) }
     const outcome = link ? await verification.renew(link, requester) : UNKNOWN
     const waitMs =
       link && outcome === 'requested'
-        ? await cooldown('email_verification', link.token, requester)
+        ? await cooldown.count({ kind: 'email_verification', typed: link.token, requester })
         : undefined
     await waited()
     return outcome === 'requested' ? showSent(ctx, form, waitMs) : show.expired(ctx, outcome)
@@ -62,8 +66,12 @@ export function resendVerification(parts: ResendVerificationParts) {
       const username = form.get('username')
       if (username === undefined && form.has('token')) return renew(ctx, form, waited)
       if (!username || username.includes('\0')) return pages.showError(ctx, 'bad_request')
-      const requester = { ...requesterOf(ctx), uiLocales: form.get('ui_locales') }
-      const waitMs = await cooldown('email_verification', username, requester)
+      const requester = { ...requesterOf(ctx), uiLocales: uiLocalesIn(form) }
+      const waitMs = await cooldown.count({
+        kind: 'email_verification',
+        typed: username,
+        requester,
+      })
       await verification.resend(username, carriedFrom(form), requester)
       await waited()
       await showSent(ctx, form, waitMs)

@@ -11,6 +11,8 @@ type Handler = (ctx: Context, next: Next) => Promise<void>
 export interface Route {
   get?: Handler
   post?: Handler
+  /** Its posts are not counted by network: a window sends them by itself, and they do nothing without its cookie. */
+  isUncounted?: boolean
 }
 
 export interface RoutesParts {
@@ -26,12 +28,12 @@ export interface RoutesParts {
 /** Answers our paths, and leaves every other to the provider. */
 export function createRoutes({ routes, pages, origin, limit, log }: RoutesParts): Middleware {
   // What a foreign page makes a browser send is not counted: it would use up what its person may ask for.
-  async function isRefused(ctx: Context): Promise<boolean> {
+  async function isRefused(ctx: Context, { isUncounted }: Route): Promise<boolean> {
     if (isCrossSite(ctx, origin)) {
       pages.showError(ctx, 'refused')
       return true
     }
-    const seconds = await limit(ctx)
+    const seconds = isUncounted ? undefined : await limit(ctx)
     if (seconds === undefined) return false
     ctx.set('Retry-After', String(seconds))
     pages.showError(ctx, 'too_many_requests')
@@ -52,7 +54,7 @@ export function createRoutes({ routes, pages, origin, limit, log }: RoutesParts)
       return
     }
     try {
-      if (ctx.method === 'POST' && (await isRefused(ctx))) return
+      if (ctx.method === 'POST' && (await isRefused(ctx, route))) return
       await handler(ctx, next)
     } catch (error) {
       const mode = reportFailure(ctx, { message: 'request failed', path, log }, error)

@@ -1,13 +1,20 @@
 import type { Context, Next } from 'koa'
-import type { WaitingLogin, WaitingLogins, WaitingWindow } from '../flows/waiting-login.ts'
+import type {
+  FinishedLogin,
+  WaitingLogin,
+  WaitingLogins,
+  WaitingWindow,
+} from '../flows/waiting-login.ts'
 import { carriedBy } from '../flows/verification-link.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Resume } from '../oidc/resume.ts'
+import type { Requester } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
 import { pageOf } from './captured-page.ts'
 import { parseFields, readForm } from './form.ts'
 import type { Pages } from './pages.ts'
+import type { ResendCooldown } from './resend-cooldown.ts'
 
 export interface WaitingLoginParts {
   waitingLogins: WaitingLogins
@@ -15,7 +22,9 @@ export interface WaitingLoginParts {
   resume: Resume
   browserCookie: Pick<BrowserCookie, 'read'>
   pages: Pages
+  cooldown: ResendCooldown
   settings(): Settings
+  requesterOf(ctx: Context): Requester
 }
 
 /** The answer to the question of D16. */
@@ -55,6 +64,11 @@ export function waitingLogin(parts: WaitingLoginParts) {
         carried,
         client: await clients.shown(carried),
         waiting: { pendingLoginId, forMs: lifetimeMs },
+        waitMs: await parts.cooldown.left({
+          kind: 'email_verification',
+          typed: user.username,
+          requester: parts.requesterOf(ctx),
+        }),
         isNotYet,
       },
       ...pageOf(captured),
@@ -62,10 +76,13 @@ export function waitingLogin(parts: WaitingLoginParts) {
   }
 
   /** What went on once may have come to nothing since, and then nobody is signed in. */
-  async function showOver(ctx: Context, status: 'continued' | 'ended') {
-    const isDone = status === 'continued' && (await resume.liveSession(ctx)) !== undefined
-    const locals = { mode: isDone ? 'signed_in' : 'ended' } as const
-    pages.show(ctx, { status: isDone ? 200 : 400, name: 'verify-email', locals })
+  async function showOver(ctx: Context, { status, captured }: FinishedLogin) {
+    const page = { name: 'verify-email', ...(captured && pageOf(captured)) } as const
+    if (status === 'continued' && (await resume.liveSession(ctx)) !== undefined) {
+      return pages.show(ctx, { ...page, status: 200, locals: { mode: 'signed_in' } })
+    }
+    const client = captured && (await clients.restart(carriedBy(captured)))
+    pages.show(ctx, { ...page, status: 400, locals: { mode: 'ended', client } })
   }
 
   async function showVerified(ctx: Context, { captured }: WaitingLogin) {
@@ -81,7 +98,7 @@ export function waitingLogin(parts: WaitingLoginParts) {
 
   async function goOn(ctx: Context, next: Next, window: WaitingWindow, answer: Answer = {}) {
     const login = await waitingLogins.find(window)
-    if (typeof login === 'string') return showOver(ctx, login)
+    if (!('user' in login)) return showOver(ctx, login)
     if (login.status === 'waiting') return showWaiting(ctx, login, window, true)
     const { user, captured } = login
     if (await clients.isFinished(captured)) return showSignedIn(ctx, login)
@@ -100,7 +117,8 @@ export function waitingLogin(parts: WaitingLoginParts) {
         ...pageOf(captured),
       })
     }
-    if (!(await waitingLogins.takeTurn(window))) return showOver(ctx, 'continued')
+    if (!(await waitingLogins.takeTurn(window)))
+      return showOver(ctx, { status: 'continued', captured })
     if (isForeign) await resume.endForeignSession(ctx, user.id)
     await resume.waiting(ctx, next, captured)
   }
@@ -115,11 +133,13 @@ export function waitingLogin(parts: WaitingLoginParts) {
     },
 
     window: {
+      isUncounted: true,
+
       /** The page again, as after a reload; it goes on when a button is pressed, or its script sees that it may. */
       async get(ctx: Context) {
         const window = asked(ctx)
         const login = await waitingLogins.find(window)
-        if (typeof login === 'string') return showOver(ctx, login)
+        if (!('user' in login)) return showOver(ctx, login)
         await showWaiting(ctx, login, window, false)
       },
 

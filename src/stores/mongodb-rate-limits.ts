@@ -18,7 +18,7 @@ const indexes: NamedIndex[] = [
   { name: 'expire_ttl', key: { expire: 1 }, expireAfterSeconds: 0 },
 ]
 
-/** `rate_limits` on MongoDB: one command for each hit. */
+/** `rate_limits` on MongoDB: one command for each hit, and for each look. */
 export function mongoRateLimits(db: Db): RateLimits & StoredPart {
   const collection = openCollection(db, NAME)
 
@@ -36,7 +36,12 @@ export function mongoRateLimits(db: Db): RateLimits & StoredPart {
   const windows = windowsOf(
     new RateLimiterMongo({
       ...COUNT_ONLY,
-      storeClient: { collection: () => ({ findOneAndUpdate: counted }) },
+      storeClient: {
+        collection: () => ({
+          findOneAndUpdate: counted,
+          findOne: (where: { key: string }) => collection.findOne(where),
+        }),
+      },
       tableName: NAME,
       // It would create them at once, and several processes would at the same time.
       disableIndexesCreation: true,
@@ -45,5 +50,6 @@ export function mongoRateLimits(db: Db): RateLimits & StoredPart {
   return {
     ...storedPart(collection, indexes),
     hit: (key, windowMs) => windows.hit(text(key), windowMs),
+    msToEnd: (key) => windows.msToEnd(text(key)),
   }
 }

@@ -17,6 +17,11 @@ export function windowsOf(limiter: RateLimiterAbstract): RateLimits {
       await limiter.set(key, 1, seconds)
       return { count: 1, msToEnd: windowMs }
     },
+
+    async msToEnd(key) {
+      const found = await limiter.get(key)
+      return found && isWithin(found, Infinity) ? found.msBeforeNext : 0
+    },
   }
 }
 

@@ -29,13 +29,22 @@ type ForgotPassword =
       uiLocales?: string | undefined
     }
   /** `waitMs`: until another mail may be asked for. `undefined`: at any time. */
-  | { mode: 'sent'; waitMs?: number | undefined }
+  | {
+      mode: 'sent'
+      waitMs?: number | undefined
+      /** What was carried, for whoever asks again. */
+      carried?: CarriedParameters
+      uiLocales?: string | undefined
+    }
 
 export type ResetFormMode =
   'form' | 'password_mismatch' | 'password_too_short' | 'password_too_long' | 'password_invalid'
 
 /** Told to those alone who hold a genuine token (D17); all others read `unknown`. `changed`: the account changed since. */
 export type LinkReason = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
+
+/** Of verification links; all of an account's live side by side. */
+export type VerificationReason = Exclude<LinkReason, 'superseded'>
 
 type ResetPassword =
   | { mode: ResetFormMode; token: string; minLength: number; maxLength: number; username?: string }
@@ -65,7 +74,7 @@ type VerifyEmail =
     }
   | {
       mode: 'expired'
-      reason: LinkReason
+      reason: VerificationReason
       carried: CarriedParameters
       /** The genuine link that a new mail is one click away with. */
       renew?: LinkFields | undefined
@@ -80,8 +89,8 @@ type VerifyEmail =
   | { mode: 'other_account'; link?: LinkFields; pendingLoginId?: string; session: string }
   /** The login went on in another window of this browser. */
   | { mode: 'signed_in' }
-  /** The login that waited is over, or was never this browser's. */
-  | { mode: 'ended' }
+  /** The login that waited is over, or was never this browser's, and then there is no client. */
+  | { mode: 'ended'; client?: ClientLink | undefined }
 
 export type ErrorMode =
   | 'refused'

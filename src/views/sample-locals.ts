@@ -1,5 +1,5 @@
 import type { MailLocals, MailName } from './mails.ts'
-import type { LinkReason, PageLocals, PageName } from './page-locals.ts'
+import type { LinkReason, PageLocals, PageName, VerificationReason } from './page-locals.ts'
 
 type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }
 
@@ -12,7 +12,8 @@ const carried = {
 const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.example/' }
 const link = { token: 'token', carried, authorizeSig: 'signature' }
 const waiting = { pendingLoginId: 'login', forMs: 86_400_000 }
-const REASONS: LinkReason[] = ['unknown', 'expired', 'used', 'superseded', 'changed']
+const VERIFICATION_REASONS: VerificationReason[] = ['unknown', 'expired', 'used', 'changed']
+const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
 
 const resetForm = (
   mode: 'form' | `password_${'mismatch' | 'too_short' | 'too_long' | 'invalid'}`,
@@ -32,7 +33,7 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'invalid', carried: {} },
       { mode: 'invalid', carried, client },
     ],
-    sent: [{ mode: 'sent' }, { mode: 'sent', waitMs: 30_000 }],
+    sent: [{ mode: 'sent' }, { mode: 'sent', waitMs: 30_000, carried, uiLocales: 'en' }],
   },
   'reset-password': {
     form: resetForm('form'),
@@ -60,7 +61,7 @@ export const SAMPLE_PAGES: PageSamples = {
         isNotYet: true,
       },
     ],
-    expired: REASONS.flatMap((reason) => [
+    expired: VERIFICATION_REASONS.flatMap((reason) => [
       { mode: 'expired', reason, carried: {} },
       { mode: 'expired', reason, carried, client, renew: link },
     ]),
@@ -79,7 +80,7 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'other_account', pendingLoginId: 'login', session: 'session' },
     ],
     signed_in: [{ mode: 'signed_in' }],
-    ended: [{ mode: 'ended' }],
+    ended: [{ mode: 'ended' }, { mode: 'ended', client }],
   },
   error: {
     refused: [{ mode: 'refused' }],

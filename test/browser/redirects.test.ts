@@ -16,18 +16,32 @@ describeInChromium(
   (browser) => {
     let client: Server
     let callback: string
+    let landing: string
     let folder: string
     let server: ExampleServer
 
     before(async function () {
       this.timeout(60_000)
-      client = createServer((_req, res) => res.end('the client'))
+      // As a client does whose code is taken at one origin, and whose pages are at another.
+      client = createServer((req, res) => {
+        const isHop = req.url?.includes('state=hop') === true
+        if (isHop) res.writeHead(302, { location: landing })
+        res.end('the client')
+      })
       await new Promise<void>((resolve) => client.listen(0, '127.0.0.1', resolve))
-      callback = `http://127.0.0.1:${(client.address() as AddressInfo).port}/cb`
+      const { port } = client.address() as AddressInfo
+      callback = `http://127.0.0.1:${port}/cb`
+      landing = `http://localhost:${port}/landed`
       folder = await mkdtemp(join(tmpdir(), 'redirects-'))
       const seed = {
         users: [
           { username: 'ann', email: 'ann@users.example', email_verified: true, password: PASSWORD },
+          {
+            username: 'ned',
+            email: 'ned@users.example',
+            email_verified: false,
+            password: PASSWORD,
+          },
           {
             username: 'ben',
             email: 'ben@users.example',
@@ -68,6 +82,17 @@ describeInChromium(
       return `${server.baseUrl}/oauth2/auth?${parameters}`
     }
 
+    function mailedLink(to: string): Promise<string> {
+      return eventually('the mail arrives', async () => {
+        const { text } = await createUserAgent().get(`${server.baseUrl}/mailbox`, {
+          accept: 'application/json',
+        })
+        const mails = JSON.parse(text) as { to: string; text: string }[]
+        const mail = mails.find((each) => each.to === to)
+        return /https?:\/\/\S+\/verify-email\?\S+/.exec(mail?.text ?? '')?.[0]
+      })
+    }
+
     async function openPage() {
       const context = await browser().newContext({ javaScriptEnabled: false })
       const page = await context.newPage()
@@ -93,6 +118,19 @@ describeInChromium(
       }
     })
 
+    it('works from the window that waited, to a client that leads on to another origin', async () => {
+      const { context, page } = await openPage()
+      await page.goto(authorization({ state: 'hop' }))
+      await page.fill('input[name=username]', 'ned')
+      await page.fill('input[name=password]', PASSWORD)
+      await page.click('button[type=submit]')
+      expect(await page.locator('main').getAttribute('data-mode')).to.equal('blocked')
+      await createUserAgent().get(await mailedLink('ned@users.example'))
+      await page.click('form[action$="/verify-email/waiting"] button')
+      expect(page.url()).to.equal(landing)
+      await context.close()
+    })
+
     it('works from the mailed link, opened in another browser, and tells the client nothing of the link', async () => {
       const { context, page } = await openPage()
       await page.goto(authorization())
@@ -102,12 +140,7 @@ describeInChromium(
       expect(await page.locator('main').getAttribute('data-mode')).to.equal('blocked')
       await context.close()
 
-      const link = await eventually('the mail arrives', async () => {
-        const { text } = await createUserAgent().get(`${server.baseUrl}/mailbox`, {
-          accept: 'application/json',
-        })
-        return /https?:\/\/[^\s"\\]+\/verify-email\?[^\s"\\]+/.exec(text)?.[0]
-      })
+      const link = await mailedLink('ben@users.example')
       const other = await openPage()
       await other.page.goto(link)
       expect(other.page.url()).to.include(`${callback}?code=`)

@@ -100,6 +100,28 @@ describeInChromium('What scans a mail before its reader opens it (D14)', (browse
         await expectVerifiedElsewhere(login)
       })
 
+      it('is seen through where its clicks by script count as a gesture', async () => {
+        const login = await blockedLogin(h)
+        const rendered = await scanner.newPage()
+        for (const script of ['form button', 'form']) {
+          await rendered.goto(login.link)
+          const answered = rendered.waitForNavigation()
+          await rendered.evaluate((selector) => {
+            const element = document.querySelector(selector)
+            if (element instanceof HTMLFormElement) {
+              element.requestSubmit(element.querySelector('button'))
+            } else if (element instanceof HTMLElement) element.click()
+          }, script)
+          await answered
+          expect(await modeOf(rendered), script).to.equal('confirm')
+          await expectNothingHappened(h, rendered, login.user)
+        }
+        await rendered.close()
+        await open()
+        await confirmElsewhere(login)
+        await expectVerifiedElsewhere(login)
+      })
+
       it('leaves the person’s button good where scripts are off', async () => {
         const login = await blockedLogin(h)
         await scan(login, CLICK)

@@ -4,6 +4,7 @@ import { onBothStores } from '../support/both-stores.ts'
 import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import { shapeOf, tokenOf } from '../support/observe.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { windowOf } from '../support/waiting-window.ts'
 
 const HOUR_S = 3_600
 
@@ -76,6 +77,11 @@ onBothStores('The countdown to the next mail (resend_cooldown, D26)', (technolog
     const form = { username: user.username }
     const sent = await login.agent.post(`${h.oauthUrl}/resend-verification`, form)
     expectRest(sent)
+    const window = windowOf(h, login)
+    for (const answer of [await window.reload(), await window.goOn()]) {
+      expect(answer.mode).to.equal('blocked')
+      expect(secondsIn(answer)).to.be.within(1, HOUR_S)
+    }
     const { url } = await h.party.begin()
     const again = await h.login(createUserAgent(), url, user.username, PASSWORD)
     expect(again.mode).to.equal('blocked')

@@ -137,7 +137,6 @@ onBothStores('POST {oauth_path}/resend-verification (4.7)', (technology) => {
     const { login: id, ...form } = login.blocked.hidden
     expect(id).to.match(/^[\w-]{22}$/)
     expect(form).to.deep.equal({
-      ui_locales: 'en',
       username,
       client_id: CLIENT.client_id,
       redirect_uri: login.request.redirectUri,

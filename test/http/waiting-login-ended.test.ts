@@ -28,7 +28,14 @@ onBothStores('A window that waits for a login that is over (D9, D15)', (technolo
   /** The page says so, nobody is signed in, and the turn is not taken. */
   async function expectOver(login: BlockedLogin) {
     const window = windowOf(harness, login)
-    for (const ask of [window.goOn, window.reload]) expectMode(await ask(), 400, 'ended')
+    for (const ask of [window.goOn, window.reload]) {
+      const answer = await ask()
+      expectMode(answer, 400, 'ended')
+      expect(answer.text).to.include('Continue to The App')
+    }
+    const foreign = await window.in(createUserAgent()).goOn()
+    expectMode(foreign, 400, 'ended')
+    expect(foreign.text).not.to.include('The App')
     expect(await window.status()).to.be.oneOf(['waiting', 'verified'])
     expect((await pendingOf(harness, window)).continuedAt).to.equal(undefined)
     expect(sessionId(harness, login.agent)).to.equal(undefined)

@@ -78,6 +78,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'outbox.discard': [text, now],
     'outbox.discardDead': [],
     'limits.hit': [text, 1_000],
+    'limits.msToEnd': [text],
     'audit.has': [text],
     'audit.record': [event],
     'audit.list': [{ limit: 1 }],

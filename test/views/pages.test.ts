@@ -1,14 +1,9 @@
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
-import {
-  createViews,
-  type Languages,
-  type LinkReason,
-  type PageLocals,
-  type PageName,
-} from '../../src/views.ts'
+import { createViews, type Languages, type PageLocals, type PageName } from '../../src/views.ts'
 
-const REASONS: LinkReason[] = ['unknown', 'expired', 'used', 'superseded', 'changed']
+const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
+const RESET_REASONS = [...VERIFICATION_REASONS, 'superseded'] as const
 const CARRIED = { clientId: 'shop', redirectUri: 'https://shop.example/cb', state: '' }
 const CARRIED_FIELDS = { client_id: 'shop', redirect_uri: 'https://shop.example/cb', state: '' }
 const LINK = { token: 'raw', carried: CARRIED, authorizeSig: 'sig' }
@@ -41,19 +36,25 @@ function show<N extends PageName>(name: N, locals: PageLocals[N], languages?: La
 }
 
 describe('The page of a link that does not work (D17)', () => {
-  for (const name of ['reset-password', 'verify-email'] as const) {
-    const mode = name === 'reset-password' ? 'invalid' : 'expired'
-    const refused = (reason: LinkReason) => show(name, { mode, reason, carried: CARRIED })
-
+  const refused = {
+    'reset-password': RESET_REASONS.map((reason) => ({
+      reason,
+      page: show('reset-password', { mode: 'invalid', reason }),
+    })),
+    'verify-email': VERIFICATION_REASONS.map((reason) => ({
+      reason,
+      page: show('verify-email', { mode: 'expired', reason, carried: CARRIED }),
+    })),
+  }
+  for (const [name, pages] of Object.entries(refused)) {
     it(`of ${name} says why, in words of its own for each reason, and offers the next step`, () => {
-      const leads = REASONS.map((reason) => {
-        const { find, textOf, forms } = refused(reason)
+      const leads = pages.map(({ reason, page: { find, textOf, forms } }) => {
         expect(find('main')[0]?.attribs['data-reason']).to.equal(reason)
         const again = forms.length + find('a').filter(({ attribs }) => attribs['href']).length
         expect(again, reason).to.be.above(0)
         return `${textOf('h1').join('')} ${textOf('p')[0]}`
       })
-      expect(new Set(leads).size).to.equal(REASONS.length)
+      expect(new Set(leads).size).to.equal(pages.length)
     })
   }
 
@@ -67,7 +68,7 @@ describe('The page of a link that does not work (D17)', () => {
     expect(forms).to.have.length(1)
     expect(forms[0]).to.deep.include({
       action: '/oauth2/resend-verification',
-      fields: { ui_locales: 'en', token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' },
+      fields: { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' },
     })
   })
 
@@ -93,7 +94,7 @@ describe('The page of a link that does not work (D17)', () => {
     const locals = { mode: 'expired', reason: 'used', carried: CARRIED } as const
     const { forms, find, textOf } = show('verify-email', { ...locals, client: CLIENT_LINK })
     expect(forms.map(({ fields }) => fields)).to.deep.equal([
-      { ui_locales: 'en', ...CARRIED_FIELDS, username: undefined },
+      { ...CARRIED_FIELDS, username: undefined },
     ])
     expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal(['https://shop.example/'])
     expect(textOf('a')).to.deep.equal(['Continue to Shop'])
@@ -126,7 +127,6 @@ describe('The window that waits (D15)', () => {
     const { forms } = show('verify-email', { ...BLOCKED, carried: CARRIED, waiting: WAITING })
     const resend = forms.find(({ action }) => action === '/oauth2/resend-verification')
     expect(resend?.fields).to.deep.equal({
-      ui_locales: 'en',
       username: 'ada',
       login: 'a b&c',
       ...CARRIED_FIELDS,
