@@ -31,7 +31,7 @@ onBothStores('A window that waits for a login that is over (D9, D15)', (technolo
     for (const ask of [window.goOn, window.reload]) {
       const answer = await ask()
       expectMode(answer, 400, 'ended')
-      expect(answer.text).to.include('Continue to The App')
+      expect(answer.text).to.match(/<a [^>]*href="https:\/\/app\.example\/"/)
     }
     const foreign = await window.in(createUserAgent()).goOn()
     expectMode(foreign, 400, 'ended')

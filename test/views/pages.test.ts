@@ -271,7 +271,7 @@ describe('A page', () => {
       isNotYet: true,
     })
     const size = (text: string) => Buffer.byteLength(text)
-    expect(size(views.script)).to.be.below(4_400)
+    expect(size(views.script)).to.be.below(4_600)
     expect(size(html) + size(views.stylesheet) + size(views.script)).to.be.below(20_480)
   })
 })
