@@ -252,8 +252,8 @@ export const resetMutants: Mutant[] = [
     edits: [
       {
         file: 'src/http/resend-cooldown.ts',
-        find: '[kind, typed, networkOf(address)]',
-        replace: "[kind, typed, networkOf(address) ? '' : '']",
+        find: '[kind, typed, networkOf(requester.address)]',
+        replace: "[kind, typed, networkOf(requester.address) ? '' : '']",
       },
     ],
     caughtBy: {
