@@ -13,7 +13,7 @@ import { startDelay, type ResponseDelay } from './response-delay.ts'
 
 export interface ForgotPasswordParts {
   passwordReset: Pick<PasswordReset, 'request' | 'renew'>
-  clients: Pick<Clients, 'shown'>
+  clients: Pick<Clients, 'genuine' | 'shown'>
   check: ForgotPasswordCheck
   pages: Pages
   delay: ResponseDelay
@@ -89,12 +89,13 @@ export function forgotPassword(parts: ForgotPasswordParts) {
       const waitMs = await cooldown.count({ kind: 'password_reset', typed: identifier, requester })
       const verdict = await check(identifier, form, carried, requester)
       if (verdict === 'allow') await passwordReset.request(identifier, carried, requester)
+      const again = await clients.genuine(carried)
       await waited()
       if (verdict === 'failed') {
         ctx.set('Retry-After', RETRY_AFTER_SECONDS)
         return pages.showError(ctx, 'unavailable')
       }
-      showSent(ctx, { waitMs, carried, uiLocales })
+      showSent(ctx, { waitMs, carried: again, uiLocales })
     },
   }
 }
