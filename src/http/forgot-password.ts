@@ -2,7 +2,7 @@ import type { Context } from 'koa'
 import { carriedFrom } from '../carried-query.ts'
 import type { PasswordReset } from '../flows/password-reset.ts'
 import type { Clients } from '../oidc/clients.ts'
-import type { CarriedParameters, Requester } from '../ports.ts'
+import type { Requester } from '../ports.ts'
 import { RETRY_AFTER_SECONDS } from './failure.ts'
 import type { ForgotPasswordCheck } from './forgot-password-check.ts'
 import { parseFields, readForm, uiLocalesIn } from './form.ts'
@@ -13,7 +13,7 @@ import { startDelay, type ResponseDelay } from './response-delay.ts'
 
 export interface ForgotPasswordParts {
   passwordReset: Pick<PasswordReset, 'request' | 'renew'>
-  clients: Pick<Clients, 'genuine' | 'shown'>
+  clients: Pick<Clients, 'shown'>
   check: ForgotPasswordCheck
   pages: Pages
   delay: ResponseDelay
@@ -21,25 +21,13 @@ export interface ForgotPasswordParts {
   requesterOf(ctx: Context): Requester
 }
 
-/** What the page that a mail was asked for leads on with, should the person ask again. */
-interface Sent {
-  waitMs: number | undefined
-  carried: CarriedParameters
-  uiLocales: string | undefined
-}
-
 /** 4.1 and 4.2. */
 export function forgotPassword(parts: ForgotPasswordParts) {
   const { passwordReset, clients, check, pages, delay, cooldown, requesterOf } = parts
   const name = 'forgot-password'
 
-  const showSent = (ctx: Context, locals: Sent) =>
-    pages.show(ctx, {
-      status: 200,
-      name,
-      locals: { mode: 'sent', ...locals },
-      uiLocales: locals.uiLocales,
-    })
+  const showSent = (ctx: Context, waitMs: number | undefined, uiLocales: string | undefined) =>
+    pages.show(ctx, { status: 200, name, locals: { mode: 'sent', waitMs }, uiLocales })
 
   /** A new link in the place of one that expired (D17). Its token says whose it is, and nothing is typed. */
   async function renew(
@@ -54,7 +42,7 @@ export function forgotPassword(parts: ForgotPasswordParts) {
       ? await cooldown.count({ kind: 'password_reset', typed: token, requester })
       : undefined
     await waited()
-    if (isRequested) showSent(ctx, { waitMs, carried: {}, uiLocales: requester.uiLocales })
+    if (isRequested) showSent(ctx, waitMs, requester.uiLocales)
     else showInvalidLink(pages, ctx, outcome, token)
   }
 
@@ -89,13 +77,12 @@ export function forgotPassword(parts: ForgotPasswordParts) {
       const waitMs = await cooldown.count({ kind: 'password_reset', typed: identifier, requester })
       const verdict = await check(identifier, form, carried, requester)
       if (verdict === 'allow') await passwordReset.request(identifier, carried, requester)
-      const again = await clients.genuine(carried)
       await waited()
       if (verdict === 'failed') {
         ctx.set('Retry-After', RETRY_AFTER_SECONDS)
         return pages.showError(ctx, 'unavailable')
       }
-      showSent(ctx, { waitMs, carried: again, uiLocales })
+      showSent(ctx, waitMs, uiLocales)
     },
   }
 }

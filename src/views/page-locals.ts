@@ -29,13 +29,7 @@ type ForgotPassword =
       uiLocales?: string | undefined
     }
   /** `waitMs`: until another mail may be asked for. `undefined`: at any time. */
-  | {
-      mode: 'sent'
-      waitMs?: number | undefined
-      /** What was carried, for whoever asks again. */
-      carried?: CarriedParameters
-      uiLocales?: string | undefined
-    }
+  | { mode: 'sent'; waitMs?: number | undefined }
 
 export type ResetFormMode =
   'form' | 'password_mismatch' | 'password_too_short' | 'password_too_long' | 'password_invalid'

@@ -1,4 +1,3 @@
-import { appendCarried } from '../carried-query.ts'
 import type { Catalog } from './catalog.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
 import { limitsText, refusalOf, waitOf } from './page-wording.ts'
@@ -30,17 +29,7 @@ export function renderPage<N extends PageName>(
     lifetime: 'lifetimeMs' in locals ? lifetimeText(locals.lifetimeMs, lang) : undefined,
     wait: waitMs !== undefined && waitMs > 0 ? waitOf(waitMs, lang) : undefined,
     client: 'client' in locals ? shownLink(locals.client) : undefined,
-    again: name === 'forgot-password' ? againQuery(locals) : undefined,
   })
-}
-
-/** What the form is opened with once more. */
-function againQuery(locals: PageLocals[PageName]): string {
-  const carried = 'carried' in locals ? (locals.carried ?? {}) : {}
-  const query = appendCarried(new URLSearchParams(), carried)
-  if ('uiLocales' in locals && locals.uiLocales !== undefined)
-    query.set('ui_locales', locals.uiLocales)
-  return query.size > 0 ? `?${query.toString()}` : ''
 }
 
 /** The most special first. */

@@ -33,7 +33,7 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'invalid', carried: {} },
       { mode: 'invalid', carried, client },
     ],
-    sent: [{ mode: 'sent' }, { mode: 'sent', waitMs: 30_000, carried, uiLocales: 'en' }],
+    sent: [{ mode: 'sent' }, { mode: 'sent', waitMs: 30_000 }],
   },
   'reset-password': {
     form: resetForm('form'),
