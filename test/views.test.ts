@@ -429,7 +429,7 @@ function reset(mode: 'form' | `password_${'mismatch' | 'too_short' | 'too_long' 
 /** Every page in every mode and for every reason, with `value` in every place that takes a text from outside. */
 function renderAll(value: string) {
   const carried = { clientId: value, redirectUri: value, scope: value, state: value }
-  const limits = { token: value, minLength: 8, maxLength: 64, username: value }
+  const limits = { token: value, minLength: 8, maxLength: 64 }
   const shownClient = { clientName: value, logo: `/logos/${value}` }
   const client = { ...shownClient, href: `https://shop.example/?${value}` }
   const link = { token: value, carried, authorizeSig: value }

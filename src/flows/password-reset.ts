@@ -65,8 +65,6 @@ export interface RefusedLink {
 export interface RefusedPassword {
   /** Also the key of the message that the person reads. */
   refusal: PasswordRefusal
-  /** Of the account, for password managers. `undefined`: it is gone. */
-  username: string | undefined
 }
 
 export interface PasswordReset {
@@ -74,8 +72,8 @@ export interface PasswordReset {
   request(identifier: string, carried: CarriedParameters, requester: Requester): Promise<void>
   /** Asks for a fresh link in the place of a genuine one that expired (D17). */
   renew(token: string, requester: Requester): Promise<'requested' | RefusedLink>
-  /** Judges whether a link opens the form (4.3), and whose it is. Consumes nothing; of a usable one, it costs two reads. */
-  open(token: string): Promise<{ username: string } | RefusedLink>
+  /** Judges whether a link opens the form (4.3). Consumes nothing; of a usable one, it costs two reads. */
+  open(token: string): Promise<'usable' | RefusedLink>
   /** Sets a new password (4.4). A refusal leaves the token unspent. */
   complete(
     form: ResetForm,
@@ -210,14 +208,14 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       if (!found) return { fault: (await whyUnusable(token)).fault }
       // Nobody shall think up a password in vain; the account is judged again when it is set.
       const user = await users.findById(found.userId)
-      return user && isStillFor(found, user) ? { username: user.username } : { fault: 'changed' }
+      return user && isStillFor(found, user) ? 'usable' : { fault: 'changed' }
     },
 
     async complete({ token, password, confirmPassword }, requester) {
       const found = await findUsable(token)
       if (!found) return refuseToken(token, requester)
       const refusal = refusePassword(password, confirmPassword, limits(settings()))
-      if (refusal) return { refusal, username: (await users.findById(found.userId))?.username }
+      if (refusal) return { refusal }
 
       const newHash = await ports.hashPassword(password)
       const leaseUntil = new Date(now().getTime() + LEASE_MS)

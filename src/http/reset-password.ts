@@ -20,20 +20,13 @@ export interface ResetPasswordParts {
 export function resetPassword(parts: ResetPasswordParts) {
   const { passwordReset, clients, pages, settings, requesterOf } = parts
 
-  function showForm(
-    ctx: Context,
-    status: number,
-    mode: ResetFormMode,
-    form: { token: string; username?: string | undefined },
-  ) {
+  function showForm(ctx: Context, status: number, mode: ResetFormMode, token: string) {
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-    const { token, username } = form
     const locals = {
       mode,
       token,
       minLength,
       maxLength,
-      ...(username !== undefined && { username }),
     }
     pages.show(ctx, { status, name: 'reset-password', locals })
   }
@@ -45,8 +38,8 @@ export function resetPassword(parts: ResetPasswordParts) {
       const token = tokenInQuery(ctx.querystring)
       if (!token) return showUnknown(ctx)
       const outcome = await passwordReset.open(token)
-      if ('fault' in outcome) return showInvalidLink(pages, ctx, outcome, token)
-      showForm(ctx, 200, 'form', { token, username: outcome.username })
+      if (outcome !== 'usable') return showInvalidLink(pages, ctx, outcome, token)
+      showForm(ctx, 200, 'form', token)
     },
 
     async post(ctx: Context) {
@@ -62,7 +55,7 @@ export function resetPassword(parts: ResetPasswordParts) {
       )
       if ('fault' in outcome) return showInvalidLink(pages, ctx, outcome, token)
       if ('refusal' in outcome) {
-        return showForm(ctx, 400, outcome.refusal, { token, username: outcome.username })
+        return showForm(ctx, 400, outcome.refusal, token)
       }
       const client = await clients.restart(outcome.carried, outcome.username)
       pages.show(ctx, {

@@ -41,7 +41,7 @@ export type LinkReason = 'unknown' | 'expired' | 'used' | 'superseded' | 'change
 export type VerificationReason = Exclude<LinkReason, 'superseded'>
 
 type ResetPassword =
-  | { mode: ResetFormMode; token: string; minLength: number; maxLength: number; username?: string }
+  | { mode: ResetFormMode; token: string; minLength: number; maxLength: number }
   /** `renew`: the genuine token that a new mail is one click away with. */
   | { mode: 'invalid'; reason: LinkReason; renew?: string | undefined }
   | { mode: 'done'; client?: ClientLink | undefined }

@@ -17,10 +17,7 @@ const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
 
 const resetForm = (
   mode: 'form' | `password_${'mismatch' | 'too_short' | 'too_long' | 'invalid'}`,
-) => [
-  { mode, token: 'token', minLength: 8, maxLength: 64 },
-  { mode, token: 'token', minLength: 8, maxLength: 64, username: 'ann' },
-]
+) => [{ mode, token: 'token', minLength: 8, maxLength: 64 }]
 
 /** Each page in each mode, with little and with much to say. */
 export const SAMPLE_PAGES: PageSamples = {

@@ -30,7 +30,7 @@ const longName = { clientName: 'Donaudampfschifffahrtselektrizitätenhauptbetrie
 const HOUR_MS = 3_600_000
 const token = 'c2l4dHktZm91ci1yYW5kb20tYnl0ZXMtb2YtYS1saW5r'
 const link = { token, carried, authorizeSig: 'X0xpbmtTaWduYXR1cmVPZkZvcnR5VGhyZWVDaGFyYWN0' }
-const limits = { token, username: 'petra', minLength: 8, maxLength: 64 }
+const limits = { token, minLength: 8, maxLength: 64 }
 const waiting = {
   pendingLoginId: 'bG9naW4tdGhhdC13YWl0cy1pbi1hLXdpbmRvdy1vZi0x',
   forMs: 24 * HOUR_MS,

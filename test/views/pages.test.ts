@@ -245,21 +245,6 @@ describe('The client that a page is part of a login to', () => {
   })
 })
 
-describe('The form for a new password', () => {
-  it('tells password managers whose it is, and shows that to nobody', () => {
-    const limits = { mode: 'form', token: 'raw', minLength: 8, maxLength: 64 } as const
-    const usernames = (username?: string) =>
-      show('reset-password', { ...limits, ...(username !== undefined && { username }) })
-        .find('input')
-        .filter(({ attribs }) => attribs['autocomplete'] === 'username')
-        .map(({ attribs }) => attribs)
-    expect(usernames('ada')).to.deep.equal([
-      { type: 'text', name: 'username', autocomplete: 'username', value: 'ada', hidden: '' },
-    ])
-    expect(usernames()).to.deep.equal([])
-  })
-})
-
 describe('A page', () => {
   it('is small, with its style sheet and its script', () => {
     const { html } = show('verify-email', {
