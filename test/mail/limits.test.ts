@@ -190,9 +190,7 @@ onBothStores('Mails to one account (D21)', (technology) => {
     const { url } = await h.party.begin()
     const blocked = await h.login(agent, url, user.username)
     const bare = ({ text, hidden }: Answer) =>
-      text
-        .replace(/name="state" value="[^"]*"/g, '')
-        .replaceAll(hidden['login'] ?? 'no login', '')
+      text.replace(/name="state" value="[^"]*"/g, '').replaceAll(hidden['login'] ?? 'no login', '')
     expect([blocked.status, bare(blocked)]).to.deep.equal([200, bare(first.blocked)])
     await eventually('the request is throttled', () =>
       eventsOf(h, 'email_verification_requested', user).some(
