@@ -59,7 +59,7 @@ describe('account-flows for those who help others', function () {
   }
 
   /** Each preview is of the moment it is made. */
-  const timeless = (text: string) => text.replace(/\d+:\d+:\d+\s[AP]M/g, '').trimEnd()
+  const timeless = (text: string) => text.replace(/\w+ \d+, \d+ at [\d:]+\s[AP]M/g, '').trimEnd()
 
   /** With exit code and words: the run; with `--json` what it printed. */
   async function both(
