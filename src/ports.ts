@@ -4,10 +4,12 @@
  *
  * @module
  */
+import type { AuditEventType } from './audit-event-types.ts'
 import type { AuditHistory, StoreInspection, TokenHistories } from './history-ports.ts'
 import type { PendingLoginStore } from './login-ports.ts'
 import type { MailOutbox } from './mail-ports.ts'
 
+export type { AuditEventType } from './audit-event-types.ts'
 export type * from './history-ports.ts'
 export type * from './login-ports.ts'
 export type * from './mail-ports.ts'
@@ -230,24 +232,6 @@ export interface Requester {
   /** An admin asked for the mail: neither language nor browser of the request are those of its reader. Never audited. */
   isAdmin?: boolean
 }
-
-/** All audit events of these flows (6, D33). */
-export type AuditEventType =
-  | 'password_reset_requested'
-  | 'password_reset_mail_sent'
-  | 'password_reset_mail_failed'
-  | 'password_reset_rejected'
-  | 'password_reset_completed'
-  | 'email_verification_requested'
-  | 'email_verification_mail_sent'
-  | 'email_verification_mail_failed'
-  | 'email_verification_rejected'
-  | 'email_verification_completed'
-  | 'email_login_blocked'
-  | 'sessions_ended'
-  | 'settings_changed'
-  | 'admin_auth_failed'
-  | 'admin_action'
 
 /** Never a token, a password, or an identifier that a stranger typed. */
 export interface AuditEvent {

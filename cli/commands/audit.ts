@@ -1,4 +1,5 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
+import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/audit-event-types.ts'
 import { connect } from '../connection.ts'
 import { eventText } from '../events.ts'
 import { withExamples } from '../examples.ts'
@@ -10,7 +11,7 @@ interface TailOptions {
   lines: number
   follow?: true
   account?: string
-  type?: string[]
+  type?: AuditEventType[]
 }
 
 export function addAudit(audit: Command): void {
@@ -22,7 +23,9 @@ export function addAudit(audit: Command): void {
     .option('-n, --lines <n>', 'how many', wholeNumber(0, 1000), 20)
     .option('-f, --follow', 'show new events as they come, until Ctrl-C')
     .option('--account <id>', 'only those of one account')
-    .option('--type <type...>', 'only those of these types')
+    .addOption(
+      new Option('--type <type...>', 'only those of these types').choices(AUDIT_EVENT_TYPES),
+    )
     .action(tailAudit)
   withExamples(tail, 'audit tail -n 50', 'audit tail -f --type password_reset_completed')
 }

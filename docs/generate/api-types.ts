@@ -12,7 +12,7 @@ export function apiTypes(): string {
     ([name, { summary, query = {}, body, answer }]) => {
       const wanted = Object.entries(query).map(
         ([key, { isRequired, isList, ...schema }]) =>
-          `${comment(schema.description)}${key}${isRequired ? '' : '?'}: ${typeOf(schema)}${isList ? '[]' : ''}`,
+          `${comment(schema.description)}${key}${isRequired ? '' : '?'}: ${isList ? `${grouped(typeOf(schema))}[]` : typeOf(schema)}`,
       )
       return `${comment(summary)}${name}: { query: { ${wanted.join('\n')} }, body: ${body ?? 'undefined'}, answer: ${answer} }`
     },

@@ -392,7 +392,23 @@ export interface Operations {
       /** Of one account. */
       account_id?: string
       /** Type of event; may be repeated. */
-      type?: string[]
+      type?: (
+        | 'password_reset_requested'
+        | 'password_reset_mail_sent'
+        | 'password_reset_mail_failed'
+        | 'password_reset_rejected'
+        | 'password_reset_completed'
+        | 'email_verification_requested'
+        | 'email_verification_mail_sent'
+        | 'email_verification_mail_failed'
+        | 'email_verification_rejected'
+        | 'email_verification_completed'
+        | 'email_login_blocked'
+        | 'sessions_ended'
+        | 'settings_changed'
+        | 'admin_auth_failed'
+        | 'admin_action'
+      )[]
       /** Only what was recorded then or later. */
       recorded_from?: string
       /** At most so many. */

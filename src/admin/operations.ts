@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { AUDIT_EVENT_TYPES } from '../audit-event-types.ts'
 import type { TypedSchema } from './schema-kinds.ts'
 import type { schemas } from './schemas.ts'
 
@@ -167,7 +168,12 @@ export const operations = {
     summary: 'Events of the audit log.',
     query: {
       account_id: { type: 'string', description: 'Of one account.' },
-      type: { type: 'string', description: 'Type of event; may be repeated.', isList: true },
+      type: {
+        type: 'string',
+        enum: AUDIT_EVENT_TYPES,
+        description: 'Type of event; may be repeated.',
+        isList: true,
+      },
       recorded_from: {
         type: 'string',
         format: 'date-time',

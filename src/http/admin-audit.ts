@@ -1,5 +1,5 @@
 import { newId } from '../crypto/token.ts'
-import type { AuditEvent, AuditEventType, AuditHistory } from '../ports.ts'
+import type { AuditEvent, AuditHistory } from '../ports.ts'
 import type { AdminEndpoints, AdminRequest } from './admin-router.ts'
 import { toEvent } from './admin-shapes.ts'
 
@@ -32,8 +32,7 @@ export function adminAudit(audit: AuditHistory) {
       const { account_id: accountId, type, recorded_from: from, limit = 50 } = query
       const events = await audit.list({
         ...(accountId !== undefined && { accountId }),
-        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what is no type is found nowhere
-        ...(type && { types: type as AuditEventType[] }),
+        ...(type !== undefined && { types: type }),
         ...(from !== undefined && { recordedFrom: new Date(from) }),
         limit,
       })

@@ -196,6 +196,7 @@ describe('account-flows: which server, which token, and how it ends', () => {
       [['user', 'end-sessions', 'alice'], '--yes'],
       [['link', 'explain'], 'stdin'],
       [['audit', 'tail', '-n', '-1'], 'whole number'],
+      [['audit', 'tail', '--type', 'password_reset_complete'], 'password_reset_completed'],
       [['settings', 'set', '--from-stdin', 'smtp_host', '--token-file', '-'], 'stdin'],
     ] as const) {
       it(args.join(' '), async () => {
