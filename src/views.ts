@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { logJsonLines } from './log.ts'
 import type { Log } from './ports.ts'
+import { addressesOf, assetOf, type Assets } from './views/assets.ts'
 import { createCatalog } from './views/catalog.ts'
 import { findProblems, warnOfOddities } from './views/check-overrides.ts'
 import { chooseLocale, type Languages } from './views/languages.ts'
@@ -12,11 +13,13 @@ import { createTemplates } from './views/templates.ts'
 import { tryAll } from './views/trial.ts'
 import { readViewFiles, type ViewFiles } from './views/view-files.ts'
 
+export type { Asset, Assets } from './views/assets.ts'
 export type { Languages } from './views/languages.ts'
 export type { MailLocals, MailName, RenderedMail } from './views/mails.ts'
 export type * from './views/page-locals.ts'
 
-export interface Views {
+/** The style sheet of the pages with the host's `theme.css`, and the one script, served below the OAuth path. */
+export interface Views extends Assets {
   /** In the language that suits the reader best. */
   page<N extends PageName>(
     name: N,
@@ -24,10 +27,6 @@ export interface Views {
     languages?: Languages,
   ): { html: string; lang: string }
   mail(name: MailName, locals: MailLocals, languages?: Languages): RenderedMail
-  /** The style sheet of the pages with the host's `theme.css`, served at `{oauthPath}/account-flows.css`. */
-  stylesheet: string
-  /** The one script of the pages, served at `{oauthPath}/account-flows.js`. */
-  script: string
   /** Languages that there are words in (BCP 47, canonical). */
   locales: string[]
 }
@@ -61,9 +60,14 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
   const byDefault = wanted ?? reference
   const overrides = { files, templates, locales, reference, defaultLocale: byDefault }
   problems.push(...findProblems(overrides))
+  const assets = {
+    stylesheet: assetOf([templates.read('account-flows.css'), ...theme(files)].join('\n')),
+    script: assetOf(templates.read('account-flows.js')),
+  }
+  const addresses = addressesOf(oauthPath, assets)
   const fallback = createCatalog(byDefault, [reference])
   if (files.hasHostsTemplates && problems.length === 0) {
-    problems.push(...tryAll(templates.strict, fallback))
+    problems.push(...tryAll(templates.strict, fallback, addresses))
   }
   if (problems.length > 0) throw new TypeError(`viewsDirectory: ${problems.join('; ')}`)
   if (!wanted) {
@@ -80,13 +84,12 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
 
   return {
     locales: spoken,
-    stylesheet: [templates.read('account-flows.css'), ...theme(files)].join('\n'),
-    script: templates.read('account-flows.js'),
+    ...assets,
 
     page(name, locals, languages = {}) {
       const catalog = catalogFor(languages)
       const shown = { uiLocales: languages.asked, ...locals }
-      return { html: renderPage(templates, catalog, oauthPath, name, shown), lang: catalog.lang }
+      return { html: renderPage(templates, catalog, addresses, name, shown), lang: catalog.lang }
     },
 
     mail: (name, locals, languages = {}) =>

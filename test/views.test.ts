@@ -70,7 +70,7 @@ describe('pages', () => {
       )
       expect(meta).to.include({ robots: 'noindex', referrer: 'no-referrer' })
       expect(find('link').map(({ attribs }) => attribs['href'])).to.deep.equal([
-        '/oauth2/account-flows.css',
+        `/oauth2/account-flows.css?v=${views.stylesheet.version}`,
       ])
       expect(DomUtils.textContent(document)).not.to.match(/undefined|null|NaN|\[object|[{}]/)
     })
@@ -82,7 +82,7 @@ describe('pages', () => {
       }
       const scripts = find('script')
       expect(scripts.map(({ attribs }) => attribs)).to.deep.equal([
-        { type: 'module', src: '/oauth2/account-flows.js' },
+        { type: 'module', src: `/oauth2/account-flows.js?v=${views.script.version}` },
       ])
       expect(text(scripts)).to.equal('')
       expect(all.flatMap(({ attribs }) => Object.keys(attribs)).join(' ')).not.to.match(
@@ -139,7 +139,7 @@ describe('pages', () => {
         .html,
     )
     expect(find('form')[0]?.attribs['action']).to.equal('/resend-verification')
-    expect(find('link')[0]?.attribs['href']).to.equal('/account-flows.css')
+    expect(find('link')[0]?.attribs['href']).to.match(/^\/account-flows\.css\?v=[\w-]{12}$/)
   })
 
   it('tell the length rule before the new password is typed', () => {
@@ -264,8 +264,8 @@ describe('pages', () => {
 
 describe('the style sheet', () => {
   it('is small and loads nothing', () => {
-    expect(Buffer.byteLength(views.stylesheet)).to.be.below(8192)
-    expect(views.stylesheet).not.to.match(/url\(|@import|expression/)
+    expect(Buffer.byteLength(views.stylesheet.text)).to.be.below(8192)
+    expect(views.stylesheet.text).not.to.match(/url\(|@import|expression/)
   })
 })
 

@@ -3,7 +3,7 @@ import { forgotPassword, type ForgotPasswordParts } from './forgot-password.ts'
 import { resendVerification, type ResendVerificationParts } from './resend-verification.ts'
 import { resetPassword, type ResetPasswordParts } from './reset-password.ts'
 import type { Route } from './routes.ts'
-import type { Views } from '../views.ts'
+import type { Assets } from '../views.ts'
 import { verifyEmail, type VerifyEmailParts } from './verify-email.ts'
 import { waitingLogin, type WaitingLoginParts } from './waiting-login.ts'
 
@@ -21,7 +21,7 @@ export interface BrowserRoutesParts
     ResendVerificationParts['clients'] &
     VerifyEmailParts['clients'] &
     WaitingLoginParts['clients']
-  assets: Pick<Views, 'stylesheet' | 'script'>
+  assets: Assets
 }
 
 /** Sections 4.1 to 4.4, 4.6 and 4.7, by path below the OAuth path. */

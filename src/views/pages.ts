@@ -1,14 +1,14 @@
+import type { PageAddresses } from './assets.ts'
 import type { Catalog } from './catalog.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
 import { limitsText, refusalOf, waitOf } from './page-wording.ts'
 import type { Templates } from './templates.ts'
 import { lifetimeText, shownLink } from './wording.ts'
 
-/** @param oauthPath - where the forms, the style sheet and the script are; may be empty. */
 export function renderPage<N extends PageName>(
   { render }: Templates,
   catalog: Catalog,
-  oauthPath: string,
+  addresses: PageAddresses,
   name: N,
   locals: PageLocals[N],
 ): string {
@@ -21,7 +21,7 @@ export function renderPage<N extends PageName>(
     t,
     lang,
     dir,
-    oauthPath,
+    ...addresses,
     page: name,
     title: t(titlesOf(name, locals).find(has) ?? `${name}.title`),
     refusal: refusalOf(name, locals, catalog, limits),

@@ -1,3 +1,4 @@
+import type { PageAddresses } from './assets.ts'
 import type { Catalog } from './catalog.ts'
 import { renderMail } from './mails.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
@@ -6,7 +7,7 @@ import { SAMPLE_MAILS, SAMPLE_PAGES } from './sample-locals.ts'
 import { failureOf, type Templates } from './templates.ts'
 
 /** What goes wrong where every page and mail is rendered once, so that it is told at the start. `templates` are strict. */
-export function tryAll(templates: Templates, catalog: Catalog): string[] {
+export function tryAll(templates: Templates, catalog: Catalog, addresses: PageAddresses): string[] {
   const problems = new Set<string>()
 
   function attempt(name: string, work: () => unknown) {
@@ -20,7 +21,7 @@ export function tryAll(templates: Templates, catalog: Catalog): string[] {
 
   function tryPage<N extends PageName>(name: N, samples: Record<string, PageLocals[N][]>) {
     for (const locals of Object.values(samples).flat()) {
-      attempt(`pages/${name}`, () => renderPage(templates, catalog, '', name, locals))
+      attempt(`pages/${name}`, () => renderPage(templates, catalog, addresses, name, locals))
     }
   }
 

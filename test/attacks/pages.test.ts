@@ -231,7 +231,7 @@ describe('The pages of the example server (XSS)', () => {
   })
 })
 
-const OWN_SCRIPT = "script(type='module' src=`${oauthPath}/account-flows.js`)"
+const OWN_SCRIPT = "script(type='module' src=script)"
 
 describe('The templates', () => {
   const folder = new URL('../../views/', import.meta.url)

@@ -22,8 +22,8 @@ const SCRIPT = /<script.*?<\/script>/g
 export async function startPageServer(): Promise<PageServer> {
   const views = createViews('/oauth2')
   const files: Record<string, [type: string, text: string]> = {
-    '/oauth2/account-flows.css': ['text/css', views.stylesheet],
-    '/oauth2/account-flows.js': ['text/javascript', views.script],
+    '/oauth2/account-flows.css': ['text/css', views.stylesheet.text],
+    '/oauth2/account-flows.js': ['text/javascript', views.script.text],
     '/oauth2/logo.svg': ['image/svg+xml', LOGO],
     '/oauth2/verify-email/status': ['application/json', '{"status":"waiting"}'],
   }

@@ -103,7 +103,7 @@ describe('docs/customizing.md', () => {
           at: new Date(0),
           lifetimeMs: 3_600_000,
         }),
-        views.stylesheet,
+        views.stylesheet.text,
       ]
       expect(looks(viewsOf(viewsDirectory(files)))).not.to.deep.equal(looks())
       expect(logged.filter(([level]) => level === 'error')).to.deep.equal([])

@@ -36,9 +36,15 @@ describe('Views of a host', () => {
 
   const viewsWith = (files: Files) => viewsOf(viewsDirectory(files))
 
-  const error = (views: Views) => views.page('error', { mode: 'error' }).html
+  // A theme has a version of its own.
+  const unversioned = (html: string, { stylesheet, script }: Views) =>
+    html.replace(`?v=${stylesheet.version}`, '').replace(`?v=${script.version}`, '')
+  const error = (views: Views) => unversioned(views.page('error', { mode: 'error' }).html, views)
   const forgot = (views: Views) =>
-    views.page('forgot-password', { mode: 'form', carried: { state: 's' } }).html
+    unversioned(
+      views.page('forgot-password', { mode: 'form', carried: { state: 's' } }).html,
+      views,
+    )
   const resetMail = (views: Views, locals: Partial<MailLocals> = {}) =>
     views.mail('password-reset', {
       username: 'ada',
@@ -112,8 +118,8 @@ describe('Views of a host', () => {
 
     it('a variable of the style sheet, in a theme after ours', () => {
       const views = viewsWith({ 'theme.css': ':root { --accent: teal }' })
-      expect(views.stylesheet).to.equal(`${OWN.stylesheet}\n:root { --accent: teal }`)
-      expect(views.script).to.equal(OWN.script)
+      expect(views.stylesheet.text).to.equal(`${OWN.stylesheet.text}\n:root { --accent: teal }`)
+      expect(views.script.text).to.equal(OWN.script.text)
     })
 
     it('the style sheet and the script as a whole', () => {
@@ -122,8 +128,8 @@ describe('Views of a host', () => {
         'theme.css': 'main { color: navy }',
         'account-flows.js': '"host"',
       })
-      expect(views.stylesheet).to.equal('main { color: teal }\nmain { color: navy }')
-      expect(views.script).to.equal('"host"')
+      expect(views.stylesheet.text).to.equal('main { color: teal }\nmain { color: navy }')
+      expect(views.script.text).to.equal('"host"')
     })
   })
 
@@ -342,7 +348,7 @@ describe('Views of a host', () => {
         symlinkSync(join('..data', name), join(directory, name))
       }
       expect(error(viewsOf(directory))).to.contain('The error page of the host')
-      expect(viewsOf(directory).stylesheet).to.contain('teal')
+      expect(viewsOf(directory).stylesheet.text).to.contain('teal')
     })
 
     it('a link that leads nowhere is refused', () => {
@@ -350,7 +356,7 @@ describe('Views of a host', () => {
       symlinkSync('nowhere.json', join(directory, 'account-flows.css'))
       expect(() => viewsOf(directory)).to.throw(TypeError, 'account-flows.css leads nowhere')
       rmSync(join(directory, 'account-flows.css'))
-      expect(viewsOf(directory).stylesheet).to.contain('teal')
+      expect(viewsOf(directory).stylesheet.text).to.contain('teal')
     })
 
     it('what is neither a file nor a directory is refused, and not waited for', () => {
@@ -358,7 +364,7 @@ describe('Views of a host', () => {
       execFileSync('mkfifo', [join(directory, 'account-flows.js')])
       expect(() => viewsOf(directory)).to.throw(TypeError, 'account-flows.js is no file')
       rmSync(join(directory, 'account-flows.js'))
-      expect(viewsOf(directory).stylesheet).to.contain('teal')
+      expect(viewsOf(directory).stylesheet.text).to.contain('teal')
     })
 
     it('a link in a circle ends', () => {
@@ -469,7 +475,7 @@ describe('Views of a host', () => {
     mkdirSync(directory)
     expect(error(views)).to.contain('The error page of the host')
     expect(resetMail(views).text).to.equal(`The host: ${LINK}`)
-    expect(views.stylesheet).to.contain('teal')
+    expect(views.stylesheet.text).to.contain('teal')
     expect(forgot(views)).to.equal(forgot(OWN))
   })
 })

@@ -43,6 +43,8 @@ function everyPage(): [PageName, PageLocals[PageName]][] {
   return [...samples, ...limits]
 }
 
+const ADDRESSES = { oauthPath: '/oauth2', stylesheet: '/oauth2/s.css', script: '/oauth2/s.js' }
+
 describe('the words of the pages', () => {
   for (const [locale, catalog] of catalogs) {
     it(`are all there in ${locale}, and each is used`, () => {
@@ -55,7 +57,7 @@ describe('the words of the pages', () => {
         },
       }
       for (const [name, locals] of everyPage()) {
-        const document = parseDocument(renderPage(templates, recording, '/oauth2', name, locals))
+        const document = parseDocument(renderPage(templates, recording, ADDRESSES, name, locals))
         const [root] = DomUtils.getElementsByTagName('html', document)
         expect(root?.attribs).to.deep.equal({ lang: locale, dir: catalog.dir })
         expect(DomUtils.textContent(document), `${name} ${locals.mode}`).not.to.match(

@@ -256,7 +256,7 @@ describe('A page', () => {
       isNotYet: true,
     })
     const size = (text: string) => Buffer.byteLength(text)
-    expect(size(views.script)).to.be.below(4_600)
-    expect(size(html) + size(views.stylesheet) + size(views.script)).to.be.below(20_480)
+    expect(size(views.script.text)).to.be.below(4_600)
+    expect(size(html) + size(views.stylesheet.text) + size(views.script.text)).to.be.below(20_480)
   })
 })
