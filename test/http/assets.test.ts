@@ -1,0 +1,36 @@
+import { expect } from 'chai'
+import { startHarness, type Harness } from '../support/harness.ts'
+import { assetsOf } from '../support/page-forms.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+describe('The style sheet and the script of the pages (D30)', () => {
+  let h: Harness
+  const agent = createUserAgent()
+
+  before(async () => {
+    h = await startHarness()
+  })
+  after(() => h.close())
+
+  const cacheControl = async (address: string) => {
+    const { status, headers } = await agent.get(address)
+    expect(status).to.equal(200)
+    return headers.get('cache-control')
+  }
+
+  it('are asked for by version, and that is kept for a year', async () => {
+    const addresses = assetsOf(await agent.get(`${h.oauthUrl}/forgot-password`))
+    expect(addresses).to.have.length(2)
+    for (const address of addresses) {
+      expect(address).to.match(/\.(css|js)\?v=[\w-]{12}$/)
+      expect(await cacheControl(address)).to.equal('public, max-age=31536000, immutable')
+    }
+  })
+
+  it('are not kept under another version, nor under none: the next release has other ones', async () => {
+    for (const query of ['', '?', '?v=', '?v=AAAAAAAAAAAA']) {
+      const address = `${h.oauthUrl}/account-flows.css${query}`
+      expect(await cacheControl(address), query).to.equal('no-cache')
+    }
+  })
+})
