@@ -482,6 +482,7 @@ function renderAll(value: string) {
     shown('verify-email', { mode: 'confirm', link, client: shownClient, needsTick: false }),
     shown('verify-email', { mode: 'confirm', link, needsTick: true }, 'with a box'),
     shown('verify-email', { mode: 'signed_in' }),
+    shown('verify-email', { mode: 'continued', client }),
     shown('verify-email', { mode: 'ended' }),
     ...ERRORS.map((mode) => shown('error', { mode })),
   ]

@@ -77,6 +77,7 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'other_account', pendingLoginId: 'login', session: 'session' },
     ],
     signed_in: [{ mode: 'signed_in' }],
+    continued: [{ mode: 'continued' }, { mode: 'continued', client }],
     ended: [{ mode: 'ended' }, { mode: 'ended', client }],
   },
   error: {

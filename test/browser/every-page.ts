@@ -84,6 +84,7 @@ const MODES: EveryMode = {
       waiting: { pendingLoginId: waiting.pendingLoginId, session: 'c2Vzc2lvbg' },
     },
     signed_in: { plain: {} },
+    continued: { plain: {} },
     ended: { plain: {} },
   },
   error: {

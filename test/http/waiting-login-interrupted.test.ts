@@ -110,12 +110,12 @@ describeWithMongo('A login that waits, when the database fails between two steps
     ['pending_logins', 'after', 'the turn is taken, and the answer is lost'],
     ['interaction', 'before', 'the turn is taken, and the provider was not reached'],
   ] as const) {
-    it(`${step}: the window says that it is over, and the next sign-in goes through`, async () => {
+    it(`${step}: the window says that it went on already, and the next sign-in goes through`, async () => {
       const login = await blockedLogin(harness)
       const window = windowOf(harness, login)
       await createUserAgent().get(login.link)
       await failing(collection, when, () => window.goOn())
-      expectMode(await window.goOn(), 400, 'ended')
+      expectMode(await window.goOn(), 400, 'continued')
       expect(sessionId(harness, login.agent)).to.equal(undefined)
       await expectNextLoginWorks(login)
       expectMode(await window.goOn(), 200, 'signed_in')
