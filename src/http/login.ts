@@ -1,14 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { EmailVerification } from '../flows/email-verification.ts'
 import { KEEP_LOGIN_MS } from '../flows/pending-login.ts'
-import { carriedBy } from '../flows/verification-link.ts'
 import { loginSecond } from '../login-second.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Interactions } from '../oidc/interactions.ts'
 import type { LoginResult, Requester, User, UserStore } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
+import { blockedPage } from './blocked-page.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
-import { pageOf } from './captured-page.ts'
 import type { Pages } from './pages.ts'
 import type { ResendCooldown } from './resend-cooldown.ts'
 
@@ -69,26 +68,13 @@ export function createLogin(parts: LoginParts): Login {
     const browser = browserCookie.keep(req, res, waitsForMs)
     const by = { ...parts.requesterOf(req), browser }
     const pendingLoginId = await verification.block(user, captured, by)
-    const carried = carriedBy(captured)
     const waitMs = await parts.cooldown.count({
       kind: 'email_verification',
       typed: user.username,
       requester: by,
     })
-    pages.send(req, res, {
-      status: 200,
-      name: 'verify-email',
-      locals: {
-        mode: 'blocked',
-        username: user.username,
-        lifetimeMs,
-        carried,
-        client: await clients.shown(carried),
-        waiting: { pendingLoginId, forMs: lifetimeMs },
-        waitMs,
-      },
-      ...pageOf(captured),
-    })
+    const blocked = { user, captured, pendingLoginId, lifetimeMs, waitMs }
+    pages.send(req, res, await blockedPage(clients, blocked))
     return true
   }
 

@@ -5,7 +5,7 @@ import type { EmailVerification } from '../flows/email-verification.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Requester } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
-import type { WaitingWindow } from '../views.ts'
+import type { WaitingPage } from '../views.ts'
 import { readForm, uiLocalesIn, type Fields } from './form.ts'
 import { linkInForm } from './opened-address.ts'
 import type { Pages } from './pages.ts'
@@ -30,7 +30,7 @@ export function resendVerification(parts: ResendVerificationParts) {
 
   /** Keeps the window waiting that asked, whatever name was typed (D15). */
   async function showSent(ctx: Context, form: Fields, waitMs: number | undefined) {
-    const waiting = waitingWindow(form, settings())
+    const waiting = waitingPage(form, settings())
     const { clientId, redirectUri } = carriedFrom(form)
     const genuine =
       waiting && clientId !== undefined && redirectUri !== undefined
@@ -82,10 +82,10 @@ export function resendVerification(parts: ResendVerificationParts) {
 const UNKNOWN = { reason: 'unknown', carried: {} } as const
 
 // Whoever has not got the cookie of that login learns nothing from its id.
-function waitingWindow(
+function waitingPage(
   form: Fields,
   { emailVerificationExpiration: forMs }: Settings,
-): WaitingWindow | undefined {
+): WaitingPage | undefined {
   const pendingLoginId = form.get('login')
   return pendingLoginId !== undefined && isId(pendingLoginId)
     ? { pendingLoginId, forMs }

@@ -10,6 +10,7 @@ import type { Clients } from '../oidc/clients.ts'
 import type { Resume } from '../oidc/resume.ts'
 import type { Requester } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
+import { blockedPage } from './blocked-page.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
 import { pageOf } from './captured-page.ts'
 import { parseFields, readForm } from './form.ts'
@@ -53,26 +54,13 @@ export function waitingLogin(parts: WaitingLoginParts) {
     isNotYet: boolean,
   ) {
     const lifetimeMs = settings().emailVerificationExpiration
-    const carried = carriedBy(captured)
-    pages.show(ctx, {
-      status: 200,
-      name: 'verify-email',
-      locals: {
-        mode: 'blocked',
-        username: user.username,
-        lifetimeMs,
-        carried,
-        client: await clients.shown(carried),
-        waiting: { pendingLoginId, forMs: lifetimeMs },
-        waitMs: await parts.cooldown.left({
-          kind: 'email_verification',
-          typed: user.username,
-          requester: parts.requesterOf(ctx),
-        }),
-        isNotYet,
-      },
-      ...pageOf(captured),
+    const waitMs = await parts.cooldown.left({
+      kind: 'email_verification',
+      typed: user.username,
+      requester: parts.requesterOf(ctx),
     })
+    const blocked = { user, captured, pendingLoginId, lifetimeMs, waitMs, isNotYet }
+    pages.show(ctx, await blockedPage(clients, blocked))
   }
 
   /** What went on once may have come to nothing since, or be about to sign in: this request was sent before its cookie came. */

@@ -2,7 +2,7 @@ import { errors, type Provider } from 'oidc-provider'
 import { appendCarried } from '../carried-query.ts'
 import { isLoopbackHost } from '../loopback-host.ts'
 import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../ports.ts'
-import type { ClientLink, ShownClient } from '../views/page-locals.ts'
+import type { ClientLink, ShownClient } from '../shown-client.ts'
 
 export interface Clients {
   /** `genuine`, and the name of the client. */

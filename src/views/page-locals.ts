@@ -1,19 +1,10 @@
 import type { CarriedParameters } from '../ports.ts'
+import type { ClientLink, ShownClient } from '../shown-client.ts'
 
-/** A client that a page names: registered, and genuine for the request that the page is part of. */
-export interface ShownClient {
-  clientName: string
-  /** An image that the client registered, on our own origin; of any other nothing is loaded. `undefined`: none. */
-  logo?: string | undefined
-}
-
-/** `href` is left out of the page unless it is http, https, or a private-use scheme such as `com.example.app:`. */
-export interface ClientLink extends ShownClient {
-  href: string
-}
+export type { ClientLink, ShownClient } from '../shown-client.ts'
 
 /** The window that logged in, and goes on by itself once the address is confirmed (D15). */
-export interface WaitingWindow {
+export interface WaitingPage {
   /** Of the pending login; of no use without the cookie of this browser. */
   pendingLoginId: string
   /** For how long it is worth asking. */
@@ -60,7 +51,7 @@ type VerifyEmail =
       lifetimeMs: number
       carried: CarriedParameters
       client?: ShownClient | undefined
-      waiting?: WaitingWindow | undefined
+      waiting?: WaitingPage | undefined
       /** Until another mail may be asked for. `undefined`: at any time. */
       waitMs?: number | undefined
       /** Somebody said "I have confirmed", and it is not so. */
@@ -74,7 +65,7 @@ type VerifyEmail =
       renew?: LinkFields | undefined
       client?: ClientLink | undefined
     }
-  | { mode: 'sent'; waiting?: WaitingWindow | undefined; waitMs?: number | undefined }
+  | { mode: 'sent'; waiting?: WaitingPage | undefined; waitMs?: number | undefined }
   /** `goesOnElsewhere`: the window that logged in finishes the login. */
   | { mode: 'verified'; goesOnElsewhere?: boolean; client?: ClientLink | undefined }
   /** The question of D14. `needsTick`: nothing showed yet that a person is here. */
