@@ -21,7 +21,11 @@ export function tellFailure(error: unknown, isJson: boolean): ExitCode {
 function withoutValues(message: string): string {
   return message
     .replace(/^error: /, '')
-    .replace(/^unknown (option|command) '.*'/s, 'There is no such $1.')
+    .replace(/^unknown command '.*'/s, 'There is no such command.')
+    .replace(
+      /^unknown option '.*'/s,
+      'There is no such option. What begins with a hyphen and is none goes behind "--".',
+    )
     .replace(/argument '.*' is invalid/s, 'argument is invalid')
 }
 

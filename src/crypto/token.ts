@@ -15,9 +15,10 @@ export function hashToken(token: string): string {
   return createHash('sha256').update(token).digest('hex')
 }
 
-/** An identifier for a record; not a secret. */
+/** An identifier for a record; not a secret. It begins with no hyphen: on a command line that would be an option. */
 export function newId(): string {
-  return randomBytes(16).toString('base64url')
+  const id = randomBytes(16).toString('base64url')
+  return id.startsWith('-') ? newId() : id
 }
 
 /** Whether it has the shape of one. */

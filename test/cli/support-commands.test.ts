@@ -427,10 +427,18 @@ describe('account-flows for those who help others', function () {
       expect(await lists('dead')).to.deep.equal([])
     })
 
+    it('says how to name a mail whose id begins with a hyphen', async () => {
+      const { exitCode, stderr } = await cli.run(['outbox', 'retry', '-none'])
+      expect(exitCode).to.equal(2)
+      expect(stderr).to.include('behind "--"')
+    })
+
     it('exit 1 where there is no such mail', async () => {
       for (const args of [
         ['retry', 'none'],
         ['purge', 'none', '--yes'],
+        ['retry', '--', '-none'],
+        ['purge', '--yes', '--', '-none'],
       ]) {
         const run = await cli.run(['outbox', ...args])
         expect(run).to.include({ exitCode: 1, stdout: '' })

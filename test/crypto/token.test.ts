@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { hashToken, isToken, newId, newToken } from '../../src/crypto/token.ts'
+import { hashToken, isId, isToken, newId, newToken } from '../../src/crypto/token.ts'
 
 describe('A token (2.1, 2.2)', () => {
   it('is 32 random bytes as base64url, and none comes twice (TOK-01)', () => {
@@ -40,6 +40,12 @@ describe('A token (2.1, 2.2)', () => {
   it('is no identifier, of which none comes twice either', () => {
     const ids = Array.from({ length: 500 }, newId)
     expect(new Set(ids)).to.have.property('size', 500)
-    for (const id of ids) expect(isToken(id)).to.equal(false)
+    for (const id of ids) expect([isToken(id), isId(id)]).to.deep.equal([false, true])
+  })
+
+  it('is no identifier, and those begin with no hyphen, which a command line would take for an option', () => {
+    const ids = Array.from({ length: 5_000 }, newId)
+    expect(ids.filter((id) => id.startsWith('-'))).to.deep.equal([])
+    expect(new Set(ids.map(([first]) => first))).to.have.property('size', 63)
   })
 })
