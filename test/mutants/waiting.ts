@@ -104,7 +104,8 @@ export const waitingMutants: Mutant[] = [
     ],
     caughtBy: {
       file: WAITING,
-      words: 'says that it went on already, not that one is signed in, once the session is gone again',
+      words:
+        'says that it went on already, not that one is signed in, once the session is gone again',
     },
   },
   {
