@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
+import { refusePassword } from '../../src/crypto/password.ts'
 import { createViews, type Languages, type PageLocals, type PageName } from '../../src/views.ts'
 
 const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
@@ -242,6 +243,18 @@ describe('The client that a page is part of a login to', () => {
     expect(named.textOf('bdi')).to.deep.equal(['S'])
     expect(named.find('img')).to.have.length(0)
     expect(show('forgot-password', { mode: 'form', carried: {} }).find('bdi')).to.have.length(0)
+  })
+})
+
+describe('The rule for a new password', () => {
+  it('tells in Arabic how many of its letters fit, which are two bytes each (D8)', () => {
+    const locals = { mode: 'form', token: 'raw', minLength: 1, maxLength: 64 } as const
+    const { whole } = show('reset-password', locals, { asked: 'ar' })
+    const [letters] = whole.match(/\d+(?= حرفًا عربيًا)/) ?? []
+    const room = Array.from({ length: 64 }, (_, at) => 'ع'.repeat(at + 1)).filter(
+      (password) => refusePassword(password, password, locals) === undefined,
+    )
+    expect(Number(letters)).to.equal(room.length)
   })
 })
 
