@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { addUnverified, blockedLogin, mailsTo } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
@@ -55,7 +56,8 @@ onBothStores('The countdown to the next mail (resend_cooldown, D26)', (technolog
     it(`${path}: it tells nobody in another network that somebody asked`, async () => {
       const name = `private ${path}`
       expect(secondsIn(await ask(path, name, '192.0.2.7'))).to.equal(HOUR_S)
-      expectRest(await ask(path, name, '192.0.2.7'))
+      await sleep(1_100)
+      expect(secondsIn(await ask(path, name, '192.0.2.7'))).to.be.within(1, HOUR_S - 1)
       for (const from of ['192.0.2.8', '2001:db8::1']) {
         expect(secondsIn(await ask(path, name, from))).to.equal(HOUR_S)
       }
