@@ -61,7 +61,10 @@ export interface MailOutbox extends OutboxAdministration {
   supersedeEarlier(job: MailJob, at: Date): Promise<void>
   /** Whether a later request of the account, of the same kind, is resolved and still here, be it as a dead letter. */
   isOvertaken(job: MailJob): Promise<boolean>
-  /** Whether another request of the account, of the same kind, was looked up, and its mail may leave yet. */
+  /**
+   * Whether another request of the account, of the same kind, was looked up, and its mail may leave yet. To a request of a login
+   * that waits only others of such a login count.
+   */
   isUnderWay(job: MailJob, at: Date): Promise<boolean>
   /** Gives a resolved job back, to be sent from now on. */
   ready(job: MailJob, at: Date): Promise<boolean>

@@ -186,8 +186,12 @@ export interface VerificationTokenStore extends TokenHistories {
   findUsable(tokenHash: string, at: Date): Promise<VerificationToken | undefined>
   /** Tells why a token is not usable. `undefined`: it is, or there is no such token. */
   findDead(tokenHash: string, at: Date): Promise<DeadVerificationToken | undefined>
-  /** Whether a token that is usable `at` that time was issued for the account as it is. */
-  hasUsable(account: IssuedAccount, at: Date): Promise<boolean>
+  /**
+   * Whether a token that is usable `at` that time was issued for the account as it is.
+   *
+   * @param ofLogin - only those count that finish a login that waits.
+   */
+  hasUsable(account: IssuedAccount, at: Date, ofLogin?: boolean): Promise<boolean>
   /** Lets a token that nobody used expire at that time. */
   revoke(id: string, at: Date): Promise<void>
   /** Likewise all that were issued for one mail job of the user, in this attempt or before. */

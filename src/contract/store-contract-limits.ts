@@ -120,6 +120,16 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
     expect(await verificationTokens.hasUsable(ann, after(2))).to.equal(false)
   })
 
+  it('knows whether one of them finishes a login that waits', async () => {
+    const { verificationTokens } = store()
+    await verificationTokens.issue(sampleVerificationToken({ pendingLoginId: undefined }))
+    expect(await verificationTokens.hasUsable(ann, after(1), true)).to.equal(false)
+    expect(await verificationTokens.hasUsable(ann, after(1), false)).to.equal(true)
+    await verificationTokens.issue(sampleVerificationToken({ pendingLoginId: 'a login' }))
+    expect(await verificationTokens.hasUsable(ann, after(1), true)).to.equal(true)
+    expect(await verificationTokens.hasUsable(ann, after(hour), true)).to.equal(false)
+  })
+
   async function claimed(id = sampleMailJob().id): Promise<MailJob> {
     const { outbox } = store()
     await outbox.add(sampleMailJob({ id, accountId: 'ann' }))
@@ -145,6 +155,23 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
     expect(await outbox.isUnderWay(asking, after(1))).to.equal(true)
     await outbox.remove(sending)
     expect(await outbox.isUnderWay(asking, after(1))).to.equal(false)
+  })
+
+  it('counts to a request of a login only others of a login', async () => {
+    const { outbox } = store()
+    const kind = 'email_verification'
+    const take = async (pendingLoginId: string | undefined) => {
+      const { id } = sampleMailJob()
+      await outbox.add(sampleMailJob({ id, kind, accountId: 'ann', pendingLoginId }))
+      return mustExist(await outbox.claim('resolve', `lease of ${id}`, after(1), after(minute)))
+    }
+    const byName = await take(undefined)
+    const ofLogin = await take('a login')
+    await outbox.resolve(byName, 'ann', after(1))
+    expect(await outbox.isUnderWay(ofLogin, after(1))).to.equal(false)
+    const another = await take('another login')
+    await outbox.resolve(another, 'ann', after(1))
+    expect(await outbox.isUnderWay(ofLogin, after(1))).to.equal(true)
   })
 
   for (const end of ['superseded', 'dead'] as const) {

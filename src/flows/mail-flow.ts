@@ -7,8 +7,8 @@ export interface MailFlow {
   findUser(identifier: string): Promise<User | 'unknown' | 'ambiguous'>
   /** Why this account gets no such mail. `undefined`: it gets one. */
   refuses(user: User): NoMail | undefined
-  /** Whether the account has a link of this kind that could still be used. */
-  hasUsable(user: User): Promise<boolean>
+  /** Whether the account has a link of this kind that could still be used; `ofLogin`: to finish a login that waits. */
+  hasUsable(user: User, ofLogin: boolean): Promise<boolean>
   /** Only the newest request of an account gets a mail, however early the others are. Otherwise each does that can be sent at once. */
   newestOnly: boolean
   /** What is due once the account is known, whether or not the mail will arrive. Repeated, however late, it changes nothing. */

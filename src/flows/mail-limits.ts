@@ -41,9 +41,9 @@ export function createMailLimits(ports: MailLimitsPorts): MailLimits {
     return (await limits.hit(`mails:${key}`, windowMs)).count
   }
 
-  // The outbox first: a mail that leaves between the two looks has left its link.
+  // The outbox first: a mail that leaves between the two looks has left its link. What somebody asked for by name finishes no login.
   const hasSomethingToUse = async (job: MailJob, user: User) =>
-    (await outbox.isUnderWay(job, now())) || flows[job.kind].hasUsable(user)
+    (await outbox.isUnderWay(job, now())) || flows[job.kind].hasUsable(user, isOfLogin(job))
 
   const lifetimeOf = ({ kind }: MailJob) =>
     kind === 'password_reset'
@@ -67,20 +67,26 @@ export function createMailLimits(ports: MailLimitsPorts): MailLimits {
     return most === 0 || ofMailbox <= most
   }
 
-  async function isTooSoon({ kind }: MailJob, { id }: User): Promise<boolean> {
+  // Whoever asks again after a login is too soon; a login after somebody asked is not.
+  async function isTooSoon(job: MailJob, { id }: User): Promise<boolean> {
     const { resendCooldown } = settings()
     if (resendCooldown === 0) return false
-    const key = `mails:${kind}:${keyedHash(id)}`
-    const { count: requests, msToEnd } = await limits.hit(key, resendCooldown)
+    const key = `${job.kind}:${keyedHash(id)}`
+    const [asked, ofLogins] = await Promise.all([
+      limits.hit(`mails:${key}`, resendCooldown),
+      isOfLogin(job) ? limits.hit(`mails:login:${key}`, resendCooldown) : undefined,
+    ])
+    const { count: requests, msToEnd } = ofLogins ?? asked
     return requests > 1 && msToEnd > Math.min(LATE_MS, resendCooldown / 2)
   }
 
-  async function isTooMuch({ id }: User, mailbox: string): Promise<boolean> {
+  async function isTooMuch(job: MailJob, { id }: User, mailbox: string): Promise<boolean> {
     const { mailsPerAccountPerHour: most } = settings()
     if (most === 0) return false
+    const by = isOfLogin(job) ? 'login:' : ''
     const counts = await Promise.all([
-      count(`account:${keyedHash(id)}`, HOUR_MS),
-      count(`mailbox:${keyedHash(mailbox)}`, HOUR_MS),
+      count(`${by}account:${keyedHash(id)}`, HOUR_MS),
+      count(`${by}mailbox:${keyedHash(mailbox)}`, HOUR_MS),
     ])
     return Math.max(...counts) > most
   }
@@ -90,12 +96,20 @@ export function createMailLimits(ports: MailLimitsPorts): MailLimits {
       // What was done to an account is always told.
       if (job.kind === 'password_changed') return false
       const mailbox = mailboxOf(user.email ?? '')
-      const [tooMuch, tooSoon] = await Promise.all([isTooMuch(user, mailbox), isTooSoon(job, user)])
+      const [tooMuch, tooSoon] = await Promise.all([
+        isTooMuch(job, user, mailbox),
+        isTooSoon(job, user),
+      ])
       if (!tooMuch && !tooSoon) return false
       const found = { ...job, accountId: user.id }
       return (await hasSomethingToUse(found, user)) || !(await hasSpare(job, user, mailbox))
     },
   }
+}
+
+/** Its password was checked: strangers, who know a name at most, do not use up what its logins are sent. */
+function isOfLogin({ pendingLoginId }: MailJob): boolean {
+  return pendingLoginId !== undefined
 }
 
 /** One bucket for the addresses that most mail servers put into one mailbox; it identifies nobody. */

@@ -44,7 +44,7 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
 
     refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
 
-    hasUsable: (user) => verificationTokens.hasUsable(issuedNow(user), now()),
+    hasUsable: (user, ofLogin) => verificationTokens.hasUsable(issuedNow(user), now(), ofLogin),
 
     async onRequest() {},
 

@@ -80,6 +80,7 @@ export function memoryOutbox(): MailOutbox {
         ({ job: other, state, isResolved }) =>
           other.id !== job.id &&
           isResolved &&
+          (job.pendingLoginId === undefined || other.pendingLoginId !== undefined) &&
           (state === 'requested' || state === 'resolved') &&
           other.expiresAt > at,
       )

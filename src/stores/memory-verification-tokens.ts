@@ -38,10 +38,11 @@ export function memoryVerificationTokens(): VerificationTokenStore {
       return structuredClone({ userId, email, passwordDigest, carried, pendingLoginId, reason })
     },
 
-    async hasUsable({ userId, email, passwordDigest }, at) {
+    async hasUsable({ userId, email, passwordDigest }, at, ofLogin = false) {
       return [...entries.values()].some(
         ({ token, usedAt }) =>
           !usedAt &&
+          (!ofLogin || token.pendingLoginId !== undefined) &&
           token.expiresAt > at &&
           token.userId === userId &&
           token.email === email &&

@@ -99,6 +99,7 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart {
         {
           ...ofSameKind(job),
           _id: { $ne: text(job.id) },
+          ...(job.pendingLoginId !== undefined && { pending_login_id: { $exists: true } }),
           state: { $in: ['requested', 'resolved'] },
           resolved_at: { $type: 'date' },
           expires_at: { $gt: time(at) },

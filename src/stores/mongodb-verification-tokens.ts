@@ -69,8 +69,13 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
       }
     },
 
-    async hasUsable(account, at) {
-      const usable = { ...issuedTo(account), expires_at: { $gt: time(at) }, ...isUnused }
+    async hasUsable(account, at, ofLogin = false) {
+      const usable = {
+        ...issuedTo(account),
+        ...(ofLogin && { pending_login_id: { $exists: true } }),
+        expires_at: { $gt: time(at) },
+        ...isUnused,
+      }
       return (await collection.findOne(usable, { projection: { _id: 1 } })) !== null
     },
 

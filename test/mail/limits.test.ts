@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { addUnverified, blockedLogin, mailsTo } from '../support/blocked-login.ts'
+import { addUnverified, blockedLogin, expectResumed, mailsTo } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
@@ -185,7 +185,7 @@ onBothStores('Mails to one account (D21)', (technology) => {
   it('are limited for blocked logins too, and the page is the same (4.8)', async () => {
     const user = await addPerson({ emailVerified: false })
     const first = await blockedLogin(h, { user })
-    for (let count = 1; count < CAP; count += 1) await askAgain(h, user.username)
+    for (let count = 1; count < CAP; count += 1) await blockedLogin(h, { user })
     const agent = createUserAgent()
     const { url } = await h.party.begin()
     const blocked = await h.login(agent, url, user.username)
@@ -198,11 +198,20 @@ onBothStores('Mails to one account (D21)', (technology) => {
       ),
     )
     await eventually(
-      'both logins are recorded as blocked',
-      () => eventsOf(h, 'email_login_blocked', user).length === 2,
+      'all logins are recorded as blocked',
+      () => eventsOf(h, 'email_login_blocked', user).length === CAP + 1,
     )
     const answered = await first.agent.get(first.link)
     expect(answered.status).to.equal(302)
+  })
+
+  it('of a login are not used up by a stranger who asks by name: its link finishes its own request', async () => {
+    const user = await addPerson({ emailVerified: false })
+    await useUpVerification(user)
+    expect(await askAgain(h, user.username)).to.equal('throttled')
+    const login = await blockedLogin(h, { user })
+    await expectResumed(h, login, await login.agent.get(login.link))
+    expect(mailsTo(h, user)).to.equal(CAP + 1)
   })
 
   it('of one kind do not use up the other: a flood of resets keeps nobody from verifying', async () => {
@@ -269,6 +278,11 @@ describe('Mails to one mailbox (D21, RATE-13)', () => {
     `${name}+2+3@users.example`,
     `${name.toUpperCase()}+x@Users.Example`,
   ]
+  async function logIn({ username }: User) {
+    const { url } = await h.party.begin()
+    expect((await h.login(createUserAgent(), url, username)).mode).to.equal('blocked')
+  }
+
   const mailsToMailbox = (name: string) =>
     h.mail.mails.filter(({ to }) => to.some((each) => each.toLowerCase().startsWith(name))).length
 
@@ -286,6 +300,47 @@ describe('Mails to one mailbox (D21, RATE-13)', () => {
     expect(mailsToMailbox('victim')).to.equal(3 * CAP)
     const other = await addUnverified(h)
     expect(await askAgain(h, other.username)).to.equal(undefined)
+  })
+
+  it(`are ${CAP} more for logins, of all its accounts together`, async () => {
+    const users: User[] = []
+    for (const [index, email] of mailbox('guest').entries()) {
+      users.push(await h.addUser({ username: `guest-${index}`, email, emailVerified: false }))
+    }
+    for (const { username } of users) {
+      await askAgain(h, username)
+      await ask(h, username)
+    }
+    expect(mailsToMailbox('guest')).to.equal(3 * CAP)
+    for (const user of users) await logIn(user)
+    const blocked = () => users.flatMap((user) => eventsOf(h, 'email_login_blocked', user))
+    await eventually('all logins are decided about', () => blocked().length === users.length)
+    await eventually('their mails', () => mailsToMailbox('guest') === 4 * CAP)
+    const throttled = users.flatMap((user) =>
+      eventsOf(h, 'email_verification_requested', user).filter(
+        ({ reason }) => reason === 'throttled',
+      ),
+    )
+    expect(throttled.length).to.be.above(0)
+  })
+
+  it('are left for the login of an account whose only link somebody else asked for by name', async () => {
+    const email = 'tagged+mallory@users.example'
+    const mallory = await h.addUser({ username: 'mallory', email, emailVerified: false })
+    for (let count = 0; count <= CAP; count += 1) await logIn(mallory)
+    await eventually(
+      'all logins are decided about',
+      () => eventsOf(h, 'email_login_blocked', mallory).length === CAP + 1,
+    )
+    const user = await h.addUser({
+      username: 'tagged',
+      email: 'tagged@users.example',
+      emailVerified: false,
+    })
+    expect(await askAgain(h, user.username)).to.equal(undefined)
+    const login = await blockedLogin(h, { user })
+    await expectResumed(h, login, await login.agent.get(login.link))
+    expect(mailsTo(h, user)).to.equal(2)
   })
 
   it('cannot be used up by one other account', async () => {
@@ -364,6 +419,25 @@ describe('The setting resend_cooldown (D26)', () => {
     expect((await h.reset(reset?.link ?? '', 'a new password')).mode).to.equal('done')
     expect((await ask(h, user.username)).reason).to.equal(undefined)
     expect((await ask(h, user.username)).reason).to.equal('throttled')
+  })
+
+  it('is begun by a login for those who ask again, and by nobody for a login but by another one', async () => {
+    const user = await addUnverified(h)
+    expect(await askAgain(h, user.username)).to.equal(undefined)
+    const login = await blockedLogin(h, { user })
+    expect(await askAgain(h, user.username)).to.equal('throttled')
+    const agent = createUserAgent()
+    const { url } = await h.party.begin()
+    expect((await h.login(agent, url, user.username)).mode).to.equal('blocked')
+    await eventually(
+      'the second login is throttled',
+      () =>
+        eventsOf(h, 'email_verification_requested', user).filter(
+          ({ reason }) => reason === 'throttled',
+        ).length === 2,
+    )
+    expect(mailsTo(h, user)).to.equal(2)
+    await expectResumed(h, login, await login.agent.get(login.link))
   })
 
   it('is for each account by itself, and off where it is 0s', async () => {
