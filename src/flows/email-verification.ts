@@ -109,12 +109,13 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
   const { users, verificationTokens, pendingLogins, outbox, authorizeSig, settings, now } = ports
 
   const refuse = async (
+    tokenHash: string,
     token: Pick<DeadToken, 'userId' | 'carried'>,
     reason: LinkFault,
     event: string,
     by: Requester,
   ) => {
-    await ports.audit(rejected(token, event, now(), by))
+    await ports.audit(rejected(tokenHash, token, event, now(), by))
     return { refusal: 'expired', reason, carried: token.carried } as const
   }
 
@@ -176,7 +177,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       const token = dead ?? live
       if (!token || !isSameCarried(token.carried, link.carried)) return refuseUnknown(link.carried)
       const fault = await faultOf(dead ?? { ...token, reason: 'expired' })
-      if (fault !== 'expired') return refuse(token, fault, fault, requester)
+      if (fault !== 'expired') return refuse(tokenHash, token, fault, fault, requester)
       const { userId: accountId, pendingLoginId, carried } = token
       await requestMail(
         outbox,
@@ -200,12 +201,12 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       if (!found) {
         const dead = await verificationTokens.findDead(tokenHash, now())
         if (!dead) return refuseUnknown(link.carried)
-        return refuse(dead, await faultOf(dead), dead.reason, requester)
+        return refuse(tokenHash, dead, await faultOf(dead), dead.reason, requester)
       }
       if (!isSameCarried(found.carried, link.carried)) return refuseUnknown(link.carried)
       const user = await users.findById(found.userId)
       if (!user || !isStillFor(found, user)) {
-        return refuse(found, 'changed', 'account_changed', requester)
+        return refuse(tokenHash, found, 'changed', 'account_changed', requester)
       }
       if (user.emailVerified) return { refusal: 'verified', reason: 'used', carried: found.carried }
       const { idpAt } = (await ports.readCutoffs(user.id)) ?? {}
@@ -231,7 +232,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       const { userId, email, pendingLoginId } = token
       const won = await users.markEmailVerified(userId, email)
       if (!won) {
-        await refuse(token, 'used', 'used', requester)
+        await refuse(token.tokenHash, token, 'used', 'used', requester)
         return 'expired'
       }
       await verificationTokens.markUsed(token, now())

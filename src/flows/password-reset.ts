@@ -21,6 +21,7 @@ import type {
   DeadToken,
   MailOutbox,
   Requester,
+  ResetToken,
   ResetTokenStore,
   User,
   UserStore,
@@ -168,6 +169,11 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
     return user && isStillFor({ email, passwordDigest }, user) ? 'expired' : 'changed'
   }
 
+  async function isStillOfItsAccount(found: ResetToken): Promise<boolean> {
+    const user = await users.findById(found.userId)
+    return user !== undefined && isStillFor(found, user)
+  }
+
   async function whyUnusable(token: string): Promise<RefusedLink & { dead?: DeadToken }> {
     const dead = isToken(token) ? await resetTokens.findDead(hashToken(token), now()) : undefined
     return dead ? { dead, fault: await faultOf(dead, token) } : { fault: 'unknown' }
@@ -191,6 +197,10 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
 
     async renew(token, requester) {
       const usable = await findUsable(token)
+      if (usable && !(await isStillOfItsAccount(usable))) {
+        await auditRejected(usable, 'account_changed', requester)
+        return { fault: 'changed' }
+      }
       const { fault, dead } = usable ? { fault: 'expired', dead: usable } : await whyUnusable(token)
       if (!dead || fault !== 'expired') return refuseToken(token, requester)
       const { userId: accountId, carried } = dead
@@ -207,8 +217,7 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       const found = await findUsable(token)
       if (!found) return { fault: (await whyUnusable(token)).fault }
       // Nobody shall think up a password in vain; the account is judged again when it is set.
-      const user = await users.findById(found.userId)
-      return user && isStillFor(found, user) ? 'usable' : { fault: 'changed' }
+      return (await isStillOfItsAccount(found)) ? 'usable' : { fault: 'changed' }
     },
 
     async complete({ token, password, confirmPassword }, requester) {

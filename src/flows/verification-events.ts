@@ -1,15 +1,22 @@
-import { newId } from '../crypto/token.ts'
+import { hashToken } from '../crypto/token.ts'
 import type { AuditEvent, DeadToken, Requester, VerificationToken } from '../ports.ts'
 
-/** A link that was refused, and why; for the audit log alone. */
+const HOUR_MS = 3_600_000
+
+/**
+ * A link that was refused, and why; for the audit log alone. Once an hour for each link and reason: a link is opened by a GET,
+ * which nobody counts, and would fill the log.
+ */
 export function rejected(
+  tokenHash: string,
   { userId, carried }: Pick<DeadToken, 'userId' | 'carried'>,
   reason: string,
   at: Date,
   { address, userAgent }: Requester,
 ): AuditEvent {
+  const hour = Math.floor(at.getTime() / HOUR_MS)
   return {
-    id: newId(),
+    id: `rejected:${hashToken(`${tokenHash} ${reason} ${hour}`)}`,
     type: 'email_verification_rejected',
     at,
     accountId: userId,

@@ -124,6 +124,23 @@ onBothStores('The audit log (6, D33)', (technology) => {
     expect(rejected).to.include({ reason: 'used', clientId: CLIENT.client_id, ...who })
   })
 
+  it('tells once an hour that a verification link was refused, however often it is opened', async () => {
+    const users = [await newUser({ emailVerified: false }), await newUser({ emailVerified: false })]
+    for (const user of users) {
+      const agent = client()
+      const { url } = await h.party.begin()
+      await h.login(agent, url, user.username)
+      const { link } = await h.mail.mailTo(user.email ?? '')
+      await agent.get(link)
+      const refused = await Promise.all(Array.from({ length: 20 }, () => client().get(link)))
+      for (const { status } of refused) expect(status).to.equal(400)
+    }
+    // At most two: an hour may have passed.
+    for (const user of users) {
+      expect(eventsOf(h, 'email_verification_rejected', user).length).to.be.within(1, 2)
+    }
+  })
+
   it('keeps a hash of what a stranger typed, and no token', async () => {
     const user = await newUser()
     await post('/forgot-password', { identifier: 'a-stranger@nowhere.example' })

@@ -138,6 +138,15 @@ onBothStores('A reset link that does nothing says why, to whoever holds it (D17)
     await isMendedBy({ ...user, email: 'elsewhere@users.example' })
   })
 
+  it('changed: a link that was never posted asks for no new one either, and tells of it', async () => {
+    const { user, link } = await userWithLink()
+    await h.changeUser(user, { email: `new-${user.email}` })
+    await isNotRenewedAs('changed', tokenOf(link))
+    expectTitle(await agent.get(link), 'reset-password.invalid.changed.title')
+    expect(eventsOf(h, 'password_reset_rejected', user).at(-1)?.reason).to.equal('account_changed')
+    await isMendedBy({ ...user, email: `new-${user.email}` })
+  })
+
   const changes: Record<string, Partial<User>> = {
     'its address': { email: 'other@users.example' },
     'its password': { passwordHash: OTHER_HASH },

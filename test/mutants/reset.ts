@@ -235,6 +235,18 @@ export const resetMutants: Mutant[] = [
     caughtBy: { file: REASONS, words: 'used: and it asks for nothing' },
   },
   {
+    name: 'a void reset link that was never posted asks for a new mail',
+    breaks: 'Whoever holds a link of the account as it was before gets no mail sent (D6, D17).',
+    edits: [
+      {
+        file: FLOW,
+        find: 'usable && !(await isStillOfItsAccount(usable))',
+        replace: "usable && token === ''",
+      },
+    ],
+    caughtBy: { file: REASONS, words: 'changed: a link that was never posted asks for no new one' },
+  },
+  {
     name: 'an expired reset link outlives a change of its account',
     breaks: 'Whoever holds a link of the account as it was before gets no mail sent (D6, D17).',
     edits: [
