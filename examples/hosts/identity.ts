@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import bcrypt from 'bcrypt'
-import { interactionPolicy, Provider } from 'oidc-provider'
+import { errors, interactionPolicy, Provider } from 'oidc-provider'
 import {
   createAccountFlows,
   memoryAdapter,
@@ -18,6 +18,8 @@ import type { HostParts } from './host-parts.ts'
  */
 export async function createIdentity(baseUrl: string, mailer: Mailer): Promise<HostParts> {
   const oauthPath = '/oauth2'
+  // Compared where there is no such account, so that a wrong name takes as long as a wrong password.
+  const nobodysHash = await bcrypt.hash(randomBytes(32).toString('base64url'), 12)
   const users = memoryUsers([
     {
       id: '1',
@@ -77,23 +79,38 @@ export async function createIdentity(baseUrl: string, mailer: Mailer): Promise<H
 
   async function login(req: IncomingMessage, res: ServerResponse) {
     const startedAt = flows.loginStarted()
-    res.setHeader('Content-Type', 'text/html; charset=utf-8')
-    if (req.method !== 'POST') {
+    try {
       await provider.interactionDetails(req, res)
-      res.end(LOGIN_FORM)
-      return
+    } catch (error) {
+      if (!(error instanceof errors.SessionNotFound)) throw error
+      return show(
+        res,
+        400,
+        'This sign-in took too long. Go back to the app and sign in from there.',
+      )
     }
+    if (req.method !== 'POST') return show(res, 200, LOGIN_FORM)
+    const length = Number(req.headers['content-length'])
+    if (!(length <= MAX_FORM_BYTES)) return show(res, 413, LOGIN_FORM)
     const form = new URLSearchParams(await text(req))
     const account = await users.findByUsername(form.get('username') ?? '')
-    const isRight = await bcrypt.compare(form.get('password') ?? '', account?.passwordHash ?? '')
+    const hash = account?.passwordHash ?? nobodysHash
+    const isRight = await bcrypt.compare(form.get('password') ?? '', hash)
     if (account && isRight) await flows.finishLogin(req, res, { account, startedAt })
-    else res.writeHead(401).end(LOGIN_FORM)
+    else show(res, 401, LOGIN_FORM)
   }
 
   return { provider, flows, oauthPath, login }
 }
 
-const LOGIN_FORM = `<!doctype html><html lang="en"><title>Sign in</title>
+const MAX_FORM_BYTES = 10_000
+
+function show(res: ServerResponse, status: number, content: string) {
+  res.writeHead(status, { 'Content-Type': 'text/html; charset=utf-8' })
+  res.end(`<!doctype html><html lang="en"><title>Sign in</title>${content}`)
+}
+
+const LOGIN_FORM = `
 <form method="post">
   <label>Username <input name="username" autocomplete="username"></label>
   <label>Password <input type="password" name="password" autocomplete="current-password"></label>

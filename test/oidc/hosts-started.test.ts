@@ -52,9 +52,17 @@ describe('The example of each host, as it is started by hand', function () {
       })
       const agent = createUserAgent()
       const request = await party.begin({ scope: 'openid' })
-      await followWithin(agent, issuer, await agent.get(request.url))
+      const shown = await followWithin(agent, issuer, await agent.get(request.url))
+      expect(shown.status).to.equal(200)
+      expect(shown.text).to.include('Forgot your password?')
       const signIn = (password: string) =>
         agent.post(`${issuer}/login`, { username: 'ann', password })
+      expect((await signIn('long '.repeat(5_000))).status).to.equal(413)
+      for (const method of ['GET', 'POST']) {
+        const lost = await createUserAgent().request(method, `${issuer}/login?interaction=x`)
+        expect([lost.status, lost.location]).to.deep.equal([400, undefined])
+        expect(lost.text).to.include('sign in from there').and.not.include('node_modules')
+      }
       expect((await signIn('a wrong one')).status).to.equal(401)
       const blocked = await signIn('the password of ann')
       expect([blocked.status, blocked.mode]).to.deep.equal([200, 'blocked'])
