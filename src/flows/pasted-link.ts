@@ -63,13 +63,13 @@ function readQuery(search: string, kind: LinkKind): PastedLink {
   }
 }
 
-/** RFC 2045, 6.7. */
+/** RFC 2045, 6.7: every equals sign begins an escape there, or ends a line. */
 function unquoted(text: string): string {
-  return text
-    .replaceAll(/=[ \t]*\r?\n/g, '')
-    .replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) =>
-      String.fromCharCode(Number.parseInt(hex, 16)),
-    )
+  const joined = text.replaceAll(/=[ \t]*\r?\n/g, '')
+  if (/=(?![0-9A-F]{2})/.test(joined)) return joined
+  return joined.replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
 }
 
 // Both pages pass over foreign parameters (D13).

@@ -414,6 +414,13 @@ onBothStores('The admin API explains a link (5, D29)', (technology) => {
     it('because its token is there twice', () =>
       expectAltered([...query(), ['token', tokenOf(mailed.link)]], { altered: ['token'] }))
 
+    it('because one is there twice, also where the second looks like an escape of quoted-printable', async () => {
+      for (const name of ['scope', 'client_id', 'token']) {
+        await expectAltered([...query(), [name, '41']], { altered: [name] })
+        if (name !== 'token') await expectAltered([[name, '41'], ...query()], { altered: [name] })
+      }
+    })
+
     it('because it has parameters that it had not', async () => {
       const bare = await verificationLink()
       for (const [name, value] of Object.entries(CARRIED)) {
