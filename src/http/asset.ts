@@ -14,8 +14,11 @@ export function asset(type: 'text/css' | 'text/javascript', { text, version }: A
         isVersion ? `public, max-age=${YEAR_SECONDS}, immutable` : 'no-cache',
       )
       ctx.set('X-Content-Type-Options', 'nosniff')
+      ctx.status = 200
       ctx.type = `${type}; charset=utf-8`
-      ctx.body = text
+      ctx.etag = version
+      if (ctx.fresh) ctx.status = 304
+      else ctx.body = text
     },
   }
 }

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { startHarness, type Harness } from '../support/harness.ts'
 import { assetsOf } from '../support/page-forms.ts'
+import { rawRequest } from '../support/raw-request.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 describe('The style sheet and the script of the pages (D30)', () => {
@@ -25,6 +26,18 @@ describe('The style sheet and the script of the pages (D30)', () => {
       expect(address).to.match(/\.(css|js)\?v=[\w-]{12}$/)
       expect(await cacheControl(address)).to.equal('public, max-age=31536000, immutable')
     }
+  })
+
+  it('are not sent again to a browser that has them', async () => {
+    const address = `${h.oauthUrl}/account-flows.css`
+    const { headers, text } = await agent.get(address)
+    const etag = headers.get('etag') ?? ''
+    const ask = (tag: string) =>
+      rawRequest(address, { method: 'GET', headers: { 'if-none-match': tag } })
+    const again = await ask(etag)
+    expect([again.status, again.text]).to.deep.equal([304, ''])
+    const other = await ask('"of-another-one"')
+    expect([other.status, other.text]).to.deep.equal([200, text])
   })
 
   it('are not kept under another version, nor under none: the next release has other ones', async () => {

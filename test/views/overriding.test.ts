@@ -119,7 +119,10 @@ describe('Views of a host', () => {
     it('a variable of the style sheet, in a theme after ours', () => {
       const views = viewsWith({ 'theme.css': ':root { --accent: teal }' })
       expect(views.stylesheet.text).to.equal(`${OWN.stylesheet.text}\n:root { --accent: teal }`)
-      expect(views.script.text).to.equal(OWN.script.text)
+      expect(views.script).to.deep.equal(OWN.script)
+      expect(views.stylesheet.version).to.not.equal(OWN.stylesheet.version)
+      const other = viewsWith({ 'theme.css': ':root { --accent: navy }' })
+      expect(other.stylesheet.version).to.not.equal(views.stylesheet.version)
     })
 
     it('the style sheet and the script as a whole', () => {
@@ -128,6 +131,7 @@ describe('Views of a host', () => {
         'theme.css': 'main { color: navy }',
         'account-flows.js': '"host"',
       })
+      expect(views.script.version).to.not.equal(OWN.script.version)
       expect(views.stylesheet.text).to.equal('main { color: teal }\nmain { color: navy }')
       expect(views.script.text).to.equal('"host"')
     })
