@@ -24,7 +24,7 @@ function withoutValues(message: string): string {
     .replace(/^unknown command '.*'/s, 'There is no such command.')
     .replace(
       /^unknown option '.*'/s,
-      'There is no such option. What begins with a hyphen and is none goes behind "--".',
+      'There is no such option. A value that begins with a hyphen goes behind "--".',
     )
     .replace(/argument '.*' is invalid/s, 'argument is invalid')
 }
