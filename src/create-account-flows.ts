@@ -31,6 +31,7 @@ import { createInteractions } from './oidc/interactions.ts'
 import { addAccountChecks, type InteractionPolicy } from './oidc/policy.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
 import { createResume } from './oidc/resume.ts'
+import { onSignOut } from './oidc/sign-out.ts'
 import { checkOptions, type AccountFlowsOptions } from './options.ts'
 import type { Log, MailOutbox } from './ports.ts'
 import { createUpkeep } from './upkeep.ts'
@@ -202,6 +203,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       host.use(restoreRequest)
       host.use(sessions.perRequest)
       host.use(routes)
+      onSignOut(host, (req, res) => browserCookie.read(req) && browserCookie.drop(res))
     },
 
     async start({ workers = true } = {}) {

@@ -1,17 +1,18 @@
 const SECOND = 1000
 const all = (selector) => document.querySelectorAll(selector)
 
-// A double click sends once; the second would find the link used.
-let sentAt = -Infinity
+// Once each: the second would find the link, or the turn, used.
+const sentAt = new WeakMap()
 addEventListener('submit', (event) => {
-  if (performance.now() - sentAt < 5 * SECOND) event.preventDefault()
-  else sentAt = performance.now()
+  const now = performance.now()
+  if (now - sentAt.get(event.target) < 15 * SECOND) event.preventDefault()
+  else sentAt.set(event.target, now)
 })
 
-// Out of the browser's memory, it knows nothing of later.
+// Out of the browser's memory, it is old.
 addEventListener('pageshow', ({ persisted }) => persisted && location.reload())
 
-// Scanners press buttons by script; this tells the server of the others, and that it would have.
+// Scanners press by script; of other presses the server is told.
 all('form[data-person]').forEach((form) => hide(form, 'scripted'))
 addEventListener('click', ({ isTrusted, target }) => {
   const form = isTrusted && target.closest('[data-person] button')?.form
@@ -38,7 +39,7 @@ function letShow(input) {
   Object.assign(button, { type: 'button', className: 'show', textContent: show })
   button.setAttribute('aria-label', showLabel)
   button.addEventListener('click', () => set(input.type === 'password'))
-  // Browsers keep what was typed into a field of text.
+  // Browsers keep what is in fields of text.
   input.form.addEventListener('submit', () => set(false))
   set(false)
   input.after(button)
@@ -65,14 +66,14 @@ function text(amount, unit) {
   return new Intl.NumberFormat(document.documentElement.lang, style).format(amount)
 }
 
-/** A login that is said to be verified, and cannot go on, is not tried for ever. */
+/** A login that is verified and cannot go on is not tried for ever. */
 function mayTry(login) {
   const tries = Number(sessionStorage[login] ?? 0)
   sessionStorage[login] = tries + 1
   return tries < 3
 }
 
-/** Asks, while somebody looks, what became of the login that waits here, and goes on. */
+/** Asks, while somebody looks, what became of the login, and goes on. */
 function waitFor(form) {
   const { statusUrl, pageUrl, forMs, verified, stopped } = form.dataset
   const beganAt = performance.now()
@@ -114,7 +115,7 @@ function waitFor(form) {
     else if (status !== 'verified') location.replace(pageUrl)
     else if (mayTry(pageUrl)) {
       say(verified)
-      form.submit()
+      form.requestSubmit()
     } else say(stopped)
   }
 
@@ -126,7 +127,11 @@ function waitFor(form) {
 
   // A reload sends no form.
   history.replaceState(null, '', pageUrl)
-  form.addEventListener('submit', () => (isOver = true))
+  // Still here after a minute: nothing came of it.
+  form.addEventListener('submit', () => {
+    isOver = true
+    setTimeout(() => ask((isOver = false)), 60 * SECOND)
+  })
   document.addEventListener('visibilitychange', ask)
   later()
 }

@@ -10,6 +10,8 @@ export interface BrowserCookie {
    * closed, for a login that is not to be remembered either.
    */
   keep(req: IncomingMessage, res: ServerResponse, forMs: number | undefined): string
+  /** Takes the value from the browser: what waited in its windows goes on in none of them. */
+  drop(res: ServerResponse): void
 }
 
 /** `__Host-`: no other host can set it. Lax, because the mail leads here from elsewhere. */
@@ -34,5 +36,7 @@ export function createBrowserCookie(isSecure: boolean): BrowserCookie {
       res.appendHeader('Set-Cookie', `${name}=${value};${maxAge} ${attributes}`)
       return value
     },
+
+    drop: (res) => res.appendHeader('Set-Cookie', `${name}=; Max-Age=0; ${attributes}`),
   }
 }

@@ -22,8 +22,9 @@ export function isCrossSite(ctx: Context, origin: string): boolean {
 export function isByPerson(ctx: Context, form: Fields): boolean {
   if (!form.has('action')) return false
   if (form.get('person') === 'yes') return true
-  // Our script was there, and saw nobody press it: the header can be had by script.
+  // Our script was there, and saw nobody press it: header and tick can be had by script.
   if (form.has('scripted')) return false
+  if (form.get('tick') === 'yes') return true
   return ctx.get('Sec-Fetch-Site') === '' || ctx.get('Sec-Fetch-User') === '?1'
 }
 

@@ -18,13 +18,13 @@ export interface VerifyEmailPages {
   /** `goesOnElsewhere`: the window that logged in finishes the login. */
   confirmed(ctx: Context, opened: OpenedLink, goesOnElsewhere: boolean): Promise<void>
   /** The login went on in the waiting window of this browser. */
-  signedIn(ctx: Context, opened: OpenedLink): void
+  signedIn(ctx: Context, opened: OpenedLink): Promise<void>
   /** The question of D14. */
   confirm(
     ctx: Context,
     link: VerificationLink,
     opened: OpenedLink,
-    needsTick: boolean,
+    asks?: 'tick' | 'press',
   ): Promise<void>
   /** The question of D16; `session` names the one that it is about. */
   otherAccount(ctx: Context, link: VerificationLink, opened: OpenedLink, session: string): void
@@ -60,13 +60,23 @@ export function verifyEmailPages(
     confirmed: (ctx, opened, goesOnElsewhere) =>
       showVerified(ctx, opened.token.carried, goesOnElsewhere, requestOf(opened)),
 
-    signedIn: (ctx, opened) =>
-      pages.show(ctx, { status: 200, name, locals: { mode: 'signed_in' }, ...requestOf(opened) }),
+    async signedIn(ctx, opened) {
+      const locals = {
+        mode: 'signed_in',
+        client: await clients.restart(opened.token.carried),
+      } as const
+      pages.show(ctx, { status: 200, name, locals, ...requestOf(opened) })
+    },
 
-    async confirm(ctx, link, opened, needsTick) {
+    async confirm(ctx, link, opened, asks) {
       const client = await clients.shown(link.carried)
-      const locals = { mode: 'confirm', link: fieldsOf(link), client, needsTick } as const
-      pages.show(ctx, { status: needsTick ? 400 : 200, name, locals, ...requestOf(opened) })
+      const locals = {
+        mode: 'confirm',
+        link: fieldsOf(link),
+        client,
+        ...(asks && { asks }),
+      } as const
+      pages.show(ctx, { status: asks ? 400 : 200, name, locals, ...requestOf(opened) })
     },
 
     otherAccount(ctx, link, opened, session) {

@@ -75,8 +75,8 @@ export function verifyEmail(parts: VerifyEmailParts) {
       log('error', 'a verification was not recorded', { error: String(error) })
     })
     if (outcome === 'confirmed') return true
-    const isSignedIn = (await resume.liveSession(ctx)) !== undefined
-    if (isSignedIn) show.signedIn(ctx, link)
+    const isSignedIn = (await resume.liveSession(ctx))?.accountId === link.accountId
+    if (isSignedIn) await show.signedIn(ctx, link)
     else await show.confirmed(ctx, link, false)
     return false
   }
@@ -126,7 +126,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
       if (!link) return show.expired(ctx, UNKNOWN)
       const opened = await openOrShowWhyNot(ctx, link)
       if (!opened) return
-      if (mustBeAsked(opened)) return show.confirm(ctx, link, opened, false)
+      if (mustBeAsked(opened)) return show.confirm(ctx, link, opened)
       return finish(ctx, next, link, opened, arrivedAt)
     },
 
@@ -142,7 +142,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
       const opened = await openOrShowWhyNot(ctx, link)
       if (!opened) return
       if (mustBeAsked(opened) && !isByPerson(ctx, form) && !(await isAskedAbout(ctx, form))) {
-        return show.confirm(ctx, link, opened, true)
+        return show.confirm(ctx, link, opened, form.has('scripted') ? 'press' : 'tick')
       }
       if (action === 'confirm_only') return confirmOnly(ctx, opened)
       if (!isAnswer && action !== 'confirm') return pages.showError(ctx, 'bad_request')

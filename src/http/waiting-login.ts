@@ -66,10 +66,11 @@ export function waitingLogin(parts: WaitingLoginParts) {
   /** What went on once may have come to nothing since, or be about to sign in: this request was sent before its cookie came. */
   async function showOver(ctx: Context, { status, captured }: FinishedLogin) {
     const page = { name: 'verify-email', ...(captured && pageOf(captured)) } as const
-    if (status === 'continued' && (await resume.liveSession(ctx)) !== undefined) {
-      return pages.show(ctx, { ...page, status: 200, locals: { mode: 'signed_in' } })
-    }
     const client = captured && (await clients.restart(carriedBy(captured)))
+    const live = status === 'continued' ? await resume.liveSession(ctx) : undefined
+    if (live && live.accountId === captured?.login.accountId) {
+      return pages.show(ctx, { ...page, status: 200, locals: { mode: 'signed_in', client } })
+    }
     pages.show(ctx, { ...page, status: 400, locals: { mode: status, client } })
   }
 

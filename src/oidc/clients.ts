@@ -13,8 +13,8 @@ export interface Clients {
    */
   genuine(carried: CarriedParameters): Promise<CarriedParameters>
   /**
-   * Whether the client of a captured request is still registered and may still have what it asked for: the provider checked it
-   * when it took the request, and does not again when it is resumed.
+   * Whether the client of a captured request is still registered, with its redirect URI and response type: the provider checked
+   * them when it took the request, and does not again when it is resumed.
    */
   mayFinish(captured: CapturedRequest): Promise<boolean>
   /** Whether a device that waited for the request has its answer already. */

@@ -68,12 +68,12 @@ type VerifyEmail =
   | { mode: 'sent'; waiting?: WaitingPage | undefined; waitMs?: number | undefined }
   /** `goesOnElsewhere`: the window that logged in finishes the login. */
   | { mode: 'verified'; goesOnElsewhere?: boolean; client?: ClientLink | undefined }
-  /** The question of D14. `needsTick`: nothing showed yet that a person is here. */
-  | { mode: 'confirm'; link: LinkFields; client?: ShownClient | undefined; needsTick: boolean }
+  /** The question of D14. `asks`, the second time: nothing showed that a person is here, and a tick or a press of theirs will. */
+  | { mode: 'confirm'; link: LinkFields; client?: ShownClient | undefined; asks?: 'tick' | 'press' }
   /** The question of D16, about a link or about the window that waited; `session` names the one that was asked about. */
   | { mode: 'other_account'; link?: LinkFields; pendingLoginId?: string; session: string }
   /** The login went on in another window of this browser. */
-  | { mode: 'signed_in' }
+  | { mode: 'signed_in'; client?: ClientLink | undefined }
   /** The login went on once, in another window; whether somebody is signed in now, is not known here. */
   | { mode: 'continued'; client?: ClientLink | undefined }
   /** The login that waited is over, or was never this browser's, and then there is no client. */

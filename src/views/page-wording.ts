@@ -14,15 +14,18 @@ export function refusalOf(
   limits: Values | undefined,
 ): Refusal | undefined {
   if (locals.mode === 'blocked' && !locals.isNotYet) return undefined
-  if (locals.mode === 'confirm' && !locals.needsTick) return undefined
+  if (locals.mode === 'confirm') {
+    const { asks } = locals
+    return asks && { text: t(`${name}.confirm.${asks}.refusal`), field: fieldOf(name, asks) }
+  }
   const key = `${name}.${locals.mode}.refusal`
-  return has(key) ? { text: t(key, limits), field: fieldOf(name, locals.mode) } : undefined
+  return has(key) ? { text: t(key, limits), field: fieldOf(name) } : undefined
 }
 
-function fieldOf(name: PageName, mode: string): string | undefined {
+function fieldOf(name: PageName, asks?: 'tick' | 'press'): string | undefined {
   if (name === 'forgot-password') return 'identifier'
   if (name === 'reset-password') return 'password'
-  return mode === 'confirm' ? 'person' : undefined
+  return asks === 'tick' ? 'tick' : undefined
 }
 
 /** The limits of a password, as bare numbers and with the word that is counted. */

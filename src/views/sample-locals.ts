@@ -69,14 +69,15 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'verified', goesOnElsewhere: true, client },
     ],
     confirm: [
-      { mode: 'confirm', link, needsTick: false },
-      { mode: 'confirm', link, client, needsTick: true },
+      { mode: 'confirm', link },
+      { mode: 'confirm', link, client, asks: 'tick' },
+      { mode: 'confirm', link, asks: 'press' },
     ],
     other_account: [
       { mode: 'other_account', link, session: 'session' },
       { mode: 'other_account', pendingLoginId: 'login', session: 'session' },
     ],
-    signed_in: [{ mode: 'signed_in' }],
+    signed_in: [{ mode: 'signed_in' }, { mode: 'signed_in', client }],
     continued: [{ mode: 'continued' }, { mode: 'continued', client }],
     ended: [{ mode: 'ended' }, { mode: 'ended', client }],
   },

@@ -116,6 +116,14 @@ describeInChromium('What scans a mail before its reader opens it (D14)', (browse
           expect(await modeOf(rendered), script).to.equal('confirm')
           await expectNothingHappened(h, rendered, login.user)
         }
+        const answered = rendered.waitForNavigation()
+        await rendered.evaluate(() => {
+          document.querySelector<HTMLElement>('input[name=tick]')?.click()
+          document.querySelector<HTMLElement>('form button')?.click()
+        })
+        await answered
+        expect(await modeOf(rendered), 'tick').to.equal('confirm')
+        await expectNothingHappened(h, rendered, login.user)
         await rendered.close()
         await open()
         await confirmElsewhere(login)
@@ -149,7 +157,7 @@ describeInChromium('What scans a mail before its reader opens it (D14)', (browse
         await expectNothingHappened(h, page, login.user)
         await page.click('button[value=confirm]')
         await expectNothingHappened(h, page, login.user)
-        await page.check('input[name=person]')
+        await page.check('input[name=tick]')
         await page.click('button[value=confirm]')
         await expectVerifiedElsewhere(login)
       })

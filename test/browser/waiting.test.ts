@@ -14,6 +14,10 @@ import {
 } from './login-in-chromium.ts'
 
 const MINUTE_MS = 60_000
+const SLOW = { offline: false, latency: 400, downloadThroughput: -1, uploadThroughput: -1 }
+const PRESS_MEANWHILE = `
+  new MutationObserver(() => setTimeout(() => document.querySelector('form.waiting button').click(), 100))
+    .observe(document.querySelector('[role=status]'), { childList: true })`
 const CAN_BE_HIDDEN = `
   Object.defineProperty(document, 'hidden', { get: () => 'isHidden' in document })
   Object.defineProperty(document, 'visibilityState', { get: () => document.hidden ? 'hidden' : 'visible' })`
@@ -47,6 +51,8 @@ describeInChromium('The window that logged in (D15)', (browser) => {
     return other
   }
 
+  const posts = () =>
+    h.requests.filter((line) => /^POST .*\/verify-email\/waiting/.test(line)).length
   const polls = () => h.requests.filter((line) => line.includes('/verify-email/status?')).length
 
   it('goes on to the client by itself, once the link is confirmed in another browser', async () => {
@@ -59,6 +65,33 @@ describeInChromium('The window that logged in (D15)', (browser) => {
     console.log(`      at the client ${seconds.toFixed(1)} s after the answer in the other browser`)
     await expectAtClient(h, page, login)
     expect(await hasSession(h, page)).to.equal(true)
+  })
+
+  it('goes on once, though somebody presses its button while it does', async () => {
+    const page = await openWindow()
+    const login = await logInAndWait(h, page)
+    const network = await page.context().newCDPSession(page)
+    await network.send('Network.enable')
+    await network.send('Network.emulateNetworkConditions', SLOW)
+    await page.evaluate(PRESS_MEANWHILE)
+    const before = posts()
+    await confirmElsewhere(login.link)
+    await expectAtClient(h, page, login)
+    expect(posts() - before).to.equal(1)
+    expect(await hasSession(h, page)).to.equal(true)
+  })
+
+  it('goes on though another form of the page was just sent, into another tab', async () => {
+    const page = await openWindow()
+    const login = await logInAndWait(h, page)
+    const [beside] = await Promise.all([
+      page.context().waitForEvent('page'),
+      page.click('form[action$="/resend-verification"] button', { modifiers: ['Control'] }),
+    ])
+    await beside.waitForSelector('main[data-mode=sent]')
+    await beside.close()
+    await confirmElsewhere(login.link)
+    await expectAtClient(h, page, login)
   })
 
   it('does so beside the code that the other browser gets, where links are not to be confirmed', async () => {

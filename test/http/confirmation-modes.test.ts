@@ -173,10 +173,16 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
           [{ ...hidden, action: 'confirm_only' }, SCRIPTED],
           [{ ...hidden, action: 'continue', session: '' }, SCRIPTED],
           [{ ...hidden, person: 'yes' }, SCRIPTED],
+          [{ ...hidden, tick: 'yes' }, SCRIPTED],
+          // Our script was there, and saw nobody tick or press anything.
+          [{ ...hidden, action: 'confirm', tick: 'yes', scripted: 'yes' }, SCRIPTED],
+          [{ ...hidden, action: 'confirm', tick: 'yes', scripted: 'yes' }, PRESSED],
         ] as const) {
           const answer = await scanner.post(answerUrl(), form, headers)
           expectQuestion(answer, 400)
-          expect(answer.text).to.match(/<input[^>]*type="checkbox"[^>]*name="person"/)
+          // Where our script is, a tick would not help.
+          const hasBox = /<input[^>]*type="checkbox"[^>]*name="tick"/.test(answer.text)
+          expect(hasBox).to.equal(!('scripted' in form))
           expect(answer.text).to.not.match(/<input[^>]* checked/)
           await expectUntouched(login, scanner)
         }
@@ -189,7 +195,7 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
         const asked = await press(other, page, 'confirm', SCRIPTED as typeof PRESSED)
         expectQuestion(asked, 400)
         await expectUntouched(login, other)
-        const form = { ...asked.hidden, action: 'confirm', person: 'yes' }
+        const form = { ...asked.hidden, action: 'confirm', tick: 'yes' }
         await expectOnlyConfirmed(login, other, await other.post(answerUrl(), form, SCRIPTED))
       })
 
@@ -205,7 +211,7 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
           { 'sec-fetch-site': 'cross-site', 'sec-fetch-user': '?1' },
           { origin: 'https://evil.example' },
         ]) {
-          const form = { ...hidden, action: 'confirm', person: 'yes' }
+          const form = { ...hidden, action: 'confirm', person: 'yes', tick: 'yes' }
           const answer = await other.post(answerUrl(), form, headers)
           expect([answer.status, answer.mode]).to.deep.equal([403, 'refused'])
           await expectUntouched(login, other)
@@ -322,7 +328,7 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
         expectQuestion(await answer(asked, { action, session: named }), 400)
       }
     }
-    const page = await answer(asked, { action: 'confirm', person: 'yes' })
+    const page = await answer(asked, { action: 'confirm', tick: 'yes' })
     expectMode(page, 200, 'other_account')
     expect(await isVerified(harness, login.user)).to.equal(false)
     expect(await accountOf(harness, browser)).to.equal(owner.id)

@@ -132,6 +132,65 @@ onBothStores('A waiting window in a browser with a session (D15, D16)', (technol
     })
   })
 
+  async function endSession(agent: UserAgent, answer: { logout?: 'yes' }) {
+    const { hidden } = await agent.get(`${harness.oauthUrl}/session/end`)
+    const ended = await agent.post(`${harness.oauthUrl}/session/end/confirm`, {
+      ...hidden,
+      ...answer,
+    })
+    expect(ended.status).to.equal(303)
+  }
+
+  it('goes on in no window once the person has signed out of the browser', async () => {
+    const login = await blockedLogin(harness)
+    const window = windowOf(harness, login)
+    await openElsewhere(login)
+    expect(await window.status()).to.equal('verified')
+    await harness.signIn(login.agent, login.user.username)
+    expect(await accountOf(harness, login.agent)).to.equal(login.user.id)
+    await endSession(login.agent, { logout: 'yes' })
+    expect(await window.status()).to.equal('ended')
+    expectMode(await window.goOn(), 400, 'ended')
+    expectMode(await window.reload(), 400, 'ended')
+    expect(await accountOf(harness, login.agent)).to.equal(undefined)
+    const next = await blockedLogin(harness, { agent: login.agent })
+    await openElsewhere(next)
+    await expectResumed(harness, next, await windowOf(harness, next).goOn())
+  })
+
+  it('goes on though another site led the browser to sign out, where nobody was signed in', async () => {
+    const login = await blockedLogin(harness)
+    await openElsewhere(login)
+    const { hidden } = await login.agent.get(`${harness.oauthUrl}/session/end`, {
+      'sec-fetch-site': 'cross-site',
+    })
+    await login.agent.post(`${harness.oauthUrl}/session/end/confirm`, { ...hidden, logout: 'yes' })
+    expect(await windowOf(harness, login).status()).to.equal('verified')
+    await expectResumed(harness, login, await windowOf(harness, login).goOn())
+  })
+
+  it('goes on where the person was asked whether to sign out, and stayed', async () => {
+    const login = await blockedLogin(harness)
+    await openElsewhere(login)
+    await harness.signIn(login.agent, login.user.username)
+    await endSession(login.agent, {})
+    expect(await accountOf(harness, login.agent)).to.equal(login.user.id)
+    await expectResumed(harness, login, await windowOf(harness, login).goOn())
+  })
+
+  it('says of a window that went on before that it did, and nothing of the other account that came since', async () => {
+    const login = await blockedLogin(harness)
+    const window = windowOf(harness, login)
+    await expectResumed(harness, login, await login.agent.get(login.link))
+    await (await sessionOf(login.agent))?.destroy()
+    const owner = await signIn(login.agent)
+    for (const answer of [await window.goOn(), await window.reload()]) {
+      expectMode(answer, 400, 'continued')
+      expect(answer.text).to.not.include(owner.username)
+    }
+    expect(await accountOf(harness, login.agent)).to.equal(owner.id)
+  })
+
   it('asks about the account of a window of the same browser that went on before', async () => {
     const agent = createUserAgent()
     const first = await blockedLogin(harness, { agent })

@@ -12,6 +12,51 @@ const ROUTE = 'src/http/verify-email.ts'
 /** Verification links, and what they lead to (3.2, 4.6, 5.4). */
 export const verificationMutants: Mutant[] = [
   {
+    name: 'strangers who know a name use up the mails of its logins',
+    breaks: 'The link of a login finishes the request of that login (D11, D21).',
+    edits: [
+      {
+        file: 'src/flows/mail-limits.ts',
+        find: "isOfLogin(job) ? 'login:' : ''",
+        replace: "isOfLogin(job) ? '' : ''",
+      },
+    ],
+    caughtBy: {
+      file: 'test/mail/limits.test.ts',
+      words: 'of a login are not used up by a stranger who asks by name',
+    },
+  },
+  {
+    name: 'a tick by script counts as a person',
+    breaks: 'What a scanner does with a page uses no link up (D14).',
+    edits: [
+      {
+        file: 'src/http/cross-site.ts',
+        find: "if (form.has('scripted')) return false",
+        replace: "if (form.has('scripted') && !form.has('tick')) return false",
+      },
+    ],
+    caughtBy: {
+      file: 'test/http/confirmation-modes.test.ts',
+      words: 'is not moved by scanners that fetch, render, or send the form by script',
+    },
+  },
+  {
+    name: 'signing out leaves the windows of the browser waiting',
+    breaks: 'After a sign-out nobody is signed in without a password (D15).',
+    edits: [
+      {
+        file: 'src/oidc/sign-out.ts',
+        find: 'session?.accountId !== undefined',
+        replace: 'session?.accountId === undefined',
+      },
+    ],
+    caughtBy: {
+      file: 'test/http/waiting-login-sessions.test.ts',
+      words: 'goes on in no window once the person has signed out of the browser',
+    },
+  },
+  {
     name: 'the signature of a link is not checked',
     breaks: 'The parameters of a link cannot be altered (5.4).',
     edits: [

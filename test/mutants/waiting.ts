@@ -98,7 +98,7 @@ export const waitingMutants: Mutant[] = [
     edits: [
       {
         file: WINDOW,
-        find: "status === 'continued' && (await resume.liveSession(ctx)) !== undefined",
+        find: 'live && live.accountId === captured?.login.accountId',
         replace: "status === 'continued'",
       },
     ],
@@ -106,6 +106,36 @@ export const waitingMutants: Mutant[] = [
       file: WAITING,
       words:
         'says that it went on already, not that one is signed in, once the session is gone again',
+    },
+  },
+  {
+    name: 'a waiting window says signed in of any account',
+    breaks: 'The page says what is so (D15).',
+    edits: [
+      {
+        file: WINDOW,
+        find: 'live && live.accountId === captured?.login.accountId',
+        replace: 'live && live.accountId !== captured?.params',
+      },
+    ],
+    caughtBy: {
+      file: 'test/http/waiting-login-sessions.test.ts',
+      words: 'says of a window that went on before that it did',
+    },
+  },
+  {
+    name: 'a changed theme keeps the address of the old one',
+    breaks: 'After a change a browser loads the new style sheet (D30).',
+    edits: [
+      {
+        file: 'src/views/assets.ts',
+        find: '.update(text)',
+        replace: '.update(text.slice(0, 400))',
+      },
+    ],
+    caughtBy: {
+      file: 'test/views/overriding.test.ts',
+      words: 'a variable of the style sheet, in a theme after ours',
     },
   },
   {

@@ -189,20 +189,22 @@ describe('The time until another mail may be asked for', () => {
 
 describe('The questions before a link is used (D14, D16)', () => {
   it('ask for a tick only where nothing showed that a person is here, and do not set it', () => {
-    const asked = (needsTick: boolean) =>
-      show('verify-email', { mode: 'confirm', link: LINK, client: CLIENT, needsTick })
+    const asked = (asks?: 'tick' | 'press') =>
+      show('verify-email', { mode: 'confirm', link: LINK, client: CLIENT, ...(asks && { asks }) })
     const boxes = ({ find }: ReturnType<typeof asked>) =>
       find('input').filter(({ attribs }) => attribs['type'] === 'checkbox')
-    expect(boxes(asked(false))).to.have.length(0)
-    expect(asked(false).withRole('alert')).to.have.length(0)
+    expect(boxes(asked())).to.have.length(0)
+    expect(asked().withRole('alert')).to.have.length(0)
 
-    const [box] = boxes(asked(true))
-    expect(box?.attribs)
-      .to.include({ name: 'person', value: 'yes' })
-      .and.not.have.property('checked')
-    expect(DomUtils.textContent(asked(true).withRole('alert'))).to.contain('Tick the box')
-    for (const needsTick of [true, false]) {
-      const [form] = asked(needsTick).forms
+    const [box] = boxes(asked('tick'))
+    expect(box?.attribs).to.include({ name: 'tick', value: 'yes' }).and.not.have.property('checked')
+    expect(DomUtils.textContent(asked('tick').withRole('alert'))).to.contain('Tick the box')
+    expect(boxes(asked('press'))).to.have.length(0)
+    expect(DomUtils.textContent(asked('press').withRole('alert'))).to.contain(
+      'Press the button yourself',
+    )
+    for (const asks of [undefined, 'tick', 'press'] as const) {
+      const [form] = asked(asks).forms
       expect(form?.action).to.equal('/oauth2/verify-email')
       expect(form?.buttons).to.deep.equal([{ type: 'submit', name: 'action', value: 'confirm' }])
     }
