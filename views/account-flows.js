@@ -45,7 +45,7 @@ function letShow(input) {
   input.after(button)
 }
 
-/** Worded and rounded as by the server. */
+/** As the server words it. */
 function countDown(time) {
   const until = performance.now() + time.dataset.seconds * SECOND
   const button = time.closest('form')?.querySelector('button')
@@ -66,7 +66,7 @@ function text(amount, unit) {
   return new Intl.NumberFormat(document.documentElement.lang, style).format(amount)
 }
 
-/** A login that is verified and cannot go on is not tried for ever. */
+/** A login that cannot go on is not tried for ever. */
 function mayTry(login) {
   const tries = Number(sessionStorage[login] ?? 0)
   sessionStorage[login] = tries + 1
@@ -119,6 +119,11 @@ function waitFor(form) {
     } else say(stopped)
   }
 
+  function again() {
+    isOver = false
+    ask()
+  }
+
   async function read() {
     const signal = AbortSignal.timeout?.(10 * SECOND)
     const answer = await fetch(statusUrl, { cache: 'no-store', signal })
@@ -127,10 +132,10 @@ function waitFor(form) {
 
   // A reload sends no form.
   history.replaceState(null, '', pageUrl)
-  // Still here after a minute: nothing came of it.
+  // Still here by then: nothing came of it.
   form.addEventListener('submit', () => {
     isOver = true
-    setTimeout(() => ask((isOver = false)), 60 * SECOND)
+    setTimeout(again, 60 * SECOND)
   })
   document.addEventListener('visibilitychange', ask)
   later()

@@ -32,9 +32,10 @@ function mendedPair(pair: string): string {
   return `${name}=${BASE64URL.has(name) ? decoded(value).replaceAll(/[^\w-]/g, '') : value}`
 }
 
-/** Quoted-printable (RFC 2045, 6.7), as in the source of a mail. */
+/** Quoted-printable (RFC 2045, 6.7), as in the source of a mail: every equals sign is escaped there, or ends a line. */
 function unquoted(query: string): string {
-  return query.replaceAll(/=(?:%0d|%0a)+/gi, '').replaceAll(/=3d/gi, '=')
+  const joined = query.replaceAll(/=(?:%0d|%0a)+/gi, '')
+  return /=(?!3d)/i.test(joined) ? query : joined.replaceAll(/=3d/gi, '=')
 }
 
 function decoded(text: string): string {

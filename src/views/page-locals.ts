@@ -74,7 +74,7 @@ type VerifyEmail =
   | { mode: 'other_account'; link?: LinkFields; pendingLoginId?: string; session: string }
   /** The login went on in another window of this browser. */
   | { mode: 'signed_in'; client?: ClientLink | undefined }
-  /** The login went on once, in another window; whether somebody is signed in now, is not known here. */
+  /** The login went on once; whether somebody is signed in by it now is not known here. */
   | { mode: 'continued'; client?: ClientLink | undefined }
   /** The login that waited is over, or was never this browser's, and then there is no client. */
   | { mode: 'ended'; client?: ClientLink | undefined }

@@ -14,7 +14,14 @@ import {
   type BlockedLogin,
 } from '../support/blocked-login.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
-import { isSameLink, linkChange, spellings, valueOf, type Pairs } from '../support/link-changes.ts'
+import {
+  isSameLink,
+  linkChange,
+  SIGNED,
+  spellings,
+  valueOf,
+  type Pairs,
+} from '../support/link-changes.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 
 const text = fc.string({ unit: 'binary', maxLength: 40 })
@@ -146,6 +153,22 @@ describe('A mailed verification link, whatever becomes of its query (5.4, SIG)',
       }),
       { numRuns: 150 },
     )
+  })
+
+  it('is refused with a parameter twice, though a line break stands before its second value', async () => {
+    for (const name of SIGNED) {
+      for (const value of ['%0Aer', '%0D%0A', '%0A%20x', '3Dx']) {
+        for (const text of [
+          `${query(pairs)}&${name}=${value}`,
+          `${name}=${value}&${query(pairs)}`,
+        ]) {
+          const answer = await bystander.get(`${url}?${text}`)
+          expectExpired(answer)
+          await expectNothingChanged(harness, login, answer)
+        }
+      }
+    }
+    expect((await bystander.get(`${url}?${query(pairs)}`)).mode).to.equal('other_account')
   })
 
   it('is accepted in every order and percent-encoding, with foreign parameters beside (SIG-03)', async () => {
