@@ -22,6 +22,12 @@ const CAN_BE_HIDDEN = `
   Object.defineProperty(document, 'hidden', { get: () => 'isHidden' in document })
   Object.defineProperty(document, 'visibilityState', { get: () => document.hidden ? 'hidden' : 'visible' })`
 
+/** Its script has put it into the address bar. */
+async function addressOf(page: Page): Promise<string> {
+  await page.waitForURL('**/verify-email/waiting?*')
+  return page.url()
+}
+
 describeInChromium('The window that logged in (D15)', (browser) => {
   let h: BrowserHarness
   let contexts: BrowserContext[] = []
@@ -158,7 +164,7 @@ describeInChromium('The window that logged in (D15)', (browser) => {
     const page = await openWindow()
     const login = await logInAndWait(h, page)
     const same = await page.context().newPage()
-    await same.goto(page.url())
+    await same.goto(await addressOf(page))
     expect(await modeOf(same)).to.equal('blocked')
     await confirmElsewhere(login.link)
     const ends = [page, same].map(async (window) => {
@@ -178,7 +184,7 @@ describeInChromium('The window that logged in (D15)', (browser) => {
   it('tells another browser nothing, confirmed or not, and goes on itself', async () => {
     const page = await openWindow()
     const login = await logInAndWait(h, page)
-    const address = page.url()
+    const address = await addressOf(page)
     const statusUrl = address.replace('/waiting?', '/status?')
     const other = await openWindow()
     const seen = async () => {
