@@ -17,13 +17,28 @@ export const verificationMutants: Mutant[] = [
     edits: [
       {
         file: 'src/flows/mail-limits.ts',
+        find: 'return pendingLoginId !== undefined',
+        replace: "return pendingLoginId === ''",
+      },
+    ],
+    caughtBy: {
+      file: 'test/mail/limits.test.ts',
+      words: 'of a login are not used up by a stranger who asks by name',
+    },
+  },
+  {
+    name: 'strangers use up the mails of the logins of a mailbox',
+    breaks: 'What logins are sent is counted apart (D21).',
+    edits: [
+      {
+        file: 'src/flows/mail-limits.ts',
         find: "isOfLogin(job) ? 'login:' : ''",
         replace: "isOfLogin(job) ? '' : ''",
       },
     ],
     caughtBy: {
       file: 'test/mail/limits.test.ts',
-      words: 'of a login are not used up by a stranger who asks by name',
+      words: 'more for logins, of all its accounts together',
     },
   },
   {
