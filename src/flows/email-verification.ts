@@ -33,7 +33,7 @@ import { isEndedBy, loginSecond } from '../login-second.ts'
 import { isStillFor } from './issued-for.ts'
 import { requestMail } from './mail-request.ts'
 import { isLoginOf, KEEP_LOGIN_MS } from './pending-login.ts'
-import { completed, rejected } from './verification-events.ts'
+import { completed, rejected, type RejectedToken } from './verification-events.ts'
 import { carriedBy, isSameCarried, type VerificationLink } from './verification-link.ts'
 
 /** Why a link does nothing. `unknown`: nobody was ever given it, or it was altered. `changed`: the account changed since. */
@@ -108,14 +108,8 @@ export interface EmailVerificationPorts {
 export function createEmailVerification(ports: EmailVerificationPorts): EmailVerification {
   const { users, verificationTokens, pendingLogins, outbox, authorizeSig, settings, now } = ports
 
-  const refuse = async (
-    tokenHash: string,
-    token: Pick<DeadToken, 'userId' | 'carried'>,
-    reason: LinkFault,
-    event: string,
-    by: Requester,
-  ) => {
-    await ports.audit(rejected(tokenHash, token, event, now(), by))
+  const refuse = async (token: RejectedToken, reason: LinkFault, event: string, by: Requester) => {
+    await ports.audit(rejected(token, event, now(), by))
     return { refusal: 'expired', reason, carried: token.carried } as const
   }
 
@@ -177,7 +171,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       const token = dead ?? live
       if (!token || !isSameCarried(token.carried, link.carried)) return refuseUnknown(link.carried)
       const fault = await faultOf(dead ?? { ...token, reason: 'expired' })
-      if (fault !== 'expired') return refuse(tokenHash, token, fault, fault, requester)
+      if (fault !== 'expired') return refuse({ ...token, tokenHash }, fault, fault, requester)
       const { userId: accountId, pendingLoginId, carried } = token
       await requestMail(
         outbox,
@@ -201,12 +195,12 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       if (!found) {
         const dead = await verificationTokens.findDead(tokenHash, now())
         if (!dead) return refuseUnknown(link.carried)
-        return refuse(tokenHash, dead, await faultOf(dead), dead.reason, requester)
+        return refuse({ ...dead, tokenHash }, await faultOf(dead), dead.reason, requester)
       }
       if (!isSameCarried(found.carried, link.carried)) return refuseUnknown(link.carried)
       const user = await users.findById(found.userId)
       if (!user || !isStillFor(found, user)) {
-        return refuse(tokenHash, found, 'changed', 'account_changed', requester)
+        return refuse(found, 'changed', 'account_changed', requester)
       }
       if (user.emailVerified) return { refusal: 'verified', reason: 'used', carried: found.carried }
       const { idpAt } = (await ports.readCutoffs(user.id)) ?? {}
@@ -232,7 +226,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       const { userId, email, pendingLoginId } = token
       const won = await users.markEmailVerified(userId, email)
       if (!won) {
-        await refuse(token.tokenHash, token, 'used', 'used', requester)
+        await refuse(token, 'used', 'used', requester)
         return 'expired'
       }
       await verificationTokens.markUsed(token, now())

@@ -21,7 +21,6 @@ import type {
   DeadToken,
   MailOutbox,
   Requester,
-  ResetToken,
   ResetTokenStore,
   User,
   UserStore,
@@ -67,6 +66,14 @@ export interface RefusedPassword {
   /** Also the key of the message that the person reads. */
   refusal: PasswordRefusal
 }
+
+/** `dead`: the token that it was. `undefined`: there never was one. */
+interface Unusable extends RefusedLink {
+  dead?: DeadToken
+}
+
+/** The account as a token was issued for it. */
+type IssuedToken = Pick<DeadToken, 'userId' | 'email' | 'passwordDigest'>
 
 export interface PasswordReset {
   /** Asks for a link (4.2). Does the same for every identifier, and answers nothing. */
@@ -164,27 +171,28 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       const history = await resetTokens.findHistory(hashToken(token))
       return history?.claimedAt ? 'changed' : 'superseded'
     }
-    const { userId, email, passwordDigest = '' } = dead
+    return (await isStillOfItsAccount(dead)) ? 'expired' : 'changed'
+  }
+
+  async function isStillOfItsAccount(token: IssuedToken): Promise<boolean> {
+    const { userId, email, passwordDigest = '' } = token
     const user = await users.findById(userId)
-    return user && isStillFor({ email, passwordDigest }, user) ? 'expired' : 'changed'
+    return user !== undefined && isStillFor({ email, passwordDigest }, user)
   }
 
-  async function isStillOfItsAccount(found: ResetToken): Promise<boolean> {
-    const user = await users.findById(found.userId)
-    return user !== undefined && isStillFor(found, user)
-  }
-
-  async function whyUnusable(token: string): Promise<RefusedLink & { dead?: DeadToken }> {
+  async function whyUnusable(token: string): Promise<Unusable> {
     const dead = isToken(token) ? await resetTokens.findDead(hashToken(token), now()) : undefined
     return dead ? { dead, fault: await faultOf(dead, token) } : { fault: 'unknown' }
   }
 
   // Of a token that nobody was ever given, nothing is told.
-  async function refuseToken(token: string, requester: Requester): Promise<RefusedLink> {
-    const { dead, fault } = await whyUnusable(token)
+  async function refuse({ dead, fault }: Unusable, requester: Requester): Promise<RefusedLink> {
     if (dead) await auditRejected(dead, dead.reason, requester)
     return { fault }
   }
+
+  const refuseToken = async (token: string, requester: Requester) =>
+    refuse(await whyUnusable(token), requester)
 
   return {
     request: (identifier, carried, requester) =>
@@ -201,9 +209,11 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
         await auditRejected(usable, 'account_changed', requester)
         return { fault: 'changed' }
       }
-      const { fault, dead } = usable ? { fault: 'expired', dead: usable } : await whyUnusable(token)
-      if (!dead || fault !== 'expired') return refuseToken(token, requester)
-      const { userId: accountId, carried } = dead
+      const why: Unusable = usable
+        ? { fault: 'expired', dead: { ...usable, reason: 'expired' } }
+        : await whyUnusable(token)
+      if (!why.dead || why.fault !== 'expired') return refuse(why, requester)
+      const { userId: accountId, carried } = why.dead
       await requestMail(
         ports.outbox,
         { kind: 'password_reset', accountId, carried, requester },

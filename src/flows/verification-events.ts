@@ -1,15 +1,16 @@
 import { hashToken } from '../crypto/token.ts'
-import type { AuditEvent, DeadToken, Requester, VerificationToken } from '../ports.ts'
+import type { AuditEvent, Requester, VerificationToken } from '../ports.ts'
 
 const HOUR_MS = 3_600_000
+
+export type RejectedToken = Pick<VerificationToken, 'tokenHash' | 'userId' | 'carried'>
 
 /**
  * A link that was refused, and why; for the audit log alone. Once an hour for each link and reason: a link is opened by a GET,
  * which nobody counts, and would fill the log.
  */
 export function rejected(
-  tokenHash: string,
-  { userId, carried }: Pick<DeadToken, 'userId' | 'carried'>,
+  { tokenHash, userId, carried }: RejectedToken,
   reason: string,
   at: Date,
   { address, userAgent }: Requester,

@@ -29,10 +29,10 @@ export function createAuditAction(
 export function adminAudit(audit: AuditHistory) {
   return {
     async listAudit({ query }) {
-      const { account_id: accountId, type, recorded_from: from, limit = 50 } = query
+      const { account_id: accountId, type: types, recorded_from: from, limit = 50 } = query
       const events = await audit.list({
         ...(accountId !== undefined && { accountId }),
-        ...(type !== undefined && { types: type }),
+        ...(types !== undefined && { types }),
         ...(from !== undefined && { recordedFrom: new Date(from) }),
         limit,
       })

@@ -22,12 +22,7 @@ export function resetPassword(parts: ResetPasswordParts) {
 
   function showForm(ctx: Context, status: number, mode: ResetFormMode, token: string) {
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-    const locals = {
-      mode,
-      token,
-      minLength,
-      maxLength,
-    }
+    const locals = { mode, token, minLength, maxLength }
     pages.show(ctx, { status, name: 'reset-password', locals })
   }
 
@@ -54,9 +49,7 @@ export function resetPassword(parts: ResetPasswordParts) {
         requesterOf(ctx),
       )
       if ('fault' in outcome) return showInvalidLink(pages, ctx, outcome, token)
-      if ('refusal' in outcome) {
-        return showForm(ctx, 400, outcome.refusal, token)
-      }
+      if ('refusal' in outcome) return showForm(ctx, 400, outcome.refusal, token)
       const client = await clients.restart(outcome.carried, outcome.username)
       pages.show(ctx, {
         status: 200,

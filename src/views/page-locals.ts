@@ -1,8 +1,6 @@
 import type { CarriedParameters } from '../ports.ts'
 import type { ClientLink, ShownClient } from '../shown-client.ts'
 
-export type { ClientLink, ShownClient } from '../shown-client.ts'
-
 /** The window that logged in, and goes on by itself once the address is confirmed (D15). */
 export interface WaitingPage {
   /** Of the pending login; of no use without the cookie of this browser. */

@@ -214,5 +214,3 @@ onBothStores('A reset link that does nothing says why, to whoever holds it (D17)
     await isMendedBy(user)
   })
 })
-
-describe('A form that comes back with its link unspent', () => {})

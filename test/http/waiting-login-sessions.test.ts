@@ -132,8 +132,12 @@ onBothStores('A waiting window in a browser with a session (D15, D16)', (technol
     })
   })
 
-  async function endSession(agent: UserAgent, answer: { logout?: 'yes' }) {
-    const { hidden } = await agent.get(`${harness.oauthUrl}/session/end`)
+  async function endSession(
+    agent: UserAgent,
+    answer: { logout?: 'yes' },
+    headers?: Record<string, string>,
+  ) {
+    const { hidden } = await agent.get(`${harness.oauthUrl}/session/end`, headers)
     const ended = await agent.post(`${harness.oauthUrl}/session/end/confirm`, {
       ...hidden,
       ...answer,
@@ -161,10 +165,7 @@ onBothStores('A waiting window in a browser with a session (D15, D16)', (technol
   it('goes on though another site led the browser to sign out, where nobody was signed in', async () => {
     const login = await blockedLogin(harness)
     await openElsewhere(login)
-    const { hidden } = await login.agent.get(`${harness.oauthUrl}/session/end`, {
-      'sec-fetch-site': 'cross-site',
-    })
-    await login.agent.post(`${harness.oauthUrl}/session/end/confirm`, { ...hidden, logout: 'yes' })
+    await endSession(login.agent, { logout: 'yes' }, { 'sec-fetch-site': 'cross-site' })
     expect(await windowOf(harness, login).status()).to.equal('verified')
     await expectResumed(harness, login, await windowOf(harness, login).goOn())
   })

@@ -231,7 +231,9 @@ export const resetMutants: Mutant[] = [
   {
     name: 'a used reset link asks for a new mail',
     breaks: 'A new mail is one click away from an expired link alone (D17).',
-    edits: [{ file: FLOW, find: "if (!dead || fault !== 'expired')", replace: 'if (!dead)' }],
+    edits: [
+      { file: FLOW, find: "if (!why.dead || why.fault !== 'expired')", replace: 'if (!why.dead)' },
+    ],
     caughtBy: { file: REASONS, words: 'used: and it asks for nothing' },
   },
   {
@@ -252,8 +254,8 @@ export const resetMutants: Mutant[] = [
     edits: [
       {
         file: FLOW,
-        find: "user && isStillFor({ email, passwordDigest }, user) ? 'expired' : 'changed'",
-        replace: "user || passwordDigest !== email ? 'expired' : 'changed'",
+        find: "(await isStillOfItsAccount(dead)) ? 'expired' : 'changed'",
+        replace: "(await isStillOfItsAccount(dead)) || dead.carried ? 'expired' : 'changed'",
       },
     ],
     caughtBy: { file: REASONS, words: 'changed, where it expired and the account changed since' },

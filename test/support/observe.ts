@@ -25,8 +25,18 @@ export async function hasPassword(h: Harness, user: User, password: string): Pro
   return bcrypt.compare(password, stored?.passwordHash ?? '')
 }
 
-export function eventsOf(h: Harness, type: AuditEventType, user?: User): AuditEvent[] {
-  return h.events.filter((event) => event.type === type && (!user || event.accountId === user.id))
+export function eventsOf(
+  h: Harness,
+  type: AuditEventType,
+  user?: User,
+  reason?: string,
+): AuditEvent[] {
+  return h.events.filter(
+    (event) =>
+      event.type === type &&
+      (!user || event.accountId === user.id) &&
+      (reason === undefined || event.reason === reason),
+  )
 }
 
 /** All that two answers could differ in; the date is masked. */
