@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
+import type { Clock } from './clock.ts'
 import { createAdminAuthentication } from './crypto/admin-authentication.ts'
 import type { AuthorizeSig } from './crypto/authorize-sig.ts'
 import { createDoctor } from './doctor.ts'
@@ -47,33 +48,35 @@ export interface AdminParts {
   audit(event: AuditEvent): Promise<void>
   requesterOf(req: IncomingMessage): Requester
   log: Log
-  now(): Date
+  clock: Clock
 }
 
 /** The admin API (4.5, 5): what its endpoints need, put together. */
 export function createAdmin(parts: AdminParts): AdminApi {
-  const { options, store, users, audit, log, now, oauthUrl, views } = parts
+  const { options, store, users, audit, log, clock, oauthUrl, views } = parts
+  const { now } = clock
   const settings = parts.settings.current
   const tokens = {
     password_reset: store.resetTokens,
     email_verification: store.verificationTokens,
   }
   const hasDevelopmentMailer = options.developmentMailer !== undefined
-  const checkMail = createMailCheck()
+  const checkMail = createMailCheck(clock)
   const requesterOf = (ctx: Context) => parts.requesterOf(ctx.req)
   const auditAction = createAuditAction(audit, now)
   const common = { auditAction, settings, now }
 
   const authenticate = createAdminAuth({
-    authenticate: createAdminAuthentication(options.adminTokens, options.adminJwt),
+    authenticate: createAdminAuthentication(options.adminTokens, options.adminJwt, clock),
     limits: store.limits,
     audit,
+    now,
     requesterOf,
     log,
   })
   const route = createAdminRouter(
     {
-      ...adminSettings({ settings: parts.settings, audit, auditAction, log, now }),
+      ...adminSettings({ settings: parts.settings, audit, auditAction, log, clock }),
       ...adminAccounts({
         ...common,
         users,
@@ -109,7 +112,7 @@ export function createAdmin(parts: AdminParts): AdminApi {
       ...adminSupport({
         auditAction,
         log,
-        explain: createLinkExplanation({ ...parts, tokens, audit: store.audit }),
+        explain: createLinkExplanation({ ...parts, tokens, now, audit: store.audit }),
         examine: createDoctor({
           ...parts,
           ...options,

@@ -21,6 +21,7 @@ import { createForgotPasswordCheck } from './http/forgot-password-check.ts'
 import { createBrowserCookie } from './http/browser-cookie.ts'
 import { createPages } from './http/pages.ts'
 import { createResendCooldown } from './http/resend-cooldown.ts'
+import { responseDelay } from './http/response-delay.ts'
 import { createRequestLimit } from './http/request-limit.ts'
 import { requesterOf } from './http/requester.ts'
 import { createRoutes } from './http/routes.ts'
@@ -73,10 +74,10 @@ export interface AccountFlows extends Login, ChangePassword {
  * await flows.start()
  */
 export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
-  const { baseUrl, oauthPath, secrets, store, users, log, ...checked } = checkOptions(options)
+  const { baseUrl, oauthPath, secrets, store, users, clock, log, ...checked } =
+    checkOptions(options)
   const basePath = baseUrl.pathname.replace(/\/$/, '')
   const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
-  const now = () => new Date()
 
   let attached: Provider | undefined
   const provider = () => {
@@ -89,9 +90,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const settings = settingsKeeper.current
   const { record: audit, events } = createAudit(store.audit, log)
 
-  const sessions = createEndableSessions(store.cutoffs, log)
+  const sessions = createEndableSessions(store.cutoffs, clock, log)
   const clients = createClients(provider, baseUrl.origin)
-  const resume = createResume(provider)
+  const resume = createResume(provider, clock)
   const authorizeSig = createAuthorizeSig(keys)
 
   const outbox: Pick<MailOutbox, 'add'> = {
@@ -102,7 +103,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   }
 
   const { resetTokens, verificationTokens, pendingLogins } = store
-  const common = { users, outbox, audit, settings, now }
+  const common = { users, outbox, audit, settings, clock, now: clock.now }
   const passwordReset = createPasswordReset({
     ...common,
     resetTokens,
@@ -122,7 +123,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   const { viewsDirectory: directory, defaultLocale } = checked
   const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })
-  const shared = { store, users, authorizeSig, oauthUrl, views, audit, log }
+  const shared = { store, users, authorizeSig, oauthUrl, views, audit, clock, log }
   const mail = createMailPipeline({
     ...shared,
     identify: clients.identify,
@@ -130,7 +131,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     keys,
     developmentMailer: checked.developmentMailer,
   })
-  const upkeep = createUpkeep({ settings: settingsKeeper, passwordReset, mail, store, log })
+  const upkeep = createUpkeep({ settings: settingsKeeper, passwordReset, mail, store, clock, log })
 
   const pages = createPages(views)
   const browserCookie = createBrowserCookie(baseUrl.protocol === 'https:')
@@ -138,7 +139,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const requester = (req: IncomingMessage) => requesterOf(req, trustedProxies)
   const hashed = (text: string) => keyedHash(keys, text)
   const cooldown = createResendCooldown({ limits: store.limits, keyedHash: hashed, settings })
-  const http = { settings, audit, log, requesterOf: (ctx: Context) => requester(ctx.req) }
+  const http = { settings, audit, clock, log, requesterOf: (ctx: Context) => requester(ctx.req) }
   const routes = createRoutes({
     routes: browserRoutes({
       ...http,
@@ -150,7 +151,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       browserCookie,
       pages,
       assets: views,
-      delay: checked.responseDelay,
+      startDelay: responseDelay(clock, checked.responseDelay),
       cooldown,
       check: createForgotPasswordCheck({
         ...http,
@@ -163,7 +164,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     limit: createRequestLimit({ ...http, limits: store.limits, trustedProxies }),
     log,
   })
-  const endSessions = createEndSessions(sessions, audit)
+  const endSessions = createEndSessions(sessions, clock, audit)
   const admin = createAdmin({
     options: { ...checked, secrets },
     ...shared,
@@ -173,7 +174,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     wake: mail.wake,
     endSessions,
     requesterOf: requester,
-    now,
   })
 
   return {
@@ -187,6 +187,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       cooldown,
       settings,
       requesterOf: requester,
+      clock,
     }),
     ...createChangePassword(`${oauthUrl}/forgot-password`),
     adapter: sessions.adapter,

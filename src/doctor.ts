@@ -1,4 +1,5 @@
 import { MIN_ADMIN_TOKEN_LENGTH } from './admin-options.ts'
+import { timeout, type Clock } from './clock.ts'
 import { inTime } from './in-time.ts'
 import { MIN_KEY_BYTES } from './options.ts'
 import type { AccountFlowsStore, CheckedStep, CheckMail, MailStep } from './ports.ts'
@@ -29,6 +30,7 @@ export interface DoctorParts {
   hasDevelopmentMailer: boolean
   /** The issuer: base URL and OAuth path. */
   oauthUrl: string
+  clock: Clock
 }
 
 const CLOCK_WARNING_MS = 1_000
@@ -41,13 +43,14 @@ const MAX_LETTERS = 100
  * `to`, the mail server is asked whether it takes mails to that address.
  */
 export function createDoctor(parts: DoctorParts) {
-  const { store, settings, checkMail } = parts
+  const { store, settings, checkMail, clock } = parts
+  const now = () => clock.now().getTime()
 
   async function databaseChecks(): Promise<Check[]> {
-    const askedAt = Date.now()
+    const askedAt = now()
     let storeTime: Date
     try {
-      storeTime = await inTime(store.now())
+      storeTime = await inTime(clock, store.now())
     } catch (error) {
       const failed: Check = {
         step: 'database',
@@ -57,7 +60,7 @@ export function createDoctor(parts: DoctorParts) {
       }
       return [failed, ...(['indexes', 'clock', 'secrets', 'outbox'] as const).map(skipped)]
     }
-    const answeredAt = Date.now()
+    const answeredAt = now()
     const between = (askedAt + answeredAt) / 2
     return [
       ok('database', `The database answers in ${answeredAt - askedAt} ms.`),
@@ -70,7 +73,7 @@ export function createDoctor(parts: DoctorParts) {
 
   // As they are stored: another process may have changed them just now.
   async function mailChecks(to: string | undefined): Promise<Check[]> {
-    await inTime(settings.refresh()).catch(() => {})
+    await inTime(clock, settings.refresh()).catch(() => {})
     return checkMail(settings.current(), { ...(to !== undefined && { to }) })
   }
 
@@ -111,7 +114,7 @@ export function createDoctor(parts: DoctorParts) {
 
   async function outboxCheck(): Promise<Check> {
     const step = 'outbox'
-    const letters = await store.outbox.list({ state: 'dead', limit: MAX_LETTERS }, new Date())
+    const letters = await store.outbox.list({ state: 'dead', limit: MAX_LETTERS }, clock.now())
     if (letters.length === 0) return ok(step, 'There are no dead letters.')
     const count = letters.length < MAX_LETTERS ? letters.length : `${MAX_LETTERS} or more`
     const message = `Dead letters: ${count}.`
@@ -123,10 +126,24 @@ export function createDoctor(parts: DoctorParts) {
     }
   }
 
+  /** The report is complete whatever happens meanwhile. */
+  async function orFailed(step: DoctorStep, look: () => Promise<Check>): Promise<Check> {
+    try {
+      return await inTime(clock, look())
+    } catch (error) {
+      return {
+        step,
+        status: 'failed',
+        message: `This could not be looked up (${codeOf(error)}).`,
+        advice: 'See what this server may do in the database, and try again.',
+      }
+    }
+  }
+
   return async (to?: string): Promise<Check[]> => {
     const [database, baseUrl, mail] = await Promise.all([
       databaseChecks(),
-      baseUrlCheck(parts.oauthUrl),
+      baseUrlCheck(parts.oauthUrl, clock),
       mailChecks(to),
     ])
     return [
@@ -135,20 +152,6 @@ export function createDoctor(parts: DoctorParts) {
       baseUrl,
       ...(parts.hasDevelopmentMailer ? mail.map(inDevelopment) : mail),
     ]
-  }
-}
-
-/** The report is complete whatever happens meanwhile. */
-async function orFailed(step: DoctorStep, look: () => Promise<Check>): Promise<Check> {
-  try {
-    return await inTime(look())
-  } catch (error) {
-    return {
-      step,
-      status: 'failed',
-      message: `This could not be looked up (${codeOf(error)}).`,
-      advice: 'See what this server may do in the database, and try again.',
-    }
   }
 }
 
@@ -189,7 +192,7 @@ function clockCheck(skewMs: number): Check {
 }
 
 /** Fetched from here: whether the world reaches it is another question. */
-async function baseUrlCheck(oauthUrl: string): Promise<Check> {
+async function baseUrlCheck(oauthUrl: string, clock: Clock): Promise<Check> {
   const step = 'base_url'
   const failed = (message: string, advice: string): Check => ({
     step,
@@ -199,8 +202,8 @@ async function baseUrlCheck(oauthUrl: string): Promise<Check> {
   })
   const url = `${oauthUrl}/.well-known/openid-configuration`
   const advice = 'Check baseUrl and oauthPath, the proxy in front, and its certificate.'
+  const { signal, cancel } = timeout(clock, REACH_MS)
   try {
-    const signal = AbortSignal.timeout(REACH_MS)
     const response = await fetch(url, { redirect: 'manual', signal })
     const found: unknown = await response.json().catch(unlessLate)
     const issuer: unknown = Reflect.get(Object(found), 'issuer')
@@ -209,6 +212,8 @@ async function baseUrlCheck(oauthUrl: string): Promise<Check> {
     return failed(`What answers at ${url} is not this issuer.`, advice)
   } catch (error) {
     return failed(`${url} cannot be reached from this server (${codeOf(error)}).`, advice)
+  } finally {
+    cancel()
   }
 }
 

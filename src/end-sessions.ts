@@ -1,3 +1,4 @@
+import type { Clock } from './clock.ts'
 import { newId } from './crypto/token.ts'
 import { secondAfter } from './login-second.ts'
 import type { EndableSessions, EndedCount } from './oidc/endable-sessions.ts'
@@ -13,14 +14,15 @@ export interface EndedSessions {
 /** Ends everything that an account is signed in with (D10). */
 export function createEndSessions(
   sessions: EndableSessions,
+  clock: Clock,
   audit: (event: AuditEvent) => Promise<void>,
 ) {
   return async (accountId: string): Promise<EndedSessions> => {
-    const at = new Date()
+    const at = clock.now()
     const oauth = await sessions.endOAuthSessions(accountId, at)
     const idp = await sessions.endIdpSessions(accountId, at)
     await audit({ id: newId(), type: 'sessions_ended', at, accountId, details: { oauth, idp } })
-    await secondAfter(at)
+    await secondAfter(clock, at)
     return { oauth, idp }
   }
 }

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { within, type Clock } from './clock.ts'
 import { AccountFlowsError } from './errors.ts'
 
 const WAIT_MS = 5_000
@@ -7,9 +7,8 @@ const WAIT_MS = 5_000
  * Waits 5 seconds at most: an admin who asks why nothing works is not kept waiting as long as the driver of a database waits.
  * Throws `ERR_STORE_UNAVAILABLE`.
  */
-export async function inTime<T>(work: Promise<T>): Promise<T> {
-  const late = sleep(WAIT_MS, undefined, { ref: false }).then(() => {
-    throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'The database does not answer in time')
-  })
-  return Promise.race([work, late])
+export async function inTime<T>(clock: Clock, work: Promise<T>): Promise<T> {
+  const answer = await within(clock, WAIT_MS, work)
+  if (answer !== 'late') return answer
+  throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'The database does not answer in time')
 }

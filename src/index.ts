@@ -6,6 +6,7 @@ export {
   type Tagged,
 } from './admin/client.ts'
 export type * as AdminApi from './admin/api-types.ts'
+export { systemClock, type Clock, type SleepOptions } from './clock.ts'
 export { createAccountFlows, type AccountFlows } from './create-account-flows.ts'
 export type { EndedSessions } from './end-sessions.ts'
 export type { AccountFlowsOptions } from './options.ts'

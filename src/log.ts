@@ -1,3 +1,4 @@
+import { systemClock } from './clock.ts'
 import type { Log } from './ports.ts'
 
 const MAX_TEXT = 1_000
@@ -6,7 +7,7 @@ const MAX_LINE = 20_000
 
 /** JSON lines on standard error, without what errors quote. */
 export const logJsonLines: Log = withoutValues((level, message, details) => {
-  const time = new Date().toISOString()
+  const time = systemClock.now().toISOString()
   process.stderr.write(`${jsonLine({ ...details, time, level, message })}\n`)
 })
 

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from './clock.ts'
 
 /**
  * oidc-provider stamps logins in whole seconds, so a cut-off ends everything of its own second too (D9).
@@ -15,10 +15,10 @@ export function isEndedBy(cutoff: Date | undefined, second: number): boolean {
 }
 
 /** Resolves once a new login is later than a cut-off `at` that time. */
-export async function secondAfter(at: Date): Promise<void> {
+export async function secondAfter({ now, sleep }: Clock, at: Date): Promise<void> {
   const begins = (loginSecond(at) + 1) * 1000
   // A timer may fire a little early; a clock that was set back is not waited for.
-  for (let turn = 0; turn < 3 && Date.now() < begins; turn += 1) {
-    await sleep(Math.min(begins - Date.now(), 1000))
+  for (let turn = 0; turn < 3 && now().getTime() < begins; turn += 1) {
+    await sleep(Math.min(begins - now().getTime(), 1000))
   }
 }

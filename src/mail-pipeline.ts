@@ -1,3 +1,4 @@
+import type { Clock } from './clock.ts'
 import type { AuthorizeSig } from './crypto/authorize-sig.ts'
 import { keyedHash } from './crypto/keyed-hash.ts'
 import type { KeyRing } from './crypto/keys.ts'
@@ -49,6 +50,7 @@ export interface MailPipelineParts {
   audit(event: AuditEvent): Promise<void>
   keys: KeyRing
   developmentMailer: Mailer | undefined
+  clock: Clock
   log: Log
 }
 
@@ -59,12 +61,12 @@ const MAILS: Record<MailKind, MailName> = {
 }
 
 export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
-  const { store, users, views, settings, audit, keys, log } = parts
+  const { store, users, views, settings, audit, keys, clock, log } = parts
   const { outbox, limits: windows } = store
-  const now = () => new Date()
+  const { now } = clock
   const hash = (text: string) => keyedHash(keys, text)
   const flows = mailFlows(parts, now)
-  const sender = createMailSender(settings, parts.developmentMailer)
+  const sender = createMailSender(settings, clock, parts.developmentMailer)
   const events = createMailEvents({ record: audit, has: (id) => store.audit.has(id) }, hash, now)
   const limits = createMailLimits({
     flows,
@@ -105,10 +107,11 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
       render,
       settings,
       log,
-      now,
+      clock,
     }),
     expire: resolution.expire,
     canSend: () => sender.canSend() && brake.isOpen(),
+    clock,
     log,
   })
 

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { checkAdmin } from './admin-options.ts'
+import { systemClock, type Clock } from './clock.ts'
 import type { AdminJwtOptions } from './crypto/admin-jwt.ts'
 import type { BeforeForgotPassword } from './http/forgot-password-check.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
@@ -54,6 +55,8 @@ export interface AccountFlowsOptions {
   defaultLocale?: string | undefined
   /** `logJsonLines` by default. What it is given holds nothing that an error quotes. */
   log?: Log
+  /** For tests that move time; the clock of the machine by default. */
+  clock?: Clock
 }
 
 /** The options, checked and complete. */
@@ -75,6 +78,7 @@ export interface CheckedOptions {
   viewsDirectory: string | undefined
   defaultLocale: string | undefined
   log: Log
+  clock: Clock
 }
 
 export const MIN_KEY_BYTES = 32
@@ -114,6 +118,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     viewsDirectory: checkViewsDirectory(options.viewsDirectory),
     defaultLocale: checkDefaultLocale(options.defaultLocale),
     log: withoutValues(log),
+    clock: options.clock ?? systemClock,
   }
 }
 

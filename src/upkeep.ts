@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { within, type Clock } from './clock.ts'
 import type { AccountFlowsStore, Log } from './ports.ts'
 import type { SettingsKeeper } from './settings/settings.ts'
 
@@ -19,10 +19,12 @@ export interface UpkeepParts {
   passwordReset: { sweep(): Promise<void> }
   mail: { tidy(): Promise<void> }
   store: Pick<AccountFlowsStore, 'now'>
+  clock: Clock
   log: Log
 }
 
-export function createUpkeep({ settings, passwordReset, mail, store, log }: UpkeepParts): Upkeep {
+export function createUpkeep(parts: UpkeepParts): Upkeep {
+  const { settings, passwordReset, mail, store, clock, log } = parts
   let stopping = new AbortController()
   let loops: Promise<void>[] = []
 
@@ -34,13 +36,13 @@ export function createUpkeep({ settings, passwordReset, mail, store, log }: Upke
       } catch (error) {
         log('error', `${what} failed`, { error: String(error) })
       }
-      await sleep(everyMs, undefined, { signal, ref: false }).catch(() => {})
+      await clock.sleep(everyMs, { signal, ref: false })
     }
   }
 
   // Cut-offs and expiry compare times of several processes (D9).
   async function checkClock() {
-    const skewMs = Date.now() - (await store.now()).getTime()
+    const skewMs = clock.now().getTime() - (await store.now()).getTime()
     if (Math.abs(skewMs) > CLOCK_TOLERANCE_MS) {
       log('warn', 'the clock of this process differs from that of the database', { skewMs })
     }
@@ -66,7 +68,7 @@ export function createUpkeep({ settings, passwordReset, mail, store, log }: Upke
 
     async stop(withinMs) {
       stopping.abort()
-      await Promise.race([Promise.all(loops), sleep(withinMs, undefined, { ref: false })])
+      await within(clock, withinMs, Promise.all(loops))
     },
   }
 }

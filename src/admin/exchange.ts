@@ -1,3 +1,4 @@
+import { later, systemClock } from '../clock.ts'
 import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http'
 
 /** Longer than the longest check of the server. */
@@ -31,10 +32,10 @@ export async function exchange(
   const { request } = await (url.startsWith('https:') ? import('node:https') : import('node:http'))
   const sent = request(url, { ...options, ...(signal && { signal }) })
   let isLate = false
-  const timer = setTimeout(() => {
+  const cancel = later(systemClock, TIMEOUT_MS, () => {
     isLate = true
     sent.destroy()
-  }, TIMEOUT_MS)
+  })
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       sent.on('response', resolve).on('error', reject).end(body)
@@ -44,7 +45,7 @@ export async function exchange(
   } catch (error) {
     throw new ExchangeError(signal?.aborted ? 'aborted' : isLate ? 'late' : 'failed', error)
   } finally {
-    clearTimeout(timer)
+    cancel()
   }
 }
 

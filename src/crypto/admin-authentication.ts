@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts'
 import { createJwtCheck, type AdminJwtOptions } from './admin-jwt.ts'
 import { createBearerCheck } from './bearer-token.ts'
 
@@ -12,9 +13,10 @@ const MAX_ACTOR_LENGTH = 256
 export function createAdminAuthentication(
   tokens: readonly string[],
   jwt: AdminJwtOptions | undefined,
+  clock: Clock,
 ): AuthenticateAdmin {
   if (jwt) {
-    const check = createJwtCheck(jwt)
+    const check = createJwtCheck(jwt, clock)
     return async (token) => {
       const verdict = await check(token)
       if (typeof verdict === 'string') return verdict

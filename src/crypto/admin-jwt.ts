@@ -8,6 +8,8 @@ import {
   type JWTPayload,
 } from 'jose'
 
+import type { Clock } from '../clock.ts'
+
 /** How an admin's JWT is judged (D28): RFC 7519, and RFC 9068 for its type and scope. */
 export interface AdminJwtOptions {
   /** Must be its `iss`, character for character. */
@@ -35,7 +37,10 @@ const RETRY_AFTER_MS = 1_000
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
 /** Keys come from the options alone, whatever the header of a token names (`jku`, `jwk`, `x5u`, `x5c`). */
-export function createJwtCheck(options: AdminJwtOptions): (token: string) => Promise<JwtVerdict> {
+export function createJwtCheck(
+  options: AdminJwtOptions,
+  { now }: Clock,
+): (token: string) => Promise<JwtVerdict> {
   const { issuer, audience, algorithms, keys, scope = 'account-flows:admin' } = options
   const keyOf = keys instanceof URL ? createRemoteJWKSet(keys) : createLocalJWKSet(keys)
   const expected = {
@@ -70,7 +75,7 @@ export function createJwtCheck(options: AdminJwtOptions): (token: string) => Pro
 
   let retryAt = 0
   // Anybody can ask for the keys; where they cannot be had, the issuer is left alone for a while.
-  const isLeftAlone = () => 'fresh' in keyOf && !keyOf.fresh && Date.now() < retryAt
+  const isLeftAlone = () => 'fresh' in keyOf && !keyOf.fresh && now().getTime() < retryAt
 
   return async (token) => {
     if (!COMPACT.test(token)) return 'wrong'
@@ -82,7 +87,7 @@ export function createJwtCheck(options: AdminJwtOptions): (token: string) => Pro
       return scopes.includes(scope) ? { subject: sub } : 'insufficient_scope'
     } catch (error) {
       if (isAboutToken(error)) return 'wrong'
-      retryAt = Date.now() + RETRY_AFTER_MS
+      retryAt = now().getTime() + RETRY_AFTER_MS
       return 'unavailable'
     }
   }

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '../clock.ts'
 import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
 import type {
   Log,
@@ -39,11 +39,12 @@ export interface MailDeliveryPorts {
   ): Omit<OutgoingMail, 'to' | 'kind'>
   settings(): Settings
   log: Log
-  now(): Date
+  clock: Clock
 }
 
 export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
-  const { flows, resolution, outbox, brake, events, log, now } = ports
+  const { flows, resolution, outbox, brake, events, log, clock } = ports
+  const { now } = clock
 
   // The token is made when a connection is free, and counts only while this worker holds the job (D20). Answers until when it
   // does, once the mail left.
@@ -91,7 +92,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
         const mayTryAgain = !attempt.isStopping() && now() < heldUntil
         if (!isStoreUnavailable(error) || !mayTryAgain) throw error
       }
-      await sleep(SETTLE_AGAIN_MS)
+      await clock.sleep(SETTLE_AGAIN_MS)
     }
   }
 

@@ -12,6 +12,7 @@
  *
  * @module
  */
+import type { Clock } from '../clock.ts'
 import { refusePassword, type PasswordRefusal } from '../crypto/password.ts'
 import { hashToken, isToken, newId } from '../crypto/token.ts'
 import type {
@@ -103,11 +104,12 @@ export interface PasswordResetPorts {
   hashPassword(password: string): Promise<string>
   audit(event: AuditEvent): Promise<void>
   settings(): Settings
-  now(): Date
+  clock: Clock
 }
 
 export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
-  const { users, resetTokens, sessions, audit, settings, now } = ports
+  const { users, resetTokens, sessions, audit, settings, clock } = ports
+  const { now } = clock
 
   /** unused → used, with the effects of section 3.3 in their order; each may be repeated. */
   async function finish(reset: ClaimedReset, by: 'request' | 'sweep') {
@@ -243,7 +245,7 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       if (!reset) return refuseToken(token, requester)
       const finished = await finish(reset, 'request')
       if (!finished) return { fault: 'changed' }
-      await secondAfter(finished.usedAt)
+      await secondAfter(clock, finished.usedAt)
       return { username: finished.username, carried: reset.carried }
     },
 

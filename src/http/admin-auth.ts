@@ -20,6 +20,7 @@ export interface AdminAuthParts {
   authenticate: AuthenticateAdmin
   limits: RateLimits
   audit(event: AuditEvent): Promise<void>
+  now(): Date
   requesterOf(ctx: Context): Requester
   log: Log
 }
@@ -30,14 +31,15 @@ export interface AdminAuthParts {
  *
  * @returns who it is; `undefined`: it is answered.
  */
-export function createAdminAuth({ authenticate, limits, audit, requesterOf, log }: AdminAuthParts) {
+export function createAdminAuth(parts: AdminAuthParts) {
+  const { authenticate, limits, audit, now, requesterOf, log } = parts
   type Refusal = 'no_token' | 'wrong_token' | 'insufficient_scope' | 'keys_unavailable'
 
   /** How many seconds the network has to wait; none: it is within the limit. */
   async function count(requester: Requester, reason: Refusal): Promise<number | undefined> {
     const key = `admin_failures:${networkOf(requester.address)}`
     const { count, msToEnd } = await limits.hit(key, MINUTE_MS)
-    const event = { id: newId(), type: 'admin_auth_failed', at: new Date(), ...requester } as const
+    const event = { id: newId(), type: 'admin_auth_failed', at: now(), ...requester } as const
     if (count <= FAILURES_PER_MINUTE) {
       await audit({ ...event, reason })
       return undefined

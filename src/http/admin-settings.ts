@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts'
 import { inTime } from '../in-time.ts'
 import type { SettingsInForce } from '../admin/api-types.ts'
 import { newId } from '../crypto/token.ts'
@@ -11,11 +12,12 @@ export interface AdminSettingsParts {
   audit(event: AuditEvent): Promise<void>
   auditAction: AuditAction
   log: Log
-  now(): Date
+  clock: Clock
 }
 
 /** 4.5, D27. */
-export function adminSettings({ settings, audit, auditAction, log, now }: AdminSettingsParts) {
+export function adminSettings(parts: AdminSettingsParts) {
+  const { settings, audit, auditAction, log, clock } = parts
   type Change = AdminRequest<'putSettings' | 'unsetSettings'>
 
   async function changed(wanted: Record<string, unknown>, request: Change) {
@@ -37,7 +39,7 @@ export function adminSettings({ settings, audit, auditAction, log, now }: AdminS
   async function isRecorded(keys: string[], { actor, requester }: Change): Promise<boolean> {
     try {
       const details = { keys, actor }
-      await audit({ id: newId(), type: 'settings_changed', at: now(), details, ...requester })
+      await audit({ id: newId(), type: 'settings_changed', at: clock.now(), details, ...requester })
       return true
     } catch (error) {
       log('error', 'a change of settings was not recorded', { keys, error: String(error) })
@@ -47,7 +49,7 @@ export function adminSettings({ settings, audit, auditAction, log, now }: AdminS
 
   return {
     async getSettings() {
-      const { settings: shown, etag } = await inTime(settings.read())
+      const { settings: shown, etag } = await inTime(clock, settings.read())
       return { answer: inForce(shown), etag }
     },
 

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { within, type Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import type { AuditEvent, CarriedParameters, Log, Requester } from '../ports.ts'
 import type { Fields } from './form.ts'
@@ -27,6 +27,7 @@ export interface ForgotPasswordCheckParts {
   audit(event: AuditEvent): Promise<void>
   /** Stands for an identifier in the audit log, and tells nothing about it. */
   keyedHash(identifier: string): string
+  clock: Clock
   log: Log
 }
 
@@ -38,16 +39,19 @@ export type ForgotPasswordCheck = (
 ) => Promise<ForgotPasswordVerdict>
 
 export function createForgotPasswordCheck(parts: ForgotPasswordCheckParts): ForgotPasswordCheck {
-  const { before, audit, keyedHash, log } = parts
+  const { before, audit, keyedHash, clock, log } = parts
   return async (identifier, form, { clientId }, requester) => {
     if (!before) return 'allow'
     const fields = new Map(form)
     fields.delete('identifier')
     try {
-      const verdict: unknown = await withinTime(
-        before({ identifier, clientId, requester: { ...requester }, fields }),
+      const verdict: unknown = await within(
+        clock,
+        CHECK_WITHIN_MS,
+        Promise.resolve(before({ identifier, clientId, requester: { ...requester }, fields })),
       )
       if (verdict === 'allow') return 'allow'
+      if (verdict === 'late') throw new DOMException('No answer in time', 'TimeoutError')
       if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')
     } catch (error) {
       // Its message may quote what was typed.
@@ -57,7 +61,7 @@ export function createForgotPasswordCheck(parts: ForgotPasswordCheckParts): Forg
     await audit({
       id: newId(),
       type: 'password_reset_requested',
-      at: new Date(),
+      at: clock.now(),
       clientId: clientId?.slice(0, MAX_AUDITED_LENGTH),
       reason: 'denied',
       details: { identifier_hash: keyedHash(identifier) },
@@ -69,20 +73,6 @@ export function createForgotPasswordCheck(parts: ForgotPasswordCheckParts): Forg
 
 const MAX_AUDITED_LENGTH = 256
 const CHECK_WITHIN_MS = 10_000
-
-async function withinTime<T>(answer: T | Promise<T>): Promise<T> {
-  const done = new AbortController()
-  const { signal } = done
-  const late = sleep(CHECK_WITHIN_MS, undefined, { signal }).then(() => {
-    throw new DOMException('No answer in time', 'TimeoutError')
-  })
-  try {
-    return await Promise.race([answer, late])
-  } finally {
-    late.catch(() => {})
-    done.abort()
-  }
-}
 
 function nameOf(error: unknown): string {
   return error instanceof Error ? error.name : typeof error

@@ -9,21 +9,21 @@ import { parseFields, readForm, uiLocalesIn } from './form.ts'
 import type { Pages } from './pages.ts'
 import type { ResendCooldown } from './resend-cooldown.ts'
 import { showInvalidLink } from './reset-password.ts'
-import { startDelay, type ResponseDelay } from './response-delay.ts'
+import type { StartDelay } from './response-delay.ts'
 
 export interface ForgotPasswordParts {
   passwordReset: Pick<PasswordReset, 'request' | 'renew'>
   clients: Pick<Clients, 'shown'>
   check: ForgotPasswordCheck
   pages: Pages
-  delay: ResponseDelay
+  startDelay: StartDelay
   cooldown: ResendCooldown
   requesterOf(ctx: Context): Requester
 }
 
 /** 4.1 and 4.2. */
 export function forgotPassword(parts: ForgotPasswordParts) {
-  const { passwordReset, clients, check, pages, delay, cooldown, requesterOf } = parts
+  const { passwordReset, clients, check, pages, startDelay, cooldown, requesterOf } = parts
   const name = 'forgot-password'
 
   const showSent = (ctx: Context, waitMs: number | undefined, uiLocales: string | undefined) =>
@@ -58,7 +58,7 @@ export function forgotPassword(parts: ForgotPasswordParts) {
 
     async post(ctx: Context) {
       const form = await readForm(ctx)
-      const waited = startDelay(delay)
+      const waited = startDelay()
       if (typeof form === 'string') return pages.showError(ctx, form)
       const identifier = form.get('identifier')
       const token = form.get('token')

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Clock } from '../clock.ts'
 import type { EmailVerification } from '../flows/email-verification.ts'
 import { KEEP_LOGIN_MS } from '../flows/pending-login.ts'
 import { loginSecond } from '../login-second.ts'
@@ -49,13 +50,15 @@ export interface LoginParts {
   cooldown: ResendCooldown
   settings(): Settings
   requesterOf(req: IncomingMessage): Requester
+  clock: Clock
 }
 
 export function createLogin(parts: LoginParts): Login {
   const { users, verification, interactions, clients, browserCookie, pages, settings } = parts
+  const { now } = parts.clock
 
   const blockUnverified: Login['blockUnverified'] = async (req, res, login) => {
-    const result = resultOf(login)
+    const result = resultOf(login, now())
     if (!settings().requireEmailVerification) return false
     const { account } = login
     const user = typeof account === 'string' ? await users.findById(account) : account
@@ -79,19 +82,19 @@ export function createLogin(parts: LoginParts): Login {
   }
 
   return {
-    loginStarted: () => loginSecond(new Date()),
+    loginStarted: () => loginSecond(now()),
     blockUnverified,
 
     async finishLogin(req, res, login) {
       if (await blockUnverified(req, res, login)) return
-      await interactions.finish(req, res, resultOf(login))
+      await interactions.finish(req, res, resultOf(login, now()))
     },
   }
 }
 
 // A time in milliseconds, or in the future, would outlive every cut-off to come.
-function resultOf({ account, startedAt, acr, amr, remember }: CheckedLogin): LoginResult {
-  const now = loginSecond(new Date())
+function resultOf({ account, startedAt, acr, amr, remember }: CheckedLogin, at: Date): LoginResult {
+  const now = loginSecond(at)
   if (!Number.isInteger(startedAt) || startedAt > now + CLOCK_STEP_SECONDS) {
     throw new TypeError('startedAt must come from loginStarted()')
   }

@@ -1,5 +1,6 @@
 import { Server, type Socket } from 'node:net'
 import type { Context } from 'koa'
+import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import type { AuditEvent, AuditEventType, Log, RateLimits, Requester } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
@@ -20,6 +21,7 @@ export interface RequestLimitParts {
   settings(): Settings
   requesterOf(ctx: Context): Requester
   audit(event: AuditEvent): Promise<void>
+  clock: Clock
   log: Log
 }
 
@@ -32,7 +34,7 @@ const EVENTS: Record<string, AuditEventType> = {
 }
 
 export function createRequestLimit(parts: RequestLimitParts): RequestLimit {
-  const { limits, trustedProxies, settings, requesterOf, audit, log } = parts
+  const { limits, trustedProxies, settings, requesterOf, audit, clock, log } = parts
   let hasWarned = false
 
   function warnOfUndeclaredProxy(ctx: Context) {
@@ -60,7 +62,7 @@ export function createRequestLimit(parts: RequestLimitParts): RequestLimit {
     const type = EVENTS[ctx.path]
     if (count === most + 1 && type) {
       const reason = 'too_many_requests'
-      await audit({ id: newId(), type, at: new Date(), reason, ...requester })
+      await audit({ id: newId(), type, at: clock.now(), reason, ...requester })
     }
     return Math.max(1, Math.ceil(msToEnd / 1000))
   }

@@ -10,14 +10,14 @@ import { readForm, uiLocalesIn, type Fields } from './form.ts'
 import { linkInForm } from './opened-address.ts'
 import type { Pages } from './pages.ts'
 import type { ResendCooldown } from './resend-cooldown.ts'
-import { startDelay, type ResponseDelay } from './response-delay.ts'
+import type { StartDelay } from './response-delay.ts'
 import { verifyEmailPages } from './verify-email-pages.ts'
 
 export interface ResendVerificationParts {
   verification: Pick<EmailVerification, 'resend' | 'renew'>
   clients: Pick<Clients, 'genuine' | 'restart' | 'shown'>
   pages: Pages
-  delay: ResponseDelay
+  startDelay: StartDelay
   cooldown: ResendCooldown
   settings(): Settings
   requesterOf(ctx: Context): Requester
@@ -25,7 +25,7 @@ export interface ResendVerificationParts {
 
 /** 4.7. */
 export function resendVerification(parts: ResendVerificationParts) {
-  const { verification, clients, pages, delay, cooldown, settings, requesterOf } = parts
+  const { verification, clients, pages, startDelay, cooldown, settings, requesterOf } = parts
   const show = verifyEmailPages(pages, clients)
 
   /** Keeps the window waiting that asked, whatever name was typed (D15). */
@@ -61,7 +61,7 @@ export function resendVerification(parts: ResendVerificationParts) {
   return {
     async post(ctx: Context) {
       const form = await readForm(ctx)
-      const waited = startDelay(delay)
+      const waited = startDelay()
       if (typeof form === 'string') return pages.showError(ctx, form)
       const username = form.get('username')
       if (username === undefined && form.has('token')) return renew(ctx, form, waited)

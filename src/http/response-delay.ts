@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '../clock.ts'
 
 /** In milliseconds. */
 export interface ResponseDelay {
@@ -8,15 +8,20 @@ export interface ResponseDelay {
 }
 
 /**
- * The random delay of 4.2 and 4.7: starts the clock, which must be after the body was read, or a slow body would use it up
- * (D19).
+ * Starts to count, which must be after the body was read, or a slow body would use the delay up.
  *
  * @returns waits until the floor and a random part of the jitter have passed since.
  */
-export function startDelay({ floorMs, jitterMs }: ResponseDelay): () => Promise<void> {
-  const until = performance.now() + floorMs + (jitterMs > 0 ? randomInt(jitterMs * 1000) / 1000 : 0)
-  return async () => {
-    const rest = until - performance.now()
-    if (rest > 0) await sleep(rest)
+export type StartDelay = () => () => Promise<void>
+
+/** The random delay of 4.2 and 4.7. */
+export function responseDelay({ sleep }: Clock, { floorMs, jitterMs }: ResponseDelay): StartDelay {
+  return () => {
+    const jitter = jitterMs > 0 ? randomInt(jitterMs * 1000) / 1000 : 0
+    const until = performance.now() + floorMs + jitter
+    return async () => {
+      const rest = until - performance.now()
+      if (rest > 0) await sleep(rest)
+    }
   }
 }

@@ -1,4 +1,5 @@
 import type { Context, Next } from 'koa'
+import type { Clock } from '../clock.ts'
 import type { EmailVerification, OpenedLink } from '../flows/email-verification.ts'
 import type { VerificationLink } from '../flows/verification-link.ts'
 import { loginSecond } from '../login-second.ts'
@@ -21,6 +22,7 @@ export interface VerifyEmailParts {
   pages: Pages
   settings(): Settings
   requesterOf(ctx: Context): Requester
+  clock: Clock
   log: Log
 }
 
@@ -33,7 +35,8 @@ interface Destination {
 
 /** 4.6. */
 export function verifyEmail(parts: VerifyEmailParts) {
-  const { verification, clients, resume, pages, settings, requesterOf, log } = parts
+  const { verification, clients, resume, pages, settings, requesterOf, clock, log } = parts
+  const { now } = clock
   const show = verifyEmailPages(pages, clients)
 
   async function openOrShowWhyNot(ctx: Context, link: VerificationLink) {
@@ -119,7 +122,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
 
   return {
     async get(ctx: Context, next: Next) {
-      const arrivedAt = loginSecond(new Date())
+      const arrivedAt = loginSecond(now())
       if (ctx.method === 'HEAD') return pages.showError(ctx, 'refused')
       if (isUnattended(ctx)) return pages.showError(ctx, 'refused')
       const link = linkInQuery(ctx.querystring, verification.isGenuine)
@@ -132,7 +135,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
 
     /** The answers to the questions of D14 and D16. */
     async post(ctx: Context, next: Next) {
-      const arrivedAt = loginSecond(new Date())
+      const arrivedAt = loginSecond(now())
       const form = await readForm(ctx)
       if (typeof form === 'string') return pages.showError(ctx, form)
       const link = linkInForm(form)

@@ -1,3 +1,5 @@
+import type { Clock } from '../clock.ts'
+
 /** Lets one loop sleep until there is something to do. */
 export interface Bell {
   /** Ends the wait under way, or the next one. */
@@ -5,28 +7,17 @@ export interface Bell {
   wait(atMostMs: number): Promise<void>
 }
 
-export function createBell(): Bell {
-  let hasRung = false
-  let wakeUp = () => {}
+export function createBell({ sleep }: Clock): Bell {
+  let rung = new AbortController()
 
   return {
     ring() {
-      hasRung = true
-      wakeUp()
+      rung.abort()
     },
 
     async wait(atMostMs) {
-      if (!hasRung) {
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, atMostMs)
-          timer.unref()
-          wakeUp = () => {
-            clearTimeout(timer)
-            resolve()
-          }
-        })
-      }
-      hasRung = false
+      await sleep(atMostMs, { signal: rung.signal, ref: false })
+      rung = new AbortController()
     },
   }
 }

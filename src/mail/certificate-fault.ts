@@ -11,12 +11,18 @@ export interface CertificateFault {
   advice: string
 }
 
-/** The names are fit to be shown. */
-type Explain = (certificate: PeerCertificate, host: string, names: string) => CertificateFault
+interface Shown {
+  host: string
+  /** Fit to be shown. */
+  names: string
+  today: string
+}
 
-const expired: Explain = ({ valid_to: until }) => ({
+type Explain = (certificate: PeerCertificate, shown: Shown) => CertificateFault
+
+const expired: Explain = ({ valid_to: until }, { today }) => ({
   message: `expired (${day(until)})`,
-  advice: `It has to be renewed on the mail server. The clock of this machine says ${today()}: see whether it is right.`,
+  advice: `It has to be renewed on the mail server. The clock of this machine says ${today}: see whether it is right.`,
 })
 
 const selfSigned: Explain = () => ({
@@ -31,11 +37,11 @@ const unknownAuthority: Explain = () => ({
 
 const EXPLAINED: Record<string, Explain> = {
   CERT_HAS_EXPIRED: expired,
-  CERT_NOT_YET_VALID: ({ valid_from: from }) => ({
+  CERT_NOT_YET_VALID: ({ valid_from: from }, { today }) => ({
     message: `is valid only from ${day(from)} on`,
-    advice: `The clock of this machine says ${today()}: see whether it is right.`,
+    advice: `The clock of this machine says ${today}: see whether it is right.`,
   }),
-  ERR_TLS_CERT_ALTNAME_INVALID: (_certificate, host, names) => ({
+  ERR_TLS_CERT_ALTNAME_INVALID: (_certificate, { host, names }) => ({
     message: `is not for ${host} but for ${names || 'nobody'}`,
     advice: 'Set smtp_host to one of these names if it is the same server.',
   }),
@@ -58,21 +64,17 @@ const EXPLAINED: Record<string, Explain> = {
 export function certificateFault(
   code: string,
   certificate: PeerCertificate,
-  host: string,
-  shown: (text: string) => string,
+  { host, shown, now }: { host: string; shown: (text: string) => string; now: Date },
 ): CertificateFault {
   const explain = EXPLAINED[code]
   if (!explain) return { message: 'is not trusted', advice: UNKNOWN_AUTHORITY }
-  return explain(certificate, host, shown(namesOf(certificate)))
+  const names = shown(namesOf(certificate))
+  return explain(certificate, { host, names, today: now.toISOString().slice(0, 10) })
 }
 
 export function day(time: string): string {
   const at = new Date(time)
   return Number.isNaN(at.getTime()) ? 'a day that cannot be read' : at.toISOString().slice(0, 10)
-}
-
-function today(): string {
-  return new Date().toISOString().slice(0, 10)
 }
 
 function namesOf({ subjectaltname, subject }: PeerCertificate): string {

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import type { Clock } from '../clock.ts'
 import { certificateFault, day } from './certificate-fault.ts'
 import { judgeGreeting } from './check-connect.ts'
 import { errorCode, type Found } from './found.ts'
@@ -23,10 +24,11 @@ export async function checkTls(
   dialogue: SmtpDialogue,
   settings: SmtpSettings,
   shown: Shown,
+  clock: Clock,
 ): Promise<Found<Greeted>> {
   const { from, tls: setting } = settings
   const policy = tlsPolicy(settings)
-  if (policy.secure) return secured(dialogue, settings, shown)
+  if (policy.secure) return secured(dialogue, settings, shown, clock)
 
   const hello = await sayHello(dialogue, from, !policy.requireTLS)
   if (hello.isRefused) return refusedHello(hello)
@@ -52,7 +54,7 @@ export async function checkTls(
     }
   }
   const started = await dialogue.ask('STARTTLS')
-  if (isTaken(started)) return secured(dialogue, settings, shown)
+  if (isTaken(started)) return secured(dialogue, settings, shown, clock)
   return offersTls
     ? {
         status: 'failed',
@@ -73,6 +75,7 @@ async function secured(
   dialogue: SmtpDialogue,
   settings: SmtpSettings,
   shown: Shown,
+  clock: Clock,
 ): Promise<Found<Greeted>> {
   const { host, from } = settings
   const policy = tlsPolicy(settings)
@@ -89,7 +92,11 @@ async function secured(
   const distrust = socket.authorized ? undefined : String(socket.authorizationError)
   const way = `${policy.secure ? 'Implicit TLS' : 'STARTTLS'} (smtp_tls ${settings.tls})`
   if (distrust !== undefined && policy.tls.rejectUnauthorized) {
-    const { message, advice } = certificateFault(distrust, certificate, host, shown)
+    const { message, advice } = certificateFault(distrust, certificate, {
+      host,
+      shown,
+      now: clock.now(),
+    })
     return {
       status: 'failed',
       message: `${way}: the certificate ${message} (${distrust}).`,
@@ -104,18 +111,18 @@ async function secured(
   if (hello.isRefused) return refusedHello(hello)
   const spoken = `${way}: ${socket.getProtocol()} with ${socket.getCipher().standardName}`
   return {
-    ...judgeCertificate(distrust, certificate.valid_to, spoken),
+    ...judgeCertificate(distrust, certificate.valid_to, spoken, clock.now()),
     reply: hello.reply,
     next: { hello, isEncrypted: true },
   }
 }
 
-function judgeCertificate(distrust: string | undefined, until: string, spoken: string) {
+function judgeCertificate(distrust: string | undefined, until: string, spoken: string, now: Date) {
   if (distrust !== undefined) {
     const message = `${spoken}; the certificate is not trusted (${distrust}), which is accepted of a loopback host.`
     return { status: 'ok', message } as const
   }
-  const days = Math.floor((new Date(until).getTime() - Date.now()) / DAY_MS)
+  const days = Math.floor((new Date(until).getTime() - now.getTime()) / DAY_MS)
   const message = `${spoken}; the certificate is valid until ${day(until)}.`
   return days < SOON_DAYS
     ? ({

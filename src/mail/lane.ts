@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '../clock.ts'
 import type { Log, MailJob } from '../ports.ts'
 import { createBell } from './bell.ts'
 
@@ -20,12 +20,13 @@ export interface LaneParts {
   claim(): Promise<MailJob | undefined>
   /** What it throws is logged; the lease of the job runs out, and it is taken again. */
   work(job: MailJob): Promise<void>
+  clock: Clock
   log: Log
 }
 
-export function createLane({ atOnce, claim, work, log }: LaneParts): Lane {
+export function createLane({ atOnce, claim, work, clock, log }: LaneParts): Lane {
   const underWay = new Set<Promise<void>>()
-  const bell = createBell()
+  const bell = createBell(clock)
   let stopping = new AbortController()
   let running = Promise.resolve()
 
@@ -54,7 +55,7 @@ export function createLane({ atOnce, claim, work, log }: LaneParts): Lane {
     while (!signal.aborted) {
       const job = underWay.size < atOnce ? await claimed() : undefined
       if (job === 'failed') {
-        await sleep(AFTER_FAILURE_MS, undefined, { signal, ref: false }).catch(() => {})
+        await clock.sleep(AFTER_FAILURE_MS, { signal, ref: false })
       } else if (job) begin(job)
       else await bell.wait(POLL_MS * (0.5 + Math.random() / 2))
     }

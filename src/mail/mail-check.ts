@@ -1,3 +1,4 @@
+import { timeout, type Clock } from '../clock.ts'
 import type { CheckMail } from '../ports.ts'
 import { settingsTable, type Settings } from '../settings/table.ts'
 import { checkSmtp, MAIL_STEPS, skippedStep } from './smtp-check.ts'
@@ -6,12 +7,16 @@ import { smtpSettings } from './smtp-settings.ts'
 const CHECK_MS = 30_000
 
 /** Checks the settings first, then the server. Takes at most 30 seconds, and 2 to say goodbye. */
-export function createMailCheck(): CheckMail {
+export function createMailCheck(clock: Clock): CheckMail {
   return async (settings, options) => {
     const smtp = smtpSettings(settings)
     if (!smtp) return [incomplete(settings), ...MAIL_STEPS.map(skippedStep)]
-    const signal = AbortSignal.timeout(CHECK_MS)
-    return [complete(settings), ...(await checkSmtp(smtp, { ...options, signal }))]
+    const { signal, cancel } = timeout(clock, CHECK_MS)
+    try {
+      return [complete(settings), ...(await checkSmtp(smtp, { ...options, signal }, clock))]
+    } finally {
+      cancel()
+    }
   }
 }
 

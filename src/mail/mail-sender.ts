@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { MailConnection, Mailer } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
@@ -18,7 +19,11 @@ export interface MailSender {
   close(): void
 }
 
-export function createMailSender(settings: () => Settings, development?: Mailer): MailSender {
+export function createMailSender(
+  settings: () => Settings,
+  clock: Clock,
+  development?: Mailer,
+): MailSender {
   const pools = new Map<string, SmtpPool>()
 
   // One pool for each set of SMTP settings, the credentials included; the old one is closed when they change. It is kept until it
@@ -30,7 +35,7 @@ export function createMailSender(settings: () => Settings, development?: Mailer)
       pool.close()
       if (pool.isEmpty()) pools.delete(other)
     }
-    const pool = pools.get(key) ?? smtpPool(configured)
+    const pool = pools.get(key) ?? smtpPool(configured, clock)
     pools.set(key, pool)
     return pool
   }

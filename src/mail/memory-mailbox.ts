@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { systemClock } from '../clock.ts'
 import type { Mailer, OutgoingMail } from '../ports.ts'
 
 export interface ReceivedMail extends OutgoingMail {
@@ -7,14 +8,14 @@ export interface ReceivedMail extends OutgoingMail {
 }
 
 /** The development mailbox: delivers nothing, keeps the newest mails in memory. */
-export function memoryMailbox({ limit = 200 }: { limit?: number } = {}): Mailer & {
+export function memoryMailbox({ limit = 200, clock = systemClock } = {}): Mailer & {
   messages(): ReceivedMail[]
 } {
   const kept: ReceivedMail[] = []
 
   return {
     async send({ to, subject, text, html }) {
-      kept.unshift({ to, subject, text, html, id: randomUUID(), receivedAt: new Date() })
+      kept.unshift({ to, subject, text, html, id: randomUUID(), receivedAt: clock.now() })
       kept.splice(limit)
     },
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { timeout, within, type Clock } from '../clock.ts'
 import type { Log, MailJob, MailOutbox, MailStage, SendAttempt } from '../ports.ts'
 import { createLane } from './lane.ts'
 
@@ -31,6 +31,7 @@ export interface OutboxWorkerParts {
   expire(job: MailJob): Promise<void>
   /** False while there is nowhere to send to: jobs are resolved, and wait. */
   canSend(): boolean
+  clock: Clock
   log: Log
   /** How long one try may take; 30 s by default. */
   attemptMs?: number
@@ -41,12 +42,12 @@ export interface OutboxWorkerParts {
  * also while the mail server is slow.
  */
 export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
-  const { outbox, canSend, log, attemptMs = ATTEMPT_MS } = parts
+  const { outbox, canSend, clock, log, attemptMs = ATTEMPT_MS } = parts
+  const from = (ms: number) => new Date(clock.now().getTime() + ms)
   let giveBack = new AbortController()
 
   function claim(stage: MailStage, leaseMs: number) {
-    const at = Date.now()
-    return outbox.claim(stage, randomUUID(), new Date(at), new Date(at + leaseMs))
+    return outbox.claim(stage, randomUUID(), clock.now(), from(leaseMs))
   }
 
   const resolving = createLane({
@@ -56,15 +57,38 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
       await parts.resolve(job)
       sending.ring()
     },
+    clock,
     log,
   })
 
   const sending = createLane({
     atOnce: SEND_AT_ONCE,
     claim: async () => (canSend() ? claim('send', SEND_LEASE_MS) : undefined),
-    work: (job) => withDeadline(attemptMs, giveBack.signal, (attempt) => parts.send(job, attempt)),
+    work: trySending,
+    clock,
     log,
   })
+
+  // Not `AbortSignal.any`: in Node 20 the collector takes a time-out before its time.
+  async function trySending(job: MailJob) {
+    const stop = giveBack.signal
+    const attempt = new AbortController()
+    const { signal: late, cancel } = timeout(clock, attemptMs)
+    for (const end of [stop, late]) {
+      end.addEventListener('abort', () => attempt.abort(end.reason), { signal: attempt.signal })
+      if (end.aborted) attempt.abort(end.reason)
+    }
+    try {
+      await parts.send(job, {
+        signal: attempt.signal,
+        isStopping: () => stop.aborted,
+        leaseUntil: () => from(SEND_LEASE_MS),
+      })
+    } finally {
+      cancel()
+      attempt.abort()
+    }
+  }
 
   return {
     start() {
@@ -75,7 +99,8 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
 
     wake(at) {
       const randomly = Math.random() * WAKE_WITHIN_MS
-      setTimeout(resolving.ring, at.getTime() - Date.now() + randomly).unref()
+      const ms = at.getTime() - clock.now().getTime() + randomly
+      void clock.sleep(ms, { ref: false }).then(resolving.ring)
     },
 
     async expire() {
@@ -88,35 +113,9 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
 
     async stop(withinMs) {
       const finished = Promise.all([resolving.stop(), sending.stop()])
-      const orAfter = (ms: number) => Promise.race([finished, sleep(ms, undefined, { ref: false })])
-      await orAfter(withinMs * GRACE)
+      await within(clock, withinMs * GRACE, finished)
       giveBack.abort()
-      await orAfter(withinMs * (1 - GRACE))
+      await within(clock, withinMs * (1 - GRACE), finished)
     },
   }
 }
-
-// Not `AbortSignal.any` with `AbortSignal.timeout`: in Node 20 the collector takes the time-out before its time.
-async function withDeadline(
-  withinMs: number,
-  stop: AbortSignal,
-  work: (attempt: SendAttempt) => Promise<void>,
-) {
-  const deadline = new AbortController()
-  const timer = setTimeout(() => deadline.abort(outOfTime()), withinMs)
-  const onStop = () => deadline.abort(stop.reason)
-  stop.addEventListener('abort', onStop)
-  if (stop.aborted) onStop()
-  try {
-    await work({
-      signal: deadline.signal,
-      isStopping: () => stop.aborted,
-      leaseUntil: () => new Date(Date.now() + SEND_LEASE_MS),
-    })
-  } finally {
-    clearTimeout(timer)
-    stop.removeEventListener('abort', onStop)
-  }
-}
-
-const outOfTime = () => new DOMException('The attempt took too long', 'TimeoutError')

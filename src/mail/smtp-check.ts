@@ -1,6 +1,7 @@
 import type { LookupAddress } from 'node:dns'
 import type { TcpSocketConnectOpts } from 'node:net'
 import type { CheckedStep, MailCheckOptions, MailStep } from '../ports.ts'
+import { later, type Clock } from '../clock.ts'
 import { checkAuth } from './check-auth.ts'
 import { adviceOnSilence, checkConnect } from './check-connect.ts'
 import { checkDns } from './check-dns.ts'
@@ -35,6 +36,7 @@ export interface SmtpCheckOptions extends MailCheckOptions {
 export async function checkSmtp(
   settings: SmtpSettings,
   { to, mail, signal }: SmtpCheckOptions,
+  clock: Clock,
 ): Promise<CheckedStep[]> {
   const filter = replyFilter(settings)
   const steps: CheckedStep[] = []
@@ -43,7 +45,7 @@ export async function checkSmtp(
 
   /** `undefined`: the step failed, and nothing follows it. */
   async function pass<Next>(step: MailStep, check: () => Promise<Found<Next>>) {
-    const found = await withinLimits(check, signal).catch(brokenDialogue)
+    const found = await withinLimits(check, signal, clock).catch(brokenDialogue)
     const checked =
       found === 'limit' || found === 'signal'
         ? late(found, signal, adviceOnLimit(step, dialogue, settings))
@@ -55,10 +57,10 @@ export async function checkSmtp(
   async function passAll(): Promise<void> {
     const dns = await pass('dns', () => checkDns(settings.host))
     if (!dns) return
-    const talk = openSmtpDialogue(connectOptions(settings, dns.next))
+    const talk = openSmtpDialogue(connectOptions(settings, dns.next), clock)
     dialogue = talk
     if (!(await pass('connect', () => checkConnect(talk, settings)))) return
-    const tls = await pass('tls', () => checkTls(talk, settings, filter.text))
+    const tls = await pass('tls', () => checkTls(talk, settings, filter.text, clock))
     if (!tls) return
     if (!(await pass('auth', () => checkAuth(talk, settings, tls.next, filter)))) return
     if (!(await pass('from', () => checkFrom(talk, settings)))) return
@@ -93,19 +95,20 @@ function connectOptions(
 async function withinLimits<T>(
   work: () => Promise<T>,
   signal: AbortSignal,
+  clock: Clock,
 ): Promise<T | 'limit' | 'signal'> {
   if (signal.aborted) return 'signal'
-  let timer: NodeJS.Timeout | undefined
+  let cancel = () => {}
   let stop = () => {}
   const limit = new Promise<'limit' | 'signal'>((resolve) => {
-    timer = setTimeout(() => resolve('limit'), STEP_SECONDS * 1000)
+    cancel = later(clock, STEP_SECONDS * 1000, () => resolve('limit'))
     stop = () => resolve('signal')
     signal.addEventListener('abort', stop)
   })
   try {
     return await Promise.race([work(), limit])
   } finally {
-    clearTimeout(timer)
+    cancel()
     signal.removeEventListener('abort', stop)
   }
 }

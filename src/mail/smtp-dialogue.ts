@@ -1,3 +1,4 @@
+import { later, type Clock } from '../clock.ts'
 import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls'
 
@@ -41,7 +42,7 @@ export interface SmtpDialogue {
   close(farewell: string[]): Promise<void>
 }
 
-export function openSmtpDialogue(options: NetConnectOpts): SmtpDialogue {
+export function openSmtpDialogue(options: NetConnectOpts, clock: Clock): SmtpDialogue {
   const raw = connect({
     ...options,
     autoSelectFamily: true,
@@ -142,11 +143,11 @@ export function openSmtpDialogue(options: NetConnectOpts): SmtpDialogue {
     },
 
     async close(farewell) {
-      const timer = setTimeout(() => end(new DialogueError('ECLOSED')), FAREWELL_MS)
+      const cancel = later(clock, FAREWELL_MS, () => end(new DialogueError('ECLOSED')))
       for (const command of farewell) {
         if (isInStep) await ask(command).catch(() => {})
       }
-      clearTimeout(timer)
+      cancel()
       socket.destroy()
       await closed
     },

@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { later, type Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
 import { isMailAddress } from '../mail-address.ts'
 import type { MailConnection } from '../ports.ts'
@@ -25,10 +26,14 @@ export interface SmtpPool {
 /** A connection to check, or a socket that is connecting. */
 type Slot = SmtpSession | Socket
 
-export function smtpPool(settings: SmtpSettings, { idleMs = IDLE_MS } = {}): SmtpPool {
+export function smtpPool(
+  settings: SmtpSettings,
+  clock: Clock,
+  { idleMs = IDLE_MS } = {},
+): SmtpPool {
   const { host, port, from } = settings
   const sockets = new Set<Socket>()
-  const idle = new Map<SmtpSession, NodeJS.Timeout>()
+  const idle = new Map<SmtpSession, () => void>()
   const line = new Set<(slot: Slot) => void>()
   let isClosed = false
 
@@ -82,7 +87,7 @@ export function smtpPool(settings: SmtpSettings, { idleMs = IDLE_MS } = {}): Smt
       slot.socket.destroy()
       return undefined
     }
-    const session = await openSmtpSession(slot, settings)
+    const session = await openSmtpSession(slot, settings, clock)
     slot.once('close', () => forget(session))
     return session
   }
@@ -93,12 +98,12 @@ export function smtpPool(settings: SmtpSettings, { idleMs = IDLE_MS } = {}): Smt
       forget(session)
       session.quit()
     }
-    idle.set(session, setTimeout(sayGoodbye, idleMs))
+    idle.set(session, later(clock, idleMs, sayGoodbye))
     serveLine()
   }
 
   function forget(session: SmtpSession): void {
-    clearTimeout(idle.get(session))
+    idle.get(session)?.()
     idle.delete(session)
   }
 

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import { later, type Clock } from '../clock.ts'
 import { domainOf } from './compose-mail.ts'
 import { tlsPolicy, type SmtpSettings } from './smtp-settings.ts'
 
@@ -33,9 +34,10 @@ export interface SmtpSession {
 export async function openSmtpSession(
   socket: Socket,
   settings: SmtpSettings,
+  clock: Clock,
 ): Promise<SmtpSession> {
   const { host, port, from, username, password } = settings
-  await connected(socket)
+  await connected(socket, clock)
   const connection = new SMTPConnection({
     connection: socket,
     host,
@@ -95,38 +97,40 @@ export async function openSmtpSession(
     mayGoOn: () => !failure && mails < MAX_MAILS,
 
     async reset() {
-      const timer = setTimeout(() => socket.destroy(), RESET_MS)
+      const cancel = later(clock, RESET_MS, () => socket.destroy())
       try {
         await underWay((done) => connection.reset(done))
         return true
       } catch {
         return false
       } finally {
-        clearTimeout(timer)
+        cancel()
       }
     },
 
     quit() {
       if (failure) return
-      const timer = setTimeout(() => socket.destroy(), QUIT_MS)
-      socket.once('close', () => clearTimeout(timer))
+      socket.once(
+        'close',
+        later(clock, QUIT_MS, () => socket.destroy()),
+      )
       connection.quit()
     },
   }
 }
 
-function connected(socket: Socket): Promise<void> {
+function connected(socket: Socket, clock: Clock): Promise<void> {
   return new Promise((resolve, reject) => {
     const timedOut = Object.assign(new Error('Not connected in time'), { code: 'ETIMEDOUT' })
-    const timer = setTimeout(() => socket.destroy(timedOut), CONNECT_MS)
+    const cancel = later(clock, CONNECT_MS, () => socket.destroy(timedOut))
     const fail = () => {
-      clearTimeout(timer)
+      cancel()
       reject(socket.errored ?? closedError())
     }
     if (socket.closed) return fail()
     socket.once('close', fail)
     socket.once('connect', () => {
-      clearTimeout(timer)
+      cancel()
       socket.off('close', fail)
       resolve()
     })

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Middleware } from 'koa'
 import type { Adapter, AdapterConstructor, AdapterFactory, AdapterPayload } from 'oidc-provider'
+import type { Clock } from '../clock.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import { isEndedBy, loginSecond } from '../login-second.ts'
 import type { Log, SessionCutoffs, SessionCutoffStore } from '../ports.ts'
@@ -54,7 +55,11 @@ interface RequestMemory {
   cutoffs: Map<string, Promise<SessionCutoffs | undefined>>
 }
 
-export function createEndableSessions(cutoffs: SessionCutoffStore, log: Log): EndableSessions {
+export function createEndableSessions(
+  cutoffs: SessionCutoffStore,
+  { now }: Clock,
+  log: Log,
+): EndableSessions {
   const request = new AsyncLocalStorage<RequestMemory>()
   const wrappers = new WeakSet<object>()
   const factories: StartableAdapterFactory[] = []
@@ -72,10 +77,19 @@ export function createEndableSessions(cutoffs: SessionCutoffStore, log: Log): En
     return isEnded(stamp, await read(stamp.accountId)) ? undefined : payload
   }
 
+  // What a request makes is as old as the request: one that began before a cut-off, and ends after it, makes nothing that lives.
+  function stamped(model: string, payload: AdapterPayload) {
+    if (model === 'Interaction') return withLoginSecond(payload, now())
+    const arrivedAt = request.getStore()?.arrivedAt
+    const isDatedByIat = model === 'Grant' || model === 'AccessToken'
+    return isDatedByIat && arrivedAt !== undefined && payload.accountId !== undefined
+      ? { ...payload, [REQUEST_SECOND]: arrivedAt }
+      : payload
+  }
+
   function wrap(model: string, inner: Adapter): Adapter {
     const outer: Adapter = {
-      upsert: (id, payload, expiresIn) =>
-        inner.upsert(id, stamped(model, payload, request.getStore()?.arrivedAt), expiresIn),
+      upsert: (id, payload, expiresIn) => inner.upsert(id, stamped(model, payload), expiresIn),
       find: async (id) => alive(model, await inner.find(id)),
       findByUid: async (uid) => alive(model, await inner.findByUid(uid)),
       findByUserCode: async (userCode) => alive(model, await inner.findByUserCode(userCode)),
@@ -120,7 +134,7 @@ export function createEndableSessions(cutoffs: SessionCutoffStore, log: Log): En
     readCutoffs: read,
     isOurs: (adapter) => wrappers.has(adapter),
     perRequest: (_ctx, next) =>
-      request.run({ arrivedAt: loginSecond(new Date()), cutoffs: new Map() }, next),
+      request.run({ arrivedAt: loginSecond(now()), cutoffs: new Map() }, next),
 
     async endOAuthSessions(accountId, at) {
       await cutoffs.endOAuthSessions(accountId, at)
@@ -142,22 +156,13 @@ function isEnded({ kind, second = 0 }: AccountStamp, cutoffs: SessionCutoffs | u
   return isEndedBy(kind === 'idp' ? cutoffs?.idpAt : cutoffs?.oauthAt, second)
 }
 
-// What a request makes is as old as the request: one that began before a cut-off, and ends after it, makes nothing that lives.
-function stamped(model: string, payload: AdapterPayload, arrivedAt: number | undefined) {
-  if (model === 'Interaction') return withLoginSecond(payload)
-  const isDatedByIat = model === 'Grant' || model === 'AccessToken'
-  return isDatedByIat && arrivedAt !== undefined && payload.accountId !== undefined
-    ? { ...payload, [REQUEST_SECOND]: arrivedAt }
-    : payload
-}
-
 // Without it, oidc-provider dates the login at the moment the result is used, however late that is.
-function withLoginSecond(payload: AdapterPayload): AdapterPayload {
+function withLoginSecond(payload: AdapterPayload, at: Date): AdapterPayload {
   const login = payload.result?.login
   if (!login || login.ts !== undefined) return payload
   return {
     ...payload,
-    result: { ...payload.result, login: { ...login, ts: loginSecond(new Date()) } },
+    result: { ...payload.result, login: { ...login, ts: loginSecond(at) } },
   }
 }
 

@@ -1,4 +1,5 @@
 import type { AdapterPayload } from 'oidc-provider'
+import { systemClock } from '../clock.ts'
 import type { AccountAdapter } from './endable-sessions.ts'
 
 interface Entry {
@@ -13,9 +14,10 @@ const SWEEP_MS = 60_000
  * The embedded adapter: for one process, for development and tests. Unlike oidc-provider's own it can be wrapped by
  * `flows.adapter`, forgets nothing before it expires, and finds what an account has.
  */
-export function memoryAdapter(): (model: string) => AccountAdapter {
+export function memoryAdapter(clock = systemClock): (model: string) => AccountAdapter {
   const models = new Map<string, Map<string, Entry>>()
-  let sweptAt = Date.now()
+  const now = () => clock.now().getTime()
+  let sweptAt = now()
 
   function entriesOf(model: string): Map<string, Entry> {
     const entries = models.get(model) ?? new Map<string, Entry>()
@@ -23,25 +25,25 @@ export function memoryAdapter(): (model: string) => AccountAdapter {
     return entries
   }
 
-  function sweep(now: number) {
-    if (now - sweptAt < SWEEP_MS) return
-    sweptAt = now
+  function sweep(at: number) {
+    if (at - sweptAt < SWEEP_MS) return
+    sweptAt = at
     for (const entries of models.values()) {
-      for (const [id, { expiresAt }] of entries) if (expiresAt <= now) entries.delete(id)
+      for (const [id, { expiresAt }] of entries) if (expiresAt <= at) entries.delete(id)
     }
   }
 
   return (model) => {
     const entries = entriesOf(model)
     const copyOf = (entry: Entry | undefined) =>
-      entry && entry.expiresAt > Date.now() ? structuredClone(entry.payload) : undefined
+      entry && entry.expiresAt > now() ? structuredClone(entry.payload) : undefined
     const findWhere = (matches: (payload: AdapterPayload) => boolean) =>
       copyOf([...entries.values()].find(({ payload }) => matches(payload)))
 
     return {
       async upsert(id, payload, expiresIn) {
-        sweep(Date.now())
-        const expiresAt = expiresIn ? Date.now() + expiresIn * 1000 : Infinity
+        sweep(now())
+        const expiresAt = expiresIn ? now() + expiresIn * 1000 : Infinity
         entries.set(id, { payload: structuredClone(payload), expiresAt })
       },
       find: async (id) => copyOf(entries.get(id)),
@@ -49,7 +51,7 @@ export function memoryAdapter(): (model: string) => AccountAdapter {
       findByUserCode: async (userCode) => findWhere((payload) => payload.userCode === userCode),
       async consume(id) {
         const entry = entries.get(id)
-        if (entry) entry.payload.consumed = Math.floor(Date.now() / 1000)
+        if (entry) entry.payload.consumed = Math.floor(now() / 1000)
       },
       async destroy(id) {
         entries.delete(id)

@@ -1,5 +1,6 @@
 import type { Collection, Db } from 'mongodb'
 import type { AdapterPayload } from 'oidc-provider'
+import { systemClock } from '../clock.ts'
 import { createIndexes, type NamedIndex } from '../stores/mongodb-indexes.ts'
 import { withUnavailable } from '../stores/mongodb-unavailable.ts'
 import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
@@ -31,6 +32,7 @@ const LOGIN_ACCOUNTS = ['payload.result.login.accountId', 'payload.lastSubmissio
  */
 export function mongoAdapter(
   db: Db,
+  { now } = systemClock,
 ): ((model: string) => AccountAdapter) & { start(): Promise<void> } {
   const collectionOf = (model: string): Collection<StoredPayload> =>
     db.collection(snakeCase(model), {
@@ -48,14 +50,16 @@ export function mongoAdapter(
 
     return withUnavailable<AccountAdapter>({
       async upsert(id, payload, expiresIn) {
-        const expiresAt = expiresIn ? { expiresAt: new Date(Date.now() + expiresIn * 1000) } : {}
+        const expiresAt = expiresIn
+          ? { expiresAt: new Date(now().getTime() + expiresIn * 1000) }
+          : {}
         await collection.replaceOne({ _id: id }, { payload, ...expiresAt }, { upsert: true })
       },
       find: (id) => findWhere('_id', id),
       findByUid: (uid) => findWhere('payload.uid', uid),
       findByUserCode: (userCode) => findWhere('payload.userCode', userCode),
       async consume(id) {
-        const consumed = Math.floor(Date.now() / 1000)
+        const consumed = Math.floor(now().getTime() / 1000)
         await collection.updateOne({ _id: id }, { $set: { 'payload.consumed': consumed } })
       },
       async destroy(id) {

@@ -11,6 +11,7 @@ import { randomBytes } from 'node:crypto'
 import type { Context, Next } from 'koa'
 import type { Interaction, Provider } from 'oidc-provider'
 import { appendCarried } from '../carried-query.ts'
+import type { Clock } from '../clock.ts'
 import { loginSecond } from '../login-second.ts'
 import type { CapturedRequest, CarriedParameters } from '../ports.ts'
 import { dropCookie, injectCookie } from './request-cookies.ts'
@@ -44,7 +45,7 @@ export interface Resume {
   carried(ctx: Context, next: Next, login: EmailLogin, carried: CarriedParameters): Promise<void>
 }
 
-export function createResume(provider: () => Provider): Resume {
+export function createResume(provider: () => Provider, { now }: Clock): Resume {
   async function finish(ctx: Context, next: Next, captured: CapturedRequest): Promise<void> {
     const { login, lastSubmission: _, ...request } = captured
     const uid = randomBytes(32).toString('base64url')
@@ -54,7 +55,7 @@ export function createResume(provider: () => Provider): Resume {
       ...request,
       returnTo: new URL(provider().pathFor(route, { uid }), provider().issuer).href,
       // The provider counts max_age from now, not from the password check; so it is asked again where that was too long ago.
-      ...(isTooOld(captured) ? {} : { result: { ...consentOf(captured), login } }),
+      ...(isTooOld(captured, now()) ? {} : { result: { ...consentOf(captured), login } }),
     })
     injectCookie(ctx, provider().cookieName('resume'), uid)
     await reenter(ctx, next, path)
@@ -107,9 +108,9 @@ function consentOf({ lastSubmission, login }: CapturedRequest): Record<string, u
   return isSame ? { ...lastSubmission } : {}
 }
 
-function isTooOld({ params, login }: CapturedRequest): boolean {
+function isTooOld({ params, login }: CapturedRequest, at: Date): boolean {
   const maxAge = params['max_age']
-  return maxAge !== undefined && loginSecond(new Date()) - login.ts > Number(maxAge)
+  return maxAge !== undefined && loginSecond(at) - login.ts > Number(maxAge)
 }
 
 async function saveInteraction(provider: Provider, uid: string, payload: object): Promise<void> {

@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts'
 import type { AuditEvent, AuditLog, AuditQuery, RecordedEvent } from '../ports.ts'
 
 export interface MemoryAuditLog extends AuditLog {
@@ -14,12 +15,12 @@ interface Entry {
 const MAX_EVENTS = 10_000
 
 /** `audit_events` in memory. */
-export function memoryAudit(): MemoryAuditLog {
+export function memoryAudit({ now }: Clock): MemoryAuditLog {
   const recorded = new Map<string, Entry>()
   return {
     async record(event) {
       if (recorded.has(event.id)) return false
-      recorded.set(event.id, { event: structuredClone(event), recordedAt: new Date() })
+      recorded.set(event.id, { event: structuredClone(event), recordedAt: now() })
       const [oldest] = recorded.keys()
       if (recorded.size > MAX_EVENTS && oldest !== undefined) recorded.delete(oldest)
       return true

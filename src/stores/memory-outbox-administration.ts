@@ -1,8 +1,12 @@
+import type { Clock } from '../clock.ts'
 import type { MailJobStatus, OutboxAdministration } from '../ports.ts'
 import { type JobEntry, NEVER } from './memory-outbox-entry.ts'
 
 /** What an admin asks of `mail_outbox` in memory. */
-export function memoryOutboxAdministration(entries: Map<string, JobEntry>): OutboxAdministration {
+export function memoryOutboxAdministration(
+  entries: Map<string, JobEntry>,
+  { now }: Clock,
+): OutboxAdministration {
   return {
     async list({ state, accountId, requestedBefore, limit }, at) {
       return [...entries.values()]
@@ -25,7 +29,7 @@ export function memoryOutboxAdministration(entries: Map<string, JobEntry>): Outb
       if (!entry) return 'not_found'
       if (entry.state === 'dead') {
         if (entry.job.accountId === undefined) return 'no_account'
-        requestAnew(entry, at, expiresAt)
+        requestAnew(entry, { requestedAt: now(), at, expiresAt })
         return 'revived'
       }
       if (entry.leaseId !== undefined || entry.availableAt <= at) return 'held'
@@ -49,10 +53,13 @@ export function memoryOutboxAdministration(entries: Map<string, JobEntry>): Outb
   }
 }
 
-function requestAnew(entry: JobEntry, at: Date, expiresAt: Date) {
+function requestAnew(
+  entry: JobEntry,
+  { requestedAt, at, expiresAt }: { requestedAt: Date; at: Date; expiresAt: Date },
+) {
   entry.state = 'requested'
   entry.isResolved = false
-  entry.job.requestedAt = new Date()
+  entry.job.requestedAt = requestedAt
   entry.job.expiresAt = expiresAt
   entry.availableAt = at
   entry.reason = undefined

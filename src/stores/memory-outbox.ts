@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts'
 import type { MailJob, MailOutbox, MailStage } from '../ports.ts'
 import { isLater, orderOf } from '../request-order.ts'
 import { memoryOutboxAdministration } from './memory-outbox-administration.ts'
@@ -6,7 +7,7 @@ import { purge } from './memory-purge.ts'
 import { purgeTime } from './purge-time.ts'
 
 /** `mail_outbox` in memory. */
-export function memoryOutbox(): MailOutbox {
+export function memoryOutbox(clock: Clock): MailOutbox {
   const entries = new Map<string, JobEntry>()
 
   function ofSameKind({ accountId, kind }: MailJob) {
@@ -26,7 +27,7 @@ export function memoryOutbox(): MailOutbox {
     async add(job) {
       if (entries.has(job.id)) return
       entries.set(job.id, {
-        job: { ...structuredClone(job), requestedAt: new Date(), attempts: 0 },
+        job: { ...structuredClone(job), requestedAt: clock.now(), attempts: 0 },
         state: 'requested',
         isResolved: false,
         leaseId: undefined,
@@ -134,7 +135,7 @@ export function memoryOutbox(): MailOutbox {
       return undefined
     },
 
-    ...memoryOutboxAdministration(entries),
+    ...memoryOutboxAdministration(entries, clock),
   }
 }
 

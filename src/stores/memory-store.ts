@@ -1,3 +1,4 @@
+import { systemClock } from '../clock.ts'
 import type { AccountFlowsStore } from '../ports.ts'
 import { type MemoryAuditLog, memoryAudit } from './memory-audit.ts'
 import { memoryCutoffs } from './memory-cutoffs.ts'
@@ -12,19 +13,19 @@ import { memoryVerificationTokens } from './memory-verification-tokens.ts'
  * Keeps everything in this process: for a first try and for tests. Nothing survives a restart, and a second process knows
  * nothing of it.
  */
-export function memoryStore(): AccountFlowsStore & { audit: MemoryAuditLog } {
+export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: MemoryAuditLog } {
   return {
     resetTokens: memoryResetTokens(),
     verificationTokens: memoryVerificationTokens(),
     pendingLogins: memoryPendingLogins(),
     cutoffs: memoryCutoffs(),
-    outbox: memoryOutbox(),
-    audit: memoryAudit(),
+    outbox: memoryOutbox(clock),
+    audit: memoryAudit(clock),
     settings: memorySettings(),
     limits: memoryRateLimits(),
     async start() {},
     async now() {
-      return new Date()
+      return clock.now()
     },
     async inspect() {
       return { wrongIndexes: [], isVolatile: true }

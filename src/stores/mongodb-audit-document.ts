@@ -24,13 +24,13 @@ export const isEvent = {
   at: isDate,
 }
 
-export function toAuditDocument(event: AuditEvent): AuditDocument {
+export function toAuditDocument(event: AuditEvent, recordedAt: Date): AuditDocument {
   const { id, type, at, accountId, clientId, reason, details } = event
   return {
     _id: id,
     type,
     at: time(at),
-    recorded_at: new Date(),
+    recorded_at: recordedAt,
     ...(accountId !== undefined && { account_id: accountId }),
     ...toSenderFields(event),
     ...(clientId !== undefined && { client_id: clientId }),

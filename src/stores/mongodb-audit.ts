@@ -1,4 +1,5 @@
 import type { Db } from 'mongodb'
+import type { Clock } from '../clock.ts'
 import type { AuditLog, AuditQuery } from '../ports.ts'
 import {
   type AuditDocument,
@@ -23,14 +24,14 @@ const indexes: NamedIndex[] = [
 ]
 
 /** `audit_events` on MongoDB (D33). */
-export function mongoAudit(db: Db): AuditLog & StoredPart {
+export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart {
   const collection = openCollection<AuditDocument>(db, 'audit_events')
   return {
     ...storedPart(collection, indexes),
 
     async record(event) {
       try {
-        await collection.insertOne(toAuditDocument(event))
+        await collection.insertOne(toAuditDocument(event, now()))
         return true
       } catch (error) {
         if (isDuplicateKey(error)) return false

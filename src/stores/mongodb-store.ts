@@ -1,4 +1,5 @@
 import type { Db } from 'mongodb'
+import { systemClock } from '../clock.ts'
 import type { AccountFlowsStore } from '../ports.ts'
 import { mongoAudit } from './mongodb-audit.ts'
 import { mongoCutoffs } from './mongodb-cutoffs.ts'
@@ -11,14 +12,14 @@ import { withUnavailable } from './mongodb-unavailable.ts'
 import { mongoVerificationTokens } from './mongodb-verification-tokens.ts'
 
 /** Keeps everything in one MongoDB database; a standalone server is enough, several processes may share it. */
-export function mongoStore(db: Db): AccountFlowsStore {
+export function mongoStore(db: Db, clock = systemClock): AccountFlowsStore {
   const ports = {
     resetTokens: withUnavailable(mongoResetTokens(db)),
     verificationTokens: withUnavailable(mongoVerificationTokens(db)),
     pendingLogins: withUnavailable(mongoPendingLogins(db)),
     cutoffs: withUnavailable(mongoCutoffs(db)),
     outbox: withUnavailable(mongoOutbox(db)),
-    audit: withUnavailable(mongoAudit(db)),
+    audit: withUnavailable(mongoAudit(db, clock)),
     settings: withUnavailable(mongoSettings(db)),
     limits: withUnavailable(mongoRateLimits(db)),
   }

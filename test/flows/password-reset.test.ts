@@ -5,6 +5,7 @@ import { hashToken, newId, newToken } from '../../src/crypto/token.ts'
 import { createPasswordReset } from '../../src/flows/password-reset.ts'
 import { memoryStore, memoryUsers, type AccountFlowsStore, type User } from '../../src/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
+import { movableClock } from '../support/time.ts'
 
 const requester = { address: '127.0.0.1', userAgent: 'tests' }
 
@@ -43,7 +44,7 @@ function watchedFlow(users: User[]) {
     },
     audit: async ({ type }) => void calls.push(type),
     settings: createSettingsKeeper(store.settings, box, () => {}).current,
-    now: () => new Date(),
+    clock: movableClock,
   })
   return { flow, calls, store }
 }

@@ -15,6 +15,7 @@ import {
   type FaultySmtpOptions,
 } from '../support/faulty-smtp.ts'
 import { failureOf, MAIL } from '../support/mail-sending.ts'
+import { systemClock } from '../../src/clock.ts'
 
 const FLIPS = 100
 
@@ -27,7 +28,7 @@ describe('createMailSender() (D20, D23)', () => {
   beforeEach(() => {
     const box = createSecretBox(createKeyRing([Buffer.alloc(32, 1)]))
     keeper = createSettingsKeeper(memorySettings(), box, () => {})
-    sender = createMailSender(keeper.current)
+    sender = createMailSender(keeper.current, systemClock)
   })
 
   afterEach(async () => {
@@ -80,7 +81,7 @@ describe('createMailSender() (D20, D23)', () => {
     expect(server.connections).to.equal(0)
 
     const mailbox = memoryMailbox()
-    const developing = createMailSender(keeper.current, mailbox)
+    const developing = createMailSender(keeper.current, systemClock, mailbox)
     expect(developing.canSend()).to.equal(true)
     const connection = await developing.connect(keeper.current(), noSignal())
     await connection.send(MAIL)

@@ -6,6 +6,7 @@ import { createOutboxWorker } from '../../src/mail/outbox-worker.ts'
 import type { SendAttempt } from '../../src/ports.ts'
 import { memoryOutbox } from '../../src/stores/memory-outbox.ts'
 import { eventually } from '../support/eventually.ts'
+import { systemClock } from '../../src/clock.ts'
 
 const JOB = {
   kind: 'password_reset',
@@ -24,7 +25,7 @@ function collectGarbage() {
 
 describe('The worker of the outbox (D20)', () => {
   it('ends every attempt at its deadline, whatever the garbage collector does', async () => {
-    const outbox = memoryOutbox()
+    const outbox = memoryOutbox(systemClock)
     const ended: unknown[] = []
     const worker = createOutboxWorker({
       outbox,
@@ -41,6 +42,7 @@ describe('The worker of the outbox (D20)', () => {
         }),
       async expire() {},
       canSend: () => true,
+      clock: systemClock,
       log() {},
       attemptMs: 300,
     })

@@ -31,6 +31,7 @@ import {
 } from '../support/faulty-smtp.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { MAIL, sendThrough } from '../support/mail-sending.ts'
+import { systemClock } from '../../src/clock.ts'
 
 const CHECK_SMTP = fileURLToPath(new URL('../support/check-smtp.ts', import.meta.url))
 const run = promisify(execFile)
@@ -73,7 +74,7 @@ describe('The check of the mail server', () => {
     options: Partial<Parameters<typeof checkSmtp>[1]> = { to, mail },
   ): Promise<CheckedStep[]> {
     const signal = AbortSignal.timeout(15_000)
-    const steps = await checkSmtp(settings, { signal, ...options })
+    const steps = await checkSmtp(settings, { signal, ...options }, systemClock)
     expect(sockets.open).to.equal(0)
     expectWhole(steps)
     return steps
@@ -714,7 +715,7 @@ describe('The check of the mail server', () => {
         expect(stepOf(steps, 'auth').message).to.include(`AUTH ${mechanism}`)
         const wrong = failureIn(await check(settingsFor(server, { password: 'another' })))
         expect([wrong.step, wrong.reply?.slice(0, 3)]).to.deep.equal(['auth', '535'])
-        const pool = smtpPool(settingsFor(server))
+        const pool = smtpPool(settingsFor(server), systemClock)
         await sendThrough(pool)
         pool.close()
         expect(server.logins).to.deep.equal([mechanism, mechanism, mechanism])
@@ -902,7 +903,10 @@ describe('The check of the mail server', () => {
     })
 
     it('says which of them are missing, and tries nothing', async () => {
-      const steps = await createMailCheck()(settingsWith({ smtp_host: '127.0.0.1' }), { to, mail })
+      const steps = await createMailCheck(systemClock)(settingsWith({ smtp_host: '127.0.0.1' }), {
+        to,
+        mail,
+      })
       expect(steps.map(({ step }) => step)).to.deep.equal(['configuration', ...STEPS])
       expect(steps.map(({ status }) => status)).to.deep.equal([
         'failed',
@@ -919,7 +923,7 @@ describe('The check of the mail server', () => {
         smtp_username: 'mailer',
         smtp_password: PASSWORD,
       })
-      const steps = await createMailCheck()(settings, { to, mail })
+      const steps = await createMailCheck(systemClock)(settings, { to, mail })
       expect(steps.map(({ step }) => step)).to.deep.equal(['configuration', ...STEPS])
       expect(steps.map(({ status }) => status)).to.deep.equal(['ok', ...allOk])
       expect(server.mails).to.have.length(1)
@@ -933,7 +937,7 @@ describe('The check of the mail server', () => {
       it(`warns of ${given} without ${missing}, and does not log in`, async () => {
         const server = await start()
         const settings = settingsWith({ ...complete(server.port), [given]: PASSWORD })
-        const steps = await createMailCheck()(settings, { to })
+        const steps = await createMailCheck(systemClock)(settings, { to })
         expect(steps[0]?.status).to.equal('warning')
         expect(steps[0]?.message).to.include(`${given} but no ${missing}`)
         expect(steps.find(({ step }) => step === 'auth')?.status).to.equal('skipped')

@@ -20,6 +20,7 @@ import {
   type Step,
 } from '../support/faulty-smtp.ts'
 import { failureOf, MAIL, sendThrough } from '../support/mail-sending.ts'
+import { systemClock } from '../../src/clock.ts'
 
 const noSignal = () => new AbortController().signal
 const credentials = { username: 'mailer', password: 'S3cr3t canary' }
@@ -45,7 +46,11 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
     const server = await startFaultySmtp({ offersAuth: true, ...options })
     const { host, port } = server
     const from = 'no-reply@login.example.com'
-    const pool = smtpPool({ host, port, tls: 'auto', from, ...credentials, ...settings }, pace)
+    const pool = smtpPool(
+      { host, port, tls: 'auto', from, ...credentials, ...settings },
+      systemClock,
+      pace,
+    )
     cleanUps.push(server.close, pool.close)
     return { server, pool }
   }
@@ -219,7 +224,10 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
         port: server.port,
         ...credentials,
       }
-      const without = smtpPool({ ...others, tls: 'auto', from: 'no-reply@login.example.com' })
+      const without = smtpPool(
+        { ...others, tls: 'auto', from: 'no-reply@login.example.com' },
+        systemClock,
+      )
       cleanUps.push(without.close)
       await sendThrough(without)
       expect(server.mails.map(({ user }) => user)).to.deep.equal([undefined])

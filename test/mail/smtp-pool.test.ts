@@ -8,6 +8,7 @@ import { AccountFlowsError } from '../../src/errors.ts'
 import { smtpPool } from '../../src/mail/smtp-pool.ts'
 import type { SmtpSettings } from '../../src/mail/smtp-settings.ts'
 import type { OutgoingMail } from '../../src/ports.ts'
+import { systemClock } from '../../src/clock.ts'
 
 interface Delivery {
   mail: ParsedMail
@@ -109,13 +110,16 @@ describe('smtpPool (D23)', () => {
 
   function startMailer(server: { port: number; host: string }, settings?: Partial<SmtpSettings>) {
     const { port, host } = server
-    const pool = smtpPool({
-      host,
-      port,
-      tls: 'auto',
-      from: 'no-reply@login.example.com',
-      ...settings,
-    })
+    const pool = smtpPool(
+      {
+        host,
+        port,
+        tls: 'auto',
+        from: 'no-reply@login.example.com',
+        ...settings,
+      },
+      systemClock,
+    )
     cleanUps.push(() => pool.close())
     return {
       pool,

@@ -20,6 +20,7 @@ import {
   type FaultySmtpOptions,
 } from '../support/faulty-smtp.ts'
 import { failureOf, MAIL, sendThrough } from '../support/mail-sending.ts'
+import { systemClock } from '../../src/clock.ts'
 
 const SEND_MAILS = fileURLToPath(new URL('../support/send-mails.ts', import.meta.url))
 const run = promisify(execFile)
@@ -71,7 +72,7 @@ describe('The setting smtp_tls (D23)', () => {
   }
 
   function poolFor(server: FaultySmtp, tls: SmtpSettings['tls'], host?: string) {
-    const pool = smtpPool(settingsFor(server, tls, host))
+    const pool = smtpPool(settingsFor(server, tls, host), systemClock)
     pools.push(pool)
     return pool
   }

@@ -8,6 +8,7 @@ import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+import { movableClock } from '../support/time.ts'
 
 const NEW = 'a new password'
 
@@ -72,7 +73,7 @@ describe('A reset that stopped after effect 1, and whose password was replaced a
       const thief = createUserAgent()
       await h.signIn(thief, 'alice')
       const link = await h.resetLink(alice)
-      await secondAfter(new Date())
+      await secondAfter(movableClock, new Date())
       expect((await h.reset(link, NEW)).status).to.equal(500)
       const passwordHash = await bcrypt.hash(NEW, 5)
       await h.changeUser(alice, { passwordHash })
@@ -97,7 +98,7 @@ describe('A request that began before a cut-off and ends after it (D9)', () => {
 
   for (const model of ['Grant', 'AccessToken']) {
     it(`makes no ${model} that lives, and a later request does`, async () => {
-      const sessions = createEndableSessions(memoryStore().cutoffs, () => {})
+      const sessions = createEndableSessions(memoryStore().cutoffs, movableClock, () => {})
       const adapter = sessions.adapter(memoryAdapter())(model)
       const save = (id: string) => {
         const payload = { accountId: 'ann', iat: Math.floor(Date.now() / 1000) }
@@ -106,7 +107,7 @@ describe('A request that began before a cut-off and ends after it (D9)', () => {
       await sessions.perRequest(context, async () => {
         const at = new Date()
         await sessions.endOAuthSessions('ann', at)
-        await secondAfter(at)
+        await secondAfter(movableClock, at)
         await save('in flight')
       })
       await sessions.perRequest(context, () => save('later'))

@@ -29,6 +29,7 @@ import {
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { startMailServer, type MailServer, type MailServerOptions } from './mail-server.ts'
 import { freshDatabase } from './mongod.ts'
+import { movableClock, resetTime } from './time.ts'
 import { createRelyingParty, followWithin, type RelyingParty } from './relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 
@@ -118,7 +119,11 @@ export const CONFIDENTIAL = {
   scope: 'openid email offline_access',
 } as const satisfies ClientMetadata
 
+let running = 0
+
 export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
+  if (running === 0) resetTime()
+  running += 1
   const { technology = 'memory', oauthPath = '/oauth2', usesHook = true, host = koaHost } = options
   const { basePath = '', adapter: replace = (same: AdapterFactory) => same } = options
   const database =
@@ -158,6 +163,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     log: (level, message, details) => {
       if (level === 'error') errors.push(`${message} ${JSON.stringify(details)}`)
     },
+    clock: movableClock,
     ...options.flows,
   })
   const events: AuditEvent[] = []
@@ -296,6 +302,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     },
 
     async close() {
+      running -= 1
       await flows.stop({ withinMs: 2_000 })
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))

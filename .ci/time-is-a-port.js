@@ -1,0 +1,31 @@
+/** Refuses every way to read the time or to wait, but through the clock that the root hands down (`src/clock.ts`). */
+const USE = 'Time is a port: take a Clock (src/clock.ts).'
+const TIMERS = new Set(['setTimeout', 'setInterval', 'setImmediate'])
+const MODULES = new Set(['node:timers', 'node:timers/promises', 'timers', 'timers/promises'])
+
+const isNamed = (node, name) => node.type === 'Identifier' && node.name === name
+
+const rule = {
+  create(context) {
+    const refuse = (node) => context.report({ node, message: USE })
+    return {
+      NewExpression(node) {
+        if (isNamed(node.callee, 'Date') && node.arguments.length === 0) refuse(node)
+      },
+      CallExpression({ callee }) {
+        if (callee.type === 'Identifier' && TIMERS.has(callee.name)) refuse(callee)
+      },
+      MemberExpression(node) {
+        const { object, property } = node
+        if (isNamed(object, 'Date') && isNamed(property, 'now')) refuse(node)
+        if (isNamed(object, 'AbortSignal') && isNamed(property, 'timeout')) refuse(node)
+      },
+      ImportDeclaration(node) {
+        if (MODULES.has(node.source.value)) refuse(node)
+      },
+    }
+  },
+}
+
+// oxlint-disable-next-line import/no-default-export -- the linter asks for it
+export default { meta: { name: 'account-flows' }, rules: { 'time-is-a-port': rule } }

@@ -1,0 +1,56 @@
+import { setTimeout as timer } from 'node:timers/promises'
+
+/** The time of this process. Times of the database are the database's. */
+export interface Clock {
+  now(): Date
+  /** Resolves after so many milliseconds, or at once when the signal aborts. It never rejects. */
+  sleep(ms: number, options?: SleepOptions): Promise<void>
+}
+
+export interface SleepOptions {
+  signal?: AbortSignal
+  /** `false`: the process may end meanwhile. */
+  ref?: boolean
+}
+
+/** The clock of the machine. */
+export const systemClock: Clock = {
+  now: () => new Date(),
+
+  async sleep(ms, options) {
+    try {
+      await timer(ms, undefined, options)
+    } catch (error) {
+      if (!options?.signal?.aborted) throw error
+    }
+  },
+}
+
+/** Does `act` after so many milliseconds, unless the function that it answers is called before. */
+export function later(clock: Clock, ms: number, act: () => void): () => void {
+  const { signal, cancel } = cancellation()
+  void clock.sleep(ms, { signal }).then(() => (signal.aborted ? undefined : act()))
+  return cancel
+}
+
+/** The answer of `work`, or `late` when it is not there after so many milliseconds. */
+export async function within<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | 'late'> {
+  const { signal, cancel } = cancellation()
+  try {
+    return await Promise.race([work, clock.sleep(ms, { signal }).then(() => 'late' as const)])
+  } finally {
+    cancel()
+  }
+}
+
+/** A signal that aborts with a `TimeoutError` after so many milliseconds, unless it is cancelled before. */
+export function timeout(clock: Clock, ms: number): { signal: AbortSignal; cancel(): void } {
+  const late = new AbortController()
+  const reason = () => new DOMException('The time is up', 'TimeoutError')
+  return { signal: late.signal, cancel: later(clock, ms, () => late.abort(reason())) }
+}
+
+function cancellation() {
+  const controller = new AbortController()
+  return { signal: controller.signal, cancel: () => controller.abort() }
+}
