@@ -44,7 +44,7 @@ onBothStores('The life of the flows', (technology) => {
     expect((await h.reset(link, 'a new password')).mode).to.equal('done')
   })
 
-  it('finish a reset and a verification although a listener of the host throws', async () => {
+  it('finish a reset and a verification although a listener of the host throws (FLT-19)', async () => {
     const alice = await h.addUser({ username: 'alice' })
     const bob = await h.addUser({ username: 'bob', emailVerified: false })
     const link = await h.resetLink(alice)

@@ -197,7 +197,7 @@ describe('createAccountFlows() (D1)', () => {
   ]
   for (const [name, value] of weak) {
     const shown = name === 'secrets' ? 'a key under 32 bytes' : JSON.stringify(value)
-    it(`refuses ${name} ${shown} in production, and warns of it elsewhere`, () => {
+    it(`refuses ${name} ${shown} in production, and warns of it elsewhere (LINK-06)`, () => {
       expect(() => within('production', () => create({ [name]: value }))).to.throw(TypeError, name)
       for (const environment of [undefined, 'development', 'test']) {
         logged.splice(0)

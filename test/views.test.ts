@@ -182,7 +182,7 @@ describe('pages', () => {
     expect(text(read(reset('password_too_long')).find('a'))).to.contain('64 characters')
   })
 
-  it('lead on to the client after a reset, and otherwise back to the app', () => {
+  it('lead on to the client after a reset, and otherwise back to the app (XSS-06)', () => {
     const done = (href?: string) =>
       read(
         page('reset-password', {

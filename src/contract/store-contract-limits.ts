@@ -64,7 +64,7 @@ export function itCountsHits(port: () => RateLimits): void {
     expect((await port().hit('long', minute)).count).to.equal(2)
   })
 
-  it('begins anew where the window would last longer than asked for', async () => {
+  it('begins anew where the window would last longer than asked for (RATE-12)', async () => {
     await port().hit('a key', hour)
     await port().hit('a key', hour)
     const shorter = await port().hit('a key', minute)

@@ -55,7 +55,7 @@ export function itIsAUserStore(
         expect(await users.findByUsername(other), JSON.stringify(other)).to.equal(undefined)
     })
 
-    it('finds a verified address in either case of ASCII letters', async () => {
+    it('finds a verified address in either case of ASCII letters (IDN-05)', async () => {
       const users = await having({})
       for (const typed of ['Ann@Example.com', 'ann@example.com', 'ANN@EXAMPLE.COM'])
         expect(await users.findByVerifiedEmail(typed), typed).to.deep.equal([sampleUser()])

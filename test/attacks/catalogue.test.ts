@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { testTitles } from './test-titles.ts'
 
 const ROOT = new URL('../../', import.meta.url)
 
@@ -29,65 +29,45 @@ const CLASSES: Record<string, string> = {
   HDR: '01 02 03 04 05 07 08 09 10',
 }
 
-const read = (path: string) => readFile(fileURLToPath(new URL(path, ROOT)), 'utf8')
+const read = (path: string) => readFile(new URL(path, ROOT), 'utf8')
+const matches = (text: string, pattern: RegExp) =>
+  [...text.matchAll(pattern)].map(([, id = '']) => id)
+const without = (ids: string[], others: string[]) => ids.filter((id) => !others.includes(id))
 
-interface Row {
-  id: string
-  what: string
-  /** Where the test is, or why there is none. */
-  held: string
-}
-
-function rowsOf(text: string): Row[] {
-  const lines = text.matchAll(/^\| ([A-Z]+-\d+) +\|(.+?)(?<!\\)\|(.+)\|$/gm)
-  return [...lines].map(([, id = '', what = '', held = '']) => ({
-    id,
-    what: what.trim(),
-    held: held.trim().replaceAll('\\|', '|'),
-  }))
-}
-
+const classes = Object.entries(CLASSES).flatMap(([section, numbers]) =>
+  numbers.split(' ').map((number) => `${section}-${number}`),
+)
 const attacks = await read('docs/attacks.md')
 const security = await read('SECURITY.md')
+const titles = await testTitles()
+/** With a reason. */
+const untested = matches(security, /^- ([A-Z]+-\d+): \w/gm)
 
-describe('docs/attacks.md', () => {
-  for (const [section, numbers] of Object.entries(CLASSES)) {
-    describe(section, () => {
-      const [, body = ''] = attacks.split(new RegExp(`^## ${section}:.*$`, 'm'))
-      const rows = rowsOf(body.split(/^## /m)[0] ?? '')
+describe('The classes of attacks', () => {
+  it('have one row each in docs/attacks.md, in their section', () => {
+    const rows = attacks
+      .split(/^## /m)
+      .flatMap((text) =>
+        matches(text, /^\| ([A-Z]+-\d+) +\| \S/gm).map((id) => [text.split(':')[0], id]),
+      )
+    expect(rows).to.have.deep.members(classes.map((id) => [id.split('-')[0], id]))
+  })
 
-      it('has one row for each class', () => {
-        const ids = numbers.split(' ').map((number) => `${section}-${number}`)
-        expect(rows.map(({ id }) => id)).to.have.members(ids)
-      })
-
-      for (const { id, what, held } of rows) {
-        it(`${id} is held by a test, or SECURITY.md says why not`, async () => {
-          expect(what).not.to.equal('')
-          const tests = [...held.matchAll(/`((?:test|src\/contract)\/[^`]+\.ts)`: "([^"]+)"/g)]
-          if (tests.length === 0) {
-            expect(held).to.equal('`SECURITY.md`')
-            expect(security).to.match(new RegExp(`^- ${id}: \\w`, 'm'))
-          }
-          for (const [, file = '', words = ''] of tests) {
-            expect((await read(file)).includes(words), `"${words}" in ${file}`).to.equal(true)
-          }
-        })
-      }
-    })
-  }
-
-  it('and SECURITY.md tell of the same classes without a test', () => {
-    const told = [...security.matchAll(/^- ([A-Z]+-\d+): /gm)].map(([, id]) => id)
-    const untested = rowsOf(attacks).filter(({ held }) => held === '`SECURITY.md`')
-    expect(told).to.have.members(untested.map(({ id }) => id))
+  it('are in the title of a test each, or SECURITY.md says why not, and the row', () => {
+    const ids = Object.keys(CLASSES).join('|')
+    const tested = titles.flatMap(({ title }) =>
+      matches(title, new RegExp(`\\b((?:${ids})-\\d+)`, 'g')),
+    )
+    expect(without(classes, [...tested, ...untested]), 'held by nothing').to.deep.equal([])
+    expect(without(tested, without(classes, untested)), 'no such class').to.deep.equal([])
+    expect(matches(attacks, /^\| (\S+) .*\(no test\) +\|$/gm)).to.have.members(untested)
   })
 })
 
 describe('SECURITY.md', () => {
-  it('names only tests that exist', async () => {
-    const files = [...security.matchAll(/`(test\/[^`]+\.ts)`/g)].map(([, file = '']) => file)
+  it('names only tests that exist', () => {
+    const files = matches(security, /`(test\/[^`]+\.ts)`/g)
     expect(files.length).to.be.greaterThan(10)
-    for (const file of files) expect(await read(file), file).to.match(/\bit\w*\(/)
+    expect(titles.map(({ file }) => file)).to.include.members(files)
   })
 })

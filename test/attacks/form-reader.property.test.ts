@@ -60,7 +60,7 @@ describe('The reader of forms, for every form there is (D31)', () => {
     )
   })
 
-  it('refuses every form with a name that comes twice, wherever and however it is written', () => {
+  it('refuses every form with a name that comes twice, wherever and however it is written (INJ-13)', () => {
     const twice = fc.tuple(
       wellFormed,
       fc.array(fc.tuple(wellFormed, wellFormed)),

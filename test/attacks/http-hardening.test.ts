@@ -78,14 +78,14 @@ describe('Every page of ours (D30, HDR)', () => {
     ['/resend-verification', 405, get],
   ]
   for (const [path, status, request = {}] of asked) {
-    it(`${request.method ?? 'POST'} ${path}, ${status}: has every header against framing, storing and scripts`, async () => {
+    it(`${request.method ?? 'POST'} ${path}, ${status}: has every header against framing, storing and scripts (XSS-09, HDR-02, HDR-09)`, async () => {
       const answer = await rawRequest(h.oauthUrl + path, request)
       expect(answer.status).to.equal(status)
       expectPage(answer, path)
     })
   }
 
-  it('so have the form for a new password, the blocked login, and the answers to their forms', async () => {
+  it('so have the form for a new password, the blocked login, and the answers to their forms (HDR-07)', async () => {
     const ann = await h.users.findByUsername('ann')
     if (!ann) throw new Error('Ann is gone')
     const link = await h.resetLink(ann)
@@ -126,7 +126,7 @@ describe('Every page of ours (D30, HDR)', () => {
     })
   }
 
-  it('says nothing of what failed on our side', async () => {
+  it('says nothing of what failed on our side (HDR-08)', async () => {
     const { findUsable } = h.store.resetTokens
     h.store.resetTokens.findUsable = () => Promise.reject(new Error('Error: mongodb://secret:1'))
     try {
@@ -181,7 +181,7 @@ describe('Every page of the example server (D30, HDR)', () => {
     ['/oauth2/session/end/success', 200, get],
   ]
   for (const [path, status, request = {}] of asked) {
-    it(`${request.method ?? 'POST'} ${path}, ${status}: has every header against framing, storing and scripts`, async () => {
+    it(`${request.method ?? 'POST'} ${path}, ${status}: has every header against framing, storing and scripts (XSS-09, HDR-02, HDR-09)`, async () => {
       const answer = await rawRequest(server.baseUrl + path, request)
       expect(answer.status, answer.text).to.equal(status)
       expectPage(answer, path)
@@ -199,7 +199,7 @@ describe('Every page of the example server (D30, HDR)', () => {
     })
   })
 
-  it('answers odd requests, and says nothing of itself', async () => {
+  it('answers odd requests, and says nothing of itself (HDR-08)', async () => {
     for (const request of [
       { headers: { 'content-encoding': 'gzip', 'content-type': FORM }, body: 'x' },
       { ...get, headers: { host: 'a b' } },

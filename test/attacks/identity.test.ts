@@ -56,7 +56,7 @@ onBothStores('Who is meant by a name (IDN)', (technology) => {
     ])
   })
 
-  it('is the one of two lookalikes that was typed', async () => {
+  it('is the one of two lookalikes that was typed (IDN-02)', async () => {
     await h.addUser({ username: 'jose', email: 'jose@users.example' })
     await h.addUser({ username: 'jos\u00E9', email: 'accent@users.example' })
     await h.addUser({ username: 'JOSE', email: 'upper@users.example' })

@@ -69,7 +69,7 @@ onBothStores('Forms that are none (D31, INJ)', (technology) => {
   }
 
   for (const [path, formsOf] of Object.entries(endpoints)) {
-    it(`are refused by ${path} alike for somebody and nobody, and change nothing`, async () => {
+    it(`are refused by ${path} alike for somebody and nobody, and change nothing (INJ-01, XSS-05)`, async () => {
       const before = await state()
       const [hits, misses] = formsOf().map((form) => badForms(form))
       for (const [index, [what, hit]] of (hits ?? []).entries()) {
@@ -103,7 +103,7 @@ onBothStores('Forms that are none (D31, INJ)', (technology) => {
     expect((await createUserAgent().get(link)).mode).to.equal('form')
   })
 
-  it('do not matter beside the field: names of prototypes, empty names, 1,500 others', async () => {
+  it('do not matter beside the field: names of prototypes, empty names, 1,500 others (INJ-04, INJ-09)', async () => {
     const fields = [
       '__proto__=a',
       'constructor=a',

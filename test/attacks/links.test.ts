@@ -86,7 +86,7 @@ function expectOurs(h: Harness, { mail, link }: ReceivedMail, page: string) {
   expect(mail.text + html).not.to.match(/evil|javascript:|:666/)
 }
 
-describe('A mailed link, whatever host the request names (LINK-01 to LINK-04)', () => {
+describe('A mailed link, whatever host the request names (LINK-01, LINK-02, LINK-03, LINK-04)', () => {
   let h: Harness
 
   before(async () => {
@@ -225,7 +225,7 @@ describe('Pages with a token in their address (LINK-07, LINK-08, LINK-14)', () =
 })
 
 describe('What is logged of a request with a token (LINK-09, I1)', () => {
-  it('holds nothing of the token, whatever becomes of the request', async () => {
+  it('holds nothing of the token, whatever becomes of the request (TOK-02)', async () => {
     const logged: string[] = []
     let isBroken = false
     const h = await startHarness({

@@ -146,7 +146,7 @@ describe('What is logged of an error (LOG-01)', () => {
     })
   })
 
-  it('holds no token when a request with one fails', async () => {
+  it('holds no token when a request with one fails (LOG-09)', async () => {
     const lines: string[] = []
     const log: Log = (level, message, details) =>
       lines.push(jsonLine({ level, message, ...details }))
@@ -203,7 +203,7 @@ describe('The output of a process that goes wrong (LOG-09)', () => {
     })
   }
 
-  it('ends nothing when nobody reads it any more', async () => {
+  it('ends nothing when nobody reads it any more (FLT-18)', async () => {
     const { exitCode, out } = await output(
       `const { setTimeout: sleep } = await import('node:timers/promises')
        for (let i = 0; i < 5; i++) { console.error('x'); await sleep(50) }

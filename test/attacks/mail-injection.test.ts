@@ -183,7 +183,7 @@ describe('Names that others chose, in a mail (MAIL-04, MAIL-05, MAIL-13)', () =>
   })
 })
 
-describe('Every mail (MAIL-09 to MAIL-11)', () => {
+describe('Every mail (MAIL-09, MAIL-10, MAIL-11)', () => {
   let h: Harness
 
   before(async () => {

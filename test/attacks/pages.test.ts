@@ -129,7 +129,7 @@ describe('What is typed, carried or stored is text on every page (XSS)', () => {
     })
   }
 
-  it('the page of a blocked login names user and request as they are, and its link too', async () => {
+  it('the page of a blocked login names user and request as they are, and its link too (XSS-01)', async () => {
     const user = await addUnverified(h, { username: 'plain' })
     const plain = await blockedLogin(h, { user, extra: { state: PLAIN } })
     await Promise.all(
@@ -239,7 +239,7 @@ describe('The templates', () => {
     .filter((name) => name.endsWith('.pug'))
     .map((name) => [name, readFileSync(new URL(name, folder), 'utf8')] as const)
 
-  it('hold no raw output, no data as names of attributes, no script and no handler (XSS-02 to XSS-04)', () => {
+  it('hold no raw output, no data as names of attributes, no script and no handler (XSS-02, XSS-03, XSS-04)', () => {
     expect(templates.length).to.be.above(8)
     for (const [name, source] of templates) {
       expect(source, name).not.to.match(/!=(?!=)|!\{|#\{|&attributes/)

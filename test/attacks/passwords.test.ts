@@ -55,7 +55,7 @@ describe('New passwords under attack (PWD)', () => {
     'what follows NUL': ['long enough\0', 'X', 'Y'],
   }
   for (const [what, [base, one, other]] of Object.entries(TAILS)) {
-    it(`are never told apart by less than all of them: ${what} (PWD-01 to PWD-03)`, async () => {
+    it(`are never told apart by less than all of them: ${what} (PWD-01, PWD-02, PWD-03)`, async () => {
       link = await h.resetLink(ann)
       await h.put({ validation_max_password_length: '72' })
       const { mode } = await post(forms(base + one))

@@ -103,7 +103,7 @@ const DANGEROUS = [
   '\\\\evil.example/cb',
 ]
 
-describe('A redirect URI that is not registered (RED-01 to RED-04)', () => {
+describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)', () => {
   const agent = createUserAgent()
   let h: Harness
 
@@ -233,7 +233,7 @@ describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
     ),
   )
 
-  it('state, through the link of a blocked login', async () => {
+  it('state, through the link of a blocked login (RED-07)', async () => {
     await fc.assert(
       fc.asyncProperty(state, async (sent) => {
         const login = await blockedLogin(h, { extra: { state: sent } })
@@ -351,7 +351,7 @@ describe('The code of a verification link (RED-12, RED-13)', () => {
     expect(await h.provider.AccessToken.find(tokens.access_token)).to.equal(undefined)
   })
 
-  it('comes without the token, its signature or its hash, whatever the response mode', async () => {
+  it('comes without the token, its signature or its hash, whatever the response mode (RED-07)', async () => {
     for (const response_mode of ['query', 'fragment', 'form_post']) {
       const login = await blockedLogin(h, { extra: { response_mode } })
       const { searchParams } = new URL(login.link)

@@ -76,7 +76,7 @@ describe('authorize_sig, whatever the parameters are (5.4, D13)', () => {
     )
   })
 
-  it('notices every change of a byte, a boundary or a presence', () => {
+  it('notices every change of a byte, a boundary or a presence (SIG-07)', () => {
     fc.assert(
       fc.property(carried, linkChange, (parameters, change) => {
         const honest = asPairs(newToken(), parameters)
@@ -139,7 +139,7 @@ describe('A mailed verification link, whatever becomes of its query (5.4, SIG)',
   const query = (changed: Pairs) =>
     changed.map((pair) => pair.map((each) => encodeURIComponent(each)).join('=')).join('&')
 
-  it('is refused after any change, duplication, removal or bracket, as a link and as an answer, and is unspent', async () => {
+  it('is refused after any change, duplication, removal or bracket, as a link and as an answer, and is unspent (SIG-01, SIG-04)', async () => {
     await fc.assert(
       fc.asyncProperty(linkChange, async (change) => {
         const changed = change(pairs)

@@ -80,7 +80,7 @@ describeInChromium(
       expect((await h.mail.mailTo(bob.email ?? '')).link).to.include('/verify-email?token=')
     })
 
-    it('answer the question about another account, and lead on to the client', async () => {
+    it('answer the question about another account, and lead on to the client (RED-14)', async () => {
       await h.addUser({ username: 'carol' })
       const dave = await h.addUser({ username: 'dave', emailVerified: false })
       const { url } = await h.party.begin({ redirect_uri: callback })

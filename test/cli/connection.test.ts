@@ -153,7 +153,7 @@ describe('account-flows: which server, which token, and how it ends', () => {
     })
     after(() => other.close())
 
-    it('where nothing listens', async () => {
+    it('where nothing listens (CLI-04)', async () => {
       const args = [...GET, '--url', `http://127.0.0.1:${await freePort()}`]
       const { exitCode, stdout, stderr } = await cli.run(args)
       expect({ exitCode, stdout }).to.deep.equal({ exitCode: 3, stdout: '' })

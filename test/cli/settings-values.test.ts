@@ -68,7 +68,7 @@ describe('account-flows settings set: the verdicts are those of the admin API (2
       })
     }
 
-    it('nothing has changed after all of them, and an honest change is made', async () => {
+    it('nothing has changed after all of them, and an honest change is made (CLI-02)', async () => {
       await Promise.all(verdicts)
       expect(await cli.settings()).to.deep.equal(inForce)
       const { exitCode } = await set('password_reset_expiration', '3h')

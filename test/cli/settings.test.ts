@@ -66,7 +66,7 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
       expect(stderr).to.include('no setting of that name')
     })
 
-    it('prints all settings in force, and never a secret', async () => {
+    it('prints all settings in force, and never a secret (CLI-03)', async () => {
       await cli.put({ smtp_password: 'canary' })
       const text = await cli.run(['settings', 'get'])
       expect(text.stdout)
@@ -263,7 +263,7 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
       ['settings', 'set', '--file', 'canary'],
     ]
     for (const form of forms) {
-      it(`as an argument is refused with exit 2, not repeated, and nothing is sent: ${form.join(' ')}`, async () => {
+      it(`as an argument is refused with exit 2, not repeated, and nothing is sent: ${form.join(' ')} (CLI-01)`, async () => {
         const before = await cli.settings()
         const door = await openFrontDoor(cli.server.baseUrl, () => false)
         const env = { ACCOUNT_FLOWS_URL: door.url }

@@ -141,7 +141,7 @@ describe('account-flows at a terminal', function () {
     [['outbox', 'purge', '--all-dead'], 'all dead letters (0)'],
     [['outbox', 'retry', '--all-dead'], 'all dead letters (0)'],
   ] as const) {
-    it(`${args.join(' ')} asks first, and names the server; anything but yes is no`, async () => {
+    it(`${args.join(' ')} asks first, and names the server; anything but yes is no (CLI-08)`, async () => {
       for (const answer of ['\r', 'n\r', 'maybe\r', INTERRUPT]) {
         const { exitCode, shown } = await talk([...args], [['[y/N]', answer]])
         expect(shown).to.include(question).and.include(cli.server.baseUrl)

@@ -19,7 +19,7 @@ describe('authorize_sig (5.4, D13)', () => {
   const sig = createAuthorizeSig(keys)
   const signature = sig.sign(token, carried)
 
-  it('is an HMAC-SHA-256 as base64url, the same for the same link', () => {
+  it('is an HMAC-SHA-256 as base64url, the same for the same link (SIG-15)', () => {
     expect(signature).to.match(/^[A-Za-z0-9_-]{43}$/)
     expect(sig.sign(token, { ...carried })).to.equal(signature)
     expect(sig.verify(signature, token, carried)).to.equal(true)

@@ -31,7 +31,7 @@ describe('refusePassword() (8, D8)', () => {
     })
   }
 
-  it('counts code points at both limits, and bytes whatever the maximum', () => {
+  it('counts code points at both limits, and bytes whatever the maximum (PWD-09)', () => {
     const narrow = { minLength: 3, maxLength: 3 }
     expect(refusePassword('ab🔑', 'ab🔑', narrow)).to.equal(undefined)
     expect(refusePassword('a🔑', 'a🔑', narrow)).to.equal('password_too_short')
@@ -61,7 +61,7 @@ describe('hashPassword() (2.3)', () => {
     expect(await bcrypt.compare('long enougH', one)).to.equal(false)
   })
 
-  it('reads all 72 bytes', async () => {
+  it('reads all 72 bytes (PWD-14)', async () => {
     const stored = await hashPassword(`${'x'.repeat(71)}y`, 4)
     expect(await bcrypt.compare('x'.repeat(72), stored)).to.equal(false)
   })

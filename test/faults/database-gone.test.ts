@@ -145,7 +145,7 @@ describeWithMongo('The example server while MongoDB is gone', () => {
   }
 
   for (const [index, step] of steps.entries()) {
-    it(`leaves a reset complete or not begun when it goes away ${step.when} ${step.title}`, async function () {
+    it(`leaves a reset complete or not begun when it goes away ${step.when} ${step.title} (FLT-09)`, async function () {
       this.timeout(3 * RECOVERY_MS)
       const { username, password } = resetters[index] ?? userNamed('nobody')
       const newPassword = `the new password of ${username}`

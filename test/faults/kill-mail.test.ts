@@ -342,7 +342,7 @@ describeOnBothTopologies('A process that is killed around a mail', () => {
     if (is) findings.add(kind, `${title}: ${what}`)
   }
 
-  it('owes nobody a mail in the end, and the newest link of each works', () => {
+  it('owes nobody a mail in the end, and the newest link of each works (FLT-06)', () => {
     expect(findings.of('lost mail', 'missed moment')).to.deep.equal([])
     expect([...findings.outcomes.keys()]).to.include('owed')
   })

@@ -83,7 +83,7 @@ interface StoredToken {
   completed_at: Date | null
 }
 
-describeOnBothTopologies('A reset whose process is killed', () => {
+describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
   const findings = createFindings()
   const servers: KillableServer[] = []
   let mail: MailServer
@@ -338,7 +338,7 @@ describeOnBothTopologies('A reset whose process is killed', () => {
     return isSignedIn(at, person)
   }
 
-  it('is complete in the end or not begun, and then its link still works', () => {
+  it('is complete in the end or not begun, and then its link still works (FLT-07)', () => {
     expect(findings.of('half done', 'missed moment')).to.deep.equal([])
     expect([...findings.outcomes.keys()]).to.include('complete')
   })

@@ -39,7 +39,7 @@ describeWithMongo('Two processes on one database (D20)', function (this: Mocha.S
     await database?.drop()
   })
 
-  it(`deliver ${JOBS} jobs as ${JOBS} mails, none of them twice`, async () => {
+  it(`deliver ${JOBS} jobs as ${JOBS} mails, none of them twice (RACE-11)`, async () => {
     const [one, another] = servers as [ExampleServer, ExampleServer]
     const accounts = await addAccounts(database.db, 'shared', JOBS)
     const startedAt = performance.now()

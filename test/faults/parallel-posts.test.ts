@@ -43,7 +43,7 @@ describeWithMongo('One reset link posted 50 times at once, to two processes', ()
   })
 
   for (let round = 1; round <= ROUNDS; round += 1) {
-    it(`succeeds once, with the password of that form (round ${round} of ${ROUNDS})`, async () => {
+    it(`succeeds once, with the password of that form (round ${round} of ${ROUNDS}) (RACE-01)`, async () => {
       const { db } = at.database
       const servers = [at, { ...at, oauthUrl: `http://localhost:${second.port}/oauth2` }]
       const person = await addPerson(at, true)

@@ -71,7 +71,7 @@ describeWithMongo('The example server on SIGTERM', () => {
     return (await eventually(`the mail to ${username}`, find, AT_ONCE_MS)).link
   }
 
-  it('answers what is in flight, also in the middle of bcrypt, takes nothing new, and exits with 0', async function () {
+  it('answers what is in flight, also in the middle of bcrypt, takes nothing new, and exits with 0 (FLT-08)', async function () {
     this.timeout(120_000)
     const token = tokenOf(await linkFor('user-a'))
     const hashing = nextReply(

@@ -127,7 +127,7 @@ describeWithMongo('SMTP is down, and comes back (D20)', function (this: Mocha.Su
     )
   })
 
-  it('sends each owed mail once, and no other', () => {
+  it('sends each owed mail once, and no other (FLT-01)', () => {
     expect(mail.mails.map(nameOf).toSorted()).to.deep.equal(owed.toSorted())
   })
 

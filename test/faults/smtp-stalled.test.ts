@@ -104,7 +104,7 @@ describeWithMongo('An SMTP server accepts, and never speaks (D20)', function (th
     growth = await memory.growth()
   })
 
-  it(`answers ${REQUESTS} requests alike, with few sockets and little memory`, () => {
+  it(`answers ${REQUESTS} requests alike, with few sockets and little memory (FLT-02)`, () => {
     const sockets = mail.mostOpen()
     const ratio = stalled.p99 / healthy.p99
     console.log(

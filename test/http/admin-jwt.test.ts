@@ -233,7 +233,7 @@ onBothStores('A JWT as admin token (5.1, D28)', (technology) => {
     'as JSON': JSON.stringify({ payload, signatures: [{ protected: head, signature }] }),
   }
   for (const [what, token] of Object.entries(wrong)) {
-    it(`is refused ${what}: 401, and nothing changes`, () =>
+    it(`is refused ${what}: 401, and nothing changes (ADM-08)`, () =>
       expectRefused(token, 401, 'error="invalid_token"'))
   }
 

@@ -44,7 +44,7 @@ onBothStores('Requests without a right admin token, from one network (5.1, D28)'
     }
   }
 
-  it(`are answered 401 ${LIMIT} times a minute, and then 429 with Retry-After; nothing changes`, async () => {
+  it(`are answered 401 ${LIMIT} times a minute, and then 429 with Retry-After; nothing changes (ADM-11)`, async () => {
     const from = newNetwork()
     const before = await h.store.settings.read()
     await useUp(from)

@@ -29,7 +29,7 @@ onBothStores('PUT {base_url}/admin/api/settings refuses (4.5, 5.1)', (technology
     return problem
   }
 
-  describe('whoever does not show the admin token: 401, WWW-Authenticate, and an event', () => {
+  describe('whoever does not show the admin token: 401, WWW-Authenticate, and an event (ADM-01)', () => {
     const upper = ADMIN_TOKEN.toUpperCase()
     const unauthorized: Record<string, Record<string, string>> = {
       'no header': {},
@@ -82,7 +82,7 @@ onBothStores('PUT {base_url}/admin/api/settings refuses (4.5, 5.1)', (technology
       })
     }
 
-    itRefuses('the token in the query or in the body', async () => {
+    itRefuses('the token in the query or in the body (ADM-03)', async () => {
       const headers = { 'content-type': JSON_TYPE }
       const query = `${url()}?access_token=${ADMIN_TOKEN}&token=${ADMIN_TOKEN}`
       const body = JSON.stringify({ access_token: ADMIN_TOKEN, smtp_port: '26' })
@@ -91,7 +91,7 @@ onBothStores('PUT {base_url}/admin/api/settings refuses (4.5, 5.1)', (technology
       await isRefused(await fetch(url(), { method: 'PUT', headers, body }))
     })
 
-    itRefuses('before it looks at the method or the body', async () => {
+    itRefuses('before it looks at the method or the body (ADM-07)', async () => {
       await isRefused(await fetch(url(), { method: 'DELETE' }))
       await isRefused(await fetch(url(), { method: 'PUT', body: 'x'.repeat(70_000) }))
     })
@@ -102,7 +102,7 @@ onBothStores('PUT {base_url}/admin/api/settings refuses (4.5, 5.1)', (technology
     })
   })
 
-  describe('what is not one JSON object of at most 64 KiB', () => {
+  describe('what is not one JSON object of at most 64 KiB (SET-07)', () => {
     for (const body of [
       '',
       ' ',
@@ -155,7 +155,7 @@ onBothStores('PUT {base_url}/admin/api/settings refuses (4.5, 5.1)', (technology
     })
 
     for (const method of ['POST', 'PATCH', 'DELETE', 'OPTIONS']) {
-      itRefuses(`such as ${method}: 405, and says which methods are allowed`, async () => {
+      itRefuses(`such as ${method}: 405, and says which methods are allowed (ADM-12)`, async () => {
         const response = await fetch(url(), {
           method,
           headers: { ...bearer, 'content-type': JSON_TYPE, 'x-http-method-override': 'PUT' },

@@ -44,7 +44,7 @@ onBothStores('The setting smtp_password (2.5, D23, D27) is', (technology) => {
     return smtp.logins[0]
   }
 
-  it('shown as *** by GET and by PUT, and in no dump of the database', async () => {
+  it('shown as *** by GET and by PUT, and in no dump of the database (ADM-14)', async () => {
     for (const response of [await get(), await put({ smtp_username: 'mailer' })]) {
       const text = await response.text()
       expect(JSON.parse(text)).to.include({ smtp_password: '***' })
@@ -72,7 +72,7 @@ onBothStores('The setting smtp_password (2.5, D23, D27) is', (technology) => {
     { smtp_password: '***' },
     { smtp_password: '***', smtp_username: 'm' },
   ]) {
-    it(`forgotten when smtp_host changes with ${JSON.stringify(extra)}, and it says so (D23)`, async () => {
+    it(`forgotten when smtp_host changes with ${JSON.stringify(extra)}, and it says so (D23, SET-08)`, async () => {
       await h.put({ smtp_host: '127.0.0.1', smtp_username: 'mailer', smtp_password: CANARY })
       const response = await put({ smtp_host: 'localhost', ...extra })
       expect(response.status).to.equal(200)

@@ -23,7 +23,7 @@ onBothStores('PUT {base_url}/admin/api/settings checks every value (2.5, 4.5)', 
     return problem
   }
 
-  describe('a body with one bad setting: 400 that names it, and applies none (D27)', () => {
+  describe('a body with one bad setting: 400 that names it, and applies none (D27, SET-01, SET-03, SET-09, SET-10, MAIL-07, MAIL-08)', () => {
     const innocent = { password_reset_expiration: '4h', email_verification_expiration: '5h' }
 
     async function isRefused(body: string, keys: string[]) {
@@ -70,7 +70,7 @@ onBothStores('PUT {base_url}/admin/api/settings checks every value (2.5, 4.5)', 
       expect(Reflect.get({}, 'isAdmin')).to.equal(undefined)
     })
 
-    itRefuses('lists every bad key of one body', () =>
+    itRefuses('lists every bad key of one body (SET-06)', () =>
       isRefused(
         JSON.stringify({
           ...innocent,
@@ -83,17 +83,20 @@ onBothStores('PUT {base_url}/admin/api/settings checks every value (2.5, 4.5)', 
       ),
     )
 
-    itRefuses('a minimum above the maximum, of the same body or of the one in force', async () => {
-      for (const body of [
-        { validation_min_password_length: '20', validation_max_password_length: '19' },
-        { validation_min_password_length: '65' },
-        { validation_max_password_length: '7' },
-      ]) {
-        const response = await put(JSON.stringify({ ...innocent, ...body }))
-        expect(response.status).to.equal(400)
-        expect(JSON.stringify(await problemOf(response))).to.include('validation_m')
-      }
-    })
+    itRefuses(
+      'a minimum above the maximum, of the same body or of the one in force (SET-05)',
+      async () => {
+        for (const body of [
+          { validation_min_password_length: '20', validation_max_password_length: '19' },
+          { validation_min_password_length: '65' },
+          { validation_max_password_length: '7' },
+        ]) {
+          const response = await put(JSON.stringify({ ...innocent, ...body }))
+          expect(response.status).to.equal(400)
+          expect(JSON.stringify(await problemOf(response))).to.include('validation_m')
+        }
+      },
+    )
   })
 
   describe('a good value: 200, and it is in force', () => {

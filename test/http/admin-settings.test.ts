@@ -112,7 +112,7 @@ onBothStores('PUT {base_url}/admin/api/settings (4.5)', (technology) => {
       await h.put({ smtp_from: 'accounts@idp.example' })
     })
 
-    it('and records the keys of what changed, never a secret (D33)', async () => {
+    it('and records the keys of what changed, never a secret (D33, SET-16)', async () => {
       const before = eventsOf(h, 'settings_changed').length
       await h.put({ smtp_password: CANARY, smtp_port: String(h.mail.port), smtp_username: 'm' })
       const events = eventsOf(h, 'settings_changed').slice(before)

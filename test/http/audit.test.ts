@@ -31,7 +31,7 @@ onBothStores('The audit log (6, D33)', (technology) => {
     userAgent: event?.userAgent,
   })
 
-  it('tells of a reset: requested, mailed and completed, each with who asked and for which client', async () => {
+  it('tells of a reset: requested, mailed and completed, each with who asked and for which client (LOG-06)', async () => {
     const user = await newUser()
     const carried = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
     await post('/forgot-password', { identifier: user.username, ...carried })
@@ -141,7 +141,7 @@ onBothStores('The audit log (6, D33)', (technology) => {
     }
   })
 
-  it('keeps a hash of what a stranger typed, and no token', async () => {
+  it('keeps a hash of what a stranger typed, and no token (LOG-07)', async () => {
     const user = await newUser()
     await post('/forgot-password', { identifier: 'a-stranger@nowhere.example' })
     const event = await eventually('the event', () =>

@@ -123,7 +123,7 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
         other = createUserAgent()
       })
 
-      it('asks first, verifies after the button, and sends back to the first window: no session, no code', async () => {
+      it('asks first, verifies after the button, and sends back to the first window: no session, no code (VER-03)', async () => {
         const page = await other.get(login.link)
         expectQuestion(page)
         await expectUntouched(login, other)
@@ -152,7 +152,7 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
         await expectOnlyConfirmed(long, other, await press(other, page))
       })
 
-      it('is not moved by scanners that fetch, render, or send the form by script', async () => {
+      it('is not moved by scanners that fetch, render, or send the form by script (VER-04)', async () => {
         const scanner = createUserAgent()
         await scanner.request('HEAD', login.link)
         for (const headers of [{}, { 'sec-purpose': 'prefetch' }, { 'sec-fetch-dest': 'iframe' }]) {

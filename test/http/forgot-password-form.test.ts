@@ -158,7 +158,7 @@ onBothStores('The form of {oauth_path}/forgot-password', (technology) => {
       expect(answer.hidden).to.deep.equal({ state: 's' })
     })
 
-    it('and mails nobody else for a second identifier in brackets (GitLab CVE-2023-7028)', async () => {
+    it('and mails nobody else for a second identifier in brackets (GitLab CVE-2023-7028) (INJ-03)', async () => {
       await h.addUser({ username: `mallory`, email: 'mallory@evil.example' })
       await withoutMail(h, () => post('identifier[]=ann&identifier[]=mallory@evil.example'))
     })

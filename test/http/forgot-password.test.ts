@@ -139,7 +139,7 @@ onBothStores('POST {oauth_path}/forgot-password (4.2)', (technology) => {
       }
     })
 
-    it('matches a verified address in either case of ASCII letters, and mails the stored one', async () => {
+    it('matches a verified address in either case of ASCII letters, and mails the stored one (IDN-04)', async () => {
       expect(await mailedFor('aNN@USERS.example')).to.deep.equal(['Ann@users.example'])
       expect(await mailedFor('Ann@users.example')).to.deep.equal(['Ann@users.example'])
     })
@@ -156,7 +156,7 @@ onBothStores('POST {oauth_path}/forgot-password (4.2)', (technology) => {
       expect(await mailedFor('KIS@users.example')).to.deep.equal([email])
     })
 
-    it('matches nobody by an unverified address, and that user by the username', async () => {
+    it('matches nobody by an unverified address, and that user by the username (ENU-12)', async () => {
       const user = await h.addUser({ username: 'una', emailVerified: false })
       expect(await mailedFor('una@users.example')).to.deep.equal([])
       expect(await mailedFor('una')).to.deep.equal([user.email])
@@ -196,7 +196,7 @@ onBothStores('POST {oauth_path}/forgot-password (4.2)', (technology) => {
       expect(new Set(tokens.map((token) => token.slice(0, 4)))).to.have.property('size', 3)
     })
 
-    it('and stores only its SHA-256 in lower-case hex; the raw token is nowhere (5.5)', async () => {
+    it('and stores only its SHA-256 in lower-case hex; the raw token is nowhere (5.5, TOK-02)', async () => {
       const link = await asksFor(ann)
       const token = tokenOf(link)
       const record = await usableRecord(h, link)

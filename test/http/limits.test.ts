@@ -221,7 +221,7 @@ describe('Forms from one address (D21)', () => {
     })
   }
 
-  it('are counted by the /64 of an IPv6 address, whichever of its addresses and spellings is used', async () => {
+  it('are counted by the /64 of an IPv6 address, whichever of its addresses and spellings is used (RATE-06)', async () => {
     const spellings = [
       '2001:db8:0:1::1',
       '2001:DB8:0:1::2',

@@ -34,7 +34,7 @@ onBothStores('require_email_verification on every path to a code (D18)', (techno
     expect((await silently(harness, agent)).get('error')).to.equal('login_required')
   }
 
-  it('holds for a session from before it was switched on', async () => {
+  it('holds for a session from before it was switched on (VER-11)', async () => {
     await harness.put({ require_email_verification: 'false' })
     const user = await addUnverified(harness)
     const agent = createUserAgent()
@@ -63,7 +63,7 @@ onBothStores('require_email_verification on every path to a code (D18)', (techno
     expect(await accountOf(harness, agent)).to.equal(user.id)
   })
 
-  it('leads the session of a disabled account to the login page, and not to an error', async () => {
+  it('leads the session of a disabled account to the login page, and not to an error (SES-13)', async () => {
     const user = await addVerified(harness)
     const agent = createUserAgent()
     await harness.signIn(agent, user.username)

@@ -88,7 +88,7 @@ onBothStores('A link of POST {oauth_path}/resend-verification (4.7)', (technolog
   })
 
   describe('while no login waits', () => {
-    it('ends in an OAuth error at the redirect URI of a client that needs PKCE, and signs in', async () => {
+    it('ends in an OAuth error at the redirect URI of a client that needs PKCE, and signs in (RED-06)', async () => {
       const user = await addUnverified(harness)
       const agent = createUserAgent()
       const answer = await agent.get(await resend(harness, user, { ...APP, state: 'a b&c' }))
@@ -157,7 +157,7 @@ onBothStores('A link of POST {oauth_path}/resend-verification (4.7)', (technolog
       await expectOnlyVerified(harness, { user, agent }, await agent.get(link))
     })
 
-    it('never asks for a scope that the client may not have', async () => {
+    it('never asks for a scope that the client may not have (RED-11)', async () => {
       const user = await addUnverified(harness)
       const scope = 'openid email admin'
       const answer = await createUserAgent().get(await resend(harness, user, { ...SERVER, scope }))

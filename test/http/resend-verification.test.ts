@@ -75,7 +75,7 @@ onBothStores('POST {oauth_path}/resend-verification (4.7)', (technology) => {
     for (const user of [verified, disabled]) expect(mailsTo(harness, user)).to.equal(0)
   })
 
-  it('sends a mail to an unverified user, and to nobody else', async () => {
+  it('sends a mail to an unverified user, and to nobody else (VER-12)', async () => {
     const known = await addUnverified(harness)
     const verified = await addVerified(harness)
     const disabled = await addUnverified(harness, { disabled: true })

@@ -43,7 +43,7 @@ onBothStores(
       'its having an address': [{ email: undefined }, { email: 'back@users.example' }],
     }
     for (const [what, [change, back]] of Object.entries(changes)) {
-      it(`${what}: POST changes nothing, and a new link works`, async () => {
+      it(`${what}: POST changes nothing, and a new link works (TOK-16)`, async () => {
         const { user, link } = await userWithLink()
         await h.changeUser(user, change)
         const before = await h.users.findById(user.id)
@@ -67,7 +67,7 @@ onBothStores(
     })
 
     if (technology === 'mongodb') {
-      it('its existence: a link of a deleted user changes nothing, and is no 5xx', async () => {
+      it('its existence: a link of a deleted user changes nothing, and is no 5xx (TOK-17)', async () => {
         const { user, link } = await userWithLink()
         const users = databaseOf(h).collection<{ _id: string }>('users')
         await users.deleteOne({ _id: user.id })
@@ -79,7 +79,7 @@ onBothStores(
       })
     }
 
-    it('while the reset runs: the newer password wins (D5)', async () => {
+    it('while the reset runs: the newer password wins (D5, TOK-18)', async () => {
       const runs = Array.from({ length: 6 }, async (_, afterMs) => {
         const { user, link } = await userWithLink()
         const [answer] = await Promise.all([

@@ -97,7 +97,7 @@ onBothStores('{oauth_path}/reset-password', (technology) => {
   })
 
   describe('POST with a valid form applies the effects of a reset (4.4, 3.3)', () => {
-    it('and shows a success message, without a cookie and without signing in (D7)', async () => {
+    it('and shows a success message, without a cookie and without signing in (D7, SES-06)', async () => {
       const { user, link } = await userWithLink({ emailVerified: false })
       const own = createUserAgent()
       const form = { token: tokenOf(link), password: 'a new password' }

@@ -101,7 +101,7 @@ describeWithMongo('Requests while the database cannot be reached (7)', () => {
     for (const other of others) expect(shapeOf(other)).to.deep.equal(shapeOf(first))
   }
 
-  it('answers POST forgot-password and resend-verification with the 503 page, alike whoever asks', async () => {
+  it('answers POST forgot-password and resend-verification with the 503 page, alike whoever asks (FLT-10)', async () => {
     const known = await h.addUser({ username: 'known' })
     await addUnverified(h, { username: 'waiting' })
     await h.addUser({ username: 'banned', disabled: true })

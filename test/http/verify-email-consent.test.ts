@@ -44,7 +44,7 @@ onBothStores('A verification link whose login still needs consent (4.6)', (techn
     expectExpired(await agent.get(login.link))
   }
 
-  it('leads to the consent page, and then to the code, with prompt=consent', async () => {
+  it('leads to the consent page, and then to the code, with prompt=consent (RED-11)', async () => {
     const login = await blockedLogin(harness, { extra: { prompt: 'consent' } })
     await expectConsentThenCode(login, login.agent)
     expect(await accountOf(harness, login.agent)).to.equal(login.user.id)

@@ -50,14 +50,14 @@ onBothStores('A verification link after something changed meanwhile (4.6)', (tec
     return { clientId, party, change, remove: () => adapter.destroy(clientId) }
   }
 
-  it('verifies, and redirects nowhere, once the redirect URI is no longer the client’s', async () => {
+  it('verifies, and redirects nowhere, once the redirect URI is no longer the client’s (RED-05)', async () => {
     const { clientId, party, change } = await register()
     const login = await blockedLogin(harness, { party })
     await change({ client_id: clientId, redirect_uris: [`${URI}/`] })
     await expectOnlyVerified(harness, login, await login.agent.get(login.link))
   })
 
-  it('verifies, and redirects nowhere, once the client is gone', async () => {
+  it('verifies, and redirects nowhere, once the client is gone (RED-05)', async () => {
     const { party, remove } = await register()
     const login = await blockedLogin(harness, { party })
     await remove()
@@ -110,7 +110,7 @@ onBothStores('A verification link after something changed meanwhile (4.6)', (tec
     await expectStillWorks(harness, login)
   })
 
-  it('is expired once the password was reset, and a fresh link verifies', async () => {
+  it('is expired once the password was reset, and a fresh link verifies (SES-14)', async () => {
     const login = await blockedLogin(harness)
     const reset = await harness.reset(await harness.resetLink(login.user), 'a brand new password')
     expect(reset.mode).to.equal('done')
@@ -121,7 +121,7 @@ onBothStores('A verification link after something changed meanwhile (4.6)', (tec
     await expectOnlyVerified(harness, login, await login.agent.get(fresh))
   })
 
-  it('is expired, with an option to ask for a new link, once another link of the user was used', async () => {
+  it('is expired, with an option to ask for a new link, once another link of the user was used (VER-06)', async () => {
     const user = await addUnverified(harness)
     const leftover = await blockedLogin(harness, { user })
     const used = await blockedLogin(harness, { user })
@@ -132,7 +132,7 @@ onBothStores('A verification link after something changed meanwhile (4.6)', (tec
     expect(sessionId(harness, leftover.agent)).to.equal(undefined)
   })
 
-  it('says verified, without session and code, once an admin verified the account', async () => {
+  it('says verified, without session and code, once an admin verified the account (TOK-22)', async () => {
     const login = await blockedLogin(harness)
     await changeUser(harness, login.user, { emailVerified: true })
     for (const _time of [1, 2]) {
@@ -170,7 +170,7 @@ onBothStores('A verification link after something changed meanwhile (4.6)', (tec
     await expectStillWorks(harness, waiting)
   })
 
-  it('is expired at the end of email_verification_expiration', async () => {
+  it('is expired at the end of email_verification_expiration (TOK-06)', async () => {
     await harness.put({ email_verification_expiration: '1s' })
     const login = await blockedLogin(harness)
     await harness.put({ email_verification_expiration: '24h' })

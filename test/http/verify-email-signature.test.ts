@@ -64,7 +64,7 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
     expect(link).to.not.include(user.username)
   })
 
-  it('refuses a link in which one parameter was changed', async () => {
+  it('refuses a link in which one parameter was changed (SIG-01)', async () => {
     const login = await blockedLogin(harness)
     const evil = {
       token: randomBytes(32).toString('base64url'),
@@ -82,7 +82,7 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
     await expectAllRefused(login, [...links, ...cased, ...longer])
   })
 
-  it('refuses a link in which one parameter is missing or empty', async () => {
+  it('refuses a link in which one parameter is missing or empty (SIG-02)', async () => {
     const login = await blockedLogin(harness)
     await expectAllRefused(login, [
       ...SIGNED.map((name) => changed(login.link, (q) => q.delete(name))),
@@ -110,7 +110,7 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
     expect([...new URL(location).searchParams.keys()]).to.have.members(['code', 'iss'])
   })
 
-  it('refuses a parameter that is repeated, be it the same', async () => {
+  it('refuses a parameter that is repeated, be it the same (SIG-04)', async () => {
     const login = await blockedLogin(harness)
     const query = new URL(login.link).search.slice(1)
     await expectAllRefused(
@@ -123,7 +123,7 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
     )
   })
 
-  it('refuses a parameter in brackets, beside or instead of the plain one', async () => {
+  it('refuses a parameter in brackets, beside or instead of the plain one (SIG-05)', async () => {
     const login = await blockedLogin(harness)
     const bracketed = (name: string) => [`${name}[]`, `${name}[0]`, `${name}[$ne]`]
     await expectAllRefused(
@@ -141,7 +141,7 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
     )
   })
 
-  it('refuses bytes that were moved from one parameter to its neighbour', async () => {
+  it('refuses bytes that were moved from one parameter to its neighbour (SIG-07)', async () => {
     const login = await blockedLogin(harness)
     const { searchParams } = new URL(login.link)
     const [scope, state] = [searchParams.get('scope') ?? '', searchParams.get('state') ?? '']
@@ -159,7 +159,7 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
     ])
   })
 
-  it('refuses a signature that is cut, too long, or written in another way', async () => {
+  it('refuses a signature that is cut, too long, or written in another way (SIG-11)', async () => {
     const login = await blockedLogin(harness)
     const signature = new URL(login.link).searchParams.get('authorize_sig') ?? ''
     const bytes = Buffer.from(signature, 'base64url')
@@ -183,7 +183,7 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
     )
   })
 
-  it('refuses the signature of another mail, both ways', async () => {
+  it('refuses the signature of another mail, both ways (SIG-08)', async () => {
     const user = await addUnverified(harness)
     const first = await blockedLogin(harness, { user })
     const second = await blockedLogin(harness, { user })
@@ -208,7 +208,7 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
     await expectStillWorks(harness, stranger)
   })
 
-  it('refuses a signature made with any other key, or with the key ring itself', async () => {
+  it('refuses a signature made with any other key, or with the key ring itself (SIG-12)', async () => {
     const login = await blockedLogin(harness)
     const query = new URL(login.link).searchParams
     const values = ['token', ...CARRIED].map((name) => query.get(name))

@@ -87,7 +87,7 @@ onBothStores('GET {oauth_path}/verify-email (4.6)', (technology) => {
     expect(sessionId(harness, login.agent)).to.equal(undefined)
   })
 
-  it('does the same after the interaction is gone, in either browser', async () => {
+  it('does the same after the interaction is gone, in either browser (VER-16)', async () => {
     for (const browser of ['same', 'other']) {
       const login = await blockedLogin(harness)
       const interaction = await harness.provider.Interaction.find(login.interaction)
@@ -132,7 +132,7 @@ onBothStores('GET {oauth_path}/verify-email (4.6)', (technology) => {
     await expectResumed(harness, login, await createUserAgent().get(login.link))
   })
 
-  it('keeps the nonce, and PKCE: another verifier redeems nothing', async () => {
+  it('keeps the nonce, and PKCE: another verifier redeems nothing (RED-06, RED-07)', async () => {
     const login = await blockedLogin(harness)
     const { location = '' } = await login.agent.get(login.link)
     const stolen = { ...login.request, codeVerifier: randomPKCECodeVerifier() }
@@ -161,7 +161,7 @@ onBothStores('GET {oauth_path}/verify-email (4.6)', (technology) => {
     expect(sessionId(harness, login.agent)).to.equal(session)
   })
 
-  it('gives one of 20 parallel requests the redirect, and the others nothing', async () => {
+  it('gives one of 20 parallel requests the redirect, and the others nothing (RACE-05)', async () => {
     const login = await blockedLogin(harness)
     const agents = Array.from({ length: 20 }, () => createUserAgent())
     const answers = await Promise.all(agents.map((agent) => agent.get(login.link)))

@@ -66,7 +66,7 @@ onBothStores('A window that waits for a login that is over (D9, D15)', (technolo
     await expectNextLoginWorks(login)
   })
 
-  it('goes nowhere after a reset: who knew the old password stays out', async () => {
+  it('goes nowhere after a reset: who knew the old password stays out (VER-19)', async () => {
     const login = await blockedLogin(harness)
     const reset = await harness.reset(await harness.resetLink(login.user), 'a brand new password')
     expect(reset.mode).to.equal('done')

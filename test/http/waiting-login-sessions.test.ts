@@ -66,7 +66,7 @@ onBothStores('A waiting window in a browser with a session (D15, D16)', (technol
       await openElsewhere(login)
     })
 
-    it('asks first, names neither account, and takes no turn', async () => {
+    it('asks first, names neither account, and takes no turn (VER-18)', async () => {
       const session = sessionId(harness, browser)
       const window = windowOf(harness, login)
       for (const _time of [1, 2, 3]) expectQuestion(await window.goOn(), [owner, login.user])
@@ -237,7 +237,7 @@ onBothStores('A waiting window in a browser with a session (D15, D16)', (technol
     expect((await silently(harness, victim)).has('code')).to.equal(true)
   })
 
-  it('signs nobody in with a login that somebody else made in a browser of his own', async () => {
+  it('signs nobody in with a login that somebody else made in a browser of his own (VER-22)', async () => {
     const attacker = await blockedLogin(harness)
     await openElsewhere(attacker)
     const victims = [createUserAgent(), (await blockedLogin(harness)).agent]

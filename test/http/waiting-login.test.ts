@@ -39,7 +39,7 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
     expect(await accountOf(harness, login.agent)).to.equal(login.user.id)
   }
 
-  it('goes on to the client, with its own state, nonce and PKCE, once the link was opened in another browser', async () => {
+  it('goes on to the client, with its own state, nonce and PKCE, once the link was opened in another browser (VER-15)', async () => {
     const login = await blockedLogin(harness)
     const window = windowOf(harness, login)
     expect(await window.status()).to.equal('waiting')
@@ -98,7 +98,7 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
     expect(await window.status()).to.equal('continued')
   })
 
-  it('goes on in one of 20 concurrent posts, and the others get neither code nor session', async () => {
+  it('goes on in one of 20 concurrent posts, and the others get neither code nor session (VER-20)', async () => {
     const login = await blockedLogin(harness)
     const window = windowOf(harness, login)
     await openElsewhere(login)
@@ -233,7 +233,7 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
       login = await blockedLogin(harness)
     })
 
-    it('a browser without the cookie, a foreign one, and an id of nobody look alike, byte for byte', async () => {
+    it('a browser without the cookie, a foreign one, and an id of nobody look alike, byte for byte (VER-21)', async () => {
       const own = windowOf(harness, login)
       const other = await blockedLogin(harness)
       const expired = { ...(await pendingOf(harness, own)), id: `${own.id.slice(1)}x` }
@@ -278,7 +278,7 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
       await expectGoesOn(login)
     })
 
-    it('the id alone, and the cookie alone, are good for nothing', async () => {
+    it('the id alone, and the cookie alone, are good for nothing (VER-17)', async () => {
       const window = windowOf(harness, login)
       await openElsewhere(login)
       const thief = createUserAgent()

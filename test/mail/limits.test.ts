@@ -190,7 +190,7 @@ onBothStores('Mails to one account (D21)', (technology) => {
     expect((await h.users.findById(user.id))?.emailVerified).to.equal(true)
   })
 
-  it('are limited for blocked logins too, and the page is the same (4.8)', async () => {
+  it('are limited for blocked logins too, and the page is the same (4.8, VER-13)', async () => {
     const user = await addPerson({ emailVerified: false })
     const first = await blockedLogin(h, { user })
     for (let count = 1; count < CAP; count += 1) await blockedLogin(h, { user })

@@ -43,7 +43,7 @@ onBothStores('The outbox (D19, D20)', (technology) => {
 
   describe('a mail that is refused for now', () => {
     for (const answer of ['defer', 'defer after data', 'drop'] as const) {
-      it(`(${answer}) is tried again with a new token, and its link works`, async () => {
+      it(`(${answer}) is tried again with a new token, and its link works (FLT-03, FLT-05)`, async () => {
         const user = await newUser()
         const seen = new Set(h.mail.tokensSeen())
         answers = [answer]
@@ -70,7 +70,7 @@ onBothStores('The outbox (D19, D20)', (technology) => {
   })
 
   describe('a mail that is refused for good', () => {
-    it('is tried once and leaves no live link; the next request is served', async () => {
+    it('is tried once and leaves no live link; the next request is served (FLT-04)', async () => {
       const user = await newUser()
       answers = ['refuse']
       const refusals = h.mail.answered.refuse

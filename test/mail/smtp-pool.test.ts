@@ -135,7 +135,7 @@ describe('smtpPool (D23)', () => {
     }
   }
 
-  it('hands over a text part and an HTML part, from one plain address to one other', async () => {
+  it('hands over a text part and an HTML part, from one plain address to one other (MAIL-06)', async () => {
     const server = await startServer()
     await startMailer(server).send(MAIL)
     const [delivery] = server.deliveries
@@ -311,7 +311,7 @@ describe('smtpPool (D23)', () => {
         if (!other) this.skip()
       })
 
-      it('sends no login and no mail where STARTTLS is not offered', async () => {
+      it('sends no login and no mail where STARTTLS is not offered (MAIL-14)', async () => {
         const server = await startServer({ disabledCommands: ['STARTTLS'] }, other)
         const error = await failureOf(startMailer(server, credentials).send(MAIL))
         expect(error.code).to.equal('ERR_MAIL_FAILED')

@@ -132,7 +132,7 @@ describe('The setting smtp_tls (D23)', () => {
       return JSON.parse(stdout)
     }
 
-    it('mails and logins go only over TLS, and only to a certificate that it vouches for', async () => {
+    it('mails and logins go only over TLS, and only to a certificate that it vouches for (MAIL-15)', async () => {
       const modes = [
         { tls: 'starttls', isImplicitTls: false },
         { tls: 'implicit', isImplicitTls: true },

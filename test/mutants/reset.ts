@@ -106,7 +106,7 @@ export const resetMutants: Mutant[] = [
       if (reset.email !== undefined) await users.markEmailVerified(reset.userId, reset.email)`,
       },
     ],
-    caughtBy: { file: RESET, words: 'without a cookie and without signing in (D7)' },
+    caughtBy: { file: RESET, words: 'without a cookie and without signing in (D7' },
   },
   {
     name: 'sessions are deleted, without a cut-off',

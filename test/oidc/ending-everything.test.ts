@@ -84,7 +84,7 @@ function itEndsEverything(options: HarnessOptions): void {
     return { ann: await outcome(ann), bob: await outcome(bob) }
   }
 
-  it('the session: with prompt=none the client learns login_required', async () => {
+  it('the session: with prompt=none the client learns login_required (SES-11)', async () => {
     const silently = async ({ session }: Prepared) =>
       ask.outcomeOf(await session.get((await h.party.begin({ prompt: 'none' })).url))
     expect(await outcomes(silently)).to.deep.equal({ ann: 'login_required', bob: 'code' })
@@ -104,7 +104,7 @@ function itEndsEverything(options: HarnessOptions): void {
     }
   })
 
-  it('access tokens and refresh tokens: introspection answers that they are not active', async () => {
+  it('access tokens and refresh tokens: introspection answers that they are not active (SES-01)', async () => {
     const access = ({ tokens }: Prepared) => ask.isActive(h, tokens.access_token)
     expect(await outcomes(access)).to.deep.equal({ ann: false, bob: true })
     const refresh = ({ tokens }: Prepared) => ask.isActive(h, tokens.refresh_token)
@@ -116,17 +116,17 @@ function itEndsEverything(options: HarnessOptions): void {
     expect(await outcomes(refreshed)).to.deep.equal({ ann: 'invalid_grant', bob: 'tokens' })
   })
 
-  it('authorization codes: invalid_grant', async () => {
+  it('authorization codes: invalid_grant (SES-02)', async () => {
     const redeemed = ({ code, codeAnswer }: Prepared) => ask.redeem(h, code, codeAnswer.location)
     expect(await outcomes(redeemed)).to.deep.equal({ ann: 'invalid_grant', bob: 'tokens' })
   })
 
-  it('approved device codes: invalid_grant', async () => {
+  it('approved device codes: invalid_grant (SES-02)', async () => {
     const polled = ({ device }: Prepared) => ask.pollDevice(h, device)
     expect(await outcomes(polled)).to.deep.equal({ ann: 'invalid_grant', bob: 'tokens' })
   })
 
-  it('a login result that was held back: no code and no session, however often it is tried', async () => {
+  it('a login result that was held back: no code and no session, however often it is tried (SES-03)', async () => {
     const followed = async ({ held, heldAnswer }: Prepared) =>
       ask.outcomeOf(await h.follow(held, heldAnswer))
     expect(await outcomes(followed)).to.deep.equal({ ann: '400', bob: 'code' })
@@ -199,7 +199,7 @@ function itEndsEverything(options: HarnessOptions): void {
 describe('What a password reset cannot end', () => {
   const api = 'https://api.example'
 
-  it('is an access token in JWT form, which stays valid until it expires: nobody asks us about it', async () => {
+  it('is an access token in JWT form, which stays valid until it expires: nobody asks us about it (SES-12)', async () => {
     const h = await startHarness({
       provider: {
         features: {

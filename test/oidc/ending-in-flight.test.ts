@@ -110,7 +110,7 @@ onBothStores(
       return { user, agent }
     }
 
-    it('saves its session again with a new grant, and both are dead, with the code', async () => {
+    it('saves its session again with a new grant, and both are dead, with the code (SES-04)', async () => {
       const another = ANOTHER_CLIENT.client_id
       const { user, agent } = await signedIn()
       const request = await h.party.begin({ client_id: another })

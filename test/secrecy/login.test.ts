@@ -109,10 +109,10 @@ describeWithMongo('A login with a wrong password (4.8)', () => {
     ['a wrong password', 'not the password'],
     ['no password', ''],
     ['a password of 72 bytes', 'x'.repeat(72)],
-    ['a password of 73 bytes (TIM-07)', 'x'.repeat(73)],
+    ['a password of 73 bytes', 'x'.repeat(73)],
     ['a password with NUL', `${PASSWORD}\0`],
   ] as const) {
-    it(`is answered with the page and the MongoDB commands of an unknown user, for ${what}`, async () => {
+    it(`is answered with the page and the MongoDB commands of an unknown user, for ${what} (ENU-04, TIM-07)`, async () => {
       const mails = await database.db.collection('mail_outbox').countDocuments()
       const events = await database.db.collection('audit_events').countDocuments()
       const expected = await logIn(NOBODY, password)

@@ -155,7 +155,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7, D19)', () => {
   }
 
   for (const form of [FORGOT, RESEND]) {
-    describe(`by POST ${form.path}: the same bytes and the same MongoDB commands for each class`, () => {
+    describe(`by POST ${form.path}: the same bytes and the same MongoDB commands for each class (ENU-01, TIM-01, TIM-05, TIM-12)`, () => {
       for (const [what, more] of Object.entries(carried)) {
         it(`with ${what} (ENU-01, ENU-02, ENU-07)`, () => expectAllAlike(form, more))
       }
