@@ -1,0 +1,116 @@
+import { randomBytes } from 'node:crypto'
+import { expect } from 'chai'
+import { adminOf, outcomeOf } from '../support/admin-calls.ts'
+import {
+  accountOf,
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  expectExpired,
+  expectResumed,
+  isVerified,
+  resend,
+  silently,
+} from '../support/blocked-login.ts'
+import { eventually } from '../support/eventually.ts'
+import { startHarness, type Harness } from '../support/harness.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+import { openElsewhere, windowOf } from '../support/waiting-window.ts'
+
+/** What only one store could get wrong is shown by the contract suite, and by `npm run test:full`. */
+describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
+  const secrets = [randomBytes(32)]
+  let h: Harness
+
+  before(async () => {
+    h = await startHarness({ technology: 'mongodb', flows: { secrets } })
+  })
+  after(() => h.close())
+
+  it('resets a password: forgot-password, the mail, the form, and nothing that was signed in stays signed in (4.1 to 4.4, 3.3)', async () => {
+    const user = await addVerified(h)
+    const before = createUserAgent()
+    await h.signIn(before, user.username)
+    const visitor = createUserAgent()
+    const form = await visitor.get(`${h.oauthUrl}/forgot-password`)
+    expect([form.status, form.page, form.mode]).to.deep.equal([200, 'forgot-password', 'form'])
+    const earlier = await h.resetLink(user)
+    const link = await h.resetLink(user)
+    const refused = await h.reset(earlier, 'a password of the earlier link')
+    expect([refused.status, refused.mode]).to.deep.equal([400, 'invalid'])
+    const opened = await visitor.get(link)
+    expect([opened.status, opened.mode]).to.deep.equal([200, 'form'])
+    const done = await h.reset(link, 'quite another password')
+    expect([done.status, done.mode]).to.deep.equal([200, 'done'])
+    expect((await silently(h, before)).get('error')).to.equal('login_required')
+    const again = await h.reset(link, 'a third password')
+    expect([again.status, again.mode]).to.deep.equal([400, 'invalid'])
+    const { location } = await h.signIn(createUserAgent(), user.username, 'quite another password')
+    expect(new URL(location ?? '').searchParams.has('code')).to.equal(true)
+    const { events } = await adminOf(h).listAudit({
+      account_id: user.id,
+      type: ['password_reset_completed'],
+    })
+    expect(events).to.have.length(1)
+  })
+
+  it('verifies an address in the login: blocked, the mail, the link, the code (4.6, 4.8)', async () => {
+    const login = await blockedLogin(h)
+    await expectResumed(h, login, await login.agent.get(login.link))
+    expect(await accountOf(h, login.agent)).to.equal(login.user.id)
+    expectExpired(await createUserAgent().get(login.link))
+  })
+
+  it('lets the window that logged in go on once the link was opened elsewhere', async () => {
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
+    expect(await window.status()).to.equal('waiting')
+    await openElsewhere(login)
+    await expectResumed(h, login, await window.goOn())
+    expect(await window.status()).to.equal('continued')
+  })
+
+  it('sends a new verification link to whoever asks for one (4.7)', async () => {
+    const user = await addUnverified(h)
+    const link = await resend(h, user)
+    expect((await createUserAgent().get(link)).status).to.be.oneOf([200, 302])
+    expect(await isVerified(h, user)).to.equal(true)
+  })
+
+  it('changes settings, which are in force in another process within two seconds, the password sealed (4.5)', async () => {
+    const { db } = h
+    if (!db) throw new Error('no database')
+    const other = await startHarness({
+      database: { db, drop: async () => {} },
+      flows: { secrets },
+    })
+    try {
+      await h.put({ resend_cooldown: '7s', smtp_password: 'canary of the mail server' })
+      await eventually('the other process follows', async () => {
+        const { answer } = await adminOf(other).getSettings()
+        return answer.resend_cooldown === '7s'
+      })
+      const stored = JSON.stringify(await db.collection('settings').find().toArray())
+      expect(stored).to.include('7s').and.not.include('canary')
+    } finally {
+      await h.put({ resend_cooldown: '0s', smtp_password: '' })
+      await other.close()
+    }
+  })
+
+  it('answers what an admin asks: accounts, mails, links, dead letters, audit, doctor', async () => {
+    const user = await addVerified(h)
+    const admin = adminOf(h)
+    const { mail_id: mailId } = await admin.sendReset({ user: user.username })
+    await outcomeOf(h, mailId, 'sent')
+    const { link } = await h.mail.mailTo(user.email ?? '')
+    expect((await admin.userStatus({ user: user.username })).links).to.have.length(1)
+    expect((await admin.explainLink({ link })).state).to.equal('live')
+    expect((await admin.listOutbox({ state: 'dead' })).mails).to.deep.equal([])
+    const checks = (await admin.runDoctor()).checks.filter(({ step }) => step === 'indexes')
+    expect(checks.map(({ status }) => status)).to.deep.equal(['ok'])
+    const rotated = await admin.rotateKeys()
+    expect(rotated.unreadable).to.deep.equal([])
+  })
+})
