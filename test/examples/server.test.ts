@@ -1,12 +1,13 @@
+import { readFileSync } from 'node:fs'
 import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { readEnvironment } from '../../examples/server/environment.ts'
 import { checkoutSigningKeys } from '../../examples/server/signing-keys.ts'
 import { StartRefused } from '../../examples/server/start-refused.ts'
 import { createBrowser, type Browser } from '../support/browser.ts'
+import { compiledCheckout } from '../support/compiled-checkout.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   refusedExampleServer,
@@ -15,6 +16,11 @@ import {
   type Variables,
 } from '../support/example-server.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { decodeEntities } from '../support/user-agent.ts'
+
+const { scripts }: { scripts: { start: string } } = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+)
 
 const KEY = Buffer.alloc(32, 1).toString('base64url')
 
@@ -124,6 +130,17 @@ describe('The example server', () => {
     })}`
 
   describe('start', () => {
+    it('is what `npm start` starts, with the settings that are shipped', async () => {
+      const shipped = await startExampleServer({}, scripts.start)
+      try {
+        const browser = createBrowser(shipped.baseUrl)
+        const answer = await signIn(browser, 'bob', 'bob-password')
+        expect([answer.page, answer.mode]).to.deep.equal(['verify-email', 'blocked'])
+      } finally {
+        await shipped.kill()
+      }
+    })
+
     it('prints the address to open, and READY with the base URL alone on a line', () => {
       expect(server.output()).to.match(/^Open http:\/\/localhost:\d+\/$/m)
       expect(server.output().trimEnd().split('\n')).to.include(`READY ${server.baseUrl}`)
@@ -160,36 +177,30 @@ describe('The example server', () => {
       })
     }
 
-    for (const [name, variables] of [
-      ['SIGNING_KEYS', { NODE_ENV: 'production', SIGNING_KEYS: undefined }],
-      ['MONGODB_URI', { MONGODB_URI: 'localhost' }],
-      ['SEED_FILE', { SEED_FILE: '/nowhere/seed.json' }],
+    const wrongFiles = {
+      'wrong-settings.json': { password_reset_expiration: 'soon' },
+      'wrong-seed.json': {
+        clients: [{ client_id: 'odd', client_secret: 'secret', redirect_uris: ['nowhere'] }],
+      },
+    }
+    for (const [what, name, value, words] of [
+      ['a database that is none', 'MONGODB_URI', 'localhost', /\w/],
+      ['a file that is not there', 'SEED_FILE', '/nowhere/seed.json', /\w/],
+      ['a setting', 'SETTINGS_FILE', 'wrong-settings.json', /password_reset_expiration/],
+      ['a client', 'SEED_FILE', 'wrong-seed.json', /odd.*redirect_uris/],
     ] as const) {
-      it(`is refused with exit code 2 and one sentence for a wrong ${name}`, async function () {
-        this.timeout(90_000)
-        const { exitCode, errors } = await refusedExampleServer(variables)
+      it(`is refused with exit code 2 and one sentence for ${what}, by the name of the variable`, async () => {
+        for (const [file, content] of Object.entries(wrongFiles)) {
+          await writeFile(join(folder, file), JSON.stringify(content))
+        }
+        const given = value in wrongFiles ? join(folder, value) : value
+        const { exitCode, errors } = await refusedExampleServer({ [name]: given })
         const said = errors.split('\n').filter((line) => line && !line.startsWith('{'))
         expect(exitCode).to.equal(2)
         expect(said).to.have.length(1)
-        expect(said[0]).to.match(new RegExp(`^${name} .*\\w`))
+        expect(said[0]).to.match(new RegExp(`^${name}\\b.*${words.source}`))
       })
     }
-
-    it('is refused for a setting or a client that is not valid, by its name', async function () {
-      this.timeout(90_000)
-      const wrongSettings = join(folder, 'wrong-settings.json')
-      await writeFile(wrongSettings, '{"password_reset_expiration":"soon"}')
-      const settings = await refusedExampleServer({ SETTINGS_FILE: wrongSettings })
-      expect(settings.exitCode).to.equal(2)
-      expect(settings.errors).to.match(/^SETTINGS_FILE.*password_reset_expiration/m)
-
-      const wrongSeed = join(folder, 'wrong-seed.json')
-      const odd = { client_id: 'odd', client_secret: 'secret', redirect_uris: ['nowhere'] }
-      await writeFile(wrongSeed, JSON.stringify({ clients: [odd] }))
-      const clients = await refusedExampleServer({ SEED_FILE: wrongSeed })
-      expect(clients.exitCode).to.equal(2)
-      expect(clients.errors).to.match(/^SEED_FILE.*odd.*redirect_uris/m)
-    })
   })
 
   describe('pages', () => {
@@ -223,6 +234,14 @@ describe('The example server', () => {
       expect(headers.get('content-security-policy')).to.include(
         `form-action 'self' ${server.baseUrl}`,
       )
+    })
+
+    it('answers the well-known address for changing passwords, and no other there', async () => {
+      const browser = createBrowser(server.baseUrl)
+      const page = await browser.visit('/.well-known/change-password')
+      expect([page.page, page.mode]).to.deep.equal(['forgot-password', 'form'])
+      const other = await browser.get('/.well-known/resource-that-should-not-exist')
+      expect(other.status).to.equal(404)
     })
 
     it('answers a wrong method with 405, and an unknown path with 404', async () => {
@@ -279,6 +298,26 @@ describe('The example server', () => {
       const home = await browser.submit(action, { ...asked.hidden, logout: 'yes' })
       expect(home.page).to.equal('home')
       expect((await browser.visit('/demo/start')).page).to.equal('login')
+    })
+
+    it('fills in the username from login_hint, as text, and hands ui_locales on', async () => {
+      const browser = createBrowser(server.baseUrl)
+      const begun = await browser.get('/demo/start')
+      const url = new URL(begun.location ?? '')
+      const hint = 'alice"><b>'
+      url.searchParams.set('login_hint', hint)
+      url.searchParams.set('ui_locales', 'de en')
+      const page = await browser.visit(url.pathname + url.search)
+      expect([page.page, page.mode]).to.deep.equal(['login', 'form'])
+      const [input = ''] = /<input[^>]*id="username"[^>]*>/.exec(page.text) ?? []
+      expect(decodeEntities(/value="([^"]*)"/.exec(input)?.[1] ?? '')).to.equal(hint)
+      const href = /href="([^"]*forgot-password[^"]*)"/.exec(page.text)?.[1] ?? ''
+      const asked = await browser.visit(decodeEntities(href))
+      expect(asked.hidden).to.include({ client_id: 'demo', ui_locales: 'de en' })
+
+      const form = { ...page.hidden, username: 'alice', password: 'alice-password' }
+      const signedIn = await browser.submit('/oauth2/login', form)
+      expect([signedIn.page, signedIn.mode]).to.deep.equal(['demo', 'signed_in'])
     })
 
     it('says in an older tab that the sign-in continues in the newer one', async () => {
@@ -402,7 +441,7 @@ describe('The example server', () => {
     })
 
     it('keeps its signing keys in a file that only its owner reads', async () => {
-      const { mode } = await stat(new URL('../../.oidc-account-flows-keys', import.meta.url))
+      const { mode } = await stat(join(compiledCheckout(), '.oidc-account-flows-keys'))
       expect(mode & 0o777).to.equal(0o600)
     })
 
@@ -485,21 +524,6 @@ describe('The example server', () => {
     } finally {
       await production.kill()
     }
-  })
-
-  it('answers what is in flight on SIGTERM, takes nothing new, and exits with 0', async function () {
-    this.timeout(90_000)
-    const stopped = await startExampleServer({ RESPONSE_DELAY_FLOOR_MS: '1500' })
-    const inFlight = fetch(`${stopped.baseUrl}/oauth2/forgot-password`, {
-      method: 'POST',
-      body: new URLSearchParams({ identifier: 'alice' }),
-    })
-    await sleep(500)
-    const exitCode = stopped.stop()
-    expect((await inFlight).status).to.equal(200)
-    expect(await exitCode).to.equal(0)
-    const refused = await fetch(stopped.baseUrl).catch((error: Error) => error.message)
-    expect(refused).to.equal('fetch failed')
   })
 
   describeWithMongo('two processes on one database', () => {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
+import { secondAfter } from '../../src/login-second.ts'
 import { createBrowser, type Browser } from '../support/browser.ts'
 import { eventually } from '../support/eventually.ts'
 import type { ExampleServer } from '../support/example-server.ts'
@@ -8,11 +9,11 @@ import { startMongoProxy, type MongoCommand, type MongoProxy } from '../support/
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { sha256, shapeOf, tokenOf } from '../support/observe.ts'
 import type { Answer } from '../support/user-agent.ts'
-import { scaled } from './scale.ts'
+import { endResetLeases } from './leases.ts'
+import { IS_SHORT, scaled } from './scale.ts'
 import { postForgot, postReset, signIn, startSeededServer, userNamed } from './seeded-server.ts'
 
-const OUTAGE_MS = scaled({ full: 30_000, short: 10_000 })
-const IS_SHORT = scaled({ full: false, short: true })
+const OUTAGE_MS = scaled({ full: 30_000, short: 3_000 })
 /** Longer than a lease, after which another worker takes a job. */
 const RECOVERY_MS = 90_000
 const UNKNOWN_TOKEN = 'x'.repeat(43)
@@ -158,12 +159,13 @@ describeWithMongo('The example server while MongoDB is gone', () => {
       expect((await outage.happened)?.collection).to.equal(step.collection)
       expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
       await proxy.restore()
-      if (index > 1 || IS_SHORT) await endLeases(fresh)
+      // The full form waits for it once.
+      if (index > 1 || IS_SHORT) await endResetLeases(fresh)
 
       const isBegun = step.when === 'after' || index > 0
       await eventually('the reset is over', () => isSettled(fresh, token, isBegun), RECOVERY_MS)
       // What was signed in up to the second of the reset has ended.
-      await sleep(1_000)
+      await secondAfter(new Date())
       const [works, fails] = isBegun ? [newPassword, password] : [password, newPassword]
       expect((await signIn(server, username, works)).mode).to.equal('signed_in')
       expect((await signIn(server, username, fails)).status).to.equal(401)
@@ -217,14 +219,6 @@ function isWriteTo(collection: string) {
   return (command: MongoCommand) =>
     command.collection === collection &&
     ['insert', 'update', 'findAndModify'].includes(command.name)
-}
-
-/** The minute that a claimed reset is left to its process is over; the full form waits for it once. */
-async function endLeases({ db }: FreshDatabase): Promise<void> {
-  const isLeased = { lease_until: { $type: 'date' } }
-  await db
-    .collection('password_reset_tokens')
-    .updateMany(isLeased, { $set: { lease_until: new Date(0) } })
 }
 
 async function isSettled({ db }: FreshDatabase, token: string, isBegun: boolean) {

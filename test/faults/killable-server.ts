@@ -1,11 +1,14 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { putSettings, smtpSettings } from '../support/example-requests.ts'
 import { startExampleServer } from '../support/example-server.ts'
 import { freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import type { Topology } from '../support/mongod-servers.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { createRelyingParty, type RelyingParty } from '../support/relying-party.ts'
+import { endLeases } from './leases.ts'
+import { IS_SHORT } from './scale.ts'
 
 /** A process of the example server that can be killed and started again, with a proxy between it and its database. */
 export interface KillableServer {
@@ -19,8 +22,13 @@ export interface KillableServer {
   party: RelyingParty
   /** SIGKILL; answers once it is dead. */
   kill(): Promise<void>
-  /** Starts it again, on the same port and database and with the same keys. It must be dead. */
+  /**
+   * Starts it again, on the same port and database and with the same keys. It must be dead. In the short form that is when what
+   * the dead one held is free; the full form waits for that in real time, while it goes on.
+   */
   restart(): Promise<void>
+  /** Likewise, while what the dead one held is still left to it. */
+  restartAtOnce(): Promise<void>
   /** Kills it, and drops the database. */
   close(): Promise<void>
 }
@@ -49,28 +57,17 @@ export async function startKillableServer(
   await writeFile(seedFile, JSON.stringify({ users: [], clients: [CLIENT] }))
   const variables = { MONGODB_URI: proxy.uri, SEED_FILE: seedFile }
   let server = await startExampleServer(variables)
-  const { baseUrl, port, adminToken } = server
-
-  const smtp = {
-    smtp_host: '127.0.0.1',
-    smtp_port: String(smtpPort),
-    smtp_from: 'accounts@idp.example',
-    // The faults are not about limits.
-    mails_per_account_per_hour: '0',
-    mails_per_minute: '0',
-  }
-  const put = await fetch(`${baseUrl}/admin/api/settings`, {
-    method: 'PUT',
-    headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ ...smtp, ...settings }),
-  })
-  if (put.status !== 200) throw new Error(`PUT settings: ${await put.text()}`)
-
+  const { baseUrl, port } = server
+  await putSettings(server, { ...smtpSettings(smtpPort), ...settings })
   const oauthUrl = `${baseUrl}/oauth2`
   const party = await createRelyingParty(oauthUrl, {
     clientId: CLIENT_ID,
     redirectUri: REDIRECT_URI,
   })
+
+  async function restartAtOnce() {
+    server = await startExampleServer({ ...variables, PORT: String(port) })
+  }
 
   return {
     topology,
@@ -81,8 +78,10 @@ export async function startKillableServer(
     party,
     kill: () => server.kill(),
     async restart() {
-      server = await startExampleServer({ ...variables, PORT: String(port) })
+      if (IS_SHORT) await endLeases(database)
+      await restartAtOnce()
     },
+    restartAtOnce,
     async close() {
       await server.kill()
       await proxy.close()

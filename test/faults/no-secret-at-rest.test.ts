@@ -25,7 +25,7 @@ import {
 import { sha256 } from '../support/observe.ts'
 import { scaled } from './scale.ts'
 
-const PER_SECOND = 5
+const PER_SECOND = scaled({ full: 5, short: 10 })
 /** A third of the requests are for resets, and a third for each way to a verification link. */
 const REQUESTS = scaled({ full: 300, short: 30 })
 const ACCOUNTS = scaled({ full: 60, short: 8 })

@@ -11,6 +11,7 @@ import {
 import { eventually } from '../support/eventually.ts'
 import { steadyLoad } from '../support/load.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
+import { tokenOf } from '../support/observe.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { scaled } from './scale.ts'
 
@@ -72,7 +73,3 @@ describeWithMongo('Two processes on one database (D20)', function (this: Mocha.S
     )
   })
 })
-
-function tokenOf(link: string): string {
-  return new URL(link).searchParams.get('token') ?? link
-}

@@ -16,7 +16,7 @@ import {
 } from './person.ts'
 import { scaled } from './scale.ts'
 
-const ROUNDS = scaled({ full: 20, short: 5 })
+const ROUNDS = scaled({ full: 20, short: 3 })
 const POSTS = 50
 
 describeWithMongo('One reset link posted 50 times at once, to two processes', () => {

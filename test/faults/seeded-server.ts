@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import bcrypt from 'bcrypt'
 import { createBrowser } from '../support/browser.ts'
+import { smtpSettings } from '../support/example-requests.ts'
 import {
   startExampleServer,
   type ExampleServer,
@@ -47,14 +48,7 @@ export async function startSeededServer(options: SeededServerOptions): Promise<E
     password_hash: bcrypt.hashSync(password, 4),
   }))
   const seed = { users, clients: [DEMO_CLIENT] }
-  const settings = {
-    require_email_verification: 'true',
-    smtp_host: '127.0.0.1',
-    smtp_port: String(options.smtpPort),
-    smtp_from: 'accounts@idp.example',
-    mails_per_account_per_hour: '0',
-    mails_per_minute: '0',
-  }
+  const settings = { ...smtpSettings(options.smtpPort), require_email_verification: 'true' }
   try {
     await writeFile(seedFile, JSON.stringify(seed))
     await writeFile(settingsFile, JSON.stringify(settings))

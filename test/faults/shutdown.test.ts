@@ -6,10 +6,12 @@ import { expect } from 'chai'
 import { eventually } from '../support/eventually.ts'
 import type { ExampleServer, Variables } from '../support/example-server.ts'
 import { freePort } from '../support/free-port.ts'
+import { putSettings } from '../support/example-requests.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { startMongoProxy, type MongoCommand, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { tokenOf } from '../support/observe.ts'
+import { endLeases } from './leases.ts'
 import { scaled } from './scale.ts'
 import { postForgot, postReset, signIn, startSeededServer, userNamed } from './seeded-server.ts'
 
@@ -37,7 +39,7 @@ describeWithMongo('The example server on SIGTERM', () => {
     mail = await startMailServer()
     variables = {
       PORT: String(await freePort()),
-      BCRYPT_COST: '12',
+      BCRYPT_COST: '10',
       RESPONSE_DELAY_FLOOR_MS: '1500',
     }
     server = await start()
@@ -82,13 +84,7 @@ describeWithMongo('The example server on SIGTERM', () => {
     const reset = postReset(server, token, 'a brand new password')
     await hashing
     const exited = exitCodeOf(server)
-    const refused = await eventually('nothing new is taken', () =>
-      fetch(server.baseUrl).then(
-        () => false,
-        (error: Error) => error.message,
-      ),
-    )
-    expect(refused).to.equal('fetch failed')
+    await takesNothingNew(server)
     const [asked, done] = await Promise.all([forgot, reset])
     expect([asked.status, asked.mode]).to.deep.equal([200, 'sent'])
     expect([done.status, done.mode]).to.deep.equal([200, 'done'])
@@ -141,7 +137,7 @@ describeWithMongo('The example server on SIGTERM', () => {
     this.timeout(120_000)
     const stalled = await startStalledServer()
     try {
-      await putMailPort(server, stalled.port)
+      await putSettings(server, { smtp_port: String(stalled.port) })
       expect((await postForgot(server, 'user-c')).mode).to.equal('sent')
       await stalled.reached()
       expect(await exitCodeOf(server)).to.equal(0)
@@ -156,17 +152,13 @@ describeWithMongo('The example server on SIGTERM', () => {
 
   it('is not hurried by a second SIGTERM, nor by SIGINT', async function () {
     this.timeout(120_000)
-    const stored = nextReply(
-      proxy,
-      ({ name, collection }) => name === 'update' && collection === 'mail_outbox',
-    )
+    const stored = nextReply(proxy, isJobStored)
     const forgot = postForgot(server, 'user-d')
     await stored
     const exited = exitCodeOf(server)
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      await sleep(200)
-      server.signal(signal)
-    }
+    await takesNothingNew(server)
+    server.signal('SIGTERM')
+    server.signal('SIGINT')
     expect((await forgot).mode).to.equal('sent')
     expect(await exited).to.equal(0)
 
@@ -182,7 +174,7 @@ describeWithMongo('The example server on SIGTERM', () => {
       this.timeout(120_000)
       const stalled = await startStalledServer()
       try {
-        await putMailPort(server, stalled.port)
+        await putSettings(server, { smtp_port: String(stalled.port) })
         expect((await postForgot(server, waiting)).mode).to.equal('sent')
         await stalled.reached()
         await takeAway(proxy)
@@ -190,7 +182,8 @@ describeWithMongo('The example server on SIGTERM', () => {
           postForgot(server, inFlight),
           postReset(server, 'x'.repeat(43), 'a brand new password'),
         ]
-        await sleep(500)
+        // What was sent before has arrived too.
+        await fetch(server.baseUrl)
         expect(await exitCodeOf(server)).to.equal(0)
         for (const answer of await Promise.all(answers)) {
           expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
@@ -199,6 +192,7 @@ describeWithMongo('The example server on SIGTERM', () => {
         await stalled.close()
       }
       await proxy.restore()
+      // A process that cannot reach the database gives nothing back.
       await endLeases(fresh)
       await storeMailPort(fresh, mail.port)
       server = await start()
@@ -211,6 +205,7 @@ describeWithMongo('The example server on SIGTERM', () => {
     this.timeout(ROUNDS * 120_000)
     for (let round = 0; round < ROUNDS; round += 1) {
       const accepted: string[] = []
+      const stored = nextReply(proxy, isJobStored)
       const asking = crowd
         .slice(round * CROWD, (round + 1) * CROWD)
         .map(async ({ username }, index) => {
@@ -218,7 +213,7 @@ describeWithMongo('The example server on SIGTERM', () => {
           const answer = await postForgot(server, username).catch(() => undefined)
           if (answer?.mode === 'sent') accepted.push(username)
         })
-      await sleep(CROWD * 2)
+      await stored
       const exited = exitCodeOf(server)
       await Promise.all(asking)
       expect(await exited).to.equal(0)
@@ -233,6 +228,20 @@ describeWithMongo('The example server on SIGTERM', () => {
 /** SIGTERM. `undefined`: the process did not exit in time. */
 function exitCodeOf(server: ExampleServer): Promise<number | null | undefined> {
   return Promise.race([server.stop(), sleep(EXIT_LIMIT_MS, undefined, { ref: false })])
+}
+
+const isJobStored = ({ name, collection }: MongoCommand) =>
+  name === 'update' && collection === 'mail_outbox'
+
+/** Until SIGTERM has come through. */
+async function takesNothingNew({ baseUrl }: ExampleServer): Promise<void> {
+  const refused = await eventually('nothing new is taken', () =>
+    fetch(baseUrl).then(
+      () => false,
+      (error: Error) => error.message,
+    ),
+  )
+  expect(refused).to.equal('fetch failed')
 }
 
 /** The moment that MongoDB has answered such a command. */
@@ -270,15 +279,6 @@ function send(agent: Agent, url: string, form?: string): Promise<number | undefi
   })
 }
 
-async function putMailPort({ baseUrl, adminToken }: ExampleServer, port: number): Promise<void> {
-  const response = await fetch(`${baseUrl}/admin/api/settings`, {
-    method: 'PUT',
-    headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ smtp_port: String(port) }),
-  })
-  expect(response.status).to.equal(200)
-}
-
 /** While no server runs. */
 async function storeMailPort({ db }: FreshDatabase, port: number): Promise<void> {
   const changes = { $set: { 'values.smtp_port': String(port) }, $inc: { version: 1 } }
@@ -303,11 +303,4 @@ async function startStalledServer() {
       await new Promise((resolve) => server.close(resolve))
     },
   }
-}
-
-/** A process that cannot reach the database gives nothing back: a minute later its jobs are free all the same. */
-async function endLeases({ db }: FreshDatabase): Promise<void> {
-  await db
-    .collection('mail_outbox')
-    .updateMany({ available_at: { $type: 'date' } }, { $set: { available_at: new Date() } })
 }

@@ -26,8 +26,8 @@ import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support
 import { sha256, tokenOf } from '../support/observe.ts'
 import { scaled } from './scale.ts'
 
-const OUTAGE_SECONDS = scaled({ full: 600, short: 24 })
-const PER_SECOND = 4
+const OUTAGE_SECONDS = scaled({ full: 600, short: 12 })
+const PER_SECOND = scaled({ full: 4, short: 8 })
 /** Everybody is asked for a few times, and nobody more often than an account may get mails in an hour. */
 const VERIFIED = scaled({ full: 300, short: 30 })
 const UNVERIFIED = scaled({ full: 100, short: 10 })

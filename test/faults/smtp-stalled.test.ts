@@ -20,9 +20,9 @@ import { createUserAgent, type Answer } from '../support/user-agent.ts'
 import { scaled } from './scale.ts'
 
 const PER_SECOND = 50
-const REQUESTS = scaled({ full: 2_000, short: 400 })
+const REQUESTS = scaled({ full: 2_000, short: 200 })
 /** Half of the requests are for accounts; nobody asks more often than an account may get mails in an hour. */
-const ACCOUNTS = scaled({ full: 250, short: 50 })
+const ACCOUNTS = scaled({ full: 250, short: 25 })
 const MOST_SOCKETS = 10
 const MOST_GROWTH_MIB = 100
 /** Far longer than the work takes that does not wait for SMTP, and shorter than it would take if it did. */

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Document } from 'mongodb'
 import type { Moment, MongoCommand, MongoProxy } from '../support/mongo-proxy.ts'
+import { scaled } from './scale.ts'
 
 /** Recognises what is about one account on its way to the database and back: ids lead to further ids. */
 export interface Trail {
@@ -59,7 +59,7 @@ export function followTrail(proxy: MongoProxy, ids: Iterable<string>): Trail {
   }
 }
 
-/** The commands about the account while `work` is done, in their order; from the last of them on it is quiet for a while. */
+/** The commands about the account while `work` is done, in their order. It must have come to its end. */
 export async function recordSteps(
   proxy: MongoProxy,
   trail: Trail,
@@ -87,10 +87,6 @@ export async function recordSteps(
     },
   })
   await work()
-  for (let before = -1; before < steps.length;) {
-    before = steps.length
-    await sleep(1_000)
-  }
   stop()
   return steps
 }
@@ -120,17 +116,17 @@ export interface StepMoment {
 
 const READS = new Set(['find', 'aggregate', 'getMore', 'count', 'distinct'])
 
-/** Every moment around these steps, first those that leave the database in a state of its own: after each write. */
+/**
+ * Every moment around these steps, first those that leave the database in a state of its own: before the first write, and after
+ * each. The short form has those alone.
+ */
 export function momentsAround(steps: Step[]): StepMoment[] {
   const reads = steps.filter(({ name }) => READS.has(name))
   const writes = steps.filter(({ name }) => !READS.has(name))
   const at = (some: Step[], when: Moment['when']) => some.map((step) => ({ step, when }))
-  return [
-    ...at(writes, 'after'),
-    ...at(writes, 'before'),
-    ...at(reads, 'after'),
-    ...at(reads, 'before'),
-  ]
+  const states = [...at(writes.slice(0, 1), 'before'), ...at(writes, 'after')]
+  const others = [...at(writes.slice(1), 'before'), ...at(reads, 'after'), ...at(reads, 'before')]
+  return scaled({ full: [...states, ...others], short: states })
 }
 
 export function nameOf({ step: { name, collection, nth }, when }: StepMoment): string {
