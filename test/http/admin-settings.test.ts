@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { settingsOf } from '../support/admin-requests.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
@@ -20,14 +21,8 @@ onBothStores('PUT {base_url}/admin/api/settings (4.5)', (technology) => {
 
   after(() => h.close())
 
-  const get = () => fetch(url, { headers: bearer })
-  const shown = async (): Promise<Record<string, string>> => (await get()).json()
-  const put = (settings: Record<string, string>) =>
-    fetch(url, {
-      method: 'PUT',
-      headers: { ...bearer, 'content-type': 'application/json' },
-      body: JSON.stringify(settings),
-    })
+  const get = () => settingsOf(h).get()
+  const put = (body: Record<string, string>) => settingsOf(h).put({ body })
 
   describe('answers with the settings in force (D27)', () => {
     it('by their names, as strings, with the defaults of section 2.5', async () => {
