@@ -16,7 +16,9 @@ process.stdout.on('error', (error) => {
   process.stderr.write(`The answer cannot be written: ${codeOf(error)}.\n`, () => process.exit())
 })
 process.stderr.on('error', () => {})
-await run(args)
+const exitCode = await run(args, process)
+// An answer that cannot be written has set it already.
+process.exitCode ??= exitCode
 // Once all is written. A connection that is kept open would hold the process for a moment.
 process.stdout.write('', (error) => {
   if (!error || isUnread) process.stderr.write('', () => process.exit())

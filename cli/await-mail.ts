@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AdminClient, MailOutcome } from '../src/admin/client.ts'
+import type { MailOutcome } from '../src/admin/client.ts'
+import type { Connection } from './connection.ts'
 import { exitCodeOf, exitCodes } from './exit-codes.ts'
 import { withProgress } from './progress.ts'
 
@@ -14,12 +15,12 @@ const LEAST_MS = 5_000
  * @throws AdminApiError where it is away at the end.
  */
 export function awaitMail(
-  admin: AdminClient,
+  { admin, run }: Connection,
   mailId: string,
   seconds: number,
 ): Promise<MailOutcome> {
   const end = Date.now() + seconds * 1_000
-  return withProgress(async (tell) => {
+  return withProgress(run.io, async (tell) => {
     for (;;) {
       const outcome = await outcomeOf()
       if (outcome !== undefined) return outcome

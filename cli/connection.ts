@@ -1,12 +1,14 @@
 import type { Command } from 'commander'
 import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
 import { usageError } from './exit-codes.ts'
+import { runOf, type Run } from './io.ts'
 import { utf8Text } from './utf8-text.ts'
 
 export interface Connection {
   admin: AdminClient
   /** Base URL of the service. */
   url: string
+  run: Run
 }
 
 interface Given {
@@ -19,7 +21,7 @@ export async function connect(command: Command): Promise<Connection> {
   const url = baseUrl(command)
   const token = await adminToken(command)
   try {
-    return { admin: createAdminClient(url, token), url }
+    return { admin: createAdminClient(url, token), url, run: runOf(command) }
   } catch (error) {
     throw error instanceof TypeError ? usageError(`The ${error.message}.`) : error
   }
@@ -28,7 +30,7 @@ export async function connect(command: Command): Promise<Connection> {
 /** Where the service is, without `/admin/api`. */
 export function baseUrl(command: Command): string {
   const given: Given = command.optsWithGlobals()
-  const text = given.url || process.env['ACCOUNT_FLOWS_URL']
+  const text = given.url || runOf(command).io.env['ACCOUNT_FLOWS_URL']
   if (!text) {
     throw usageError(
       'Which server? Give its base URL with --url, or in the environment variable ACCOUNT_FLOWS_URL.',
@@ -51,14 +53,15 @@ function isLoopback(host: string): boolean {
 
 async function adminToken(command: Command): Promise<string> {
   const { tokenFile }: Given = command.optsWithGlobals()
-  const { ACCOUNT_FLOWS_TOKEN: token, ACCOUNT_FLOWS_TOKEN_FILE: file } = process.env
+  const run = runOf(command)
+  const { ACCOUNT_FLOWS_TOKEN: token, ACCOUNT_FLOWS_TOKEN_FILE: file } = run.io.env
   const path = tokenFile ?? (token ? undefined : file && utf8Text(file, 'ACCOUNT_FLOWS_TOKEN_FILE'))
   if (token && !path) return utf8Text(token, 'ACCOUNT_FLOWS_TOKEN').trim()
   const { readStdin, readTextFile } = await import('./secrets.ts')
-  if (path === '-') return (await readStdin('Admin token: ')).trim()
+  if (path === '-') return (await readStdin(run, 'Admin token: ')).trim()
   if (path !== undefined && path !== '') return (await readTextFile(path, 'The token file')).trim()
   const { canAsk, askSecret } = await import('./prompt.ts')
-  if (canAsk()) return (await askSecret('Admin token: ')).trim()
+  if (canAsk(run.io)) return (await askSecret(run.io, 'Admin token: ')).trim()
   throw usageError(
     'Which token? Give it in the environment variable ACCOUNT_FLOWS_TOKEN, or in a file that --token-file or ACCOUNT_FLOWS_TOKEN_FILE names.',
   )

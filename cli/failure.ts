@@ -2,18 +2,20 @@ import { CommanderError } from 'commander'
 import { AdminApiError, type Problem } from '../src/admin/client.ts'
 import { adviceOn } from './advice.ts'
 import { CliError, exitCodeOf, exitCodes, type ExitCode } from './exit-codes.ts'
+import { widthOf, type Screen } from './io.ts'
 import { plainAnswer, plainJson } from './plain-text.ts'
 import { table } from './table.ts'
 
-/** Says on stderr what went wrong, and answers the exit code. */
-export function tellFailure(error: unknown, isJson: boolean): ExitCode {
+/** Says what went wrong, and answers the exit code. */
+export function tellFailure(error: unknown, stderr: Screen, isJson: boolean): ExitCode {
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return exitCodes.done
     // It has printed the help already.
     if (error.code === 'commander.help') return exitCodes.usage
-    return tellFailure(new CliError(exitCodes.usage, 'usage', withoutValues(error.message)), isJson)
+    const usage = new CliError(exitCodes.usage, 'usage', withoutValues(error.message))
+    return tellFailure(usage, stderr, isJson)
   }
-  process.stderr.write(`${isJson ? jsonOf(error) : textOf(error)}\n`)
+  stderr.write(`${isJson ? jsonOf(error) : textOf(error, widthOf(stderr))}\n`)
   return exitCodeOf(error)
 }
 
@@ -43,7 +45,7 @@ function jsonOf(error: unknown): string {
   })
 }
 
-function textOf(error: unknown): string {
+function textOf(error: unknown, columns: number | undefined): string {
   if (error instanceof CliError) return error.message
   const problem = error instanceof AdminApiError ? plainAnswer(error.problem) : undefined
   const { errors = [], candidates = [] }: Partial<Problem> = problem ?? {}
@@ -52,15 +54,18 @@ function textOf(error: unknown): string {
     plainAnswer(messageOf(error)),
     ...(advice === undefined ? [] : [advice]),
     ...errors.map(({ key, expected, got }) => `${key}: expected ${expected}, got ${got}`),
-    ...(candidates.length === 0 ? [] : ['', candidateTable(candidates)]),
+    ...(candidates.length === 0 ? [] : ['', candidateTable(candidates, columns)]),
   ].join('\n')
 }
 
-function candidateTable(candidates: { id: string; username: string }[]): string {
+function candidateTable(
+  candidates: { id: string; username: string }[],
+  columns: number | undefined,
+): string {
   return table(
     ['id', 'username'],
     candidates.map(({ id, username }) => [id, username]),
-    process.stderr.isTTY ? process.stderr.columns : undefined,
+    columns,
   )
 }
 

@@ -6,6 +6,7 @@ import {
   type AuditEvent,
   type Operations,
 } from '../src/admin/client.ts'
+import type { Connection } from './connection.ts'
 import { eventText } from './events.ts'
 import { exitCodeOf, exitCodes } from './exit-codes.ts'
 import type { Output } from './output.ts'
@@ -25,11 +26,11 @@ interface Following {
 }
 
 /** Shows each new event once, until Ctrl-C, which ends the request under way too. */
-export async function followAudit(admin: AdminClient, following: Following): Promise<void> {
+export async function followAudit({ admin, run }: Connection, following: Following): Promise<void> {
   const interruption = new AbortController()
   const { signal } = interruption
-  const interrupted = once(process, 'SIGINT').then(() => interruption.abort())
-  await Promise.race([interrupted, follow(admin, following, signal)])
+  run.io.once('SIGINT', () => interruption.abort())
+  await Promise.race([once(signal, 'abort'), follow(admin, following, signal)])
 }
 
 async function follow(

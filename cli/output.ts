@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
+import { runOf, USUAL_COLUMNS, widthOf } from './io.ts'
 import { plainAnswer, plainJson, plainLines } from './plain-text.ts'
-
-const UNKNOWN_COLUMNS = 80
 
 const colours = { red: 31, green: 32, yellow: 33, grey: 90, bold: 1 } as const
 
@@ -24,21 +23,22 @@ export interface Output {
 
 export function outputOf(command: Command): Output {
   const options: { json?: boolean; color?: boolean } = command.optsWithGlobals()
-  const { isTTY, columns } = process.stdout
+  const { stdout, stderr, env } = runOf(command).io
+  const { isTTY } = stdout
   const isJson = options.json === true
-  const isColoured = isTTY && options.color !== false && !process.env['NO_COLOR']
-  const print = (text: string) => void process.stdout.write(`${text}\n`)
+  const isColoured = isTTY && options.color !== false && !env['NO_COLOR']
+  const print = (text: string) => void stdout.write(`${text}\n`)
 
   return {
     isJson,
-    columns: isTTY ? columns || UNKNOWN_COLUMNS : undefined,
+    columns: isTTY ? widthOf(stdout) || USUAL_COLUMNS : undefined,
     answer: (answer, render) => print(isJson ? plainJson(answer, 2) : render(plainAnswer(answer))),
     entry: (answer, render) => print(isJson ? plainJson(answer) : render(plainAnswer(answer))),
     document(answer, text) {
       if (isJson) print(plainJson(answer, 2))
-      else process.stdout.write(isTTY ? `${plainLines(text)}\n` : text.replace(/\n?$/, '\n'))
+      else stdout.write(isTTY ? `${plainLines(text)}\n` : text.replace(/\n?$/, '\n'))
     },
-    note: (text) => void process.stderr.write(`${plainLines(text)}\n`),
+    note: (text) => void stderr.write(`${plainLines(text)}\n`),
     paint: (colour, text) => (isColoured ? `\u001B[${colours[colour]}m${text}\u001B[0m` : text),
   }
 }

@@ -21,9 +21,9 @@ interface Finding {
 }
 
 /** Whether this program reaches the admin API: each check as it is done, until one failed. */
-export async function* ownChecks({ admin, url }: Connection): AsyncGenerator<Finding> {
-  const target = targetOf(url)
-  yield { check: { step: 'url', status: 'ok', message: url } }
+export async function* ownChecks(connection: Connection): AsyncGenerator<Finding> {
+  const target = targetOf(connection.url)
+  yield { check: { step: 'url', status: 'ok', message: connection.url } }
   const steps = [
     () => checkName(target),
     () => checkConnection(target),
@@ -37,7 +37,7 @@ export async function* ownChecks({ admin, url }: Connection): AsyncGenerator<Fin
     }
     yield { check }
   }
-  yield* checkAdminApi({ admin, url })
+  yield* checkAdminApi(connection)
 }
 
 function targetOf(url: string): Target {

@@ -2,27 +2,30 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 import { withExamples } from './examples.ts'
-import { exitCodesHelp, usageError } from './exit-codes.ts'
+import { exitCodes, exitCodesHelp, usageError, type ExitCode } from './exit-codes.ts'
 import { groups } from './groups.ts'
+import { USUAL_COLUMNS, widthOf, withRun, type Io, type Run } from './io.ts'
 import { utf8Text } from './utf8-text.ts'
 
 const HELP = new Set(['help', '--help', '-h'])
 
-/** Runs one command. Whatever happens is told, and is the exit code of the process. */
-export async function run(args: string[]): Promise<void> {
+/** Runs one command. Whatever happens is told, and is the exit code. */
+export async function run(args: string[], io: Io): Promise<ExitCode> {
+  const run: Run = { io, exitCode: exitCodes.done, isStdinRead: false }
   try {
     refuseTokens(args)
     for (const [index, arg] of args.entries()) utf8Text(arg, `Argument ${index + 1}`)
     const isHelp =
       args.some((arg) => HELP.has(arg)) || !groups.some(({ name }) => args.includes(name))
-    const program = createProgram(isHelp)
+    const program = createProgram(run, isHelp)
     if (isHelp) await Promise.all(program.commands.map((group) => load(group, true)))
     // Only what is asked for, as it takes time.
     else program.hook('preSubcommand', (_, group) => load(group, false))
     await program.parseAsync(args, { from: 'user' })
+    return run.exitCode
   } catch (error) {
     const { tellFailure } = await import('./failure.ts')
-    process.exitCode = tellFailure(error, args.includes('--json'))
+    return tellFailure(error, io.stderr, args.includes('--json'))
   }
 }
 
@@ -36,8 +39,9 @@ function refuseTokens(args: string[]): void {
   }
 }
 
-function createProgram(isHelp: boolean): Command {
-  const program = new Command('account-flows')
+function createProgram(run: Run, isHelp: boolean): Command {
+  const { stdout, stderr } = run.io
+  const program = withRun(new Command('account-flows'), run)
     .description('Password reset and e-mail verification: settings, mails, accounts and links.')
     .option('--url <url>', 'base URL of the service (environment: ACCOUNT_FLOWS_URL)')
     .option(
@@ -48,7 +52,13 @@ function createProgram(isHelp: boolean): Command {
     .option('--json', 'answer one JSON value; errors are JSON on stderr')
     .option('--no-color', 'no colours (environment: NO_COLOR)')
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ outputError: () => undefined })
+    .configureOutput({
+      writeOut: (text) => stdout.write(text),
+      writeErr: (text) => stderr.write(text),
+      outputError: () => undefined,
+      getOutHelpWidth: () => widthOf(stdout) ?? USUAL_COLUMNS,
+      getErrHelpWidth: () => widthOf(stderr) ?? USUAL_COLUMNS,
+    })
     .exitOverride()
     .addHelpText('after', exitCodesHelp)
   // It is read from a file.

@@ -1,12 +1,11 @@
 import { CliError, exitCodes } from './exit-codes.ts'
+import { endings, type Io } from './io.ts'
 import { typedKeys } from './typed-keys.ts'
 
 const INTERRUPT = '\u0003'
 const END = '\u0004'
 const CLEAR_LINE = '\u0015'
 const ERASE = new Set(['\u0008', '\u007F'])
-
-const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
  * Asks on stderr, so that stdout stays the answer. What is typed is not shown. It takes one line, to Enter or Ctrl-D; Backspace and
@@ -15,41 +14,41 @@ const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
  * @throws CliError `interrupted` at Ctrl-C, SIGINT, SIGTERM, SIGHUP, the end of the input, or Ctrl-D before anything is typed; the
  * terminal is as it was.
  */
-export function askSecret(question: string): Promise<string> {
-  return ask(question, false)
+export function askSecret(io: Io, question: string): Promise<string> {
+  return ask(io, question, false)
 }
 
 /** Whether the answer begins with y. */
-export async function askYes(question: string): Promise<boolean> {
-  return /^y(es)?$/i.test((await ask(`${question} [y/N] `, true)).trim())
+export async function askYes(io: Io, question: string): Promise<boolean> {
+  return /^y(es)?$/i.test((await ask(io, `${question} [y/N] `, true)).trim())
 }
 
-export function canAsk(): boolean {
-  return process.stdin.isTTY
+export function canAsk({ stdin }: Io): boolean {
+  return stdin.isTTY === true
 }
 
-async function ask(question: string, isShown: boolean): Promise<string> {
-  const { stdin } = process
+async function ask(io: Io, question: string, isShown: boolean): Promise<string> {
+  const { stdin, stderr } = io
   const interruption = new AbortController()
   const interrupt = () => interruption.abort()
-  for (const signal of endings) process.once(signal, interrupt)
-  stdin.setRawMode(true)
+  for (const signal of endings) io.once(signal, interrupt)
+  stdin.setRawMode?.(true)
   stdin.setEncoding('utf8')
-  process.stderr.write(question)
+  stderr.write(question)
   try {
     return await lineFrom(stdin, interruption.signal, (typed) => {
-      if (isShown) process.stderr.write(typed)
+      if (isShown) stderr.write(typed)
     })
   } finally {
-    stdin.setRawMode(false)
+    stdin.setRawMode?.(false)
     stdin.pause()
-    for (const signal of endings) process.off(signal, interrupt)
-    process.stderr.write('\n')
+    for (const signal of endings) io.off(signal, interrupt)
+    stderr.write('\n')
   }
 }
 
 function lineFrom(
-  stdin: NodeJS.ReadStream,
+  stdin: Io['stdin'],
   interruption: AbortSignal,
   show: (typed: string) => void,
 ): Promise<string> {

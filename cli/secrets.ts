@@ -1,4 +1,5 @@
 import { usageError } from './exit-codes.ts'
+import type { Io, Run } from './io.ts'
 import { askSecret, canAsk } from './prompt.ts'
 import { utf8Text } from './utf8-text.ts'
 
@@ -9,15 +10,13 @@ export const WAYS_TO_GIVE_A_SECRET = `Give it in one of these ways:
   account-flows settings set --from-file smtp_password=<path>   reads it from a file
   account-flows settings set --from-env smtp_password=<NAME>    reads it from an environment variable`
 
-let isStdinRead = false
-
 /** All of stdin, without its last line break; at a terminal one line is asked for, and not shown. It can be read once. */
-export async function readStdin(question: string): Promise<string> {
-  if (isStdinRead) throw usageError('Only one thing can be read from stdin.')
-  isStdinRead = true
-  if (canAsk()) return askSecret(question)
+export async function readStdin(run: Run, question: string): Promise<string> {
+  if (run.isStdinRead) throw usageError('Only one thing can be read from stdin.')
+  run.isStdinRead = true
+  if (canAsk(run.io)) return askSecret(run.io, question)
   const chunks: Buffer[] = []
-  for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk))
+  for await (const chunk of run.io.stdin) chunks.push(Buffer.from(chunk))
   return withoutLineBreak(textOf(Buffer.concat(chunks), 'Stdin'))
 }
 
@@ -38,8 +37,8 @@ export async function readTextFile(path: string, what: string): Promise<string> 
 }
 
 /** @param what - names the variable in messages; its name may be a secret that was meant to be in it. */
-export function readVariable(name: string, what: string): string {
-  const value = process.env[name]
+export function readVariable({ env }: Io, name: string, what: string): string {
+  const value = env[name]
   if (value === undefined) throw usageError(`${what} is not set.`)
   return utf8Text(value, what)
 }

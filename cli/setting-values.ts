@@ -1,5 +1,6 @@
 import type { Settings } from '../src/admin/client.ts'
 import { usageError } from './exit-codes.ts'
+import type { Io, Run } from './io.ts'
 import { askSecret, canAsk } from './prompt.ts'
 import { readStdin, readTextFile, readVariable, WAYS_TO_GIVE_A_SECRET } from './secrets.ts'
 import { isSecret, meansSecret, requireNames } from './setting-names.ts'
@@ -25,7 +26,7 @@ export interface NamedSettings {
 }
 
 /** The settings that a command line names, from wherever their values are. */
-export async function givenSettings(named: NamedSettings): Promise<Settings> {
+export async function givenSettings(run: Run, named: NamedSettings): Promise<Settings> {
   const { assigned, fromEnv, fromFile, fromStdin, asked, file } = named
   const settings = new Map<string, unknown>()
   const add = (key: string, value: unknown) => {
@@ -35,26 +36,26 @@ export async function givenSettings(named: NamedSettings): Promise<Settings> {
 
   for (const [key, value] of assigned) add(key, value)
   for (const [key, name] of fromEnv) {
-    add(key, usable(key, readVariable(name, `The environment variable for ${key}`)))
+    add(key, usable(key, readVariable(run.io, name, `The environment variable for ${key}`)))
   }
   for (const [key, path] of fromFile) {
     add(key, usable(key, await readTextFile(path, `The file for ${key}`)))
   }
   if (fromStdin !== undefined) {
-    add(fromStdin, usable(fromStdin, await readStdin(`${fromStdin}: `)))
+    add(fromStdin, usable(fromStdin, await readStdin(run, `${fromStdin}: `)))
   }
   if (file !== undefined) {
-    for (const [key, value] of await readSettingsFile(file)) add(key, value)
+    for (const [key, value] of await readSettingsFile(run, file)) add(key, value)
   }
-  if (asked !== undefined) add(asked, usable(asked, await askSecret(`${asked}: `)))
+  if (asked !== undefined) add(asked, usable(asked, await askSecret(run.io, `${asked}: `)))
   if (settings.size === 0) throw usageError('Which setting? Give <key>=<value>, or see --help.')
   // The server judges values, and the names that are in a file.
   return Object.fromEntries(settings)
 }
 
 /** Refuses a secret, and what is no name. No argument is repeated in a message: it may be the secret. */
-export function readNames(args: string[], sources: ValueSources): NamedSettings {
-  const given = readArguments(args)
+export function readNames(io: Io, args: string[], sources: ValueSources): NamedSettings {
+  const given = readArguments(io, args)
   const fromEnv = pairs(sources.fromEnv, '--from-env <key>=<NAME>')
   const fromFile = pairs(sources.fromFile, '--from-file <key>=<path>')
   const { fromStdin, file } = sources
@@ -65,9 +66,9 @@ export function readNames(args: string[], sources: ValueSources): NamedSettings 
   return { ...given, fromEnv, fromFile, fromStdin, file }
 }
 
-function readArguments(args: string[]): Pick<NamedSettings, 'assigned' | 'asked'> {
+function readArguments(io: Io, args: string[]): Pick<NamedSettings, 'assigned' | 'asked'> {
   const [first = '', second = ''] = args
-  if (args.length === 1 && !first.includes('=')) return { assigned: [], asked: askedFor(first) }
+  if (args.length === 1 && !first.includes('=')) return { assigned: [], asked: askedFor(io, first) }
   const isPair = args.length === 2 && !first.includes('=')
   const assigned: [string, string][] = isPair ? [[first, second]] : pairs(args, '<key>=<value>')
   // A key before its pair is a slip that would make a value of the secret.
@@ -84,10 +85,10 @@ function readArguments(args: string[]): Pick<NamedSettings, 'assigned' | 'asked'
   return { assigned }
 }
 
-function askedFor(name: string): string {
+function askedFor(io: Io, name: string): string {
   if (!meansSecret(name)) throw usageError('Which value? Give <key> <value>, or <key>=<value>.')
   if (!isSecret(name)) throw usageError(`A secret has another name. ${WAYS_TO_GIVE_A_SECRET}`)
-  if (!canAsk()) throw usageError(`There is no terminal to ask at. ${WAYS_TO_GIVE_A_SECRET}`)
+  if (!canAsk(io)) throw usageError(`There is no terminal to ask at. ${WAYS_TO_GIVE_A_SECRET}`)
   return name
 }
 
@@ -107,8 +108,9 @@ function usable(key: string, value: string): string {
   return value
 }
 
-async function readSettingsFile(path: string): Promise<[string, unknown][]> {
-  const text = path === '-' ? await readStdin('Settings: ') : await readTextFile(path, 'The file')
+async function readSettingsFile(run: Run, path: string): Promise<[string, unknown][]> {
+  const text =
+    path === '-' ? await readStdin(run, 'Settings: ') : await readTextFile(path, 'The file')
   const value = parseJson(text)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw usageError('The file must hold one JSON object, of settings by name.')

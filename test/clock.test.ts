@@ -6,7 +6,7 @@ const HOUR = 3_600_000
 const never = new Promise<never>(() => {})
 
 for (const [name, clock] of Object.entries({ systemClock, movableClock })) {
-  describe(`${name}`, () => {
+  describe(name, () => {
     it('wakes whoever sleeps when the signal aborts, or was aborted before, and never rejects', async () => {
       const stop = new AbortController()
       const sleeping = clock.sleep(HOUR, { signal: stop.signal })

@@ -32,16 +32,16 @@ export function addAudit(audit: Command): void {
 
 async function tailAudit({ lines, follow, account, type }: TailOptions, command: Command) {
   const output = outputOf(command)
-  const { admin } = await connect(command)
+  const connection = await connect(command)
   const filter: AuditFilter = {
     ...(account !== undefined && { account_id: account }),
     ...(type !== undefined && { type }),
   }
-  const { events } = await admin.listAudit({ ...filter, limit: Math.max(lines, 1) })
+  const { events } = await connection.admin.listAudit({ ...filter, limit: Math.max(lines, 1) })
   const shown = events.slice(0, lines).toReversed()
   if (follow) {
     for (const event of shown) output.entry(event, eventText)
-    await followAudit(admin, { filter, known: events, output })
+    await followAudit(connection, { filter, known: events, output })
   } else if (output.isJson || shown.length > 0) {
     output.answer({ events: shown }, ({ events }) => events.map(eventText).join('\n'))
   } else output.note('There is no such event.')

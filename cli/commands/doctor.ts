@@ -24,13 +24,13 @@ async function examine({ to }: { to?: string }, command: Command) {
   }
   for await (const { check, exitCode } of ownChecks(connection)) {
     tell(check)
-    if (exitCode !== undefined) process.exitCode = exitCode
+    if (exitCode !== undefined) connection.run.exitCode = exitCode
   }
-  if (process.exitCode === undefined) {
+  if (connection.run.exitCode === exitCodes.done) {
     const report = await connection.admin.runDoctor(to === undefined ? {} : { to })
     report.checks.forEach(tell)
   }
   const ok = checks.every(({ status }) => status !== 'failed')
-  if (!ok) process.exitCode ??= exitCodes.refused
+  if (!ok) connection.run.exitCode ||= exitCodes.refused
   if (output.isJson) output.answer({ ok, checks }, () => '')
 }

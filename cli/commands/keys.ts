@@ -16,7 +16,7 @@ export function addKeys(keys: Command): void {
 
 async function rotateKeys(_: unknown, command: Command) {
   const output = outputOf(command)
-  const { admin } = await connect(command)
+  const { admin, run } = await connect(command)
   const rotation = await admin.rotateKeys()
   output.answer(rotation, ({ resealed, unreadable, keys, old_keys_needed_until: until }) =>
     [
@@ -35,5 +35,5 @@ async function rotateKeys(_: unknown, command: Command) {
         : `Live verification links may need the old keys until ${until}.`,
     ].join('\n'),
   )
-  if (rotation.unreadable.length > 0) process.exitCode = exitCodes.refused
+  if (rotation.unreadable.length > 0) run.exitCode = exitCodes.refused
 }

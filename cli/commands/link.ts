@@ -4,6 +4,7 @@ import { connect } from '../connection.ts'
 import { eventText } from '../events.ts'
 import { withExamples } from '../examples.ts'
 import { exitCodes, usageError } from '../exit-codes.ts'
+import { runOf } from '../io.ts'
 import { outputOf, type Output } from '../output.ts'
 import { canAsk } from '../prompt.ts'
 import { readStdin } from '../secrets.ts'
@@ -21,7 +22,8 @@ export function addLink(link: Command): void {
 
 async function explainLink(given: string | undefined, _: unknown, command: Command) {
   const output = outputOf(command)
-  if (given === undefined && !canAsk()) {
+  const run = runOf(command)
+  if (given === undefined && !canAsk(run.io)) {
     throw usageError('Which link? There is no terminal to ask at: give - and the link on stdin.')
   }
   const { admin } = await connect(command)
@@ -31,10 +33,10 @@ async function explainLink(given: string | undefined, _: unknown, command: Comma
       'Note: while a link is live it is a secret, and now it is in the history of the shell.',
     )
   }
-  const link = (isArgument ? given : await readStdin('Link: ')).trim()
+  const link = (isArgument ? given : await readStdin(run, 'Link: ')).trim()
   const explanation = await admin.explainLink({ link })
   output.answer(explanation, (explanation) => textOf(explanation, output))
-  if (explanation.state === 'not_a_link') process.exitCode = exitCodes.refused
+  if (explanation.state === 'not_a_link') run.exitCode = exitCodes.refused
 }
 
 function textOf(link: LinkExplanation, output: Output): string {

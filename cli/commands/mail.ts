@@ -48,24 +48,24 @@ export function addMail(mail: Command): void {
 
 async function testMail({ to }: { to: string }, command: Command) {
   const output = outputOf(command)
-  const { admin } = await connect(command)
+  const { admin, run } = await connect(command)
   const report = await admin.testMail({ to })
   output.answer(report, ({ checks }) => checks.map((check) => checkText(check, output)).join('\n'))
-  if (!report.ok) process.exitCode = exitCodes.refused
+  if (!report.ok) run.exitCode = exitCodes.refused
 }
 
 async function previewMail(options: PreviewOptions, command: Command) {
   const { template, locale } = options
   const output = outputOf(command)
-  const { admin } = await connect(command)
+  const { admin, run } = await connect(command)
   const preview = await admin.previewMail({ template, ...(locale !== undefined && { locale }) })
   if (options.open) {
     const { openInBrowser } = await import('../browser.ts')
-    const { path, isOpened } = await openInBrowser(preview.html)
+    const { path, isOpened } = await openInBrowser(preview.html, run.io)
     output.answer({ path, opened: isOpened }, ({ path }) => path)
     if (isOpened) return
     output.note('No browser could be started: open the file yourself.')
-    process.exitCode = exitCodes.refused
+    run.exitCode = exitCodes.refused
   } else if (options.html) output.document(preview, preview.html)
   else if (options.text) output.document(preview, preview.text)
   else output.document(preview, `Subject: ${preview.subject}\n\n${preview.text}`)

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import type { AdminClient, MailChoice, MailJob } from '../../src/admin/client.ts'
+import type { MailChoice, MailJob } from '../../src/admin/client.ts'
 import { confirm } from '../confirm.ts'
 import { connect, type Connection } from '../connection.ts'
 import { withExamples } from '../examples.ts'
@@ -85,7 +85,7 @@ async function retryMails(id: string | undefined, options: Choice, command: Comm
   const choice = choiceOf(id, options)
   const connection = await connect(command)
   if (id === undefined) await confirmAll('Ask again for', connection, options)
-  const changed = await forAll((mails) => connection.admin.retryMails(mails), choice)
+  const changed = await forAll(connection, 'retryMails', choice)
   tell(changed, 'to be sent now', command)
 }
 
@@ -93,27 +93,31 @@ async function purgeMails(id: string | undefined, options: Choice, command: Comm
   const choice = choiceOf(id, options)
   const connection = await connect(command)
   if (id === undefined) await confirmAll('Remove', connection, options)
-  else await confirm(`Remove the mail ${id} on ${connection.url}?`, options.yes)
-  const changed = await forAll((mails) => connection.admin.purgeMails(mails), choice)
+  else await confirm(connection.run.io, `Remove the mail ${id} on ${connection.url}?`, options.yes)
+  const changed = await forAll(connection, 'purgeMails', choice)
   tell(changed, 'removed', command)
 }
 
-async function confirmAll(verb: string, { admin, url }: Connection, { yes }: Choice) {
+async function confirmAll(verb: string, { admin, url, run }: Connection, { yes }: Choice) {
   let count = ''
-  if (!yes && canAsk()) {
+  if (!yes && canAsk(run.io)) {
     const { mails } = await admin.listOutbox({ state: 'dead', limit: MOST })
     count = mails.length < MOST ? ` (${mails.length})` : ` (${MOST} or more)`
   }
-  await confirm(`${verb} all dead letters${count} on ${url}?`, yes)
+  await confirm(run.io, `${verb} all dead letters${count} on ${url}?`, yes)
 }
 
 /** Asks until there are no more. Answers how many mails were changed. */
-function forAll(change: AdminClient['retryMails'], choice: MailChoice): Promise<number> {
-  return withProgress(async (tell) => {
+function forAll(
+  { admin, run }: Connection,
+  change: 'retryMails' | 'purgeMails',
+  choice: MailChoice,
+): Promise<number> {
+  return withProgress(run.io, async (tell) => {
     let total = 0
     let asked = choice
     for (;;) {
-      const { changed, more_before: before } = await change(asked)
+      const { changed, more_before: before } = await admin[change](asked)
       total += changed
       const isEnd = before === undefined || (asked.before !== undefined && before >= asked.before)
       if (isEnd) return total

@@ -3,6 +3,7 @@ import type { SettingsInForce } from '../../src/admin/client.ts'
 import { connect } from '../connection.ts'
 import { withExamples } from '../examples.ts'
 import { CliError, exitCodes } from '../exit-codes.ts'
+import { runOf, widthOf } from '../io.ts'
 import { outputOf, type Output } from '../output.ts'
 import { changeSettings, valuesOf, type ChangeOptions } from '../setting-changes.ts'
 import type { ValueSources } from '../setting-values.ts'
@@ -47,8 +48,7 @@ export async function addSettings(settings: Command, isHelp: boolean): Promise<v
   )
   if (isHelp) {
     const { settingsHelp } = await import('../settings-help.ts')
-    const { isTTY, columns } = process.stdout
-    set.addHelpText('after', settingsHelp(isTTY ? columns : undefined))
+    set.addHelpText('after', settingsHelp(widthOf(runOf(set).io.stdout)))
   }
 
   const unset = settings
@@ -135,9 +135,9 @@ async function setSettings(
   command: Command,
 ) {
   const { givenSettings, readNames } = await import('../setting-values.ts')
-  const named = readNames(args, options)
+  const named = readNames(runOf(command).io, args, options)
   const connection = await connect(command)
-  const settings = await givenSettings(named)
+  const settings = await givenSettings(connection.run, named)
   await changeSettings(
     connection,
     { ...settings },

@@ -69,16 +69,16 @@ function send(ask: Ask) {
   ) => {
     const account = accountOf(user, options)
     const output = outputOf(command)
-    const { admin } = await connect(command)
-    const accepted = await ask(admin, account)
+    const connection = await connect(command)
+    const accepted = await ask(connection.admin, account)
     if (wait === 0) {
       output.answer(accepted, acceptedText)
       return
     }
     if (!output.isJson) output.note(acceptedText(accepted))
-    const outcome = await awaitMail(admin, accepted.mail_id, wait)
+    const outcome = await awaitMail(connection, accepted.mail_id, wait)
     output.answer(outcome, outcomeText)
-    if (outcome.state !== 'sent') process.exitCode = exitCodes.refused
+    if (outcome.state !== 'sent') connection.run.exitCode = exitCodes.refused
   }
 }
 
@@ -109,9 +109,9 @@ async function endSessions(
 ) {
   const account = accountOf(user, options)
   const output = outputOf(command)
-  const { admin, url } = await connect(command)
+  const { admin, url, run } = await connect(command)
   const who = account.user ?? account.id ?? ''
-  await confirm(`End everything that ${who} is signed in with on ${url}?`, yes)
+  await confirm(run.io, `End everything that ${who} is signed in with on ${url}?`, yes)
   const ended = await admin.endSessions(account)
   output.answer(ended, ({ oauth, idp }) =>
     [

@@ -4,35 +4,25 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { allSettings } from '../../src/settings/table.ts'
 import { startCliServer, type CliServer } from '../support/cli-server.ts'
-import { jsonOf } from '../support/cli.ts'
+import { settingsOf } from '../support/admin-requests.ts'
+import { jsonOf } from '../support/cli-in-process.ts'
 import { openFrontDoor } from '../support/front-door.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 
-describe('account-flows settings, embedded store', () => settingsSuite(async () => ({})))
-
-describeWithMongo('account-flows settings, MongoDB', () => {
-  let fresh: FreshDatabase
-  settingsSuite(async () => {
-    fresh = await freshDatabase()
-    return { MONGODB_URI: fresh.uri }
-  })
-  after(() => fresh?.drop())
-})
-
-function settingsSuite(variables: () => Promise<Record<string, string>>) {
+describe('account-flows settings', () => {
   let cli: CliServer
   let folder: string
 
-  before(async function () {
-    this.timeout(60_000)
-    cli = await startCliServer(await variables())
+  before(async () => {
+    cli = await startCliServer()
     folder = await mkdtemp(join(tmpdir(), 'cli-test-'))
   })
-  after(() => Promise.all([cli.close(), rm(folder, { recursive: true })]))
+  after(() => Promise.all([cli.h.close(), rm(folder, { recursive: true })]))
 
   beforeEach(() =>
-    cli.put({
+    cli.h.put({
       smtp_host: '',
+      smtp_from: '',
+      smtp_username: '',
       smtp_password: '',
       password_reset_expiration: '1h',
       smtp_port: '587',
@@ -67,7 +57,7 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
     })
 
     it('prints all settings in force, and never a secret (CLI-03)', async () => {
-      await cli.put({ smtp_password: 'canary' })
+      await cli.h.put({ smtp_password: 'canary' })
       const text = await cli.run(['settings', 'get'])
       expect(text.stdout)
         .to.match(/^smtp_port +587$/m)
@@ -79,7 +69,7 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
 
   describe('list', () => {
     it('shows every setting with its default and its meaning, and marks those that differ', async () => {
-      await cli.put({ password_reset_expiration: '2h' })
+      await cli.h.put({ password_reset_expiration: '2h' })
       const { exitCode, stdout } = await cli.run(['settings', 'list'])
       expect(exitCode).to.equal(0)
       expect(stdout)
@@ -165,10 +155,10 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
     })
 
     it('takes back what get --json has written, and keeps the secret', async () => {
-      await cli.put({ smtp_password: 'kept', smtp_username: 'mailer', smtp_from_name: 'Before' })
+      await cli.h.put({ smtp_password: 'kept', smtp_username: 'mailer', smtp_from_name: 'Before' })
       const path = join(folder, 'settings.json')
       await writeFile(path, (await cli.run(['settings', 'get', '--json'])).stdout)
-      await cli.put({ smtp_from_name: 'After' })
+      await cli.h.put({ smtp_from_name: 'After' })
       const run = await cli.run(['settings', 'set', '--file', path])
       expect(run).to.include({ exitCode: 0, stdout: 'smtp_from_name: After -> Before\n' })
       expect(await cli.settings()).to.include({ smtp_from_name: 'Before', smtp_password: '***' })
@@ -196,10 +186,7 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
       expect(JSON.parse(asJson.stderr).error).to.include({ code: 'stale_settings', status: 412 })
       expect(await inForce('smtp_port')).to.equal('587')
 
-      const response = await fetch(`${cli.server.baseUrl}/admin/api/settings`, {
-        headers: { authorization: `Bearer ${cli.server.adminToken}` },
-      })
-      const etag = response.headers.get('etag') ?? ''
+      const etag = await settingsOf(cli.h).etag()
       const run = await cli.run(['settings', 'set', 'smtp_port=25', '--if-match', etag])
       expect(run.exitCode, run.stderr).to.equal(0)
       expect(await inForce('smtp_port')).to.equal('25')
@@ -224,7 +211,7 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
 
   describe('unset', () => {
     it('gives the default back, or no value', async () => {
-      await cli.put({ password_reset_expiration: '2h' })
+      await cli.h.put({ password_reset_expiration: '2h' })
       const run = await cli.run(['settings', 'unset', 'password_reset_expiration', 'smtp_port'])
       expect(run.exitCode, run.stderr).to.equal(0)
       expect(run.stdout).to.equal('password_reset_expiration: 2h -> 1h\nsmtp_port: 587 -> none\n')
@@ -265,7 +252,7 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
     for (const form of forms) {
       it(`as an argument is refused with exit 2, not repeated, and nothing is sent: ${form.join(' ')} (CLI-01)`, async () => {
         const before = await cli.settings()
-        const door = await openFrontDoor(cli.server.baseUrl, () => false)
+        const door = await openFrontDoor(cli.h.baseUrl, () => false)
         const env = { ACCOUNT_FLOWS_URL: door.url }
         for (const args of [form, [...form, '--json']]) {
           const { exitCode, stdout, stderr } = await cli.run(args, { env, stdin: 'x' })
@@ -291,7 +278,7 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
       ['unset', 'SMTP_PORT', 'canary'],
     ]) {
       it(`may be behind a name that is none; it is not repeated, and nothing is sent: ${args.join(' ')}`, async () => {
-        const door = await openFrontDoor(cli.server.baseUrl, () => false)
+        const door = await openFrontDoor(cli.h.baseUrl, () => false)
         const env = { ACCOUNT_FLOWS_URL: door.url }
         const run = await cli.run(['settings', ...args, '--json'], { env, stdin: 'canary' })
         expect(run).to.include({ exitCode: 1, stdout: '' })
@@ -334,7 +321,7 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
     })
 
     it('*** keeps it, and unset forgets it', async () => {
-      await cli.put({ smtp_password: 'canary' })
+      await cli.h.put({ smtp_password: 'canary' })
       const kept = await cli.run(['settings', 'set', 'smtp_password=***'])
       expect(kept).to.include({ exitCode: 0, stdout: 'Nothing changed.\n' })
       expect(await inForce('smtp_password')).to.equal('***')
@@ -343,7 +330,7 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
     })
 
     it('is not forgotten because stdin is empty, or a variable', async () => {
-      await cli.put({ smtp_password: 'canary' })
+      await cli.h.put({ smtp_password: 'canary' })
       const byStdin = await cli.run(['settings', 'set', '--from-stdin', 'smtp_password'])
       expect(byStdin.exitCode).to.equal(2)
       const args = ['settings', 'set', '--from-env', 'smtp_password=SECRET']
@@ -357,4 +344,4 @@ function settingsSuite(variables: () => Promise<Record<string, string>>) {
       expect(stderr).to.include('no terminal').and.include('--from-stdin')
     })
   })
-}
+})

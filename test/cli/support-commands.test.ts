@@ -1,55 +1,40 @@
-import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect } from 'chai'
 import { startCliServer, type CliServer } from '../support/cli-server.ts'
-import { jsonOf, startCli, type CliRun } from '../support/cli.ts'
+import { jsonOf, startCli, type CliRun } from '../support/cli-in-process.ts'
 import { eventually } from '../support/eventually.ts'
-import { opensForm, resetPassword, smtpSettings } from '../support/example-requests.ts'
+import { opensForm } from '../support/example-requests.ts'
 import { freePort } from '../support/free-port.ts'
 import { answerJson, openFrontDoor, type Doorkeeper } from '../support/front-door.ts'
-import { startMailServer, type MailAnswer, type MailServer } from '../support/mail-server.ts'
+import { ADMIN_TOKEN } from '../support/harness.ts'
+import type { MailAnswer } from '../support/mail-server.ts'
 
-const person = (username: string, email?: string, verified = true) => ({
-  username,
-  ...(email !== undefined && { email, email_verified: verified }),
-  password: 'a password of the tests',
-})
+const NASTY = 'mal\u001B[2Jice\u202E'
 
-const SEED = {
-  users: [
-    person('alice', 'alice@example.com'),
-    person('bob', 'bob@example.com', false),
-    person('carol'),
-    person('shared@example.com', 'other@example.com'),
-    person('dave', 'shared@example.com'),
-    person('mal\u001B[2Jice\u202E'),
-    person('refused', 'refused@example.com'),
-    person('deferred', 'deferred@example.com'),
-  ],
-  clients: [],
-}
-
-describe('account-flows for those who help others', function () {
-  this.timeout(60_000)
+describe('account-flows for those who help others', () => {
   let cli: CliServer
-  let mailServer: MailServer
   let folder: string
   const answers = new Map<string, MailAnswer>()
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'cli-test-'))
-    await writeFile(join(folder, 'seed.json'), JSON.stringify(SEED))
-    mailServer = await startMailServer({ answer: (to) => answers.get(to) ?? 'take' })
-    cli = await startCliServer({ SEED_FILE: join(folder, 'seed.json') })
-    await cli.put(smtpSettings(mailServer.port))
+    cli = await startCliServer({
+      mail: { answer: (to) => answers.get(to) ?? 'take' },
+      settings: { mails_per_account_per_hour: '0', mails_per_minute: '0' },
+      mayLogErrors: true,
+    })
+    for (const username of ['alice', 'refused', 'deferred']) {
+      await cli.h.addUser({ username, email: `${username}@example.com` })
+    }
+    await cli.h.addUser({ username: 'bob', email: 'bob@example.com', emailVerified: false })
+    await cli.h.addUser({ username: 'carol', email: undefined })
+    await cli.h.addUser({ username: 'shared@example.com', email: 'other@example.com' })
+    await cli.h.addUser({ username: 'dave', email: 'shared@example.com' })
+    await cli.h.addUser({ username: NASTY })
   })
-  after(async () => {
-    await cli.close()
-    await mailServer.close()
-    await rm(folder, { recursive: true })
-  })
+  after(() => Promise.all([cli.h.close(), rm(folder, { recursive: true })]))
 
   beforeEach(misbehave)
 
@@ -80,7 +65,7 @@ describe('account-flows for those who help others', function () {
   describe('mail', () => {
     it('test sends a mail, and tells each step', async () => {
       const { text, json } = await both(['mail', 'test', '--to', 'me@example.com'])
-      await mailServer.mailTo('me@example.com', 2)
+      await cli.h.mail.mailTo('me@example.com', 2)
       expect(text.stdout).to.match(/^ok +rcpt: /m)
       expect(json).to.include({ ok: true })
     })
@@ -105,14 +90,13 @@ describe('account-flows for those who help others', function () {
 
     it('preview --open starts the browser with a file that only its owner reads', async () => {
       const args = ['mail', 'preview', '--template', 'password-reset', '--open']
-      const { exitCode, stdout } = await cli.run(args, {
-        env: { BROWSER: '/bin/cat', TMPDIR: folder },
-      })
+      const { exitCode, stdout } = await cli.run(args, { env: { BROWSER: '/bin/cat' } })
       expect(exitCode).to.equal(0)
       const path = stdout.trim()
       expect(await readFile(path, 'utf8')).to.include('<html')
       expect((await stat(path)).mode & 0o777).to.equal(0o600)
       expect((await stat(dirname(path))).mode & 0o777).to.equal(0o700)
+      await rm(dirname(path), { recursive: true })
     })
 
     it('preview --open gives the browser nothing of the connection', async () => {
@@ -120,21 +104,21 @@ describe('account-flows for those who help others', function () {
       await writeFile(browser, `#!/bin/sh\nenv >${folder}/seen\n`, { mode: 0o700 })
       const args = ['mail', 'preview', '--template', 'password-reset', '--open']
       const { PATH = '' } = process.env
-      const { exitCode } = await cli.run(args, { env: { BROWSER: browser, KEPT: 'kept', PATH } })
+      const env = { BROWSER: browser, KEPT: 'kept', PATH }
+      const { exitCode, stdout } = await cli.run(args, { env })
       expect(exitCode).to.equal(0)
+      await rm(dirname(stdout.trim()), { recursive: true })
       expect(await readFile(join(folder, 'seen'), 'utf8'))
         .to.match(/^KEPT=kept$/m)
         .and.not.include('ACCOUNT_FLOWS_')
-        .and.not.include(cli.server.adminToken)
+        .and.not.include(ADMIN_TOKEN)
     })
 
     it('preview --open says where the file is where nothing opens it: exit 1', async () => {
       const args = ['mail', 'preview', '--template', 'password-reset', '--open']
-      const { exitCode, stdout, stderr } = await cli.run(args, {
-        env: { TMPDIR: folder, PATH: '' },
-      })
+      const { exitCode, stdout, stderr } = await cli.run(args, { env: { PATH: '' } })
       expect(exitCode).to.equal(1)
-      expect(existsSync(stdout.trim())).to.equal(true)
+      await rm(stdout.trim())
       expect(stderr).to.include('open the file yourself')
     })
   })
@@ -152,13 +136,13 @@ describe('account-flows for those who help others', function () {
     })
 
     it('exit 1 where a check of the server failed', async () => {
-      await cli.put({ smtp_port: String(await freePort()) })
+      await cli.h.put({ smtp_port: String(await freePort()) })
       try {
         const { text, json } = await both(['doctor'], 1)
         expect(text.stdout).to.match(/^FAILED +connect: /m)
         expect(json.ok).to.equal(false)
       } finally {
-        await cli.put(smtpSettings(mailServer.port))
+        await cli.h.put({ smtp_port: String(cli.h.mail.port) })
       }
     })
 
@@ -174,13 +158,13 @@ describe('account-flows for those who help others', function () {
     }
 
     it('exit 3 where TLS is not spoken, and says so', async () => {
-      const url = cli.server.baseUrl.replace('http:', 'https:')
+      const url = cli.h.baseUrl.replace('http:', 'https:')
       const { text } = await both(['doctor', '--url', url], 3)
       expect(text.stdout).to.match(/^FAILED +server_tls: /m)
     })
 
     it('exit 3 where no admin API is, 4 where the token is wrong, and says so', async () => {
-      const url = `${cli.server.baseUrl}/elsewhere`
+      const url = `${cli.h.baseUrl}/elsewhere`
       const { text } = await both(['doctor', '--url', url], 3)
       expect(text.stdout).to.match(/^FAILED +admin_api: /m)
       const wrong = await cli.run(['doctor'], { env: { ACCOUNT_FLOWS_TOKEN: 'wrong' } })
@@ -215,19 +199,18 @@ describe('account-flows for those who help others', function () {
     })
 
     it('what the server says does not steer the terminal, and JSON says it all', async () => {
-      const username = 'mal\u001B[2Jice\u202E'
-      const { text, json } = await both(['user', 'status', username])
+      const { text, json } = await both(['user', 'status', NASTY])
       expect(text.stdout)
         .to.match(/^username +mal\[2Jice$/m)
         .and.not.match(/[^\n\P{C}]/u)
-      expect(json.username).to.equal(username)
+      expect(json.username).to.equal(NASTY)
     })
 
     it('send-reset mails a link that works, and waits until it is sent', async () => {
       const run = await cli.run(['user', 'send-reset', 'alice'])
       expect(run.exitCode, run.stderr).to.equal(0)
       expect(run.stdout).to.match(/^Sent at /)
-      const { link } = await mailServer.mailTo('alice@example.com')
+      const { link } = await cli.h.mail.mailTo('alice@example.com')
       expect(await opensForm(link)).to.equal(true)
       const json = jsonOf(await cli.run(['user', 'send-reset', 'alice', '--json']))
       expect(json).to.include({ state: 'sent' })
@@ -247,7 +230,7 @@ describe('account-flows for those who help others', function () {
         (request) => Boolean(request.destroy()),
         (_, response) => answerJson(response, 502, 'a proxy'),
       ]
-      const door = await openFrontDoor(cli.server.baseUrl, (request, response) =>
+      const door = await openFrontDoor(cli.h.baseUrl, (request, response) =>
         request.method === 'GET' ? (troubles.shift()?.(request, response) ?? false) : false,
       )
       const env = { ACCOUNT_FLOWS_URL: door.url }
@@ -259,7 +242,7 @@ describe('account-flows for those who help others', function () {
     })
 
     it('send-reset says that the server is away at the end of the wait: exit 3', async () => {
-      const door = await openFrontDoor(cli.server.baseUrl, (request) =>
+      const door = await openFrontDoor(cli.h.baseUrl, (request) =>
         request.method === 'GET' ? Boolean(request.destroy()) : false,
       )
       const env = { ACCOUNT_FLOWS_URL: door.url }
@@ -272,13 +255,13 @@ describe('account-flows for those who help others', function () {
     it('send-verification mails a link', async () => {
       const run = await cli.run(['user', 'send-verification', 'bob'])
       expect(run.exitCode, run.stderr).to.equal(0)
-      expect((await mailServer.mailTo('bob@example.com')).kind).to.equal('email_verification')
+      expect((await cli.h.mail.mailTo('bob@example.com')).kind).to.equal('email_verification')
     })
 
     it('--wait 0 does not wait', async () => {
       const { json } = await both(['user', 'send-reset', 'dave', '--wait', '0'])
       expect(json).to.have.keys('mail_id')
-      await mailServer.mailTo('shared@example.com')
+      await cli.h.mail.mailTo('shared@example.com')
     })
 
     for (const [args, reason, words] of [
@@ -314,15 +297,15 @@ describe('account-flows for those who help others', function () {
   describe('link explain', () => {
     it('tells of a link on stdin, and does not use it up', async () => {
       await cli.run(['user', 'send-reset', 'alice'])
-      const count = mailServer.mails.filter(({ to }) => to.includes('alice@example.com')).length
-      const { link } = await mailServer.mailTo('alice@example.com', count)
+      const count = cli.h.mail.mails.filter(({ to }) => to.includes('alice@example.com')).length
+      const { link } = await cli.h.mail.mailTo('alice@example.com', count)
       const live = await cli.run(['link', 'explain', '-'], { stdin: `${link}\n` })
       expect(live).to.include({ exitCode: 0, stderr: '' })
       expect(live.stdout).to.match(/^ +state +live$/m)
       const json = await cli.run(['link', 'explain', '-', '--json'], { stdin: link })
       expect(jsonOf(json)).to.include({ state: 'live', kind: 'password_reset' })
 
-      await resetPassword(link, 'another password of the tests')
+      await cli.h.reset(link, 'another password of the tests')
       const used = await cli.run(['link', 'explain', link])
       expect(used.exitCode).to.equal(0)
       expect(used.stdout).to.match(/^ +state +used$/m)
@@ -339,7 +322,7 @@ describe('account-flows for those who help others', function () {
   describe('outbox', () => {
     const lists = async (
       state: string,
-    ): Promise<{ id: string; account_id: string; next_attempt_at?: string }[]> =>
+    ): Promise<{ id: string; account_id: string; next_attempt_at?: string; is_held: boolean }[]> =>
       jsonOf(await cli.run(['outbox', 'list', '--state', state, '--json'])).mails
 
     before(async () => {
@@ -366,13 +349,13 @@ describe('account-flows for those who help others', function () {
       const waiting = await eventually('the pauses have grown', async () => {
         const [mail] = await lists('waiting')
         const pause = Date.parse(mail?.next_attempt_at ?? '') - Date.now()
-        return pause > 3_000 && mail?.id
+        return pause > 3_000 && mail?.is_held === false && mail.id
       })
       answers.set('deferred@example.com', 'take')
       const run = await cli.run(['outbox', 'retry', waiting])
       expect(run.exitCode, run.stderr).to.equal(0)
       expect(run.stdout).to.match(/^1 mail /)
-      await mailServer.mailTo('deferred@example.com')
+      await cli.h.mail.mailTo('deferred@example.com')
     })
 
     it('retry --all-dead asks again for each dead letter', async () => {
@@ -380,7 +363,7 @@ describe('account-flows for those who help others', function () {
       const run = await cli.run(['outbox', 'retry', '--all-dead', '--yes', '--json'])
       expect(run.exitCode, run.stderr).to.equal(0)
       expect(jsonOf(run).changed).to.be.above(0)
-      await mailServer.mailTo('refused@example.com')
+      await cli.h.mail.mailTo('refused@example.com')
     })
 
     it('retry --all-dead goes on while there are more, and tells how many they were', async () => {
@@ -392,7 +375,7 @@ describe('account-flows for those who help others', function () {
         { changed: 200, more_before: '2999-01-02T00:00:00.000Z' },
         { changed: 40, more_before: '2999-01-01T00:00:00.000Z' },
       ]
-      const door = await openFrontDoor(cli.server.baseUrl, (_, response) => {
+      const door = await openFrontDoor(cli.h.baseUrl, (_, response) => {
         const answer = firstAnswers.shift()
         return answer === undefined ? false : answerJson(response, 200, answer)
       })
@@ -405,7 +388,7 @@ describe('account-flows for those who help others', function () {
     })
 
     it('retry --all-dead ends where nothing more can be done', async () => {
-      const door = await openFrontDoor(cli.server.baseUrl, (_, response) =>
+      const door = await openFrontDoor(cli.h.baseUrl, (_, response) =>
         answerJson(response, 200, { changed: 0, more_before: '2999-01-01T00:00:00.000Z' }),
       )
       const env = { ACCOUNT_FLOWS_URL: door.url }
@@ -467,12 +450,12 @@ describe('account-flows for those who help others', function () {
       const lines = () => tail.stdout().split('\n').filter(Boolean)
       await eventually('the first event', () => lines().length > 0)
       for (const [index, port] of ['2001', '2002'].entries()) {
-        await cli.put({ mails_per_minute: port })
+        await cli.h.put({ mails_per_minute: port })
         await eventually('the new event', () => lines().length === index + 2)
       }
-      await cli.put({ mails_per_minute: '600' })
+      await cli.h.put({ mails_per_minute: '600' })
       await eventually('the last event', () => lines().length === 4)
-      tail.process.kill('SIGINT')
+      tail.signal('SIGINT')
       expect(await tail.exited).to.equal(0)
       const ids = lines().map((line) => JSON.parse(line).id)
       expect(new Set(ids).size).to.equal(4)
@@ -482,7 +465,7 @@ describe('account-flows for those who help others', function () {
       let isAway = false
       let isSilent = false
       let refused = 0
-      const door = await openFrontDoor(cli.server.baseUrl, (request) => {
+      const door = await openFrontDoor(cli.h.baseUrl, (request) => {
         if (isAway) refused += 1
         return isAway ? Boolean(request.destroy()) : isSilent
       })
@@ -492,17 +475,17 @@ describe('account-flows for those who help others', function () {
       await eventually('the first event', () => lines().length === 1)
       isAway = true
       await eventually('some vain requests', () => refused >= 2)
-      await cli.put({ mails_per_minute: '2003' })
+      await cli.h.put({ mails_per_minute: '2003' })
       isAway = false
       await eventually('the event meanwhile', () => lines().length === 2)
       expect(tail.stderr()).to.equal('The server cannot be reached; still trying.\n')
       isSilent = true
       const before = door.requests.length
       await eventually('a request without an answer', () => door.requests.length > before)
-      tail.process.kill('SIGINT')
+      tail.signal('SIGINT')
       expect(await tail.exited).to.equal(0)
       expect(lines()).to.have.length(2)
-      await cli.put({ mails_per_minute: '600' })
+      await cli.h.put({ mails_per_minute: '600' })
       door.close()
     })
   })

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
+import { systemClock } from '../../src/clock.ts'
 import { secondAfter } from '../../src/login-second.ts'
 import { createBrowser, type Browser } from '../support/browser.ts'
 import { eventually } from '../support/eventually.ts'
@@ -165,7 +166,7 @@ describeWithMongo('The example server while MongoDB is gone', () => {
       const isBegun = step.when === 'after' || index > 0
       await eventually('the reset is over', () => isSettled(fresh, token, isBegun), RECOVERY_MS)
       // What was signed in up to the second of the reset has ended.
-      await secondAfter(new Date())
+      await secondAfter(systemClock, new Date())
       const [works, fails] = isBegun ? [newPassword, password] : [password, newPassword]
       expect((await signIn(server, username, works)).mode).to.equal('signed_in')
       expect((await signIn(server, username, fails)).status).to.equal(401)

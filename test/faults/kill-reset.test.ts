@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
+import { systemClock } from '../../src/clock.ts'
 import { secondAfter } from '../../src/login-second.ts'
 import { eventually } from '../support/eventually.ts'
 import { startMailServer, type MailServer, type ReceivedMail } from '../support/mail-server.ts'
@@ -230,7 +231,7 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
     await at.restartAtOnce()
     round.person = { ...person, agent: createUserAgent() }
     // Whatever ends with the reset ended before.
-    await secondAfter(new Date())
+    await secondAfter(systemClock, new Date())
     await signIn(at, round.person, NEWER_PASSWORD)
   }
 
@@ -314,7 +315,7 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
 
     const { used_at: usedAt, ...stored } = await storedToken(round)
     // Logins are dated in whole seconds: those of the second of the reset end with it (D9).
-    if (usedAt) await secondAfter(usedAt)
+    if (usedAt) await secondAfter(systemClock, usedAt)
     const cutoffs = await cutoffsOf(round)
     const isCut = (cutoff: Date | undefined) => usedAt && cutoff && usedAt <= cutoff
     fault(!isCut(cutoffs?.oauth_at), 'half done', 'OAuth sessions are not cut off')

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { problemOf, settingsOf } from '../support/admin-requests.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
 import { eventsOf } from '../support/observe.ts'
 
 const CANARY = 'canary of the password'
 
-onBothStores('Settings, as an admin tries, unsets and sends them back (D27)', (technology) => {
+describe('Settings, as an admin tries, unsets and sends them back (D27)', () => {
   let h: Harness
   let other: Harness
   let settings: ReturnType<typeof settingsOf>
@@ -15,7 +14,7 @@ onBothStores('Settings, as an admin tries, unsets and sends them back (D27)', (t
 
   before(async () => {
     const secrets = [randomBytes(32)]
-    h = await startHarness({ technology, flows: { secrets } })
+    h = await startHarness({ flows: { secrets } })
     other = await startHarness({ flows: { secrets, store: h.store } })
     settings = settingsOf(h)
   })

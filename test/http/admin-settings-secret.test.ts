@@ -1,31 +1,24 @@
 import { expect } from 'chai'
+import { settingsOf } from '../support/admin-requests.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
+import { startHarness, type Harness } from '../support/harness.ts'
 import { startLoginRecorder, type LoginRecorder } from '../support/login-recorder.ts'
 import { dump, eventsOf } from '../support/observe.ts'
 
 const CANARY = 'S3cr3t canary / of the "SMTP" password'
-const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` }
 
 onBothStores('The setting smtp_password (2.5, D23, D27) is', (technology) => {
   let h: Harness
-  let url: string
   let smtp: LoginRecorder
 
-  const get = () => fetch(url, { headers: bearer })
-  const shown = async (): Promise<Record<string, string>> => (await get()).json()
-  const put = (settings: Record<string, string>) =>
-    fetch(url, {
-      method: 'PUT',
-      headers: { ...bearer, 'content-type': 'application/json' },
-      body: JSON.stringify(settings),
-    })
+  const get = () => settingsOf(h).get()
+  const shown = () => settingsOf(h).shown()
+  const put = (body: Record<string, string>) => settingsOf(h).put({ body })
 
   before(async () => {
     smtp = await startLoginRecorder()
     h = await startHarness({ technology })
-    url = `${h.baseUrl}/admin/api/settings`
     await h.addUser({ username: 'ann' })
     await h.put({ smtp_port: smtp.port, smtp_username: 'mailer', smtp_password: CANARY })
   })

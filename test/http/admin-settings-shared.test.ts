@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
+import { settingsOf } from '../support/admin-requests.ts'
 import { createAccountFlows, mongoStore, mongoUsers, type AccountFlows } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
@@ -14,23 +15,15 @@ const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` }
 onBothStores('A change of settings (D27)', (technology) => {
   const secrets = [randomBytes(32)]
   let h: Harness
-  let url: string
 
   before(async () => {
     h = await startHarness({ technology, flows: { secrets } })
-    url = `${h.baseUrl}/admin/api/settings`
   })
 
   after(() => h.close())
 
-  const get = () => fetch(url, { headers: bearer })
-  const shown = async (): Promise<Record<string, string>> => (await get()).json()
-  const put = (settings: Record<string, string>) =>
-    fetch(url, {
-      method: 'PUT',
-      headers: { ...bearer, 'content-type': 'application/json' },
-      body: JSON.stringify(settings),
-    })
+  const shown = () => settingsOf(h).shown()
+  const put = (body: Record<string, string>) => settingsOf(h).put({ body })
 
   describe('applies every one of several changes at the same time', () => {
     it('to different settings: none is lost (SET-14)', async () => {

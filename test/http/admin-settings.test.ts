@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { settingsOf } from '../support/admin-requests.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
@@ -20,14 +21,8 @@ onBothStores('PUT {base_url}/admin/api/settings (4.5)', (technology) => {
 
   after(() => h.close())
 
-  const get = () => fetch(url, { headers: bearer })
-  const shown = async (): Promise<Record<string, string>> => (await get()).json()
-  const put = (settings: Record<string, string>) =>
-    fetch(url, {
-      method: 'PUT',
-      headers: { ...bearer, 'content-type': 'application/json' },
-      body: JSON.stringify(settings),
-    })
+  const get = () => settingsOf(h).get()
+  const put = (body: Record<string, string>) => settingsOf(h).put({ body })
 
   describe('answers with the settings in force (D27)', () => {
     it('by their names, as strings, with the defaults of section 2.5', async () => {
@@ -61,47 +56,6 @@ onBothStores('PUT {base_url}/admin/api/settings (4.5)', (technology) => {
       const response = await fetch(url, { method: 'HEAD', headers: bearer })
       expect([response.status, await response.text()]).to.deep.equal([200, ''])
     })
-
-    const accepted: Record<string, string[]> = {
-      password_reset_expiration: ['1s', '90m', '1h30m', '1d2h3m4s', '7d', '604800s', '1h'],
-      email_verification_expiration: ['1s', '30d', '24h'],
-      require_email_verification: ['false', 'true'],
-      smtp_port: ['1', '465', '65535', '587'],
-      smtp_host: [
-        'smtp.example',
-        'SMTP-1.example',
-        '::1',
-        '192.0.2.1',
-        'xn--bcher-kva.example',
-        '',
-      ],
-      smtp_from: ["a.o'b+c@mail.example", ''],
-      smtp_tls: ['implicit', 'starttls', 'none', 'auto'],
-      password_changed_email: ['true', 'false'],
-      reset_requires_verified_email: ['true', 'false'],
-      requests_per_ip_per_minute: ['0', '1', '10000', '60'],
-      mails_per_account_per_hour: ['0', '1', '10000', '10'],
-      resend_cooldown: ['0s', '1s', '24h', '1d', '5m'],
-      mails_per_minute: ['0', '1', '10000', '600'],
-      smtp_username: ['a b', 'a@b.example', 'ü', 'x'.repeat(255), ''],
-      validation_min_password_length: ['1', '64', '8'],
-      validation_max_password_length: ['8', '72', '64'],
-    }
-    for (const [key, values] of Object.entries(accepted)) {
-      it(`${key}: ${values.map((value) => JSON.stringify(value).slice(0, 30)).join(', ')}`, async () => {
-        const before = await shown()
-        for (const value of values) {
-          const response = await put({ [key]: value })
-          expect(response.status, value).to.equal(200)
-          const { warnings: _, ...settings }: Record<string, unknown> = await response.json()
-          const { [key]: __, ...rest } = before
-          expect(settings).to.deep.equal(value === '' ? rest : { ...rest, [key]: value })
-          expect(await shown()).to.deep.equal(settings)
-        }
-        await h.put({ [key]: before[key] ?? '' })
-        expect(await shown()).to.deep.equal(before)
-      })
-    }
 
     it('changing nothing for an empty object, and saying what SMTP lacks', async () => {
       const before = await h.store.settings.read()

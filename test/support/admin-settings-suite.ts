@@ -1,14 +1,14 @@
 import { expect } from 'chai'
-import { ADMIN_TOKEN, startHarness, type Harness, type Technology } from './harness.ts'
+import { ADMIN_TOKEN, startHarness, type Harness } from './harness.ts'
 
 export const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` }
 
 /** One harness for a suite about `{base_url}/admin/api/settings`, and what its tests ask of it. */
-export function adminSettingsSuite(technology: Technology) {
+export function adminSettingsSuite() {
   let h: Harness
 
   before(async () => {
-    h = await startHarness({ technology })
+    h = await startHarness()
     await h.put({ smtp_password: 'canary of the password', smtp_username: 'mailer' })
   })
   after(() => h.close())
@@ -35,4 +35,16 @@ export function adminSettingsSuite(technology: Technology) {
   }
 
   return { harness: () => h, url, state, shown, itRefuses }
+}
+
+/** RFC 9457, with no secret in it. */
+export async function plainProblemOf(response: Response): Promise<Record<string, unknown>> {
+  expect(response.headers.get('content-type')).to.match(/^application\/problem\+json/)
+  expect(response.headers.get('cache-control')).to.equal('no-store')
+  const text = await response.text()
+  expect(text).not.to.include('canary').and.not.to.include(ADMIN_TOKEN)
+  const problem = JSON.parse(text)
+  expect(problem).to.include({ status: response.status })
+  expect(problem.title).to.be.a('string').and.not.equal('')
+  return problem
 }

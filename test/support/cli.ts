@@ -2,25 +2,10 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect } from 'chai'
+import type { CliRun, Environment } from './cli-in-process.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const CACHE = join(ROOT, '.cache')
-
-export type Environment = Record<string, string>
-
-export interface CliRun {
-  exitCode: number | null
-  stdout: string
-  stderr: string
-}
-
-export interface RunOptions {
-  /** All that the process has in its environment. */
-  env?: Environment
-  /** `undefined`: none, and at its end. */
-  stdin?: string | Buffer
-}
 
 let compiled: string | undefined
 
@@ -50,20 +35,8 @@ export function cliProgram(): string {
   return compiled
 }
 
-/** Runs the command line until it ends. */
-export async function runCli(
-  args: string[],
-  { env = {}, stdin }: RunOptions = {},
-): Promise<CliRun> {
-  const started = startCli(args, env)
-  started.process.stdin?.on('error', () => undefined)
-  started.process.stdin?.end(stdin)
-  const exitCode = await started.exited
-  return { exitCode, stdout: started.stdout(), stderr: started.stderr() }
-}
-
 /** Runs a line of the shell, in which `"$@"` is the command line. */
-export async function runInShell(line: string, env: Environment): Promise<CliRun> {
+export async function runInShell(line: string, env: Environment = {}): Promise<CliRun> {
   const started = watched(
     spawn('/bin/sh', ['-c', line, 'sh', process.execPath, cliProgram()], {
       cwd: ROOT,
@@ -75,8 +48,8 @@ export async function runInShell(line: string, env: Environment): Promise<CliRun
   return { exitCode, stdout: started.stdout(), stderr: started.stderr() }
 }
 
-/** Starts the command line, to be watched. */
-export function startCli(args: string[], env: Environment = {}) {
+/** Starts the command line as a process of its own, to be watched. */
+export function startCliProcess(args: string[], env: Environment = {}) {
   const child = spawn(process.execPath, [cliProgram(), ...args], {
     cwd: ROOT,
     env,
@@ -127,12 +100,3 @@ const running = new Set<ChildProcess>()
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
-
-/** The one JSON value that was printed. */
-export function jsonOf({ stdout, stderr }: CliRun) {
-  try {
-    return JSON.parse(stdout)
-  } catch {
-    return expect.fail(`no JSON on stdout: ${stdout}\nand on stderr: ${stderr}`)
-  }
-}
