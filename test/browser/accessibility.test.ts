@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { run, RunOnly } from 'axe-core'
 import { expect } from 'chai'
-import type { BrowserContextOptions, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { describeInChromium } from '../support/chromium.ts'
 import { everyPage, type ShownPage } from './every-page.ts'
 import { startPageServer, type PageServer } from './page-server.ts'
@@ -26,8 +26,19 @@ const FOCUSABLE = 'a[href], button, input:not([type=hidden]), summary, [tabindex
 
 /** What looks different where scripts are on. */
 const CHANGED_BY_SCRIPT = / data-(show|seconds)=/
+/** And what has the focus as it arrives. */
+const ON_ARRIVAL = / (data-(show|seconds)=|autofocus)/
 
-type Address = NonNullable<Parameters<PageServer['addressOf']>[1]>
+type Media = NonNullable<Parameters<Page['emulateMedia']>[0]>
+const PLAIN: Media = { colorScheme: 'light', forcedColors: 'none', reducedMotion: 'no-preference' }
+
+interface Look extends Media {
+  viewport?: { width: number; height: number }
+  pages?: ShownPage[]
+  locale?: string
+  /** Off: the page as it is where none run, for tools that are scripts themselves. */
+  scripts?: 'on' | 'off'
+}
 
 /** Any two of direction, colours and width meet in one of these. */
 const DIRECTIONS = {
@@ -47,75 +58,94 @@ const DIRECTIONS = {
   },
 } as const
 
-describeInChromium('Every page in every mode (WCAG 2.2 AA)', (browser) => {
+describeInChromium('[full] Every page in every mode (WCAG 2.2 AA)', (browser) => {
   let server: PageServer
+  /** For pages that are not the same once they have arrived. */
+  let live: Page
+  /** For the others, put one after the other into the same document, as that costs a fifth, and axe then is warm. */
+  let still: Page
 
   before(async () => {
     server = await startPageServer()
+    const context = await browser().newContext()
+    await context.addInitScript({ content: AXE })
+    live = await context.newPage()
+    still = await context.newPage()
+    for (const shown of everyPage.slice(0, 1)) await still.goto(server.addressOf(shown))
   })
-  after(() => server.close())
+  after(() => server?.close())
 
-  /** What `look` finds wrong, with the page that it is wrong with. One window for all: opening it costs more than a page does. */
+  /** What `find` finds wrong, with the page that it is wrong with. */
   async function findings(
-    options: BrowserContextOptions,
-    look: (page: Page, shown: ShownPage) => Promise<string[]>,
-    { pages = everyPage, ...address }: Address & { pages?: ShownPage[] } = {},
+    { viewport = WIDE, pages = everyPage, locale = 'en', scripts = 'on', ...media }: Look,
+    find: (page: Page) => Promise<string[]>,
   ): Promise<string[]> {
-    const context = await browser().newContext(options)
-    const page = await context.newPage()
     const found: string[] = []
-    for (const shown of pages) {
-      await page.goto(server.addressOf(shown, address))
-      found.push(...(await look(page, shown)).map((finding) => `${shown.id}: ${finding}`))
+    const isLive = (shown: ShownPage) => scripts === 'on' && ON_ARRIVAL.test(server.htmlOf(shown))
+    const all = async (
+      page: Page,
+      pages: ShownPage[],
+      show: (shown: ShownPage) => Promise<unknown>,
+    ) => {
+      await page.emulateMedia({ ...PLAIN, ...media })
+      await page.setViewportSize(viewport)
+      for (const shown of pages) {
+        await show(shown)
+        found.push(...(await find(page)).map((finding) => `${shown.id}: ${finding}`))
+      }
     }
-    await context.close()
+    await Promise.all([
+      all(live, pages.filter(isLive), (shown) => live.goto(server.addressOf(shown, { locale }))),
+      all(
+        still,
+        pages.filter((shown) => !isLive(shown)),
+        (shown) => still.setContent(server.htmlOf(shown, { locale, scripts: 'off' })),
+      ),
+    ])
     return found
   }
 
-  for (const name of new Set(everyPage.map((shown) => shown.name))) {
-    const pages = everyPage.filter((shown) => shown.name === name)
-    for (const [direction, { locale, looks }] of Object.entries(DIRECTIONS)) {
-      it(`has nothing that axe objects to: ${name}, ${direction}, with scripts and without`, async () => {
-        const look = async (page: Page) => {
-          await page.evaluate(AXE)
-          const violations: string[] = []
-          for (const [index, { colorScheme, viewport }] of looks.entries()) {
-            await page.emulateMedia({ colorScheme })
-            await page.setViewportSize(viewport)
-            violations.push(...(await axeViolations(page, index === 0 ? EVERYTHING : VISUAL)))
-          }
-          return violations
-        }
-        expect(await findings({}, look, { locale, pages })).to.deep.equal([])
-        const enhanced = pages.filter((shown) => CHANGED_BY_SCRIPT.test(server.htmlOf(shown)))
-        const withoutScripts = { locale, pages: enhanced, scripts: 'off' } as const
-        expect(await findings({}, look, withoutScripts)).to.deep.equal([])
+  it('are shown with their style sheet', async () => {
+    const unstyled = await findings({}, (page) =>
+      page.evaluate(() => (document.styleSheets[0]?.cssRules.length ? [] : ['no rules'])),
+    )
+    expect(unstyled).to.deep.equal([])
+  })
+
+  for (const [direction, { locale, looks }] of Object.entries(DIRECTIONS)) {
+    for (const [index, look] of looks.entries()) {
+      const rules = index === 0 ? EVERYTHING : VISUAL
+      it(`have nothing that axe objects to: ${direction}, ${look.colorScheme}, ${look.viewport.width} pixels wide, with scripts and without`, async () => {
+        const axe = (page: Page) => axeViolations(page, rules)
+        expect(await findings({ ...look, locale }, axe)).to.deep.equal([])
+        const pages = everyPage.filter((shown) => CHANGED_BY_SCRIPT.test(server.htmlOf(shown)))
+        expect(await findings({ ...look, locale, pages, scripts: 'off' }, axe)).to.deep.equal([])
       })
     }
   }
 
   for (const locale of LOCALES) {
-    it(`needs no sideways scrolling at 400%, or with text twice as large, in ${locale}`, async () => {
-      const look = async (page: Page) => {
-        const wide: string[] = []
-        for (const [fontSize, width] of [
-          ['100%', NARROW.width],
-          ['200%', 2 * NARROW.width],
-        ] as const) {
-          await page.setViewportSize({ ...NARROW, width })
-          const needed = await page.evaluate((size) => {
-            document.documentElement.style.fontSize = size
-            return document.documentElement.scrollWidth
-          }, fontSize)
-          if (needed > width) wide.push(`${needed} of ${width} pixels, text at ${fontSize}`)
-        }
-        return wide
-      }
-      expect(await findings({}, look, { locale })).to.deep.equal([])
-    })
+    for (const [what, fontSize, width] of [
+      ['at 400%', '100%', NARROW.width],
+      ['with text twice as large', '200%', 2 * NARROW.width],
+    ] as const) {
+      it(`need no sideways scrolling ${what}, in ${locale}`, async () => {
+        const wide = (page: Page) =>
+          page.evaluate(
+            ([size, width]) => {
+              document.documentElement.style.fontSize = size
+              const needed = document.documentElement.scrollWidth
+              return needed > width ? [`${needed} of ${width} pixels`] : []
+            },
+            [fontSize, width] as const,
+          )
+        const viewport = { ...NARROW, width }
+        expect(await findings({ viewport, locale }, wide)).to.deep.equal([])
+      })
+    }
   }
 
-  it('keeps its texts whole where a reader spaces them (1.4.12)', async () => {
+  it('keep their texts whole where a reader spaces them (1.4.12)', async () => {
     const found = await findings({ viewport: NARROW }, (page) =>
       page.evaluate(() => {
         for (const element of document.querySelectorAll<HTMLElement>('body *')) {
@@ -138,40 +168,36 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA)', (browser) => {
   })
 
   for (const [direction, { locale }] of Object.entries(DIRECTIONS)) {
-    it(`is all within reach of the Tab key, in the order in which it is read, and shows where it is, ${direction}`, async () => {
-      const found = await findings(
-        { viewport: NARROW },
-        async (page) => {
-          const expected = await page.evaluate((selector) => {
-            const shown = [...document.querySelectorAll<HTMLElement>(selector)].filter(
-              (element) => element.checkVisibility() && !element.matches(':disabled'),
-            )
-            for (const [index, element] of shown.entries()) element.dataset['stop'] = String(index)
-            return shown.map((_, index) => String(index))
-          }, FOCUSABLE)
-          const stops: string[] = []
-          const hidden: string[] = []
-          // A page that puts the focus somewhere is read from its beginning all the same.
-          await page.evaluate(() => {
-            if (document.activeElement instanceof HTMLElement) document.activeElement.blur()
-            getSelection()?.setPosition(document.body, 0)
-          })
-          for (const _ of expected) {
-            await page.keyboard.press('Tab')
-            const { stop, isShown } = await page.evaluate(focused)
-            stops.push(stop)
-            if (!isShown) hidden.push(`stop ${stop} does not show that it has the focus`)
-          }
-          const isOrder = stops.join() === expected.join()
-          return [...(isOrder ? [] : [`${stops.join()} for ${expected.join()}`]), ...hidden]
-        },
-        { locale },
-      )
+    it(`are all within reach of the Tab key, in the order in which they are read, and show where it is, ${direction}`, async () => {
+      const found = await findings({ viewport: NARROW, locale }, async (page) => {
+        const expected = await page.evaluate((selector) => {
+          const shown = [...document.querySelectorAll<HTMLElement>(selector)].filter(
+            (element) => element.checkVisibility() && !element.matches(':disabled'),
+          )
+          for (const [index, element] of shown.entries()) element.dataset['stop'] = String(index)
+          return shown.map((_, index) => String(index))
+        }, FOCUSABLE)
+        const stops: string[] = []
+        const hidden: string[] = []
+        // A page that puts the focus somewhere is read from its beginning all the same.
+        await page.evaluate(() => {
+          if (document.activeElement instanceof HTMLElement) document.activeElement.blur()
+          getSelection()?.setPosition(document.body, 0)
+        })
+        for (const _ of expected) {
+          await page.keyboard.press('Tab')
+          const { stop, isShown } = await page.evaluate(focused)
+          stops.push(stop)
+          if (!isShown) hidden.push(`stop ${stop} does not show that it has the focus`)
+        }
+        const isOrder = stops.join() === expected.join()
+        return [...(isOrder ? [] : [`${stops.join()} for ${expected.join()}`]), ...hidden]
+      })
       expect(found).to.deep.equal([])
     })
   }
 
-  it('shows fields, buttons and the focus where the system chooses the colours', async () => {
+  it('show fields, buttons and the focus where the system chooses the colours', async () => {
     const found = await findings({ forcedColors: 'active' }, (page) =>
       page.evaluate(() =>
         [...document.querySelectorAll<HTMLElement>('button, input:not([type=hidden]), .button')]
@@ -191,14 +217,14 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA)', (browser) => {
     expect(found).to.deep.equal([])
   })
 
-  it('moves nothing for those who asked for less motion', async () => {
+  it('move nothing for those who asked for less motion', async () => {
     const found = await findings({ reducedMotion: 'reduce' }, (page) =>
       page.evaluate(() => document.getAnimations().map(() => 'something moves')),
     )
     expect(found).to.deep.equal([])
   })
 
-  it('leads to its error: the refusal has the focus, and is told with the field', async () => {
+  it('lead to their error: the refusal has the focus, and is told with the field', async () => {
     const found = await findings({}, (page) =>
       page.evaluate(() => {
         const refusal = document.querySelector('#refusal')

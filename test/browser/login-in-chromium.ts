@@ -97,20 +97,53 @@ export async function logInAndWait(
   const user = await addUnverified(h)
   const request = await h.party.begin(parameters)
   await signIn(page, request, user.username)
-  expect(await modeOf(page)).to.equal('blocked')
+  await inMode(page, 'blocked')
   const { link } = await h.mail.mailTo(user.email ?? '')
   return { user, request, link }
 }
 
-export async function signIn(page: Page, { url }: AuthorizationRequest, username: string) {
+export async function signIn(
+  page: Page,
+  { url }: AuthorizationRequest,
+  username: string,
+  password = PASSWORD,
+) {
   await page.goto(url.href)
   await page.fill('input[name=username]', username)
-  await page.fill('input[name=password]', PASSWORD)
+  await page.fill('input[name=password]', password)
   await page.click('button')
 }
 
-export function modeOf(page: Page): Promise<string | null> {
-  return page.locator('main').getAttribute('data-mode')
+/** Waits until the window shows a page in this mode. */
+export async function inMode(page: Page, mode: string): Promise<void> {
+  await page.waitForSelector(`main[data-mode=${mode}]`, { state: 'attached' })
+}
+
+/** Does what sends a form, and waits for the page that answers, as that can look the same. */
+export async function answerTo(page: Page, send: () => Promise<unknown>): Promise<void> {
+  const answered = page.waitForEvent('load')
+  await send()
+  await answered
+}
+
+/** Opens the link where nobody logged in, and presses its button: it confirms, and signs nobody in there. */
+export async function confirmElsewhere(
+  h: BrowserHarness,
+  page: Page,
+  { link, user }: Pick<LoginInWindow, 'link' | 'user'>,
+): Promise<void> {
+  await page.goto(link)
+  await inMode(page, 'confirm')
+  await expectNothingHappened(h, page, user)
+  await page.click('button[value=confirm]')
+  await expectConfirmed(h, page, user)
+}
+
+/** The address is verified, and this window is not signed in. */
+export async function expectConfirmed(h: BrowserHarness, page: Page, user: User): Promise<void> {
+  await inMode(page, 'verified')
+  expect((await h.users.findById(user.id))?.emailVerified).to.equal(true)
+  expect(await hasSession(h, page)).to.equal(false)
 }
 
 /** The window is at the client, with the client's own state and a code that its PKCE verifier redeems. */

@@ -8,9 +8,9 @@ import { everyPage, type ShownPage } from './every-page.ts'
 export interface PageServer {
   origin: string
   views: Views
+  addressOf(page: ShownPage, look?: { locale?: string }): string
   /** `scripts`: as a browser without scripts shows it, for tools that are scripts themselves. */
-  addressOf(page: ShownPage, look?: { locale?: string; scripts?: 'off' }): string
-  htmlOf(page: ShownPage): string
+  htmlOf(page: ShownPage, look?: { locale?: string; scripts?: 'off' }): string
   close(): Promise<void>
 }
 
@@ -28,6 +28,7 @@ export async function startPageServer(): Promise<PageServer> {
     '/oauth2/verify-email/status': ['application/json', '{"status":"waiting"}'],
   }
 
+  const pages = createPages(views)
   const server = createServer((req, res) => {
     const { pathname, searchParams } = new URL(req.url ?? '/', 'http://any.example')
     const file = files[pathname]
@@ -41,15 +42,7 @@ export async function startPageServer(): Promise<PageServer> {
       res.writeHead(404).end()
       return
     }
-    const isScripted = searchParams.get('scripts') !== 'off'
-    const shown: Views = {
-      ...views,
-      page(...asked) {
-        const { html, lang } = views.page(...asked)
-        return { html: isScripted ? html : html.replaceAll(SCRIPT, ''), lang }
-      },
-    }
-    createPages(shown).send(req, res, {
+    pages.send(req, res, {
       status: 200,
       name: page.name,
       locals: page.locals,
@@ -63,7 +56,10 @@ export async function startPageServer(): Promise<PageServer> {
     origin,
     views,
     addressOf: ({ id }, look = {}) => `${origin}/oauth2/${id}?${new URLSearchParams(look)}`,
-    htmlOf: ({ name, locals }) => views.page(name, locals).html,
+    htmlOf({ name, locals }, { locale, scripts } = {}) {
+      const { html } = views.page(name, locals, { asked: locale })
+      return scripts === 'off' ? html.replaceAll(SCRIPT, '') : html
+    },
 
     async close() {
       server.closeAllConnections()

@@ -4,21 +4,27 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import type { Page } from 'playwright-core'
 import { describeInChromium } from '../support/chromium.ts'
 import { eventually } from '../support/eventually.ts'
 import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import { keptWindow } from './kept-window.ts'
+import { inMode } from './login-in-chromium.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const PASSWORD = 'a password of the tests'
 
 describeInChromium(
-  'The way back to a client of another origin, under our policy (RED-14)',
+  '[full] The way back to a client of another origin, under our policy (RED-14)',
   (browser) => {
     let client: Server
     let callback: string
     let landing: string
     let folder: string
     let server: ExampleServer
+    let referrers: (string | undefined)[] = []
+    const page = keptWindow(browser, { javaScriptEnabled: false })
+    const other = keptWindow(browser, { javaScriptEnabled: false })
 
     before(async function () {
       this.timeout(60_000)
@@ -70,10 +76,10 @@ describeInChromium(
       })
     })
     after(async () => {
-      await server.stop()
-      client.closeAllConnections()
-      client.close()
-      await rm(folder, { recursive: true })
+      await server?.stop()
+      client?.closeAllConnections()
+      client?.close()
+      if (folder) await rm(folder, { recursive: true })
     })
 
     const authorization = (more: Record<string, string> = {}) => {
@@ -93,60 +99,56 @@ describeInChromium(
       })
     }
 
-    async function openPage() {
-      const context = await browser().newContext({ javaScriptEnabled: false })
-      const page = await context.newPage()
-      const referrers: (string | undefined)[] = []
-      page.on('request', (request) => {
-        if (request.url().startsWith(callback)) referrers.push(request.headers()['referer'])
-      })
-      return { context, page, referrers }
+    before(() => {
+      for (const window of [page(), other()]) {
+        window.on('request', (request) => {
+          if (request.url().startsWith(callback)) referrers.push(request.headers()['referer'])
+        })
+      }
+    })
+    beforeEach(() => {
+      referrers = []
+    })
+
+    async function logIn(username: string, more: Record<string, string> = {}) {
+      await page().goto(authorization(more))
+      await page().fill('input[name=username]', username)
+      await page().fill('input[name=password]', PASSWORD)
+      await page().click('button[type=submit]')
     }
 
-    it('works from the login form, and from the consent form', async () => {
-      for (const prompt of ['login', 'consent']) {
-        const { context, page, referrers } = await openPage()
-        await page.goto(authorization({ prompt }))
-        await page.fill('input[name=username]', 'ann')
-        await page.fill('input[name=password]', PASSWORD)
-        await page.click('button[type=submit]')
-        if (prompt === 'consent') await page.click('button[value=allow]')
-        expect(page.url()).to.include(`${callback}?code=`)
-        expect(await page.textContent('body')).to.equal('the client')
-        expect(referrers).to.deep.equal([undefined])
-        await context.close()
-      }
+    async function expectAtClient(window: Page) {
+      await window.waitForURL(`${callback}?code=*`)
+      expect(await window.textContent('body')).to.equal('the client')
+      expect(referrers).to.deep.equal([undefined])
+    }
+
+    it('works from the login form', async () => {
+      await logIn('ann', { prompt: 'login' })
+      await expectAtClient(page())
+    })
+
+    it('works from the consent form', async () => {
+      await logIn('ann', { prompt: 'consent' })
+      await page().click('button[value=allow]')
+      await expectAtClient(page())
     })
 
     it('works from the window that waited, to a client that leads on to another origin', async () => {
-      const { context, page } = await openPage()
-      await page.goto(authorization({ state: 'hop' }))
-      await page.fill('input[name=username]', 'ned')
-      await page.fill('input[name=password]', PASSWORD)
-      await page.click('button[type=submit]')
-      expect(await page.locator('main').getAttribute('data-mode')).to.equal('blocked')
+      await logIn('ned', { state: 'hop' })
+      await inMode(page(), 'blocked')
       await createUserAgent().get(await mailedLink('ned@users.example'))
-      await page.click('form[action$="/verify-email/waiting"] button')
-      expect(page.url()).to.equal(landing)
-      await context.close()
+      await page().click('form[action$="/verify-email/waiting"] button')
+      await page().waitForURL(landing)
     })
 
     it('works from the mailed link, opened in another browser, and tells the client nothing of the link', async () => {
-      const { context, page } = await openPage()
-      await page.goto(authorization())
-      await page.fill('input[name=username]', 'ben')
-      await page.fill('input[name=password]', PASSWORD)
-      await page.click('button[type=submit]')
-      expect(await page.locator('main').getAttribute('data-mode')).to.equal('blocked')
-      await context.close()
-
+      await logIn('ben')
+      await inMode(page(), 'blocked')
       const link = await mailedLink('ben@users.example')
-      const other = await openPage()
-      await other.page.goto(link)
-      expect(other.page.url()).to.include(`${callback}?code=`)
-      expect(other.page.url()).not.to.include(new URL(link).searchParams.get('token'))
-      expect(other.referrers).to.deep.equal([undefined])
-      await other.context.close()
+      await other().goto(link)
+      await expectAtClient(other())
+      expect(other().url()).not.to.include(new URL(link).searchParams.get('token'))
     })
   },
 )

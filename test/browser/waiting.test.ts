@@ -1,12 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
-import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
+import type { Page, Request } from 'playwright-core'
 import { describeInChromium } from '../support/chromium.ts'
+import { keptWindow } from './kept-window.ts'
 import {
+  answerTo,
+  confirmElsewhere,
   expectAtClient,
   hasSession,
+  inMode,
   logInAndWait,
-  modeOf,
   signIn,
   startBrowserHarness,
   type BrowserHarness,
@@ -14,6 +16,8 @@ import {
 } from './login-in-chromium.ts'
 
 const MINUTE_MS = 60_000
+/** After so long the window asks again. */
+const REST_MS = 2_000
 const SLOW = { offline: false, latency: 400, downloadThroughput: -1, uploadThroughput: -1 }
 const PRESS_MEANWHILE = `
   new MutationObserver(() => setTimeout(() => document.querySelector('form.waiting button').click(), 100))
@@ -28,146 +32,95 @@ async function addressOf(page: Page): Promise<string> {
   return page.url()
 }
 
-describeInChromium('The window that logged in (D15)', (browser) => {
+describeInChromium('[full] The window that logged in (D15)', (browser) => {
   let h: BrowserHarness
-  let contexts: BrowserContext[] = []
+  const page = keptWindow(browser)
+  const other = keptWindow(browser)
 
   before(async () => {
     h = await startBrowserHarness({ settings: { email_link_confirmation: 'other_browser' } })
+    await page().clock.install()
   })
-  after(() => h.close())
-  afterEach(async () => {
-    await Promise.all(contexts.map((context) => context.close()))
-    contexts = []
-  })
+  after(() => h?.close())
 
-  async function openWindow(options: BrowserContextOptions = {}): Promise<Page> {
-    const context = await browser().newContext(options)
-    contexts.push(context)
-    return context.newPage()
-  }
-
-  /** Opens the link in another browser, and presses its button. */
-  async function confirmElsewhere(link: string): Promise<Page> {
-    const other = await openWindow()
-    await other.goto(link)
-    await other.click('button[value=confirm]')
-    expect(await modeOf(other)).to.equal('verified')
-    expect(await hasSession(h, other)).to.equal(false)
-    return other
+  /** The link is confirmed in another browser, and the window asks again. */
+  async function confirm(login: Pick<LoginInWindow, 'link' | 'user'>) {
+    await confirmElsewhere(h, other(), login)
+    await page().clock.fastForward(REST_MS)
   }
 
   const posts = () =>
     h.requests.filter((line) => /^POST .*\/verify-email\/waiting/.test(line)).length
-  const polls = () => h.requests.filter((line) => line.includes('/verify-email/status?')).length
-
-  it('goes on to the client by itself, once the link is confirmed in another browser', async () => {
-    const page = await openWindow()
-    const login = await logInAndWait(h, page)
-    await confirmElsewhere(login.link)
-    const confirmedAt = performance.now()
-    await page.waitForURL(`${h.callback}?**`)
-    const seconds = (performance.now() - confirmedAt) / 1000
-    console.log(`      at the client ${seconds.toFixed(1)} s after the answer in the other browser`)
-    await expectAtClient(h, page, login)
-    expect(await hasSession(h, page)).to.equal(true)
-  })
 
   it('goes on once, though somebody presses its button while it does', async () => {
-    const page = await openWindow()
-    const login = await logInAndWait(h, page)
-    const network = await page.context().newCDPSession(page)
+    const login = await logInAndWait(h, page())
+    const network = await page().context().newCDPSession(page())
     await network.send('Network.enable')
     await network.send('Network.emulateNetworkConditions', SLOW)
-    await page.evaluate(PRESS_MEANWHILE)
+    await page().evaluate(PRESS_MEANWHILE)
     const before = posts()
-    await confirmElsewhere(login.link)
-    await expectAtClient(h, page, login)
+    await confirm(login)
+    await expectAtClient(h, page(), login)
+    await network.detach()
     expect(posts() - before).to.equal(1)
-    expect(await hasSession(h, page)).to.equal(true)
+    expect(await hasSession(h, page())).to.equal(true)
   })
 
   it('goes on though another form of the page was just sent, into another tab', async () => {
-    const page = await openWindow()
-    const login = await logInAndWait(h, page)
+    const login = await logInAndWait(h, page())
     const [beside] = await Promise.all([
-      page.context().waitForEvent('page'),
-      page.click('form[action$="/resend-verification"] button', { modifiers: ['Control'] }),
+      page().context().waitForEvent('page'),
+      page().click('form[action$="/resend-verification"] button', { modifiers: ['Control'] }),
     ])
-    await beside.waitForSelector('main[data-mode=sent]')
+    await inMode(beside, 'sent')
     await beside.close()
-    await confirmElsewhere(login.link)
-    await expectAtClient(h, page, login)
+    await confirm(login)
+    await expectAtClient(h, page(), login)
   })
 
   it('does so beside the code that the other browser gets, where links are not to be confirmed', async () => {
     await h.put({ email_link_confirmation: 'off' })
-    const page = await openWindow()
-    const login = await logInAndWait(h, page)
-    const other = await openWindow()
-    await other.goto(login.link)
-    await expectAtClient(h, other, login)
-    await expectAtClient(h, page, login)
+    const login = await logInAndWait(h, page())
+    await other().goto(login.link)
+    await expectAtClient(h, other(), login)
+    await page().clock.fastForward(REST_MS)
+    await expectAtClient(h, page(), login)
     await h.put({ email_link_confirmation: 'other_browser' })
   })
 
   it('goes on to a client that wants its answer posted', async () => {
-    const page = await openWindow()
-    const login = await logInAndWait(h, page, { response_mode: 'form_post' })
-    await confirmElsewhere(login.link)
-    await page.waitForURL(h.callback)
-    const answer = await page.textContent('body')
+    const login = await logInAndWait(h, page(), { response_mode: 'form_post' })
+    await confirm(login)
+    await page().waitForURL(h.callback)
+    const answer = await page().textContent('body')
     const tokens = await h.party.exchange(login.request, `${h.callback}?${answer}`)
     expect(tokens.claims()?.sub).to.equal(login.user.id)
   })
 
-  it('goes on at the press of a button where scripts are off, and says before that it is too early', async () => {
-    const page = await openWindow({ javaScriptEnabled: false })
-    const login = await logInAndWait(h, page)
-    await page.click('form.waiting button')
-    expect(await modeOf(page)).to.equal('blocked')
-    expect(await hasSession(h, page)).to.equal(false)
-    await confirmElsewhere(login.link)
-    await page.click('form.waiting button')
-    await expectAtClient(h, page, login)
-  })
-
   it('waits on after a reload', async () => {
-    const page = await openWindow()
-    const login = await logInAndWait(h, page)
-    await page.reload()
-    expect(await modeOf(page)).to.equal('blocked')
-    await confirmElsewhere(login.link)
-    await expectAtClient(h, page, login)
+    const login = await logInAndWait(h, page())
+    await page().reload()
+    await inMode(page(), 'blocked')
+    await confirm(login)
+    await expectAtClient(h, page(), login)
   })
 
   it('waits on after another link was asked for, and goes on with that', async () => {
-    const page = await openWindow()
-    const login = await logInAndWait(h, page)
-    await page.click('form[action$="/resend-verification"] button')
-    expect(await modeOf(page)).to.equal('sent')
+    const login = await logInAndWait(h, page())
+    await page().click('form[action$="/resend-verification"] button')
+    await inMode(page(), 'sent')
     const { link } = await h.mail.mailTo(login.user.email ?? '', 2)
-    await confirmElsewhere(link)
-    await expectAtClient(h, page, login)
-  })
-
-  it('says that it may be closed, where the link was opened beside it', async () => {
-    const page = await openWindow()
-    const login = await logInAndWait(h, page)
-    const beside = await page.context().newPage()
-    await beside.goto(login.link)
-    await expectAtClient(h, beside, login)
-    await page.waitForSelector('main[data-mode=signed_in]')
+    await confirm({ ...login, link })
+    await expectAtClient(h, page(), login)
   })
 
   it('is one: of two that show the same login, the second says that it may be closed', async () => {
-    const page = await openWindow()
-    const login = await logInAndWait(h, page)
-    const same = await page.context().newPage()
-    await same.goto(await addressOf(page))
-    expect(await modeOf(same)).to.equal('blocked')
-    await confirmElsewhere(login.link)
-    const ends = [page, same].map(async (window) => {
+    const login = await logInAndWait(h, page())
+    const same = await page().context().newPage()
+    await same.goto(await addressOf(page()))
+    await inMode(same, 'blocked')
+    await confirm(login)
+    const ends = [page(), same].map(async (window) => {
       await window.waitForFunction(
         (callback) =>
           location.href.startsWith(callback) ||
@@ -178,88 +131,96 @@ describeInChromium('The window that logged in (D15)', (browser) => {
     })
     const [isFirst, isSecond] = await Promise.all(ends)
     expect(isFirst).to.equal(!isSecond)
-    await expectAtClient(h, isFirst ? page : same, login)
+    await expectAtClient(h, isFirst ? page() : same, login)
   })
 
   it('tells another browser nothing, confirmed or not, and goes on itself', async () => {
-    const page = await openWindow()
-    const login = await logInAndWait(h, page)
-    const address = await addressOf(page)
+    const login = await logInAndWait(h, page())
+    const address = await addressOf(page())
     const statusUrl = address.replace('/waiting?', '/status?')
-    const other = await openWindow()
     const seen = async () => {
-      await other.goto(address)
-      expect(await modeOf(other)).to.equal('ended')
-      expect(await hasSession(h, other)).to.equal(false)
-      await other.goto(statusUrl)
-      return other.textContent('body')
+      await other().goto(address)
+      await inMode(other(), 'ended')
+      expect(await hasSession(h, other())).to.equal(false)
+      await other().goto(statusUrl)
+      return other().textContent('body')
     }
     expect(await seen()).to.equal('{"status":"ended"}')
-    await confirmElsewhere(login.link)
+    await confirm(login)
     expect(await seen()).to.equal('{"status":"ended"}')
-    await expectAtClient(h, page, login)
+    await expectAtClient(h, page(), login)
     expect(await seen()).to.equal('{"status":"ended"}')
   })
 
   it('stops trying where the verification was taken back, and its button still works', async () => {
-    const page = await openWindow()
-    const login = await logInAndWait(h, page)
-    const posts = () =>
-      h.requests.filter((line) => line.startsWith('POST') && line.includes('/verify-email/waiting'))
-    const before = posts().length
-    await page.context().setOffline(true)
-    await confirmElsewhere(login.link)
+    const login = await logInAndWait(h, page())
+    const before = posts()
+    await page().context().setOffline(true)
+    await confirm(login)
     await h.changeUser(login.user, { emailVerified: false })
-    await page.context().setOffline(false)
-    await page.locator('[role=status]', { hasText: 'stopped waiting' }).waitFor()
-    expect(posts().length - before).to.equal(3)
+    await page().context().setOffline(false)
+    for (let tries = 0; tries < 3; tries += 1) {
+      await answerTo(page(), () => page().clock.fastForward(MINUTE_MS))
+    }
+    await page().clock.fastForward(REST_MS)
+    await page().locator('[role=status]', { hasText: 'stopped waiting' }).waitFor()
+    expect(posts() - before).to.equal(3)
 
     await h.changeUser(login.user, { emailVerified: true })
-    await page.click('form.waiting button')
-    await expectAtClient(h, page, login)
+    await page().click('form.waiting button')
+    await expectAtClient(h, page(), login)
   })
 
   it('gets nothing once its cookie is lost, and a login from the start is good', async () => {
-    const page = await openWindow()
-    const login = await logInAndWait(h, page)
-    await page.context().clearCookies({ name: 'account_flows_browser' })
-    await confirmElsewhere(login.link)
-    await page.waitForSelector('main[data-mode=ended]')
-    expect(await hasSession(h, page)).to.equal(false)
+    const login = await logInAndWait(h, page())
+    await page().context().clearCookies({ name: 'account_flows_browser' })
+    await confirm(login)
+    await inMode(page(), 'ended')
+    expect(await hasSession(h, page())).to.equal(false)
     const again = await h.party.begin()
-    await signIn(page, again, login.user.username)
-    await expectAtClient(h, page, { ...login, request: again })
+    await signIn(page(), again, login.user.username)
+    await expectAtClient(h, page(), { ...login, request: again })
   })
 
   describe('while time passes', () => {
-    let page: Page
     let login: LoginInWindow
+    const asked: Request[] = []
 
-    beforeEach(async () => {
-      page = await openWindow()
-      await page.clock.install()
-      await page.addInitScript({ content: CAN_BE_HIDDEN })
-      login = await logInAndWait(h, page)
-      await page.clock.pauseAt((await page.evaluate(() => Date.now())) + 1000)
+    before(async () => {
+      await page().addInitScript({ content: CAN_BE_HIDDEN })
+      page().on('request', (request) => {
+        if (request.url().includes('/verify-email/status?')) asked.push(request)
+      })
     })
+    beforeEach(async () => {
+      login = await logInAndWait(h, page())
+      await page().clock.pauseAt((await page().evaluate(() => Date.now())) + 1000)
+    })
+    afterEach(() => page().clock.resume())
 
     const show = (isShown: boolean) =>
-      page.evaluate((isShown) => {
+      page().evaluate((isShown) => {
         if (isShown) Reflect.deleteProperty(document, 'isHidden')
         else Reflect.set(document, 'isHidden', true)
         document.dispatchEvent(new Event('visibilitychange'))
       }, isShown)
 
+    /** How many questions the window asked meanwhile, all of which are answered then. */
+    async function asksDuring(happens: () => Promise<unknown>): Promise<number> {
+      const before = asked.length
+      await happens()
+      const answers = asked.slice(before).map(async (each) => (await each.response())?.finished())
+      await Promise.all(answers)
+      return answers.length
+    }
+
     /** Lets so many seconds pass, one by one; answers how many questions the window asked in each. */
     async function secondsPass(count: number): Promise<number[]> {
-      const asked: number[] = []
+      const counts: number[] = []
       for (let second = 0; second < count; second += 1) {
-        const before = polls()
-        await page.clock.runFor(1000)
-        await sleep(20)
-        asked.push(polls() - before)
+        counts.push(await asksDuring(() => page().clock.runFor(1000)))
       }
-      return asked
+      return counts
     }
 
     const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0)
@@ -270,43 +231,39 @@ describeInChromium('The window that logged in (D15)', (browser) => {
       for (const [index, count] of first.entries()) {
         expect(count + (first[index + 1] ?? 0)).to.be.at.most(1)
       }
-      await page.clock.fastForward(10 * MINUTE_MS)
-      await sleep(300)
+      await asksDuring(() => page().clock.fastForward(10 * MINUTE_MS))
       expect(sum(await secondsPass(40))).to.be.within(1, 5)
-      await page.clock.fastForward(24 * 60 * MINUTE_MS)
-      await sleep(300)
-      const before = polls()
-      await page.clock.fastForward(10 * MINUTE_MS)
-      expect(sum(await secondsPass(20))).to.equal(0)
-      expect(polls()).to.equal(before)
-      expect(await modeOf(page)).to.equal('blocked')
-      await confirmElsewhere(login.link)
-      await page.click('form.waiting button')
-      await expectAtClient(h, page, login)
+      await asksDuring(() => page().clock.fastForward(24 * 60 * MINUTE_MS))
+      const none = await asksDuring(async () => {
+        await page().clock.fastForward(10 * MINUTE_MS)
+        await secondsPass(20)
+      })
+      expect(none).to.equal(0)
+      await inMode(page(), 'blocked')
+      await confirmElsewhere(h, other(), login)
+      await page().click('form.waiting button')
+      await expectAtClient(h, page(), login)
     })
 
     it('asks nothing while it cannot be seen, and goes on when it can', async () => {
-      await show(false)
-      await sleep(300)
+      await asksDuring(() => show(false))
       expect(sum(await secondsPass(20))).to.equal(0)
-      await confirmElsewhere(login.link)
+      await confirmElsewhere(h, other(), login)
       expect(sum(await secondsPass(20))).to.equal(0)
       await show(true)
-      await secondsPass(3)
-      await expectAtClient(h, page, login)
+      await expectAtClient(h, page(), login)
     })
 
     it('asks no more often for being hidden and shown all the time', async () => {
-      const before = polls()
+      let asks = 0
       for (let times = 0; times < 10; times += 1) {
-        await show(false)
-        await show(true)
-        await sleep(20)
+        await asksDuring(() => show(false))
+        asks += await asksDuring(() => show(true))
       }
-      expect(polls() - before).to.be.at.most(1)
-      await confirmElsewhere(login.link)
-      await secondsPass(4)
-      await expectAtClient(h, page, login)
+      expect(asks).to.be.at.most(1)
+      await confirmElsewhere(h, other(), login)
+      await page().clock.fastForward(REST_MS)
+      await expectAtClient(h, page(), login)
     })
   })
 })

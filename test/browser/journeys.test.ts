@@ -1,0 +1,130 @@
+import { expect } from 'chai'
+import { addUnverified, addVerified, blockedLogin } from '../support/blocked-login.ts'
+import { describeInChromium } from '../support/chromium.ts'
+import { moveTime } from '../support/time.ts'
+import { keptWindow } from './kept-window.ts'
+import {
+  answerTo,
+  confirmElsewhere,
+  expectAtClient,
+  expectNothingHappened,
+  hasSession,
+  inMode,
+  logInAndWait,
+  signIn,
+  startBrowserHarness,
+  type BrowserHarness,
+} from './login-in-chromium.ts'
+import { CLICK, scan } from './scanner.ts'
+
+const HOUR_MS = 3_600_000
+
+describeInChromium('What a person goes through', (browser) => {
+  let h: BrowserHarness
+  const page = keptWindow(browser)
+  const other = keptWindow(browser)
+  const plain = keptWindow(browser, { javaScriptEnabled: false })
+
+  before(async () => {
+    h = await startBrowserHarness({ settings: { email_link_confirmation: 'other_browser' } })
+  })
+  after(() => h?.close())
+
+  async function typePasswords(password: string, confirm = password) {
+    await page().fill('input[name=password]', password)
+    await page().fill('input[name=confirm_password]', confirm)
+    await page().click('button[type=submit]')
+  }
+
+  it('is a forgotten password: a link is mailed, and signs in with the new one only', async () => {
+    const user = await addVerified(h)
+    await page().goto(`${h.oauthUrl}/forgot-password`)
+    await page().fill('input[name=identifier]', user.username)
+    await page().click('button[type=submit]')
+    await inMode(page(), 'sent')
+    await page().goto((await h.mail.mailTo(user.email ?? '')).link)
+    await inMode(page(), 'form')
+    await typePasswords('a password from Chromium')
+    await inMode(page(), 'done')
+
+    const request = await h.party.begin()
+    await signIn(page(), request, user.username)
+    await inMode(page(), 'wrong')
+    expect(await hasSession(h, page())).to.equal(false)
+    await signIn(page(), request, user.username, 'a password from Chromium')
+    await expectAtClient(h, page(), { request, user })
+  })
+
+  it('is a new password that is refused until it is good, posted by our own page, which sends Origin: null (D31)', async () => {
+    const user = await addVerified(h)
+    const origins: (string | undefined)[] = []
+    page().on('request', (request) => {
+      if (request.method() === 'POST') origins.push(request.headers()['origin'])
+    })
+    await page().goto(await h.resetLink(user))
+    await typePasswords('short')
+    await inMode(page(), 'password_too_short')
+    await typePasswords('long'.repeat(40))
+    await inMode(page(), 'password_too_long')
+    await typePasswords('a password from Chromium', 'another one, mistyped')
+    await inMode(page(), 'password_mismatch')
+    await typePasswords('a password from Chromium')
+    await inMode(page(), 'done')
+    expect(origins).to.deep.equal(['null', 'null', 'null', 'null'])
+  })
+
+  it('is a link that leads on to the client at once in the browser that logged in, whose window says that it may be closed', async () => {
+    const login = await logInAndWait(h, page())
+    const beside = await page().context().newPage()
+    await beside.goto(login.link)
+    await expectAtClient(h, beside, login)
+    await inMode(page(), 'signed_in')
+  })
+
+  it('is a link that is confirmed in another browser, and the window goes on to the client by itself', async () => {
+    const login = await logInAndWait(h, page())
+    await confirmElsewhere(h, other(), login)
+    await expectAtClient(h, page(), login)
+    expect(await hasSession(h, page())).to.equal(true)
+  })
+
+  it('is a question in the browser that logged in too with email_link_confirmation=always, and then the client', async () => {
+    await h.put({ email_link_confirmation: 'always' })
+    const login = await logInAndWait(h, page())
+    await page().goto(login.link)
+    await inMode(page(), 'confirm')
+    await expectNothingHappened(h, page(), login.user)
+    await page().click('button[value=confirm]')
+    await expectAtClient(h, page(), login)
+    await h.put({ email_link_confirmation: 'other_browser' })
+  })
+
+  it('is a wait without scripts: its button says that it is too early, and then goes on', async () => {
+    const login = await logInAndWait(h, plain())
+    await answerTo(plain(), () => plain().click('form.waiting button'))
+    await inMode(plain(), 'blocked')
+    expect(await hasSession(h, plain())).to.equal(false)
+    await confirmElsewhere(h, other(), login)
+    await plain().click('form.waiting button')
+    await expectAtClient(h, plain(), login)
+  })
+
+  it('is a scanner that presses the button by script, in vain, and then the person, without scripts', async () => {
+    const login = await blockedLogin(h)
+    await scan(h, other(), login, CLICK)
+    await confirmElsewhere(h, plain(), login)
+  })
+
+  it('is a link that has expired, and a fresh one from its page, which is good', async () => {
+    const user = await addUnverified(h)
+    const { link } = await blockedLogin(h, { user })
+    await moveTime(25 * HOUR_MS)
+    await page().goto(link)
+    await inMode(page(), 'expired')
+    await expectNothingHappened(h, page(), user)
+    await page().click('form[action$="/resend-verification"] button')
+    await inMode(page(), 'sent')
+    const fresh = await h.mail.mailTo(user.email ?? '', 2)
+    await confirmElsewhere(h, page(), { link: fresh.link, user })
+  })
+})
