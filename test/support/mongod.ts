@@ -8,6 +8,7 @@ import {
   type MongoServer,
   type Topology,
 } from './mongod-servers.ts'
+import { leaveOut } from './setup-advice.ts'
 
 export { mongoUnavailable, startMongo, startReplicaSet, stopMongo } from './mongod-servers.ts'
 
@@ -27,7 +28,7 @@ const DROP_LIMIT = 10_000
 /** A new, empty database with a random name. Throws where no MongoDB can be had. */
 export async function freshDatabase(topology: Topology = 'standalone'): Promise<FreshDatabase> {
   const server = await startMongo(topology)
-  if (!server) throw new Error(mongoUnavailable())
+  if (!server) throw new Error(mongoUnavailable(topology))
   const uri = withDatabase(server.uri, randomDatabaseName())
   const client = await MongoClient.connect(uri)
   return { db: client.db(), client, uri, drop: () => drop(client) }
@@ -43,18 +44,22 @@ export function describeWithReplicaSet(title: string, body: () => void): void {
   describeWith('replica set', title, body)
 }
 
+/** By these the set-up knows what a run needs. */
+export const TITLES: Record<Topology, string> = {
+  standalone: 'with a MongoDB (standalone)',
+  'replica set': 'with a MongoDB (replica set)',
+}
+
 /** The suite is one level down, where mocha skips its hooks together with its tests. */
 function describeWith(topology: Topology, title: string, body: () => void): void {
-  describe(`with a MongoDB (${topology})`, function () {
+  describe(TITLES[topology], function () {
     let server: MongoServer | undefined
 
     before('MongoDB runs', async function () {
       this.timeout(FIRST_START_LIMIT)
       server = await startMongo(topology)
       if (server) return
-      if (process.env['CI'] === 'true') throw new Error(mongoUnavailable())
-      sayOnce(`${mongoUnavailable()}`)
-      this.skip()
+      leaveOut(this, `${mongoUnavailable(topology)}`)
     })
 
     afterEach('MongoDB still answers', async function () {
@@ -65,13 +70,6 @@ function describeWith(topology: Topology, title: string, body: () => void): void
 
     describe(title, body)
   })
-}
-
-const said = new Set<string>()
-
-function sayOnce(line: string): void {
-  if (!said.has(line)) console.warn(line)
-  said.add(line)
 }
 
 /** A server that hangs is left as it is: the next suite notices. */
