@@ -42,7 +42,7 @@ export const verificationMutants: Mutant[] = [
     name: 'the state is not signed',
     breaks: 'The signature covers every carried parameter (5.4).',
     edits: { 'redirectUri, scope, state]': 'redirectUri, scope, state && undefined]' },
-    caughtBy: 'SIG-01',
+    caughtBy: 'does not verify',
   },
   {
     name: 'a signature is compared by its beginning',

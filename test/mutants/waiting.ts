@@ -30,13 +30,13 @@ export const waitingMutants: Mutant[] = [
     name: 'a waiting window goes on in each of many posts, in memory',
     breaks: 'The window goes on once (D15).',
     edits: { '|| login.continuedAt': '' },
-    caughtBy: 'VER-20',
+    caughtBy: 'gives its one turn to one of 20',
   },
   {
     name: 'a waiting window goes on in each of many posts, on MongoDB',
     breaks: 'The window goes on once (D15).',
     edits: { 'continued_at: { $exists: false },': '' },
-    caughtBy: 'VER-20',
+    caughtBy: 'gives its one turn to one of 20',
     store: 'mongodb',
   },
   {
@@ -116,7 +116,7 @@ export const waitingMutants: Mutant[] = [
     name: 'scripts can read the cookie of the browser',
     breaks: 'The cookie is for no script (D15).',
     edits: { 'HttpOnly; SameSite=Lax': 'SameSite=Lax' },
-    caughtBy: 'HDR-03',
+    caughtBy: 'is for no script and no other site',
   },
   {
     name: 'other hosts can set the cookie of the browser',
