@@ -1,8 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+import { sourcesIn } from '../support/sources.ts'
 
 /** As it is written where a suite or a test begins: of a template, its source. */
 export interface TestTitle {
@@ -16,16 +12,7 @@ const TITLE = /^ *(?:it|describe|on[A-Z])\w*\(\s*('(?:[^'\\\n]|\\.)*'|`(?:[^`\\]
 
 /** The titles of all suites and tests. */
 export async function testTitles(): Promise<TestTitle[]> {
-  const titles: TestTitle[] = []
-  for (const folder of ['test', 'src/contract']) {
-    for (const name of await readdir(join(ROOT, folder), { recursive: true })) {
-      if (!name.endsWith('.ts')) continue
-      const file = `${folder}/${name}`
-      const text = await readFile(join(ROOT, file), 'utf8')
-      for (const [, title = ''] of text.matchAll(TITLE)) {
-        titles.push({ file, title: title.slice(1, -1) })
-      }
-    }
-  }
-  return titles
+  return [...(await sourcesIn('test', 'src/contract'))].flatMap(([file, text]) =>
+    [...text.matchAll(TITLE)].map(([, title = '']) => ({ file, title: title.slice(1, -1) })),
+  )
 }

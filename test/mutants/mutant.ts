@@ -1,46 +1,46 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { sourcesIn } from '../support/sources.ts'
 
-export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-
-/** A deliberately broken variant of the product, and the test that must notice it. */
+/** A deliberately broken variant of the product, and the tests that must notice it. */
 export interface Mutant {
   name: string
   /** The promise that it breaks. */
   breaks: string
-  edits: Edit[]
-  caughtBy: Catch
+  /** A text that is in one place of the product, white space aside, and what it becomes. */
+  edits: Record<string, string>
+  /** In the title of each of the tests: the id of a class of `docs/attacks.md`, or, where none has such a test, words. */
+  caughtBy: string
+  /** Where the tests run; in memory by default. */
+  store?: 'mongodb'
 }
 
-/** A test: `words` of its title. */
-export interface Catch {
-  /** The file to run. */
-  file: string
-  words: string
-  /** Where the words are, if it is a suite that `file` calls. */
-  suite?: string
-  /** In memory by default. */
-  store?: 'memory' | 'mongodb'
+const product = await sourcesIn('src', 'cli')
+
+/** However a formatter breaks the lines of `text`, with the commas that it then adds. */
+function patternOf(text: string): RegExp {
+  const tokens = text.match(/\w+|[^\w\s]/g) ?? []
+  const patterns = tokens.map((token) => {
+    const pattern = token.replace(/\W/, String.raw`\$&`)
+    return /[)\]}]/.test(token) ? `,?\\s*${pattern}` : pattern
+  })
+  return new RegExp(patterns.join(String.raw`\s*`), 'g')
 }
 
-/** In `file`, the text `find`, which occurs exactly once, becomes `replace`. */
-export interface Edit {
-  file: string
-  find: string
-  replace: string
-}
-
-/** The changed files, by name. Throws where a text to replace does not occur exactly once. */
-export async function applied({ name, edits }: Mutant): Promise<Map<string, string>> {
-  const files = new Map<string, string>()
-  for (const { file, find, replace } of edits) {
-    const text = files.get(file) ?? (await readFile(join(ROOT, file), 'utf8'))
-    const [before, after, ...more] = text.split(find)
-    if (before === undefined || after === undefined || more.length > 0) {
-      throw new Error(`${name} is stale: not exactly once in ${file}: ${find}`)
+/** The changed files, by name, and the texts that are not in exactly one place. */
+export function applied({ edits }: Mutant): { changed: Map<string, string>; stale: string[] } {
+  const changed = new Map<string, string>()
+  const stale: string[] = []
+  for (const [find, replace] of Object.entries(edits)) {
+    const pattern = patternOf(find)
+    const places = [...product].flatMap(([file, text]) =>
+      [...(changed.get(file) ?? text).matchAll(pattern)].map((match) => ({ file, match })),
+    )
+    const [place] = places
+    if (!place || places.length > 1) stale.push(`in ${places.length} places: ${find}`)
+    else {
+      const { file, match } = place
+      const end = match.index + match[0].length
+      changed.set(file, match.input.slice(0, match.index) + replace + match.input.slice(end))
     }
-    files.set(file, before + replace + after)
   }
-  return files
+  return { changed, stale }
 }

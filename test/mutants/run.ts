@@ -1,6 +1,6 @@
 /**
  * Shows that the tests catch what they are for: runs them unchanged first, which must pass, and then on each broken variant of a
- * copy of this checkout, where the test that the variant names must fail. Arguments: parts of names, to run those alone.
+ * copy of this checkout, where one of the tests that the variant names must fail. Arguments: parts of names, to run those alone.
  *
  * @module
  */
@@ -9,7 +9,8 @@ import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { allMutants } from './all-mutants.ts'
-import { applied, ROOT, type Mutant } from './mutant.ts'
+import { ROOT } from '../support/sources.ts'
+import { applied, type Mutant } from './mutant.ts'
 
 const LINKED = ['node_modules', '.cache']
 const NOT_COPIED = new Set([...LINKED, 'dist', '.git'])
@@ -19,6 +20,7 @@ const TEST_LIMIT_MS = 8_000
 
 interface TestResult {
   fullTitle: string
+  file: string
 }
 
 interface Report {
@@ -37,7 +39,13 @@ async function copyOfCheckout(): Promise<string> {
 }
 
 /** `undefined`: no report came, because the tests could not be loaded, or hung. */
-async function runTests(copy: string, files: string[], pattern: string, limitMs: number) {
+async function runTests(
+  copy: string,
+  files: Iterable<string>,
+  pattern: string,
+  limitMs: number,
+  ...flags: string[]
+): Promise<Report | undefined> {
   const report = join(copy, 'report.json')
   await rm(report, { force: true })
   const child = spawn(
@@ -52,7 +60,7 @@ async function runTests(copy: string, files: string[], pattern: string, limitMs:
       '--reporter=json',
       `--reporter-option=output=${report}`,
       `--grep=${pattern}`,
-      ...(limitMs === LIMIT_MS ? ['--bail'] : []),
+      ...flags,
       ...files,
     ],
     { cwd: copy, stdio: 'ignore', detached: true },
@@ -65,9 +73,22 @@ async function runTests(copy: string, files: string[], pattern: string, limitMs:
   return text === undefined ? undefined : (JSON.parse(text) as Report)
 }
 
-function patternOf({ caughtBy: { words, store = 'memory' } }: Mutant): string {
-  const text = words.replaceAll(/[^\w ]/g, '.')
-  return store === 'mongodb' ? `^[^]*[Mm]ongo[^]*${text}` : `^(?![^]*, on MongoDB)[^]*${text}`
+function patternOf({ caughtBy, store }: Mutant): string {
+  const text = caughtBy.replaceAll(/[^\w ]/g, '.')
+  return store === 'mongodb' ? `^[^]*[Mm]ongo[^]*${text}` : `^(?![^]*[Mm]ongo)[^]*${text}`
+}
+
+const allPatterns = () => mutants.map(patternOf).join('|')
+
+/** The files that have tests of a mutant, wherever those are written. */
+async function filesByMutant(copy: string): Promise<Map<Mutant, Set<string>>> {
+  const flags = ['--dry-run', '--ignore=test/faults/**']
+  const every = ['test/**/*.test.ts']
+  const report = await runTests(copy, every, allPatterns(), UNCHANGED_LIMIT_MS, ...flags)
+  const tests = report?.passes ?? []
+  const filesOf = (pattern: RegExp) =>
+    new Set(tests.filter(({ fullTitle }) => pattern.test(fullTitle)).map(({ file }) => file))
+  return new Map(mutants.map((mutant) => [mutant, filesOf(new RegExp(patternOf(mutant)))]))
 }
 
 // A hook that fails tells nothing: perhaps nothing runs at all.
@@ -76,27 +97,29 @@ function isCaught({ failures }: Report, mutant: Mutant): boolean {
   return failures.some(({ fullTitle }) => pattern.test(fullTitle) && !/" hook\b/.test(fullTitle))
 }
 
-async function passUnchanged(copy: string, mutants: Mutant[]): Promise<boolean> {
-  const files = [...new Set(mutants.map(({ caughtBy }) => caughtBy.file))]
-  const patterns = mutants.map(patternOf)
-  const report = await runTests(copy, files, patterns.join('|'), UNCHANGED_LIMIT_MS)
+async function passUnchanged(copy: string, files: Map<Mutant, Set<string>>): Promise<boolean> {
+  const all = new Set([...files.values()].flatMap((some) => [...some]))
+  const report = await runTests(copy, all, allPatterns(), UNCHANGED_LIMIT_MS)
   for (const { fullTitle } of report?.failures ?? []) console.log(`FAILS UNCHANGED  ${fullTitle}`)
   const passes = report?.passes ?? []
-  const unseen = mutants.filter(
-    (_, index) =>
-      !passes.some(({ fullTitle }) => new RegExp(patterns[index] ?? '').test(fullTitle)),
-  )
-  for (const { name, caughtBy } of unseen) {
-    console.log(`NO SUCH TEST     ${name}: "${caughtBy.words}" in ${caughtBy.file}`)
-  }
+  const unseen = mutants.filter((mutant) => {
+    const pattern = new RegExp(patternOf(mutant))
+    return !passes.some(({ fullTitle }) => pattern.test(fullTitle))
+  })
+  for (const { name, caughtBy } of unseen) console.log(`NO SUCH TEST     ${name}: ${caughtBy}`)
   console.log(`unchanged: ${passes.length} tests pass`)
   return report !== undefined && report.failures.length === 0 && unseen.length === 0
 }
 
-async function verdict(copy: string, mutant: Mutant): Promise<'caught' | 'SURVIVED' | 'BROKEN'> {
-  const changed = await applied(mutant)
+async function verdict(
+  copy: string,
+  mutant: Mutant,
+  files: Set<string>,
+): Promise<'caught' | 'SURVIVED' | 'BROKEN' | 'STALE'> {
+  const { changed, stale } = applied(mutant)
+  if (stale.length > 0) return 'STALE'
   for (const [file, text] of changed) await writeFile(join(copy, file), text)
-  const run = () => runTests(copy, [mutant.caughtBy.file], patternOf(mutant), LIMIT_MS)
+  const run = () => runTests(copy, files, patternOf(mutant), LIMIT_MS, '--bail')
   // The MongoDB of the tests hangs now and then on a busy machine.
   const report = (await run()) ?? (await run())
   for (const file of changed.keys()) await cp(join(ROOT, file), join(copy, file))
@@ -112,10 +135,10 @@ const mutants = allMutants.filter(
 const copy = await copyOfCheckout()
 let caught = 0
 try {
-  for (const mutant of mutants) await applied(mutant)
-  if (await passUnchanged(copy, mutants)) {
-    for (const mutant of mutants) {
-      const outcome = await verdict(copy, mutant)
+  const files = await filesByMutant(copy)
+  if (await passUnchanged(copy, files)) {
+    for (const [mutant, some] of files) {
+      const outcome = await verdict(copy, mutant, some)
       if (outcome === 'caught') caught += 1
       console.log(`${outcome.padEnd(8)} ${mutant.name}`)
     }
