@@ -2,7 +2,6 @@ import { expect } from 'chai'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import type { User } from '../../src/index.ts'
 import { accountOf, addVerified, setsSession } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import {
   CONFIDENTIAL,
   PASSWORD,
@@ -10,6 +9,7 @@ import {
   type Harness,
   type HarnessOptions,
 } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -55,30 +55,25 @@ async function prepare(h: Harness, user: User) {
 
 type Prepared = Awaited<ReturnType<typeof prepare>>
 
-onBothStores('What a password reset ends (3.3, effects 3 and 4)', (technology) =>
-  itEndsEverything({ technology }),
-)
+describe('What a password reset ends (3.3, effects 3 and 4)', () => itEndsEverything({}))
 
 describe('What a password reset ends, where the adapter cannot find what an account has', () =>
   itEndsEverything({ adapter: ask.withoutAccounts }))
 
 function itEndsEverything(options: HarnessOptions): void {
-  let h: Harness
+  const h = suiteHarness({ ...options, clients: ask.CLIENTS })
   let ann: Prepared
   /** Does the same as Ann and keeps her password: what works for Bob is what ended for Ann. */
   let bob: Prepared
   let machine: string
 
   before(async () => {
-    h = await startHarness({ ...options, clients: ask.CLIENTS })
     ann = await prepare(h, await addVerified(h))
     bob = await prepare(h, await addVerified(h))
     machine = await ask.machineToken(h)
     const done = await h.reset(await h.resetLink(ann.user), NEW_PASSWORD)
     expect([done.status, done.mode]).to.deep.equal([200, 'done'])
   })
-
-  after(() => h.close())
 
   async function outcomes(outcome: (of: Prepared) => Promise<unknown>) {
     return { ann: await outcome(ann), bob: await outcome(bob) }
