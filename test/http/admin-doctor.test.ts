@@ -318,10 +318,11 @@ describeWithMongo('The doctor on MongoDB (D29)', () => {
       expect((await reportOf(admin, TO)).ok).to.equal(true)
     }))
 
-  it('reports all the rest while the database is gone', async () => {
+  it('reports all the rest while the database is gone [full]', async () => {
     const fresh = await freshDatabase()
     const proxy = await startMongoProxy(fresh)
-    const limits = { serverSelectionTimeoutMS: 500, connectTimeoutMS: 500, socketTimeoutMS: 500 }
+    const ms = 2_000
+    const limits = { serverSelectionTimeoutMS: ms, connectTimeoutMS: ms, socketTimeoutMS: ms }
     const client = await MongoClient.connect(proxy.uri, { ...limits, heartbeatFrequencyMS: 500 })
     const database = { db: client.db(), drop: () => client.close() }
     await within({ technology: 'mongodb', database }, async (h) => {

@@ -181,20 +181,6 @@ describe('The setting email_link_confirmation (D14)', () => {
         await expectOnlyConfirmed(silent, other, await press(other, form, 'confirm', {}))
       })
 
-      it('refuses the button on a page of another site, whatever it says of a person', async () => {
-        const { hidden } = await other.get(login.link)
-        for (const headers of [
-          { 'sec-fetch-site': 'cross-site', 'sec-fetch-user': '?1' },
-          { origin: 'https://evil.example' },
-        ]) {
-          const form = { ...hidden, action: 'confirm', person: 'yes', tick: 'yes' }
-          const answer = await other.post(answerUrl(), form, headers)
-          expect([answer.status, answer.mode]).to.deep.equal([403, 'refused'])
-          await expectUntouched(login, other)
-        }
-        await expectOnlyConfirmed(login, other, await press(other, await other.get(login.link)))
-      })
-
       it('asks nothing about a link that is not genuine, or was changed on its way', async () => {
         const page = await other.get(login.link)
         for (const change of [

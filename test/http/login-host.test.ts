@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { Provider, interactionPolicy } from 'oidc-provider'
-import { memoryAdapter, type AccountFlows, type User } from '../../src/index.ts'
+import { memoryAdapter, type User } from '../../src/index.ts'
 import {
   accountOf,
   addUnverified,
@@ -52,16 +52,12 @@ describe('What a host’s login calls (4.8)', () => {
         },
       }),
   })
-  let flows: AccountFlows
   let hostLogin: HostLogin
   let thrown: unknown
 
-  before(async () => {
-    ;({ flows } = h)
-  })
   beforeEach(() => {
     hostLogin = (req, res, account, startedAt) =>
-      flows.finishLogin(req, res, { account, startedAt })
+      h.flows.finishLogin(req, res, { account, startedAt })
     thrown = undefined
   })
 
@@ -71,7 +67,7 @@ describe('What a host’s login calls (4.8)', () => {
   ] as const) {
     it(`blocks or finishes, given ${title}`, async () => {
       hostLogin = (req, res, user, startedAt) =>
-        flows.finishLogin(req, res, { account: accountOfUser(user), startedAt })
+        h.flows.finishLogin(req, res, { account: accountOfUser(user), startedAt })
       await expectStillWorks(h, await blockedLogin(h))
       const agent = createUserAgent()
       const verified = await addVerified(h)
@@ -83,7 +79,7 @@ describe('What a host’s login calls (4.8)', () => {
       const answers: boolean[] = []
       hostLogin = async (req, res, user, startedAt) => {
         const login = { account: accountOfUser(user), startedAt }
-        const isBlocked = await flows.blockUnverified(req, res, login)
+        const isBlocked = await h.flows.blockUnverified(req, res, login)
         answers.push(isBlocked)
         expect(res.writableEnded).to.equal(isBlocked)
         if (isBlocked) return
@@ -106,7 +102,7 @@ describe('What a host’s login calls (4.8)', () => {
     const user = await addUnverified(h)
     hostLogin = async (req, res, found, startedAt) => {
       await h.users.markEmailVerified(user.id, user.email ?? '')
-      await flows.finishLogin(req, res, { account: found.id, startedAt })
+      await h.flows.finishLogin(req, res, { account: found.id, startedAt })
     }
     const back = await h.signIn(createUserAgent(), user.username)
     expect(back.location).to.match(/[?&]code=/)
@@ -115,7 +111,7 @@ describe('What a host’s login calls (4.8)', () => {
 
   it('keeps acr, amr and remember for the session that the link creates', async () => {
     hostLogin = (req, res, account, startedAt) =>
-      flows.finishLogin(req, res, {
+      h.flows.finishLogin(req, res, {
         account,
         startedAt,
         acr: 'gold',
@@ -135,7 +131,7 @@ describe('What a host’s login calls (4.8)', () => {
     let began = 0
     hostLogin = (req, res, account, startedAt) => {
       began = startedAt - 30
-      return flows.finishLogin(req, res, { account, startedAt: began })
+      return h.flows.finishLogin(req, res, { account, startedAt: began })
     }
     const login = await blockedLogin(h)
     await expectStillWorks(h, login)
@@ -150,7 +146,7 @@ describe('What a host’s login calls (4.8)', () => {
     for (const startedAt of [...wrong, undefined, null, String(second()), new Date()]) {
       for (const call of ['finishLogin', 'blockUnverified'] as const) {
         hostLogin = async (req, res, account) => {
-          await flows[call](req, res, { account, startedAt: startedAt as number })
+          await h.flows[call](req, res, { account, startedAt: startedAt as number })
         }
         for (const { username } of [user, verified]) {
           const agent = createUserAgent()
@@ -165,7 +161,7 @@ describe('What a host’s login calls (4.8)', () => {
       }
     }
     hostLogin = (req, res, account, startedAt) =>
-      flows.finishLogin(req, res, { account, startedAt })
+      h.flows.finishLogin(req, res, { account, startedAt })
     const login = await blockedLogin(h, { user })
     expect(mailsTo(h, user)).to.equal(1)
     await expectStillWorks(h, login)
@@ -173,7 +169,7 @@ describe('What a host’s login calls (4.8)', () => {
 
   it('tells the second of the login, whole', () => {
     const before = second()
-    const startedAt = flows.loginStarted()
+    const startedAt = h.flows.loginStarted()
     expect(Number.isInteger(startedAt)).to.equal(true)
     expect(startedAt).to.be.within(before, second())
   })
@@ -183,7 +179,7 @@ describe('What a host’s login calls (4.8)', () => {
       const link = await h.resetLink(user)
       hostLogin = async (req, res, account, startedAt) => {
         expect((await h.reset(link, 'a brand new password')).mode).to.equal('done')
-        await flows.finishLogin(req, res, { account, startedAt })
+        await h.flows.finishLogin(req, res, { account, startedAt })
       }
     }
 
@@ -200,7 +196,7 @@ describe('What a host’s login calls (4.8)', () => {
       expect((await silently(h, agent)).get('error')).to.equal('login_required')
 
       hostLogin = (req, res, account, startedAt) =>
-        flows.finishLogin(req, res, { account, startedAt })
+        h.flows.finishLogin(req, res, { account, startedAt })
       const fresh = createUserAgent()
       expect((await h.signIn(fresh, user.username)).location).to.match(/[?&]code=/)
     })
@@ -222,7 +218,7 @@ describe('What a host’s login calls (4.8)', () => {
 
   it('refuses to attach to a provider whose adapter is not flows.adapter(…)', async () => {
     const issuer = h.oauthUrl
-    const interactions = { policy: flows.policy(interactionPolicy.base()) }
+    const interactions = { policy: h.flows.policy(interactionPolicy.base()) }
     const other = await startHarness()
     for (const adapter of [
       undefined,
@@ -239,7 +235,10 @@ describe('What a host’s login calls (4.8)', () => {
       other.flows.adapter(memoryAdapter()),
     ]) {
       const provider = new Provider(issuer, { interactions, ...(adapter && { adapter }) })
-      expect(() => flows.attach(provider)).to.throw(TypeError, /flows\.adapter.*memoryAdapter\(\)/)
+      expect(() => h.flows.attach(provider)).to.throw(
+        TypeError,
+        /flows\.adapter.*memoryAdapter\(\)/,
+      )
     }
     await other.close()
     const login = await blockedLogin(h)

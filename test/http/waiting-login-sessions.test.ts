@@ -101,13 +101,6 @@ describe('A waiting window in a browser with a session (D15, D16)', () => {
       const page = await window.goOn()
       await expectResumed(h, login, await answerTo(login, page, 'continue'))
     })
-
-    it('lets the form lead to the client and nowhere else', async () => {
-      const page = await windowOf(h, login).goOn()
-      const policy = page.headers.get('content-security-policy') ?? ''
-      expect(policy).to.include("form-action 'self' https:;")
-      await expectResumed(h, login, await answerTo(login, page, 'continue'))
-    })
   })
 
   async function endSession(
