@@ -186,29 +186,22 @@ describe('The admin API about the outbox (5, D20, D29)', () => {
 
     it('none of which nobody knows for whom it was: 409', async () => {
       const at = new Date()
-      const carried = {}
-      const requester = { address: undefined, userAgent: undefined }
-      const soon = new Date(at.getTime() + 60_000)
-      const job = {
+      const [soon, later] = [60_000, 120_000].map((ms) => new Date(at.getTime() + ms)) as [
+        Date,
+        Date,
+      ]
+      await h.store.outbox.add({
         id: 'nobodys',
         kind: 'password_reset',
         identifier: 'typed',
         accountId: undefined,
-      } as const
-      await h.store.outbox.add({
-        ...job,
         pendingLoginId: undefined,
-        carried,
-        requester,
+        carried: {},
+        requester: { address: undefined, userAgent: undefined },
         notBefore: soon,
         expiresAt: soon,
       })
-      const claimed = await h.store.outbox.claim(
-        'resolve',
-        'a test',
-        soon,
-        new Date(soon.getTime() + 60_000),
-      )
+      const claimed = await h.store.outbox.claim('resolve', 'a test', soon, later)
       expect(claimed?.id).to.equal('nobodys')
       if (claimed) expect(await h.store.outbox.giveUp(claimed, at, 'expired')).to.equal(true)
       await unchanged(async () => {
