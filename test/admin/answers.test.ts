@@ -2,7 +2,6 @@ import { expect } from 'chai'
 import { memoryUsers, type AccountFlowsOptions, type UserStore } from '../../src/index.ts'
 import { operations, type Operation } from '../../src/admin/operations.ts'
 import { ADMIN_AUDIENCE, ADMIN_ISSUER, tokenIssuer } from '../support/admin-tokens.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import {
   documentedAnswers,
   expectDescribed,
@@ -12,6 +11,7 @@ import {
 } from '../support/documented-answers.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 /** A request of each operation that is right. */
@@ -35,13 +35,12 @@ const RIGHT: Record<OperationName, DocumentedRequest> = {
   rotateKeys: {},
 }
 
-onBothStores('Every answer of the admin API is as docs/openapi.json says:', (technology) => {
-  let h: Harness
+describe('Every answer of the admin API is as docs/openapi.json says:', () => {
+  const h = suiteHarness({ flows: { trustedProxies: 1 }, mayLogErrors: true })
   let ask: ReturnType<typeof documentedAnswers>
   let networks = 0
 
   before(async () => {
-    h = await startHarness({ technology, flows: { trustedProxies: 1 }, mayLogErrors: true })
     ask = documentedAnswers(h)
     await h.addUser({ username: 'ann' })
     await h.addUser({ username: 'new', emailVerified: false })
@@ -49,7 +48,6 @@ onBothStores('Every answer of the admin API is as docs/openapi.json says:', (tec
     await h.addUser({ username: 'another', id: 'twin' })
     await h.signIn(createUserAgent(), 'ann')
   })
-  after(() => h.close())
 
   // Failures are limited by network.
   const fromAnywhere = () => {
@@ -161,7 +159,7 @@ onBothStores('Every answer of the admin API is as docs/openapi.json says:', (tec
   })
 
   it('mails that wait and dead letters are listed', async () => {
-    const patient = await startHarness({ technology, settings: { smtp_host: '' } })
+    const patient = await startHarness({ settings: { smtp_host: '' } })
     const askPatient = documentedAnswers(patient)
     const user = await patient.addUser({ username: 'patient' })
     await askPatient('sendReset', { body: { user: 'patient' } })

@@ -1,33 +1,29 @@
 import { expect } from 'chai'
 import type { AdminClient, AuditEvent } from '../../src/index.ts'
-import { adminOf, refusalOf } from '../support/admin-calls.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
+import { suiteAdmin, refusalOf } from '../support/admin-calls.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime } from '../support/time.ts'
 
 type Query = NonNullable<Parameters<AdminClient['listAudit']>[0]>
 
-onBothStores('The admin API about the audit log (6, D33)', (technology) => {
-  let h: Harness
-  let admin: AdminClient
+describe('The admin API about the audit log (6, D33)', () => {
+  const h = suiteHarness()
+  const admin = suiteAdmin(h)
   let recorded: string[]
 
   before(async () => {
-    h = await startHarness({ technology })
-    admin = adminOf(h)
     await record({ id: 'first', accountId: 'a', type: 'password_reset_requested' })
     await record({ id: 'second', accountId: 'b', type: 'password_reset_requested' })
     await record({ id: 'third', accountId: 'a', type: 'sessions_ended' })
     await record({ id: 'fourth', accountId: 'a', type: 'email_login_blocked' })
     recorded = (await admin.listAudit()).events.map(({ recorded_at }) => recorded_at)
   })
-  after(() => h.close())
 
   let happened = 10_000
 
   /** Recorded after the one before, though it happened earlier. */
   async function record(event: Pick<AuditEvent, 'id' | 'accountId' | 'type'>) {
-    const now = Date.now()
-    while (Date.now() === now) await new Promise(setImmediate)
+    await moveTime(1)
     happened -= 1_000
     const details = { keys: ['one'], count: 1 }
     const about = { address: '192.0.2.1', userAgent: 'a browser', clientId: 'app', reason: 'why' }

@@ -11,8 +11,7 @@ import {
   secondsFromNow,
   tokenIssuer,
 } from '../support/admin-tokens.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { eventsOf } from '../support/observe.ts'
 
 const issuer = tokenIssuer()
@@ -30,26 +29,20 @@ const nobody = () => Buffer.alloc(0)
 const pem = issuer.publicKey.export({ type: 'spki', format: 'pem' }).toString()
 const der = issuer.publicKey.export({ type: 'spki', format: 'der' })
 
-onBothStores('A JWT as admin token (5.1, D28)', (technology) => {
-  let h: Harness
-  let networks = 0
-
-  before(async () => {
-    h = await startHarness({
-      technology,
-      flows: {
-        adminToken: undefined,
-        trustedProxies: 1,
-        adminJwt: {
-          issuer: ADMIN_ISSUER,
-          audience: ADMIN_AUDIENCE,
-          algorithms: ['RS256', 'ES256'],
-          keys: { keys: [...issuer.jwks.keys, { ...jwkOf(curve.publicKey), kid: 'curve' }] },
-        },
+describe('A JWT as admin token (5.1, D28)', () => {
+  const h = suiteHarness({
+    flows: {
+      adminToken: undefined,
+      trustedProxies: 1,
+      adminJwt: {
+        issuer: ADMIN_ISSUER,
+        audience: ADMIN_AUDIENCE,
+        algorithms: ['RS256', 'ES256'],
+        keys: { keys: [...issuer.jwks.keys, { ...jwkOf(curve.publicKey), kid: 'curve' }] },
       },
-    })
+    },
   })
-  after(() => h.close())
+  let networks = 0
 
   // Each from a network of its own, as failures are limited by network.
   function put(token: string, settings: Record<string, string>) {
@@ -128,59 +121,38 @@ onBothStores('A JWT as admin token (5.1, D28)', (technology) => {
     })
   })
 
+  const signedBy = (alg: string, signer: (input: Buffer) => Buffer) =>
+    compact({ ...header, alg }, issuer.claims(), signer)
+  const pss = { key: issuer.privateKey, padding: RSA_PKCS1_PSS_PADDING }
+  const evil = 'https://evil.example'
+  const [ownKey] = impostor.jwks.keys
   const wrong: Record<string, string> = {
-    'with alg none': compact({ ...header, alg: 'none' }, issuer.claims(), nobody),
-    'with alg None': compact({ ...header, alg: 'None' }, issuer.claims(), nobody),
-    'with alg none and a signature': compact(
-      { ...header, alg: 'none' },
-      issuer.claims(),
-      hs256('x'),
-    ),
+    'with alg none': signedBy('none', nobody),
+    'with alg None': signedBy('None', nobody),
+    'with alg none and a signature': signedBy('none', hs256('x')),
     'without alg': issuer.token({}, { alg: undefined }),
     'with several algorithms': issuer.token({}, { alg: ['RS256'] }),
-    'by HS256 with the public key as PEM': compact(
-      { ...header, alg: 'HS256' },
-      issuer.claims(),
-      hs256(pem),
-    ),
-    'by HS256 with the public key as PEM without its end': compact(
-      { ...header, alg: 'HS256' },
-      issuer.claims(),
-      hs256(pem.trim()),
-    ),
-    'by HS256 with the public key as DER': compact(
-      { ...header, alg: 'HS256' },
-      issuer.claims(),
-      hs256(der),
-    ),
-    'by HS256 with the public key as JWK': compact(
-      { ...header, alg: 'HS256' },
-      issuer.claims(),
+    'by HS256 with the public key as PEM': signedBy('HS256', hs256(pem)),
+    'by HS256 with the public key as PEM without its end': signedBy('HS256', hs256(pem.trim())),
+    'by HS256 with the public key as DER': signedBy('HS256', hs256(der)),
+    'by HS256 with the public key as JWK': signedBy(
+      'HS256',
       hs256(JSON.stringify(issuer.jwks.keys[0])),
     ),
-    'by HS256 with nothing': compact({ ...header, alg: 'HS256' }, issuer.claims(), hs256('')),
-    'by RS512, which is not allowed': compact(
-      { ...header, alg: 'RS512' },
-      issuer.claims(),
-      (input) => sign('sha512', input, issuer.privateKey),
+    'by HS256 with nothing': signedBy('HS256', hs256('')),
+    'by RS512, which is not allowed': signedBy('RS512', (input) =>
+      sign('sha512', input, issuer.privateKey),
     ),
-    'by PS256, which is not allowed': compact(
-      { ...header, alg: 'PS256' },
-      issuer.claims(),
-      (input) => sign('sha256', input, { key: issuer.privateKey, padding: RSA_PKCS1_PSS_PADDING }),
-    ),
+    'by PS256, which is not allowed': signedBy('PS256', (input) => sign('sha256', input, pss)),
     'by an algorithm of another kind of key': issuer.token({}, { alg: 'ES256' }),
     'by another issuer with the same kid': impostor.token(),
-    'by another issuer, with its key in jwk': impostor.token({}, { jwk: impostor.jwks.keys[0] }),
+    'by another issuer, with its key in jwk': impostor.token({}, { jwk: ownKey }),
     'by another issuer, with its key in jwk, and no kid': impostor.token(
       {},
-      { jwk: impostor.jwks.keys[0], kid: undefined },
+      { jwk: ownKey, kid: undefined },
     ),
-    'by another issuer, with its keys at jku': impostor.token({}, { jku: 'https://evil.example' }),
-    'by another issuer, with its certificate at x5u': impostor.token(
-      {},
-      { x5u: 'https://evil.example' },
-    ),
+    'by another issuer, with its keys at jku': impostor.token({}, { jku: evil }),
+    'by another issuer, with its certificate at x5u': impostor.token({}, { x5u: evil }),
     'by another issuer, with its certificate in x5c': impostor.token(
       {},
       { x5c: [der.toString('base64')] },

@@ -1,12 +1,19 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import type { AdminApi, AdminClient, User } from '../../src/index.ts'
-import { actionsOf, adminOf, codeOf, expectAudited, withDeleted } from '../support/admin-calls.ts'
+import type { AdminApi, User } from '../../src/index.ts'
+import {
+  actionsOf,
+  adminOf,
+  suiteAdmin,
+  codeOf,
+  expectAudited,
+  withDeleted,
+} from '../support/admin-calls.ts'
 import { addUnverified, addVerified, isVerified, resend } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { isSameLink, linkChange, spellings, type Pairs } from '../support/link-changes.ts'
 import { dump, sha256, tokenOf } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
@@ -22,25 +29,18 @@ const CARRIED = {
 
 type State = AdminApi.LinkExplanation['state']
 
-onBothStores('The admin API explains a link (5, D29)', (technology) => {
+describe('The admin API explains a link (5, D29)', () => {
   const secrets = [randomBytes(32)]
   const deleted = new Set<string>()
   const logs: string[] = []
-  let h: Harness
-  let admin: AdminClient
-
-  before(async () => {
-    h = await startHarness({
-      technology,
-      flows: {
-        secrets,
-        users: withDeleted(() => h.users, deleted),
-        log: (...line) => logs.push(JSON.stringify(line)),
-      },
-    })
-    admin = adminOf(h)
+  const h = suiteHarness({
+    flows: {
+      secrets,
+      users: withDeleted(() => h.users, deleted),
+      log: (...line) => logs.push(JSON.stringify(line)),
+    },
   })
-  after(() => h.close())
+  const admin = suiteAdmin(h)
 
   const explain = (link: string) => admin.explainLink({ link })
   const seconds = (time = 'none') => time.replace(/\.\d+Z$/, 'Z')
@@ -252,36 +252,25 @@ onBothStores('The admin API explains a link (5, D29)', (technology) => {
   })
 
   describe('with what happened to it, oldest first:', () => {
-    it('the request, the mail, its use, and attempts that were refused, with who tried', async () => {
-      const { link } = await resetLink()
-      await works(link)
-      const form = { token: tokenOf(link), password: NEW, confirm_password: NEW }
-      const url = `${h.oauthUrl}/reset-password`
-      await createUserAgent().post(url, form, { 'user-agent': 'a curious browser' })
-      const { history } = await explain(link)
-      expect(history.map(({ type }) => type)).to.deep.equal([
-        'password_reset_requested',
-        'password_reset_mail_sent',
-        'password_reset_completed',
-        'password_reset_rejected',
-      ])
-      expect(history.at(-1)).to.include({ reason: 'used', user_agent: 'a curious browser' })
-      expect(history.at(-1)?.address).to.match(/127\.0\.0\.1$/)
-    })
-
-    it('of a verification link likewise', async () => {
-      const { link } = await verificationLink()
-      await works(link)
-      await createUserAgent().get(link, { 'user-agent': 'a curious browser' })
-      const { history } = await explain(link)
-      expect(history.map(({ type }) => type)).to.deep.equal([
-        'email_verification_requested',
-        'email_verification_mail_sent',
-        'email_verification_completed',
-        'email_verification_rejected',
-      ])
-      expect(history.at(-1)).to.include({ reason: 'used', user_agent: 'a curious browser' })
-    })
+    for (const [kind, make, of] of [
+      ['a reset', resetLink, 'password_reset'],
+      ['a verification', () => verificationLink(), 'email_verification'],
+    ] as const) {
+      it(`the request, the mail, its use, and attempts that were refused, with who tried, of ${kind} link`, async () => {
+        const { link } = await make()
+        await works(link)
+        const agent = { 'user-agent': 'a curious browser' }
+        const form = { token: tokenOf(link), password: NEW, confirm_password: NEW }
+        if (of === 'email_verification') await createUserAgent().get(link, agent)
+        else await createUserAgent().post(`${h.oauthUrl}/reset-password`, form, agent)
+        const { history } = await explain(link)
+        expect(history.map(({ type }) => type)).to.deep.equal(
+          ['requested', 'mail_sent', 'completed', 'rejected'].map((what) => `${of}_${what}`),
+        )
+        expect(history.at(-1)).to.include({ reason: 'used', user_agent: 'a curious browser' })
+        expect(history.at(-1)?.address).to.match(/127\.0\.0\.1$/)
+      })
+    }
 
     it('and nothing of an earlier link', async () => {
       const { user, link } = await resetLink()
@@ -372,47 +361,33 @@ onBothStores('The admin API explains a link (5, D29)', (technology) => {
     }
 
     for (const name of Object.keys(CARRIED)) {
-      it(`because ${name} is another one`, () =>
-        expectAltered(
-          query().map(([each, value]) => [each, each === name ? `${value}x` : value]),
-          { altered: [name], signature: 'invalid' },
-        ))
-
-      it(`because ${name} is missing`, () =>
-        expectAltered(
+      it(`because ${name} is another one, is missing, or is there twice, be it in brackets`, async () => {
+        const invalid = { altered: [name], signature: 'invalid' as const }
+        const longer = query().map(([each, value]) => [each, each === name ? `${value}x` : value])
+        await expectAltered(longer as Pairs, invalid)
+        await expectAltered(
           query().filter(([each]) => each !== name),
-          { altered: [name], signature: 'invalid' },
-        ))
-
-      it(`because ${name} is there twice`, () =>
-        expectAltered([...query(), [name, 'x']], { altered: [name], signature: 'valid' }))
-
-      it(`because ${name} is there in brackets too`, () =>
-        expectAltered([...query(), [`${name}[]`, 'x']], {
-          altered: [`${name}[]`],
-          signature: 'valid',
-        }))
+          invalid,
+        )
+        for (const twice of [name, `${name}[]`]) {
+          await expectAltered([...query(), [twice, 'x']], { altered: [twice], signature: 'valid' })
+        }
+      })
     }
 
-    it('because its signature is missing', () =>
-      expectAltered(
+    it('because its signature is missing or another one, or its token is there twice', async () => {
+      const altered = ['authorize_sig']
+      await expectAltered(
         query().filter(([each]) => each !== 'authorize_sig'),
-        { altered: ['authorize_sig'], signature: 'missing' },
-      ))
-
-    it('because its signature is another one', () =>
-      expectAltered(
-        query().map(([each, value]) => [
-          each,
-          each === 'authorize_sig'
-            ? `${value.startsWith('A') ? 'B' : 'A'}${value.slice(1)}`
-            : value,
-        ]),
-        { altered: ['authorize_sig'], signature: 'invalid' },
-      ))
-
-    it('because its token is there twice', () =>
-      expectAltered([...query(), ['token', tokenOf(mailed.link)]], { altered: ['token'] }))
+        { altered, signature: 'missing' },
+      )
+      const other = (value: string) => `${value.startsWith('A') ? 'B' : 'A'}${value.slice(1)}`
+      await expectAltered(
+        query().map(([each, value]) => [each, each === 'authorize_sig' ? other(value) : value]),
+        { altered, signature: 'invalid' },
+      )
+      await expectAltered([...query(), ['token', tokenOf(mailed.link)]], { altered: ['token'] })
+    })
 
     it('because one is there twice, also where the second looks like an escape of quoted-printable', async () => {
       for (const name of ['scope', 'client_id', 'token']) {
@@ -450,14 +425,14 @@ onBothStores('The admin API explains a link (5, D29)', (technology) => {
           expect(state === 'live').to.equal(isSameLink(pairs, query()))
           if (state !== 'live') expect(await works(linkWith(pairs))).to.equal(false)
         }),
-        { numRuns: 60 },
+        { numRuns: 30 },
       )
       await fc.assert(
         fc.asyncProperty(spellings(query()), async (text) => {
           const { state } = await explain(`${h.oauthUrl}/verify-email?${text}`)
           expect(state).to.equal('live')
         }),
-        { numRuns: 40 },
+        { numRuns: 20 },
       )
     })
   })
@@ -496,7 +471,7 @@ onBothStores('The admin API explains a link (5, D29)', (technology) => {
 
     it('because it is too old, though it is signed', async () => {
       const { link } = await verificationLink(CARRIED)
-      const forgotten = await startHarness({ technology, flows: { secrets } })
+      const forgotten = await startHarness({ flows: { secrets } })
       const moved = link.replace(h.oauthUrl, forgotten.oauthUrl)
       const explained = await adminOf(forgotten).explainLink({ link: moved })
       expect(explained).to.include({ state: 'unknown', signature: 'valid' })
@@ -571,35 +546,32 @@ onBothStores('The admin API explains a link (5, D29)', (technology) => {
   })
 })
 
-onBothStores(
-  'The admin API explains a verification link after the keys were rotated',
-  (technology) => {
-    it('as valid while its key is in the ring, and as altered once it is gone', async () => {
-      const [oldKey, newKey] = [randomBytes(32), randomBytes(32)]
-      const h = await startHarness({ technology, flows: { secrets: [oldKey] } })
-      const user = await addUnverified(h)
-      const link = await resend(h, user, CARRIED)
+describe('The admin API explains a verification link after the keys were rotated', () => {
+  it('as valid while its key is in the ring, and as altered once it is gone', async () => {
+    const [oldKey, newKey] = [randomBytes(32), randomBytes(32)]
+    const h = await startHarness({ flows: { secrets: [oldKey] } })
+    const user = await addUnverified(h)
+    const link = await resend(h, user, CARRIED)
 
-      const explainedBy = async (ring: Buffer[]) => {
-        const { store, users } = h
-        const rotated = await startHarness({ flows: { secrets: ring, store, users } })
-        const moved = link.replace(h.oauthUrl, rotated.oauthUrl)
-        const explained = await adminOf(rotated).explainLink({ link: moved })
-        await rotated.close()
-        return explained
-      }
-      expect(await explainedBy([newKey, oldKey])).to.include({ state: 'live', signature: 'valid' })
-      expect(await explainedBy([newKey])).to.deep.include({
-        state: 'altered',
-        signature: 'invalid',
-        altered: ['authorize_sig'],
-      })
-      expect((await createUserAgent().get(link)).status).to.equal(302)
-      expect(await isVerified(h, user)).to.equal(true)
-      await h.close()
+    const explainedBy = async (ring: Buffer[]) => {
+      const { store, users } = h
+      const rotated = await startHarness({ flows: { secrets: ring, store, users } })
+      const moved = link.replace(h.oauthUrl, rotated.oauthUrl)
+      const explained = await adminOf(rotated).explainLink({ link: moved })
+      await rotated.close()
+      return explained
+    }
+    expect(await explainedBy([newKey, oldKey])).to.include({ state: 'live', signature: 'valid' })
+    expect(await explainedBy([newKey])).to.deep.include({
+      state: 'altered',
+      signature: 'invalid',
+      altered: ['authorize_sig'],
     })
-  },
-)
+    expect((await createUserAgent().get(link)).status).to.equal(302)
+    expect(await isVerified(h, user)).to.equal(true)
+    await h.close()
+  })
+})
 
 interface Mailed {
   user: User

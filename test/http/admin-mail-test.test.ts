@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import type { AdminApi, AdminClient } from '../../src/index.ts'
-import { actionsOf, adminOf, codeOf, expectAudited, refusalOf } from '../support/admin-calls.ts'
-import { onBothStores } from '../support/both-stores.ts'
+import { actionsOf, suiteAdmin, codeOf, expectAudited, refusalOf } from '../support/admin-calls.ts'
 import { startFaultySmtp, type FaultySmtp, type Step } from '../support/faulty-smtp.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
+import { startHarness } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { freePort } from '../support/free-port.ts'
 import { dump } from '../support/observe.ts'
 
@@ -13,16 +13,10 @@ const CANARY = 'canary-of-the-secret'
 
 type Template = Parameters<AdminClient['previewMail']>[0]['template']
 
-onBothStores('A test mail (5, D29)', (technology) => {
+describe('A test mail (5, D29)', () => {
   const secrets = ['d'.repeat(43)]
-  let h: Harness
-  let admin: AdminClient
-
-  before(async () => {
-    h = await startHarness({ technology, flows: { secrets } })
-    admin = adminOf(h)
-  })
-  after(() => h.close())
+  const h = suiteHarness({ flows: { secrets } })
+  const admin = suiteAdmin(h)
 
   async function settled(smtp: FaultySmtp): Promise<void> {
     await h.put({ smtp_port: String(h.mail.port), smtp_from: 'accounts@idp.example' })
@@ -90,11 +84,7 @@ onBothStores('A test mail (5, D29)', (technology) => {
   })
 
   const faults: [step: string, at: Step, reply: string][] = [
-    ['connect', 'greeting', '554 5.7.1 Your address is on our list'],
     ['auth', 'AUTH', '535 5.7.8 Nobody may log in'],
-    ['from', 'MAIL', '550 5.7.1 This sender is not yours'],
-    ['rcpt', 'RCPT', '550 5.1.1 Nobody here has this name'],
-    ['data', 'DATA', '451 4.3.0 Not now'],
     ['data', 'dot', '554 5.6.0 We do not like the words'],
   ]
   for (const [step, at, reply] of faults) {
@@ -145,16 +135,16 @@ onBothStores('A test mail (5, D29)', (technology) => {
     ]
     for (const at of ['AUTH', 'MAIL', 'dot'] as const) {
       const code = at === 'AUTH' ? '535 5.7.8' : '550 5.7.1'
-      for (const guise of guises) {
-        const fault = (here: Step) => (here === at ? `${code} got ${guise}` : undefined)
-        const smtp = await startFaultySmtp({ offersAuth: true, fault })
-        const login = { smtp_username: 'mailer', smtp_password: CANARY }
-        await h.put({ smtp_port: String(smtp.port), ...login })
-        const answer = JSON.stringify(await tested())
-        expect(answer).to.include(code)
-        for (const each of guises) expect(answer).to.not.include(each)
-        await settled(smtp)
-      }
+      const reply = `${code} got ${guises.join(', ')}`
+      const smtp = await startFaultySmtp({
+        offersAuth: true,
+        fault: (here: Step) => (here === at ? reply : undefined),
+      })
+      await h.put({ smtp_port: String(smtp.port), smtp_username: 'mailer', smtp_password: CANARY })
+      const answer = JSON.stringify(await tested())
+      expect(answer).to.include(code)
+      for (const each of guises) expect(answer).to.not.include(each)
+      await settled(smtp)
     }
     expect(await dump(h)).to.not.include(CANARY)
     expect((await tested())['data']?.status).to.equal('ok')
@@ -190,14 +180,8 @@ onBothStores('A test mail (5, D29)', (technology) => {
 })
 
 describe('A preview of a mail (5, D29)', () => {
-  let h: Harness
-  let admin: AdminClient
-
-  before(async () => {
-    h = await startHarness()
-    admin = adminOf(h)
-  })
-  after(() => h.close())
+  const h = suiteHarness()
+  const admin = suiteAdmin(h)
 
   const pages: Record<Template, string> = {
     'password-reset': '/reset-password',
@@ -223,26 +207,27 @@ describe('A preview of a mail (5, D29)', () => {
     })
   }
 
-  const wrong: Record<string, [query: Record<string, string>, key: string]> = {
-    'no template': [{}, 'template'],
-    'a template that does not exist': [{ template: 'no-such-mail' }, 'template'],
-    'a template that is a path': [{ template: '../../package' }, 'template'],
-    'a template that is a name of JavaScript': [{ template: '__proto__' }, 'template'],
-    'the test mail': [{ template: 'test' }, 'template'],
-    'a locale that does not exist': [{ template: 'password-reset', locale: 'xx' }, 'locale'],
-    'a locale that is a path': [{ template: 'password-reset', locale: '../en' }, 'locale'],
-    'an empty locale': [{ template: 'password-reset', locale: '' }, 'locale'],
-    'a locale that is a name of JavaScript': [
-      { template: 'password-reset', locale: 'constructor' },
-      'locale',
-    ],
-  }
-  for (const [what, [query, key]] of Object.entries(wrong)) {
-    it(`is refused for ${what}: 400, naming it`, async () => {
+  const preview = 'password-reset'
+  for (const [key, value] of [
+    ['template', undefined],
+    ['template', 'no-such-mail'],
+    ['template', '../../package'],
+    ['template', '__proto__'],
+    ['template', 'test'],
+    ['locale', 'xx'],
+    ['locale', '../en'],
+    ['locale', ''],
+    ['locale', 'constructor'],
+  ] as const) {
+    it(`is refused for the ${key} ${JSON.stringify(value) ?? 'that is missing'}: 400, naming it`, async () => {
+      const query = {
+        ...(key === 'locale' && { template: preview }),
+        ...(value !== undefined && { [key]: value }),
+      }
       const problem = await refusalOf(admin.previewMail(query as never))
       expect([problem.status, problem.code]).to.deep.equal([400, 'invalid_request'])
       expect(problem.errors?.map((error) => error.key)).to.deep.equal([key])
-      expect((await admin.previewMail({ template: 'password-reset' })).text).to.include('http')
+      expect((await admin.previewMail({ template: preview })).text).to.include('http')
     })
   }
 })

@@ -1,9 +1,7 @@
 import { expect } from 'chai'
-import type { User } from '../../src/index.ts'
 import {
   accountOf,
   addUnverified,
-  addVerified,
   blockedLogin,
   eventsOf,
   expectExpired,
@@ -15,8 +13,9 @@ import {
   setsSession,
   type BlockedLogin,
 } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { CONFIDENTIAL, startHarness, type Harness } from '../support/harness.ts'
+import { CONFIDENTIAL } from '../support/harness.ts'
+import { signedIn } from '../support/other-account.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import { expectMode, windowOf } from '../support/waiting-window.ts'
 
@@ -25,19 +24,18 @@ const PRESSED = { 'sec-fetch-site': 'same-origin', 'sec-fetch-user': '?1' }
 /** The same when a script does, and what Safari sends for both. */
 const SCRIPTED = { 'sec-fetch-site': 'same-origin' }
 
-onBothStores('The setting email_link_confirmation (D14)', (technology) => {
-  let harness: Harness
+describe('The setting email_link_confirmation (D14)', () => {
+  const h = suiteHarness()
 
-  before(async () => {
-    harness = await startHarness({ technology })
-  })
-  after(() => harness.close())
+  const setMode = (email_link_confirmation: string) => h.put({ email_link_confirmation })
+  const answerUrl = () => `${h.oauthUrl}/verify-email`
 
-  const setMode = (email_link_confirmation: string) => harness.put({ email_link_confirmation })
-  const answerUrl = () => `${harness.oauthUrl}/verify-email`
-
-  const press = (agent: UserAgent, page: Answer, action = 'confirm', headers = PRESSED) =>
-    agent.post(answerUrl(), { ...page.hidden, action }, headers)
+  const press = (
+    agent: UserAgent,
+    page: Answer,
+    action = 'confirm',
+    headers: Record<string, string> = PRESSED,
+  ) => agent.post(answerUrl(), { ...page.hidden, action }, headers)
 
   function expectQuestion(page: Answer, status = 200) {
     expectMode(page, status, 'confirm')
@@ -46,55 +44,41 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
   }
 
   async function expectUntouched({ user, agent }: BlockedLogin, scanner: UserAgent) {
-    expect(await isVerified(harness, user)).to.equal(false)
-    expect(sessionId(harness, scanner)).to.equal(undefined)
-    expect(sessionId(harness, agent)).to.equal(undefined)
+    expect(await isVerified(h, user)).to.equal(false)
+    expect(sessionId(h, scanner)).to.equal(undefined)
+    expect(sessionId(h, agent)).to.equal(undefined)
   }
 
   /** The address is verified, and the browser has neither session nor code; the window that logged in goes on. */
   async function expectOnlyConfirmed(login: BlockedLogin, agent: UserAgent, answer: Answer) {
     expectMode(answer, 200, 'verified')
-    expect(sessionId(harness, agent)).to.equal(undefined)
-    expect(await isVerified(harness, login.user)).to.equal(true)
-    await expectResumed(harness, login, await windowOf(harness, login).goOn())
+    expect(sessionId(h, agent)).to.equal(undefined)
+    expect(await isVerified(h, login.user)).to.equal(true)
+    await expectResumed(h, login, await windowOf(h, login).goOn())
     expectExpired(await createUserAgent().get(login.link))
   }
 
-  async function signedIn(): Promise<{ owner: User; browser: UserAgent }> {
-    const owner = await addVerified(harness)
-    const browser = createUserAgent()
-    expect((await harness.signIn(browser, owner.username)).location).to.match(/[?&]code=/)
-    return { owner, browser }
-  }
-
-  describe('off', () => {
-    before(() => setMode('off'))
-
-    it('is the letter of 4.6: one GET verifies and redirects, in any browser', async () => {
-      const login = await blockedLogin(harness)
-      await expectResumed(harness, login, await login.agent.get(login.link))
-      const other = await blockedLogin(harness)
-      await expectResumed(harness, other, await createUserAgent().get(other.link))
-    })
+  it('off is the letter of 4.6: one GET verifies and redirects, in any browser', async () => {
+    await setMode('off')
+    for (const isSame of [true, false]) {
+      const login = await blockedLogin(h)
+      const agent = isSame ? login.agent : createUserAgent()
+      await expectResumed(h, login, await agent.get(login.link))
+    }
   })
 
   describe('other_browser', () => {
     before(() => setMode('other_browser'))
 
-    it('lets the browser that logged in through at once', async () => {
-      const login = await blockedLogin(harness)
-      await expectResumed(harness, login, await login.agent.get(login.link))
-      expect(await windowOf(harness, login).status()).to.equal('continued')
-    })
-
-    it('does so for each login of that browser, and after its cookie was given again', async () => {
+    it('lets the browser that logged in through at once, for each of its logins, and after its cookie was given again', async () => {
       const agent = createUserAgent()
-      const first = await blockedLogin(harness, { agent })
-      const second = await blockedLogin(harness, { agent })
-      await expectResumed(harness, second, await agent.get(second.link))
+      const first = await blockedLogin(h, { agent })
+      const second = await blockedLogin(h, { agent })
+      await expectResumed(h, second, await agent.get(second.link))
+      expect(await windowOf(h, second).status()).to.equal('continued')
       const page = await agent.get(first.link)
       expectMode(page, 200, 'other_account')
-      await expectResumed(harness, first, await press(agent, page, 'continue'))
+      await expectResumed(h, first, await press(agent, page, 'continue'))
     })
   })
 
@@ -102,12 +86,12 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
     before(() => setMode('always'))
 
     it('asks the browser that logged in too, and then finishes the login there', async () => {
-      const login = await blockedLogin(harness)
+      const login = await blockedLogin(h)
       const page = await login.agent.get(login.link)
       expectQuestion(page)
       await expectUntouched(login, login.agent)
-      await expectResumed(harness, login, await press(login.agent, page))
-      expect(await windowOf(harness, login).status()).to.equal('continued')
+      await expectResumed(h, login, await press(login.agent, page))
+      expect(await windowOf(h, login).status()).to.equal('continued')
     })
   })
 
@@ -119,7 +103,7 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
       before(() => setMode(mode))
 
       beforeEach(async () => {
-        login = await blockedLogin(harness)
+        login = await blockedLogin(h)
         other = createUserAgent()
       })
 
@@ -128,28 +112,23 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
         expectQuestion(page)
         await expectUntouched(login, other)
         await expectOnlyConfirmed(login, other, await press(other, page))
-        const [event] = await eventsOf(harness, {
+        const [event] = await eventsOf(h, {
           type: 'email_verification_completed',
           accountId: login.user.id,
         })
         expect(event?.clientId).to.equal('app')
       })
 
-      it('lets the form lead to the client and nowhere else', async () => {
-        const page = await other.get(login.link)
-        const policy = page.headers.get('content-security-policy') ?? ''
-        expect(policy).to.include("form-action 'self' https:;")
-        await expectOnlyConfirmed(login, other, await press(other, page))
-      })
-
-      it('lets it lead there also for a request that was too long for the link', async () => {
+      it('lets the form lead to the client and nowhere else, also where the request was too long for the link', async () => {
         const extra = { state: 's'.repeat(4_001), prompt: 'login' }
-        const long = await blockedLogin(harness, { extra })
+        const long = await blockedLogin(h, { extra })
         expect(long.link).to.not.include('client_id')
-        const page = await other.get(long.link)
-        const policy = page.headers.get('content-security-policy') ?? ''
-        expect(policy).to.include("form-action 'self' https:;")
-        await expectOnlyConfirmed(long, other, await press(other, page))
+        for (const each of [login, long]) {
+          const page = await other.get(each.link)
+          const policy = page.headers.get('content-security-policy') ?? ''
+          expect(policy).to.include("form-action 'self' https:;")
+          await expectOnlyConfirmed(each, other, await press(other, page))
+        }
       })
 
       it('is not moved by scanners that fetch, render, or send the form by script (VER-04)', async () => {
@@ -190,33 +169,16 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
         await expectOnlyConfirmed(login, other, await press(other, person))
       })
 
-      it('takes the tick of a person whose browser does not tell that a button was pressed', async () => {
+      it('takes the tick of a person whose browser does not tell that a button was pressed, and the button where it tells nothing', async () => {
         const page = await other.get(login.link)
-        const asked = await press(other, page, 'confirm', SCRIPTED as typeof PRESSED)
+        const asked = await press(other, page, 'confirm', SCRIPTED)
         expectQuestion(asked, 400)
         await expectUntouched(login, other)
-        const form = { ...asked.hidden, action: 'confirm', tick: 'yes' }
-        await expectOnlyConfirmed(login, other, await other.post(answerUrl(), form, SCRIPTED))
-      })
-
-      it('takes the button of a browser that sends no such headers at all', async () => {
-        const page = await other.get(login.link)
-        const form = { ...page.hidden, action: 'confirm' }
-        await expectOnlyConfirmed(login, other, await other.post(answerUrl(), form))
-      })
-
-      it('refuses the button on a page of another site, whatever it says of a person', async () => {
-        const { hidden } = await other.get(login.link)
-        for (const headers of [
-          { 'sec-fetch-site': 'cross-site', 'sec-fetch-user': '?1' },
-          { origin: 'https://evil.example' },
-        ]) {
-          const form = { ...hidden, action: 'confirm', person: 'yes', tick: 'yes' }
-          const answer = await other.post(answerUrl(), form, headers)
-          expect([answer.status, answer.mode]).to.deep.equal([403, 'refused'])
-          await expectUntouched(login, other)
-        }
-        await expectOnlyConfirmed(login, other, await press(other, await other.get(login.link)))
+        const tick = { ...asked.hidden, action: 'confirm', tick: 'yes' }
+        await expectOnlyConfirmed(login, other, await other.post(answerUrl(), tick, SCRIPTED))
+        const silent = await blockedLogin(h)
+        const form = await other.get(silent.link)
+        await expectOnlyConfirmed(silent, other, await press(other, form, 'confirm', {}))
       })
 
       it('asks nothing about a link that is not genuine, or was changed on its way', async () => {
@@ -231,7 +193,7 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
           expectExpired(await other.get(url))
           const form = { ...page.hidden, ...change, action: 'confirm' }
           expectExpired(await other.post(answerUrl(), form, PRESSED))
-          await expectNothingChanged(harness, login, page)
+          await expectNothingChanged(h, login, page)
         }
         await expectOnlyConfirmed(login, other, await press(other, page))
       })
@@ -245,43 +207,43 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
         )
         expect(answers.every((answer) => !setsSession(answer) && !answer.location)).to.equal(true)
         const type = 'email_verification_completed' as const
-        expect(await eventsOf(harness, { type, accountId: login.user.id })).to.have.length(1)
-        await expectResumed(harness, login, await windowOf(harness, login).goOn())
+        expect(await eventsOf(h, { type, accountId: login.user.id })).to.have.length(1)
+        await expectResumed(h, login, await windowOf(h, login).goOn())
       })
 
       it('leaves the session of another account as it is', async () => {
-        const { owner, browser } = await signedIn()
-        const session = sessionId(harness, browser)
+        const { owner, browser } = await signedIn(h)
+        const session = sessionId(h, browser)
         const page = await browser.get(login.link)
         expectQuestion(page)
         const answer = await press(browser, page)
         expectMode(answer, 200, 'verified')
-        expect(sessionId(harness, browser)).to.equal(session)
-        expect(await accountOf(harness, browser)).to.equal(owner.id)
-        await expectResumed(harness, login, await windowOf(harness, login).goOn())
+        expect(sessionId(h, browser)).to.equal(session)
+        expect(await accountOf(h, browser)).to.equal(owner.id)
+        await expectResumed(h, login, await windowOf(h, login).goOn())
       })
 
       it('is not fooled by an answer to a question that was never asked', async () => {
-        const { owner, browser } = await signedIn()
-        const session = await harness.provider.Session.find(sessionId(harness, browser) ?? '')
+        const { owner, browser } = await signedIn(h)
+        const session = await h.provider.Session.find(sessionId(h, browser) ?? '')
         const { hidden } = await browser.get(login.link)
         const form = { ...hidden, action: 'continue', session: session?.uid ?? '' }
         const answer = await browser.post(answerUrl(), form, PRESSED)
         expectMode(answer, 200, 'verified')
-        expect(await accountOf(harness, browser)).to.equal(owner.id)
-        await expectResumed(harness, login, await windowOf(harness, login).goOn())
+        expect(await accountOf(h, browser)).to.equal(owner.id)
+        await expectResumed(h, login, await windowOf(h, login).goOn())
       })
 
       it('verifies without signing in where no login waits for the link', async () => {
-        const user = await addUnverified(harness)
+        const user = await addUnverified(h)
         const [redirect_uri] = CONFIDENTIAL.redirect_uris
         const carried = { client_id: CONFIDENTIAL.client_id, redirect_uri, scope: 'openid' }
-        const page = await other.get(await resend(harness, user, carried))
+        const page = await other.get(await resend(h, user, carried))
         expectQuestion(page)
         const answer = await press(other, page)
         expectMode(answer, 200, 'verified')
-        expect(sessionId(harness, other)).to.equal(undefined)
-        expect(await isVerified(harness, user)).to.equal(true)
+        expect(sessionId(h, other)).to.equal(undefined)
+        expect(await isVerified(h, user)).to.equal(true)
       })
 
       it('goes by the mode that is in force when the button is pressed', async () => {
@@ -290,14 +252,14 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
         await setMode('off')
         const answer = await press(other, page)
         await setMode(mode)
-        await expectResumed(harness, login, answer)
+        await expectResumed(h, login, answer)
       })
     })
 
     it(`${mode} asks about another account in the browser that logged in, and replaces it after the answer`, async () => {
       await setMode(mode)
-      const { owner, browser } = await signedIn()
-      const login = await blockedLogin(harness, {
+      const { owner, browser } = await signedIn(h)
+      const login = await blockedLogin(h, {
         agent: browser,
         extra: { prompt: 'login' },
       })
@@ -307,22 +269,22 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
         page = await press(browser, page)
       }
       expectMode(page, 200, 'other_account')
-      expect(await isVerified(harness, login.user)).to.equal(false)
-      expect(await accountOf(harness, browser)).to.equal(owner.id)
-      await expectResumed(harness, login, await press(browser, page, 'continue'))
-      expect(await accountOf(harness, browser)).to.equal(login.user.id)
+      expect(await isVerified(h, login.user)).to.equal(false)
+      expect(await accountOf(h, browser)).to.equal(owner.id)
+      await expectResumed(h, login, await press(browser, page, 'continue'))
+      expect(await accountOf(h, browser)).to.equal(login.user.id)
     })
   }
 
   it('takes one tick, where it asks about another account too, of a browser that tells of no button', async () => {
     await setMode('always')
-    const { owner, browser } = await signedIn()
-    const login = await blockedLogin(harness, { agent: browser, extra: { prompt: 'login' } })
+    const { owner, browser } = await signedIn(h)
+    const login = await blockedLogin(h, { agent: browser, extra: { prompt: 'login' } })
     const answer = (page: Answer, more: Record<string, string>) =>
       browser.post(answerUrl(), { ...page.hidden, ...more }, SCRIPTED)
     const asked = await answer(await browser.get(login.link), { action: 'confirm' })
     expectQuestion(asked, 400)
-    const session = (await harness.provider.Session.find(sessionId(harness, browser) ?? ''))?.jti
+    const session = (await h.provider.Session.find(sessionId(h, browser) ?? ''))?.jti
     for (const action of ['continue', 'confirm_only']) {
       for (const named of ['', 'x']) {
         expectQuestion(await answer(asked, { action, session: named }), 400)
@@ -330,19 +292,19 @@ onBothStores('The setting email_link_confirmation (D14)', (technology) => {
     }
     const page = await answer(asked, { action: 'confirm', tick: 'yes' })
     expectMode(page, 200, 'other_account')
-    expect(await isVerified(harness, login.user)).to.equal(false)
-    expect(await accountOf(harness, browser)).to.equal(owner.id)
-    expect(sessionId(harness, browser)).to.equal(session)
-    await expectResumed(harness, login, await answer(page, { action: 'continue' }))
+    expect(await isVerified(h, login.user)).to.equal(false)
+    expect(await accountOf(h, browser)).to.equal(owner.id)
+    expect(sessionId(h, browser)).to.equal(session)
+    await expectResumed(h, login, await answer(page, { action: 'continue' }))
   })
 
   it('asks a browser for which the mode was switched on after it opened nothing yet', async () => {
     await setMode('off')
-    const login = await blockedLogin(harness)
+    const login = await blockedLogin(h)
     await setMode('always')
     const page = await login.agent.get(login.link)
     expectQuestion(page)
-    await expectNothingChanged(harness, login, page)
-    await expectResumed(harness, login, await press(login.agent, page))
+    await expectNothingChanged(h, login, page)
+    await expectResumed(h, login, await press(login.agent, page))
   })
 })

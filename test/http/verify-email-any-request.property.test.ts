@@ -55,7 +55,7 @@ interface Attempt {
 }
 
 describe('An e-mail verification amid any legal authorization request (D11, D12)', () => {
-  let harness: Harness
+  let h: Harness
   let signingKey: CryptoKey
   const configs = new Map<string, client.Configuration>()
   /** By account: the parameters of its latest request that the provider vouches for to the host. */
@@ -65,24 +65,24 @@ describe('An e-mail verification amid any legal authorization request (D11, D12)
     const { privateKey, publicKey } = await generateKeyPair('ES256')
     const jwks = { keys: [await exportJWK(publicKey)] }
     signingKey = privateKey
-    harness = await startHarness({
+    h = await startHarness({
       clients: [PUBLIC, CONFIDENTIAL].map((metadata) => ({ ...metadata, jwks })),
       settings: { requests_per_ip_per_minute: '0', mails_per_minute: '0' },
       provider: everyFeature,
-      host: hostOfOneLevel(() => harness),
+      host: hostOfOneLevel(() => h),
     })
-    harness.provider.on('authorization.success', ({ oidc }) => {
+    h.provider.on('authorization.success', ({ oidc }) => {
       trusted.set(oidc.session?.accountId, oidc.trusted?.toSorted())
     })
     for (const isConfidential of [false, true]) {
       for (const isHybrid of [false, true]) {
-        const config = await discover(harness.oauthUrl, isConfidential)
+        const config = await discover(h.oauthUrl, isConfidential)
         if (isHybrid) client.useCodeIdTokenResponseType(config)
         configs.set(`${isConfidential} ${isHybrid}`, config)
       }
     }
   })
-  after(() => harness.close())
+  after(() => h.close())
 
   const isHybrid = ({ parameters }: AnyRequest) => parameters['response_type'] !== 'code'
   const configOf = (request: AnyRequest) => {
@@ -111,10 +111,10 @@ describe('An e-mail verification amid any legal authorization request (D11, D12)
 
   /** Goes on to the client, and consents where it is asked to. */
   async function toClient(agent: UserAgent, first: Answer) {
-    let answer = await harness.follow(agent, first)
+    let answer = await h.follow(agent, first)
     const isAsked = answer.page === 'login' && answer.mode === 'consent'
     if (isAsked) {
-      answer = await harness.follow(agent, await agent.post(answer.url, { consent: 'yes' }))
+      answer = await h.follow(agent, await agent.post(answer.url, { consent: 'yes' }))
     }
     return { isAsked, answer }
   }
@@ -160,17 +160,17 @@ describe('An e-mail verification amid any legal authorization request (D11, D12)
 
   async function verified(request: AnyRequest, verifier: string) {
     const agent = createUserAgent()
-    const user = await addVerified(harness)
+    const user = await addVerified(h)
     const url = await send(request, verifier)
-    const first = await harness.login(agent, url, user.username)
+    const first = await h.login(agent, url, user.username)
     return outcome({ request, verifier, url, user }, agent, first)
   }
 
   async function unverified(request: AnyRequest, verifier: string, way: (typeof WAYS)[number]) {
     const url = await send(request, verifier)
-    const login = await blockedLogin(harness, { send: () => url })
+    const login = await blockedLogin(h, { send: () => url })
     if (way === 'with the interaction gone') await forget(login.interaction, url)
-    const window = windowOf(harness, login)
+    const window = windowOf(h, login)
     if (way === 'in the window that waited') await verifyByOtherMeans(login.user)
     if (way.endsWith('elsewhere')) await openElsewhere(login)
     const waited = way.startsWith('in the window')
@@ -179,16 +179,16 @@ describe('An e-mail verification amid any legal authorization request (D11, D12)
     const ends = await outcome({ request, verifier, url, user: login.user }, agent, first)
     const isPage = ends.mode === 'form_post' && !ends.isAsked
     expect(first.status, 'in one response').to.equal(isPage ? 200 : 302)
-    expect(await isVerified(harness, login.user)).to.equal(true)
+    expect(await isVerified(h, login.user)).to.equal(true)
     return ends
   }
 
   async function verifyByOtherMeans({ id, email = '' }: User): Promise<void> {
-    expect(await harness.users.markEmailVerified(id, email)).to.equal(true)
+    expect(await h.users.markEmailVerified(id, email)).to.equal(true)
   }
 
   async function forget(interaction: string, { searchParams }: URL): Promise<void> {
-    const { provider } = harness
+    const { provider } = h
     const found = await provider.Interaction.find(interaction)
     expect(found).to.not.equal(undefined)
     await found?.destroy()
@@ -197,8 +197,9 @@ describe('An e-mail verification amid any legal authorization request (D11, D12)
   }
 
   for (const kind of responseKinds) {
+    const tier = kind.mode === undefined || kind.mode === 'form_post.jwt' ? '' : ' [full]'
     const mode = kind.mode === undefined ? 'its default mode' : `mode ${kind.mode}`
-    it(`changes nothing of the answer: ${kind.type}, in ${mode}`, async () => {
+    it(`changes nothing of the answer: ${kind.type}, in ${mode}${tier}`, async () => {
       await fc.assert(
         fc.asyncProperty(anyRequest(kind), async (request) => {
           const verifier = client.randomPKCECodeVerifier()
@@ -228,7 +229,7 @@ function discover(issuer: string, isConfidential: boolean): Promise<client.Confi
 }
 
 /** A host whose logins all reach one level, as it is told by the form of the tests. */
-function hostOfOneLevel(harness: () => Harness): Host {
+function hostOfOneLevel(h: () => Harness): Host {
   return ({ login, ...parts }) =>
     koaHost({
       ...parts,
@@ -238,7 +239,7 @@ function hostOfOneLevel(harness: () => Harness): Host {
         let body = ''
         for await (const chunk of req) body += String(chunk)
         const form = Object.fromEntries(new URLSearchParams(body))
-        const account = await harness().users.findByUsername(form['username'] ?? '')
+        const account = await h().users.findByUsername(form['username'] ?? '')
         if (account) {
           return parts.flows.finishLogin(req, res, { account, startedAt, acr: ACR, amr: ['pwd'] })
         }

@@ -9,14 +9,8 @@ import {
   expectStillWorks,
   type BlockedLogin,
 } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import {
-  ADMIN_TOKEN,
-  CLIENT,
-  CONFIDENTIAL,
-  startHarness,
-  type Harness,
-} from '../support/harness.ts'
+import { ADMIN_TOKEN, CLIENT, CONFIDENTIAL, startHarness } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const SIGNED = ['token', 'client_id', 'redirect_uri', 'scope', 'state', 'authorize_sig'] as const
@@ -31,29 +25,24 @@ function changed(link: string, change: (query: URLSearchParams) => void): string
 
 const withQuery = (link: string, query: string) => `${link.split('?')[0]}?${query}`
 
-onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology) => {
+describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
   const secret = randomBytes(32)
-  let harness: Harness
-
-  before(async () => {
-    harness = await startHarness({ technology, flows: { secrets: [secret] } })
-  })
-  after(() => harness.close())
+  const h = suiteHarness({ flows: { secrets: [secret] } })
 
   async function expectAllRefused(login: BlockedLogin, links: string[]) {
     for (const link of links) {
       expect(link).to.not.equal(login.link)
       const answer = await login.agent.get(link)
       expectExpired(answer)
-      await expectNothingChanged(harness, login, answer)
+      await expectNothingChanged(h, login, answer)
     }
-    await expectStillWorks(harness, login)
+    await expectStillWorks(h, login)
   }
 
   it('carries token, client_id, redirect_uri, scope and state, and a signature of 43 characters', async () => {
-    const { link, request, user } = await blockedLogin(harness)
+    const { link, request, user } = await blockedLogin(h)
     const { searchParams, origin, pathname } = new URL(link)
-    expect(origin + pathname).to.equal(`${harness.oauthUrl}/verify-email`)
+    expect(origin + pathname).to.equal(`${h.oauthUrl}/verify-email`)
     expect([...searchParams.keys()]).to.have.members([...SIGNED])
     expect(searchParams.get('token')).to.match(/^[\w-]{43}$/)
     expect(searchParams.get('authorize_sig')).to.match(/^[\w-]{43}$/)
@@ -64,9 +53,16 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
     expect(link).to.not.include(user.username)
   })
 
-  it('refuses a link in which one parameter was changed (SIG-01)', async () => {
-    const login = await blockedLogin(harness)
-    const evil = {
+  type LinksOf = (link: string, query: URLSearchParams) => string[]
+  function itRefuses(title: string, linksOf: LinksOf) {
+    it(title, async () => {
+      const login = await blockedLogin(h)
+      await expectAllRefused(login, linksOf(login.link, new URL(login.link).searchParams))
+    })
+  }
+
+  itRefuses('refuses a link in which one parameter was changed (SIG-01)', (link, query) => {
+    const evil: Record<string, string> = {
       token: randomBytes(32).toString('base64url'),
       client_id: CONFIDENTIAL.client_id,
       redirect_uri: CONFIDENTIAL.redirect_uris[0],
@@ -74,26 +70,90 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
       state: 'evil',
       authorize_sig: randomBytes(32).toString('base64url'),
     }
-    const links = SIGNED.map((name) => changed(login.link, (q) => q.set(name, evil[name])))
-    const cased = CARRIED.map((name) =>
-      changed(login.link, (q) => q.set(name, (q.get(name) ?? '').toUpperCase())),
-    )
-    const longer = SIGNED.map((name) => changed(login.link, (q) => q.set(name, `${q.get(name)}x`)))
-    await expectAllRefused(login, [...links, ...cased, ...longer])
+    const valueOf = (name: string) => query.get(name) ?? ''
+    return [
+      ...Object.entries(evil).map((pair) => changed(link, (q) => q.set(...pair))),
+      ...CARRIED.map((name) => changed(link, (q) => q.set(name, valueOf(name).toUpperCase()))),
+      ...SIGNED.map((name) => changed(link, (q) => q.set(name, `${valueOf(name)}x`))),
+    ]
   })
 
-  it('refuses a link in which one parameter is missing or empty (SIG-02)', async () => {
-    const login = await blockedLogin(harness)
-    await expectAllRefused(login, [
-      ...SIGNED.map((name) => changed(login.link, (q) => q.delete(name))),
-      ...SIGNED.map((name) => changed(login.link, (q) => q.set(name, ''))),
-      changed(login.link, (q) => CARRIED.forEach((name) => q.delete(name))),
-      login.link.split('?')[0] ?? '',
-    ])
-  })
+  itRefuses('refuses a link in which one parameter is missing or empty (SIG-02)', (link) => [
+    ...SIGNED.map((name) => changed(link, (q) => q.delete(name))),
+    ...SIGNED.map((name) => changed(link, (q) => q.set(name, ''))),
+    changed(link, (q) => CARRIED.forEach((name) => q.delete(name))),
+    link.split('?')[0] ?? '',
+  ])
+
+  itRefuses('refuses a parameter that is repeated, be it the same (SIG-04)', (link, query) =>
+    SIGNED.flatMap((name) => [
+      changed(link, (q) => q.append(name, q.get(name) ?? '')),
+      changed(link, (q) => q.append(name, 'evil')),
+      withQuery(link, `${name}=evil&${query}`),
+    ]),
+  )
+
+  itRefuses(
+    'refuses a parameter in brackets, beside or instead of the plain one (SIG-05)',
+    (link) =>
+      SIGNED.flatMap((plain) =>
+        ['[]', '[0]', '[$ne]'].flatMap((brackets) => {
+          const beside = changed(link, (q) => q.append(plain + brackets, q.get(plain) ?? ''))
+          return [beside, changed(beside, (q) => q.delete(plain))]
+        }),
+      ),
+  )
+
+  itRefuses(
+    'refuses bytes that were moved from one parameter to its neighbour (SIG-07)',
+    (link, query) => {
+      const [scope, state] = [query.get('scope') ?? '', query.get('state') ?? '']
+      const moved = (newScope: string, newState: string) =>
+        changed(link, (q) => {
+          q.set('scope', newScope)
+          q.set('state', newState)
+        })
+      const swallowed = moved(`${scope}&state=${state}`, '')
+      return [
+        moved(scope.slice(0, -1), scope.slice(-1) + state),
+        moved(scope + state.slice(0, 1), state.slice(1)),
+        moved(state, scope),
+        swallowed,
+        changed(swallowed, (q) => q.delete('state')),
+      ]
+    },
+  )
+
+  itRefuses(
+    'refuses a signature that is cut, too long, or written in another way (SIG-11)',
+    (link, query) => {
+      const signature = query.get('authorize_sig') ?? ''
+      const last = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+      const sibling = last[last.indexOf(signature.slice(-1)) ^ 1]
+      return [
+        signature.slice(0, 8),
+        signature.slice(0, -1),
+        `${signature}A`,
+        signature + signature,
+        signature.slice(0, -1) + sibling,
+        Buffer.from(signature, 'base64url').toString('hex'),
+        'undefined',
+        'null',
+        '0',
+        'A'.repeat(43),
+        'A'.repeat(8_000),
+      ].map((odd) => changed(link, (q) => q.set('authorize_sig', odd)))
+    },
+  )
+
+  itRefuses('refuses a query that is no UTF-8', (link) => [
+    `${link}%ff`,
+    `${link}&state=%c0%80`,
+    `${link}&%`,
+  ])
 
   it('refuses a parameter that was added, be it empty', async () => {
-    const login = await blockedLogin(harness, {
+    const login = await blockedLogin(h, {
       send({ url }) {
         url.searchParams.delete('state')
         return url
@@ -103,91 +163,18 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
     for (const state of ['evil', '']) {
       const answer = await login.agent.get(changed(login.link, (q) => q.set('state', state)))
       expectExpired(answer)
-      await expectNothingChanged(harness, login, answer)
+      await expectNothingChanged(h, login, answer)
     }
     const { status, location = '' } = await login.agent.get(login.link)
     expect(status).to.equal(302)
     expect([...new URL(location).searchParams.keys()]).to.have.members(['code', 'iss'])
   })
 
-  it('refuses a parameter that is repeated, be it the same (SIG-04)', async () => {
-    const login = await blockedLogin(harness)
-    const query = new URL(login.link).search.slice(1)
-    await expectAllRefused(
-      login,
-      SIGNED.flatMap((name) => [
-        changed(login.link, (q) => q.append(name, q.get(name) ?? '')),
-        changed(login.link, (q) => q.append(name, 'evil')),
-        withQuery(login.link, `${name}=evil&${query}`),
-      ]),
-    )
-  })
-
-  it('refuses a parameter in brackets, beside or instead of the plain one (SIG-05)', async () => {
-    const login = await blockedLogin(harness)
-    const bracketed = (name: string) => [`${name}[]`, `${name}[0]`, `${name}[$ne]`]
-    await expectAllRefused(
-      login,
-      SIGNED.flatMap(bracketed).flatMap((odd) => {
-        const plain = odd.replace(/\[.*$/, '')
-        return [
-          changed(login.link, (q) => q.append(odd, q.get(plain) ?? '')),
-          changed(login.link, (q) => {
-            q.append(odd, q.get(plain) ?? '')
-            q.delete(plain)
-          }),
-        ]
-      }),
-    )
-  })
-
-  it('refuses bytes that were moved from one parameter to its neighbour (SIG-07)', async () => {
-    const login = await blockedLogin(harness)
-    const { searchParams } = new URL(login.link)
-    const [scope, state] = [searchParams.get('scope') ?? '', searchParams.get('state') ?? '']
-    const moved = (newScope: string, newState: string) =>
-      changed(login.link, (q) => {
-        q.set('scope', newScope)
-        q.set('state', newState)
-      })
-    await expectAllRefused(login, [
-      moved(scope.slice(0, -1), scope.slice(-1) + state),
-      moved(scope + state.slice(0, 1), state.slice(1)),
-      moved(state, scope),
-      moved(`${scope}&state=${state}`, ''),
-      changed(moved(`${scope}&state=${state}`, ''), (q) => q.delete('state')),
-    ])
-  })
-
-  it('refuses a signature that is cut, too long, or written in another way (SIG-11)', async () => {
-    const login = await blockedLogin(harness)
-    const signature = new URL(login.link).searchParams.get('authorize_sig') ?? ''
-    const bytes = Buffer.from(signature, 'base64url')
-    const last = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
-    const sibling = last[last.indexOf(signature.slice(-1)) ^ 1]
-    await expectAllRefused(
-      login,
-      [
-        signature.slice(0, 8),
-        signature.slice(0, -1),
-        `${signature}A`,
-        signature + signature,
-        signature.slice(0, -1) + sibling,
-        bytes.toString('hex'),
-        'undefined',
-        'null',
-        '0',
-        'A'.repeat(43),
-        'A'.repeat(8_000),
-      ].map((odd) => changed(login.link, (q) => q.set('authorize_sig', odd))),
-    )
-  })
-
   it('refuses the signature of another mail, both ways (SIG-08)', async () => {
-    const user = await addUnverified(harness)
-    const first = await blockedLogin(harness, { user })
-    const second = await blockedLogin(harness, { user })
-    const stranger = await blockedLogin(harness)
+    const user = await addUnverified(h)
+    const first = await blockedLogin(h, { user })
+    const second = await blockedLogin(h, { user })
+    const stranger = await blockedLogin(h)
     const take = (from: BlockedLogin, into: BlockedLogin, names: readonly string[]) =>
       changed(into.link, (q) => {
         for (const name of names) q.set(name, new URL(from.link).searchParams.get(name) ?? '')
@@ -201,15 +188,15 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
       for (const names of [['authorize_sig'], ['token'], [...CARRIED, 'authorize_sig']]) {
         const answer = await b.agent.get(take(a, b, names))
         expectExpired(answer)
-        await expectNothingChanged(harness, b, answer)
+        await expectNothingChanged(h, b, answer)
       }
     }
-    await expectStillWorks(harness, first)
-    await expectStillWorks(harness, stranger)
+    await expectStillWorks(h, first)
+    await expectStillWorks(h, stranger)
   })
 
   it('refuses a signature made with any other key, or with the key ring itself (SIG-12)', async () => {
-    const login = await blockedLogin(harness)
+    const login = await blockedLogin(h)
     const query = new URL(login.link).searchParams
     const values = ['token', ...CARRIED].map((name) => query.get(name))
     const text = JSON.stringify(values)
@@ -233,7 +220,7 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
   })
 
   it('accepts the parameters in any order, and others beside them', async () => {
-    const login = await blockedLogin(harness)
+    const login = await blockedLogin(h)
     const reversed = [...new URL(login.link).searchParams].toReversed()
     const extras = [
       ['utm_source', 'mail'],
@@ -241,11 +228,11 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
     ]
     const query = new URLSearchParams([...extras, ...reversed, ['fbclid', 'x']])
     const answer = await login.agent.get(withQuery(login.link, query.toString()))
-    await expectResumed(harness, login, answer)
+    await expectResumed(h, login, answer)
   })
 
   it('shows the same page for every token that it does not know', async () => {
-    const login = await blockedLogin(harness)
+    const login = await blockedLogin(h)
     const agent = createUserAgent()
     const pages = []
     for (const token of ['x', 'A'.repeat(43), 'A'.repeat(44), '{"$ne":null}', '../..', '%00']) {
@@ -255,15 +242,36 @@ onBothStores('authorize_sig of GET {oauth_path}/verify-email (5.4)', (technology
     }
     expect(new Set(pages).size).to.equal(1)
     expect(pages[0]).to.not.include(new URL(login.link).searchParams.get('state'))
-    await expectStillWorks(harness, login)
+    await expectStillWorks(h, login)
   })
+})
 
-  it('refuses a query that is no UTF-8', async () => {
-    const login = await blockedLogin(harness)
-    await expectAllRefused(login, [
-      `${login.link}%ff`,
-      `${login.link}&state=%c0%80`,
-      `${login.link}&%`,
-    ])
+describe('A verification link after the keys were rotated (SIG-13)', () => {
+  const [oldKey, newKey] = [randomBytes(32), randomBytes(32)]
+  const h = suiteHarness({ flows: { secrets: [oldKey] } })
+
+  it('is expired once its key is gone, and still works while its key may verify', async () => {
+    const login = await blockedLogin(h)
+    const { store, users } = h
+    /** What another process on the same store, with this key ring, makes of the link. */
+    async function openedBy(secrets: Buffer[]) {
+      const rotated = await startHarness({
+        flows: { secrets, store, users },
+        provider: {
+          async findAccount(_ctx, sub) {
+            return (await users.findById(sub)) && { accountId: sub, claims: () => ({ sub }) }
+          },
+        },
+      })
+      const answer = await createUserAgent().get(login.link.replace(h.oauthUrl, rotated.oauthUrl))
+      await rotated.close()
+      return answer
+    }
+    const refused = await openedBy([newKey])
+    expectExpired(refused)
+    await expectNothingChanged(h, login, refused)
+    const { status, location } = await openedBy([newKey, oldKey])
+    expect(status).to.equal(302)
+    expect(location).to.match(/^https:\/\/app\.example\/cb\?code=/)
   })
 })

@@ -20,14 +20,14 @@ describeWithMongo('A login that waits, when the database fails between two steps
   let fresh: FreshDatabase
   let proxy: MongoProxy
   let client: MongoClient
-  let harness: Harness
+  let h: Harness
 
   before(async function () {
     this.timeout(120_000)
     fresh = await freshDatabase()
     proxy = await startMongoProxy(fresh)
     client = await MongoClient.connect(proxy.uri, LIMITS)
-    harness = await startHarness({
+    h = await startHarness({
       technology: 'mongodb',
       database: { db: client.db(), drop: () => client.close() },
       mayLogErrors: true,
@@ -35,7 +35,7 @@ describeWithMongo('A login that waits, when the database fails between two steps
   })
 
   after(async () => {
-    await harness?.close()
+    await h?.close()
     await proxy?.close()
     await fresh?.drop()
   })
@@ -60,16 +60,16 @@ describeWithMongo('A login that waits, when the database fails between two steps
 
   /** Nothing is lost: a login that begins now goes through. */
   async function expectNextLoginWorks({ agent, user }: BlockedLogin) {
-    const { location } = await harness.signIn(agent, user.username)
+    const { location } = await h.signIn(agent, user.username)
     expect(location).to.match(/[?&]code=/)
   }
 
   it('before the address is verified: nothing is used, and the link does all of its work', async () => {
-    const login = await blockedLogin(harness)
+    const login = await blockedLogin(h)
     await failing('users', 'before', () => login.agent.get(login.link))
-    expect(await isVerified(harness, login.user)).to.equal(false)
-    expect(await windowOf(harness, login).status()).to.equal('waiting')
-    await expectStillWorks(harness, login)
+    expect(await isVerified(h, login.user)).to.equal(false)
+    expect(await windowOf(h, login).status()).to.equal('waiting')
+    await expectStillWorks(h, login)
   })
 
   for (const [collection, when, step] of [
@@ -80,30 +80,30 @@ describeWithMongo('A login that waits, when the database fails between two steps
     ['pending_logins', 'after', 'the windows are told, and the answer is lost'],
   ] as const) {
     it(`${step}: the link says verified, and the button of the window goes on`, async () => {
-      const login = await blockedLogin(harness)
+      const login = await blockedLogin(h)
       const elsewhere = createUserAgent()
       await failing(collection, when, () => elsewhere.get(login.link))
-      expect(await isVerified(harness, login.user)).to.equal(true)
-      expect(sessionId(harness, elsewhere)).to.equal(undefined)
+      expect(await isVerified(h, login.user)).to.equal(true)
+      expect(sessionId(h, elsewhere)).to.equal(undefined)
       const again = await elsewhere.get(login.link)
       expect(again.mode).to.be.oneOf(['verified', 'expired'])
       expect(again.location).to.equal(undefined)
-      await expectResumed(harness, login, await windowOf(harness, login).goOn())
+      await expectResumed(h, login, await windowOf(h, login).goOn())
     })
   }
 
   it('in the browser that logged in, before the turn is taken: the window still has it', async () => {
-    const login = await blockedLogin(harness)
+    const login = await blockedLogin(h)
     await failing('pending_logins', 'before', () => login.agent.get(login.link))
-    await expectResumed(harness, login, await windowOf(harness, login).goOn())
+    await expectResumed(h, login, await windowOf(h, login).goOn())
   })
 
   it('before the window takes its turn: it tries again', async () => {
-    const login = await blockedLogin(harness)
-    const window = windowOf(harness, login)
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
     await createUserAgent().get(login.link)
     await failing('pending_logins', 'before', () => window.goOn())
-    await expectResumed(harness, login, await window.goOn())
+    await expectResumed(h, login, await window.goOn())
   })
 
   for (const [collection, when, step] of [
@@ -111,12 +111,12 @@ describeWithMongo('A login that waits, when the database fails between two steps
     ['interaction', 'before', 'the turn is taken, and the provider was not reached'],
   ] as const) {
     it(`${step}: the window says that it went on already, and the next sign-in goes through`, async () => {
-      const login = await blockedLogin(harness)
-      const window = windowOf(harness, login)
+      const login = await blockedLogin(h)
+      const window = windowOf(h, login)
       await createUserAgent().get(login.link)
       await failing(collection, when, () => window.goOn())
       expectMode(await window.goOn(), 400, 'continued')
-      expect(sessionId(harness, login.agent)).to.equal(undefined)
+      expect(sessionId(h, login.agent)).to.equal(undefined)
       await expectNextLoginWorks(login)
       expectMode(await window.goOn(), 200, 'signed_in')
     })

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import {
   accountOf,
@@ -15,9 +14,10 @@ import {
   type BlockedLogin,
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { shapeOf } from '../support/observe.ts'
-import { createUserAgent } from '../support/user-agent.ts'
+import { moveTime } from '../support/time.ts'
+import { createUserAgent, type Answer } from '../support/user-agent.ts'
 import {
   expectMode,
   openElsewhere,
@@ -26,56 +26,51 @@ import {
   windowOf,
 } from '../support/waiting-window.ts'
 
-onBothStores('The window that logged in goes on by itself (D15)', (technology) => {
-  let harness: Harness
-
-  before(async () => {
-    harness = await startHarness({ technology })
-  })
-  after(() => harness.close())
+describe('The window that logged in goes on by itself (D15)', () => {
+  const h = suiteHarness({ flows: { trustedProxies: 1 } })
 
   async function expectGoesOn(login: BlockedLogin) {
-    await expectResumed(harness, login, await windowOf(harness, login).goOn())
-    expect(await accountOf(harness, login.agent)).to.equal(login.user.id)
+    await expectResumed(h, login, await windowOf(h, login).goOn())
+    expect(await accountOf(h, login.agent)).to.equal(login.user.id)
   }
 
   it('goes on to the client, with its own state, nonce and PKCE, once the link was opened in another browser (VER-15)', async () => {
-    const login = await blockedLogin(harness)
-    const window = windowOf(harness, login)
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
     expect(await window.status()).to.equal('waiting')
     await openElsewhere(login)
     expect(await window.status()).to.equal('verified')
     const answer = await window.goOn()
     expect(setsSession(answer)).to.equal(true)
-    const tokens = await expectResumed(harness, login, answer)
+    const tokens = await expectResumed(h, login, answer)
     expect(tokens.claims()?.['nonce']).to.equal(login.request.nonce)
-    expect(await accountOf(harness, login.agent)).to.equal(login.user.id)
+    expect(await accountOf(h, login.agent)).to.equal(login.user.id)
     expect(await window.status()).to.equal('continued')
   })
 
   it('has a code of its own: in mode off the link gives the other browser one as well', async () => {
-    const login = await blockedLogin(harness)
+    const login = await blockedLogin(h)
     const elsewhere = createUserAgent()
-    await expectResumed(harness, login, await elsewhere.get(login.link))
+    await expectResumed(h, login, await elsewhere.get(login.link))
     await expectGoesOn(login)
-    expect(await accountOf(harness, elsewhere)).to.equal(login.user.id)
+    expect(await accountOf(h, elsewhere)).to.equal(login.user.id)
   })
 
   it('goes nowhere before, says so, and keeps its turn', async () => {
-    const login = await blockedLogin(harness)
-    const window = windowOf(harness, login)
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
     for (const _time of [1, 2, 3]) {
       const answer = await window.goOn()
       expectMode(answer, 200, 'blocked')
-      await expectNothingChanged(harness, login, answer)
+      await expectNothingChanged(h, login, answer)
     }
     await openElsewhere(login)
     await expectGoesOn(login)
   })
 
   it('shows the waiting page again after a reload, which consumes nothing', async () => {
-    const login = await blockedLogin(harness)
-    const window = windowOf(harness, login)
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
     for (const isConfirmed of [false, true]) {
       if (isConfirmed) await openElsewhere(login)
       const page = await window.reload()
@@ -88,8 +83,8 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
   })
 
   it('goes on once, whatever is posted after that', async () => {
-    const login = await blockedLogin(harness)
-    const window = windowOf(harness, login)
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
     await openElsewhere(login)
     await expectGoesOn(login)
     for (const again of [() => window.goOn(), () => window.reload()]) {
@@ -98,24 +93,10 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
     expect(await window.status()).to.equal('continued')
   })
 
-  it('goes on in one of 20 concurrent posts, and the others get neither code nor session (VER-20)', async () => {
-    const login = await blockedLogin(harness)
-    const window = windowOf(harness, login)
-    await openElsewhere(login)
-    const answers = await Promise.all(Array.from({ length: 20 }, () => window.goOn()))
-    const redirects = answers.filter(({ location }) => location !== undefined)
-    expect(redirects).to.have.length(1)
-    expect(answers.filter(setsSession)).to.deep.equal(redirects)
-    for (const { location, mode } of answers) {
-      if (location === undefined) expect(mode).to.be.oneOf(['continued', 'signed_in'])
-    }
-    for (const answer of redirects) await expectResumed(harness, login, answer)
-  })
-
   it('leaves its turn to the link where that is opened in the same browser, and says that one is signed in', async () => {
-    const login = await blockedLogin(harness)
-    const window = windowOf(harness, login)
-    await expectResumed(harness, login, await login.agent.get(login.link))
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
+    await expectResumed(h, login, await login.agent.get(login.link))
     expect(await window.status()).to.equal('continued')
     for (const answer of [await window.goOn(), await window.reload()]) {
       expectMode(answer, 200, 'signed_in')
@@ -124,60 +105,53 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
   })
 
   it('says that it went on already, not that one is signed in, once the session is gone again', async () => {
-    const login = await blockedLogin(harness)
-    const window = windowOf(harness, login)
-    await expectResumed(harness, login, await login.agent.get(login.link))
-    const session = await harness.provider.Session.find(sessionId(harness, login.agent) ?? '')
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
+    await expectResumed(h, login, await login.agent.get(login.link))
+    const session = await h.provider.Session.find(sessionId(h, login.agent) ?? '')
     await session?.destroy()
     expectMode(await window.goOn(), 400, 'continued')
     expectMode(await window.reload(), 400, 'continued')
   })
 
   it('goes on with the button where an admin verified the account', async () => {
-    const login = await blockedLogin(harness)
-    await changeUser(harness, login.user, { emailVerified: true })
+    const login = await blockedLogin(h)
+    await changeUser(h, login.user, { emailVerified: true })
     await expectGoesOn(login)
   })
 
   it('goes on with the button once require_email_verification is false', async () => {
-    const login = await blockedLogin(harness)
-    await harness.put({ require_email_verification: 'false' })
-    const answer = await windowOf(harness, login).goOn()
-    await harness.put({ require_email_verification: 'true' })
+    const login = await blockedLogin(h)
+    await h.put({ require_email_verification: 'false' })
+    const answer = await windowOf(h, login).goOn()
+    await h.put({ require_email_verification: 'true' })
     const tokens = await login.party.exchange(login.request, answer.location ?? '')
     expect(tokens.claims()?.sub).to.equal(login.user.id)
-    expect(await isVerified(harness, login.user)).to.equal(false)
+    expect(await isVerified(h, login.user)).to.equal(false)
   })
 
   it('has gone on before the link is opened in the same browser: that verifies, and makes no second code', async () => {
-    await harness.put({ require_email_verification: 'false' })
-    const logins = [await blockedBefore(), await blockedBefore()]
-    for (const [at, login] of logins.entries()) {
-      const { location = '' } = await windowOf(harness, login).goOn()
+    for (const mode of ['signed_in', 'verified']) {
+      const login = await blockedLogin(h)
+      await h.put({ require_email_verification: 'false' })
+      const { location = '' } = await windowOf(h, login).goOn()
       await login.party.exchange(login.request, location)
-      const session = sessionId(harness, login.agent)
-      if (at > 0) await (await harness.provider.Session.find(session ?? ''))?.destroy()
+      const session = sessionId(h, login.agent)
+      if (mode === 'verified') await (await h.provider.Session.find(session ?? ''))?.destroy()
       const answer = await login.agent.get(login.link)
-      expectMode(answer, 200, at > 0 ? 'verified' : 'signed_in')
+      expectMode(answer, 200, mode)
       expect(setsSession(answer)).to.equal(false)
-      expect(await isVerified(harness, login.user)).to.equal(true)
+      expect(await isVerified(h, login.user)).to.equal(true)
       expectExpired(await login.agent.get(login.link))
+      await h.put({ require_email_verification: 'true' })
     }
-    await harness.put({ require_email_verification: 'true' })
   })
 
-  async function blockedBefore() {
-    await harness.put({ require_email_verification: 'true' })
-    const login = await blockedLogin(harness)
-    await harness.put({ require_email_verification: 'false' })
-    return login
-  }
-
   it('goes on with the button though the process died before the window was told (D5)', async () => {
-    const login = await blockedLogin(harness)
-    const window = windowOf(harness, login)
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
     const { id, email = '' } = login.user
-    expect(await harness.users.markEmailVerified(id, email)).to.equal(true)
+    expect(await h.users.markEmailVerified(id, email)).to.equal(true)
     expect(await window.status()).to.equal('waiting')
     await expectGoesOn(login)
     expectMode(await createUserAgent().get(login.link), 200, 'verified')
@@ -185,65 +159,93 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
 
   it('goes on with each of two logins of one browser, each with its own request', async () => {
     const agent = createUserAgent()
-    const user = await addUnverified(harness)
-    const first = await blockedLogin(harness, { agent, user })
-    const second = await blockedLogin(harness, { agent, user })
-    expect(windowOf(harness, first).id).to.not.equal(windowOf(harness, second).id)
+    const user = await addUnverified(h)
+    const first = await blockedLogin(h, { agent, user })
+    const second = await blockedLogin(h, { agent, user })
+    expect(windowOf(h, first).id).to.not.equal(windowOf(h, second).id)
     await openElsewhere(first)
     for (const login of [second, first]) await expectGoesOn(login)
   })
 
   it('goes on after a link that was asked for anew', async () => {
-    const login = await blockedLogin(harness)
-    const before = harness.mail.mails.filter(({ to }) => to.includes(login.user.email ?? ''))
-    const { username, ...carried } = login.blocked.hidden
-    await createUserAgent().post(`${harness.oauthUrl}/resend-verification`, {
-      username: username ?? '',
-      ...carried,
-    })
-    const { link } = await harness.mail.mailTo(login.user.email ?? '', before.length + 1)
+    const login = await blockedLogin(h)
+    const link = await resend(h, login.user, login.blocked.hidden)
     await openElsewhere({ ...login, link })
     await expectGoesOn(login)
     expectExpired(await createUserAgent().get(login.link))
   })
 
   it('waits as long as the latest link works, and ends alike for everybody', async () => {
-    await harness.put({ email_verification_expiration: '1s' })
-    const login = await blockedLogin(harness)
-    await harness.put({ email_verification_expiration: '24h' })
-    const window = windowOf(harness, login)
-    await sleep(1_100)
-    const nobody = windowNamed(harness.oauthUrl, 'nobody', login.agent)
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
+    await moveTime(24 * 3_600_000)
+    const nobody = windowNamed(h.oauthUrl, 'nobody', login.agent)
     for (const ask of ['poll', 'reload', 'goOn'] as const) {
       expect(shapeOf(await window[ask]())).to.deep.equal(shapeOf(await nobody[ask]()))
     }
     expect(await window.status()).to.equal('ended')
     expectExpired(await createUserAgent().get(login.link))
     const { login: _, ...form } = login.blocked.hidden
-    const link = await resend(harness, login.user, form)
+    const link = await resend(h, login.user, form)
     expect(await window.status()).to.equal('waiting')
     await openElsewhere({ ...login, link })
     await expectGoesOn(login)
+  })
+
+  it('is not counted by network, as it posts by itself, and others are all the same', async () => {
+    const login = await blockedLogin(h)
+    await h.put({ requests_per_ip_per_minute: '2' })
+    const from = { 'x-forwarded-for': '192.0.2.1' }
+    const window = windowOf(h, login)
+    for (let time = 0; time < 5; time += 1) {
+      expectMode(await window.goOn({}, from), 200, 'blocked')
+    }
+    const forgot = `${h.oauthUrl}/forgot-password`
+    for (const expected of [200, 200, 429]) {
+      const { status } = await createUserAgent().post(forgot, { identifier: 'nobody' }, from)
+      expect(status).to.equal(expected)
+    }
+    await openElsewhere(login)
+    await expectResumed(h, login, await window.goOn({}, from))
+    await h.put({ requests_per_ip_per_minute: '60' })
+  })
+
+  it('leads to its client from every page that it is on, however long the request of the client is', async () => {
+    const login = await blockedLogin(h, { extra: { state: 's'.repeat(4_100) } })
+    expect(login.link).to.not.include('state=')
+    const form = { username: login.user.username, ...login.blocked.hidden }
+    const ask = (more = {}) =>
+      login.agent.post(`${h.oauthUrl}/resend-verification`, { ...form, ...more })
+    const policyOf = ({ headers }: Answer) => headers.get('content-security-policy')
+    const sent = await ask()
+    expect(sent.mode).to.equal('sent')
+    for (const page of [login.blocked, sent]) {
+      expect(policyOf(page)).to.include("form-action 'self' https:;")
+    }
+    const other = await ask({ redirect_uri: 'com.evil.app:/cb' })
+    expect(policyOf(other)).to.include("form-action 'self';")
+    await openElsewhere(login)
+    await expectResumed(h, login, await windowOf(h, login).goOn())
   })
 
   describe('to others it tells and gives nothing:', () => {
     let login: BlockedLogin
 
     beforeEach(async () => {
-      login = await blockedLogin(harness)
+      login = await blockedLogin(h)
     })
 
     it('a browser without the cookie, a foreign one, and an id of nobody look alike, byte for byte (VER-21)', async () => {
-      const own = windowOf(harness, login)
-      const other = await blockedLogin(harness)
-      const expired = { ...(await pendingOf(harness, own)), id: `${own.id.slice(1)}x` }
-      await harness.store.pendingLogins.save({ ...expired, purgeAt: new Date(Date.now() - 1) })
+      const own = windowOf(h, login)
+      const other = await blockedLogin(h)
+      const expired = { ...(await pendingOf(h, own)), id: `${own.id.slice(1)}x` }
+      await h.store.pendingLogins.save({ ...expired, purgeAt: new Date(Date.now() - 1) })
       const windows = [
         own.in(createUserAgent()),
         own.in(other.agent),
-        windowNamed(harness.oauthUrl, 'nobody', login.agent),
-        windowNamed(harness.oauthUrl, '', login.agent),
-        windowNamed(harness.oauthUrl, expired.id, login.agent),
+        windowNamed(h.oauthUrl, 'nobody', login.agent),
+        windowNamed(h.oauthUrl, '', login.agent),
+        windowNamed(h.oauthUrl, expired.id, login.agent),
       ]
       for (const isConfirmed of [false, true]) {
         if (isConfirmed) await openElsewhere(login)
@@ -263,9 +265,9 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
     })
 
     it('a parameter that is repeated or bracketed names no login', async () => {
-      const { id, agent } = windowOf(harness, login)
+      const { id, agent } = windowOf(h, login)
       await openElsewhere(login)
-      const url = `${harness.oauthUrl}/verify-email`
+      const url = `${h.oauthUrl}/verify-email`
       for (const query of [`login=${id}&login=${id}`, `login[]=${id}`, `login[$gt]=`, '']) {
         expect((await agent.get(`${url}/status?${query}`)).text).to.equal('{"status":"ended"}')
         expectMode(await agent.get(`${url}/waiting?${query}`), 400, 'ended')
@@ -279,21 +281,21 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
     })
 
     it('the id alone, and the cookie alone, are good for nothing (VER-17)', async () => {
-      const window = windowOf(harness, login)
+      const window = windowOf(h, login)
       await openElsewhere(login)
       const thief = createUserAgent()
       expectMode(await window.in(thief).goOn(), 400, 'ended')
-      const cookie = login.agent.cookiesFor(`${harness.oauthUrl}/verify-email`)
+      const cookie = login.agent.cookiesFor(`${h.oauthUrl}/verify-email`)
       for (const id of ['', 'x', login.user.id, login.interaction]) {
-        const stolen = windowNamed(harness.oauthUrl, id, thief)
+        const stolen = windowNamed(h.oauthUrl, id, thief)
         expectMode(await stolen.goOn({}, { cookie }), 400, 'ended')
       }
-      expect(sessionId(harness, thief)).to.equal(undefined)
+      expect(sessionId(h, thief)).to.equal(undefined)
       await expectGoesOn(login)
     })
 
     it('a cookie of another form is none', async () => {
-      const window = windowOf(harness, login).in(createUserAgent())
+      const window = windowOf(h, login).in(createUserAgent())
       await openElsewhere(login)
       for (const value of ['', 'x', '%00', 'A'.repeat(43), 'A'.repeat(44), '{"$gt":""}']) {
         const answer = await window.goOn({}, { cookie: `account_flows_browser=${value}` })
@@ -303,7 +305,7 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
     })
 
     it('a form of another site (D31)', async () => {
-      const window = windowOf(harness, login)
+      const window = windowOf(h, login)
       await openElsewhere(login)
       for (const headers of [
         { 'sec-fetch-site': 'cross-site' },
@@ -315,16 +317,16 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
         const answer = await window.goOn({}, headers)
         expect([answer.status, answer.mode]).to.deep.equal([403, 'refused'])
         expect(answer.location).to.equal(undefined)
-        expect(sessionId(harness, login.agent)).to.equal(undefined)
+        expect(sessionId(h, login.agent)).to.equal(undefined)
       }
       const own = { origin: 'null', 'sec-fetch-site': 'same-origin' }
-      await expectResumed(harness, login, await window.goOn({}, own))
+      await expectResumed(h, login, await window.goOn({}, own))
     })
 
     it('the address bar and other methods make nothing go on', async () => {
-      const window = windowOf(harness, login)
+      const window = windowOf(h, login)
       await openElsewhere(login)
-      const url = `${harness.oauthUrl}/verify-email/waiting?login=${window.id}`
+      const url = `${h.oauthUrl}/verify-email/waiting?login=${window.id}`
       for (const method of ['HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
         const answer = await login.agent.request(method, url)
         expect(answer.location).to.equal(undefined)
@@ -335,7 +337,7 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
     })
 
     it('is kept in no cache, and says nothing of the account', async () => {
-      const window = windowOf(harness, login)
+      const window = windowOf(h, login)
       for (const answer of [await window.poll(), await window.reload(), login.blocked]) {
         expect(answer.headers.get('cache-control')).to.equal('no-store')
       }
@@ -346,5 +348,23 @@ onBothStores('The window that logged in goes on by itself (D15)', (technology) =
       expect(headers.get('set-cookie')).to.equal(null)
       expect(headers.get('access-control-allow-origin')).to.equal(null)
     })
+  })
+})
+
+onBothStores('The window that logged in, and posts many times at once (D15)', (technology) => {
+  const h = suiteHarness({ technology })
+
+  it('goes on in one of 20 concurrent posts, and the others get neither code nor session (VER-20)', async () => {
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
+    await openElsewhere(login)
+    const answers = await Promise.all(Array.from({ length: 20 }, () => window.goOn()))
+    const redirects = answers.filter(({ location }) => location !== undefined)
+    expect(redirects).to.have.length(1)
+    expect(answers.filter(setsSession)).to.deep.equal(redirects)
+    for (const { location, mode } of answers) {
+      if (location === undefined) expect(mode).to.be.oneOf(['continued', 'signed_in'])
+    }
+    for (const answer of redirects) await expectResumed(h, login, answer)
   })
 })

@@ -4,6 +4,7 @@ import { memoryStore, type User } from '../../src/index.ts'
 import { accountOf, addVerified, blockedLogin } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -28,14 +29,8 @@ async function expectDead(h: Harness, { agent, tokens }: Awaited<ReturnType<type
   expect(await ask.refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
 }
 
-onBothStores('flows.endSessions(accountId) (D10)', (technology) => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ technology })
-  })
-
-  after(() => h.close())
+onBothStores('flows.endSessions(accountId), and what it counts (D10)', (technology) => {
+  const h = suiteHarness({ technology })
 
   it('ends everything of the account, tells how much that was, and audits it', async () => {
     const ann = await signIn(h, await addVerified(h))
@@ -51,6 +46,10 @@ onBothStores('flows.endSessions(accountId) (D10)', (technology) => {
       { type: 'sessions_ended', details: counts },
     ])
   })
+})
+
+describe('flows.endSessions(accountId) (D10)', () => {
+  const h = suiteHarness()
 
   it('leaves every other account alone', async () => {
     const [ann, bob] = [

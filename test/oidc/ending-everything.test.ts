@@ -2,7 +2,6 @@ import { expect } from 'chai'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import type { User } from '../../src/index.ts'
 import { accountOf, addVerified, setsSession } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import {
   CONFIDENTIAL,
   PASSWORD,
@@ -10,6 +9,7 @@ import {
   type Harness,
   type HarnessOptions,
 } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -55,22 +55,19 @@ async function prepare(h: Harness, user: User) {
 
 type Prepared = Awaited<ReturnType<typeof prepare>>
 
-onBothStores('What a password reset ends (3.3, effects 3 and 4)', (technology) =>
-  itEndsEverything({ technology }),
-)
+describe('What a password reset ends (3.3, effects 3 and 4)', () => itEndsEverything({}))
 
 describe('What a password reset ends, where the adapter cannot find what an account has', () =>
   itEndsEverything({ adapter: ask.withoutAccounts }))
 
 function itEndsEverything(options: HarnessOptions): void {
-  let h: Harness
+  const h = suiteHarness({ ...options, clients: ask.CLIENTS })
   let ann: Prepared
   /** Does the same as Ann and keeps her password: what works for Bob is what ended for Ann. */
   let bob: Prepared
   let machine: string
 
   before(async () => {
-    h = await startHarness({ ...options, clients: ask.CLIENTS })
     ann = await prepare(h, await addVerified(h))
     bob = await prepare(h, await addVerified(h))
     machine = await ask.machineToken(h)
@@ -78,53 +75,63 @@ function itEndsEverything(options: HarnessOptions): void {
     expect([done.status, done.mode]).to.deep.equal([200, 'done'])
   })
 
-  after(() => h.close())
-
   async function outcomes(outcome: (of: Prepared) => Promise<unknown>) {
     return { ann: await outcome(ann), bob: await outcome(bob) }
   }
 
-  it('the session: with prompt=none the client learns login_required (SES-11)', async () => {
-    const silently = async ({ session }: Prepared) =>
-      ask.outcomeOf(await session.get((await h.party.begin({ prompt: 'none' })).url))
-    expect(await outcomes(silently)).to.deep.equal({ ann: 'login_required', bob: 'code' })
-  })
-
-  it('the session: otherwise the login page is shown', async () => {
-    const openly = async ({ session }: Prepared) =>
-      ask.outcomeOf(await h.follow(session, await session.get((await h.party.begin()).url)))
-    expect(await outcomes(openly)).to.deep.equal({ ann: 'login login', bob: 'code' })
-  })
-
-  it('access tokens, bound to the session or not: userinfo answers 401', async () => {
-    for (const token of ['tokens', 'boundToken'] as const) {
-      const asked = (of: Prepared) =>
-        ask.userinfo(h, token === 'tokens' ? of.tokens.access_token : of.boundToken)
-      expect(await outcomes(asked), token).to.deep.equal({ ann: 401, bob: 200 })
-    }
-  })
-
-  it('access tokens and refresh tokens: introspection answers that they are not active (SES-01)', async () => {
-    const access = ({ tokens }: Prepared) => ask.isActive(h, tokens.access_token)
-    expect(await outcomes(access)).to.deep.equal({ ann: false, bob: true })
-    const refresh = ({ tokens }: Prepared) => ask.isActive(h, tokens.refresh_token)
-    expect(await outcomes(refresh)).to.deep.equal({ ann: false, bob: true })
-  })
-
-  it('refresh tokens: invalid_grant', async () => {
-    const refreshed = ({ tokens }: Prepared) => ask.refresh(h, tokens.refresh_token)
-    expect(await outcomes(refreshed)).to.deep.equal({ ann: 'invalid_grant', bob: 'tokens' })
-  })
-
-  it('authorization codes: invalid_grant (SES-02)', async () => {
-    const redeemed = ({ code, codeAnswer }: Prepared) => ask.redeem(h, code, codeAnswer.location)
-    expect(await outcomes(redeemed)).to.deep.equal({ ann: 'invalid_grant', bob: 'tokens' })
-  })
-
-  it('approved device codes: invalid_grant (SES-02)', async () => {
-    const polled = ({ device }: Prepared) => ask.pollDevice(h, device)
-    expect(await outcomes(polled)).to.deep.equal({ ann: 'invalid_grant', bob: 'tokens' })
-  })
+  function itEnds(
+    title: string,
+    outcome: (of: Prepared) => Promise<unknown>,
+    expected: { ann: unknown; bob: unknown },
+  ) {
+    it(title, async () => {
+      expect(await outcomes(outcome)).to.deep.equal(expected)
+    })
+  }
+  itEnds(
+    'the session: with prompt=none the client learns login_required (SES-11)',
+    async ({ session }) =>
+      ask.outcomeOf(await session.get((await h.party.begin({ prompt: 'none' })).url)),
+    { ann: 'login_required', bob: 'code' },
+  )
+  itEnds(
+    'the session: otherwise the login page is shown',
+    async ({ session }) =>
+      ask.outcomeOf(await h.follow(session, await session.get((await h.party.begin()).url))),
+    { ann: 'login login', bob: 'code' },
+  )
+  itEnds(
+    'access tokens, bound to the session or not: userinfo answers 401',
+    async ({ tokens, boundToken }) => [
+      await ask.userinfo(h, tokens.access_token),
+      await ask.userinfo(h, boundToken),
+    ],
+    { ann: [401, 401], bob: [200, 200] },
+  )
+  itEnds(
+    'access tokens and refresh tokens: introspection answers that they are not active (SES-01)',
+    async ({ tokens }) => [
+      await ask.isActive(h, tokens.access_token),
+      await ask.isActive(h, tokens.refresh_token),
+    ],
+    { ann: [false, false], bob: [true, true] },
+  )
+  const notGranted = { ann: 'invalid_grant', bob: 'tokens' }
+  itEnds(
+    'refresh tokens: invalid_grant',
+    ({ tokens }) => ask.refresh(h, tokens.refresh_token),
+    notGranted,
+  )
+  itEnds(
+    'authorization codes: invalid_grant (SES-02)',
+    ({ code, codeAnswer }) => ask.redeem(h, code, codeAnswer.location),
+    notGranted,
+  )
+  itEnds(
+    'approved device codes: invalid_grant (SES-02)',
+    ({ device }) => ask.pollDevice(h, device),
+    notGranted,
+  )
 
   it('a login result that was held back: no code and no session, however often it is tried (SES-03)', async () => {
     const followed = async ({ held, heldAnswer }: Prepared) =>

@@ -11,8 +11,8 @@ import {
   resend,
   setsSession,
 } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -69,165 +69,145 @@ const slowBy =
     }
   }
 
-onBothStores(
-  'A request that is in flight while a password is reset (RACE-08, RACE-09)',
-  (technology) => {
-    const gate = createGate()
-    let h: Harness
+describe('A request that is in flight while a password is reset (RACE-08, RACE-09)', () => {
+  const gate = createGate()
+  const h = suiteHarness({
+    clients: [...ask.CLIENTS, ANOTHER_CLIENT],
+    adapter: slowBy(gate),
+    provider: {
+      // So that nothing is dead merely because its session is.
+      expiresWithSession: () => false,
+      async findAccount(_ctx, sub) {
+        await gate.pass(`find ${sub}`)
+        return { accountId: sub, claims: () => ({ sub }) }
+      },
+    },
+  })
 
-    before(async () => {
-      h = await startHarness({
-        technology,
-        clients: [...ask.CLIENTS, ANOTHER_CLIENT],
-        adapter: slowBy(gate),
-        provider: {
-          // So that nothing is dead merely because its session is.
-          expiresWithSession: () => false,
-          async findAccount(_ctx, sub) {
-            await gate.pass(`find ${sub}`)
-            return { accountId: sub, claims: () => ({ sub }) }
-          },
-        },
-      })
+  async function resetDuring<T>(place: string, user: User, request: () => Promise<T>): Promise<T> {
+    const link = await h.resetLink(user)
+    return gate.during(place, request, async () => {
+      expect((await h.reset(link, NEW_PASSWORD)).mode).to.equal('done')
     })
+  }
 
-    after(() => h.close())
+  async function signedIn() {
+    const [user, agent] = [await addVerified(h), createUserAgent()]
+    expect(ask.outcomeOf(await h.signIn(agent, user.username))).to.equal('code')
+    return { user, agent }
+  }
 
-    async function resetDuring<T>(
-      place: string,
-      user: User,
-      request: () => Promise<T>,
-    ): Promise<T> {
-      const link = await h.resetLink(user)
-      return gate.during(place, request, async () => {
-        expect((await h.reset(link, NEW_PASSWORD)).mode).to.equal('done')
-      })
-    }
+  it('saves its session again with a new grant, and both are dead, with the code (SES-04)', async () => {
+    const another = ANOTHER_CLIENT.client_id
+    const { user, agent } = await signedIn()
+    const request = await h.party.begin({ client_id: another })
+    const answer = await resetDuring(`find ${user.id}`, user, () => agent.get(request.url))
+    expect(setsSession(answer)).to.equal(true)
+    expect(ask.outcomeOf(answer)).to.equal('code')
+    expect(await ask.redeem(h, request, answer.location, another)).to.equal('invalid_grant')
+    expect(await accountOf(h, agent)).to.equal(undefined)
 
-    async function signedIn() {
-      const [user, agent] = [await addVerified(h), createUserAgent()]
-      expect(ask.outcomeOf(await h.signIn(agent, user.username))).to.equal('code')
-      return { user, agent }
-    }
+    const undisturbed = await signedIn()
+    const { location } = await undisturbed.agent.get(request.url)
+    expect(await ask.redeem(h, request, location, another)).to.equal('tokens')
+  })
 
-    it('saves its session again with a new grant, and both are dead, with the code (SES-04)', async () => {
-      const another = ANOTHER_CLIENT.client_id
-      const { user, agent } = await signedIn()
-      const request = await h.party.begin({ client_id: another })
-      const answer = await resetDuring(`find ${user.id}`, user, () => agent.get(request.url))
-      expect(setsSession(answer)).to.equal(true)
-      expect(ask.outcomeOf(answer)).to.equal('code')
-      expect(await ask.redeem(h, request, answer.location, another)).to.equal('invalid_grant')
-      expect(await accountOf(h, agent)).to.equal(undefined)
+  it('finishes a login with the old password, and neither its session nor its code is good', async () => {
+    const [user, agent] = [await addVerified(h), createUserAgent()]
+    const request = await h.party.begin()
+    const login = await h.login(agent, request.url, user.username)
+    const answer = await resetDuring(`find ${user.id}`, user, () => h.follow(agent, login))
+    expect(setsSession(answer)).to.equal(true)
+    expect(await ask.redeem(h, request, answer.location)).to.equal('invalid_grant')
+    expect(await accountOf(h, agent)).to.equal(undefined)
+  })
 
-      const undisturbed = await signedIn()
-      const { location } = await undisturbed.agent.get(request.url)
-      expect(await ask.redeem(h, request, location, another)).to.equal('tokens')
-    })
+  it('posts the old password, which was right when it was checked, and gets no code', async () => {
+    const [user, agent] = [await addVerified(h), createUserAgent()]
+    const request = await h.party.begin()
+    const place = `save login of ${user.id}`
+    const login = () => h.login(agent, request.url, user.username)
+    const answer = await resetDuring(place, user, login)
+    expect(answer.status).to.equal(303)
+    expect(ask.outcomeOf(await h.follow(agent, answer))).to.equal('400')
+    expect(await accountOf(h, agent)).to.equal(undefined)
+  })
 
-    it('finishes a login with the old password, and neither its session nor its code is good', async () => {
-      const [user, agent] = [await addVerified(h), createUserAgent()]
-      const request = await h.party.begin()
-      const login = await h.login(agent, request.url, user.username)
-      const answer = await resetDuring(`find ${user.id}`, user, () => h.follow(agent, login))
-      expect(setsSession(answer)).to.equal(true)
+  it('gives the consent that a login waited for, and gets no code', async () => {
+    const [user, agent] = [await addVerified(h), createUserAgent()]
+    await ask.parkAtConsent(h, agent, user)
+    const give = () => agent.post(`${h.oauthUrl}/login`, { consent: 'yes' })
+    const answer = await resetDuring(`save login of ${user.id}`, user, give)
+    expect(answer.status).to.equal(303)
+    expect(ask.outcomeOf(await h.follow(agent, answer))).to.equal('400')
+    expect(await accountOf(h, agent)).to.equal(undefined)
+  })
+
+  it('rotates a refresh token, and all that it answers is dead', async () => {
+    const { user, agent } = await signedIn()
+    const { refresh_token = '' } = await ask.offlineTokens(h, agent, user)
+    const tokens = await resetDuring(`find ${user.id}`, user, () =>
+      refreshTokenGrant(h.party.config, refresh_token),
+    )
+    expect(tokens.refresh_token).to.be.a('string').that.is.not.equal(refresh_token)
+    expect(await ask.isActive(h, tokens.access_token)).to.equal(false)
+    expect(await ask.isActive(h, tokens.refresh_token)).to.equal(false)
+    expect(await ask.userinfo(h, tokens.access_token)).to.equal(401)
+    expect(await ask.refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
+  })
+
+  it('redeems a code, and all that it answers is dead', async () => {
+    const { user, agent } = await signedIn()
+    const request = await ask.parkAtConsent(h, agent, user)
+    const { location = '' } = await ask.consent(h, agent)
+    const tokens = await resetDuring(`find ${user.id}`, user, () =>
+      h.party.exchange(request, location),
+    )
+    expect(await ask.userinfo(h, tokens.access_token)).to.equal(401)
+    expect(await ask.isActive(h, tokens.access_token)).to.equal(false)
+    expect(await ask.refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
+  })
+
+  it('approves a device code, and the device gets no token', async () => {
+    const { user, agent } = await signedIn()
+    const device = await ask.beginDevice(h)
+    const approve = () => ask.confirmDevice(h, agent, device)
+    const answer = await resetDuring(`find ${user.id}`, user, approve)
+    expect(answer.status).to.equal(200)
+    expect(await ask.pollDevice(h, device)).to.equal('invalid_grant')
+  })
+
+  it('opens the link of a blocked login, and is signed in nowhere', async () => {
+    const { user, link, request } = await blockedLogin(h)
+    const agent = await visitor()
+    const answer = await resetDuring('find Session', user, () => agent.get(link))
+    expect(await accountOf(h, agent)).to.equal(undefined)
+    if (ask.outcomeOf(answer) === 'code') {
       expect(await ask.redeem(h, request, answer.location)).to.equal('invalid_grant')
-      expect(await accountOf(h, agent)).to.equal(undefined)
-    })
-
-    it('posts the old password, which was right when it was checked, and gets no code', async () => {
-      const [user, agent] = [await addVerified(h), createUserAgent()]
-      const request = await h.party.begin()
-      const place = `save login of ${user.id}`
-      const login = () => h.login(agent, request.url, user.username)
-      const answer = await resetDuring(place, user, login)
-      expect(answer.status).to.equal(303)
-      expect(ask.outcomeOf(await h.follow(agent, answer))).to.equal('400')
-      expect(await accountOf(h, agent)).to.equal(undefined)
-    })
-
-    it('gives the consent that a login waited for, and gets no code', async () => {
-      const [user, agent] = [await addVerified(h), createUserAgent()]
-      await ask.parkAtConsent(h, agent, user)
-      const give = () => agent.post(`${h.oauthUrl}/login`, { consent: 'yes' })
-      const answer = await resetDuring(`save login of ${user.id}`, user, give)
-      expect(answer.status).to.equal(303)
-      expect(ask.outcomeOf(await h.follow(agent, answer))).to.equal('400')
-      expect(await accountOf(h, agent)).to.equal(undefined)
-    })
-
-    it('rotates a refresh token, and all that it answers is dead', async () => {
-      const { user, agent } = await signedIn()
-      const { refresh_token = '' } = await ask.offlineTokens(h, agent, user)
-      const tokens = await resetDuring(`find ${user.id}`, user, () =>
-        refreshTokenGrant(h.party.config, refresh_token),
-      )
-      expect(tokens.refresh_token).to.be.a('string').that.is.not.equal(refresh_token)
-      expect(await ask.isActive(h, tokens.access_token)).to.equal(false)
-      expect(await ask.isActive(h, tokens.refresh_token)).to.equal(false)
-      expect(await ask.userinfo(h, tokens.access_token)).to.equal(401)
-      expect(await ask.refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
-    })
-
-    it('redeems a code, and all that it answers is dead', async () => {
-      const { user, agent } = await signedIn()
-      const request = await ask.parkAtConsent(h, agent, user)
-      const { location = '' } = await ask.consent(h, agent)
-      const tokens = await resetDuring(`find ${user.id}`, user, () =>
-        h.party.exchange(request, location),
-      )
-      expect(await ask.userinfo(h, tokens.access_token)).to.equal(401)
-      expect(await ask.isActive(h, tokens.access_token)).to.equal(false)
-      expect(await ask.refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
-    })
-
-    it('approves a device code, and the device gets no token', async () => {
-      const { user, agent } = await signedIn()
-      const device = await ask.beginDevice(h)
-      const approve = () => ask.confirmDevice(h, agent, device)
-      const answer = await resetDuring(`find ${user.id}`, user, approve)
-      expect(answer.status).to.equal(200)
-      expect(await ask.pollDevice(h, device)).to.equal('invalid_grant')
-    })
-
-    it('opens the link of a blocked login, and is signed in nowhere', async () => {
-      const { user, link, request } = await blockedLogin(h)
-      const agent = await visitor()
-      const answer = await resetDuring('find Session', user, () => agent.get(link))
-      expect(await accountOf(h, agent)).to.equal(undefined)
-      if (ask.outcomeOf(answer) === 'code') {
-        expect(await ask.redeem(h, request, answer.location)).to.equal('invalid_grant')
-      }
-    })
-
-    it('opens a link that was sent again, and is signed in nowhere', async () => {
-      const user = await addUnverified(h)
-      const { client_id, redirect_uris } = CLIENT
-      const link = await resend(h, user, { client_id, redirect_uri: redirect_uris[0] })
-      const agent = await visitor()
-      await resetDuring('find Session', user, () => agent.get(link))
-      expect(await accountOf(h, agent)).to.equal(undefined)
-    })
-
-    /** A browser with a session in which nobody is signed in. */
-    async function visitor() {
-      const agent = createUserAgent()
-      await agent.get(`${h.oauthUrl}/device`)
-      expect(agent.cookiesFor(`${h.oauthUrl}/auth`)).to.include('_session=')
-      return agent
     }
-  },
-)
+  })
+
+  it('opens a link that was sent again, and is signed in nowhere', async () => {
+    const user = await addUnverified(h)
+    const { client_id, redirect_uris } = CLIENT
+    const link = await resend(h, user, { client_id, redirect_uri: redirect_uris[0] })
+    const agent = await visitor()
+    await resetDuring('find Session', user, () => agent.get(link))
+    expect(await accountOf(h, agent)).to.equal(undefined)
+  })
+
+  /** A browser with a session in which nobody is signed in. */
+  async function visitor() {
+    const agent = createUserAgent()
+    await agent.get(`${h.oauthUrl}/device`)
+    expect(agent.cookiesFor(`${h.oauthUrl}/auth`)).to.include('_session=')
+    return agent
+  }
+})
 
 describe('A host that finishes logins by itself, without finishLogin (D9)', () => {
   const gate = createGate()
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ usesHook: false, adapter: slowBy(gate) })
-  })
-
-  after(() => h.close())
+  const h = suiteHarness({ usesHook: false, adapter: slowBy(gate) })
 
   async function heldLogin() {
     const [user, agent] = [await addVerified(h), createUserAgent()]

@@ -4,11 +4,13 @@ import Koa from 'koa'
 import { memoryAdapter, memoryStore } from '../../src/index.ts'
 import { secondAfter } from '../../src/login-second.ts'
 import { createEndableSessions } from '../../src/oidc/endable-sessions.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
+import { blockedLogin, expectResumed } from '../support/blocked-login.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import { movableClock } from '../support/time.ts'
+import { pendingOf, windowOf } from '../support/waiting-window.ts'
 
 const NEW = 'a new password'
 
@@ -117,13 +119,8 @@ describe('A request that began before a cut-off and ends after it (D9)', () => {
   }
 })
 
-onBothStores('A fresh link for an old login (D6, D9)', (technology) => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ technology })
-  })
-  after(() => h.close())
+describe('A fresh link for an old login (D6, D9)', () => {
+  const h = suiteHarness()
 
   const resend = (username: string, state: string) =>
     createUserAgent().post(`${h.oauthUrl}/resend-verification`, {
@@ -160,29 +157,18 @@ onBothStores('A fresh link for an old login (D6, D9)', (technology) => {
     expect(agent.cookiesFor(h.oauthUrl)).to.equal('')
   })
 
-  if (technology === 'mongodb') {
-    it('takes over no answer that another account gave in the same interaction', async () => {
-      const dave = await h.addUser({ username: 'dave', emailVerified: false })
-      const request = await h.party.begin()
-      await h.login(createUserAgent(), request.url, 'dave')
-      const { link } = await h.mail.mailTo(dave.email ?? '')
-      const logins = h.db?.collection('pending_logins')
-      const stored = await logins?.findOne({ account_id: dave.id })
-      const captured: unknown = JSON.parse(String(stored?.['captured']))
-      const grant = new h.provider.Grant({ accountId: 'somebody', clientId: CLIENT.client_id })
-      grant.addOIDCScope('openid email')
-      const lastSubmission = {
-        login: { accountId: 'somebody' },
-        consent: { grantId: await grant.save() },
-      }
-      await logins?.updateOne(
-        { account_id: dave.id },
-        { $set: { captured: JSON.stringify({ ...(captured as object), lastSubmission }) } },
-      )
-      const answer = await createUserAgent().get(link)
-      expect(answer.status).to.equal(302)
-      const tokens = await h.party.exchange(request, answer.location ?? '')
-      expect(tokens.claims()?.sub).to.equal(dave.id)
-    })
-  }
+  it('takes over no answer that another account gave in the same interaction', async () => {
+    const login = await blockedLogin(h)
+    const { client_id } = CLIENT
+    const grant = new h.provider.Grant({ accountId: 'somebody', clientId: client_id })
+    grant.addOIDCScope('openid email')
+    const lastSubmission = {
+      login: { accountId: 'somebody' },
+      consent: { grantId: await grant.save() },
+    }
+    const pending = await pendingOf(h, windowOf(h, login))
+    const captured = { ...pending.captured, lastSubmission } as typeof pending.captured
+    await h.store.pendingLogins.save({ ...pending, captured })
+    await expectResumed(h, login, await createUserAgent().get(login.link))
+  })
 })

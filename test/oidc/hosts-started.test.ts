@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const NEW_PASSWORD = 'a new password of ann'
 const START_LIMIT_MS = 60_000
 
-describe('The example of each host, as it is started by hand', function () {
+describe('The example of each host, as it is started by hand [full]', function () {
   this.timeout(START_LIMIT_MS + 20_000)
   let child: ChildProcess
   let output = ''

@@ -43,23 +43,23 @@ function koaWithParser(parts: HostParts): Listener {
 
 describe('Both flows, on every kind of host (D3)', () => {
   itServesBothFlowsOn('Koa, with a prefix', { host: koaHost })
-  itServesBothFlowsOn('Koa, without a prefix', { host: koaHost, oauthPath: '' })
-  itServesBothFlowsOn('Koa, with a longer prefix', { host: koaHost, basePath: '/idp' })
-  itServesBothFlowsOn('Koa, behind a parser that consumes bodies', { host: koaWithParser })
-  itServesBothFlowsOn('Express 5, with a prefix', { host: expressHost })
-  itServesBothFlowsOn('Express 5, without a prefix', { host: expressHost, oauthPath: '' })
+  itServesBothFlowsOn('Koa, without a prefix [full]', { host: koaHost, oauthPath: '' })
+  itServesBothFlowsOn('Koa, with a longer prefix [full]', { host: koaHost, basePath: '/idp' })
+  itServesBothFlowsOn('Koa, behind a parser that consumes bodies [full]', { host: koaWithParser })
+  itServesBothFlowsOn('Express 5, with a prefix [full]', { host: expressHost })
+  itServesBothFlowsOn('Express 5, without a prefix [full]', { host: expressHost, oauthPath: '' })
   itServesBothFlowsOn('Express 5, behind parsers that consume bodies', { host: expressWithParsers })
   itServesBothFlowsOn('Express 5, in an application below another', {
     host: expressBelowIdp,
     basePath: '/idp',
   })
-  itServesBothFlowsOn('Fastify with middie, with a prefix', { host: fastifyHost })
+  itServesBothFlowsOn('Fastify with middie, with a prefix [full]', { host: fastifyHost })
   itServesBothFlowsOn('Fastify with middie, with a longer prefix', {
     host: fastifyHost,
     basePath: '/idp',
   })
   itServesBothFlowsOn('node:http, with a prefix stripped by hand', { host: nodeHttpHost })
-  itServesBothFlowsOn('node:http, without a prefix', { host: nodeHttpHost, oauthPath: '' })
+  itServesBothFlowsOn('node:http, without a prefix [full]', { host: nodeHttpHost, oauthPath: '' })
 
   describeWithMongo('On MongoDB', () => {
     itServesBothFlowsOn('Express 5, with a longer prefix', {

@@ -15,6 +15,15 @@ export function adminOf(h: Harness): AdminClient {
   return createAdminClient(h.baseUrl, ADMIN_TOKEN)
 }
 
+/** The admin client of a suite's harness. */
+export function suiteAdmin(h: Harness): AdminClient {
+  const admin = {} as AdminClient
+  before(() => {
+    Object.assign(admin, adminOf(h))
+  })
+  return admin
+}
+
 /** With what the admin API refused; fails where it did not. */
 export async function refusalOf(asked: Promise<unknown>): Promise<AdminApi.Problem> {
   const error: unknown = await asked.then(

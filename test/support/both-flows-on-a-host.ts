@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import type { ClientMetadata } from 'oidc-provider'
 import {
   accountOf,
   addUnverified,
@@ -9,64 +8,29 @@ import {
   isVerified,
   mailsTo,
   sessionId,
-  type BlockedLogin,
 } from './blocked-login.ts'
+import { NATIVE, expectConsentThenCode, partyOf } from './clients.ts'
 import {
   ADMIN_TOKEN,
   CLIENT,
   CONFIDENTIAL,
   PASSWORD,
-  startHarness,
-  type Harness,
   type HarnessOptions,
   type Host,
 } from './harness.ts'
-import { consent, isActive, offlineTokens, refresh } from './oauth-requests.ts'
+import { isActive, offlineTokens, refresh } from './oauth-requests.ts'
 import { assetsOf, formsOf, press } from './page-forms.ts'
-import { createRelyingParty } from './relying-party.ts'
-import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
+import { expectAccountQuestion, signedIn } from './other-account.ts'
+import { suiteHarness } from './suite-harness.ts'
+import { createUserAgent } from './user-agent.ts'
+import { expectMode, windowOf } from './waiting-window.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
-
-const NATIVE = {
-  ...CLIENT,
-  client_id: 'native',
-  application_type: 'native',
-  redirect_uris: ['com.example.app:/cb'],
-} as const satisfies ClientMetadata
 
 /** What a person and a client go through, with every address taken from the page or the mail before. */
 export function itServesBothFlowsOn(title: string, options: HarnessOptions & { host: Host }): void {
   describe(title, () => {
-    let h: Harness
-
-    before(async () => {
-      h = await startHarness({ clients: [CLIENT, CONFIDENTIAL, NATIVE], ...options })
-    })
-
-    after(() => h.close())
-
-    const statusOf = async (agent: UserAgent, { blocked }: BlockedLogin) => {
-      const id = blocked.hidden['login'] ?? ''
-      const answer = await agent.get(`${h.oauthUrl}/verify-email/status?login=${id}`)
-      return (JSON.parse(answer.text) as { status: string }).status
-    }
-
-    const reload = (agent: UserAgent, { blocked }: BlockedLogin) =>
-      agent.get(`${h.oauthUrl}/verify-email/waiting?login=${blocked.hidden['login'] ?? ''}`)
-
-    const goOn = (agent: UserAgent, { blocked }: BlockedLogin) =>
-      agent.post(`${h.oauthUrl}/verify-email/waiting`, { login: blocked.hidden['login'] ?? '' })
-
-    async function expectConsentThenCode(agent: UserAgent, login: BlockedLogin, answer: Answer) {
-      expect(answer.status, answer.text).to.equal(302)
-      expect(answer.location).to.match(new RegExp(`^${h.oauthUrl}/login\\?interaction=`))
-      const question = await h.follow(agent, answer)
-      expect([question.page, question.mode]).to.deep.equal(['login', 'consent'])
-      const { location = '' } = await consent(h, agent)
-      const tokens = await login.party.exchange(login.request, location)
-      expect(tokens.claims()?.sub).to.equal(login.user.id)
-    }
+    const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL, NATIVE], ...options })
 
     it('answers the link of a blocked login with one 302 and the code, in the same browser and in another', async () => {
       for (const isSame of [true, false]) {
@@ -80,39 +44,30 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
 
     it('lets the window that logged in go on once the link was opened elsewhere, and no other', async () => {
       const login = await blockedLogin(h)
-      const [elsewhere, stranger] = [createUserAgent(), createUserAgent()]
-      expect(await statusOf(login.agent, login)).to.equal('waiting')
-      expect((await goOn(login.agent, login)).mode).to.equal('blocked')
-      await elsewhere.get(login.link)
-      expect(await statusOf(login.agent, login)).to.equal('verified')
-      expect(await statusOf(stranger, login)).to.equal('ended')
-      const refused = await goOn(stranger, login)
-      expect([refused.status, refused.mode, refused.location]).to.deep.equal([
-        400,
-        'ended',
-        undefined,
-      ])
-      const page = await reload(login.agent, login)
-      expect([page.status, page.mode]).to.deep.equal([200, 'blocked'])
-      await expectResumed(h, login, await goOn(login.agent, login))
+      const window = windowOf(h, login)
+      const stranger = window.in(createUserAgent())
+      expect(await window.status()).to.equal('waiting')
+      expectMode(await window.goOn(), 200, 'blocked')
+      await createUserAgent().get(login.link)
+      expect(await window.status()).to.equal('verified')
+      expect(await stranger.status()).to.equal('ended')
+      expectMode(await stranger.goOn(), 400, 'ended')
+      expectMode(await window.reload(), 200, 'blocked')
+      await expectResumed(h, login, await window.goOn())
       expect(await accountOf(h, login.agent)).to.equal(login.user.id)
-      expect(await statusOf(login.agent, login)).to.equal('continued')
+      expect(await window.status()).to.equal('continued')
     })
 
     it('asks for consent where that is outstanding, in the window that opened the link and in the one that waited', async () => {
       const login = await blockedLogin(h, { extra: { prompt: 'consent' } })
       const elsewhere = createUserAgent()
-      await expectConsentThenCode(elsewhere, login, await elsewhere.get(login.link))
-      await expectConsentThenCode(login.agent, login, await goOn(login.agent, login))
+      await expectConsentThenCode(h, login, elsewhere, await elsewhere.get(login.link))
+      await expectConsentThenCode(h, login, login.agent, await windowOf(h, login).goOn())
     })
 
     it('asks for consent for a native client, and leads to its private-use address', async () => {
-      const party = await createRelyingParty(h.oauthUrl, {
-        clientId: NATIVE.client_id,
-        redirectUri: NATIVE.redirect_uris[0],
-      })
-      const login = await blockedLogin(h, { party })
-      await expectConsentThenCode(login.agent, login, await login.agent.get(login.link))
+      const login = await blockedLogin(h, { party: await partyOf(h, NATIVE) })
+      await expectConsentThenCode(h, login, login.agent, await login.agent.get(login.link))
     })
 
     it('asks before it confirms where the setting says always, and finishes the login after the answer', async () => {
@@ -128,13 +83,11 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
 
     it('asks before it replaces the session of another account, and finishes the login after the answer', async () => {
       const login = await blockedLogin(h)
-      const agent = createUserAgent()
-      const owner = await addVerified(h)
-      await h.signIn(agent, owner.username)
-      const question = await agent.get(login.link)
-      expect([question.status, question.mode]).to.deep.equal([200, 'other_account'])
-      expect(await accountOf(h, agent)).to.equal(owner.id)
-      const answer = await press(agent, question, '/verify-email', { button: 'continue' })
+      const { owner, browser } = await signedIn(h)
+      const question = await browser.get(login.link)
+      expectAccountQuestion(question, [owner, login.user])
+      expect(await accountOf(h, browser)).to.equal(owner.id)
+      const answer = await press(browser, question, '/verify-email', { button: 'continue' })
       await expectResumed(h, login, answer)
     })
 

@@ -1,0 +1,144 @@
+import { expect } from 'chai'
+import { exportJWK, generateKeyPair } from 'jose'
+import type { Adapter, ClientMetadata, Configuration } from 'oidc-provider'
+import { buildAuthorizationUrlWithJAR, buildAuthorizationUrlWithPAR } from 'openid-client'
+import { blockedLogin, type BlockedLogin } from './blocked-login.ts'
+import { CLIENT, type Harness } from './harness.ts'
+import { createRelyingParty, type AuthorizationRequest } from './relying-party.ts'
+import type { Answer, UserAgent } from './user-agent.ts'
+
+/** Clients that ask in other ways than the client of the harness, and what they ask. */
+
+const { privateKey, publicKey } = await generateKeyPair('ES256')
+
+export const PAR_ONLY = {
+  ...CLIENT,
+  client_id: 'par-only',
+  redirect_uris: ['https://par.example/cb'],
+  require_pushed_authorization_requests: true,
+} as const satisfies ClientMetadata
+
+export const JAR_ONLY = {
+  ...CLIENT,
+  client_id: 'jar-only',
+  redirect_uris: ['https://jar.example/cb'],
+  require_signed_request_object: true,
+  request_object_signing_alg: 'ES256',
+  jwks: { keys: [await exportJWK(publicKey)] },
+} as const satisfies ClientMetadata
+
+export const NATIVE = {
+  ...CLIENT,
+  client_id: 'native',
+  application_type: 'native',
+  redirect_uris: ['com.example.app:/cb'],
+} as const satisfies ClientMetadata
+
+/** What a provider needs for them. */
+export const THEIR_FEATURES: Configuration['features'] = {
+  devInteractions: { enabled: false },
+  pushedAuthorizationRequests: { enabled: true },
+  requestObjects: { enabled: true },
+  deviceFlow: { enabled: true },
+}
+
+export const DYNAMIC_URI = 'https://dynamic.example/cb'
+
+interface Redirected {
+  client_id: string
+  redirect_uris: readonly [string]
+}
+
+export function partyOf({ oauthUrl }: Harness, { client_id, redirect_uris }: Redirected) {
+  return createRelyingParty(oauthUrl, { clientId: client_id, redirectUri: redirect_uris[0] })
+}
+
+const parametersOf = ({ url }: AuthorizationRequest) => Object.fromEntries(url.searchParams)
+
+/** A blocked login by a pushed request, and the address that the browser was sent to. */
+export async function pushedLogin(h: Harness): Promise<{ login: BlockedLogin; url: URL }> {
+  const party = await partyOf(h, PAR_ONLY)
+  let url = new URL(h.oauthUrl)
+  const login = await blockedLogin(h, {
+    party,
+    async send(request) {
+      url = await buildAuthorizationUrlWithPAR(party.config, parametersOf(request))
+      return url
+    },
+  })
+  return { login, url }
+}
+
+/** A blocked login by a signed request. */
+export async function signedLogin(h: Harness): Promise<BlockedLogin> {
+  const party = await partyOf(h, JAR_ONLY)
+  return blockedLogin(h, {
+    party,
+    send: (request) =>
+      buildAuthorizationUrlWithJAR(party.config, parametersOf(request), privateKey),
+  })
+}
+
+let registered = 0
+
+/** A blocked login of a client in the adapter, as dynamic registration leaves it, and how that client changes. */
+export async function dynamicLogin(h: Harness) {
+  registered += 1
+  const clientId = `dynamic-${registered}`
+  const metadata: ClientMetadata = { ...CLIENT, client_id: clientId, redirect_uris: [DYNAMIC_URI] }
+  const { adapter } = h.provider.Client as unknown as { adapter: Adapter }
+  const change = (changes: Partial<ClientMetadata> = {}) =>
+    adapter.upsert(clientId, { ...metadata, ...changes }, 3600)
+  await change()
+  const party = await createRelyingParty(h.oauthUrl, { clientId, redirectUri: DYNAMIC_URI })
+  const login = await blockedLogin(h, { party })
+  return { login, change, remove: () => adapter.destroy(clientId) }
+}
+
+export type DynamicClient = Awaited<ReturnType<typeof dynamicLogin>>
+
+/** What a client has that acts for nobody, and may ask for no code. */
+export const MACHINE = {
+  grant_types: ['client_credentials'],
+  response_types: [],
+  client_secret: 'a secret',
+  token_endpoint_auth_method: 'client_secret_basic',
+} satisfies Partial<ClientMetadata>
+
+export async function forgetInteraction(h: Harness, { interaction }: BlockedLogin): Promise<void> {
+  const found = await h.provider.Interaction.find(interaction)
+  expect(found).to.not.equal(undefined)
+  await found?.destroy()
+}
+
+/** The answer leads to the consent page, and that to the code. */
+export async function expectConsentThenCode(
+  h: Harness,
+  { request, party, user }: BlockedLogin,
+  agent: UserAgent,
+  answer: Answer,
+): Promise<void> {
+  expect(answer.status, answer.text).to.equal(302)
+  expect(answer.location).to.match(/\/login\?interaction=/)
+  const page = await h.follow(agent, answer)
+  expect([page.page, page.mode]).to.deep.equal(['login', 'consent'])
+  const { location = '' } = await h.follow(agent, await agent.post(page.url, { consent: 'yes' }))
+  expect(location.split('?')[0]).to.equal(request.redirectUri)
+  expect(new URL(location).searchParams.get('state')).to.equal(request.state)
+  expect((await party.exchange(request, location)).claims()?.sub).to.equal(user.id)
+}
+
+/** The answer leads to the login page, and that to the code. */
+export async function expectPasswordThenCode(
+  h: Harness,
+  { request, party, user }: BlockedLogin,
+  agent: UserAgent,
+  answer: Answer,
+): Promise<void> {
+  expect(answer.status).to.equal(302)
+  const page = await h.follow(agent, answer)
+  expect([page.page, page.mode]).to.deep.equal(['login', 'login'])
+  const form = { username: user.username, password: 'correct horse battery' }
+  const { location = '' } = await h.follow(agent, await agent.post(page.url, form))
+  expect((await party.exchange(request, location)).claims()?.sub).to.equal(user.id)
+}
