@@ -2,23 +2,18 @@ import { expect } from 'chai'
 import type { AuditEvent, User } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT } from '../support/harness.ts'
 import { later } from '../support/jobs.ts'
 import { dump, eventsOf, tokenOf } from '../support/observe.ts'
 
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const USER_AGENT = 'A Browser/1.0'
 
 describe('The audit log (6, D33)', () => {
-  let h: Harness
+  const h = suiteHarness()
   let added = 0
-
-  before(async () => {
-    h = await startHarness()
-  })
-
-  after(() => h.close())
 
   const newUser = (changes = {}) => h.addUser({ username: `user-${(added += 1)}`, ...changes })
   const client = () => createUserAgent()
@@ -130,13 +125,7 @@ describe('The audit log (6, D33)', () => {
 })
 
 onBothStores('What the audit log holds', (technology) => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ technology })
-  })
-
-  after(() => h.close())
+  const h = suiteHarness({ technology })
 
   it('keeps a hash of what a stranger typed, and no token (LOG-07)', async () => {
     const user = await h.addUser({ username: 'ann' })

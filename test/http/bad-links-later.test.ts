@@ -15,11 +15,12 @@ import {
   setsSession,
 } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
+import { type Harness } from '../support/harness.ts'
 import { isIdle, later, withoutJobs } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { formsOf, press } from '../support/page-forms.ts'
 
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 function expectRefused(answer: Answer, reason: string) {
@@ -39,13 +40,7 @@ async function expectNoMailFrom(h: Harness, page: Answer, user: User) {
 }
 
 describe('A verification link that is opened too late, or for somebody else', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-
-  after(() => h.close())
+  const h = suiteHarness()
 
   it('a second time, by the same person or another: says that it was used, and the session stays', async () => {
     const login = await blockedLogin(h)
@@ -123,13 +118,7 @@ describe('A verification link that is opened too late, or for somebody else', ()
 })
 
 describeWithMongo('A verification link in the database', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ technology: 'mongodb' })
-  })
-
-  after(() => h.close())
+  const h = suiteHarness({ technology: 'mongodb' })
 
   it('after the account was deleted: says that something changed, and sends nothing', async () => {
     const login = await blockedLogin(h)

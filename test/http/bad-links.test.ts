@@ -10,9 +10,9 @@ import {
   type BlockedLogin,
 } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
 import { formsOf } from '../support/page-forms.ts'
 import { rawRequest } from '../support/raw-request.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 type Change = (link: string) => string
@@ -87,13 +87,7 @@ const BROKEN: Record<string, Change> = {
 }
 
 describe('A verification link that a mail program or a person changed', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-
-  after(() => h.close())
+  const h = suiteHarness()
 
   describe('and that is mended', () => {
     let login: BlockedLogin

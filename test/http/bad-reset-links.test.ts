@@ -1,9 +1,10 @@
 import { expect } from 'chai'
 import { reasonOf } from '../support/bad-links.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { PASSWORD } from '../support/harness.ts'
 import { hasPassword, tokenOf } from '../support/observe.ts'
 import { isMendedBy, userWithLink, type UserWithLink } from '../support/reset-links.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 type Change = (link: string) => string
@@ -57,15 +58,12 @@ const BROKEN: Record<string, Change> = {
 }
 
 describe('A reset link that a mail program or a person changed', () => {
-  let h: Harness
+  const h = suiteHarness()
   let mailed: UserWithLink
 
   before(async () => {
-    h = await startHarness()
     mailed = await userWithLink(h)
   })
-
-  after(() => h.close())
 
   for (const [how, change] of Object.entries(MENDED)) {
     it(`opens the form ${how}`, async () => {

@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import Koa from 'koa'
 import mount from 'koa-mount'
-import { startHarness, type Harness, type Listener } from '../support/harness.ts'
+import { type Harness, type Listener } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const WELL_KNOWN = '/.well-known/change-password'
@@ -31,13 +32,7 @@ describe('/.well-known/change-password leads to the form', () => {
 
   for (const basePath of ['', '/auth']) {
     describe(`with the base path "${basePath}"`, () => {
-      let h: Harness
-
-      before(async () => {
-        h = await startHarness({ basePath })
-      })
-
-      after(() => h.close())
+      const h = suiteHarness({ basePath })
 
       for (const [what, host] of Object.entries(hosts)) {
         it(`on ${what}, at the root of the origin`, async () => {

@@ -1,7 +1,8 @@
 import { gzipSync } from 'node:zlib'
 import { expect } from 'chai'
-import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
+import { ADMIN_TOKEN } from '../support/harness.ts'
 import { startExampleServer } from '../support/example-server.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const form = 'application/x-www-form-urlencoded'
@@ -23,13 +24,11 @@ const bodies = {
 const PATHS = ['forgot-password', 'reset-password', 'resend-verification', 'verify-email']
 
 describe('A compressed body (D31)', () => {
-  let h: Harness
+  const h = suiteHarness()
 
   before(async () => {
-    h = await startHarness()
     await h.addUser({ username: 'alice' })
   })
-  after(() => h.close())
 
   for (const [what, [encoding, body]] of Object.entries(bodies)) {
     it(`is refused by every form and by the admin API: ${what}`, async () => {
@@ -59,7 +58,7 @@ describe('A compressed body (D31)', () => {
     await h.mail.mailTo('alice@users.example')
   })
 
-  it('does not end the example server either, on any of its forms', async () => {
+  it('does not end the example server either, on any of its forms [full]', async () => {
     const server = await startExampleServer()
     try {
       for (const path of ['/oauth2/forgot-password', '/oauth2/login', '/oauth2/login/consent']) {

@@ -10,7 +10,7 @@ import {
   setsSession,
 } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { CLIENT, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT, PASSWORD } from '../support/harness.ts'
 import {
   beginDevice,
   confirmDevice,
@@ -20,6 +20,7 @@ import {
   type DeviceRequest,
 } from '../support/oauth-requests.ts'
 import { press } from '../support/page-forms.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 
 /** Nobody is asked for consent but the users of native clients. */
@@ -51,16 +52,10 @@ interface DeviceLogin {
 }
 
 describe('A login in the device flow that waits for its verification link', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({
-      clients: [CLIENT, DEVICE_CLIENT, NATIVE_DEVICE],
-      provider: { features: FEATURES },
-    })
+  const h = suiteHarness({
+    clients: [CLIENT, DEVICE_CLIENT, NATIVE_DEVICE],
+    provider: { features: FEATURES },
   })
-
-  after(() => h.close())
 
   async function blockedDevice(client = DEVICE_CLIENT): Promise<DeviceLogin> {
     const user = await addUnverified(h)

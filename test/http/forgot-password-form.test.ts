@@ -1,22 +1,19 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
 import { ask, usableRecord, withoutMail } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 
 describe('The form of {oauth_path}/forgot-password', () => {
   const agent = createUserAgent()
-  let h: Harness
+  const h = suiteHarness()
   let ann: User
   let url: string
 
   before(async () => {
-    h = await startHarness()
     ann = await h.addUser({ username: 'ann' })
     url = `${h.oauthUrl}/forgot-password`
   })
-
-  after(() => h.close())
 
   const post = (form: Form) => agent.post(url, form)
 
@@ -102,20 +99,14 @@ describe('The form of {oauth_path}/forgot-password', () => {
   })
 
   describe('refuses a form whose fields are not each exactly one string (D31, INJ)', () => {
+    // Every other way is in test/attacks/injection.test.ts.
     const forms: Record<string, string> = {
       'no identifier': 'client_id=app',
-      'an empty form': '',
       'an empty identifier': 'identifier=',
       'a repeated identifier': 'identifier=ann&identifier=nobody',
       'an identifier as an array': 'identifier[]=ann',
-      'an identifier as an operator': 'identifier[$ne]=x',
-      'an encoded operator': 'identifier%5B%24regex%5D=.*',
-      'an identifier as a property of an object': 'identifier.$ne=x',
       'a repeated carried parameter': 'identifier=ann&state=a&state=b',
       'bytes that are not UTF-8': 'identifier=ann%FF',
-      'a lone surrogate': 'identifier=ann%ED%A0%80',
-      'a broken escape': 'identifier=ann%',
-      'a polluted prototype': '__proto__[identifier]=ann&constructor[prototype][identifier]=ann',
     }
     it('such as those: 400, and no mail', async () => {
       for (const [what, form] of Object.entries(forms)) {

@@ -1,24 +1,21 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
 import { ask, dump, eventsOf, sha256, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
 import { userWithLink } from '../support/reset-links.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 describe('POST {oauth_path}/forgot-password (4.2)', () => {
   const agent = createUserAgent()
-  let h: Harness
+  const h = suiteHarness()
   let ann: User
 
   before(async () => {
-    h = await startHarness()
     ann = await h.addUser({ username: 'ann', email: 'Ann@users.example' })
   })
-
-  after(() => h.close())
 
   /** Asks with this identifier, and answers the addresses that got a mail for it. */
   async function mailedFor(identifier: string): Promise<string[]> {
@@ -223,13 +220,7 @@ describe('POST {oauth_path}/forgot-password (4.2)', () => {
 })
 
 onBothStores('A reset token of POST {oauth_path}/forgot-password', (technology) => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ technology })
-  })
-
-  after(() => h.close())
+  const h = suiteHarness({ technology })
 
   it('and stores only its SHA-256 in lower-case hex; the raw token is nowhere (5.5, TOK-02)', async () => {
     const { user, link } = await userWithLink(h)

@@ -1,11 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { MongoClient } from 'mongodb'
 import { mailsTo } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { databaseOf, eventsOf } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -19,7 +17,7 @@ const post = (h: Harness, address: string, identifier: string) =>
     { 'x-forwarded-for': address },
   )
 
-describeWithMongo('Limits of two processes on one database (D21, RATE-10)', () => {
+describeWithMongo('Limits of two processes on one database (D21, RATE-10) [full]', () => {
   let database: FreshDatabase
   const harnesses: Harness[] = []
 
@@ -128,45 +126,5 @@ describeWithMongo('Limits of two processes on one database (D21, RATE-10)', () =
       const again = await limits.findOne({ key: `requests:${address}` })
       expect(again).to.deep.include({ points: 1 })
     }
-  })
-})
-
-describeWithMongo('Limits while the counts cannot be written (RATE-11)', () => {
-  let fresh: FreshDatabase
-  let proxy: MongoProxy
-  let client: MongoClient
-  let h: Harness
-
-  before(async function () {
-    this.timeout(120_000)
-    fresh = await freshDatabase()
-    proxy = await startMongoProxy(fresh)
-    client = await MongoClient.connect(proxy.uri)
-    h = await startHarness({
-      technology: 'mongodb',
-      database: { db: client.db(), drop: () => client.close() },
-      mayLogErrors: true,
-      flows: { trustedProxies: 1 },
-    })
-  })
-  after(async () => {
-    await h?.close()
-    await proxy?.close()
-    await fresh?.drop()
-  })
-
-  it('let nobody through where the count fails, and it goes on afterwards', async () => {
-    const user = await h.addUser({ username: 'counted' })
-    const failing = proxy.interrupt(
-      { matches: ({ collection }) => collection === 'rate_limits', when: 'before' },
-      async () => {},
-    )
-    const answer = await post(h, '203.0.113.6', 'counted')
-    expect((await failing.happened)?.name).to.equal('findAndModify')
-    expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
-    expect(eventsOf(h, 'password_reset_requested', user)).to.deep.equal([])
-    expect(await fresh.db.collection('mail_outbox').countDocuments()).to.equal(0)
-    expect((await post(h, '203.0.113.6', 'counted')).status).to.equal(200)
-    await h.mail.mailTo(user.email ?? '')
   })
 })

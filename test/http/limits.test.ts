@@ -7,9 +7,10 @@ import { expect } from 'chai'
 import express from 'express'
 import { expressHost } from '../../examples/hosts/express.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
-import { PASSWORD, startHarness, type Harness, type Listener } from '../support/harness.ts'
+import { PASSWORD, startHarness, type Listener } from '../support/harness.ts'
 import { isIdle, withoutJobs } from '../support/jobs.ts'
 import { hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer, type Form } from '../support/user-agent.ts'
 
 const LIMIT = 5
@@ -33,12 +34,7 @@ function newAddress(): string {
 }
 
 describe('Forms from one address (D21)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness(BEHIND_A_PROXY)
-  })
-  after(() => h.close())
+  const h = suiteHarness(BEHIND_A_PROXY)
 
   const post = (
     address: string,
@@ -120,26 +116,21 @@ describe('Forms from one address (D21)', () => {
     expect((await h.reset(link, 'a new password')).mode).to.equal('done')
   })
 
-  const refusedForms: Record<
-    string,
-    [status: number, form: Form, headers?: Record<string, string>]
-  > = {
-    'without an identifier': [400, {}],
-    'with a repeated field': [400, 'identifier=a&identifier=b'],
-    'that is broken': [400, 'identifier=%ff'],
-    'of another media type': [415, '{"identifier":"a"}', { 'content-type': 'application/json' }],
-    'that is compressed': [415, 'identifier=a', { 'content-encoding': 'gzip' }],
-    'that is too large': [413, { identifier: 'x'.repeat(70_000) }],
-  }
-  it('count also where the form is one that is refused', async () => {
-    for (const [which, [status, form, headers]] of Object.entries(refusedForms)) {
-      const address = newAddress()
-      for (let count = 0; count < LIMIT; count += 1) {
-        const answer = await post(address, 'forgot-password', form, headers)
-        expect(answer.status, which).to.equal(status)
-      }
-      expect(isLimited(await post(address)), which).to.equal(true)
+  it('count also where the form is refused', async () => {
+    const refused: [status: number, form: Form, headers?: Record<string, string>][] = [
+      [400, {}],
+      [400, 'identifier=a&identifier=b'],
+      [415, '{"identifier":"a"}', { 'content-type': 'application/json' }],
+      [415, 'identifier=a', { 'content-encoding': 'gzip' }],
+      [413, { identifier: 'x'.repeat(70_000) }],
+    ]
+    expect(refused).to.have.length(LIMIT)
+    const address = newAddress()
+    for (const [status, form, headers] of refused) {
+      const answer = await post(address, 'forgot-password', form, headers)
+      expect(answer.status).to.equal(status)
     }
+    expect(isLimited(await post(address))).to.equal(true)
   })
 
   it('share one bucket over all paths', async () => {
@@ -182,7 +173,10 @@ describe('Forms from one address (D21)', () => {
         ...['', '?x=1', '?identifier=nobody', '#x', '/', ';x=1', '%20'].map(
           (end) => `forgot-password${end}`,
         ),
-        ...['FORGOT-PASSWORD', '/forgot-password', './forgot-password', 'forgot%2dpassword'],
+        'FORGOT-PASSWORD',
+        '/forgot-password',
+        './forgot-password',
+        'forgot%2dpassword',
       ]) {
         const answer = await post(address, path, { identifier: 'nobody', extra: '1' })
         expect(answer.status, path).to.be.oneOf([429, 404])
@@ -307,17 +301,12 @@ describe('Forms from one address (D21)', () => {
 
 describe('Forms where no proxy is declared (D21)', () => {
   const warnings: string[] = []
-  let h: Harness
-  let listener: Listener
-
-  before(async () => {
-    h = await startHarness({
-      settings: { requests_per_ip_per_minute: '2' },
-      flows: { log: (level, message) => level === 'warn' && warnings.push(message) },
-      host: (parts) => (listener = koaHost(parts)),
-    })
+  const h = suiteHarness({
+    settings: { requests_per_ip_per_minute: '2' },
+    flows: { log: (level, message) => level === 'warn' && warnings.push(message) },
+    host: (parts) => (listener = koaHost(parts)),
   })
-  after(() => h.close())
+  let listener: Listener
 
   it('are not limited from this machine', async () => {
     for (let count = 0; count < 10; count += 1) {
@@ -404,16 +393,11 @@ async function closed(server: Server) {
 }
 
 describe('Forms where the provider is mounted below a parameter of the path (RATE-07)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({
-      ...BEHIND_A_PROXY,
-      basePath: '/idp',
-      host: (parts) => express().use('/:tenant', expressHost({ ...parts, oauthPath: '/oauth2' })),
-    })
+  const h = suiteHarness({
+    ...BEHIND_A_PROXY,
+    basePath: '/idp',
+    host: (parts) => express().use('/:tenant', expressHost({ ...parts, oauthPath: '/oauth2' })),
   })
-  after(() => h.close())
 
   it('share one bucket, under whatever name they come', async () => {
     const origin = new URL(h.baseUrl).origin
@@ -452,7 +436,7 @@ describe('A flood of identifiers that nobody has (RATE-09)', () => {
     const h = await startHarness()
     try {
       const user = await h.addUser({ username: 'honest' })
-      const names = Array.from({ length: 300 }, (_, index) => `nobody ${index}`)
+      const names = Array.from({ length: 100 }, (_, index) => `nobody ${index}`)
       const answers = await Promise.all(names.map((name) => h.forgot(name)))
       expect(await h.resetLink(user)).to.include('/reset-password?token=')
       for (const { status, mode } of answers) expect([status, mode]).to.deep.equal([200, 'sent'])

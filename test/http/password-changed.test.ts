@@ -1,25 +1,19 @@
 import { expect } from 'chai'
 import { eventually } from '../support/eventually.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
 import { ask, eventsOf, hasPassword } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import type { User } from '../../src/index.ts'
 
 describe('The mail that tells of a reset (D25)', () => {
-  let h: Harness
+  const h = suiteHarness({
+    settings: { password_changed_email: 'true' },
+    mail: { answer: (to) => (refused.has(to) ? 'refuse' : 'take') },
+    mayLogErrors: true,
+  })
   let added = 0
   /** Addresses that the mail server refuses. */
   const refused = new Set<string>()
-
-  before(async () => {
-    h = await startHarness({
-      settings: { password_changed_email: 'true' },
-      mail: { answer: (to) => (refused.has(to) ? 'refuse' : 'take') },
-      mayLogErrors: true,
-    })
-  })
-
-  after(() => h.close())
 
   const newUser = () => h.addUser({ username: `user-${(added += 1)}` })
   const mailsTo = ({ email }: User) =>

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { addUnverified, blockedLogin, mailsTo } from '../support/blocked-login.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { PASSWORD } from '../support/harness.ts'
 import { shapeOf, tokenOf } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 import { windowOf } from '../support/waiting-window.ts'
@@ -15,16 +16,14 @@ function secondsIn({ text }: Answer): number | undefined {
 }
 
 describe('The countdown to the next mail (resend_cooldown, D26)', () => {
-  let h: Harness
+  const h = suiteHarness({
+    settings: { resend_cooldown: '1h' },
+    flows: { trustedProxies: 1 },
+  })
 
   before(async () => {
-    h = await startHarness({
-      settings: { resend_cooldown: '1h' },
-      flows: { trustedProxies: 1 },
-    })
     await h.addUser({ username: 'known' })
   })
-  after(() => h.close())
 
   const forms = {
     'forgot-password': (name: string) => ({ identifier: name }),

@@ -8,21 +8,20 @@ import {
   mailsTo,
   type BlockedLogin,
 } from '../support/blocked-login.ts'
-import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT } from '../support/harness.ts'
 import { jobs, later } from '../support/jobs.ts'
 import { shapeOf } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
 
 describe('POST {oauth_path}/resend-verification from a page of ours', () => {
-  let h: Harness
+  const h = suiteHarness()
   let url: string
 
   before(async () => {
-    h = await startHarness()
     url = `${h.oauthUrl}/resend-verification`
   })
-  after(() => h.close())
 
   const post = (form: Form) => createUserAgent().post(url, form)
   const fieldsOf = (link: string) => Object.fromEntries(new URL(link).searchParams)

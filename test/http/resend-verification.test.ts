@@ -10,8 +10,9 @@ import {
   mailsTo,
   resend,
 } from '../support/blocked-login.ts'
-import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 
 const CARRIED = {
@@ -24,15 +25,13 @@ const FORM_TYPE = 'application/x-www-form-urlencoded'
 
 describe('POST {oauth_path}/resend-verification (4.7)', () => {
   const anyone = createUserAgent()
-  let harness: Harness
+  const harness = suiteHarness()
   let url: string
   let asked = 0
 
   before(async () => {
-    harness = await startHarness()
     url = `${harness.oauthUrl}/resend-verification`
   })
-  after(() => harness.close())
 
   const post = (form: Form, headers = {}) => anyone.post(url, form, headers)
 

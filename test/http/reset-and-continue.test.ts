@@ -2,8 +2,9 @@ import { expect } from 'chai'
 import { authorizationCodeGrant } from 'openid-client'
 import type { ClientMetadata } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
-import { CLIENT, CONFIDENTIAL, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT, CONFIDENTIAL, PASSWORD } from '../support/harness.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, decodeEntities, type Answer } from '../support/user-agent.ts'
 
 const NEW = 'a new password'
@@ -37,13 +38,7 @@ const CLIENTS = {
 } as const satisfies Record<string, ClientMetadata>
 
 describe('After a reset the person continues to the client (4.2)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ clients: [CLIENT, CONFIDENTIAL, ...Object.values(CLIENTS)] })
-  })
-
-  after(() => h.close())
+  const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL, ...Object.values(CLIENTS)] })
 
   let added = 0
   const addUser = () => {

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
 import { mailsTo } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { CLIENT, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT, PASSWORD } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
 import { eventsOf, hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
 import { linksOf, press } from '../support/page-forms.ts'
@@ -12,6 +12,7 @@ import {
   userWithExpiredLink,
   userWithLink,
 } from '../support/reset-links.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
 
@@ -19,21 +20,20 @@ const NEW = 'a new password'
 
 describe('A reset link that does nothing says why, to whoever holds it (D17)', () => {
   const agent = createUserAgent()
-  let h: Harness
+  const h = suiteHarness()
   let forgotUrl: string
 
   before(async () => {
-    h = await startHarness()
     forgotUrl = `${h.oauthUrl}/forgot-password`
   })
-
-  after(() => h.close())
 
   /** Opened or posted, it is refused for this reason, and nothing changes. */
   async function isRefusedAs(reason: string, link: string) {
     for (const answer of [await agent.get(link), await h.reset(link, NEW)]) {
       expectPage(answer, 400, 'reset-password', 'invalid')
       expectTitle(answer, `reset-password.invalid.${reason}.title`)
+      expect(answer.text).not.to.include('name="password"')
+      expect(answer.headers.getSetCookie()).to.deep.equal([])
       expect('token' in answer.hidden).to.equal(reason === 'expired')
     }
   }
@@ -77,16 +77,20 @@ describe('A reset link that does nothing says why, to whoever holds it (D17)', (
     expect([...recipients]).to.deep.equal([user.email, other.email])
   })
 
-  it('used: and it asks for nothing', async () => {
+  it('used: and it asks for nothing, and changes nothing, in another browser neither (TOK-11)', async () => {
     const { user, link } = await userWithLink(h)
     expect((await h.reset(link, NEW)).mode).to.equal('done')
     await isRefusedAs('used', link)
     await isNotRenewedAs('used', tokenOf(link))
+    const form = { token: tokenOf(link), password: 'another one', confirm_password: 'another one' }
+    const other = await createUserAgent().post(`${h.oauthUrl}/reset-password`, form)
+    expect(other.status).to.equal(400)
     expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
     await isMendedBy(h, user)
   })
 
-  it('superseded by a newer link, also once that was used: and it asks for nothing', async () => {
+  it('superseded by a newer link, also once that was used: and it asks for nothing (TOK-13)', async () => {
     const { user, link } = await userWithLink(h)
     const newer = await h.resetLink(user)
     await isRefusedAs('superseded', link)

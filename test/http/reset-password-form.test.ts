@@ -1,23 +1,21 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
 import { expectPage } from '../support/expect-page.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { PASSWORD } from '../support/harness.ts'
 import { dump, eventsOf, hasPassword, tokenOf } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 describe('The form of POST {oauth_path}/reset-password (4.4, 8)', () => {
   const agent = createUserAgent()
-  let h: Harness
+  const h = suiteHarness()
   let user: User
   let link: string
 
   before(async () => {
-    h = await startHarness()
     user = await h.addUser({ username: 'ann' })
     link = await h.resetLink(user)
   })
-
-  after(() => h.close())
 
   const post = (fields: string) =>
     agent.post(`${h.oauthUrl}/reset-password`, `token=${tokenOf(link)}&${fields}`)

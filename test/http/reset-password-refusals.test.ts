@@ -1,11 +1,12 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { PASSWORD, type Harness } from '../support/harness.ts'
 import { later } from '../support/jobs.ts'
 import { databaseOf, eventsOf, hasPassword, sha256, shapeOf, tokenOf } from '../support/observe.ts'
 import { isMendedBy, userWithLink } from '../support/reset-links.ts'
 
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 
 const NEW = 'a new password'
@@ -22,34 +23,7 @@ async function isRefused(h: Harness, link: string) {
 }
 
 onBothStores('{oauth_path}/reset-password refuses a token that is', (technology) => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ technology })
-  })
-
-  after(() => h.close())
-
-  it('used: a second reset changes nothing, in another browser neither (TOK-11)', async () => {
-    const { user, link } = await userWithLink(h)
-    expect((await h.reset(link, 'the first password')).mode).to.equal('done')
-    await isRefused(h, link)
-    const url = `${h.oauthUrl}/reset-password`
-    expect((await createUserAgent().post(url, withToken(tokenOf(link)))).status).to.equal(400)
-    expect(await hasPassword(h, user, 'the first password')).to.equal(true)
-    expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
-    await isMendedBy(h, user)
-  })
-
-  it('invalidated by a newer link, which works (TOK-13)', async () => {
-    const { user, link } = await userWithLink(h)
-    const newer = await h.resetLink(user)
-    await isRefused(h, link)
-    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
-    expect((await h.reset(newer, NEW)).mode).to.equal('done')
-    await isRefused(h, link)
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
-  })
+  const h = suiteHarness({ technology })
 
   it('expired, though its record is still there (TOK-06)', async () => {
     const { user, link } = await userWithLink(h)
@@ -123,15 +97,12 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
 })
 
 describe('{oauth_path}/reset-password refuses', () => {
-  let h: Harness
+  const h = suiteHarness()
   let url: string
 
   before(async () => {
-    h = await startHarness()
     url = `${h.oauthUrl}/reset-password`
   })
-
-  after(() => h.close())
 
   const post = (form: Form) => agent.post(url, form)
 

@@ -2,21 +2,15 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
 import { eventsOf } from '../support/observe.ts'
 import { isMendedBy, OTHER_HASH, userWithLink } from '../support/reset-links.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a new password'
 
 describe('A reset link is void once the account changed after it was issued (D6)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-
-  after(() => h.close())
+  const h = suiteHarness()
 
   const changes: Record<string, [change: Partial<User>, back: Partial<User>]> = {
     'its address': [{ email: 'new@users.example' }, {}],
@@ -52,13 +46,7 @@ describe('A reset link is void once the account changed after it was issued (D6)
 })
 
 onBothStores('A reset link of an account that changes', (technology) => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ technology })
-  })
-
-  after(() => h.close())
+  const h = suiteHarness({ technology })
 
   it('while the reset runs: the newer password wins (D5, TOK-18)', async () => {
     const runs = Array.from({ length: 6 }, async (_, run) => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { onBothStores } from '../support/both-stores.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { PASSWORD } from '../support/harness.ts'
 import {
   databaseOf,
   eventsOf,
@@ -10,6 +10,7 @@ import {
   usableRecord,
 } from '../support/observe.ts'
 import { userWithLink } from '../support/reset-links.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 /** What to look for in the writes of a reset, in their order. */
@@ -25,13 +26,7 @@ const STEPS: Record<string, string> = {
 
 describe('{oauth_path}/reset-password', () => {
   const agent = createUserAgent()
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-
-  after(() => h.close())
+  const h = suiteHarness()
 
   describe('GET with the token of a link (4.3)', () => {
     it('renders the new-password form', async () => {
@@ -146,13 +141,7 @@ describe('{oauth_path}/reset-password', () => {
 })
 
 onBothStores('A reset', (technology) => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ technology })
-  })
-
-  after(() => h.close())
+  const h = suiteHarness({ technology })
 
   it('1 password, 2 used_at, 3 and 4 sessions, before 5 password_reset_completed', async () => {
     const { user, link } = await userWithLink(h)

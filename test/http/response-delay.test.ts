@@ -2,8 +2,8 @@ import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { systemClock } from '../../src/clock.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const FLOOR_MS = 100
 
@@ -34,22 +34,16 @@ function postSlowly(url: string, form: Record<string, string>) {
 
 describe('The delay of an answer (4.2, 4.7, D19)', () => {
   let whileChecked = async () => {}
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({
-      flows: {
-        clock: systemClock,
-        responseDelay: { floorMs: FLOOR_MS, jitterMs: 0 },
-        async beforeForgotPassword({ identifier }) {
-          await whileChecked()
-          return identifier === 'denied' ? 'deny' : 'allow'
-        },
+  const h = suiteHarness({
+    flows: {
+      clock: systemClock,
+      responseDelay: { floorMs: FLOOR_MS, jitterMs: 0 },
+      async beforeForgotPassword({ identifier }) {
+        await whileChecked()
+        return identifier === 'denied' ? 'deny' : 'allow'
       },
-    })
+    },
   })
-
-  after(() => h.close())
 
   for (const [path, form] of [
     ['/forgot-password', { identifier: 'nobody' }],

@@ -11,9 +11,10 @@ import {
 import { expectPage } from '../support/expect-page.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { jobs } from '../support/jobs.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { eventsOf, hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 const LIMITS = {
@@ -46,7 +47,10 @@ describeWithMongo('Requests while the database cannot be reached (7)', () => {
       technology: 'mongodb',
       database: { db: client.db(), drop: () => client.close() },
       mayLogErrors: true,
-      flows: { log: (level, message, details) => logged.push({ level, message, details }) },
+      flows: {
+        trustedProxies: 1,
+        log: (level, message, details) => logged.push({ level, message, details }),
+      },
       host: ({ login, ...parts }) =>
         koaHost({
           ...parts,
@@ -153,6 +157,28 @@ describeWithMongo('Requests while the database cannot be reached (7)', () => {
     await whileGone(async () => expectUnavailable(await login.agent.get(login.link)))
     expect(await isVerified(h, login.user)).to.equal(false)
     await expectStillWorks(h, login)
+  })
+
+  it('answers 503 also where only the count of forms fails, and goes on afterwards (RATE-11)', async () => {
+    const user = await h.addUser({ username: 'counted' })
+    const mails = h.mail.mails.length
+    const post = () =>
+      createUserAgent().post(
+        `${h.oauthUrl}/forgot-password`,
+        { identifier: 'counted' },
+        { 'x-forwarded-for': '203.0.113.6' },
+      )
+    const failing = proxy.interrupt(
+      { matches: ({ collection }) => collection === 'rate_limits', when: 'before' },
+      async () => {},
+    )
+    expectUnavailable(await post())
+    expect((await failing.happened)?.name).to.equal('findAndModify')
+    expect(eventsOf(h, 'password_reset_requested', user)).to.deep.equal([])
+    expect(await jobs(h)).to.deep.equal([])
+    expect(h.mail.mails).to.have.length(mails)
+    expect((await post()).status).to.equal(200)
+    await h.mail.mailTo(user.email ?? '')
   })
 
   it('answers what needs no database as ever', async () => {
