@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import { onBothStores } from '../support/both-stores.ts'
-import { PASSWORD } from '../support/harness.ts'
 import {
   databaseOf,
   eventsOf,
@@ -62,16 +61,6 @@ describe('{oauth_path}/reset-password', () => {
       expect(headers.has('etag')).to.equal(false)
       expect(headers.getSetCookie()).to.deep.equal([])
       expect(text).not.to.match(/(src|href|action)="?(https?:)?\/\//)
-    })
-
-    it('consumes nothing, nor does HEAD, however often (TOK-19)', async () => {
-      const { user, link } = await userWithLink(h)
-      for (let i = 0; i < 20; i += 1) expect((await agent.get(link)).status).to.equal(200)
-      for (let i = 0; i < 5; i += 1) {
-        expect((await agent.request('HEAD', link)).status).to.equal(200)
-      }
-      expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
-      expect((await h.reset(link, 'a new password')).mode).to.equal('done')
     })
   })
 
