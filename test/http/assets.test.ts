@@ -1,17 +1,12 @@
 import { expect } from 'chai'
-import { startHarness, type Harness } from '../support/harness.ts'
 import { assetsOf } from '../support/page-forms.ts'
 import { rawRequest } from '../support/raw-request.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 describe('The style sheet and the script of the pages (D30)', () => {
-  let h: Harness
+  const h = suiteHarness()
   const agent = createUserAgent()
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
 
   const cacheControl = async (address: string) => {
     const { status, headers } = await agent.get(address)

@@ -1,11 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
-import type { Adapter, ClientMetadata } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
 import { newLinkFrom, reasonOf, statusOf } from '../support/bad-links.ts'
 import {
   accountOf,
-  addVerified,
   blockedLogin,
   changeUser,
   expectNothingChanged,
@@ -17,54 +14,40 @@ import {
   sessionId,
   setsSession,
 } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
+import { expectPage } from '../support/expect-page.ts'
+import { type Harness } from '../support/harness.ts'
+import { isIdle, later, withoutJobs } from '../support/jobs.ts'
+import { describeWithMongo } from '../support/mongod.ts'
 import { formsOf, press } from '../support/page-forms.ts'
-import { createRelyingParty } from '../support/relying-party.ts'
+
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
-onBothStores('A verification link that is opened too late, or for somebody else', (technology) => {
-  let h: Harness
+function expectRefused(answer: Answer, reason: string) {
+  expectPage(answer, 400, 'verify-email', 'expired')
+  expect(reasonOf(answer)).to.equal(reason)
+  expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
+}
 
-  before(async () => {
-    h = await startHarness({ technology })
-  })
-
-  after(() => h.close())
-
-  function expectRefused(answer: Answer, reason: string) {
-    expect([answer.status, answer.page, answer.mode]).to.deep.equal([
-      400,
-      'verify-email',
-      'expired',
-    ])
-    expect(reasonOf(answer)).to.equal(reason)
-    expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
-  }
-
-  async function expectNoMailFrom(page: Answer, user: User) {
-    const before = mailsTo(h, user)
+async function expectNoMailFrom(h: Harness, page: Answer, user: User) {
+  await withoutJobs(h, async () => {
     const form = formsOf(page).find(({ action }) => action.endsWith('/resend-verification'))
     const typed = form && 'username' in form.fields ? { username: user.username } : {}
     const sent = await press(createUserAgent(), page, '/resend-verification', { typed })
     expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
-    const other = await blockedLogin(h)
-    expect(mailsTo(h, user), 'a later mail has left').to.equal(before)
-    return other
-  }
+    await isIdle(h)
+  })
+}
 
-  it('a second time by the same person: says that it was used, and the session stays', async () => {
+describe('A verification link that is opened too late, or for somebody else', () => {
+  const h = suiteHarness()
+
+  it('a second time, by the same person or another: says that it was used, and the session stays', async () => {
     const login = await blockedLogin(h)
     await expectStillWorks(h, login)
     const session = sessionId(h, login.agent)
     expectRefused(await login.agent.get(login.link), 'used')
     expect(sessionId(h, login.agent)).to.equal(session)
-    expect(await accountOf(h, login.agent)).to.equal(login.user.id)
-  })
-
-  it('a second time by another person: says that it was used, and signs nobody in', async () => {
-    const login = await blockedLogin(h)
-    await expectStillWorks(h, login)
     const other = createUserAgent()
     expectRefused(await other.get(login.link), 'used')
     expect(sessionId(h, other)).to.equal(undefined)
@@ -72,11 +55,9 @@ onBothStores('A verification link that is opened too late, or for somebody else'
   })
 
   it('after its time: one click sends a new link, without a name, which finishes the login', async () => {
-    await h.put({ email_verification_expiration: '1s' })
     const login = await blockedLogin(h)
-    await h.put({ email_verification_expiration: '24h' })
     const person = createUserAgent()
-    await sleep(1_100)
+    await later(h, 24 * 3_600_000)
     const page = await person.get(login.link)
     expectRefused(page, 'expired')
     await expectNothingChanged(h, login, page)
@@ -91,24 +72,10 @@ onBothStores('A verification link that is opened too late, or for somebody else'
     const page = await login.agent.get(login.link)
     expectRefused(page, 'changed')
     await expectNothingChanged(h, login, page)
-    await expectNoMailFrom(page, login.user)
+    await expectNoMailFrom(h, page, login.user)
     await changeUser(h, login.user, { disabled: false })
     await expectStillWorks(h, login)
   })
-
-  if (technology === 'mongodb') {
-    it('after the account was deleted: says that something changed, and sends nothing', async () => {
-      const login = await blockedLogin(h)
-      await h.db?.collection<{ _id: string }>('users').deleteOne({ _id: login.user.id })
-      const page = await login.agent.get(login.link)
-      expectRefused(page, 'changed')
-      await expectNothingChanged(h, login, page)
-      await expectStillWorks(h, await expectNoMailFrom(page, login.user))
-      const form = { login: login.blocked.hidden['login'] ?? '' }
-      const over = await login.agent.post(`${h.oauthUrl}/verify-email/waiting`, form)
-      expect([over.status, over.mode]).to.deep.equal([400, 'ended'])
-    })
-  }
 
   it('after the address changed: says so, and the new link goes to the new address', async () => {
     const login = await blockedLogin(h)
@@ -122,59 +89,6 @@ onBothStores('A verification link that is opened too late, or for somebody else'
     await login.agent.get(link)
     expect(await isVerified(h, login.user)).to.equal(true)
     expect((await h.signIn(createUserAgent(), login.user.username)).location).to.include('code=')
-  })
-
-  describe('after the client', () => {
-    const URI = 'https://dynamic.example/cb'
-    let registered = 0
-
-    async function loginAt(changed: (metadata: ClientMetadata, clients: Adapter) => unknown) {
-      registered += 1
-      const clientId = `late-${registered}`
-      const metadata = { ...CLIENT, client_id: clientId, redirect_uris: [URI] }
-      const { adapter } = h.provider.Client as unknown as { adapter: Adapter }
-      await adapter.upsert(clientId, metadata, 3600)
-      const party = await createRelyingParty(h.oauthUrl, { clientId, redirectUri: URI })
-      const login = await blockedLogin(h, { party })
-      await changed(metadata, adapter)
-      return login
-    }
-
-    const changes: Record<string, Parameters<typeof loginAt>[0]> = {
-      'was removed': ({ client_id }, clients) => clients.destroy(client_id),
-      'withdrew its redirect URI': (metadata, clients) =>
-        clients.upsert(metadata.client_id, { ...metadata, redirect_uris: [`${URI}/2`] }, 3600),
-    }
-    for (const [what, change] of Object.entries(changes)) {
-      it(`${what}: confirms the address, leads nowhere, and neither does the window that waits`, async () => {
-        const login = await loginAt(change)
-        await expectOnlyVerified(h, login, await login.agent.get(login.link))
-        const form = { login: login.blocked.hidden['login'] ?? '' }
-        const over = await login.agent.post(`${h.oauthUrl}/verify-email/waiting`, form)
-        expect([over.status, over.mode, over.location]).to.deep.equal([200, 'verified', undefined])
-        expect(setsSession(over)).to.equal(false)
-        const next = await h.signIn(createUserAgent(), login.user.username)
-        expect(next.location).to.include('code=')
-      })
-    }
-  })
-
-  it('while another account is signed in: asks, and both answers lead to an end', async () => {
-    for (const button of ['continue', 'confirm_only']) {
-      const login = await blockedLogin(h)
-      const owner = await addVerified(h)
-      const browser = createUserAgent()
-      await h.signIn(browser, owner.username)
-      const question = await browser.get(login.link)
-      expect([question.status, question.mode]).to.deep.equal([200, 'other_account'])
-      expect(await isVerified(h, login.user)).to.equal(false)
-      const answer = await press(browser, question, '/verify-email', { button })
-      if (button === 'continue') await expectResumed(h, login, answer)
-      else expect([answer.status, answer.mode]).to.deep.equal([200, 'verified'])
-      expect(await isVerified(h, login.user)).to.equal(true)
-      const signedIn = button === 'continue' ? login.user : owner
-      expect(await accountOf(h, browser)).to.equal(signedIn.id)
-    }
   })
 
   it('after the interaction expired and all cookies were lost: finishes the login all the same', async () => {
@@ -201,36 +115,50 @@ onBothStores('A verification link that is opened too late, or for somebody else'
     await h.put({ email_link_confirmation: 'off' })
     expect((await h.signIn(login.agent, login.user.username)).location).to.include('code=')
   })
+})
 
-  if (technology === 'mongodb') {
-    for (const [where, minutes] of [
-      ['ahead of', 3],
-      ['behind', -3],
-    ] as const) {
-      it(`written by a process whose clock is three minutes ${where} ours: works`, async () => {
-        const login = await blockedLogin(h)
-        const shift = (name: string) => ({
-          $dateAdd: { startDate: `$${name}`, unit: 'minute', amount: minutes },
-        })
-        const ofUser = [{ user_id: login.user.id }, { account_id: login.user.id }] as const
-        const [token, pending] = await Promise.all([
-          h.db
-            ?.collection('email_verification_tokens')
-            .updateOne(ofUser[0], [
-              { $set: { created_at: shift('created_at'), expires_at: shift('expires_at') } },
-            ]),
-          h.db
-            ?.collection('pending_logins')
-            .updateOne(ofUser[1], [
-              { $set: { created_at: shift('created_at'), purge_at: shift('purge_at') } },
-            ]),
-        ])
-        expect([token?.modifiedCount, pending?.modifiedCount]).to.deep.equal([1, 1])
-        await expectResumed(h, login, await createUserAgent().get(login.link))
-        const form = { login: login.blocked.hidden['login'] ?? '' }
-        const back = await login.agent.post(`${h.oauthUrl}/verify-email/waiting`, form)
-        await expectResumed(h, login, back)
+describeWithMongo('A verification link in the database', () => {
+  const h = suiteHarness({ technology: 'mongodb' })
+
+  it('after the account was deleted: says that something changed, and sends nothing', async () => {
+    const login = await blockedLogin(h)
+    await h.db?.collection<{ _id: string }>('users').deleteOne({ _id: login.user.id })
+    const page = await login.agent.get(login.link)
+    expectRefused(page, 'changed')
+    await expectNothingChanged(h, login, page)
+    await expectNoMailFrom(h, page, login.user)
+    const form = { login: login.blocked.hidden['login'] ?? '' }
+    const over = await login.agent.post(`${h.oauthUrl}/verify-email/waiting`, form)
+    expect([over.status, over.mode]).to.deep.equal([400, 'ended'])
+  })
+
+  for (const [where, minutes] of [
+    ['ahead of', 3],
+    ['behind', -3],
+  ] as const) {
+    it(`written by a process whose clock is three minutes ${where} ours: works`, async () => {
+      const login = await blockedLogin(h)
+      const shift = (name: string) => ({
+        $dateAdd: { startDate: `$${name}`, unit: 'minute', amount: minutes },
       })
-    }
+      const ofUser = [{ user_id: login.user.id }, { account_id: login.user.id }] as const
+      const [token, pending] = await Promise.all([
+        h.db
+          ?.collection('email_verification_tokens')
+          .updateOne(ofUser[0], [
+            { $set: { created_at: shift('created_at'), expires_at: shift('expires_at') } },
+          ]),
+        h.db
+          ?.collection('pending_logins')
+          .updateOne(ofUser[1], [
+            { $set: { created_at: shift('created_at'), purge_at: shift('purge_at') } },
+          ]),
+      ])
+      expect([token?.modifiedCount, pending?.modifiedCount]).to.deep.equal([1, 1])
+      await expectResumed(h, login, await createUserAgent().get(login.link))
+      const form = { login: login.blocked.hidden['login'] ?? '' }
+      const back = await login.agent.post(`${h.oauthUrl}/verify-email/waiting`, form)
+      await expectResumed(h, login, back)
+    })
   }
 })

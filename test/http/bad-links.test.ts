@@ -7,9 +7,12 @@ import {
   expectStillWorks,
   isVerified,
   setsSession,
+  type BlockedLogin,
 } from '../support/blocked-login.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
+import { expectPage } from '../support/expect-page.ts'
+import { formsOf } from '../support/page-forms.ts'
 import { rawRequest } from '../support/raw-request.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 type Change = (link: string) => string
@@ -84,20 +87,31 @@ const BROKEN: Record<string, Change> = {
 }
 
 describe('A verification link that a mail program or a person changed', () => {
-  let h: Harness
+  const h = suiteHarness()
 
-  before(async () => {
-    h = await startHarness()
-  })
+  describe('and that is mended', () => {
+    let login: BlockedLogin
 
-  after(() => h.close())
-
-  for (const [how, change] of Object.entries(MENDED)) {
-    it(`works ${how}`, async () => {
-      const login = await blockedLogin(h, { extra: { state: 'a b&c=d+é' } })
-      await expectResumed(h, login, await createUserAgent().get(change(login.link)))
+    before(async () => {
+      await h.put({ email_link_confirmation: 'always' })
+      login = await blockedLogin(h, { extra: { state: 'a b&c=d+é' } })
     })
-  }
+
+    for (const [how, change] of Object.entries(MENDED)) {
+      it(`is read as it was mailed ${how}`, async () => {
+        const question = await createUserAgent().get(change(login.link))
+        expect([question.status, question.mode]).to.deep.equal([200, 'confirm'])
+        const mailed = Object.fromEntries(new URL(login.link).searchParams)
+        expect(question.hidden).to.deep.include(mailed)
+      })
+    }
+
+    it('works with all of its words changed', async () => {
+      await h.put({ email_link_confirmation: 'off' })
+      const changed = wrapped(150, '%0D%0A%20%20')(login.link.replaceAll('&', '&amp;'))
+      await expectResumed(h, login, await createUserAgent().get(changed))
+    })
+  })
 
   it('works with the host in upper case', async () => {
     const login = await blockedLogin(h)
@@ -108,33 +122,40 @@ describe('A verification link that a mail program or a person changed', () => {
     expect(tokens.claims()?.sub).to.equal(login.user.id)
   })
 
-  for (const [how, change] of Object.entries(BROKEN)) {
-    it(`says that it is not complete ${how}, changes nothing, and leads on to the end`, async () => {
-      const login = await blockedLogin(h)
-      const person = createUserAgent()
-      const answer = await person.get(change(login.link))
-      expectNotComplete(answer)
-      await expectNothingChanged(h, login, answer)
-      await expectNothingChanged(h, { ...login, agent: person }, answer)
-      expect((await statusOf(h, login)).status).to.equal('waiting')
+  describe('and that is broken', () => {
+    let login: BlockedLogin
 
-      const fresh = await newLinkFrom(h, person, answer, login)
-      const confirmed = await person.get(fresh)
-      expect([confirmed.status, confirmed.mode]).to.deep.equal([200, 'verified'])
-      expect(await isVerified(h, login.user)).to.equal(true)
-      // What the broken link could not tell, the window that logged in still knows.
-      const form = { login: login.blocked.hidden['login'] ?? '' }
-      const back = await login.agent.post(`${h.oauthUrl}/verify-email/waiting`, form)
-      await expectResumed(h, login, back)
+    before(async () => {
+      login = await blockedLogin(h)
     })
-  }
 
-  it('is not spent by any of that: as it was mailed it does all of its work', async () => {
-    const login = await blockedLogin(h)
-    for (const change of Object.values(BROKEN)) {
-      expectNotComplete(await createUserAgent().get(change(login.link)))
+    for (const [how, change] of Object.entries(BROKEN)) {
+      it(`says that it is not complete ${how}, changes nothing, and leads on`, async () => {
+        const person = createUserAgent()
+        const answer = await person.get(change(login.link))
+        expectNotComplete(answer)
+        await expectNothingChanged(h, login, answer)
+        await expectNothingChanged(h, { ...login, agent: person }, answer)
+        expect((await statusOf(h, login)).status).to.equal('waiting')
+        const form = formsOf(answer).find(({ action }) => action.endsWith('/resend-verification'))
+        expect(form?.fields).to.have.property('username', '')
+      })
     }
-    await expectStillWorks(h, login)
+
+    it('is not spent by any of that: as it was mailed it does all of its work', () =>
+      expectStillWorks(h, login))
+
+    it('leads to a link that verifies, and the window that logged in still knows what it could not tell', async () => {
+      const cut = await blockedLogin(h)
+      const person = createUserAgent()
+      const answer = await person.get(cut.link.split('?')[0] ?? '')
+      const confirmed = await person.get(await newLinkFrom(h, person, answer, cut))
+      expect([confirmed.status, confirmed.mode]).to.deep.equal([200, 'verified'])
+      expect(await isVerified(h, cut.user)).to.equal(true)
+      const form = { login: cut.blocked.hidden['login'] ?? '' }
+      const back = await cut.agent.post(`${h.oauthUrl}/verify-email/waiting`, form)
+      await expectResumed(h, cut, back)
+    })
   })
 
   it('makes no other link of it: what was put into a value is no part of another', async () => {
@@ -165,7 +186,7 @@ describe('A verification link that a mail program or a person changed', () => {
 })
 
 function expectNotComplete(answer: Answer) {
-  expect([answer.status, answer.page, answer.mode]).to.deep.equal([400, 'verify-email', 'expired'])
+  expectPage(answer, 400, 'verify-email', 'expired')
   expect(reasonOf(answer)).to.equal('unknown')
   expect(setsSession(answer)).to.equal(false)
 }

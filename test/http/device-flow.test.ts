@@ -5,13 +5,12 @@ import type { User } from '../../src/index.ts'
 import {
   accountOf,
   addUnverified,
-  addVerified,
   expectNothingChanged,
   isVerified,
   setsSession,
 } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { CLIENT, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { expectPage } from '../support/expect-page.ts'
+import { CLIENT, PASSWORD } from '../support/harness.ts'
 import {
   beginDevice,
   confirmDevice,
@@ -21,6 +20,7 @@ import {
   type DeviceRequest,
 } from '../support/oauth-requests.ts'
 import { press } from '../support/page-forms.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 
 /** Nobody is asked for consent but the users of native clients. */
@@ -51,18 +51,11 @@ interface DeviceLogin {
   link: string
 }
 
-onBothStores('A login in the device flow that waits for its verification link', (technology) => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({
-      technology,
-      clients: [CLIENT, DEVICE_CLIENT, NATIVE_DEVICE],
-      provider: { features: FEATURES },
-    })
+describe('A login in the device flow that waits for its verification link', () => {
+  const h = suiteHarness({
+    clients: [CLIENT, DEVICE_CLIENT, NATIVE_DEVICE],
+    provider: { features: FEATURES },
   })
-
-  after(() => h.close())
 
   async function blockedDevice(client = DEVICE_CLIENT): Promise<DeviceLogin> {
     const user = await addUnverified(h)
@@ -95,11 +88,7 @@ onBothStores('A login in the device flow that waits for its verification link', 
 
   /** What the host shows at the end of the device flow. */
   function expectGoBack(answer: Answer) {
-    expect([answer.status, answer.page, answer.mode], answer.text).to.deep.equal([
-      200,
-      'device',
-      'done',
-    ])
+    expectPage(answer, 200, 'device', 'done')
   }
 
   async function expectSignedIn({ device, user }: DeviceLogin, client = DEVICE_CLIENT) {
@@ -129,7 +118,7 @@ onBothStores('A login in the device flow that waits for its verification link', 
     expectGoBack(await createUserAgent().get(login.link))
     for (const _time of [1, 2]) {
       const over = await goOn(login.agent, login)
-      expect([over.status, over.page, over.mode]).to.deep.equal([200, 'verify-email', 'signed_in'])
+      expectPage(over, 200, 'verify-email', 'signed_in')
       expect(setsSession(over)).to.equal(false)
     }
     await expectSignedIn(login)
@@ -197,30 +186,5 @@ onBothStores('A login in the device flow that waits for its verification link', 
     await confirmDevice(h, agent, device)
     expectGoBack(await h.follow(agent, await postLogin(h, agent, login.user)))
     await expectSignedIn({ ...login, device })
-  })
-
-  it('asks first where another account is signed in, and then signs the device in', async () => {
-    const login = await blockedDevice()
-    const owner = await addVerified(h)
-    const browser = createUserAgent()
-    await h.signIn(browser, owner.username)
-    const question = await browser.get(login.link)
-    expect([question.status, question.mode]).to.deep.equal([200, 'other_account'])
-    expect(await isVerified(h, login.user)).to.equal(false)
-    await expectWaiting(login)
-    const answer = await press(browser, question, '/verify-email', { button: 'continue' })
-    expectGoBack(answer)
-    await expectSignedIn(login)
-  })
-
-  it('signs no device in by a link that was changed', async () => {
-    const login = await blockedDevice()
-    const answer = await login.agent.get(`${login.link}x`)
-    expect([answer.status, answer.mode]).to.deep.equal([400, 'expired'])
-    expect([setsSession(answer), await isVerified(h, login.user)]).to.deep.equal([false, false])
-    expect(await accountOf(h, login.agent)).to.equal(undefined)
-    await expectWaiting(login)
-    expectGoBack(await login.agent.get(login.link))
-    await expectSignedIn(login)
   })
 })

@@ -1,12 +1,9 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
 import { ask } from '../support/observe.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
 
 const WORDS = {
   'forgot-password.title': 'Neues Passwort',
@@ -15,20 +12,15 @@ const WORDS = {
   'mail.password-reset.subject': 'Das neue Passwort',
 }
 
-onBothStores('{oauth_path}/forgot-password as a part of a sign-in', (technology) => {
+describe('{oauth_path}/forgot-password as a part of a sign-in', () => {
   const agent = createUserAgent()
   let h: Harness
   let url: string
-  let views: string
   let registered: AdapterFactory | undefined
 
   before(async () => {
-    views = await mkdtemp(join(tmpdir(), 'views-'))
-    await mkdir(join(views, 'locales'))
-    await writeFile(join(views, 'locales', 'de.json'), JSON.stringify(WORDS))
     h = await startHarness({
-      technology,
-      flows: { viewsDirectory: views },
+      flows: { viewsDirectory: viewsDirectory({ 'locales/de.json': JSON.stringify(WORDS) }) },
       adapter: (given) => (registered = given),
     })
     url = `${h.oauthUrl}/forgot-password`
@@ -37,7 +29,7 @@ onBothStores('{oauth_path}/forgot-password as a part of a sign-in', (technology)
 
   after(async () => {
     await h?.close()
-    await rm(views, { recursive: true })
+    removeViewsDirectories()
   })
 
   const carried = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }

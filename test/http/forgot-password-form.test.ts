@@ -1,23 +1,19 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
 import { ask, usableRecord, withoutMail } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 
-onBothStores('The form of {oauth_path}/forgot-password', (technology) => {
+describe('The form of {oauth_path}/forgot-password', () => {
   const agent = createUserAgent()
-  let h: Harness
+  const h = suiteHarness()
   let ann: User
   let url: string
 
   before(async () => {
-    h = await startHarness({ technology })
     ann = await h.addUser({ username: 'ann' })
     url = `${h.oauthUrl}/forgot-password`
   })
-
-  after(() => h.close())
 
   const post = (form: Form) => agent.post(url, form)
 
@@ -30,18 +26,6 @@ onBothStores('The form of {oauth_path}/forgot-password', (technology) => {
       expect(page.text).to.match(/<input[^>]* name="identifier"/)
       expect(page.hidden).to.deep.equal({})
       expect(page.headers.getSetCookie()).to.deep.equal([])
-    })
-
-    it('with headers against framing, storing, sniffing and leaking (HDR)', async () => {
-      const { headers } = await agent.get(url)
-      expect(headers.get('cache-control')).to.equal('no-store')
-      expect(headers.get('referrer-policy')).to.equal('no-referrer')
-      expect(headers.get('x-content-type-options')).to.equal('nosniff')
-      expect(headers.get('x-robots-tag')).to.equal('noindex')
-      expect(headers.get('content-security-policy')).to.include("frame-ancestors 'none'")
-      expect(headers.get('content-security-policy')).not.to.include('unsafe-inline')
-      for (const name of ['etag', 'server', 'x-powered-by'])
-        expect(headers.has(name)).to.equal(false)
     })
 
     it('and answers HEAD alike, without the page', async () => {
@@ -101,17 +85,10 @@ onBothStores('The form of {oauth_path}/forgot-password', (technology) => {
       'a client without a redirect URI': { client_id: 'app', state: 's' },
       'a state alone': { state: 's' },
     }
-    for (const [what, carried] of Object.entries(foreign)) {
-      it(`but drops them all for ${what}; the link is sent all the same`, async () => {
-        expect(await carriedThrough(carried)).to.deep.equal({})
-      })
-    }
-
-    it('as text, never as markup', async () => {
-      const state = '"><script>alert(1)</script><input name="identifier" value="'
-      const page = await agent.get(`${url}?${new URLSearchParams({ ...genuine, state })}`)
-      expect(page.hidden['state']).to.equal(state)
-      expect(page.text).not.to.include('<script>')
+    it('but drops them all where they are not genuine; the link is sent all the same', async () => {
+      for (const [what, carried] of Object.entries(foreign)) {
+        expect(await carriedThrough(carried), what).to.deep.equal({})
+      }
     })
 
     it('but not one that the query repeats', async () => {
@@ -122,35 +99,22 @@ onBothStores('The form of {oauth_path}/forgot-password', (technology) => {
   })
 
   describe('refuses a form whose fields are not each exactly one string (D31, INJ)', () => {
-    // Whatever was refused before, an honest request still works.
-    afterEach(async () => {
-      const before = h.mail.mails.length
-      expect((await ask(h, 'ann')).answer.mode).to.equal('sent')
-      expect(h.mail.mails.slice(before).map(({ to }) => to)).to.deep.equal([[ann.email]])
-    })
-
+    // Every other way is in test/attacks/injection.test.ts.
     const forms: Record<string, string> = {
       'no identifier': 'client_id=app',
-      'an empty form': '',
       'an empty identifier': 'identifier=',
       'a repeated identifier': 'identifier=ann&identifier=nobody',
       'an identifier as an array': 'identifier[]=ann',
-      'an identifier as an operator': 'identifier[$ne]=x',
-      'an encoded operator': 'identifier%5B%24regex%5D=.*',
-      'an identifier as a property of an object': 'identifier.$ne=x',
       'a repeated carried parameter': 'identifier=ann&state=a&state=b',
       'bytes that are not UTF-8': 'identifier=ann%FF',
-      'a lone surrogate': 'identifier=ann%ED%A0%80',
-      'a broken escape': 'identifier=ann%',
-      'a polluted prototype': '__proto__[identifier]=ann&constructor[prototype][identifier]=ann',
     }
-    for (const [what, form] of Object.entries(forms)) {
-      it(`such as ${what}: 400, and no mail`, async () => {
+    it('such as those: 400, and no mail', async () => {
+      for (const [what, form] of Object.entries(forms)) {
         const answer = await withoutMail(h, () => post(form))
-        expect(answer.status).to.equal(400)
-        expect(answer.mode).to.be.oneOf(['invalid', 'bad_request'])
-      })
-    }
+        expect(answer.status, what).to.equal(400)
+        expect(answer.mode, what).to.be.oneOf(['invalid', 'bad_request'])
+      }
+    })
 
     it('and says so on the form itself when the identifier is missing', async () => {
       const answer = await withoutMail(h, () => post({ identifier: '', state: 's' }))
@@ -159,8 +123,11 @@ onBothStores('The form of {oauth_path}/forgot-password', (technology) => {
     })
 
     it('and mails nobody else for a second identifier in brackets (GitLab CVE-2023-7028) (INJ-03)', async () => {
-      await h.addUser({ username: `mallory`, email: 'mallory@evil.example' })
+      await h.addUser({ username: 'mallory', email: 'mallory@evil.example' })
       await withoutMail(h, () => post('identifier[]=ann&identifier[]=mallory@evil.example'))
+      const before = h.mail.mails.length
+      expect((await ask(h, 'ann')).answer.mode).to.equal('sent')
+      expect(h.mail.mails.slice(before).map(({ to }) => to)).to.deep.equal([[ann.email]])
     })
   })
 })

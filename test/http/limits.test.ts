@@ -1,4 +1,5 @@
-import { request as httpRequest, createServer, type Server } from 'node:http'
+import { once } from 'node:events'
+import { createServer, request, type IncomingMessage, type Server } from 'node:http'
 import { mkdtemp, rm } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
@@ -7,9 +8,10 @@ import { expect } from 'chai'
 import express from 'express'
 import { expressHost } from '../../examples/hosts/express.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
-import { eventually } from '../support/eventually.ts'
-import { PASSWORD, startHarness, type Harness, type Listener } from '../support/harness.ts'
+import { PASSWORD, startHarness, type Listener } from '../support/harness.ts'
+import { isIdle, withoutJobs } from '../support/jobs.ts'
 import { hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer, type Form } from '../support/user-agent.ts'
 
 const LIMIT = 5
@@ -33,12 +35,7 @@ function newAddress(): string {
 }
 
 describe('Forms from one address (D21)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness(BEHIND_A_PROXY)
-  })
-  after(() => h.close())
+  const h = suiteHarness(BEHIND_A_PROXY)
 
   const post = (
     address: string,
@@ -60,24 +57,9 @@ describe('Forms from one address (D21)', () => {
     }
   }
 
-  async function outboxIsEmpty() {
-    await eventually('every job is decided about', async () => {
-      const soon = new Date(Date.now() + 5_000)
-      const claim = () => h.store.outbox.claim('resolve', 'a test', soon, new Date())
-      return (await claim()) === undefined
-    })
-  }
-
   /** What was refused wrote nothing, and others are served. */
   async function nothingCameOf(work: () => Promise<unknown>) {
-    await outboxIsEmpty()
-    const mails = h.mail.mails.length
-    await work()
-    const soon = new Date(Date.now() + 5_000)
-    for (const stage of ['resolve', 'send', 'expire'] as const) {
-      expect(await h.store.outbox.claim(stage, 'a test', soon, soon)).to.equal(undefined)
-    }
-    expect(h.mail.mails).to.have.length(mails)
+    await withoutJobs(h, work)
     expect((await post(newAddress())).status).to.equal(200)
   }
 
@@ -135,26 +117,22 @@ describe('Forms from one address (D21)', () => {
     expect((await h.reset(link, 'a new password')).mode).to.equal('done')
   })
 
-  const refusedForms: Record<
-    string,
-    [status: number, form: Form, headers?: Record<string, string>]
-  > = {
-    'without an identifier': [400, {}],
-    'with a repeated field': [400, 'identifier=a&identifier=b'],
-    'that is broken': [400, 'identifier=%ff'],
-    'of another media type': [415, '{"identifier":"a"}', { 'content-type': 'application/json' }],
-    'that is compressed': [415, 'identifier=a', { 'content-encoding': 'gzip' }],
-    'that is too large': [413, { identifier: 'x'.repeat(70_000) }],
-  }
-  for (const [which, [status, form, headers]] of Object.entries(refusedForms)) {
-    it(`count also where the form is one ${which} (${status})`, async () => {
-      const address = newAddress()
-      for (let count = 0; count < LIMIT; count += 1) {
-        expect((await post(address, 'forgot-password', form, headers)).status).to.equal(status)
-      }
-      await nothingCameOf(async () => expect(isLimited(await post(address))).to.equal(true))
-    })
-  }
+  it('count also where the form is refused', async () => {
+    const refused: [status: number, form: Form, headers?: Record<string, string>][] = [
+      [400, {}],
+      [400, 'identifier=a&identifier=b'],
+      [415, '{"identifier":"a"}', { 'content-type': 'application/json' }],
+      [415, 'identifier=a', { 'content-encoding': 'gzip' }],
+      [413, { identifier: 'x'.repeat(70_000) }],
+    ]
+    expect(refused).to.have.length(LIMIT)
+    const address = newAddress()
+    for (const [status, form, headers] of refused) {
+      const answer = await post(address, 'forgot-password', form, headers)
+      expect(answer.status).to.equal(status)
+    }
+    expect(isLimited(await post(address))).to.equal(true)
+  })
 
   it('share one bucket over all paths', async () => {
     const address = newAddress()
@@ -167,84 +145,69 @@ describe('Forms from one address (D21)', () => {
     })
   })
 
-  const spoofs: Record<string, (address: string) => Record<string, string>> = {
-    'another address in front in X-Forwarded-For': (address) => ({
-      'x-forwarded-for': `203.0.113.9, ${address}`,
-    }),
-    'many addresses in front': (address) => ({
-      'x-forwarded-for': `${'203.0.113.9, '.repeat(50)}${address}`,
-    }),
-    'empty hops around it': (address) => ({ 'x-forwarded-for': `, ,${address} , ,` }),
-    'a port': (address) => ({ 'x-forwarded-for': `${address}:4711` }),
-    'its spelling as IPv6': (address) => ({ 'x-forwarded-for': `::ffff:${address}` }),
-    Forwarded: () => ({ forwarded: 'for=203.0.113.9' }),
-    'X-Real-IP': () => ({ 'x-real-ip': '203.0.113.9' }),
-    'X-Client-IP': () => ({ 'x-client-ip': '203.0.113.9' }),
-    'CF-Connecting-IP': () => ({ 'cf-connecting-ip': '203.0.113.9' }),
-    'True-Client-IP': () => ({ 'true-client-ip': '203.0.113.9' }),
-    'another host': () => ({ 'x-forwarded-host': 'evil.example' }),
-    'another user agent': () => ({ 'user-agent': 'another' }),
-    'a cookie': () => ({ cookie: 'session=another' }),
-    'another method by header': () => ({ 'x-http-method-override': 'GET' }),
-  }
-  for (const [what, headersOf] of Object.entries(spoofs)) {
-    it(`are not told apart by ${what}`, async () => {
-      const address = newAddress()
-      await useUp(address)
-      await nothingCameOf(async () => {
-        const refused = await post(address, undefined, undefined, headersOf(address))
-        expect(isLimited(refused)).to.equal(true)
-      })
+  it('are told apart by no header that a client may send', async () => {
+    const address = newAddress()
+    await useUp(address)
+    await nothingCameOf(async () => {
+      const other = '203.0.113.9'
+      for (const headers of [
+        { 'x-forwarded-for': `${other}, ${address}` },
+        { 'x-forwarded-for': `${`${other}, `.repeat(50)}${address}` },
+        { 'x-forwarded-for': `, ,${address} , ,` },
+        { 'x-forwarded-for': `${address}:4711` },
+        { 'x-forwarded-for': `::ffff:${address}` },
+        { forwarded: `for=${other}`, 'x-real-ip': other, 'x-client-ip': other },
+        { 'cf-connecting-ip': other, 'true-client-ip': other, 'x-forwarded-host': 'evil.example' },
+        { 'user-agent': 'another', cookie: 'session=another', 'x-http-method-override': 'GET' },
+      ]) {
+        const refused = await post(address, undefined, undefined, headers)
+        expect(isLimited(refused), JSON.stringify(headers)).to.equal(true)
+      }
     })
-  }
+  })
 
-  for (const path of [
-    'forgot-password?x=1',
-    'forgot-password?identifier=nobody',
-    'forgot-password#x',
-    'FORGOT-PASSWORD',
-    'forgot-password/',
-    '/forgot-password',
-    './forgot-password',
-    'forgot%2dpassword',
-    'forgot-password;x=1',
-    'forgot-password%20',
-  ]) {
-    it(`are not served by the path ${path} beyond the limit`, async () => {
-      const address = newAddress()
-      await useUp(address)
-      await nothingCameOf(async () => {
+  it('are not served by another spelling of the path beyond the limit', async () => {
+    const address = newAddress()
+    await useUp(address)
+    await nothingCameOf(async () => {
+      for (const path of [
+        ...['', '?x=1', '?identifier=nobody', '#x', '/', ';x=1', '%20'].map(
+          (end) => `forgot-password${end}`,
+        ),
+        'FORGOT-PASSWORD',
+        '/forgot-password',
+        './forgot-password',
+        'forgot%2dpassword',
+      ]) {
         const answer = await post(address, path, { identifier: 'nobody', extra: '1' })
-        expect(answer.status).to.be.oneOf([429, 404])
-        expect(answer.text).not.to.include('data-mode="sent"')
-      })
+        expect(answer.status, path).to.be.oneOf([429, 404])
+        expect(answer.text, path).not.to.include('data-mode="sent"')
+      }
+    })
+  })
+
+  // All spellings are in test/http/limits-network.test.ts.
+  async function shareABucket(spellings: string[]) {
+    expect(spellings).to.have.length(LIMIT)
+    for (const spelling of spellings) expect((await post(spelling)).status).to.equal(200)
+    await nothingCameOf(async () => {
+      for (const spelling of spellings) {
+        expect(isLimited(await post(spelling)), spelling).to.equal(true)
+      }
     })
   }
 
-  it('are counted by the /64 of an IPv6 address, whichever of its addresses and spellings is used (RATE-06)', async () => {
-    const spellings = [
+  it('are counted by the /64 of an IPv6 address, whichever of its addresses and spellings is used (RATE-06)', () =>
+    shareABucket([
       '2001:db8:0:1::1',
       '2001:DB8:0:1::2',
       '2001:0db8::1:9:8:7:6',
       '[2001:db8:0:1::3]:443',
-    ]
-    for (const spelling of [...spellings, '2001:db8:0:1:ffff::']) {
-      expect((await post(spelling)).status).to.equal(200)
-    }
-    await nothingCameOf(async () => {
-      for (const spelling of [...spellings, '2001:db8:0:1::abcd', '2001:db8:0:1::%eth0']) {
-        expect(isLimited(await post(spelling)), spelling).to.equal(true)
-      }
-    })
-    expect((await post('2001:db8:0:2::1')).status).to.equal(200)
-  })
+      '2001:db8:0:1:ffff::',
+    ]))
 
-  it('share a bucket where the address cannot be read', async () => {
-    for (const garbage of ['unknown', '_hidden', '999.1.1.1', 'localhost', 'x'.repeat(2_000)]) {
-      expect((await post(garbage)).status).to.equal(200)
-    }
-    await nothingCameOf(async () => expect(isLimited(await post('another'))).to.equal(true))
-  })
+  it('share a bucket where the address cannot be read', () =>
+    shareABucket(['unknown', '_hidden', '999.1.1.1', 'localhost', 'x'.repeat(2_000)]))
 
   it('are not counted where another site sent them, so that no page uses up what its visitors may ask for', async () => {
     const address = newAddress()
@@ -337,17 +300,12 @@ describe('Forms from one address (D21)', () => {
 
 describe('Forms where no proxy is declared (D21)', () => {
   const warnings: string[] = []
-  let h: Harness
-  let listener: Listener
-
-  before(async () => {
-    h = await startHarness({
-      settings: { requests_per_ip_per_minute: '2' },
-      flows: { log: (level, message) => level === 'warn' && warnings.push(message) },
-      host: (parts) => (listener = koaHost(parts)),
-    })
+  const h = suiteHarness({
+    settings: { requests_per_ip_per_minute: '2' },
+    flows: { log: (level, message) => level === 'warn' && warnings.push(message) },
+    host: (parts) => (listener = koaHost(parts)),
   })
-  after(() => h.close())
+  let listener: Listener
 
   it('are not limited from this machine', async () => {
     for (let count = 0; count < 10; count += 1) {
@@ -399,33 +357,20 @@ describe('Forms where no proxy is declared (D21)', () => {
 })
 
 async function sixPosts(to: { socketPath: string } | { host: string; port: number }) {
-  const statuses: number[] = []
+  const statuses: unknown[] = []
   for (let count = 0; count < 6; count += 1) {
-    statuses.push(await postTo(to, '/oauth2/forgot-password', `203.0.113.${count}`))
+    const spoofed = `203.0.113.${count}`
+    const headers = {
+      'content-type': 'application/x-www-form-urlencoded',
+      'x-forwarded-for': spoofed,
+      'x-real-ip': spoofed,
+      forwarded: `for=${spoofed}`,
+    }
+    const sent = request({ ...to, path: '/oauth2/forgot-password', method: 'POST', headers })
+    const [answer]: IncomingMessage[] = await once(sent.end('identifier=nobody'), 'response')
+    statuses.push(answer?.resume().statusCode)
   }
   return statuses
-}
-
-function postTo(to: object, path: string, spoofed: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const req = httpRequest({
-      ...to,
-      path,
-      method: 'POST',
-      headers: {
-        'content-type': 'application/x-www-form-urlencoded',
-        'x-forwarded-for': spoofed,
-        'x-real-ip': spoofed,
-        forwarded: `for=${spoofed}`,
-      },
-    })
-    req.once('error', reject)
-    req.once('response', (res) => {
-      res.resume()
-      resolve(res.statusCode ?? 0)
-    })
-    req.end('identifier=nobody')
-  })
 }
 
 async function closed(server: Server) {
@@ -434,16 +379,11 @@ async function closed(server: Server) {
 }
 
 describe('Forms where the provider is mounted below a parameter of the path (RATE-07)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({
-      ...BEHIND_A_PROXY,
-      basePath: '/idp',
-      host: (parts) => express().use('/:tenant', expressHost({ ...parts, oauthPath: '/oauth2' })),
-    })
+  const h = suiteHarness({
+    ...BEHIND_A_PROXY,
+    basePath: '/idp',
+    host: (parts) => express().use('/:tenant', expressHost({ ...parts, oauthPath: '/oauth2' })),
   })
-  after(() => h.close())
 
   it('share one bucket, under whatever name they come', async () => {
     const origin = new URL(h.baseUrl).origin
@@ -478,36 +418,19 @@ describe('Forms where the provider is mounted below a parameter of the path (RAT
 })
 
 describe('A flood of identifiers that nobody has (RATE-09)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
-
-  it('leaves no job, and no mail', async function () {
-    this.timeout(300_000)
-    const COUNT = 2_000
-    const agent = createUserAgent()
-    for (let sent = 0; sent < COUNT; sent += 100) {
-      const answers = await Promise.all(
-        Array.from({ length: 100 }, (_, index) =>
-          agent.post(`${h.oauthUrl}/forgot-password`, { identifier: `nobody ${sent + index}` }),
-        ),
-      )
+  it('leaves no job and no mail, and does not hold up the mail of somebody who exists', async () => {
+    const h = await startHarness()
+    try {
+      const user = await h.addUser({ username: 'honest' })
+      const names = Array.from({ length: 100 }, (_, index) => `nobody ${index}`)
+      const answers = await Promise.all(names.map((name) => h.forgot(name)))
+      expect(await h.resetLink(user)).to.include('/reset-password?token=')
       for (const { status, mode } of answers) expect([status, mode]).to.deep.equal([200, 'sent'])
+      await isIdle(h)
+      expect(h.events.filter(({ reason }) => reason === 'unknown')).to.have.length(names.length)
+      expect(h.mail.mails).to.have.length(1)
+    } finally {
+      await h.close()
     }
-    await eventually(
-      'every job is decided about',
-      () => h.events.filter(({ reason }) => reason === 'unknown').length === COUNT,
-      30_000,
-    )
-    const soon = new Date(Date.now() + 5_000)
-    for (const stage of ['resolve', 'send', 'expire'] as const) {
-      expect(await h.store.outbox.claim(stage, 'a test', soon, soon)).to.equal(undefined)
-    }
-    expect(h.mail.mails).to.deep.equal([])
-    const user = await h.addUser({ username: 'honest' })
-    expect(await h.resetLink(user)).to.include('/reset-password?token=')
   })
 })

@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { addUnverified, blockedLogin, mailsTo } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { PASSWORD } from '../support/harness.ts'
 import { shapeOf, tokenOf } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 import { windowOf } from '../support/waiting-window.ts'
 
@@ -15,18 +15,15 @@ function secondsIn({ text }: Answer): number | undefined {
   return seconds === undefined ? undefined : Number(seconds)
 }
 
-onBothStores('The countdown to the next mail (resend_cooldown, D26)', (technology) => {
-  let h: Harness
+describe('The countdown to the next mail (resend_cooldown, D26)', () => {
+  const h = suiteHarness({
+    settings: { resend_cooldown: '1h' },
+    flows: { trustedProxies: 1 },
+  })
 
   before(async () => {
-    h = await startHarness({
-      technology,
-      settings: { resend_cooldown: '1h' },
-      flows: { trustedProxies: 1 },
-    })
     await h.addUser({ username: 'known' })
   })
-  after(() => h.close())
 
   const forms = {
     'forgot-password': (name: string) => ({ identifier: name }),
@@ -56,7 +53,7 @@ onBothStores('The countdown to the next mail (resend_cooldown, D26)', (technolog
     it(`${path}: it tells nobody in another network that somebody asked`, async () => {
       const name = `private ${path}`
       expect(secondsIn(await ask(path, name, '192.0.2.7'))).to.equal(HOUR_S)
-      await sleep(1_100)
+      await moveTime(1_100)
       expect(secondsIn(await ask(path, name, '192.0.2.7'))).to.be.within(1, HOUR_S - 1)
       for (const from of ['192.0.2.8', '2001:db8::1']) {
         expect(secondsIn(await ask(path, name, from))).to.equal(HOUR_S)

@@ -12,9 +12,9 @@ import {
   resend,
   sessionId,
 } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { CLIENT, CONFIDENTIAL, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 const [APP_URI] = CLIENT.redirect_uris
@@ -30,13 +30,8 @@ const CARRIED = new Set(['client_id', 'redirect_uri', 'scope', 'state'])
 const carriedIn = (link: string) =>
   Object.fromEntries([...new URL(link).searchParams].filter(([name]) => CARRIED.has(name)))
 
-onBothStores('A link of POST {oauth_path}/resend-verification (4.7)', (technology) => {
-  let harness: Harness
-
-  before(async () => {
-    harness = await startHarness({ technology })
-  })
-  after(() => harness.close())
+describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
+  const harness = suiteHarness()
 
   describe('while a login waits', () => {
     it('finishes the one of the same client, redirect URI and state', async () => {
@@ -127,16 +122,9 @@ onBothStores('A link of POST {oauth_path}/resend-verification (4.7)', (technolog
       expect(tokens.claims()?.sub).to.equal(user.id)
       const session = await harness.provider.Session.find(sessionId(harness, agent) ?? '')
       expect(session?.amr).to.deep.equal(['email'])
+      expect((session?.exp ?? 0) - Date.now() / 1000).to.be.greaterThan(3600)
       expect(await accountOf(harness, agent)).to.equal(user.id)
       expectExpired(await agent.get(link))
-    })
-
-    it('keeps the session for as long as any other', async () => {
-      const user = await addUnverified(harness)
-      const agent = createUserAgent()
-      await agent.get(await resend(harness, user, SERVER))
-      const session = await harness.provider.Session.find(sessionId(harness, agent) ?? '')
-      expect((session?.exp ?? 0) - Date.now() / 1000).to.be.greaterThan(3600)
     })
 
     it('only verifies without client parameters: no session and no code', async () => {
@@ -171,43 +159,21 @@ onBothStores('A link of POST {oauth_path}/resend-verification (4.7)', (technolog
     const near = [
       'https://evil.example/cb',
       'https://app.example/cb/',
-      'https://app.example/cb/x',
-      'https://app.example/cbx',
-      'https://app.example/c',
       'https://app.example/cb?x=y',
-      'https://app.example/cb#x',
-      'https://app.example/CB',
-      'https://app.example/a/../cb',
-      'https://app.example//cb',
-      'https://app.example/%63b',
-      'https://app.example/cb\t',
-      'https://app.example\\cb',
-      'https:\\\\app.example\\cb',
-      'HTTPS://app.example/cb',
       'https://APP.example/cb',
-      'https://app.example:443/cb',
-      'https://app.example.evil.example/cb',
-      'https://user@app.example/cb',
       'https://app.example@evil.example/cb',
-      'http://app.example/cb',
       '//app.example/cb',
-      '/cb',
-      ' https://app.example/cb',
       'javascript:alert(1)',
-      'data:text/html,x',
       SERVER_URI,
       '',
     ]
 
     it('is neither signed nor mailed, and the link only verifies (SIG-16)', async () => {
-      await Promise.all(
-        near.map((redirect_uri) => expectOnlyVerifies({ redirect_uri, state: 'x' })),
-      )
-    })
-
-    it('is not mailed for a client that nobody registered either', async () => {
-      const ids = ['nobody', '', 'APP', 'app ', 'https://evil.example/client']
-      await Promise.all(ids.map((client_id) => expectOnlyVerifies({ client_id })))
+      const strangers = ['nobody', '', 'APP', 'app ']
+      await Promise.all([
+        ...near.map((redirect_uri) => expectOnlyVerifies({ redirect_uri, state: 'x' })),
+        ...strangers.map((client_id) => expectOnlyVerifies({ client_id })),
+      ])
     })
 
     async function expectOnlyVerifies(evil: Record<string, string>) {

@@ -1,10 +1,8 @@
 import { expect } from 'chai'
-import type { User } from '../../src/index.ts'
 import {
   addUnverified,
   addVerified,
   blockedLogin,
-  changeUser,
   eventsOf,
   expectExpired,
   expectStillWorks,
@@ -12,8 +10,9 @@ import {
   mailsTo,
   resend,
 } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT } from '../support/harness.ts'
+import { isIdle } from '../support/jobs.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 
 const CARRIED = {
@@ -24,17 +23,15 @@ const CARRIED = {
 }
 const FORM_TYPE = 'application/x-www-form-urlencoded'
 
-onBothStores('POST {oauth_path}/resend-verification (4.7)', (technology) => {
+describe('POST {oauth_path}/resend-verification (4.7)', () => {
   const anyone = createUserAgent()
-  let harness: Harness
+  const harness = suiteHarness()
   let url: string
   let asked = 0
 
   before(async () => {
-    harness = await startHarness({ technology })
     url = `${harness.oauthUrl}/resend-verification`
   })
-  after(() => harness.close())
 
   const post = (form: Form, headers = {}) => anyone.post(url, form, headers)
 
@@ -112,23 +109,21 @@ onBothStores('POST {oauth_path}/resend-verification (4.7)', (technology) => {
     expect(harness.mail.mails.filter(({ to }) => String(to).includes('evil'))).to.deep.equal([])
   })
 
-  it('sends a fresh link each time, and all of them live until one is used', async () => {
-    const { user, link: first } = await blockedLogin(harness)
-    const links = [first, await resend(harness, user), await resend(harness, user)]
+  it('sends a fresh link each time, and all of them live, the first as good as it was, until one is used', async () => {
+    const login = await blockedLogin(harness)
+    const { user, link: first } = login
+    const links = [first, await resend(harness, user, CARRIED), await resend(harness, user)]
     const tokens = links.map((link) => new URL(link).searchParams.get('token'))
     expect(new Set(tokens).size).to.equal(3)
     for (const token of tokens) expect(token).to.match(/^[\w-]{43}$/)
     expect(await isVerified(harness, user)).to.equal(false)
-    const used = await createUserAgent().get(links[1] ?? '')
-    expect([used.status, used.mode]).to.deep.equal([200, 'verified'])
-    for (const link of links) expectExpired(await createUserAgent().get(link))
-  })
-
-  it('leaves the first link as good as it was', async () => {
-    const login = await blockedLogin(harness)
-    await resend(harness, login.user, CARRIED)
-    await resend(harness, login.user)
     await expectStillWorks(harness, login)
+    for (const link of links) expectExpired(await createUserAgent().get(link))
+
+    const other = await blockedLogin(harness)
+    const again = await resend(harness, other.user)
+    expect((await createUserAgent().get(again)).mode).to.equal('verified')
+    expectExpired(await createUserAgent().get(other.link))
   })
 
   it('works from the blocked page, whose form carries what the login began with', async () => {
@@ -147,102 +142,44 @@ onBothStores('POST {oauth_path}/resend-verification (4.7)', (technology) => {
     await expectStillWorks(harness, { ...login, link })
   })
 
-  it('sends nothing once the account was verified or disabled before the mail left', async () => {
-    for (const [changes, reason] of [
-      [{ emailVerified: true }, 'already_verified'],
-      [{ disabled: true }, 'disabled'],
-    ] as const) {
-      const user = await addUnverified(harness)
-      await changeUser(harness, user, changes)
-      expect(await reasonsFor([user.username])).to.deep.equal([reason])
-      expect(mailsTo(harness, user)).to.equal(0)
-    }
-  })
-
-  describe('with bad input', () => {
-    let user: User
-
-    beforeEach(async () => {
-      user = await addUnverified(harness)
-    })
-
-    async function expectRefused(form: Form, status: number, headers = {}) {
+  it('refuses what is not one username, is too long, or comes from another site, and mails nobody', async () => {
+    const user = await addUnverified(harness)
+    const { username } = user
+    const refused: [status: number, form: Form, headers?: Record<string, string>][] = [
+      [400, ''],
+      [400, { client_id: 'app' }],
+      [400, { username: '' }],
+      [400, `username=${username}&username=nobody`],
+      [400, `username=${username}&state=a&state=b`],
+      [400, `username[]=${username}`],
+      [400, `username=${username}%ff`],
+      [413, `username=${username}&padding=`.padEnd(65_537, 'x')],
+      [415, JSON.stringify({ username }), { 'content-type': 'application/json' }],
+      [403, { username }, { 'sec-fetch-site': 'cross-site' }],
+      [403, { username }, { origin: 'https://evil.example' }],
+    ]
+    for (const [status, form, headers] of refused) {
       const answer = await post(form, headers)
-      expect([answer.status, answer.page], JSON.stringify(form).slice(0, 80)).to.deep.equal([
-        status,
-        'error',
-      ])
+      const which = JSON.stringify(form).slice(0, 80)
+      expect([answer.status, answer.page], which).to.deep.equal([status, 'error'])
       expect(answer.headers.getSetCookie()).to.deep.equal([])
     }
+    await resend(harness, user)
+    expect(mailsTo(harness, user)).to.equal(1)
+  })
 
-    async function expectNoMailYetOneAfterwards() {
-      await resend(harness, user)
-      expect(mailsTo(harness, user)).to.equal(1)
+  it('takes a form of 64 KiB, one with a charset, and one of our own pages', async () => {
+    const user = await addUnverified(harness)
+    const form = `username=${user.username}&padding=`
+    const typed = { 'content-type': `${FORM_TYPE}; charset=utf-8`, origin: harness.baseUrl }
+    for (const [body, headers] of [
+      [form.padEnd(65_536, 'x'), {}],
+      [form, { origin: 'null', 'sec-fetch-site': 'same-origin' }],
+      [form, typed],
+    ] as const) {
+      expect((await post(body, headers)).mode).to.equal('sent')
+      await isIdle(harness)
     }
-
-    it('refuses a missing, empty or repeated username', async () => {
-      const { username } = user
-      await expectRefused('', 400)
-      await expectRefused({ client_id: 'app' }, 400)
-      await expectRefused({ username: '' }, 400)
-      await expectRefused(`username=${username}&username=${username}`, 400)
-      await expectRefused(`username=${username}&username=nobody`, 400)
-      await expectRefused(`username[]=${username}`, 400)
-      await expectRefused(`username[$ne]=x`, 400)
-      await expectRefused(`username=${username}%ff`, 400)
-      await expectNoMailYetOneAfterwards()
-    })
-
-    it('refuses any other repeated field', async () => {
-      const { username } = user
-      await expectRefused(`username=${username}&state=a&state=b`, 400)
-      await expectRefused(`username=${username}&redirect_uri=a&redirect_uri=b`, 400)
-      await expectNoMailYetOneAfterwards()
-    })
-
-    it('refuses JSON, text and multipart bodies', async () => {
-      const json = JSON.stringify({ username: user.username })
-      await expectRefused(json, 415, { 'content-type': 'application/json' })
-      await expectRefused(`username=${user.username}`, 415, { 'content-type': 'text/plain' })
-      const multipart = 'multipart/form-data; boundary=x'
-      const part = `--x\r\ncontent-disposition: form-data; name="username"\r\n\r\n${user.username}\r\n--x--`
-      await expectRefused(part, 415, { 'content-type': multipart })
-      await expectNoMailYetOneAfterwards()
-    })
-
-    it('refuses a body of more than 64 KiB, and takes one of exactly that', async () => {
-      const start = `username=${user.username}&padding=`
-      await expectRefused(start.padEnd(65_537, 'x'), 413)
-      expect(mailsTo(harness, user)).to.equal(0)
-      expect((await post(start.padEnd(65_536, 'x'))).mode).to.equal('sent')
-      await harness.mail.mailTo(user.email ?? '')
-    })
-
-    it('refuses a form posted by another site', async () => {
-      const form = { username: user.username }
-      await expectRefused(form, 403, { 'sec-fetch-site': 'cross-site' })
-      await expectRefused(form, 403, { 'sec-fetch-site': 'same-site' })
-      await expectRefused(form, 403, { origin: 'https://evil.example' })
-      await expectRefused(form, 403, { origin: 'null' })
-      await expectRefused(form, 403, { origin: harness.baseUrl, 'sec-fetch-site': 'cross-site' })
-      await expectNoMailYetOneAfterwards()
-    })
-
-    it('answers no other method', async () => {
-      for (const method of ['GET', 'HEAD', 'PUT', 'DELETE']) {
-        const answer = await anyone.request(method, `${url}?username=${user.username}`)
-        expect([answer.status, answer.headers.get('allow')]).to.deep.equal([405, 'POST'])
-      }
-      await expectNoMailYetOneAfterwards()
-    })
-
-    it('takes a form with a charset, and one of our own pages', async () => {
-      const form = { username: user.username }
-      const own = { origin: 'null', 'sec-fetch-site': 'same-origin' }
-      expect((await post(form, own)).mode).to.equal('sent')
-      const typed = { 'content-type': `${FORM_TYPE}; charset=utf-8`, origin: harness.baseUrl }
-      expect((await post(form, typed)).mode).to.equal('sent')
-      await harness.mail.mailTo(user.email ?? '', 2)
-    })
+    expect(mailsTo(harness, user)).to.equal(3)
   })
 })

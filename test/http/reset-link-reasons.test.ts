@@ -1,60 +1,39 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { onBothStores } from '../support/both-stores.ts'
-import { eventually } from '../support/eventually.ts'
-import { CLIENT, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { mailsTo } from '../support/blocked-login.ts'
+import { expectPage } from '../support/expect-page.ts'
+import { CLIENT, PASSWORD } from '../support/harness.ts'
+import { jobs } from '../support/jobs.ts'
 import { eventsOf, hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { linksOf, press } from '../support/page-forms.ts'
+import {
+  isMendedBy,
+  OTHER_HASH,
+  userWithExpiredLink,
+  userWithLink,
+} from '../support/reset-links.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
 
 const NEW = 'a new password'
-const OTHER_HASH = '$2b$04$CCCCCCCCCCCCCCCCCCCCC.E7iYKmz3HnBJeEDbgBwEjVHZJRxEVVu'
 
-onBothStores('A reset link that does nothing says why, to whoever holds it (D17)', (technology) => {
+describe('A reset link that does nothing says why, to whoever holds it (D17)', () => {
   const agent = createUserAgent()
-  let h: Harness
+  const h = suiteHarness()
   let forgotUrl: string
 
   before(async () => {
-    h = await startHarness({ technology })
     forgotUrl = `${h.oauthUrl}/forgot-password`
   })
-
-  after(() => h.close())
-
-  let added = 0
-  async function userWithLink() {
-    added += 1
-    const user = await h.addUser({ username: `user${added}` })
-    return { user, link: await h.resetLink(user) }
-  }
-
-  async function userWithExpiredLink(carried: Record<string, string> = {}) {
-    added += 1
-    const user = await h.addUser({ username: `user${added}` })
-    await h.put({ password_reset_expiration: '1s' })
-    await h.forgot(user.username, carried)
-    const { link } = await h.mail.mailTo(user.email ?? '')
-    await h.put({ password_reset_expiration: '1h' })
-    await eventually('the link expires', async () => !(await usableRecord(h, link)))
-    return { user, link }
-  }
-
-  const jobs = async () =>
-    (await h.store.outbox.list({ limit: 1_000 }, new Date())).map(({ id }) => id)
-
-  const mailsTo = ({ email = '' }: User) =>
-    h.mail.mails.filter(({ to }) => to.includes(email)).length
 
   /** Opened or posted, it is refused for this reason, and nothing changes. */
   async function isRefusedAs(reason: string, link: string) {
     for (const answer of [await agent.get(link), await h.reset(link, NEW)]) {
-      expect([answer.status, answer.page, answer.mode]).to.deep.equal([
-        400,
-        'reset-password',
-        'invalid',
-      ])
+      expectPage(answer, 400, 'reset-password', 'invalid')
       expectTitle(answer, `reset-password.invalid.${reason}.title`)
+      expect(answer.text).not.to.include('name="password"')
+      expect(answer.headers.getSetCookie()).to.deep.equal([])
       expect('token' in answer.hidden).to.equal(reason === 'expired')
     }
   }
@@ -62,32 +41,25 @@ onBothStores('A reset link that does nothing says why, to whoever holds it (D17)
   /** Asked for a new link in its place, it is refused for this reason, and no mail is asked for. */
   async function isNotRenewedAs(reason: string, token: string) {
     const mails = h.mail.mails.length
-    const known = await jobs()
+    const known = await jobs(h)
     const answer = await agent.post(forgotUrl, { token })
     expect([answer.status, answer.mode]).to.deep.equal([400, 'invalid'])
     expectTitle(answer, `reset-password.invalid.${reason}.title`)
-    expect(known).to.include.members(await jobs())
+    expect(known).to.include.members(await jobs(h))
     expect(h.mail.mails.length).to.equal(mails)
     return answer
   }
 
-  /** A new link of that user works. */
-  async function isMendedBy(user: User) {
-    const link = await h.resetLink(user)
-    expect((await h.reset(link, 'an honest password')).mode).to.equal('done')
-    expect(await hasPassword(h, user, 'an honest password')).to.equal(true)
-  }
-
-  it('expired: and a new mail is one click away, without typing a name', async () => {
+  it('expired: and a new mail is one click away, without typing a name, to the address of the account', async () => {
     const carried = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
-    const { user, link } = await userWithExpiredLink(carried)
+    const { user, link } = await userWithExpiredLink(h, carried)
     await isRefusedAs('expired', link)
     const page = await agent.get(link)
     expect(page.hidden).to.deep.equal({ token: tokenOf(link) })
-    expect(page.text).to.include(`<form method="post" action="/oauth2/forgot-password">`)
     expect(page.text).not.to.include(user.username)
 
-    const sent = await agent.post(forgotUrl, page.hidden)
+    const mails = h.mail.mails.length
+    const sent = await press(agent, page, '/forgot-password')
     expect(shapeOf(sent)).to.deep.equal(shapeOf(await h.forgot('nobody at all')))
     const { link: newer } = await h.mail.mailTo(user.email ?? '', 2)
     expect((await usableRecord(h, newer))?.carried).to.deep.equal({
@@ -96,55 +68,63 @@ onBothStores('A reset link that does nothing says why, to whoever holds it (D17)
     })
     await isRefusedAs('superseded', link)
     expect((await h.reset(newer, NEW)).mode).to.equal('done')
-    expect(await hasPassword(h, user, NEW)).to.equal(true)
-  })
 
-  it('expired: the new mail goes to the address of the account, whatever else is in the form', async () => {
-    const { user, link } = await userWithExpiredLink()
-    const mails = h.mail.mails.length
-    const form = { token: tokenOf(link), email: 'eve@evil.example', username: 'eve' }
+    const { user: other, link: expired } = await userWithExpiredLink(h)
+    const form = { token: tokenOf(expired), email: 'eve@evil.example', username: 'eve' }
     expect((await agent.post(forgotUrl, form)).mode).to.equal('sent')
-    await h.mail.mailTo(user.email ?? '', 2)
-    expect(h.mail.mails.slice(mails).flatMap(({ to }) => to)).to.deep.equal([user.email])
+    await h.mail.mailTo(other.email ?? '', 2)
+    const recipients = new Set(h.mail.mails.slice(mails).flatMap(({ to }) => to))
+    expect([...recipients]).to.deep.equal([user.email, other.email])
   })
 
-  it('used: and it asks for nothing', async () => {
-    const { user, link } = await userWithLink()
+  it('used: and it asks for nothing, and changes nothing, in another browser neither (TOK-11)', async () => {
+    const { user, link } = await userWithLink(h)
     expect((await h.reset(link, NEW)).mode).to.equal('done')
     await isRefusedAs('used', link)
     await isNotRenewedAs('used', tokenOf(link))
+    const form = { token: tokenOf(link), password: 'another one', confirm_password: 'another one' }
+    const other = await createUserAgent().post(`${h.oauthUrl}/reset-password`, form)
+    expect(other.status).to.equal(400)
     expect(await hasPassword(h, user, NEW)).to.equal(true)
-    await isMendedBy(user)
+    expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
+    await isMendedBy(h, user)
   })
 
-  it('superseded by a newer link, also once that was used: and it asks for nothing', async () => {
-    const { user, link } = await userWithLink()
+  it('superseded by a newer link, also once that was used: and it asks for nothing (TOK-13)', async () => {
+    const { user, link } = await userWithLink(h)
     const newer = await h.resetLink(user)
     await isRefusedAs('superseded', link)
     await isNotRenewedAs('superseded', tokenOf(link))
-    expect(mailsTo(user)).to.equal(2)
+    expect(mailsTo(h, user)).to.equal(2)
     expect((await h.reset(newer, NEW)).mode).to.equal('done')
     await isRefusedAs('superseded', link)
     expect(await hasPassword(h, user, NEW)).to.equal(true)
   })
 
-  it('changed: the account is another one since', async () => {
-    const { user, link } = await userWithLink()
-    await h.changeUser(user, { email: 'elsewhere@users.example' })
+  it('changed: the account is another one since, and the page leads to a new link', async () => {
+    const { user, link } = await userWithLink(h)
+    const moved = { ...user, email: 'elsewhere@users.example' }
+    await h.changeUser(user, moved)
     expectTitle(await h.reset(link, NEW), 'reset-password.invalid.changed.title')
     await isRefusedAs('changed', link)
     await isNotRenewedAs('changed', tokenOf(link))
     expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
-    await isMendedBy({ ...user, email: 'elsewhere@users.example' })
+
+    const address = linksOf(await agent.get(link)).find((each) => each.endsWith('/forgot-password'))
+    const form = await agent.get(address ?? '')
+    await press(agent, form, '/forgot-password', { typed: { identifier: user.username } })
+    const { link: fresh } = await h.mail.mailTo(moved.email)
+    expect((await h.reset(fresh, NEW)).mode).to.equal('done')
   })
 
   it('changed: a link that was never posted asks for no new one either, and tells of it', async () => {
-    const { user, link } = await userWithLink()
-    await h.changeUser(user, { email: `new-${user.email}` })
+    const { user, link } = await userWithLink(h)
+    const moved = { ...user, email: `new-${user.email}` }
+    await h.changeUser(user, moved)
     await isNotRenewedAs('changed', tokenOf(link))
     expectTitle(await agent.get(link), 'reset-password.invalid.changed.title')
     expect(eventsOf(h, 'password_reset_rejected', user).at(-1)?.reason).to.equal('account_changed')
-    await isMendedBy({ ...user, email: `new-${user.email}` })
+    await isMendedBy(h, moved)
   })
 
   const changes: Record<string, Partial<User>> = {
@@ -154,27 +134,33 @@ onBothStores('A reset link that does nothing says why, to whoever holds it (D17)
   }
   for (const [what, change] of Object.entries(changes)) {
     it(`changed, where it expired and the account changed since, ${what}: no mail goes to it`, async () => {
-      const { user, link } = await userWithExpiredLink()
+      const { user, link } = await userWithExpiredLink(h)
       await h.changeUser(user, change)
       await isRefusedAs('changed', link)
       await isNotRenewedAs('changed', tokenOf(link))
-      expect(mailsTo(user)).to.equal(1)
+      expect(mailsTo(h, user)).to.equal(1)
       await h.changeUser(user, { email: user.email, disabled: false })
-      await isMendedBy(user)
+      await isMendedBy(h, user)
     })
   }
 
+  it('changed only for as long as the account is disabled', async () => {
+    const { user, link } = await userWithLink(h)
+    await h.changeUser(user, { disabled: true })
+    expectTitle(await agent.get(link), 'reset-password.invalid.changed.title')
+    await h.changeUser(user, { disabled: false })
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+  })
+
   it('unknown: whatever was never a link looks the same, and asks for nothing', async () => {
-    const { user, link } = await userWithExpiredLink()
+    const { user, link } = await userWithExpiredLink(h)
     const token = tokenOf(link)
     const expected = shapeOf(await isNotRenewedAs('unknown', 'A'.repeat(43)))
     expect(shapeOf(await agent.post(forgotUrl, { token: `${token}\n` }))).to.deep.equal(expected)
-    const others = ['', ' ', token.slice(0, -1), `${token}A`, 'x'.repeat(10_000)]
-    for (const other of others) {
+    for (const other of ['', ' ', token.slice(0, -1), `${token}A`, 'x'.repeat(10_000)]) {
       expect(shapeOf(await agent.post(forgotUrl, { token: other }))).to.deep.equal(expected)
-      const opened = await agent.get(
-        `${h.oauthUrl}/reset-password?token=${encodeURIComponent(other)}`,
-      )
+      const query = new URLSearchParams({ token: other })
+      const opened = await agent.get(`${h.oauthUrl}/reset-password?${query}`)
       expect(shapeOf(opened)).to.deep.equal(expected)
     }
     expect((await agent.post(forgotUrl, { token })).mode).to.equal('sent')
@@ -182,9 +168,9 @@ onBothStores('A reset link that does nothing says why, to whoever holds it (D17)
   })
 
   it('a token that is repeated, in brackets, beside a name or from another site asks for nothing', async () => {
-    const { user, link } = await userWithExpiredLink()
+    const { user, link } = await userWithExpiredLink(h)
     const token = tokenOf(link)
-    const known = await jobs()
+    const known = await jobs(h)
     const forms: [form: Form, mode: string][] = [
       [`token=${token}&token=${token}`, 'bad_request'],
       [`token[]=${token}`, 'invalid'],
@@ -196,14 +182,14 @@ onBothStores('A reset link that does nothing says why, to whoever holds it (D17)
     }
     const foreign = await agent.post(forgotUrl, { token }, { 'sec-fetch-site': 'cross-site' })
     expect(foreign.status).to.equal(403)
-    expect(known).to.include.members(await jobs())
-    expect(mailsTo(user)).to.equal(1)
+    expect(known).to.include.members(await jobs(h))
+    expect(mailsTo(h, user)).to.equal(1)
     expect((await agent.post(forgotUrl, { token })).mode).to.equal('sent')
     await h.mail.mailTo(user.email ?? '', 2)
   })
 
   it('to open one is no event; to post one is, and to ask for a new link with one that is no good', async () => {
-    const { user, link } = await userWithLink()
+    const { user, link } = await userWithLink(h)
     await h.resetLink(user)
     await agent.get(link)
     expect(eventsOf(h, 'password_reset_rejected', user)).to.deep.equal([])
@@ -211,6 +197,6 @@ onBothStores('A reset link that does nothing says why, to whoever holds it (D17)
     await agent.post(forgotUrl, { token: tokenOf(link) })
     const reasons = eventsOf(h, 'password_reset_rejected', user).map(({ reason }) => reason)
     expect(reasons).to.deep.equal(['invalidated', 'invalidated'])
-    await isMendedBy(user)
+    await isMendedBy(h, user)
   })
 })

@@ -1,25 +1,16 @@
 import { expect } from 'chai'
-import type { User } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { CLIENT, CONFIDENTIAL, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import {
   databaseOf,
-  ask,
   eventsOf,
   hasPassword,
   sha256,
   tokenOf,
   usableRecord,
 } from '../support/observe.ts'
+import { userWithLink } from '../support/reset-links.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-
-const STARTER = {
-  ...CLIENT,
-  client_id: 'starter',
-  client_name: 'Starts <b>itself</b>',
-  redirect_uris: ['https://starter.example/cb'],
-  initiate_login_uri: 'https://starter.example/start',
-}
 
 /** What to look for in the writes of a reset, in their order. */
 const STEPS: Record<string, string> = {
@@ -32,26 +23,13 @@ const STEPS: Record<string, string> = {
   'password_reset_tokens.completed_at': 'all is done',
 }
 
-onBothStores('{oauth_path}/reset-password', (technology) => {
+describe('{oauth_path}/reset-password', () => {
   const agent = createUserAgent()
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ technology, clients: [CLIENT, CONFIDENTIAL, STARTER] })
-  })
-
-  after(() => h.close())
-
-  let added = 0
-  async function userWithLink(changes: Partial<User> = {}) {
-    added += 1
-    const user = await h.addUser({ username: `user${added}`, ...changes })
-    return { user, link: await h.resetLink(user) }
-  }
+  const h = suiteHarness()
 
   describe('GET with the token of a link (4.3)', () => {
     it('renders the new-password form', async () => {
-      const { link } = await userWithLink()
+      const { link } = await userWithLink(h)
       const page = await agent.get(link)
       expect(page.status).to.equal(200)
       expect([page.page, page.mode]).to.deep.equal(['reset-password', 'form'])
@@ -64,7 +42,7 @@ onBothStores('{oauth_path}/reset-password', (technology) => {
     })
 
     it('does not say whose it is (ENU-08)', async () => {
-      const { user, link } = await userWithLink()
+      const { user, link } = await userWithLink(h)
       const refused = await h.reset(link, 'a new password', 'another one')
       expect(refused.mode).to.equal('password_mismatch')
       for (const { text } of [await agent.get(link), refused]) {
@@ -75,7 +53,7 @@ onBothStores('{oauth_path}/reset-password', (technology) => {
     })
 
     it('is neither stored nor leaked: no-store, no-referrer, no cookie, nothing foreign', async () => {
-      const { link } = await userWithLink()
+      const { link } = await userWithLink(h)
       const { headers, text } = await agent.get(link)
       expect(headers.get('cache-control')).to.equal('no-store')
       expect(headers.get('referrer-policy')).to.equal('no-referrer')
@@ -84,21 +62,11 @@ onBothStores('{oauth_path}/reset-password', (technology) => {
       expect(headers.getSetCookie()).to.deep.equal([])
       expect(text).not.to.match(/(src|href|action)="?(https?:)?\/\//)
     })
-
-    it('consumes nothing, nor does HEAD, however often (TOK-19)', async () => {
-      const { user, link } = await userWithLink()
-      for (let i = 0; i < 20; i += 1) expect((await agent.get(link)).status).to.equal(200)
-      for (let i = 0; i < 5; i += 1) {
-        expect((await agent.request('HEAD', link)).status).to.equal(200)
-      }
-      expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
-      expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-    })
   })
 
   describe('POST with a valid form applies the effects of a reset (4.4, 3.3)', () => {
     it('and shows a success message, without a cookie and without signing in (D7, SES-06)', async () => {
-      const { user, link } = await userWithLink({ emailVerified: false })
+      const { user, link } = await userWithLink(h, { emailVerified: false })
       const own = createUserAgent()
       const form = { token: tokenOf(link), password: 'a new password' }
       const answer = await own.post(`${h.oauthUrl}/reset-password`, {
@@ -116,7 +84,7 @@ onBothStores('{oauth_path}/reset-password', (technology) => {
     })
 
     it('so that the old password is refused and the new one signs in', async () => {
-      const { user, link } = await userWithLink()
+      const { user, link } = await userWithLink(h)
       await h.reset(link, 'a new password')
       const stored = await h.users.findById(user.id)
       expect(stored?.passwordHash).to.match(/^\$2b\$04\$/)
@@ -130,8 +98,8 @@ onBothStores('{oauth_path}/reset-password', (technology) => {
     })
 
     it('so that the OAuth and the IdP sessions of the user end, and those of nobody else', async () => {
-      const { user, link } = await userWithLink()
-      const bystander = await h.addUser({ username: `bystander-${technology}` })
+      const { user, link } = await userWithLink(h)
+      const bystander = await h.addUser({ username: `bystander` })
       const userinfo: (() => Promise<number>)[] = []
       const silently: (() => Promise<string | null>)[] = []
       for (const { username } of [user, bystander]) {
@@ -158,137 +126,85 @@ onBothStores('{oauth_path}/reset-password', (technology) => {
         silently: ['login_required', null],
       })
     })
+  })
+})
 
-    it('1 password, 2 used_at, 3 and 4 sessions, before 5 password_reset_completed', async () => {
-      const { user, link } = await userWithLink()
-      const record = await usableRecord(h, link)
-      const atEvent = new Promise<[boolean, unknown]>((resolve, reject) => {
-        h.flows.events.on('audit', ({ type, accountId }) => {
-          if (type !== 'password_reset_completed' || accountId !== user.id) return
-          const seen = [hasPassword(h, user, 'a new password'), h.store.cutoffs.read(user.id)]
-          Promise.all(seen).then(([is, ends]) => resolve([is === true, ends]), reject)
-        })
+onBothStores('A reset', (technology) => {
+  const h = suiteHarness({ technology })
+
+  it('1 password, 2 used_at, 3 and 4 sessions, before 5 password_reset_completed', async () => {
+    const { user, link } = await userWithLink(h)
+    const record = await usableRecord(h, link)
+    const atEvent = new Promise<[boolean, unknown]>((resolve, reject) => {
+      h.flows.events.on('audit', ({ type, accountId }) => {
+        if (type !== 'password_reset_completed' || accountId !== user.id) return
+        const seen = [hasPassword(h, user, 'a new password'), h.store.cutoffs.read(user.id)]
+        Promise.all(seen).then(([is, ends]) => resolve([is === true, ends]), reject)
       })
-      await h.reset(link, 'a new password')
-      // Repeated, it changes nothing and tells what is in force.
-      const usedAt = await h.store.resetTokens.markUsed(record?.id ?? '', new Date())
-      expect(await atEvent).to.deep.equal([true, { idpAt: usedAt, oauthAt: usedAt }])
-
-      const events = h.events.filter(({ accountId }) => accountId === user.id)
-      expect(events.map(({ type }) => type)).to.deep.equal([
-        'password_reset_requested',
-        'password_reset_mail_sent',
-        'password_reset_completed',
-      ])
-      expect(Number(events[2]?.at)).to.be.at.least(usedAt.getTime())
-      expect(events[2]?.id).to.equal(`completed:${record?.id}`)
     })
+    await h.reset(link, 'a new password')
+    // Repeated, it changes nothing and tells what is in force.
+    const usedAt = await h.store.resetTokens.markUsed(record?.id ?? '', new Date())
+    expect(await atEvent).to.deep.equal([true, { idpAt: usedAt, oauthAt: usedAt }])
 
-    if (technology === 'mongodb') {
-      it('in that order also as MongoDB sees it', async () => {
-        const { link } = await userWithLink()
-        await databaseOf(h).command({ profile: 2 })
-        await h.reset(link, 'a new password')
-        await databaseOf(h).command({ profile: 0 })
-        const writes = await databaseOf(h)
-          .collection('system.profile')
-          .find({ op: { $in: ['update', 'insert', 'remove', 'command'] } })
-          .sort({ $natural: 1 })
-          .toArray()
-        const steps = writes.flatMap(({ ns, op, command }) => {
-          const isWrite =
-            op !== 'command' || 'findAndModify' in command || 'findandmodify' in command
-          const change = JSON.stringify(command.u ?? command.update ?? command)
-          const step = Object.keys(STEPS).find((name) => {
-            const [collection, field = ''] = name.split('.')
-            return ns === `${databaseOf(h).databaseName}.${collection}` && change.includes(field)
-          })
-          return isWrite && step ? [STEPS[step]] : []
-        })
-        expect(steps).to.deep.equal(Object.values(STEPS))
-      })
-    }
-
-    if (technology === 'mongodb') {
-      it('with used_at set, and no hash left in the token record', async () => {
-        const { user, link } = await userWithLink()
-        await h.reset(link, 'a new password')
-        const token_hash = sha256(tokenOf(link))
-        const record = await databaseOf(h)
-          .collection('password_reset_tokens')
-          .findOne({ token_hash })
-        expect(record).to.include({ user_id: user.id, invalidated_at: null })
-        expect(record?.['used_at']).to.be.an.instanceof(Date)
-        expect(record?.['completed_at']).to.be.at.least(record?.['used_at'])
-        expect(record).not.to.have.any.keys('new_hash', 'live', 'lease_until')
-        const stored = await databaseOf(h).collection('users').findOne({ username: user.username })
-        expect(JSON.stringify(record)).not.to.include(stored?.['password_hash'])
-        expect(stored?.['password_changed_at']).to.be.an.instanceof(Date)
-      })
-    }
-
-    it('exactly once when one link is posted 20 times at once (RACE-01)', async () => {
-      const { user, link } = await userWithLink()
-      const passwords = Array.from({ length: 20 }, (_, i) => `new password ${i}`)
-      const answers = await Promise.all(passwords.map((password) => h.reset(link, password)))
-      const modes = answers.map(({ status, mode }) => `${status} ${mode}`)
-      const winner = modes.indexOf('200 done')
-      expect(modes.toSorted()).to.deep.equal(['200 done', ...Array(19).fill('400 invalid')])
-      for (const [i, password] of passwords.entries()) {
-        expect(await hasPassword(h, user, password), password).to.equal(i === winner)
-      }
-      expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
-    })
+    const events = h.events.filter(({ accountId }) => accountId === user.id)
+    expect(events.map(({ type }) => type)).to.deep.equal([
+      'password_reset_requested',
+      'password_reset_mail_sent',
+      'password_reset_completed',
+    ])
+    expect(Number(events[2]?.at)).to.be.at.least(usedAt.getTime())
+    expect(events[2]?.id).to.equal(`completed:${record?.id}`)
   })
 
-  describe('the success page (4.2: back to login)', () => {
-    async function donePage(carried: Record<string, string>) {
-      const user = await h.addUser({ username: `client-${(added += 1)}` })
-      await ask(h, user.username, carried)
-      const { link } = await h.mail.mailTo(user.email ?? '')
-      const page = await h.reset(link, 'a new password')
-      expect(page.mode).to.equal('done')
-      return { user, text: page.text, link: /<a [^>]*href="([^"]*)"/.exec(page.text)?.[1] }
+  if (technology === 'mongodb') {
+    it('in that order also as MongoDB sees it', async () => {
+      const { link } = await userWithLink(h)
+      await databaseOf(h).command({ profile: 2 })
+      await h.reset(link, 'a new password')
+      await databaseOf(h).command({ profile: 0 })
+      const writes = await databaseOf(h)
+        .collection('system.profile')
+        .find({ op: { $in: ['update', 'insert', 'remove', 'command'] } })
+        .sort({ $natural: 1 })
+        .toArray()
+      const steps = writes.flatMap(({ ns, op, command }) => {
+        const isWrite = op !== 'command' || 'findAndModify' in command || 'findandmodify' in command
+        const change = JSON.stringify(command.u ?? command.update ?? command)
+        const step = Object.keys(STEPS).find((name) => {
+          const [collection, field = ''] = name.split('.')
+          return ns === `${databaseOf(h).databaseName}.${collection}` && change.includes(field)
+        })
+        return isWrite && step ? [STEPS[step]] : []
+      })
+      expect(steps).to.deep.equal(Object.values(STEPS))
+    })
+
+    it('with used_at set, and no hash left in the token record', async () => {
+      const { user, link } = await userWithLink(h)
+      await h.reset(link, 'a new password')
+      const token_hash = sha256(tokenOf(link))
+      const record = await databaseOf(h).collection('password_reset_tokens').findOne({ token_hash })
+      expect(record).to.include({ user_id: user.id, invalidated_at: null })
+      expect(record?.['used_at']).to.be.an.instanceof(Date)
+      expect(record?.['completed_at']).to.be.at.least(record?.['used_at'])
+      expect(record).not.to.have.any.keys('new_hash', 'live', 'lease_until')
+      const stored = await databaseOf(h).collection('users').findOne({ username: user.username })
+      expect(JSON.stringify(record)).not.to.include(stored?.['password_hash'])
+      expect(stored?.['password_changed_at']).to.be.an.instanceof(Date)
+    })
+  }
+
+  it('exactly once when one link is posted 20 times at once (RACE-01)', async () => {
+    const { user, link } = await userWithLink(h)
+    const passwords = Array.from({ length: 20 }, (_, i) => `new password ${i}`)
+    const answers = await Promise.all(passwords.map((password) => h.reset(link, password)))
+    const modes = answers.map(({ status, mode }) => `${status} ${mode}`)
+    const winner = modes.indexOf('200 done')
+    expect(modes.toSorted()).to.deep.equal(['200 done', ...Array(19).fill('400 invalid')])
+    for (const [i, password] of passwords.entries()) {
+      expect(await hasPassword(h, user, password), password).to.equal(i === winner)
     }
-
-    it('leads to a new authorization request of a client that can finish one', async () => {
-      const redirect_uri = 'https://server.example/cb'
-      const page = await donePage({
-        client_id: 'server',
-        redirect_uri,
-        scope: 'openid',
-        state: 's',
-      })
-      const { origin, pathname, searchParams } = new URL(page.link?.replaceAll('&amp;', '&') ?? '')
-      expect(origin + pathname).to.equal(`${h.oauthUrl}/auth`)
-      expect(Object.fromEntries(searchParams)).to.deep.equal({
-        response_type: 'code',
-        login_hint: page.user.username,
-        client_id: 'server',
-        redirect_uri,
-        scope: 'openid',
-        state: 's',
-      })
-      expect(page.text).to.include('The Server')
-    })
-
-    it("leads to the client's own address for that where it has one", async () => {
-      const page = await donePage({
-        client_id: 'starter',
-        redirect_uri: 'https://starter.example/cb',
-      })
-      const expected = `https://starter.example/start?iss=${encodeURIComponent(h.oauthUrl)}`
-      expect(page.link).to.equal(`${expected}&amp;login_hint=${page.user.username}`)
-      expect(page.text).to.include('Starts &lt;b&gt;itself')
-    })
-
-    it('leads nowhere for parameters that are not genuine, and without any', async () => {
-      const redirect_uri = 'https://evil.example/'
-      for (const carried of [{}, { client_id: 'server', redirect_uri }, { redirect_uri }]) {
-        const page = await donePage(carried)
-        expect(page.link).to.equal(undefined)
-        expect(page.text).not.to.include('evil')
-      }
-    })
+    expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
   })
 })

@@ -8,11 +8,13 @@ import {
   expectStillWorks,
   isVerified,
 } from '../support/blocked-login.ts'
+import { expectPage } from '../support/expect-page.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { jobs } from '../support/jobs.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { eventsOf, hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 const LIMITS = {
@@ -45,7 +47,11 @@ describeWithMongo('Requests while the database cannot be reached (7)', () => {
       technology: 'mongodb',
       database: { db: client.db(), drop: () => client.close() },
       mayLogErrors: true,
-      flows: { log: (level, message, details) => logged.push({ level, message, details }) },
+      settings: { requests_per_ip_per_minute: '0' },
+      flows: {
+        trustedProxies: 1,
+        log: (level, message, details) => logged.push({ level, message, details }),
+      },
       host: ({ login, ...parts }) =>
         koaHost({
           ...parts,
@@ -87,7 +93,7 @@ describeWithMongo('Requests while the database cannot be reached (7)', () => {
   }
 
   function expectUnavailable(answer: Answer) {
-    expect([answer.status, answer.page, answer.mode]).to.deep.equal([503, 'error', 'unavailable'])
+    expectPage(answer, 503, 'error', 'unavailable')
     expect(answer.headers.get('retry-after')).to.equal('60')
     expect(answer.headers.get('cache-control')).to.equal('no-store')
     expect(answer.headers.getSetCookie()).to.deep.equal([])
@@ -101,7 +107,7 @@ describeWithMongo('Requests while the database cannot be reached (7)', () => {
     for (const other of others) expect(shapeOf(other)).to.deep.equal(shapeOf(first))
   }
 
-  it('answers POST forgot-password and resend-verification with the 503 page, alike whoever asks (FLT-10)', async () => {
+  it('answers POST forgot-password and resend-verification with the 503 page, alike whoever asks, and logs it once a request, without stack or address (FLT-10)', async () => {
     const known = await h.addUser({ username: 'known' })
     await addUnverified(h, { username: 'waiting' })
     await h.addUser({ username: 'banned', disabled: true })
@@ -111,10 +117,22 @@ describeWithMongo('Requests while the database cannot be reached (7)', () => {
       names.map((name) => agent.post(`${h.oauthUrl}/${path}`, { [field]: name }))
 
     const mails = h.mail.mails.length
+    const before = logged.length
     await whileGone(async () => {
       await expectAlike(post('forgot-password', 'identifier'))
       await expectAlike(post('resend-verification', 'username'))
     })
+    const lines = logged.slice(before)
+    const expected = ['/forgot-password', '/resend-verification'].flatMap((path) =>
+      names.map(() => ({
+        level: 'error',
+        message: 'request failed',
+        details: { path, code: 'ERR_STORE_UNAVAILABLE' },
+      })),
+    )
+    expect(lines.filter(({ message }) => message === 'request failed')).to.deep.equal(expected)
+    expect(JSON.stringify(lines)).not.to.include(new URL(proxy.uri).host)
+    expect(JSON.stringify(lines)).not.to.match(/\bat .*:\d+:\d+/)
     expect(await h.resetLink(known)).to.include('/reset-password?token=')
     expect(h.mail.mails).to.have.length(mails + 1)
   })
@@ -140,6 +158,30 @@ describeWithMongo('Requests while the database cannot be reached (7)', () => {
     await whileGone(async () => expectUnavailable(await login.agent.get(login.link)))
     expect(await isVerified(h, login.user)).to.equal(false)
     await expectStillWorks(h, login)
+  })
+
+  it('answers 503 also where only the count of forms fails, and goes on afterwards (RATE-11)', async () => {
+    await h.put({ requests_per_ip_per_minute: '60' })
+    const user = await h.addUser({ username: 'counted' })
+    const mails = h.mail.mails.length
+    const post = () =>
+      createUserAgent().post(
+        `${h.oauthUrl}/forgot-password`,
+        { identifier: 'counted' },
+        { 'x-forwarded-for': '203.0.113.6' },
+      )
+    const failing = proxy.interrupt(
+      { matches: ({ collection }) => collection === 'rate_limits', when: 'before' },
+      async () => {},
+    )
+    expectUnavailable(await post())
+    expect((await failing.happened)?.name).to.equal('findAndModify')
+    expect(eventsOf(h, 'password_reset_requested', user)).to.deep.equal([])
+    expect(await jobs(h)).to.deep.equal([])
+    expect(h.mail.mails).to.have.length(mails)
+    expect((await post()).status).to.equal(200)
+    await h.mail.mailTo(user.email ?? '')
+    await h.put({ requests_per_ip_per_minute: '0' })
   })
 
   it('answers what needs no database as ever', async () => {
@@ -201,27 +243,6 @@ describeWithMongo('Requests while the database cannot be reached (7)', () => {
     expect((await h.signIn(createUserAgent(), 'verified')).location).to.include('code=')
     await expectStillWorks(h, await blockedLogin(h, { user: unverified }))
   })
-
-  it('logs it once a request, as an error, without the stack or the address of the database', async () => {
-    const before = logged.length
-    await whileGone(async () => {
-      await h.forgot('somebody')
-      await h.forgot('somebody else')
-    })
-    const lines = logged.slice(before)
-    const ofRequests = lines.filter(({ message }) => message === 'request failed')
-    expect(ofRequests).to.have.length(2)
-    for (const line of ofRequests) {
-      expect(line).to.deep.equal({
-        level: 'error',
-        message: 'request failed',
-        details: { path: '/forgot-password', code: 'ERR_STORE_UNAVAILABLE' },
-      })
-    }
-    const { host } = new URL(proxy.uri)
-    expect(JSON.stringify(lines)).not.to.include(host)
-    expect(JSON.stringify(lines)).not.to.match(/\bat .*:\d+:\d+/)
-  })
 })
 
 describe('Requests while the users of the host cannot be reached (7)', () => {
@@ -252,28 +273,22 @@ describe('Requests while the users of the host cannot be reached (7)', () => {
     return blockedLogin(h, { user })
   }
 
-  it('answers 503 where the error says ERR_STORE_UNAVAILABLE, whatever its class, and the link still works', async () => {
-    const login = await blocked()
-    problem = Object.assign(new Error('the directory is down'), { code: 'ERR_STORE_UNAVAILABLE' })
-    const answer = await login.agent.get(login.link)
-    expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
-    expect(answer.headers.get('retry-after')).to.equal('60')
+  for (const [code, status, mode, retryAfter] of [
+    ['ERR_STORE_UNAVAILABLE', 503, 'unavailable', '60'],
+    ['ERR_OF_THE_HOST', 500, 'error', null],
+  ] as const) {
+    it(`answers ${status} where the error says ${code}, whatever its class, and the link still works`, async () => {
+      const login = await blocked()
+      problem = Object.assign(new Error('the directory is down'), { code })
+      const answer = await login.agent.get(login.link)
+      expect([answer.status, answer.mode]).to.deep.equal([status, mode])
+      expect(answer.headers.get('retry-after')).to.equal(retryAfter)
 
-    problem = undefined
-    expect((await kept.findById(login.user.id))?.emailVerified).to.equal(false)
-    expect((await login.agent.get(login.link)).location).to.include('code=')
-  })
-
-  it('answers 500 to any other error, and the link still works', async () => {
-    const login = await blocked()
-    problem = Object.assign(new Error('a defect'), { code: 'ERR_OF_THE_HOST' })
-    const answer = await login.agent.get(login.link)
-    expect([answer.status, answer.mode]).to.deep.equal([500, 'error'])
-    expect(answer.headers.get('retry-after')).to.equal(null)
-
-    problem = undefined
-    expect((await login.agent.get(login.link)).location).to.include('code=')
-  })
+      problem = undefined
+      expect((await kept.findById(login.user.id))?.emailVerified).to.equal(false)
+      expect((await login.agent.get(login.link)).location).to.include('code=')
+    })
+  }
 })
 
 function isWrite(command: string): boolean {

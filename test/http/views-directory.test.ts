@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import type { Log, User } from '../../src/index.ts'
+import { expectPage } from '../support/expect-page.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
@@ -40,7 +41,7 @@ describe('The option viewsDirectory', () => {
 
   it('shows the pages of the host', async () => {
     const page = await agent.request('DELETE', `${h.oauthUrl}/forgot-password`)
-    expect([page.status, page.page, page.mode]).to.deep.equal([405, 'error', 'method_not_allowed'])
+    expectPage(page, 405, 'error', 'method_not_allowed')
     expect(page.text).to.contain('<p class="hosts">Call the host</p>')
   })
 

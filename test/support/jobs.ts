@@ -1,0 +1,30 @@
+import { expect } from 'chai'
+import { eventually } from './eventually.ts'
+import type { Harness } from './harness.ts'
+import { moveTime } from './time.ts'
+
+/** Ids of the jobs that wait for a worker. */
+export async function jobs({ store }: Harness): Promise<string[]> {
+  const all = await store.outbox.list({ limit: 1_000 }, new Date())
+  return all.flatMap(({ id, state }) => (state === 'dead' ? [] : [id]))
+}
+
+/** Waits until a worker has looked at everything that was asked for, and its mails have left. */
+export async function isIdle(h: Harness): Promise<void> {
+  await eventually('no job is left', async () => (await jobs(h)).length === 0)
+}
+
+/** Does something that asks for no mail; nothing is under way before. */
+export async function withoutJobs(h: Harness, work: () => Promise<unknown>): Promise<void> {
+  await isIdle(h)
+  const mails = h.mail.mails.length
+  await work()
+  expect(await jobs(h)).to.deep.equal([])
+  expect(h.mail.mails).to.have.length(mails)
+}
+
+/** So much later; a mail that is still under way would be sent again. */
+export async function later(h: Harness, ms: number): Promise<void> {
+  await isIdle(h)
+  await moveTime(ms)
+}

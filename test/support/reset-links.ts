@@ -1,0 +1,42 @@
+import { expect } from 'chai'
+import type { User } from '../../src/index.ts'
+import { addVerified } from './blocked-login.ts'
+import type { Harness } from './harness.ts'
+import { hasPassword } from './observe.ts'
+import { later } from './jobs.ts'
+
+/** What a host may write into the record of a user that was not reset by us. */
+export const OTHER_HASH = '$2b$04$CCCCCCCCCCCCCCCCCCCCC.E7iYKmz3HnBJeEDbgBwEjVHZJRxEVVu'
+
+export interface UserWithLink {
+  user: User
+  link: string
+}
+
+/** A user that no other test has, and the reset link in their mail. */
+export async function userWithLink(
+  h: Harness,
+  changes: Partial<User> = {},
+  carried: Record<string, string> = {},
+): Promise<UserWithLink> {
+  const user = await addVerified(h, changes)
+  await h.forgot(user.username, carried)
+  return { user, link: (await h.mail.mailTo(user.email ?? '')).link }
+}
+
+/** The same, an hour later. */
+export async function userWithExpiredLink(
+  h: Harness,
+  carried: Record<string, string> = {},
+): Promise<UserWithLink> {
+  const both = await userWithLink(h, {}, carried)
+  await later(h, 3_600_000)
+  return both
+}
+
+/** A new link of that user works. */
+export async function isMendedBy(h: Harness, user: User): Promise<void> {
+  const link = await h.resetLink(user)
+  expect((await h.reset(link, 'an honest password')).mode).to.equal('done')
+  expect(await hasPassword(h, user, 'an honest password')).to.equal(true)
+}
