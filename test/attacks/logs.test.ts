@@ -223,7 +223,7 @@ describe('The output of a process that goes wrong (LOG-09)', () => {
     expect([exitCode, out]).to.deep.equal([0, 'still here\n'])
   })
 
-  it('names no password of MONGODB_URI when the start is refused', async function () {
+  it('names no password of MONGODB_URI when the start is refused [full]', async function () {
     this.timeout(60_000)
     for (const uri of [
       'mongodb://user:canary@127.0.0.1:1/db?serverSelectionTimeoutMS=100',
@@ -239,7 +239,7 @@ describe('The output of a process that goes wrong (LOG-09)', () => {
 })
 
 describeWithMongo(
-  'Every output of the example server (LOG-01, LOG-02, LINK-09, TOK-02, PWD-15)',
+  'Every output of the example server (LOG-01, LOG-02, LINK-09, TOK-02, PWD-15) [full]',
   () => {
     const canary = (what: string) => `canary-${what}-${randomBytes(9).toString('hex')}`
     const hostile = '\u0085\u009b31m"},{"level":"info"}'

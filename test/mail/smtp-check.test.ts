@@ -233,157 +233,51 @@ describe('The check of the mail server', () => {
     })
   })
 
+  const refusals: [at: Step, step: MailStep, reply: string, told: RegExp][] = [
+    ['greeting', 'connect', '554 5.7.1 Your address is listed', /this machine \(554\).*blocked/],
+    ['STARTTLS', 'tls', '454 4.7.0 TLS not available', /STARTTLS and then refuses it \(454\)/],
+    ['AUTH', 'auth', '535 5.7.8 Wrong login of mailer', /AUTH PLAIN \(535\).*smtp_password/],
+    ['AUTH', 'auth', '534 5.7.9 Application-specific one required', /\(534\).*app password/],
+    ['AUTH', 'auth', '454 4.7.0 Later', /\(454\).*few minutes/],
+    ['MAIL', 'from', '553 5.7.1 Not yours', /no-reply@\S+ for good \(553\).*smtp_from/],
+    ['MAIL', 'from', '450 4.1.8 Domain not found', /for now \(450\)/],
+    ['RCPT', 'rcpt', '550 5.1.1 No such user', /Ada@example\.org for good \(550\).*exists/],
+    ['RCPT', 'rcpt', '554 5.7.1 Relay access denied', /for good \(554\).*forwards nothing/],
+    ['RCPT', 'rcpt', '451 4.7.1 Come again later', /for now \(451\).*try again in a few minutes/],
+    ['DATA', 'data', '451 4.3.0 Full', /before its content, for now/],
+    ['dot', 'data', '554 5.7.1 Looks like spam', /after its content, for good \(554\).*filter/],
+  ]
   const refusesHello: Fault = (step) =>
     step === 'EHLO' || step === 'other' ? '550 5.7.1 No' : undefined
-  type Failure = [
-    what: string,
-    at: Step | Fault,
-    step: MailStep,
-    said: string,
-    message: RegExp,
-    advice?: RegExp,
-  ]
-  const LEAVING = '421 4.3.2 Shutting down'
-  /** What the server says or does, and what the check tells of it; nothing said where there is no reply to show. */
+  const leaving = '421 4.3.2 Shutting down'
+  const HTTP = 'HTTP/1.1 400 Bad Request'
+  const more = answers('MAIL', '250 Ok\r\n250 Ok\r\n354 Go on')
+  type Failure = [what: string, fault: Fault, step: MailStep, reply: string, told: RegExp]
+  /** Where the server says nothing that could be shown, the reply is empty. */
   const failures: Failure[] = [
-    [
-      'the greeting refuses',
-      'greeting',
-      'connect',
-      '554 5.7.1 Your address is listed',
-      /does not talk to this machine \(554\)/,
-      /blocked/,
-    ],
-    [
-      'the server is too busy to greet',
-      goesAway('greeting'),
-      'connect',
-      LEAVING,
-      /no time.*\(421\)/,
-      /few minutes/,
-    ],
-    [
-      'the connection is closed before a greeting',
-      drops('greeting'),
-      'connect',
-      '',
-      /closed before a greeting/,
-      /smtp_tls to implicit/,
-    ],
-    [
-      'another kind of server greets',
-      answers('greeting', 'HTTP/1.1 400 Bad Request'),
-      'connect',
-      '',
-      /no SMTP server/,
-      /smtp_port/,
-    ],
-    ['the hello is refused', refusesHello, 'tls', '550 5.7.1 No', /refuses to go on.*\(550\)/],
-    [
-      'STARTTLS is offered and refused',
-      'STARTTLS',
-      'tls',
-      '454 4.7.0 TLS not available',
-      /offers STARTTLS and then refuses it \(454\)/,
-    ],
-    [
-      'the login is refused',
-      'AUTH',
-      'auth',
-      '535 5.7.8 Wrong login of mailer',
-      /refuses the login with AUTH PLAIN \(535\)/,
-      /smtp_password/,
-    ],
-    [
-      'the login needs an app password',
-      'AUTH',
-      'auth',
-      '534 5.7.9 Application-specific one required',
-      /\(534\)/,
-      /app password/,
-    ],
-    ['logins cannot be checked now', 'AUTH', 'auth', '454 4.7.0 Later', /\(454\)/, /few minutes/],
-    [
-      'the connection is closed at the login',
-      drops('AUTH'),
-      'auth',
-      '',
-      /closed without an answer/,
-    ],
-    [
-      'the sender is not allowed',
-      'MAIL',
-      'from',
-      '553 5.7.1 Not your address',
-      /refuses the sender no-reply@login\.example\.com for good \(553\)/,
-      /smtp_from/,
-    ],
-    [
-      'the domain of the sender is unknown',
-      'MAIL',
-      'from',
-      '450 4.1.8 Domain not found',
-      /for now \(450\)/,
-    ],
-    ['the server goes away at the sender', goesAway('MAIL'), 'from', LEAVING, /\(421\)/],
-    [
-      'the mailbox does not exist',
-      'RCPT',
-      'rcpt',
-      '550 5.1.1 No such user',
-      /refuses mail to Ada@example\.org for good \(550\)/,
-      /exists/,
-    ],
-    [
-      'the server does not relay',
-      'RCPT',
-      'rcpt',
-      '554 5.7.1 Relay access denied',
-      /for good \(554\)/,
-      /forwards nothing/,
-    ],
-    [
-      'the server greylists',
-      'RCPT',
-      'rcpt',
-      '451 4.7.1 Come again later',
-      /for now \(451\)/,
-      /try again in a few minutes/,
-    ],
-    ['DATA is refused', 'DATA', 'data', '451 4.3.0 Full', /before its content, for now/],
-    [
-      'the mail is refused after its content',
-      'dot',
-      'data',
-      '554 5.7.1 Looks like spam',
-      /after its content, for good \(554\)/,
-      /filter/,
-    ],
-    [
-      'the connection is closed after the mail',
-      drops('dot'),
-      'data',
-      '',
-      /closed without an answer/,
-    ],
-    ['an answer never ends', neverEnds('MAIL'), 'from', '', /not SMTP/],
-    [
-      'more is answered than was asked',
-      answers('MAIL', '250 Ok\r\n250 Ok\r\n354 Go on'),
-      'rcpt',
-      '',
-      /not SMTP/,
-    ],
+    ...refusals.map(([at, step, reply, told]): Failure => [
+      `says ${reply} at ${at}`,
+      answers(at, reply),
+      step,
+      reply,
+      told,
+    ]),
+    ['is too busy', goesAway('greeting'), 'connect', leaving, /no time.*\(421\).*few minutes/],
+    ['closes at once', drops('greeting'), 'connect', '', /before a greeting.*smtp_tls to implicit/],
+    ['is another kind', answers('greeting', HTTP), 'connect', '', /no SMTP server.*smtp_port/],
+    ['refuses the hello', refusesHello, 'tls', '550 5.7.1 No', /refuses to go on.*\(550\)/],
+    ['closes at the login', drops('AUTH'), 'auth', '', /closed without an answer/],
+    ['goes away at the sender', goesAway('MAIL'), 'from', leaving, /\(421\)/],
+    ['closes after the mail', drops('dot'), 'data', '', /closed without an answer/],
+    ['never ends an answer', neverEnds('MAIL'), 'from', '', /not SMTP/],
+    ['answers more than was asked', more, 'rcpt', '', /not SMTP/],
   ]
-  for (const [what, at, step, said, message, advice] of failures) {
-    it(`tells the step and the reason where ${what}`, async () => {
-      const fault = typeof at === 'string' ? answers(at, said) : at
+  for (const [what, fault, step, reply, told] of failures) {
+    it(`tells the step and the reason where the server ${what}`, async () => {
       const server = await start({ tls: certificate, fault })
       const failed = failureIn(await check(settingsFor(server)))
-      expect(failed.step).to.equal(step)
-      expect(failed.message).to.match(message)
-      expect(failed.reply ?? '').to.equal(said)
-      if (advice) expect(failed.advice).to.match(advice)
+      expect([failed.step, failed.reply ?? '']).to.deep.equal([step, reply])
+      expect(`${failed.message} ${failed.advice}`).to.match(told)
       if (step !== 'data') expect(server.mails).to.deep.equal([])
       if (STEPS.indexOf(step) < STEPS.indexOf('auth')) expect(server.logins).to.deep.equal([])
       await eventually('the server sees the end', () => server.open === 0)
@@ -458,49 +352,31 @@ describe('The check of the mail server', () => {
         socket.once('data', () => act(socket))
         return '220 Go ahead'
       }
-    const old = {
-      maxVersion: 'TLSv1.1',
-      minVersion: 'TLSv1',
-      ciphers: 'DEFAULT@SECLEVEL=0',
-    } as const
-    const stripped = [/does not offer STARTTLS/, /strip/] as const
-    for (const [what, options, other, message, advice = /./] of [
-      ['STARTTLS is required and not offered', {}, { tls: 'starttls' }, ...stripped],
+    const speaksHttp = instead((socket) => socket.write(`${HTTP}\r\n\r\n`))
+    const closes = instead((socket) => socket.destroy())
+    const ciphers = 'DEFAULT@SECLEVEL=0'
+    const old = { ...certificate, maxVersion: 'TLSv1.1', minVersion: 'TLSv1', ciphers } as const
+    const stripped = /does not offer STARTTLS.*strip/
+    const tlsFailures: [string, FaultySmtpOptions, Partial<SmtpSettings>, RegExp][] = [
+      ['STARTTLS is required and not offered', {}, { tls: 'starttls' }, stripped],
       // Any address of this machine, but by its name no loopback host.
-      ['it is not offered on no loopback host', {}, { host: '0.0.0.0' }, ...stripped],
+      ['it is not offered on another host', {}, { host: '0.0.0.0' }, stripped],
+      ['HTTP answers the handshake', { fault: speaksHttp }, {}, /not answer with TLS.*proxy/],
+      ['the server closes during it', { fault: closes }, {}, /handshake failed \(E\w+\)/],
       [
-        'something else answers the handshake',
-        { fault: instead((socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n')) },
-        {},
-        /does not answer with TLS/,
-        /proxy/,
-      ],
-      [
-        'the server closes during the handshake',
-        { fault: instead((socket) => socket.destroy()) },
-        {},
-        /handshake failed \(E\w+\)/,
-      ],
-      [
-        'a server on an implicit TLS port speaks in the clear',
+        'implicit TLS is none',
         {},
         { tls: 'implicit' },
-        /does not answer with TLS/,
-        /smtp_tls to starttls/,
+        /not answer with TLS.*smtp_tls to starttls/,
       ],
-      [
-        'a server knows only TLS 1.1',
-        { tls: { ...certificate, ...old } },
-        {},
-        /no TLS version that is safe/,
-      ],
-    ] satisfies [string, FaultySmtpOptions, Partial<SmtpSettings>, RegExp, RegExp?][]) {
+      ['a server knows only TLS 1.1', { tls: old }, {}, /no TLS version that is safe/],
+    ]
+    for (const [what, options, other, told] of tlsFailures) {
       it(`where ${what}, it says so, and nobody logs in`, async () => {
         const server = await start(options)
         const failed = failureIn(await check(settingsFor(server, other)))
         expect(failed.step).to.equal('tls')
-        expect(failed.message).to.match(message)
-        expect(failed.advice).to.match(advice)
+        expect(`${failed.message} ${failed.advice}`).to.match(told)
         expect([server.logins, server.mails]).to.deep.equal([[], []])
         await eventually('the server sees the end', () => server.open === 0)
       })
@@ -541,24 +417,46 @@ describe('The check of the mail server', () => {
     })
 
     describe('in a process that trusts an authority (NODE_EXTRA_CA_CERTS):', () => {
-      let directory: string
+      const asked: { tls: SmtpSettings['tls']; options: FaultySmtpOptions }[] = []
+      const checked: { server: FaultySmtp; steps: CheckedStep[] }[] = []
+
+      /** Of this server, once all are checked in one process. */
+      function checking(tls: 'starttls' | 'implicit', options: FaultySmtpOptions) {
+        const isImplicitTls = tls === 'implicit'
+        const index = asked.push({ tls, options: { ...options, isImplicitTls } }) - 1
+        return () => {
+          const found = checked[index]
+          if (!found) throw new Error('it was not checked')
+          return found
+        }
+      }
 
       before(async () => {
-        directory = await mkdtemp(path.join(tmpdir(), 'smtp-check-'))
-        await writeFile(path.join(directory, 'authority.pem'), authority.cert)
-      })
-      after(() => rm(directory, { recursive: true }))
-
-      async function checkUnder(settings: SmtpSettings[]): Promise<CheckedStep[][]> {
-        const { stdout } = await run(
-          process.execPath,
-          ['--import', 'tsx/esm', CHECK_SMTP, JSON.stringify(settings)],
-          { env: { ...process.env, NODE_EXTRA_CA_CERTS: path.join(directory, 'authority.pem') } },
+        const directory = await mkdtemp(path.join(tmpdir(), 'smtp-check-'))
+        const NODE_EXTRA_CA_CERTS = path.join(directory, 'authority.pem')
+        await writeFile(NODE_EXTRA_CA_CERTS, authority.cert)
+        const all = await Promise.all(
+          asked.map(async ({ tls, options }) => {
+            const server = await startFaultySmtp({ offersAuth: true, ...options })
+            return { server, settings: settingsFor(server, { tls }) }
+          }),
         )
+        const settings = JSON.stringify(all.map((each) => each.settings))
+        const args = ['--import', 'tsx/esm', CHECK_SMTP, settings]
+        const env = { ...process.env, NODE_EXTRA_CA_CERTS }
+        const { stdout } = await run(process.execPath, args, { env })
         const answers: CheckedStep[][] = JSON.parse(stdout)
-        for (const steps of answers) expectWhole(steps)
-        return answers
-      }
+        expect(answers).to.have.length(all.length)
+        for (const [index, { server }] of all.entries()) {
+          const steps = answers[index] ?? []
+          expectWhole(steps)
+          checked.push({ server, steps })
+        }
+        await rm(directory, { recursive: true })
+      })
+      after(async () => {
+        for (const { server } of checked) await server.close()
+      })
 
       const signed = (wish: Parameters<typeof newCertificate>[0]) =>
         newCertificate({ names: LOOPBACK, signer: authority, ...wish })
@@ -595,65 +493,50 @@ describe('The check of the mail server', () => {
         },
       }
 
-      it('a certificate that is not trusted is named with its reason, and nobody logs in', async () => {
-        const cases = await Promise.all(
-          Object.values(bad).flatMap(({ tls, message, advice }) =>
-            ([false, true] as const).map(async (isImplicitTls) => {
-              const server = await start({ tls, isImplicitTls })
-              const wanted = isImplicitTls ? 'implicit' : 'starttls'
-              return { server, message, advice, settings: settingsFor(server, { tls: wanted }) }
-            }),
-          ),
-        )
-        const found = await checkUnder(cases.map(({ settings }) => settings))
-        expect(found).to.have.length(12)
-        for (const [index, { server, message, advice }] of cases.entries()) {
-          const failed = failureIn(found[index] ?? [])
-          expect(failed.step).to.equal('tls')
-          expect(failed.message).to.match(message)
-          expect(failed.advice).to.match(advice)
-          expect([server.logins, server.mails, server.open]).to.deep.equal([[], [], 0])
-          expect(server.steps).to.include({ AUTH: 0, MAIL: 0 })
+      for (const [what, { tls, message, advice }] of Object.entries(bad)) {
+        for (const mode of ['starttls', 'implicit'] as const) {
+          const result = checking(mode, { tls })
+          it(`${mode}: of a certificate that is ${what} it tells the reason, and nobody logs in`, () => {
+            const { server, steps } = result()
+            const failed = failureIn(steps)
+            expect(failed.step).to.equal('tls')
+            expect(failed.message).to.match(message)
+            expect(failed.advice).to.match(advice)
+            expect([server.logins, server.mails, server.open]).to.deep.equal([[], [], 0])
+            expect(server.steps).to.include({ AUTH: 0, MAIL: 0 })
+          })
         }
-      })
+      }
 
-      it('tells protocol, cipher and until when the certificate is valid, and warns before it ends', async () => {
-        const soon = signed({ validUntil: new Date(Date.now() + 5.5 * DAY_MS) })
-        const servers = await Promise.all([
-          start({ tls: certificate }),
-          start({ tls: { ...certificate, maxVersion: 'TLSv1.2' }, isImplicitTls: true }),
-          start({ tls: soon }),
-        ])
-        const modes = ['starttls', 'implicit', 'starttls'] as const
-        const found = await checkUnder(
-          servers.map((server, index) => settingsFor(server, { tls: modes[index] ?? 'auto' })),
-        )
-        const tls = found.map((steps) => stepOf(steps, 'tls'))
+      const soon = signed({ validUntil: new Date(Date.now() + 5.5 * DAY_MS) })
+      const trusted = [
+        checking('starttls', { tls: certificate }),
+        checking('implicit', { tls: { ...certificate, maxVersion: 'TLSv1.2' } }),
+        checking('starttls', { tls: soon }),
+      ]
+      it('tells protocol, cipher and until when the certificate is valid, and warns before it ends', () => {
+        const results = trusted.map((result) => result())
+        const tls = results.map(({ steps }) => stepOf(steps, 'tls'))
         expect(tls.map(({ status }) => status)).to.deep.equal(['ok', 'ok', 'warning'])
         expect(tls[0]?.message).to.match(/^STARTTLS .*TLSv1\.3 with TLS_\w+; .*until \d{4}-/)
         expect(tls[1]?.message).to.match(/^Implicit TLS .*TLSv1\.2 with \w+; .*until \d{4}-/)
         expect(tls[2]?.advice).to.match(/expires in 5 days/)
-        for (const [index, server] of servers.entries()) {
-          expect(failuresIn(found[index] ?? [])).to.deep.equal([])
+        for (const { server, steps } of results) {
+          expect(statuses(steps)).not.to.include('failed')
           expect(server.mails.map(({ isSecure }) => isSecure)).to.deep.equal([true])
         }
       })
 
-      it('over implicit TLS, a greeting that refuses fails after the handshake', async () => {
-        const server = await start({
-          tls: certificate,
-          isImplicitTls: true,
-          fault: answers('greeting', '554 5.7.1 Listed'),
-        })
-        const [steps = []] = await checkUnder([settingsFor(server, { tls: 'implicit' })])
+      const listed = answers('greeting', '554 5.7.1 Listed')
+      const refusing = checking('implicit', { tls: certificate, fault: listed })
+      it('over implicit TLS, a greeting that refuses fails after the handshake', () => {
+        const { server, steps } = refusing()
         const failed = failureIn(steps)
         expect([failed.step, failed.reply]).to.deep.equal(['tls', '554 5.7.1 Listed'])
         expect(failed.message).to.include('Implicit TLS').and.include('554')
         expect(server.mails).to.deep.equal([])
       })
     })
-
-    const failuresIn = (steps: CheckedStep[]) => steps.filter(({ status }) => status === 'failed')
   })
 
   describe('logging in', () => {

@@ -1,7 +1,6 @@
 import { inspect } from 'node:util'
 import { expect } from 'chai'
 import { smtpPool } from '../../src/mail/smtp-pool.ts'
-import type { SmtpSettings } from '../../src/mail/smtp-settings.ts'
 import { countClientSockets } from '../support/client-sockets.ts'
 import { eventually } from '../support/eventually.ts'
 import {

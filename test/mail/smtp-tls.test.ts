@@ -117,22 +117,20 @@ describe('The setting smtp_tls (D23)', () => {
   })
 
   describe('in a process that trusts an authority (NODE_EXTRA_CA_CERTS):', () => {
-    let directory: string
-
-    before(async () => {
-      directory = await mkdtemp(path.join(tmpdir(), 'smtp-tls-'))
-      await writeFile(path.join(directory, 'authority.pem'), authority.cert)
-    })
-    after(() => rm(directory, { recursive: true }))
-
     async function sendUnder(settings: SmtpSettings[]): Promise<string[]> {
-      const { stdout } = await run(
-        process.execPath,
-        ['--import', 'tsx/esm', SEND_MAILS, JSON.stringify(settings)],
-        { env: { ...process.env, NODE_EXTRA_CA_CERTS: path.join(directory, 'authority.pem') } },
-      )
+      const directory = await mkdtemp(path.join(tmpdir(), 'smtp-tls-'))
+      const NODE_EXTRA_CA_CERTS = path.join(directory, 'authority.pem')
+      await writeFile(NODE_EXTRA_CA_CERTS, authority.cert)
+      const args = ['--import', 'tsx/esm', SEND_MAILS, JSON.stringify(settings)]
+      const env = { ...process.env, NODE_EXTRA_CA_CERTS }
+      const { stdout } = await run(process.execPath, args, { env })
+      await rm(directory, { recursive: true })
       return JSON.parse(stdout)
     }
+
+    // What was said in plain text after the STARTTLS answer is not believed.
+    const injected = ['220 Go ahead', '250-AUTH PLAIN', '250 injected', '235 Ok', '250 Ok']
+    const injects = answers('STARTTLS', injected.join('\r\n'))
 
     it('mails and logins go only over TLS, and only to a certificate that it vouches for (MAIL-15)', async () => {
       const modes = [
@@ -151,6 +149,8 @@ describe('The setting smtp_tls (D23)', () => {
           taking.push({ server, settings: settingsFor(server, tls, host) })
         }
       }
+      const frank = await startServer({ tls: good, fault: injects, offersAuth: false })
+      refusing.push({ server: frank, settings: settingsFor(frank, 'starttls'), code: 'ENOAUTH' })
       const outcomes = await sendUnder([...refusing, ...taking].map(({ settings }) => settings))
       for (const [index, { server, code }] of refusing.entries()) {
         expect(outcomes[index]).to.equal(
@@ -167,23 +167,8 @@ describe('The setting smtp_tls (D23)', () => {
     })
 
     it('what was said in plain text after the STARTTLS answer is not believed', async () => {
-      const injected = ['220 Go ahead', '250-AUTH PLAIN', '250 injected', '235 Ok', '250 Ok']
-      const injects = answers('STARTTLS', injected.join('\r\n'))
       const silent: Fault = (step, dialogue) => (dialogue.isSecure ? '' : injects(step, dialogue))
-      const [quiet, frank] = [
-        await startServer({ tls: good, fault: silent }),
-        await startServer({ tls: good, fault: injects, offersAuth: false }),
-      ]
-      const honest = await startServer({ tls: good })
-      const sending = sendUnder([frank, honest].map((server) => settingsFor(server, 'starttls')))
-      const outcomes = await sending
-      expect(outcomes).to.deep.equal([
-        'ERR_MAIL_FAILED: The mail was not sent (ENOAUTH while connecting)',
-        'sent',
-      ])
-      await nothingWasSent(frank)
-      expect(honest.mails.map(({ isSecure }) => isSecure)).to.deep.equal([true])
-
+      const quiet = await startServer({ tls: good, fault: silent })
       // Under auto a loopback host need not show a certificate.
       const deadline = new AbortController()
       const connecting = failureOf(poolFor(quiet, 'auto').connect(deadline.signal))

@@ -15,7 +15,7 @@ import {
   sampleVerificationToken,
 } from '../../src/contract/store-contract-samples.ts'
 
-describeWithMongo('mongoStore() with damaged records', () => {
+describeWithMongo('mongoStore() with damaged records [full]', () => {
   const { stored, emptyStore } = emptiedStore()
 
   describe('a damaged record', () => {
