@@ -7,36 +7,14 @@ import { ask, eventsOf, shapeOf, tokenOf, usableRecord } from '../support/observ
 import { eventually } from '../support/eventually.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
-/** What a host may have stored as an address, that is no plain one. */
+/** Some of what a host may have stored as an address, that is no plain one; test/mail-address.test.ts has the others. */
 const ADDRESSES: Record<string, string> = {
   'a line break and a header': 'victim@users.example\r\nBcc: attacker@evil.example',
-  'a bare LF': 'victim@users.example\nRCPT TO:<attacker@evil.example>',
-  'a bare CR': 'victim@users.example\rattacker@evil.example',
-  'NEL and a line separator': 'victim@users.example\u0085\u2028attacker@evil.example',
   'a comma': 'victim@users.example,attacker@evil.example',
-  'a semicolon': 'victim@users.example;attacker@evil.example',
-  'a space': 'victim@users.example attacker@evil.example',
   'a display name': 'victim@users.example <attacker@evil.example>',
-  'angle brackets': '<attacker@evil.example>',
-  'two angle brackets': '<victim@users.example><attacker@evil.example>',
-  'a group': 'friends: victim@users.example, attacker@evil.example;',
-  'a comment': 'victim(attacker@evil.example)@users.example',
-  'a quoted local part': '"attacker@evil.example x"@users.example',
-  'a quoted pair': '"a\\"b"@users.example',
-  'two at signs': 'victim@users.example@evil.example',
-  'parameters of SMTP': 'victim@users.example> NOTIFY=SUCCESS ORCPT=rfc822;x@evil.example',
   'a domain literal': 'victim@[127.0.0.1]',
-  'an international domain': 'victim@b\u00fccher.example',
-  'an international local part': 'v\u0131ctim@users.example',
   'a full-width at sign': 'victim\uFF20users.example',
   NUL: 'victim@users.example\0@evil.example',
-  'a tab': 'victim@users.example\t',
-  'a route': '@evil.example:victim@users.example',
-  'no domain': 'victim',
-  'no local part': '@users.example',
-  'a dot at the end': 'victim@users.example.',
-  'a local part of 65': `${'a'.repeat(65)}@users.example`,
-  '255 characters': `a@${'b.'.repeat(125)}example`.slice(0, 255),
   '64 KiB': `${'a'.repeat(65_536)}@users.example`,
 }
 

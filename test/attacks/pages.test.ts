@@ -7,22 +7,12 @@ import { startExampleServer, type ExampleServer } from '../support/example-serve
 import { startHarness, type Harness } from '../support/harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
+/** What templates do to any text is shown in test/views.test.ts; here, that every page says it through them. */
 const PAYLOADS = [
   '"><script>alert(1)</script>',
-  "'><img src=x onerror=alert(1)>",
-  '" autofocus onfocus="alert(1)" x="',
   "' onmouseover='alert(1)",
   '</title></main></form><form action="https://evil.example"><input name=token>',
-  '<a href="javascript:alert(1)">Sign in</a>',
-  '<!--',
-  ']]><svg/onload=alert(1)>',
-  '&quot;&gt;&lt;script&gt;&#60;b&#62;',
-  '<meta http-equiv="refresh" content="0;url=https://evil.example">',
-  '<base href="https://evil.example/"><style>*{display:none}</style>',
   '#{7*7} !{7*7} {{7*7}} ${7*7} <%= 7*7 %>',
-  '{"a":["<b>"]}',
-  '`-alert(1)-`</textarea></script>',
-  'javascript:alert(1)//<b>',
   '\u202Eevil\u2066<b>\u200B',
 ]
 const PLAIN = 'plain'

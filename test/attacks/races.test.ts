@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
 import {
@@ -22,6 +21,7 @@ import {
   tokenOf,
   usableRecord,
 } from '../support/observe.ts'
+import { turns } from '../support/turns.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a new password'
@@ -108,7 +108,7 @@ onBothStores('Requests at the same moment', (technology) => {
         const user = await addVerified(h)
         const old = await h.resetLink(user)
         const [{ mode }] = await Promise.all([
-          sleep(round * 3).then(() => h.reset(old, NEW)),
+          turns(round * 3).then(() => h.reset(old, NEW)),
           ask(h, user.username),
         ])
         expect(mode).to.be.oneOf(['done', 'invalid'])
@@ -143,7 +143,7 @@ onBothStores('Requests at the same moment', (technology) => {
         )
         const agent = createUserAgent()
         const [verified, { mode }] = await Promise.all([
-          sleep(round * 2).then(() => agent.get(login.link)),
+          turns(round * 2).then(() => agent.get(login.link)),
           h.reset(reset.link, NEW),
         ])
         expect(mode).to.equal('done')
@@ -172,7 +172,7 @@ describeWithMongo('A verification while the account changes (RACE-06, RACE-07, V
         const login = await blockedLogin(h)
         const email = `changed-${round}@users.example`
         const [answer] = await Promise.all([
-          sleep(round).then(() => createUserAgent().get(login.link)),
+          turns(round).then(() => createUserAgent().get(login.link)),
           // As a host does that lets people change their address.
           users().updateOne({ _id: login.user.id }, { $set: { email, email_verified: false } }),
         ])

@@ -233,7 +233,7 @@ describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
     ),
   )
 
-  it('state, through the link of a blocked login (RED-07)', async () => {
+  it('state, through the link of a blocked login (RED-07) [full]', async () => {
     await fc.assert(
       fc.asyncProperty(state, async (sent) => {
         const login = await blockedLogin(h, { extra: { state: sent } })
@@ -247,7 +247,7 @@ describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
     )
   })
 
-  it('state and redirect URI, through a reset and the way back to the login', async () => {
+  it('state and redirect URI, through a reset and the way back to the login [full]', async () => {
     // Each reset waits for the next second; many at once wait together.
     const many = fc.array(fc.tuple(state, fc.constantFrom(...ODD_URIS)), {
       minLength: 12,

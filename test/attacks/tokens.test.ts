@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { Agent, request as send } from 'node:http'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { newToken } from '../../src/crypto/token.ts'
-import { memoryStore, type User } from '../../src/index.ts'
+import type { User } from '../../src/index.ts'
 import {
   addUnverified,
   addVerified,
@@ -17,11 +16,12 @@ import {
   resend,
   type BlockedLogin,
 } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { databaseOf, hasPassword, sha256, tokenOf, usableRecord } from '../support/observe.ts'
+import { movableClock, moveTime } from '../support/time.ts'
+import { turns } from '../support/turns.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a new password'
@@ -106,7 +106,7 @@ describe('Guessing tokens (TOK-21)', () => {
     return token === live ? random : token
   }
 
-  it('10,000 times gives nothing, changes no account, and locks nobody out', async function () {
+  it('10,000 times gives nothing, changes no account, and locks nobody out [full]', async function () {
     this.timeout(300_000)
     const [events, mails] = [h.events.length, h.mail.mails.length]
     const outcomes = new Map<string, number>()
@@ -165,23 +165,10 @@ describe('Guessing tokens (TOK-21)', () => {
 
 describe('The lifetime of a link', () => {
   it('ends at the millisecond that it expires, and not before (TOK-08)', async () => {
-    const store = memoryStore()
     let at: Date | undefined
-    const { resetTokens, verificationTokens } = store
-    const atThatTime = {
-      ...store,
-      resetTokens: {
-        ...resetTokens,
-        findUsable: (hash: string, now: Date) => resetTokens.findUsable(hash, at ?? now),
-        claim: (hash: string, claim: Parameters<typeof resetTokens.claim>[1]) =>
-          resetTokens.claim(hash, { ...claim, at: at ?? claim.at }),
-      },
-      verificationTokens: {
-        ...verificationTokens,
-        findUsable: (hash: string, now: Date) => verificationTokens.findUsable(hash, at ?? now),
-      },
-    }
-    const h = await startHarness({ flows: { store: atThatTime } })
+    const clock = { ...movableClock, now: () => at ?? movableClock.now() }
+    const h = await startHarness({ flows: { clock } })
+    const { resetTokens, verificationTokens } = h.store
     try {
       const agent = createUserAgent()
       const user = await addVerified(h)
@@ -215,58 +202,78 @@ describe('The lifetime of a link', () => {
       await h.close()
     }
   })
-
-  // The mail says how long its link works, and that is kept, whatever the setting becomes.
-  it('is the one that was set when it was mailed, whatever is set later, and each kind has its own (TOK-09, TOK-10)', async () => {
-    const h = await startHarness({ settings: { password_reset_expiration: '2s' } })
-    try {
-      const agent = createUserAgent()
-      const [ann, bob] = [await addVerified(h), await addVerified(h)]
-      const short = await h.resetLink(ann)
-      const login = await blockedLogin(h)
-      await h.put({ password_reset_expiration: '1h' })
-      const long = await h.resetLink(bob)
-      await h.put({ password_reset_expiration: '1s', email_verification_expiration: '1s' })
-      await sleep(2_050)
-      expect((await agent.get(short)).mode).to.equal('invalid')
-      expect((await h.reset(short, NEW)).mode).to.equal('invalid')
-      expect(await hasPassword(h, ann, PASSWORD)).to.equal(true)
-      expect((await h.reset(long, NEW)).mode).to.equal('done')
-      await expectStillWorks(h, login)
-    } finally {
-      await h.close()
-    }
-  })
 })
 
-describe('A token in what the requester gets (TOK-03)', () => {
-  it('is in no answer of forgot-password, resend-verification or the blocked login', async () => {
-    const h = await startHarness()
-    try {
-      const [ann, ben] = [await addVerified(h), await addUnverified(h)]
-      const login = await blockedLogin(h)
-      const agent = createUserAgent()
-      const answers = [
-        login.blocked,
-        await agent.post(`${h.oauthUrl}/forgot-password`, { identifier: ann.username }),
-        await agent.post(`${h.oauthUrl}/resend-verification`, { username: ben.username }),
-      ]
-      const links = [login.link, (await h.mail.mailTo(ann.email ?? '')).link]
-      links.push((await h.mail.mailTo(ben.email ?? '')).link)
-      for (const { headers, text } of answers) {
-        const everything = [...headers].flat().join('\n') + text
-        for (const link of links) {
-          expect(everything).not.to.include(tokenOf(link))
-          expect(everything).not.to.include(sha256(tokenOf(link)))
-        }
+describe('A link', () => {
+  const agent = createUserAgent()
+  let h: Harness
+
+  before(async () => {
+    h = await startHarness()
+  })
+  after(() => h.close())
+
+  // The mail says how long its link works, and that is kept, whatever the setting becomes.
+  it('lives as long as was set when it was mailed, whatever is set later, and each kind has its own time (TOK-09, TOK-10)', async () => {
+    await h.put({ password_reset_expiration: '2s' })
+    const [ann, bob] = [await addVerified(h), await addVerified(h)]
+    const short = await h.resetLink(ann)
+    const login = await blockedLogin(h)
+    await h.put({ password_reset_expiration: '1h' })
+    const long = await h.resetLink(bob)
+    await h.put({ password_reset_expiration: '1s', email_verification_expiration: '1s' })
+    await moveTime(2_050)
+    expect((await agent.get(short)).mode).to.equal('invalid')
+    expect((await h.reset(short, NEW)).mode).to.equal('invalid')
+    expect(await hasPassword(h, ann, PASSWORD)).to.equal(true)
+    expect((await h.reset(long, NEW)).mode).to.equal('done')
+    await expectStillWorks(h, login)
+    await h.put({ password_reset_expiration: '1h', email_verification_expiration: '1h' })
+  })
+
+  it('is in no answer of forgot-password, resend-verification or the blocked login (TOK-03)', async () => {
+    const [ann, ben] = [await addVerified(h), await addUnverified(h)]
+    const login = await blockedLogin(h)
+    const answers = [
+      login.blocked,
+      await agent.post(`${h.oauthUrl}/forgot-password`, { identifier: ann.username }),
+      await agent.post(`${h.oauthUrl}/resend-verification`, { username: ben.username }),
+    ]
+    const links = [login.link, (await h.mail.mailTo(ann.email ?? '')).link]
+    links.push((await h.mail.mailTo(ben.email ?? '')).link)
+    for (const { headers, text } of answers) {
+      const everything = [...headers].flat().join('\n') + text
+      for (const link of links) {
+        expect(everything).not.to.include(tokenOf(link))
+        expect(everything).not.to.include(sha256(tokenOf(link)))
       }
-      for (const { headers, text } of answers.slice(1)) {
-        expect(headers.getSetCookie()).to.deep.equal([])
-        expect(text).not.to.match(/[\w-]{43}/)
-      }
-    } finally {
-      await h.close()
     }
+    for (const { headers, text } of answers.slice(1)) {
+      expect(headers.getSetCookie()).to.deep.equal([])
+      expect(text).not.to.match(/[\w-]{43}/)
+    }
+  })
+
+  it('is not consumed by HEAD and GET of a reset, whatever is asked and how often (TOK-19, VER-01)', async () => {
+    const user = await addVerified(h)
+    const link = await h.resetLink(user)
+    for (const headers of [
+      {},
+      { 'sec-purpose': 'prefetch;prerender' },
+      { purpose: 'prefetch' },
+      { 'sec-fetch-dest': 'image' },
+      { range: 'bytes=0-10' },
+      { 'if-none-match': '*' },
+      { 'user-agent': 'a scanner of links' },
+    ]) {
+      for (const method of ['HEAD', 'GET', 'HEAD']) {
+        const answer = await agent.request(method, link, { headers })
+        expect(answer.status).to.equal(200)
+        expect(answer.headers.getSetCookie()).to.deep.equal([])
+      }
+    }
+    expect(await usableRecord(h, link)).to.not.equal(undefined)
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
   })
 })
 
@@ -357,82 +364,40 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
     }
     await expectStillWorks(h, login)
   })
-})
 
-onBothStores('HEAD and GET of a link (TOK-19, VER-01)', (technology) => {
-  it('consume nothing of a reset, whatever is asked and how often', async () => {
-    const h = await startHarness({ technology })
-    try {
-      const agent = createUserAgent()
-      const user = await addVerified(h)
-      const link = await h.resetLink(user)
-      for (const headers of [
-        {},
-        { 'sec-purpose': 'prefetch;prerender' },
-        { purpose: 'prefetch' },
-        { 'sec-fetch-dest': 'image' },
-        { range: 'bytes=0-10' },
-        { 'if-none-match': '*' },
-        { 'user-agent': 'a scanner of links' },
-      ]) {
-        for (const method of ['HEAD', 'GET', 'HEAD']) {
-          const answer = await agent.request(method, link, { headers })
-          expect(answer.status).to.equal(200)
-          expect(answer.headers.getSetCookie()).to.deep.equal([])
+  it('and one that is removed while its link is used refuses the reset, or lets it be done whole (TOK-23)', async () => {
+    const tokens = databaseOf(h).collection('password_reset_tokens')
+    const modes = await Promise.all(
+      Array.from({ length: 12 }, async (_none, round) => {
+        const user = await addVerified(h)
+        const link = await h.resetLink(user)
+        const isReaped = async () => {
+          await turns(round)
+          // What MongoDB itself removes: what nobody used for a week (D4).
+          await tokens.deleteOne({ token_hash: sha256(tokenOf(link)), claimed_at: null })
         }
-      }
-      expect(await usableRecord(h, link)).to.not.equal(undefined)
-      expect((await h.reset(link, NEW)).mode).to.equal('done')
-    } finally {
-      await h.close()
-    }
-  })
-})
-
-describeWithMongo('A record that is removed while its link is used (TOK-23)', () => {
-  it('refuses the reset, or lets it be done whole, and a new link works', async () => {
-    const h = await startHarness({ technology: 'mongodb' })
-    try {
-      const tokens = databaseOf(h).collection('password_reset_tokens')
-      const modes = await Promise.all(
-        Array.from({ length: 12 }, async (_none, round) => {
-          const user = await addVerified(h)
-          const link = await h.resetLink(user)
-          const isReaped = async () => {
-            await sleep(round)
-            // What MongoDB itself removes: what nobody used for a week (D4).
-            await tokens.deleteOne({ token_hash: sha256(tokenOf(link)), claimed_at: null })
-          }
-          const [{ mode, status }] = await Promise.all([h.reset(link, NEW), isReaped()])
-          expect(`${status} ${mode}`).to.be.oneOf(['200 done', '400 invalid'])
-          expect(await hasPassword(h, user, NEW)).to.equal(mode === 'done')
-          expect(await hasPassword(h, user, PASSWORD)).to.equal(mode !== 'done')
-          const next = await h.resetLink(user)
-          expect((await h.reset(next, 'an honest password')).mode).to.equal('done')
-          expect(await hasPassword(h, user, 'an honest password')).to.equal(true)
-          return mode
-        }),
-      )
-      expect(modes).to.include('invalid')
-    } finally {
-      await h.close()
-    }
+        const [{ mode, status }] = await Promise.all([h.reset(link, NEW), isReaped()])
+        expect(`${status} ${mode}`).to.be.oneOf(['200 done', '400 invalid'])
+        expect(await hasPassword(h, user, NEW)).to.equal(mode === 'done')
+        expect(await hasPassword(h, user, PASSWORD)).to.equal(mode !== 'done')
+        const next = await h.resetLink(user)
+        expect((await h.reset(next, 'an honest password')).mode).to.equal('done')
+        expect(await hasPassword(h, user, 'an honest password')).to.equal(true)
+        return mode
+      }),
+    )
+    expect(modes).to.include('invalid')
   })
 
-  it('refuses the verification, and a link that is sent again verifies', async () => {
-    const h = await startHarness({ technology: 'mongodb' })
-    try {
-      const login = await blockedLogin(h)
-      const tokens = databaseOf(h).collection('email_verification_tokens')
-      await tokens.deleteOne({ token_hash: sha256(tokenOf(login.link)) })
-      const answer = await login.agent.get(login.link)
-      expectExpired(answer)
-      await expectNothingChanged(h, login, answer)
-      const fresh = await resend(h, login.user, answer.hidden)
-      expect((await login.agent.get(fresh)).status).to.equal(302)
-      await eventually('the address is verified', () => isVerified(h, login.user))
-    } finally {
-      await h.close()
-    }
+  it('and one that was removed refuses the verification, and a link that is sent again verifies (TOK-23)', async () => {
+    const login = await blockedLogin(h)
+    const tokens = databaseOf(h).collection('email_verification_tokens')
+    await tokens.deleteOne({ token_hash: sha256(tokenOf(login.link)) })
+    const answer = await login.agent.get(login.link)
+    expectExpired(answer)
+    await expectNothingChanged(h, login, answer)
+    const fresh = await resend(h, login.user, answer.hidden)
+    expect((await login.agent.get(fresh)).status).to.equal(302)
+    await eventually('the address is verified', () => isVerified(h, login.user))
   })
 })

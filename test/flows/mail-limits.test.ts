@@ -12,6 +12,14 @@ import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { sampleMailJob } from '../../src/contract/store-contract-samples.ts'
 
 const CAP = 2
+const ANN = {
+  id: 'ann',
+  username: 'ann',
+  email: 'ann@example.com',
+  emailVerified: true,
+  passwordHash: 'a hash',
+  disabled: false,
+}
 const now = () => new Date()
 const later = () => new Date(Date.now() + 120_000)
 
@@ -19,14 +27,7 @@ describe('Mails within the cap, whose worker dies after it looked the account up
   it('are not judged again: one of them leaves', async () => {
     const store = memoryStore()
     const users = memoryUsers()
-    users.add({
-      id: 'ann',
-      username: 'ann',
-      email: 'ann@example.com',
-      emailVerified: true,
-      passwordHash: 'a hash',
-      disabled: false,
-    })
+    users.add(ANN)
     const keys = createKeyRing([randomBytes(32)])
     const settings = createSettingsKeeper(store.settings, createSecretBox(keys), () => {})
     await settings.change({ mails_per_account_per_hour: String(CAP) })
@@ -103,15 +104,6 @@ describe('Mails within the cap, whose worker dies after it looked the account up
 })
 
 describe('The end of a cooldown, which the page counted from a moment before (D26)', () => {
-  const user = {
-    id: 'ann',
-    username: 'ann',
-    email: 'ann@example.com',
-    emailVerified: true,
-    passwordHash: 'a hash',
-    disabled: false,
-  }
-
   /** Whether a second request gets no mail, so many milliseconds before the end, while the first one is under way. */
   async function refuses(cooldown: string, msToEnd: number): Promise<boolean> {
     const store = memoryStore()
@@ -144,7 +136,7 @@ describe('The end of a cooldown, which the page counted from a moment before (D2
         attempts: 1,
         leaseId: '',
       },
-      user,
+      ANN,
     )
   }
 

@@ -1,12 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import type { User } from '../../src/index.ts'
+import type { NewMailJob, User } from '../../src/index.ts'
 import { adminOf } from '../support/admin-calls.ts'
 import { blockedLogin, mailsTo } from '../support/blocked-login.ts'
-import { onBothStores } from '../support/both-stores.ts'
 import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
-import { dump } from '../support/observe.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 
 const LOCALES = ['en', 'de', 'fr', 'es', 'ar'] as const
@@ -57,11 +55,11 @@ const ROWS: [string, Speaks, Locale][] = [
   ['nothing says any', {}, 'en'],
 ]
 
-onBothStores('The language of a mail (D24)', (technology) => {
+describe('The language of a mail (D24)', () => {
   let h: Harness
 
   before(async () => {
-    h = await startHarness({ technology, settings: { password_changed_email: 'true' } })
+    h = await startHarness({ settings: { password_changed_email: 'true' } })
   })
   after(() => h.close())
 
@@ -218,11 +216,18 @@ onBothStores('The language of a mail (D24)', (technology) => {
   it('is in no audit event, and of what was sent no more than tags is stored', async () => {
     const user = await person({})
     const accepted = `de-CH, <b>;q=0.9, ${'x'.repeat(500)}, fr-CH;q=0.3`
+    const stored: NewMailJob[] = []
+    const { add } = h.store.outbox
+    h.store.outbox.add = (job) => {
+      stored.push(job)
+      return add(job)
+    }
     await nextMail(user, () => forgot(user, { asked: `fr-BE ${'y'.repeat(500)}`, accepted }))
     const audited = JSON.stringify(h.events)
     expect(audited).to.include(user.id)
     expect(audited).not.to.match(/de-CH|fr-BE|uiLocales|acceptLanguage|isAdmin/)
-    expect(await dump(h)).not.to.match(/x{50}|y{50}|q=0/)
+    expect(stored).to.have.length(1)
+    expect(JSON.stringify([stored, h.events])).not.to.match(/x{50}|y{50}|q=0/)
     for (const type of ['password_reset_requested', 'password_reset_mail_sent'])
       expect(h.events.some((event) => event.type === type)).to.equal(true)
   })

@@ -173,7 +173,7 @@ describe('createMailSender() (D20, D23)', () => {
     sockets.stop()
   })
 
-  it(`sends every mail whole, to one of two servers, while the settings change ${FLIPS} times (RACE-10)`, async () => {
+  it(`sends every mail whole, to one of two servers, while the settings change ${FLIPS} times (RACE-10) [full]`, async () => {
     const [a, b] = [
       await start({ offersPipelining: true }),
       await start({ fault: onFirst(3, fallsSilent('AUTH')) }),

@@ -1,12 +1,6 @@
 import { expect } from 'chai'
 import { memoryMailbox } from '../../src/mail/memory-mailbox.ts'
-
-const MAIL = {
-  to: 'Ada@example.org',
-  subject: 'Set a new password',
-  text: 'Open https://id.example.com/x?token=t1 now. Grüße',
-  html: '<p>Open <a href="https://id.example.com/x?token=t1">this</a></p>',
-}
+import { MAIL } from '../support/mail-sending.ts'
 
 describe('memoryMailbox', () => {
   it('keeps the newest mails, newest first, each with a time and an id', async () => {

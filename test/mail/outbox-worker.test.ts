@@ -44,14 +44,14 @@ describe('The worker of the outbox (D20)', () => {
       canSend: () => true,
       clock: systemClock,
       log() {},
-      attemptMs: 300,
+      attemptMs: 60,
     })
     for (const id of ['a', 'b', 'c', 'd', 'e']) {
       const expiresAt = new Date(Date.now() + 3_600_000)
       await outbox.add({ ...JOB, id, notBefore: new Date(), expiresAt })
     }
     worker.start()
-    const garbage = setInterval(collectGarbage, 20)
+    const garbage = setInterval(collectGarbage, 5)
     try {
       await eventually('all attempts are over', () => ended.length === 5)
     } finally {

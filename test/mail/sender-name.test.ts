@@ -1,12 +1,11 @@
 import { expect } from 'chai'
-import { onBothStores } from '../support/both-stores.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
 
-onBothStores('The setting smtp_from_name (D26)', (technology) => {
+describe('The setting smtp_from_name (D26)', () => {
   let h: Harness
 
   before(async () => {
-    h = await startHarness({ technology })
+    h = await startHarness()
     await h.addUser({ username: 'ann', email: 'ann@users.example', emailVerified: true })
   })
   after(() => h.close())

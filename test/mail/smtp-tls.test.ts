@@ -19,8 +19,8 @@ import {
   type FaultySmtp,
   type FaultySmtpOptions,
 } from '../support/faulty-smtp.ts'
-import { failureOf, MAIL, sendThrough } from '../support/mail-sending.ts'
-import { systemClock } from '../../src/clock.ts'
+import { failureOf, sendThrough } from '../support/mail-sending.ts'
+import { movableClock } from '../support/time.ts'
 
 const SEND_MAILS = fileURLToPath(new URL('../support/send-mails.ts', import.meta.url))
 const run = promisify(execFile)
@@ -72,7 +72,7 @@ describe('The setting smtp_tls (D23)', () => {
   }
 
   function poolFor(server: FaultySmtp, tls: SmtpSettings['tls'], host?: string) {
-    const pool = smtpPool(settingsFor(server, tls, host), systemClock)
+    const pool = smtpPool(settingsFor(server, tls, host), movableClock)
     pools.push(pool)
     return pool
   }
@@ -104,7 +104,9 @@ describe('The setting smtp_tls (D23)', () => {
     expect(policy('auto', 465, 'smtp.example')).to.deep.equal(implicit)
     expect(policy('auto', 587, 'smtp.example')).to.deep.equal(starttls)
     expect(policy('auto', 465, 'localhost')).to.deep.equal([true, false, false, false])
-    expect(policy('auto', 587, 'localhost')).to.deep.equal([false, false, false, false])
+    for (const host of ['localhost', 'LOCALHOST', '127.0.0.1', '::1']) {
+      expect(policy('auto', 587, host)).to.deep.equal([false, false, false, false])
+    }
     for (const host of ['smtp.example', 'localhost', '127.0.0.1', '::1']) {
       for (const port of [25, 465, 587]) {
         expect(policy('implicit', port, host)).to.deep.equal(implicit)
@@ -115,22 +117,20 @@ describe('The setting smtp_tls (D23)', () => {
   })
 
   describe('in a process that trusts an authority (NODE_EXTRA_CA_CERTS):', () => {
-    let directory: string
-
-    before(async () => {
-      directory = await mkdtemp(path.join(tmpdir(), 'smtp-tls-'))
-      await writeFile(path.join(directory, 'authority.pem'), authority.cert)
-    })
-    after(() => rm(directory, { recursive: true }))
-
     async function sendUnder(settings: SmtpSettings[]): Promise<string[]> {
-      const { stdout } = await run(
-        process.execPath,
-        ['--import', 'tsx/esm', SEND_MAILS, JSON.stringify(settings)],
-        { env: { ...process.env, NODE_EXTRA_CA_CERTS: path.join(directory, 'authority.pem') } },
-      )
+      const directory = await mkdtemp(path.join(tmpdir(), 'smtp-tls-'))
+      const NODE_EXTRA_CA_CERTS = path.join(directory, 'authority.pem')
+      await writeFile(NODE_EXTRA_CA_CERTS, authority.cert)
+      const args = ['--import', 'tsx/esm', SEND_MAILS, JSON.stringify(settings)]
+      const env = { ...process.env, NODE_EXTRA_CA_CERTS }
+      const { stdout } = await run(process.execPath, args, { env })
+      await rm(directory, { recursive: true })
       return JSON.parse(stdout)
     }
+
+    // What was said in plain text after the STARTTLS answer is not believed.
+    const injected = ['220 Go ahead', '250-AUTH PLAIN', '250 injected', '235 Ok', '250 Ok']
+    const injects = answers('STARTTLS', injected.join('\r\n'))
 
     it('mails and logins go only over TLS, and only to a certificate that it vouches for (MAIL-15)', async () => {
       const modes = [
@@ -149,6 +149,8 @@ describe('The setting smtp_tls (D23)', () => {
           taking.push({ server, settings: settingsFor(server, tls, host) })
         }
       }
+      const frank = await startServer({ tls: good, fault: injects, offersAuth: false })
+      refusing.push({ server: frank, settings: settingsFor(frank, 'starttls'), code: 'ENOAUTH' })
       const outcomes = await sendUnder([...refusing, ...taking].map(({ settings }) => settings))
       for (const [index, { server, code }] of refusing.entries()) {
         expect(outcomes[index]).to.equal(
@@ -165,23 +167,8 @@ describe('The setting smtp_tls (D23)', () => {
     })
 
     it('what was said in plain text after the STARTTLS answer is not believed', async () => {
-      const injected = ['220 Go ahead', '250-AUTH PLAIN', '250 injected', '235 Ok', '250 Ok']
-      const injects = answers('STARTTLS', injected.join('\r\n'))
       const silent: Fault = (step, dialogue) => (dialogue.isSecure ? '' : injects(step, dialogue))
-      const [quiet, frank] = [
-        await startServer({ tls: good, fault: silent }),
-        await startServer({ tls: good, fault: injects, offersAuth: false }),
-      ]
-      const honest = await startServer({ tls: good })
-      const sending = sendUnder([frank, honest].map((server) => settingsFor(server, 'starttls')))
-      const outcomes = await sending
-      expect(outcomes).to.deep.equal([
-        'ERR_MAIL_FAILED: The mail was not sent (ENOAUTH while connecting)',
-        'sent',
-      ])
-      await nothingWasSent(frank)
-      expect(honest.mails.map(({ isSecure }) => isSecure)).to.deep.equal([true])
-
+      const quiet = await startServer({ tls: good, fault: silent })
       // Under auto a loopback host need not show a certificate.
       const deadline = new AbortController()
       const connecting = failureOf(poolFor(quiet, 'auto').connect(deadline.signal))
@@ -192,19 +179,30 @@ describe('The setting smtp_tls (D23)', () => {
     })
   })
 
+  /** Nothing is sent under the setting, and an honest server at `auto` gets the mail. */
+  async function refuses(
+    options: FaultySmtpOptions,
+    tls: SmtpSettings['tls'],
+    honest: FaultySmtpOptions,
+  ) {
+    const sockets = countClientSockets()
+    const server = await startServer(options)
+    const error = await failureOf(sendThrough(poolFor(server, tls)))
+    expect(error.code).to.equal('ERR_MAIL_FAILED')
+    await eventually('the socket is closed', () => sockets.open === 0)
+    sockets.stop()
+    await nothingWasSent(server)
+    const taking = await startServer(honest)
+    await sendThrough(poolFor(taking, 'auto'))
+    expect(taking.mails.map(({ isSecure }) => isSecure)).to.deep.equal([true])
+    return server
+  }
+
   for (const [what, { tls: certificate }] of Object.entries(untrusted)) {
     for (const tls of ['starttls', 'implicit'] as const) {
       it(`${tls}: no login and no mail to a certificate ${what}, also on loopback`, async () => {
-        const server = await startServer({ tls: certificate, isImplicitTls: tls === 'implicit' })
-        const sockets = countClientSockets()
-        const error = await failureOf(sendThrough(poolFor(server, tls)))
-        expect(error.code).to.equal('ERR_MAIL_FAILED')
-        await eventually('the socket is closed', () => sockets.open === 0)
-        sockets.stop()
-        await nothingWasSent(server)
-        const honest = await startServer({ tls: certificate })
-        await sendThrough(poolFor(honest, 'auto'))
-        expect(honest.mails.map(({ isSecure }) => isSecure)).to.deep.equal([true])
+        const isImplicitTls = tls === 'implicit'
+        await refuses({ tls: certificate, isImplicitTls }, tls, { tls: certificate })
       })
     }
   }
@@ -228,18 +226,8 @@ describe('The setting smtp_tls (D23)', () => {
     'what follows STARTTLS is not TLS': { fault: speaksNoTls },
   }
   for (const [what, options] of Object.entries(stripped)) {
-    it(`starttls: no login and no mail where ${what}`, async () => {
-      const sockets = countClientSockets()
-      const server = await startServer(options)
-      const error = await failureOf(sendThrough(poolFor(server, 'starttls')))
-      expect(error.code).to.equal('ERR_MAIL_FAILED')
-      await eventually('the socket is closed', () => sockets.open === 0)
-      sockets.stop()
-      await nothingWasSent(server)
-      const honest = await startServer({ tls: good })
-      await sendThrough(poolFor(honest, 'auto'))
-      expect(honest.mails.map(({ isSecure }) => isSecure)).to.deep.equal([true])
-    })
+    it(`starttls: no login and no mail where ${what}`, () =>
+      refuses(options, 'starttls', { tls: good }).then(() => {}))
   }
 
   it('auto: where a loopback host offers STARTTLS and does not go through with it, nothing is sent', async () => {
@@ -285,13 +273,8 @@ describe('The setting smtp_tls (D23)', () => {
       socket.on('error', reject)
     })
     expect(spoken).to.equal('TLSv1.1')
-    const server = await startServer({ tls })
-    const error = await failureOf(sendThrough(poolFor(server, 'auto')))
-    expect(error.code).to.equal('ERR_MAIL_FAILED')
+    const honest = { tls: { ...good, maxVersion: 'TLSv1.2' } } as const
+    const server = await refuses({ tls }, 'auto', honest)
     expect(server.steps.STARTTLS).to.equal(1)
-    await nothingWasSent(server)
-    const honest = await startServer({ tls: { ...good, maxVersion: 'TLSv1.2' } })
-    await sendThrough(poolFor(honest, 'auto'), MAIL)
-    expect(honest.mails.map(({ isSecure }) => isSecure)).to.deep.equal([true])
   })
 })

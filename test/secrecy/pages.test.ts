@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
+import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 const CARRIED = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0], state: 'a' }
@@ -9,6 +9,7 @@ const CARRIED = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uri
 describe('A page about a verification link', () => {
   let h: Harness
   let zoe: User
+  let named = 0
 
   before(async () => {
     h = await startHarness()
@@ -16,7 +17,7 @@ describe('A page about a verification link', () => {
   after(() => h.close())
 
   beforeEach(async () => {
-    zoe = await h.addUser({ username: `zoe-${Date.now()}`, emailVerified: false })
+    zoe = await h.addUser({ username: `zoe-${(named += 1)}`, emailVerified: false })
   })
 
   async function linkFor({ username, email }: User): Promise<string> {
@@ -53,7 +54,7 @@ describe('A page about a verification link', () => {
   it('names nobody once its time is over, and offers a new link that works (ENU-09)', async () => {
     await h.put({ email_verification_expiration: '1s' })
     const link = await linkFor(zoe)
-    await sleep(1_100)
+    await moveTime(1_100)
     const page = await expectNobodyNamed(link)
     expect(page.text).to.match(/<form[^>]*action="[^"]*resend-verification"/)
     await h.put({ email_verification_expiration: '24h' })

@@ -187,7 +187,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7, D19)', () => {
         },
       }
       for (const [what, { begin, end }] of Object.entries(states)) {
-        it(`while ${what} (ENU-05)`, async () => {
+        it(`while ${what} (ENU-05) [full]`, async () => {
           const usual = await send(form, TO_MEASURE_BY)
           await begin()
           try {

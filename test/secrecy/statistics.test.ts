@@ -147,7 +147,7 @@ describe('The statistics of the proof', () => {
         return judge(synthetic(random, n, options), random, { isStill }).complaints
       })
 
-    it('are quiet where there is nothing to see', () => {
+    it('are quiet where there is nothing to see [full]', () => {
       const runs = complaintsOf(40, 300)
       const loud = runs.filter((complaints) => complaints.length > 0)
       // One in a hundred is expected; this many are not seen by chance.
@@ -162,7 +162,7 @@ describe('The statistics of the proof', () => {
       }
     })
 
-    it('see at the edges what a wide delay hides from the ranks (TIM-02)', () => {
+    it('see at the edges what a wide delay hides from the ranks (TIM-02) [full]', () => {
       const runs = complaintsOf(10, 1_000, { leakMs: 10, delayMs: DELAY.wide })
       const seenBy = (wanted: RegExp) =>
         runs.filter((complaints) => complaints.some(({ about }) => wanted.test(about))).length

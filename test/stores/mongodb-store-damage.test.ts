@@ -15,7 +15,7 @@ import {
   sampleVerificationToken,
 } from '../../src/contract/store-contract-samples.ts'
 
-describeWithMongo('mongoStore() with damaged records', () => {
+describeWithMongo('mongoStore() with damaged records [full]', () => {
   const { stored, emptyStore } = emptiedStore()
 
   describe('a damaged record', () => {
@@ -58,8 +58,7 @@ describeWithMongo('mongoStore() with damaged records', () => {
       let count = 0
       for (const each of damaged(document)) {
         count += 1
-        await tokens.deleteMany({})
-        await tokens.insertOne(each)
+        await tokens.replaceOne({ _id: token.id }, each, { upsert: true })
         const found = await resetTokens.findUsable(token.tokenHash, later(1))
         const claim = await resetTokens.claim(token.tokenHash, sampleClaim({ at: later(1) }))
         expect([found, claim], JSON.stringify(each)).to.deep.equal([undefined, undefined])
@@ -74,8 +73,7 @@ describeWithMongo('mongoStore() with damaged records', () => {
       const tokens = stored('email_verification_tokens')
       const document = mustExist((await tokens.findOne()) ?? undefined)
       for (const each of damaged(document)) {
-        await tokens.deleteMany({})
-        await tokens.insertOne(each)
+        await tokens.replaceOne({ _id: token.id }, each, { upsert: true })
         const found = await verificationTokens.findUsable(token.tokenHash, later(1))
         expect(found, JSON.stringify(each)).to.equal(undefined)
       }
@@ -122,8 +120,7 @@ describeWithMongo('mongoStore() with damaged records', () => {
         nobodys,
       ]
       for (const each of [...damaged(document), ...unknown]) {
-        await jobs.deleteMany({})
-        await jobs.insertOne(each)
+        await jobs.replaceOne({ _id: 'job' }, each, { upsert: true })
         const claimed = await outbox.claim('resolve', 'lease', later(1), later(minute))
         const givenUp = await outbox.giveUpUnreadable(later(1))
         expect([claimed, givenUp], JSON.stringify(each)).to.deep.equal([undefined, 'job'])
@@ -134,8 +131,7 @@ describeWithMongo('mongoStore() with damaged records', () => {
         expect(await outbox.giveUpUnreadable(later(1))).to.equal(undefined)
       }
       for (const field of ['not_before', 'expires_at', 'requested_at']) {
-        await jobs.deleteMany({})
-        await jobs.insertOne(document)
+        await jobs.replaceOne({ _id: 'job' }, document, { upsert: true })
         await jobs.updateOne({}, [{ $set: { [field]: beyond } }])
         const claimed = await outbox.claim('resolve', 'lease', later(1), later(minute))
         const givenUp = await outbox.giveUpUnreadable(later(1))

@@ -275,8 +275,6 @@ describe('Views of a host', () => {
           .to.throw(TypeError, told)
           .with.property('message')
           .matches(/^viewsDirectory: /)
-        rmSync(join(directory, name))
-        expect(error(viewsOf(directory))).to.equal(error(OWN))
       })
     }
 
