@@ -155,7 +155,7 @@ describe('The forms of the example’s login page (login CSRF)', () => {
   })
 })
 
-describeInChromium('A page of another site (D31, HDR-01, HDR-04)', (browser) => {
+describeInChromium('A page of another site (D31, HDR-01, HDR-04) [full]', (browser) => {
   let h: Harness
   let evil: Server
   let evilUrl: string

@@ -5,7 +5,7 @@ import { jsonOf } from '../support/cli-in-process.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 
-describeWithMongo('account-flows doctor while MongoDB is gone', () => {
+describeWithMongo('account-flows doctor while MongoDB is gone [full]', () => {
   let fresh: FreshDatabase
   let proxy: MongoProxy
   let cli: CliServer

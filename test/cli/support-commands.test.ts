@@ -344,7 +344,7 @@ describe('account-flows for those who help others', () => {
       expect(one.json.mails).to.have.length(1)
     })
 
-    it('retry sends a waiting mail now', async () => {
+    it('retry sends a waiting mail now [full]', async () => {
       // Not while a worker is about to try again by itself.
       const waiting = await eventually('the pauses have grown', async () => {
         const [mail] = await lists('waiting')
@@ -444,7 +444,7 @@ describe('account-flows for those who help others', () => {
       }
     })
 
-    it('--follow shows each new event once, one JSON value a line, until Ctrl-C: exit 0', async () => {
+    it('--follow shows each new event once, one JSON value a line, until Ctrl-C: exit 0 [full]', async () => {
       const args = ['audit', 'tail', '-f', '-n', '1', '--type', 'settings_changed', '--json']
       const tail = startCli(args, cli.env)
       const lines = () => tail.stdout().split('\n').filter(Boolean)
@@ -461,7 +461,7 @@ describe('account-flows for those who help others', () => {
       expect(new Set(ids).size).to.equal(4)
     })
 
-    it('--follow goes on when the server was away, says so once, and ends while it waits for an answer', async () => {
+    it('--follow goes on when the server was away, says so once, and ends while it waits for an answer [full]', async () => {
       let isAway = false
       let isSilent = false
       let refused = 0

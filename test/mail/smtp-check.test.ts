@@ -31,7 +31,7 @@ import {
 } from '../support/faulty-smtp.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { MAIL, sendThrough } from '../support/mail-sending.ts'
-import { movableClock, moveTime } from '../support/time.ts'
+import { movableClock, moveTime, resetTime } from '../support/time.ts'
 
 const CHECK_SMTP = fileURLToPath(new URL('../support/check-smtp.ts', import.meta.url))
 const run = promisify(execFile)
@@ -46,6 +46,7 @@ const certificate = newCertificate({ names: LOOPBACK, signer: authority })
 const { to, ...mail } = MAIL
 
 describe('The check of the mail server', () => {
+  after(resetTime)
   const servers: { close(): Promise<void> }[] = []
   let sockets: ReturnType<typeof countClientSockets>
 

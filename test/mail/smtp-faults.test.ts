@@ -19,12 +19,13 @@ import {
   type Step,
 } from '../support/faulty-smtp.ts'
 import { failureOf, MAIL, sendThrough } from '../support/mail-sending.ts'
-import { movableClock, moveTime } from '../support/time.ts'
+import { movableClock, moveTime, resetTime } from '../support/time.ts'
 
 const noSignal = () => new AbortController().signal
 const credentials = { username: 'mailer', password: 'S3cr3t canary' }
 
 describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
+  after(resetTime)
   let sockets: ReturnType<typeof countClientSockets>
   const cleanUps: (() => Promise<unknown> | void)[] = []
 

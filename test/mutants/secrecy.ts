@@ -31,7 +31,7 @@ export const secrecyMutants: Mutant[] = [
     name: 'the delay counts from the arrival of the request',
     breaks: 'A slow body does not use the delay up (4.2.2, D19).',
     edits: {
-      "const form = await readForm(ctx) const waited = startDelay(delay) if (typeof form === 'string') return pages.showError(ctx, form) const identifier": `const waited = startDelay(delay)
+      "const form = await readForm(ctx) const waited = startDelay() if (typeof form === 'string') return pages.showError(ctx, form) const identifier": `const waited = startDelay()
       const form = await readForm(ctx)
       if (typeof form === 'string') return pages.showError(ctx, form)
       const identifier`,

@@ -49,7 +49,7 @@ describe('Both flows, on every kind of host (D3)', () => {
   itServesBothFlowsOn('Express 5, with a prefix [full]', { host: expressHost })
   itServesBothFlowsOn('Express 5, without a prefix [full]', { host: expressHost, oauthPath: '' })
   itServesBothFlowsOn('Express 5, behind parsers that consume bodies', { host: expressWithParsers })
-  itServesBothFlowsOn('Express 5, in an application below another', {
+  itServesBothFlowsOn('Express 5, in an application below another [full]', {
     host: expressBelowIdp,
     basePath: '/idp',
   })
@@ -61,7 +61,7 @@ describe('Both flows, on every kind of host (D3)', () => {
   itServesBothFlowsOn('node:http, with a prefix stripped by hand', { host: nodeHttpHost })
   itServesBothFlowsOn('node:http, without a prefix [full]', { host: nodeHttpHost, oauthPath: '' })
 
-  describeWithMongo('On MongoDB', () => {
+  describeWithMongo('On MongoDB [full]', () => {
     itServesBothFlowsOn('Express 5, with a longer prefix', {
       host: expressHost,
       basePath: '/idp',

@@ -122,7 +122,6 @@ export const CONFIDENTIAL = {
 let running = 0
 
 export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
-  if (running === 0) resetTime()
   running += 1
   const { technology = 'memory', oauthPath = '/oauth2', usesHook = true, host = koaHost } = options
   const { basePath = '', adapter: replace = (same: AdapterFactory) => same } = options
@@ -302,12 +301,13 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     },
 
     async close() {
-      running -= 1
       await flows.stop({ withinMs: 2_000 })
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
       await mail.close()
       await database?.drop()
+      running -= 1
+      if (running === 0) resetTime()
       if (errors.length > 0 && !options.mayLogErrors) throw new Error(errors.join('\n'))
     },
   }

@@ -4,9 +4,15 @@ import type { Runner, Test } from 'mocha'
 import { endRun } from './end-of-run.ts'
 import { tellAdvice } from './setup-advice.ts'
 import { setUp, type AnyRunner } from './setup.ts'
+import { resetTime } from './time.ts'
 
-/** A worker of `mocha --parallel` runs them after each file, and more files follow; what it has started ends with it. */
-export const mochaHooks = process.env['MOCHA_WORKER_ID'] === undefined ? { afterAll: endRun } : {}
+/** A worker of `mocha --parallel` runs it after each file, and more files follow; what it has started ends with it. */
+export const mochaHooks = {
+  async afterAll() {
+    resetTime()
+    if (process.env['MOCHA_WORKER_ID'] === undefined) await endRun()
+  },
+}
 
 /** Before there are workers, so that none of them fetches what another one fetches. */
 export async function mochaGlobalSetup(this: AnyRunner): Promise<void> {
