@@ -73,7 +73,7 @@ describe('The life of the flows', () => {
   })
 })
 
-describeWithMongo('The flows', () => {
+describeWithMongo('The flows [full]', () => {
   it('follow a settings record that was edited by hand, whatever the type of the value', async () => {
     const h = await startHarness({ technology: 'mongodb' })
     try {

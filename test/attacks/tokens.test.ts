@@ -277,7 +277,7 @@ describe('A link', () => {
   })
 })
 
-describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-07)', () => {
+describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-07) [full]', () => {
   const agent = createUserAgent()
   let h: Harness
 

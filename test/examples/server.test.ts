@@ -526,7 +526,7 @@ describe('The example server', () => {
     }
   })
 
-  describeWithMongo('two processes on one database', () => {
+  describeWithMongo('two processes on one database [full]', () => {
     let database: FreshDatabase
     let first: ExampleServer
     let second: ExampleServer

@@ -299,7 +299,7 @@ describe('The doctor names the failing step (D29):', () => {
   })
 })
 
-describeWithMongo('The doctor on MongoDB (D29)', () => {
+describeWithMongo('The doctor on MongoDB (D29) [full]', () => {
   it('names indexes that are missing or another one, until start() made them anew', () =>
     within({ technology: 'mongodb' }, async (h) => {
       const admin = adminOf(h)

@@ -119,54 +119,57 @@ onBothStores('Many requests without a right admin token, at once (5.1, D28)', (t
   })
 })
 
-describeWithMongo('Requests without a right admin token, while the database is gone (7)', () => {
-  let fresh: FreshDatabase
-  let proxy: MongoProxy
-  let client: MongoClient
-  let h: Harness
-  const logged: string[] = []
+describeWithMongo(
+  'Requests without a right admin token, while the database is gone (7) [full]',
+  () => {
+    let fresh: FreshDatabase
+    let proxy: MongoProxy
+    let client: MongoClient
+    let h: Harness
+    const logged: string[] = []
 
-  before(async function () {
-    this.timeout(120_000)
-    fresh = await freshDatabase()
-    proxy = await startMongoProxy(fresh)
-    client = await MongoClient.connect(proxy.uri, {
-      serverSelectionTimeoutMS: 1_000,
-      connectTimeoutMS: 1_000,
-      socketTimeoutMS: 1_000,
-      heartbeatFrequencyMS: 500,
+    before(async function () {
+      this.timeout(120_000)
+      fresh = await freshDatabase()
+      proxy = await startMongoProxy(fresh)
+      client = await MongoClient.connect(proxy.uri, {
+        serverSelectionTimeoutMS: 1_000,
+        connectTimeoutMS: 1_000,
+        socketTimeoutMS: 1_000,
+        heartbeatFrequencyMS: 500,
+      })
+      h = await startHarness({
+        database: { db: client.db(), drop: () => client.close() },
+        flows: { log: (level, message) => logged.push(`${level} ${message}`) },
+      })
     })
-    h = await startHarness({
-      database: { db: client.db(), drop: () => client.close() },
-      flows: { log: (level, message) => logged.push(`${level} ${message}`) },
+
+    after(async () => {
+      await proxy?.restore()
+      await h?.close()
+      await proxy?.close()
+      await fresh?.drop()
     })
-  })
 
-  after(async () => {
-    await proxy?.restore()
-    await h?.close()
-    await proxy?.close()
-    await fresh?.drop()
-  })
+    it('are answered 401 as ever, and the log says that it was not recorded', async () => {
+      const before = await h.store.settings.read()
+      await proxy.sever()
+      for (const headers of [{}, { authorization: `Bearer ${GUESS}` }]) {
+        const refused = await put(h, headers)
+        expect(refused.status).to.equal(401)
+        expect(refused.headers.get('www-authenticate')).to.match(/^Bearer/)
+        expect(await refused.json()).to.include({ code: 'unauthorized' })
+      }
+      expect((await put(h, { authorization: `Bearer ${ADMIN_TOKEN}` })).status).to.equal(503)
+      expect(logged).to.include('error a failed admin authentication was not recorded')
+      expect(logged.join()).not.to.include(GUESS)
 
-  it('are answered 401 as ever, and the log says that it was not recorded', async () => {
-    const before = await h.store.settings.read()
-    await proxy.sever()
-    for (const headers of [{}, { authorization: `Bearer ${GUESS}` }]) {
-      const refused = await put(h, headers)
-      expect(refused.status).to.equal(401)
-      expect(refused.headers.get('www-authenticate')).to.match(/^Bearer/)
-      expect(await refused.json()).to.include({ code: 'unauthorized' })
-    }
-    expect((await put(h, { authorization: `Bearer ${ADMIN_TOKEN}` })).status).to.equal(503)
-    expect(logged).to.include('error a failed admin authentication was not recorded')
-    expect(logged.join()).not.to.include(GUESS)
-
-    await proxy.restore()
-    const back = await eventually('the database is reached again', () =>
-      h.store.settings.read().catch(() => undefined),
-    )
-    expect(back).to.deep.equal(before)
-    expect((await put(h, { authorization: `Bearer ${ADMIN_TOKEN}` })).status).to.equal(200)
-  })
-})
+      await proxy.restore()
+      const back = await eventually('the database is reached again', () =>
+        h.store.settings.read().catch(() => undefined),
+      )
+      expect(back).to.deep.equal(before)
+      expect((await put(h, { authorization: `Bearer ${ADMIN_TOKEN}` })).status).to.equal(200)
+    })
+  },
+)

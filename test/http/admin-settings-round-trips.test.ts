@@ -5,7 +5,7 @@ import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
-describeWithMongo('Settings are held in memory and followed (D27), so that', () => {
+describeWithMongo('Settings are held in memory and followed (D27), so that [full]', () => {
   let database: FreshDatabase
   let client: MongoClient
   let h: Harness

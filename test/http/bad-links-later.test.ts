@@ -117,7 +117,7 @@ describe('A verification link that is opened too late, or for somebody else', ()
   })
 })
 
-describeWithMongo('A verification link in the database', () => {
+describeWithMongo('A verification link in the database [full]', () => {
   const h = suiteHarness({ technology: 'mongodb' })
 
   it('after the account was deleted: says that something changed, and sends nothing', async () => {

@@ -30,7 +30,7 @@ interface Logged {
   details: Record<string, unknown> | undefined
 }
 
-describeWithMongo('Requests while the database cannot be reached (7)', () => {
+describeWithMongo('Requests while the database cannot be reached (7) [full]', () => {
   let fresh: FreshDatabase
   let proxy: MongoProxy
   let client: MongoClient

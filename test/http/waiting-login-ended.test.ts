@@ -125,7 +125,7 @@ describe('A window that waits for a login that is over (D9, D15)', () => {
   })
 })
 
-describeWithMongo('The page that waits (D15)', () => {
+describeWithMongo('The page that waits (D15) [full]', () => {
   let database: FreshDatabase
   let client: MongoClient
   let h: Harness

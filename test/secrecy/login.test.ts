@@ -25,7 +25,7 @@ const users: Record<string, object> = {
   'cheap-hash-1': { password_hash: bcrypt.hashSync(PASSWORD, 4) },
 }
 
-describeWithMongo('A login with a wrong password (4.8)', () => {
+describeWithMongo('A login with a wrong password (4.8) [full]', () => {
   let database: FreshDatabase
   let proxy: MongoProxy
   let server: ExampleServer

@@ -54,9 +54,19 @@ const identifiers: Record<string, string> = {
 
 const carried: Record<string, Record<string, string>> = {
   'nothing carried': {},
-  'genuine parameters': { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] },
-  'a foreign redirect_uri': { client_id: CLIENT.client_id, redirect_uri: 'https://evil.example/' },
-  'an unknown client': { client_id: 'nobody', redirect_uri: 'https://evil.example/', state: 'x' },
+  'genuine parameters [full]': {
+    client_id: CLIENT.client_id,
+    redirect_uri: CLIENT.redirect_uris[0],
+  },
+  'a foreign redirect_uri [full]': {
+    client_id: CLIENT.client_id,
+    redirect_uri: 'https://evil.example/',
+  },
+  'an unknown client [full]': {
+    client_id: 'nobody',
+    redirect_uri: 'https://evil.example/',
+    state: 'x',
+  },
 }
 
 /** One process answers and another one works on the outbox, so that what is seen of the first is the request path alone. */
@@ -160,7 +170,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7, D19)', () => {
         it(`with ${what} (ENU-01, ENU-02, ENU-07)`, () => expectAllAlike(form, more))
       }
 
-      it('with a body whose last byte comes later', () => expectAllAlike(form, {}, 10))
+      it('with a body whose last byte comes later [full]', () => expectAllAlike(form, {}, 10))
 
       it('and echoes nothing of what was typed (ENU-03)', async () => {
         const { answer } = await expectAllAlike(form)
@@ -200,7 +210,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7, D19)', () => {
         })
       }
 
-      it('with a cooldown set, which is counted alike for each of them, and counted down alike', async () => {
+      it('with a cooldown set, which is counted alike for each of them, and counted down alike [full]', async () => {
         const usual = await send(form, TO_MEASURE_BY)
         await web.put({ resend_cooldown: '1h' })
         try {
@@ -217,7 +227,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7, D19)', () => {
         expect(await send(form, TO_MEASURE_BY)).to.deep.equal(usual)
       })
 
-      it('and at the same request number, however often one account is asked for (ENU-06)', async () => {
+      it('and at the same request number, however often one account is asked for (ENU-06) [full]', async () => {
         const expected = await send(form, TO_MEASURE_BY)
         for (let i = 0; i < 15; i += 1) {
           expect(await send(form, 'unverified'), `number ${i}`).to.deep.equal(expected)
@@ -246,7 +256,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7, D19)', () => {
     expect((await open(token)).answer).to.match(/^HTTP\/1\.1 200 /)
   })
 
-  it('by 50 requests at once for one account: all 200 and equal, and one link lives (ENU-13)', async function () {
+  it('by 50 requests at once for one account: all 200 and equal, and one link lives (ENU-13) [full]', async function () {
     this.timeout(40_000)
     await database.db.collection('mail_outbox').deleteMany({})
     const ann = await web.addUser({ username: 'ann' })

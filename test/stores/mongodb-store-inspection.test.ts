@@ -3,7 +3,7 @@ import type { CreateIndexesOptions, IndexSpecification } from 'mongodb'
 import { mongoStore } from '../../src/stores/mongodb-store.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 
-describeWithMongo('mongoStore().inspect()', () => {
+describeWithMongo('mongoStore().inspect() [full]', () => {
   let fresh: FreshDatabase
 
   before(async () => {

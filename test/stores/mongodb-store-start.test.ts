@@ -22,7 +22,7 @@ interface AnyDocument {
 
 const TTL_LIMIT = process.env['MONGODB_URI'] ? 90_000 : 15_000
 
-describeWithMongo('mongoStore().start()', function () {
+describeWithMongo('mongoStore().start() [full]', function () {
   let fresh: FreshDatabase
 
   beforeEach(async () => {

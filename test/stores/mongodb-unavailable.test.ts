@@ -127,7 +127,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
   return calls
 }
 
-describeWithMongo('The MongoDB stores while the database cannot be reached', () => {
+describeWithMongo('The MongoDB stores while the database cannot be reached [full]', () => {
   let fresh: FreshDatabase
   let proxy: MongoProxy
   let client: MongoClient

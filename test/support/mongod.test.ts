@@ -11,7 +11,7 @@ import {
 /** A MongoDB that was given by its address clears out expired documents once a minute only. */
 const TTL_LIMIT = process.env['MONGODB_URI'] ? 90_000 : 15_000
 
-describeWithMongo('the MongoDB of the tests', () => {
+describeWithMongo('the MongoDB of the tests [full]', () => {
   let fresh: FreshDatabase
 
   before(async () => {
@@ -65,7 +65,7 @@ describeWithMongo('the MongoDB of the tests', () => {
   })
 })
 
-describeWithReplicaSet('the replica set of the tests', () => {
+describeWithReplicaSet('the replica set of the tests [full]', () => {
   let fresh: FreshDatabase
 
   before(async () => {
