@@ -13,7 +13,7 @@ const everything = {
   spec: ['test/**/*.test.ts'],
   ignore: ['test/faults/**'],
   parallel: true,
-  jobs: availableParallelism() + 2,
+  jobs: availableParallelism() + 1,
   ...(isShort ? { fgrep: '[full]', invert: true } : {}),
 }
 

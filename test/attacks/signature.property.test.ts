@@ -110,7 +110,7 @@ describe('authorize_sig, whatever the parameters are (5.4, D13)', () => {
   })
 })
 
-describe('A mailed verification link, whatever becomes of its query (5.4, SIG)', () => {
+describe('A mailed verification link, whatever becomes of its query (5.4, SIG) [full]', () => {
   let harness: Harness
   let login: BlockedLogin
   let pairs: Pairs

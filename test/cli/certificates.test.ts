@@ -11,7 +11,7 @@ import { startCliServer, type CliServer } from '../support/cli-server.ts'
 
 const DAY_MS = 86_400_000
 
-describe('account-flows and the certificate of the server', () => {
+describe('account-flows and the certificate of the server [full]', () => {
   const authority = newCertificate({})
   let cli: CliServer
   let folder: string

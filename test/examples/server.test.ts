@@ -129,7 +129,7 @@ describe('The example server', () => {
       ...extra,
     })}`
 
-  describe('start', () => {
+  describe('start [full]', () => {
     it('is what `npm start` starts, with the settings that are shipped', async () => {
       const shipped = await startExampleServer({}, scripts.start)
       try {

@@ -16,7 +16,7 @@ const CUSTOMIZING = readFileSync(new URL('../../docs/customizing.md', import.met
 
 after(removeViewsDirectories)
 
-describe('VIEWS_DIRECTORY of the example server', () => {
+describe('VIEWS_DIRECTORY of the example server [full]', () => {
   let server: ExampleServer
 
   before(async function () {

@@ -25,7 +25,7 @@ interface Run {
   advice: string[]
 }
 
-describe('The set-up of the tests, where something is missing', () => {
+describe('The set-up of the tests, where something is missing [full]', () => {
   let folder: string
 
   before(async () => {
@@ -57,7 +57,7 @@ describe('The set-up of the tests, where something is missing', () => {
 
   const unreachable = { MONGODB_URI: 'mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=500' }
 
-  it('leaves out whole suites, runs the rest, and says in one line at the end what to do [full]', async () => {
+  it('leaves out whole suites, runs the rest, and says in one line at the end what to do', async () => {
     const { code, said, advice } = await testsWith({ ...unreachable, CHROMIUM: '/nowhere' })
     expect(said)
       .to.match(/1 passing/)
@@ -69,7 +69,7 @@ describe('The set-up of the tests, where something is missing', () => {
     expect(code).to.equal(0)
   })
 
-  it('fails those suites under CI=true [full]', async () => {
+  it('fails those suites under CI=true', async () => {
     const { code, said } = await testsWith({ ...unreachable, CHROMIUM: '/nowhere', CI: 'true' })
     expect(said)
       .to.match(/1 passing/)
@@ -94,13 +94,13 @@ describe('The set-up of the tests, where something is missing', () => {
     expect(advice[0]).to.include('cannot be installed, as ACCOUNT_FLOWS_TESTS_INSTALL=never')
   })
 
-  it('passes over a mongod that does not run [full]', async () => {
+  it('passes over a mongod that does not run', async () => {
     const { said, advice } = await testsWith({ MONGOMS_SYSTEM_BINARY: '/bin/false' }, 'MongoDB')
     expect(said).to.match(/1 pending/)
     expect(advice[0]).to.include('No MongoDB (/bin/false does not run): correct MONGOMS_SYSTEM')
   })
 
-  it('does not wait long for a mongod that hangs [full]', async () => {
+  it('does not wait long for a mongod that hangs', async () => {
     const hanging = join(folder, 'hanging')
     await writeFile(hanging, '#!/bin/sh\nexec /bin/sleep 1000\n')
     await chmod(hanging, 0o755)
