@@ -1,4 +1,4 @@
-/** Refuses every way to read the time or to wait, but through the clock that the root hands down (`src/clock.ts`). */
+/** Refuses the usual ways to read the time or to wait, but for the clock that the root hands down (`src/clock.ts`). */
 const USE = 'Time is a port: take a Clock (src/clock.ts).'
 const TIMERS = new Set(['setTimeout', 'setInterval', 'setImmediate'])
 const MODULES = new Set(['node:timers', 'node:timers/promises', 'timers', 'timers/promises'])
@@ -14,10 +14,15 @@ const rule = {
       },
       CallExpression({ callee }) {
         if (callee.type === 'Identifier' && TIMERS.has(callee.name)) refuse(callee)
+        if (isNamed(callee, 'Date')) refuse(callee)
+      },
+      ImportExpression({ source }) {
+        if (MODULES.has(source.value)) refuse(source)
       },
       MemberExpression(node) {
         const { object, property } = node
         if (isNamed(object, 'Date') && isNamed(property, 'now')) refuse(node)
+        if (isNamed(object, 'globalThis') && TIMERS.has(property.name)) refuse(node)
         if (isNamed(object, 'AbortSignal') && isNamed(property, 'timeout')) refuse(node)
       },
       ImportDeclaration(node) {

@@ -29,8 +29,13 @@ interface Following {
 export async function followAudit({ admin, run }: Connection, following: Following): Promise<void> {
   const interruption = new AbortController()
   const { signal } = interruption
-  run.io.once('SIGINT', () => interruption.abort())
-  await Promise.race([once(signal, 'abort'), follow(admin, following, signal)])
+  const interrupt = () => interruption.abort()
+  run.io.once('SIGINT', interrupt)
+  try {
+    await Promise.race([once(signal, 'abort'), follow(admin, following, signal)])
+  } finally {
+    run.io.off('SIGINT', interrupt)
+  }
 }
 
 async function follow(

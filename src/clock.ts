@@ -1,6 +1,6 @@
 import { setTimeout as timer } from 'node:timers/promises'
 
-/** The time of this process. Times of the database are the database's. */
+/** The time of this process. Times of the database are the database's. Both are called without `this`. */
 export interface Clock {
   now(): Date
   /** Resolves after so many milliseconds, or at once when the signal aborts. It never rejects. */
@@ -33,11 +33,12 @@ export function later(clock: Clock, ms: number, act: () => void): () => void {
   return cancel
 }
 
-/** The answer of `work`, or `late` when it is not there after so many milliseconds. */
+/** The answer of `work`, or `late` when it is not there after so many milliseconds. The process may end meanwhile. */
 export async function within<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | 'late'> {
   const { signal, cancel } = cancellation()
   try {
-    return await Promise.race([work, clock.sleep(ms, { signal }).then(() => 'late' as const)])
+    const late = clock.sleep(ms, { signal, ref: false }).then(() => 'late' as const)
+    return await Promise.race([work, late])
   } finally {
     cancel()
   }

@@ -55,7 +55,7 @@ export interface AccountFlowsOptions {
   defaultLocale?: string | undefined
   /** `logJsonLines` by default. What it is given holds nothing that an error quotes. */
   log?: Log
-  /** For tests that move time; the clock of the machine by default. */
+  /** For tests that move time; the clock of the machine by default. Give the store and the adapter the same one. */
   clock?: Clock
 }
 
@@ -84,7 +84,8 @@ export interface CheckedOptions {
 export const MIN_KEY_BYTES = 32
 
 export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
-  const { log = logJsonLines, bcryptCost = 12, trustedProxies = 0 } = options
+  const { log = logJsonLines, clock = systemClock } = options
+  const { bcryptCost = 12, trustedProxies = 0 } = options
   const { responseDelay = { floorMs: 250, jitterMs: 500 }, beforeForgotPassword } = options
   const isProduction = process.env['NODE_ENV'] === 'production'
   const weak = (problem: string) => {
@@ -97,6 +98,9 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   }
   if (beforeForgotPassword !== undefined && typeof beforeForgotPassword !== 'function') {
     throw new TypeError('beforeForgotPassword must be a function')
+  }
+  for (const name of ['now', 'sleep'] as const) {
+    if (typeof clock?.[name] !== 'function') throw new TypeError(`clock.${name} must be a function`)
   }
   checkNumber('bcryptCost', bcryptCost, 4, 31)
   checkNumber('trustedProxies', trustedProxies, 0, 100)
@@ -118,7 +122,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     viewsDirectory: checkViewsDirectory(options.viewsDirectory),
     defaultLocale: checkDefaultLocale(options.defaultLocale),
     log: withoutValues(log),
-    clock: options.clock ?? systemClock,
+    clock,
   }
 }
 

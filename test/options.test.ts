@@ -91,6 +91,7 @@ describe('createAccountFlows() (D1)', () => {
       { floorMs: '1', jitterMs: 0 },
     ],
     trustedProxies: [-1, 0.5, '1', true],
+    clock: [null, {}, { now: () => new Date() }, 'utc'],
     viewsDirectory: ['', 'no/such/directory', 'package.json', 'a\0b', null, 42, {}],
     defaultLocale: ['', 'en_GB', 'x', 'tlh', '../en', null, 42],
   }

@@ -43,18 +43,19 @@ export function createJwtCheck(
 ): (token: string) => Promise<JwtVerdict> {
   const { issuer, audience, algorithms, keys, scope = 'account-flows:admin' } = options
   const keyOf = keys instanceof URL ? createRemoteJWKSet(keys) : createLocalJWKSet(keys)
-  const expected = {
+  const expected = () => ({
     issuer,
     audience,
     algorithms: [...algorithms],
     typ: options.type ?? 'at+jwt',
     requiredClaims: ['exp', 'sub'],
     clockTolerance: CLOCK_TOLERANCE_S,
-  }
+    currentDate: now(),
+  })
 
   async function payloadOf(token: string): Promise<JWTPayload> {
     try {
-      return (await jwtVerify(token, keyOf, expected)).payload
+      return (await jwtVerify(token, keyOf, expected())).payload
     } catch (error) {
       if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
       return payloadUnderOneOf(error, token)
@@ -65,7 +66,7 @@ export function createJwtCheck(
   async function payloadUnderOneOf(keys: AsyncIterable<CryptoKey>, token: string) {
     for await (const key of keys) {
       try {
-        return (await jwtVerify(token, key, expected)).payload
+        return (await jwtVerify(token, key, expected())).payload
       } catch (error) {
         if (isAboutClaims(error)) throw error
       }

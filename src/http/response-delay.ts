@@ -14,7 +14,7 @@ export interface ResponseDelay {
  */
 export type StartDelay = () => () => Promise<void>
 
-/** The random delay of 4.2 and 4.7. */
+/** The random delay of 4.2 and 4.7, by a time that nobody sets back. */
 export function responseDelay({ sleep }: Clock, { floorMs, jitterMs }: ResponseDelay): StartDelay {
   return () => {
     const jitter = jitterMs > 0 ? randomInt(jitterMs * 1000) / 1000 : 0

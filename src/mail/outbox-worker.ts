@@ -43,11 +43,11 @@ export interface OutboxWorkerParts {
  */
 export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
   const { outbox, canSend, clock, log, attemptMs = ATTEMPT_MS } = parts
-  const from = (ms: number) => new Date(clock.now().getTime() + ms)
   let giveBack = new AbortController()
 
   function claim(stage: MailStage, leaseMs: number) {
-    return outbox.claim(stage, randomUUID(), clock.now(), from(leaseMs))
+    const at = clock.now()
+    return outbox.claim(stage, randomUUID(), at, new Date(at.getTime() + leaseMs))
   }
 
   const resolving = createLane({
@@ -82,7 +82,7 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
       await parts.send(job, {
         signal: attempt.signal,
         isStopping: () => stop.aborted,
-        leaseUntil: () => from(SEND_LEASE_MS),
+        leaseUntil: () => new Date(clock.now().getTime() + SEND_LEASE_MS),
       })
     } finally {
       cancel()

@@ -8,7 +8,8 @@ export interface TestTitle {
 }
 
 /** Not in a comment, and not of a test that is skipped. */
-const TITLE = /^ *(?:it|describe|on[A-Z])\w*\(\s*('(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)/gm
+const TITLE =
+  /^ *(?:it|describe|on[A-Z])\w*\(\s*('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`)/gm
 
 /** The titles of all suites and tests. */
 export async function testTitles(): Promise<TestTitle[]> {

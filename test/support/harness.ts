@@ -122,15 +122,14 @@ export const CONFIDENTIAL = {
 let running = 0
 
 export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
-  running += 1
   const { technology = 'memory', oauthPath = '/oauth2', usesHook = true, host = koaHost } = options
   const { basePath = '', adapter: replace = (same: AdapterFactory) => same } = options
   const database =
     options.database ?? (technology === 'mongodb' ? await freshDatabase() : undefined)
   const inMemory = memoryUsers()
   const users = database ? mongoUsers(database.db.collection('users')) : inMemory
-  const store = database ? mongoStore(database.db) : memoryStore()
-  const adapter = database ? mongoAdapter(database.db) : memoryAdapter()
+  const store = database ? mongoStore(database.db, movableClock) : memoryStore(movableClock)
+  const adapter = database ? mongoAdapter(database.db, movableClock) : memoryAdapter(movableClock)
   const mail = await startMailServer(options.mail)
 
   let listener: Listener = (_req, res) => res.end()
@@ -196,6 +195,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   })
   flows.attach(provider)
   await flows.start()
+  running += 1
 
   const login = hostLogin(flows, provider, users, usesHook)
   listener = await host({ provider, flows, oauthPath: basePath + oauthPath, login })
