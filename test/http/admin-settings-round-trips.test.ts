@@ -1,9 +1,18 @@
 import { expect } from 'chai'
 import { MongoClient } from 'mongodb'
+import type { Clock } from '../../src/clock.ts'
 import { settingsOf } from '../support/admin-requests.ts'
+import { eventually } from '../support/eventually.ts'
 import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { movableClock } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+
+/** What follows the settings looks at its start, and then not for an hour: all else is for the requests. */
+const following: Clock = {
+  ...movableClock,
+  sleep: (ms, options) => movableClock.sleep(options?.ref === false ? 3_600_000 : ms, options),
+}
 
 describeWithMongo('Settings are held in memory and followed (D27), so that [full]', () => {
   let database: FreshDatabase
@@ -16,14 +25,17 @@ describeWithMongo('Settings are held in memory and followed (D27), so that [full
     database = await freshDatabase()
     client = await MongoClient.connect(database.uri, { monitorCommands: true })
     client.on('commandStarted', ({ commandName, command }) => {
-      // What follows the settings asks for their version alone, once a second, whatever is requested.
-      if (command['projection']?.version !== 1)
-        commands.push(`${commandName} ${command[commandName]}`)
+      commands.push(`${commandName} ${command[commandName]}`)
     })
-    h = await startHarness({ database: { db: client.db(), drop: () => client.close() } })
+    h = await startHarness({
+      database: { db: client.db(), drop: () => client.close() },
+      flows: { clock: following },
+    })
     // Workers ask the database by themselves.
     await h.flows.stop({ withinMs: 2_000 })
+    commands = []
     await h.flows.start({ workers: false })
+    await eventually('it has followed the settings once', () => ofSettings().length >= 2)
   })
 
   after(async () => {
