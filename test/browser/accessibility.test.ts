@@ -58,7 +58,7 @@ const DIRECTIONS = {
   },
 } as const
 
-describeInChromium('[full] Every page in every mode (WCAG 2.2 AA)', (browser) => {
+describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) => {
   let server: PageServer
   /** For pages that are not the same once they have arrived. */
   let live: Page

@@ -10,7 +10,7 @@ import {
   type BrowserHarness,
 } from './login-in-chromium.ts'
 
-describeInChromium('[full] The forms, posted without scripts', (browser) => {
+describeInChromium('The forms, posted without scripts [full]', (browser) => {
   let h: BrowserHarness
   const page = keptWindow(browser, { javaScriptEnabled: false })
 

@@ -21,7 +21,7 @@ interface Visit {
   complaints: string[]
 }
 
-describeInChromium('[full] Every page, as it arrives', (browser) => {
+describeInChromium('Every page, as it arrives [full]', (browser) => {
   let server: PageServer
   const visits: Visit[] = []
 

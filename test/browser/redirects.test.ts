@@ -15,7 +15,7 @@ import { createUserAgent } from '../support/user-agent.ts'
 const PASSWORD = 'a password of the tests'
 
 describeInChromium(
-  '[full] The way back to a client of another origin, under our policy (RED-14)',
+  'The way back to a client of another origin, under our policy (RED-14) [full]',
   (browser) => {
     let client: Server
     let callback: string

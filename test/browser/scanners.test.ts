@@ -12,7 +12,7 @@ import {
 } from './login-in-chromium.ts'
 import { CLICK, LOOKS, scan, SENDS } from './scanner.ts'
 
-describeInChromium('[full] What scans a mail before its reader opens it (D14)', (browser) => {
+describeInChromium('What scans a mail before its reader opens it (D14) [full]', (browser) => {
   let h: BrowserHarness
   const scanner = keptWindow(browser)
   const page = keptWindow(browser)

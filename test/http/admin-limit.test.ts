@@ -1,11 +1,10 @@
 import { expect } from 'chai'
-import { MongoClient } from 'mongodb'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
+import { suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
+import { ADMIN_TOKEN, type Harness } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { describeWithMongo } from '../support/mongod.ts'
 import { dump, eventsOf } from '../support/observe.ts'
 
 const LIMIT = 60
@@ -122,33 +121,15 @@ onBothStores('Many requests without a right admin token, at once (5.1, D28)', (t
 describeWithMongo(
   'Requests without a right admin token, while the database is gone (7) [full]',
   () => {
-    let fresh: FreshDatabase
-    let proxy: MongoProxy
-    let client: MongoClient
-    let h: Harness
     const logged: string[] = []
-
-    before(async function () {
-      this.timeout(120_000)
-      fresh = await freshDatabase()
-      proxy = await startMongoProxy(fresh)
-      client = await MongoClient.connect(proxy.uri, {
-        serverSelectionTimeoutMS: 1_000,
-        connectTimeoutMS: 1_000,
-        socketTimeoutMS: 1_000,
-        heartbeatFrequencyMS: 500,
-      })
-      h = await startHarness({
-        database: { db: client.db(), drop: () => client.close() },
-        flows: { log: (level, message) => logged.push(`${level} ${message}`) },
-      })
-    })
-
-    after(async () => {
-      await proxy?.restore()
-      await h?.close()
-      await proxy?.close()
-      await fresh?.drop()
+    const limits = {
+      serverSelectionTimeoutMS: 1_000,
+      connectTimeoutMS: 1_000,
+      socketTimeoutMS: 1_000,
+      heartbeatFrequencyMS: 500,
+    }
+    const { h, proxy } = suiteHarnessBehindProxy(limits, {
+      flows: { log: (level, message) => logged.push(`${level} ${message}`) },
     })
 
     it('are answered 401 as ever, and the log says that it was not recorded', async () => {

@@ -21,6 +21,7 @@ import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a brand new password'
+const CALLS = ['userStatus', 'sendReset', 'sendVerification', 'endSessions'] as const
 
 describe('The admin API about users (5, D29)', () => {
   const h = suiteHarness({
@@ -87,12 +88,7 @@ describe('The admin API about users (5, D29)', () => {
       const actions = actionsOf(h).length
       const meant = { 'id-of-cid': [first, second], 'cid@users.example': [first, third] }
       for (const [user, candidates] of Object.entries(meant)) {
-        for (const call of [
-          'userStatus',
-          'sendReset',
-          'sendVerification',
-          'endSessions',
-        ] as const) {
+        for (const call of CALLS) {
           const problem = await refusalOf(admin[call]({ user }))
           expect([problem.status, problem.code]).to.deep.equal([409, 'ambiguous_account'])
           expect(problem.candidates).to.have.deep.members(
@@ -111,12 +107,7 @@ describe('The admin API about users (5, D29)', () => {
       const eve = await addUser()
       const actions = actionsOf(h).length
       for (const query of [{}, { id: eve.id, user: eve.username }]) {
-        for (const call of [
-          'userStatus',
-          'sendReset',
-          'sendVerification',
-          'endSessions',
-        ] as const) {
+        for (const call of CALLS) {
           expect(await codeOf(admin[call](query))).to.deep.equal([400, 'invalid_request'])
         }
       }

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { MongoClient } from 'mongodb'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { memoryUsers, type UserStore } from '../../src/index.ts'
 import {
@@ -10,10 +9,10 @@ import {
 } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { eventually } from '../support/eventually.ts'
+import { suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
 import { ADMIN_TOKEN, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
-import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { describeWithMongo } from '../support/mongod.ts'
 import { eventsOf, hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
@@ -31,46 +30,26 @@ interface Logged {
 }
 
 describeWithMongo('Requests while the database cannot be reached (7) [full]', () => {
-  let fresh: FreshDatabase
-  let proxy: MongoProxy
-  let client: MongoClient
-  let h: Harness
   const logged: Logged[] = []
   const thrown: unknown[] = []
-
-  before(async function () {
-    this.timeout(120_000)
-    fresh = await freshDatabase()
-    proxy = await startMongoProxy(fresh)
-    client = await MongoClient.connect(proxy.uri, LIMITS)
-    h = await startHarness({
-      technology: 'mongodb',
-      database: { db: client.db(), drop: () => client.close() },
-      mayLogErrors: true,
-      settings: { requests_per_ip_per_minute: '0' },
-      flows: {
-        trustedProxies: 1,
-        log: (level, message, details) => logged.push({ level, message, details }),
-      },
-      host: ({ login, ...parts }) =>
-        koaHost({
-          ...parts,
-          login: async (req, res) => {
-            await login(req, res).catch((error: unknown) => {
-              thrown.push(error)
-              res.statusCode = 503
-              res.end('the host says so itself')
-            })
-          },
-        }),
-    })
-  })
-
-  after(async () => {
-    await proxy?.restore()
-    await h?.close()
-    await proxy?.close()
-    await fresh?.drop()
+  const { h, proxy } = suiteHarnessBehindProxy(LIMITS, {
+    mayLogErrors: true,
+    settings: { requests_per_ip_per_minute: '0' },
+    flows: {
+      trustedProxies: 1,
+      log: (level, message, details) => logged.push({ level, message, details }),
+    },
+    host: ({ login, ...parts }) =>
+      koaHost({
+        ...parts,
+        login: async (req, res) => {
+          await login(req, res).catch((error: unknown) => {
+            thrown.push(error)
+            res.statusCode = 503
+            res.end('the host says so itself')
+          })
+        },
+      }),
   })
 
   async function whileGone<T>(work: () => Promise<T>): Promise<T> {

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { MongoClient } from 'mongodb'
 import {
   blockedLogin,
   expectResumed,
@@ -8,9 +7,9 @@ import {
   sessionId,
   type BlockedLogin,
 } from '../support/blocked-login.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
-import { startMongoProxy, type Moment, type MongoProxy } from '../support/mongo-proxy.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
+import type { Moment } from '../support/mongo-proxy.ts'
+import { describeWithMongo } from '../support/mongod.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 import { expectMode, windowOf } from '../support/waiting-window.ts'
 
@@ -19,28 +18,7 @@ const LIMITS = { serverSelectionTimeoutMS: 5_000, socketTimeoutMS: 5_000 }
 describeWithMongo(
   'A login that waits, when the database fails between two steps (D15) [full]',
   () => {
-    let fresh: FreshDatabase
-    let proxy: MongoProxy
-    let client: MongoClient
-    let h: Harness
-
-    before(async function () {
-      this.timeout(120_000)
-      fresh = await freshDatabase()
-      proxy = await startMongoProxy(fresh)
-      client = await MongoClient.connect(proxy.uri, LIMITS)
-      h = await startHarness({
-        technology: 'mongodb',
-        database: { db: client.db(), drop: () => client.close() },
-        mayLogErrors: true,
-      })
-    })
-
-    after(async () => {
-      await h?.close()
-      await proxy?.close()
-      await fresh?.drop()
-    })
+    const { h, proxy } = suiteHarnessBehindProxy(LIMITS, { mayLogErrors: true })
 
     /** The connection is lost at this write, and the page says that it can be tried again. */
     async function failing(

@@ -1,6 +1,4 @@
-import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
-import { koaHost } from '../../examples/hosts/koa.ts'
 import type { User } from '../../src/index.ts'
 import {
   accountOf,
@@ -218,19 +216,8 @@ describe('The cookie by which the browser that logged in is known (D15)', () => 
 
   describe('over http', () => {
     const h = suiteHarness({
-      host: (parts) =>
-        koaHost({
-          ...parts,
-          async login(req, res) {
-            if (req.method !== 'POST') return parts.login(req, res)
-            const startedAt = parts.flows.loginStarted()
-            const form = new URLSearchParams(await text(req))
-            const account = await h.users.findByUsername(form.get('username') ?? '')
-            if (!account) throw new Error('the tests only sign in users that exist')
-            const asked = remember === undefined ? {} : { remember }
-            await parts.flows.finishLogin(req, res, { account, startedAt, ...asked })
-          },
-        }),
+      finishLogin: (req, res, login) =>
+        h.flows.finishLogin(req, res, { ...login, ...(remember !== undefined && { remember }) }),
     })
     let remember: boolean | undefined
 

@@ -1,6 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import type { AuditEvent, User, memoryUsers } from '../../src/index.ts'
+import { eventually } from './eventually.ts'
+import { expectPage } from './expect-page.ts'
 import { PASSWORD, type Harness } from './harness.ts'
 import type { AuthorizationRequest, RelyingParty } from './relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
@@ -83,12 +84,10 @@ export async function eventsOf(
 ): Promise<AuditEvent[]> {
   const isWanted = (event: AuditEvent) =>
     Object.entries(matches).every(([name, value]) => Reflect.get(event, name) === value)
-  for (let waited = 0; waited < 10_000; waited += 20) {
+  return eventually(`${count} events like ${JSON.stringify(matches)}`, () => {
     const found = events.filter(isWanted)
-    if (found.length >= count) return found
-    await sleep(20)
-  }
-  throw new Error(`no ${count} events like ${JSON.stringify(matches)} within 10 s`)
+    return found.length >= count && found
+  })
 }
 
 /** What an admin does to a user, behind the back of the flows. */
@@ -159,7 +158,7 @@ export async function expectResumed(
 
 /** The verification page in mode `expired`, and nothing else (7.2). */
 export function expectExpired(answer: Answer): void {
-  expect([answer.status, answer.page, answer.mode]).to.deep.equal([400, 'verify-email', 'expired'])
+  expectPage(answer, 400, 'verify-email', 'expired')
   expect(answer.text).to.include('/resend-verification')
   expect(answer.location).to.equal(undefined)
   expect(setsSession(answer)).to.equal(false)
@@ -171,7 +170,7 @@ export async function expectOnlyVerified(
   { user, agent }: Pick<BlockedLogin, 'user' | 'agent'>,
   answer: Answer,
 ): Promise<void> {
-  expect([answer.status, answer.page, answer.mode]).to.deep.equal([200, 'verify-email', 'verified'])
+  expectPage(answer, 200, 'verify-email', 'verified')
   expect(answer.location).to.equal(undefined)
   expect(setsSession(answer)).to.equal(false)
   expect(sessionId(harness, agent)).to.equal(undefined)

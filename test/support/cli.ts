@@ -1,38 +1,12 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { CliRun, Environment } from './cli-in-process.ts'
+import { compiledCheckout } from './compiled-checkout.ts'
+import { ROOT } from './sources.ts'
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-const CACHE = join(ROOT, '.cache')
-
-let compiled: string | undefined
-
-/** The command line as it is published: compiled, once for each run of the tests. */
+/** The command line as it is published: compiled. */
 export function cliProgram(): string {
-  if (compiled !== undefined) return compiled
-  mkdirSync(CACHE, { recursive: true })
-  const folder = mkdtempSync(join(CACHE, 'cli-'))
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
-  const config = join(folder, 'tsconfig.json')
-  const compilerOptions = { rootDir: ROOT, outDir: folder, declaration: false, sourceMap: false }
-  writeFileSync(
-    config,
-    JSON.stringify({
-      extends: join(ROOT, 'tsconfig.json'),
-      compilerOptions,
-      include: [join(ROOT, 'cli')],
-    }),
-  )
-  const { stdout } = spawnSync(
-    process.execPath,
-    [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', config],
-    { encoding: 'utf8' },
-  )
-  compiled = join(folder, 'cli/account-flows.js')
-  if (!existsSync(compiled)) throw new Error(`the command line was not compiled:\n${stdout}`)
-  return compiled
+  return join(compiledCheckout(), 'cli/account-flows.js')
 }
 
 /** Runs a line of the shell, in which `"$@"` is the command line. */

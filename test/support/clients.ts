@@ -3,7 +3,7 @@ import { exportJWK, generateKeyPair } from 'jose'
 import type { Adapter, ClientMetadata, Configuration } from 'oidc-provider'
 import { buildAuthorizationUrlWithJAR, buildAuthorizationUrlWithPAR } from 'openid-client'
 import { blockedLogin, type BlockedLogin } from './blocked-login.ts'
-import { CLIENT, type Harness } from './harness.ts'
+import { CLIENT, PASSWORD, type Harness } from './harness.ts'
 import { createRelyingParty, type AuthorizationRequest } from './relying-party.ts'
 import type { Answer, UserAgent } from './user-agent.ts'
 
@@ -138,7 +138,7 @@ export async function expectPasswordThenCode(
   expect(answer.status).to.equal(302)
   const page = await h.follow(agent, answer)
   expect([page.page, page.mode]).to.deep.equal(['login', 'login'])
-  const form = { username: user.username, password: 'correct horse battery' }
+  const form = { username: user.username, password: PASSWORD }
   const { location = '' } = await h.follow(agent, await agent.post(page.url, form))
   expect((await party.exchange(request, location)).claims()?.sub).to.equal(user.id)
 }

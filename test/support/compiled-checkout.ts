@@ -13,10 +13,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import bcrypt from 'bcrypt'
+import { ROOT } from './sources.ts'
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const CACHE = join(ROOT, '.cache')
 const COMPILED = ['src', 'cli', 'examples']
 const SOURCES = [...COMPILED, 'views', 'tsconfig.json', 'test/support/compiled-checkout.ts']

@@ -52,6 +52,8 @@ export interface HarnessOptions {
   provider?: Configuration
   flows?: Partial<AccountFlowsOptions>
   mail?: MailServerOptions
+  /** What the host does once the credentials are right; `flows.finishLogin` by default. */
+  finishLogin?: FinishLogin
   /** False: the host forgot `finishLogin`, and finishes logins by itself. */
   usesHook?: boolean
   /** The suite provokes errors; otherwise `close` fails where any was logged. */
@@ -59,6 +61,12 @@ export interface HarnessOptions {
   /** Puts the provider and the login page on a server; a Koa host by default. */
   host?: Host
 }
+
+export type FinishLogin = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  login: { account: User; startedAt: number },
+) => Promise<void>
 
 export interface HostParts {
   provider: Provider
@@ -197,7 +205,8 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   await flows.start()
   running += 1
 
-  const login = hostLogin(flows, provider, users, usesHook)
+  const { finishLogin = flows.finishLogin } = options
+  const login = hostLogin(flows, provider, users, usesHook ? finishLogin : undefined)
   listener = await host({ provider, flows, oauthPath: basePath + oauthPath, login })
   const party = await createRelyingParty(oauthUrl, {
     clientId: CLIENT.client_id,
@@ -314,7 +323,12 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   return harness
 }
 
-function hostLogin(flows: AccountFlows, provider: Provider, users: UserStore, usesHook: boolean) {
+function hostLogin(
+  flows: AccountFlows,
+  provider: Provider,
+  users: UserStore,
+  finishLogin: FinishLogin | undefined,
+) {
   return async (req: IncomingMessage, res: ServerResponse) => {
     res.setHeader('content-type', 'text/html; charset=utf-8')
     if (req.method !== 'POST') {
@@ -333,7 +347,7 @@ function hostLogin(flows: AccountFlows, provider: Provider, users: UserStore, us
       res.end('<main data-page="login" data-mode="wrong"></main>')
       return
     }
-    if (usesHook) return flows.finishLogin(req, res, { account: user, startedAt })
+    if (finishLogin) return finishLogin(req, res, { account: user, startedAt })
     await provider.interactionFinished(req, res, { login: { accountId: user.id } })
   }
 }

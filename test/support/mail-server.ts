@@ -1,7 +1,7 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { simpleParser, type ParsedMail } from 'mailparser'
 import { SMTPServer } from 'smtp-server'
+import { eventually } from './eventually.ts'
 
 export type MailKind = 'password_reset' | 'email_verification' | 'password_changed'
 
@@ -171,12 +171,8 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
     port: (listener.address() as AddressInfo).port,
 
     async mailTo(recipient: string, count = 1) {
-      for (let waited = 0; waited < 10_000; waited += 20) {
-        const found = mails.filter(({ to }) => to.includes(recipient))[count - 1]
-        if (found) return found
-        await sleep(20)
-      }
-      throw new Error(`no mail number ${count} to ${recipient} within 10 s`)
+      const its = () => mails.filter(({ to }) => to.includes(recipient))
+      return eventually(`mail number ${count} to ${recipient}`, () => its()[count - 1])
     },
 
     tokensSeen() {

@@ -5,9 +5,9 @@ import { rmSync } from 'node:fs'
 import { mkdtemp, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { MongoClient, type Document } from 'mongodb'
 import { MongoMemoryReplSet, MongoMemoryServer } from 'mongodb-memory-server-core'
+import { systemClock, within } from '../../src/clock.ts'
 import { removeAbandoned } from './abandoned.ts'
 import { atEndOfRun } from './end-of-run.ts'
 import { freePort } from './free-port.ts'
@@ -85,15 +85,8 @@ export async function isAnswering(server: MongoServer): Promise<boolean> {
     retryWrites: false,
   })
   const isAnswered = await createAndDrop(client).catch(() => false)
-  await within(1_000, client.close())
+  await within(systemClock, 1_000, client.close())
   return isAnswered
-}
-
-/** For a promise that may never settle: `undefined` when the time is up. */
-export async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
-  const timer = new AbortController()
-  const timeUp = delay(milliseconds, undefined, { signal: timer.signal }).catch(() => undefined)
-  return Promise.race([promise, timeUp]).finally(() => timer.abort())
 }
 
 export function randomDatabaseName(): string {

@@ -1,10 +1,10 @@
 import { MongoClient, type Db } from 'mongodb'
+import { systemClock, within } from '../../src/clock.ts'
 import {
   isAnswering,
   mongoUnavailable,
   randomDatabaseName,
   startMongo,
-  within,
   type MongoServer,
   type Topology,
 } from './mongod-servers.ts'
@@ -74,8 +74,8 @@ function describeWith(topology: Topology, title: string, body: () => void): void
 
 /** A server that hangs is left as it is: the next suite notices. */
 async function drop(client: MongoClient): Promise<void> {
-  await within(DROP_LIMIT, client.db().dropDatabase())
-  await within(DROP_LIMIT, client.close())
+  await within(systemClock, DROP_LIMIT, client.db().dropDatabase())
+  await within(systemClock, DROP_LIMIT, client.close())
 }
 
 /** Credentials belong to the database that the URI named before, unless it says otherwise. */

@@ -2,10 +2,8 @@ import { execFile } from 'node:child_process'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+import { ROOT } from './sources.ts'
 
 const SUITES = `
 import { describeInChromium } from '${ROOT}test/support/chromium.ts'

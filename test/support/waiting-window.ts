@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { PendingLogin } from '../../src/index.ts'
 import type { BlockedLogin } from './blocked-login.ts'
+import { expectPage } from './expect-page.ts'
 import type { Harness } from './harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 
@@ -55,6 +56,6 @@ export async function pendingOf(h: Harness, { id }: WaitingWindow): Promise<Pend
 }
 
 export function expectMode(answer: Answer, status: number, mode: string): void {
-  expect([answer.status, answer.page, answer.mode]).to.deep.equal([status, 'verify-email', mode])
+  expectPage(answer, status, 'verify-email', mode)
   expect(answer.location).to.equal(undefined)
 }
