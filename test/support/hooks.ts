@@ -1,5 +1,6 @@
 import { appendFileSync } from 'node:fs'
 import path from 'node:path'
+import { inspect } from 'node:util'
 import type { Runner, Test } from 'mocha'
 import { endRun } from './end-of-run.ts'
 import { tellAdvice } from './setup-advice.ts'
@@ -17,7 +18,7 @@ export const mochaHooks = {
 /** Before there are workers, so that none of them fetches what another one fetches. */
 export async function mochaGlobalSetup(this: AnyRunner): Promise<void> {
   // oxlint-disable-next-line oxc/no-this-in-exported-function -- mocha passes its runner as `this`
-  await setUp(this.on('fail', nameFile))
+  await setUp(this.on('fail', nameFile).on('fail', tellFailure))
 }
 
 /** Tells what was missing, and one line `passed failed skipped` to the program that runs the tests, in the file that it named. */
@@ -28,6 +29,16 @@ export function mochaGlobalTeardown(this: Runner): void {
   const file = process.env['TEST_COUNTS_FILE']
   if (!file || !stats) return
   appendFileSync(file, `${stats.passes} ${stats.failures} ${stats.pending}\n`)
+}
+
+/** Tells each failure to the program that runs the tests, in the file that it named: what is said last is read first. */
+function tellFailure(test: Test, error: unknown): void {
+  const file = process.env['TEST_FAILURES_FILE']
+  if (!file) return
+  appendFileSync(
+    file,
+    `${path.relative('', test.file ?? '')}: ${test.fullTitle()}\n${inspect(error)}\n\n`,
+  )
 }
 
 /** Of a worker that dies mocha knows no test, but the file. */
