@@ -44,7 +44,7 @@ export function baseUrl(command: Command): string {
       'The token would cross the network in clear text: give an https URL, or --insecure-http.',
     )
   }
-  return url.href.replace(/\/+$/, '').replace(/\/admin\/api$/, '')
+  return url.href.replace(/(?<!\/)\/+$/, '').replace(/\/admin\/api$/, '')
 }
 
 function isLoopback(host: string): boolean {

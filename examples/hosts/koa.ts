@@ -8,6 +8,8 @@ export function koaHost({ provider, flows, oauthPath, login }: HostParts) {
   // A mounted provider sees the cookies of this app, so both need the same keys: `cookies.keys` of its configuration.
   app.keys = provider.keys
 
+  // Proxies alone are sent anything but a path, and of a target such as `http://[` Koa cannot tell the path.
+  app.use((ctx, next) => (ctx.req.url?.startsWith('/') ? next() : ctx.throw(400)))
   app.use(flows.adminApi())
   app.use(flows.changePassword())
   app.use(async (ctx, next) => {

@@ -4,18 +4,16 @@
  *
  * @module
  */
+import type { IncomingMessage } from 'node:http'
 import { format } from 'node:util'
 import { logJsonLines } from '../../src/log.ts'
 
 const MAX_FRAMES = 8
 
 /** Where it happened and in which code; nothing of the request but method and path, as a query may hold a token. */
-export function logFailure(
-  message: string,
-  error: unknown,
-  ctx?: { method: string; path: string },
-): void {
-  const request: Record<string, string> = ctx ? { method: ctx.method, path: ctx.path } : {}
+export function logFailure(message: string, error: unknown, ctx?: { req: IncomingMessage }): void {
+  const { method = '', url = '' } = ctx?.req ?? {}
+  const request: Record<string, string> = ctx ? { method, path: url.replace(/[?#].*/s, '') } : {}
   logJsonLines('error', message, { ...request, error: String(error), at: framesOf(error) })
 }
 

@@ -41,7 +41,12 @@ export function createRoutes({ routes, pages, origin, limit, log }: RoutesParts)
   }
 
   return async (ctx, next) => {
-    const { path } = ctx
+    const path = pathOf(ctx)
+    if (path === undefined) {
+      ctx.status = 400
+      ctx.body = 'The target of the request is not an address.\n'
+      return
+    }
     const route = Object.hasOwn(routes, path) ? routes[path] : undefined
     if (!route) {
       await next()
@@ -62,6 +67,15 @@ export function createRoutes({ routes, pages, origin, limit, log }: RoutesParts)
       ctx.remove('Set-Cookie')
       pages.showError(ctx, mode)
     }
+  }
+}
+
+/** `undefined`: there is none, as in `GET http://[ HTTP/1.1`, for which Koa throws. */
+function pathOf(ctx: Context): string | undefined {
+  try {
+    return ctx.path ?? undefined
+  } catch {
+    return undefined
   }
 }
 

@@ -201,16 +201,19 @@ describe('Every page of the example server (D30, HDR)', () => {
     })
   })
 
-  it('answers odd requests, and says nothing of itself (HDR-08)', async () => {
+  it('answers odd requests, and says nothing of itself (HDR-08, HDR-11)', async () => {
+    const targets = ['http://[', 'http://[::1', '*', 'https://evil.example/oauth2/login']
     for (const request of [
+      ...targets.map((target) => ({ ...get, target })),
       { headers: { 'content-encoding': 'gzip', 'content-type': FORM }, body: 'x' },
       { ...get, headers: { host: 'a b' } },
     ]) {
       const answer = await rawRequest(`${server.baseUrl}/oauth2/login`, request)
-      expect(answer.status).to.be.within(400, 415)
+      expect(answer.status, JSON.stringify(request)).to.be.within(400, 415)
       expectNoTraces(answer, 'odd')
       expect(answer.headers['x-content-type-options']).to.equal('nosniff')
     }
+    expect((await rawRequest(`${server.baseUrl}/oauth2/forgot-password`, get)).status).to.equal(200)
   })
 
   it('lets the login form go to the client and nowhere else, whatever is typed into it', async () => {

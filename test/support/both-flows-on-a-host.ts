@@ -21,11 +21,27 @@ import {
 import { isActive, offlineTokens, refresh } from './oauth-requests.ts'
 import { assetsOf, formsOf, press } from './page-forms.ts'
 import { expectAccountQuestion, signedIn } from './other-account.ts'
+import { rawRequest } from './raw-request.ts'
 import { suiteHarness } from './suite-harness.ts'
 import { createUserAgent } from './user-agent.ts'
 import { expectMode, windowOf } from './waiting-window.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
+
+const TARGETS_THAT_ARE_NO_PATH = [
+  'http://[',
+  'http://[::1',
+  'https://',
+  'http://a:b@[/',
+  'http://%',
+  'http://a%b/',
+  'http://xn--/',
+  'http://localhost:99999999/',
+  '://',
+  '*',
+  '[',
+  'javascript:alert(1)',
+]
 
 /** What a person and a client go through, with every address taken from the page or the mail before. */
 export function itServesBothFlowsOn(title: string, options: HarnessOptions & { host: Host }): void {
@@ -188,6 +204,17 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
       expect([answer.status, answer.location]).to.deep.equal([302, `${h.oauthUrl}/forgot-password`])
       const form = await h.follow(agent, answer)
       expect([form.status, form.page, form.mode]).to.deep.equal([200, 'forgot-password', 'form'])
+    })
+
+    it('answers every target of a request, also one that is no address (HDR-11)', async () => {
+      const { pathname } = new URL(h.oauthUrl)
+      const ask = (target: string) => rawRequest(h.baseUrl, { method: 'GET', target })
+      for (const target of TARGETS_THAT_ARE_NO_PATH) {
+        expect((await ask(target)).status, target).to.be.below(500)
+      }
+      const form = `${pathname}/forgot-password`.replace('//', '/')
+      expect((await ask(new URL(form, h.baseUrl).href)).status).to.be.below(500)
+      expect((await ask(`${form}?client_id=[&state=%&x=http://[`)).status).to.equal(200)
     })
 
     it('leaves every other path below the prefix to the provider, and all others to the host', async () => {

@@ -3,6 +3,8 @@ import { request, type IncomingHttpHeaders } from 'node:http'
 
 export interface RawRequest {
   method?: string
+  /** What stands in the request line, as it is; the path of the URL by default. */
+  target?: string
   headers?: Record<string, string | string[]>
   body?: string | Buffer
   /** In two pieces, and without its length. */
@@ -23,11 +25,12 @@ export const FORM = 'application/x-www-form-urlencoded'
 /** A request with headers and bytes as they are given, also those that `fetch` sets or refuses; a POST of a form by default. */
 export async function rawRequest(
   url: string,
-  { method = 'POST', headers = {}, body = '', isChunked = false }: RawRequest,
+  { method = 'POST', target, headers = {}, body = '', isChunked = false }: RawRequest,
 ): Promise<RawAnswer> {
   const bytes = Buffer.from(body)
   const sent = request(url, {
     method,
+    ...(target !== undefined && { path: target }),
     headers: {
       ...(method === 'POST' && { 'content-type': FORM }),
       ...(!isChunked && bytes.length > 0 && { 'content-length': String(bytes.length) }),
