@@ -16,11 +16,8 @@ export function acceptedTags(header: string): string[] {
   return header
     .split(',', MAX_TAGS)
     .map((range) => {
-      const [tag = '', weight] = range
-        .slice(0, MAX_RANGE_LENGTH)
-        .trim()
-        .split(/\s*;\s*q=/i, 2)
-      return { tag, weight: weight === undefined ? 1 : Number(weight) }
+      const [tag = '', weight] = range.slice(0, MAX_RANGE_LENGTH).split(/;\s*q=/i, 2)
+      return { tag: tag.trim(), weight: weight === undefined ? 1 : Number(weight) }
     })
     .filter(({ tag, weight }) => TAG.test(tag) && weight > 0)
     .toSorted((one, other) => other.weight - one.weight)

@@ -62,7 +62,7 @@ function cleanedDetail(name: string, value: string | number | string[]) {
 }
 
 /** From the first quote or brace on, as what is quoted may hold quotes; an apostrophe within a word is none. */
-const QUOTED = /(?:(?<!\w)'|["`{])[^]*$/
+const QUOTED = /(?:(?<!\w)'|["`{])[^]*/
 
 function withoutQuotes(text: string): string {
   return text.replace(QUOTED, '…')

@@ -77,7 +77,7 @@ function checkBaseUrl(value: string, isProduction: boolean): string {
   if (isProduction && url.protocol === 'http:' && !isLoopback) {
     throw new StartRefused('BASE_URL must be https in production.')
   }
-  return url.href.replace(/\/+$/, '')
+  return url.href.replace(/(?<!\/)\/+$/, '')
 }
 
 function checkOAuthPath(value: string): string {

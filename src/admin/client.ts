@@ -163,7 +163,7 @@ function rootOf(url: string): string {
   if (parsed.search || parsed.hash || parsed.username || parsed.password) {
     throw new TypeError('url must have no query, fragment or credentials')
   }
-  return `${parsed.href.replace(/\/+$/, '')}/admin/api`
+  return `${parsed.href.replace(/(?<!\/)\/+$/, '')}/admin/api`
 }
 
 type QueryValues = { [name: string]: string | number | boolean | string[] | undefined }

@@ -114,6 +114,7 @@ function isOfLogin({ pendingLoginId }: MailJob): boolean {
 
 /** One bucket for the addresses that most mail servers put into one mailbox; it identifies nobody. */
 function mailboxOf(email: string): string {
-  const [, mailbox = '', domain = ''] = /^(.[^+@]*)[^@]*(@.*)$/.exec(email.toLowerCase()) ?? []
+  const [, mailbox = '', domain = ''] =
+    /^(.[^+@]*)(?:\+[^@]*)?(@.*)$/.exec(email.toLowerCase()) ?? []
   return mailbox + domain
 }

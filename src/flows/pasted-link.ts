@@ -41,7 +41,7 @@ export function readPastedLink(
 function readUrl(pasted: string, oauthUrl: string): PastedLink[] {
   const text = pasted
     .replace(/\s+/g, '')
-    .replace(/^[<("']+|[>)"'.,;]+$/g, '')
+    .replace(/^[<("']+|(?<![>)"'.,;])[>)"'.,;]+$/g, '')
     .replaceAll('&amp;', '&')
   if (!URL.canParse(text)) return []
   const url = new URL(text)

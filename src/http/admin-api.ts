@@ -74,6 +74,6 @@ export function fullUrl(req: IncomingMessage): string | undefined {
 }
 
 function pathBelow(root: string, url: string): string | undefined {
-  const path = url.replace(/[?#].*$/s, '')
+  const path = url.replace(/[?#].*/s, '')
   return path.startsWith(`${root}/`) ? path.slice(root.length) : undefined
 }

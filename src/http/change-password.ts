@@ -20,7 +20,7 @@ export function createChangePassword(formUrl: string): ChangePassword {
 
   function isAsked(req: IncomingMessage, url = req.url ?? '') {
     const isRead = req.method === 'GET' || req.method === 'HEAD'
-    return isRead && (fullUrl(req) ?? url).replace(/[?#].*$/s, '') === PATH
+    return isRead && (fullUrl(req) ?? url).replace(/[?#].*/s, '') === PATH
   }
 
   return {

@@ -38,7 +38,7 @@ export function networkOf(address: string | undefined): string {
 // Some proxies write a port behind the address; a zone id names an interface of ours (RFC 4007, 11).
 function bareAddress(address = ''): string {
   const [, bracketed, withPort] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(address) ?? []
-  return (bracketed ?? withPort ?? address).replace(/%.*$/s, '')
+  return (bracketed ?? withPort ?? address).replace(/%.*/s, '')
 }
 
 /** RFC 4291, 2.5.5.2, and RFC 6052, 2.1: otherwise everybody behind one translator would share a bucket. */

@@ -147,7 +147,7 @@ function nameOf({ name, isHosts }: ViewFile): string {
 function problemOf(name: string, error: unknown): string {
   const part = (key: string) => String(Reflect.get(Object(error), key) ?? '')
   const place = part('line') ? `${part('filename') || name}, line ${part('line')}` : name
-  return `${place}: ${(part('msg') || part('message')).replace(/\n[^]*$/, '')}`
+  return `${place}: ${(part('msg') || part('message')).replace(/\n[^]*/, '')}`
 }
 
 /** The file and line out of what pug puts before a message, and the message. */

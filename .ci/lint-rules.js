@@ -1,11 +1,15 @@
-/** Refuses the usual ways to read the time or to wait, but for the clock that the root hands down (`src/clock.ts`). */
+import { analyse } from 'scslre'
+
+/** What the linter does not bring along. */
+
 const USE = 'Time is a port: take a Clock (src/clock.ts).'
 const TIMERS = new Set(['setTimeout', 'setInterval', 'setImmediate'])
 const MODULES = new Set(['node:timers', 'node:timers/promises', 'timers', 'timers/promises'])
 
 const isNamed = (node, name) => node.type === 'Identifier' && node.name === name
 
-const rule = {
+/** Refuses the usual ways to read the time or to wait, but for the clock that the root hands down (`src/clock.ts`). */
+const timeIsAPort = {
   create(context) {
     const refuse = (node) => context.report({ node, message: USE })
     return {
@@ -32,5 +36,27 @@ const rule = {
   },
 }
 
+/** Refuses expressions that take more than twice as long for twice the text: strangers choose the text. */
+const expressionsAreLinear = {
+  create(context) {
+    return {
+      Literal(node) {
+        if (!node.regex) return
+        const { pattern: source, flags } = node.regex
+        const [report] = analyse({ source, flags }).reports
+        if (!report) return
+        const { literal } = report.character
+        context.report({
+          node,
+          message: `Quadratic (${report.type}): try many of /${literal.source}/.`,
+        })
+      },
+    }
+  },
+}
+
 // oxlint-disable-next-line import/no-default-export -- the linter asks for it
-export default { meta: { name: 'account-flows' }, rules: { 'time-is-a-port': rule } }
+export default {
+  meta: { name: 'account-flows' },
+  rules: { 'time-is-a-port': timeIsAPort, 'expressions-are-linear': expressionsAreLinear },
+}
