@@ -14,6 +14,7 @@ import { itKeepsMailJobs } from './store-contract-outbox.ts'
 import { itKeepsResetTokens } from './store-contract-reset-tokens.ts'
 import { itKeepsVerificationTokens } from './store-contract-verification-tokens.ts'
 
+export { itIsAnAdapter } from './adapter-contract.ts'
 export { itIsAUserStore } from './user-store-contract.ts'
 
 /** What an implementation of `AccountFlowsStore` promises; `create` opens an empty one for each test. */

@@ -1,6 +1,7 @@
 import type { AdapterPayload } from 'oidc-provider'
 import { systemClock } from '../clock.ts'
 import type { AccountAdapter } from './endable-sessions.ts'
+import { mayReplace, refuseReuse } from './single-use.ts'
 
 interface Entry {
   payload: AdapterPayload
@@ -33,17 +34,27 @@ export function memoryAdapter(clock = systemClock): (model: string) => AccountAd
     }
   }
 
-  return (model) => {
+  const factory = (model: string): AccountAdapter => {
     const entries = entriesOf(model)
     const copyOf = (entry: Entry | undefined) =>
       entry && entry.expiresAt > now() ? structuredClone(entry.payload) : undefined
     const findWhere = (matches: (payload: AdapterPayload) => boolean) =>
       copyOf([...entries.values()].find(({ payload }) => matches(payload)))
 
+    const isReplaceable = ({ payload, expiresAt }: Entry) => {
+      const those = mayReplace(model)
+      if (those === 'expired') return expiresAt <= now()
+      return those === 'any' || payload.consumed === undefined
+    }
+
     return {
       async upsert(id, payload, expiresIn) {
         sweep(now())
         const expiresAt = expiresIn ? now() + expiresIn * 1000 : Infinity
+        const former = entries.get(id)
+        if (former && !isReplaceable(former)) {
+          await refuseReuse(model, former.payload.grantId, factory)
+        }
         entries.set(id, { payload: structuredClone(payload), expiresAt })
       },
       find: async (id) => copyOf(entries.get(id)),
@@ -51,7 +62,9 @@ export function memoryAdapter(clock = systemClock): (model: string) => AccountAd
       findByUserCode: async (userCode) => findWhere((payload) => payload.userCode === userCode),
       async consume(id) {
         const entry = entries.get(id)
-        if (entry) entry.payload.consumed = Math.floor(now() / 1000)
+        if (entry && entry.payload.consumed === undefined) {
+          entry.payload.consumed = Math.floor(now() / 1000)
+        } else await refuseReuse(model, entry?.payload.grantId, factory)
       },
       async destroy(id) {
         entries.delete(id)
@@ -66,4 +79,5 @@ export function memoryAdapter(clock = systemClock): (model: string) => AccountAd
       },
     }
   }
+  return factory
 }

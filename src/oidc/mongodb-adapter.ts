@@ -1,10 +1,12 @@
 import type { Collection, Db } from 'mongodb'
 import type { AdapterPayload } from 'oidc-provider'
 import { systemClock } from '../clock.ts'
+import { isDuplicateKey } from '../stores/mongodb-errors.ts'
 import { createIndexes, type NamedIndex } from '../stores/mongodb-indexes.ts'
 import { withUnavailable } from '../stores/mongodb-unavailable.ts'
 import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { AccountAdapter } from './endable-sessions.ts'
+import { mayReplace, refuseReuse } from './single-use.ts'
 
 interface StoredPayload {
   _id: string
@@ -22,6 +24,12 @@ const MODELS = [
   'PushedAuthorizationRequest',
   'ReplayDetection',
 ]
+const NOT_CONSUMED = { 'payload.consumed': { $exists: false } }
+const REPLACEABLE = {
+  any: () => ({}),
+  'not consumed': () => NOT_CONSUMED,
+  expired: (now: Date) => ({ expiresAt: { $lte: now } }),
+}
 const LOGIN_ACCOUNTS = ['payload.result.login.accountId', 'payload.lastSubmission.login.accountId']
 
 /**
@@ -53,14 +61,28 @@ export function mongoAdapter(
         const expiresAt = expiresIn
           ? { expiresAt: new Date(now().getTime() + expiresIn * 1000) }
           : {}
-        await collection.replaceOne({ _id: id }, { payload, ...expiresAt }, { upsert: true })
+        const replaceable = { _id: id, ...REPLACEABLE[mayReplace(model)](now()) }
+        const replacement = { payload, ...expiresAt }
+        try {
+          await collection.replaceOne(replaceable, replacement, { upsert: true })
+        } catch (error) {
+          if (!isDuplicateKey(error) || mayReplace(model) === 'any') throw error
+          const used = await findWhere('_id', id)
+          if (!used) throw error
+          await refuseReuse(model, used.grantId, factory)
+        }
       },
       find: (id) => findWhere('_id', id),
       findByUid: (uid) => findWhere('payload.uid', uid),
       findByUserCode: (userCode) => findWhere('payload.userCode', userCode),
       async consume(id) {
         const consumed = Math.floor(now().getTime() / 1000)
-        await collection.updateOne({ _id: id }, { $set: { 'payload.consumed': consumed } })
+        const { matchedCount } = await collection.updateOne(
+          { _id: id, ...NOT_CONSUMED },
+          { $set: { 'payload.consumed': consumed } },
+        )
+        if (matchedCount === 1) return
+        await refuseReuse(model, (await findWhere('_id', id))?.grantId, factory)
       },
       async destroy(id) {
         await collection.deleteOne({ _id: id })

@@ -3,6 +3,13 @@ import type { Mutant } from './mutant.ts'
 /** What requests may hold, and the admin API (4.5, 5, D27, D31). */
 export const requestMutants: Mutant[] = [
   {
+    name: 'a code is redeemed by everybody who read it before it was consumed',
+    breaks: 'A code is used once (RFC 6749, 4.1.2).',
+    edits: { '{ _id: id, ...NOT_CONSUMED },': '{ _id: id },' },
+    caughtBy: 'RACE-12',
+    store: 'mongodb',
+  },
+  {
     name: 'of a repeated field the last one counts',
     breaks: 'Every field is exactly one string (D31).',
     edits: { '|| fields.has(name)) return': ') return' },

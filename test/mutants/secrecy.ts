@@ -48,7 +48,7 @@ export const secrecyMutants: Mutant[] = [
     name: 'links are built from the Host header',
     breaks: 'Links start with the configured address (LINK-01).',
     edits: {
-      'const { path } = ctx': `const { path } = ctx
+      'const path = pathOf(ctx)': `const path = pathOf(ctx)
     process.env['MUTANT_HOST'] = ctx.host`,
       '`${ports.oauthUrl}/reset-password?token=${token}`':
         "`http://${process.env['MUTANT_HOST']}${new URL(ports.oauthUrl).pathname}/reset-password?token=${token}`",

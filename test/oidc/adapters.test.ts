@@ -1,13 +1,22 @@
 import { EventEmitter, once } from 'node:events'
 import { expect } from 'chai'
 import type { AdapterPayload } from 'oidc-provider'
+import { itIsAnAdapter } from '../../src/contract/store-contract.ts'
 import { memoryAdapter, mongoAdapter, type AccountAdapter } from '../../src/index.ts'
 import { accountOf, addVerified } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { startHarness } from '../support/harness.ts'
+import { startHarness, type Harness } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
-import { outcomeOf } from '../support/oauth-requests.ts'
+import {
+  isActive,
+  offlineTokens,
+  outcomeOf,
+  redeem,
+  redeemed,
+  refresh,
+} from '../support/oauth-requests.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime, resetTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -17,109 +26,12 @@ type Factory = (model: string) => AccountAdapter
 const TTL_LIMIT = process.env['MONGODB_URI'] ? 90_000 : 15_000
 const HOUR = 3600
 
-/** Keys that are words to a database, and a client that is named with dots. */
-const AWKWARD: AdapterPayload = JSON.parse(`{
-  "authorizations": { "https://client.example/a.b": { "sid": "1", "grantId": "g" } },
-  "claims": { "id_token": { "$where": null, "a.b": { "$set": [1, null, { "": true }] } } },
-  "resources": { "urn:a.b.$c": "read write" },
-  "params": { "state": "$x.y", "__proto__": { "polluted": true }, "ui_locales": "d\u00e9 \ud83d\ude00" }
-}`)
-
-/** What oidc-provider and `flows.adapter` rely on. */
-function itIsAnAdapter(create: () => Promise<Factory>, tierOfTimes = ''): void {
+/** What `flows.adapter` does with an adapter that can do it, and what only time shows. */
+function itEndsRecords(create: () => Promise<Factory>, tierOfTimes = ''): void {
   let of: Factory
 
   beforeEach(async () => {
     of = await create()
-  })
-
-  it('finds nothing under an id that it was never given', async () => {
-    expect(await of('Session').find('unknown')).to.equal(undefined)
-    expect(await of('Session').findByUid('unknown')).to.equal(undefined)
-    expect(await of('DeviceCode').findByUserCode('unknown')).to.equal(undefined)
-  })
-
-  it('finds a payload as it was saved, in the model that it was saved for', async () => {
-    await of('Session').upsert('1', { jti: '1', accountId: 'ann', loginTs: 5 }, HOUR)
-    expect(await of('Session').find('1')).to.deep.equal({ jti: '1', accountId: 'ann', loginTs: 5 })
-    expect(await of('Interaction').find('1')).to.equal(undefined)
-  })
-
-  it('keeps clients with dots in their ids, and keys with dollar signs', async () => {
-    await of('Session').upsert('1', AWKWARD, HOUR)
-    const found = await of('Session').find('1')
-    expect(JSON.stringify(found)).to.equal(JSON.stringify(AWKWARD))
-    expect(Reflect.get({}, 'polluted')).to.equal(undefined)
-  })
-
-  it('replaces the whole payload, and nothing of the former one stays', async () => {
-    await of('Session').upsert('1', { accountId: 'ann', amr: ['pwd'], uid: 'u1' }, HOUR)
-    await of('Session').upsert('1', { accountId: 'ann', uid: 'u2' }, HOUR)
-    expect(await of('Session').find('1')).to.deep.equal({ accountId: 'ann', uid: 'u2' })
-    expect(await of('Session').findByUid('u1')).to.equal(undefined)
-  })
-
-  it('leaves out what is undefined', async () => {
-    await of('Session').upsert('1', { accountId: 'ann', acr: undefined }, HOUR)
-    expect(JSON.stringify(await of('Session').find('1'))).to.equal('{"accountId":"ann"}')
-  })
-
-  it('gives away copies only', async () => {
-    const payload = { accountId: 'ann', amr: ['pwd'] }
-    await of('Session').upsert('1', payload, HOUR)
-    payload.amr.push('changed')
-    const found = await of('Session').find('1')
-    if (found) found.accountId = 'changed'
-    expect(await of('Session').find('1')).to.deep.equal({ accountId: 'ann', amr: ['pwd'] })
-  })
-
-  it('finds sessions by uid, and device codes by user code', async () => {
-    await of('Session').upsert('1', { uid: 'u1' }, HOUR)
-    await of('Session').upsert('2', { uid: 'u2' }, HOUR)
-    await of('DeviceCode').upsert('3', { userCode: 'ABCD' }, HOUR)
-    expect(await of('Session').findByUid('u2')).to.deep.equal({ uid: 'u2' })
-    expect(await of('DeviceCode').findByUserCode('ABCD')).to.deep.equal({ userCode: 'ABCD' })
-    expect(await of('DeviceCode').findByUserCode('abcd')).to.equal(undefined)
-  })
-
-  it('marks what is consumed with the second, and keeps the rest', async () => {
-    const second = Math.floor(Date.now() / 1000)
-    await of('AuthorizationCode').upsert('1', { grantId: 'g', exp: 9 }, HOUR)
-    await of('AuthorizationCode').consume('1')
-    const { consumed, ...rest } = (await of('AuthorizationCode').find('1')) ?? {}
-    expect(rest).to.deep.equal({ grantId: 'g', exp: 9 })
-    expect(consumed).to.be.a('number').that.is.at.least(second)
-  })
-
-  it('makes no record of consuming or destroying what is not there', async () => {
-    await of('AuthorizationCode').consume('unknown')
-    await of('AuthorizationCode').destroy('unknown')
-    expect(await of('AuthorizationCode').find('unknown')).to.equal(undefined)
-  })
-
-  it('destroys one record', async () => {
-    for (const id of ['1', '2']) await of('Session').upsert(id, { uid: id }, HOUR)
-    await of('Session').destroy('1')
-    expect(await of('Session').find('1')).to.equal(undefined)
-    expect(await of('Session').findByUid('1')).to.equal(undefined)
-    expect(await of('Session').find('2')).to.deep.equal({ uid: '2' })
-  })
-
-  it('revokes what belongs to a grant, model by model', async () => {
-    for (const model of ['AccessToken', 'RefreshToken']) {
-      for (const [id, grantId] of [
-        ['1', 'g'],
-        ['2', 'g'],
-        ['3', 'other'],
-      ] as const) {
-        await of(model).upsert(id, { grantId }, HOUR)
-      }
-    }
-    await of('AccessToken').revokeByGrantId('g')
-    expect(await of('AccessToken').find('1')).to.equal(undefined)
-    expect(await of('AccessToken').find('2')).to.equal(undefined)
-    expect(await of('AccessToken').find('3')).to.deep.equal({ grantId: 'other' })
-    expect(await of('RefreshToken').find('1')).to.deep.equal({ grantId: 'g' })
   })
 
   it('destroys those records of an account that are ended, and counts them', async () => {
@@ -149,13 +61,6 @@ function itIsAnAdapter(create: () => Promise<Factory>, tierOfTimes = ''): void {
     expect(await of('Interaction').find('held')).to.equal(undefined)
     expect(await of('Interaction').find('parked')).to.equal(undefined)
     expect(await of('Interaction').find('open')).to.deep.equal({ params: {} })
-  })
-
-  it('keeps 20 records that are saved at once', async () => {
-    const ids = Array.from({ length: 20 }, (_, i) => String(i))
-    await Promise.all(ids.map((id) => of('Session').upsert(id, { uid: id }, HOUR)))
-    const found = await Promise.all(ids.map((id) => of('Session').find(id)))
-    expect(found.map((payload) => payload && payload.uid)).to.deep.equal(ids)
   })
 
   it(`forgets a record after its time, and keeps one that has none${tierOfTimes}`, async function () {
@@ -208,8 +113,55 @@ onBothStores('Two windows of one browser', (technology) => {
   })
 })
 
+onBothStores('What a client may use once', (technology) => {
+  const h = suiteHarness({ technology, provider: { rotateRefreshToken: true } })
+
+  /** By the process that began, and by another one on the same database. */
+  async function inTwoProcesses<T>(use: (process: Harness) => Promise<T>): Promise<T[]> {
+    const { db } = h
+    const other = db && (await startHarness({ technology, database: { db, drop: async () => {} } }))
+    try {
+      const processes = Array.from({ length: 12 }, (_, i) => (i % 2 === 1 && other) || h)
+      return await Promise.all(processes.map(use))
+    } finally {
+      await other?.close()
+    }
+  }
+
+  it('is a code: of 12 that redeem it at once none keeps a token that lives (RACE-12)', async () => {
+    const user = await addVerified(h)
+    const codeInNewBrowser = async () => {
+      const agent = createUserAgent()
+      await h.signIn(agent, user.username)
+      const begun = await h.party.begin()
+      return [begun, (await h.follow(agent, await agent.get(begun.url))).location] as const
+    }
+    const [request, location] = await codeInNewBrowser()
+    const answers = await inTwoProcesses((process) => redeemed(process, request, location))
+    const tokens = answers.flatMap(({ access_token }) => access_token ?? [])
+    expect(tokens).to.have.length.at.most(1)
+    for (const token of tokens) expect(await isActive(h, token)).to.equal(false)
+    expect(await redeem(h, ...(await codeInNewBrowser()))).to.equal('tokens')
+  })
+
+  it('is a refresh token that rotates: of 12 who use it at once one gets tokens, and the grant ends (RACE-12)', async () => {
+    const [user, agent] = [await addVerified(h), createUserAgent()]
+    const { refresh_token, access_token } = await offlineTokens(h, agent, user)
+    expect(await isActive(h, access_token)).to.equal(true)
+    const outcomes = await inTwoProcesses((process) => refresh(process, refresh_token))
+    expect(outcomes.filter((outcome) => outcome === 'tokens')).to.have.length.at.most(1)
+    expect(outcomes).to.include('invalid_grant')
+    expect(await isActive(h, access_token)).to.equal(false)
+    expect(await refresh(h, refresh_token)).to.equal('invalid_grant')
+  })
+})
+
 describe('memoryAdapter()', () => {
-  itIsAnAdapter(async () => memoryAdapter())
+  itIsAnAdapter('memoryAdapter()', async () => ({
+    adapterOf: memoryAdapter(),
+    close: async () => {},
+  }))
+  itEndsRecords(async () => memoryAdapter())
 
   it('shares nothing with another one', async () => {
     await memoryAdapter()('Session').upsert('1', { uid: '1' }, HOUR)
@@ -228,10 +180,16 @@ describeWithMongo('mongoAdapter()', () => {
 
   after(() => fresh.drop())
 
-  itIsAnAdapter(async () => {
+  async function emptied() {
     for (const collection of await fresh.db.collections()) await collection.deleteMany({})
     return mongoAdapter(fresh.db)
-  }, ' [full]')
+  }
+
+  itIsAnAdapter('mongoAdapter()', async () => ({
+    adapterOf: await emptied(),
+    close: async () => {},
+  }))
+  itEndsRecords(emptied, ' [full]')
 
   it('keeps one collection a model in snake_case, with { _id, payload, expiresAt }', async () => {
     const before = Date.now()

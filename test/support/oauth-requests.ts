@@ -33,12 +33,16 @@ export function outcomeOf({ location, page, mode, status }: Answer): string {
 }
 
 /** `tokens`, or the error. */
-export function redeem(
+export async function redeem(...code: Parameters<typeof redeemed>): Promise<string> {
+  return (await redeemed(...code)).error ?? 'tokens'
+}
+
+export function redeemed(
   h: Harness,
   request: AuthorizationRequest,
   location = '',
   clientId: string = CLIENT.client_id,
-): Promise<string> {
+): Promise<TokenAnswer> {
   return tokenRequest(h, {
     grant_type: 'authorization_code',
     client_id: clientId,
@@ -48,19 +52,20 @@ export function redeem(
   })
 }
 
-export function refresh(h: Harness, token = ''): Promise<string> {
+export async function refresh(h: Harness, token = ''): Promise<string> {
   const { client_id } = CLIENT
-  return tokenRequest(h, { grant_type: 'refresh_token', client_id, refresh_token: token })
+  const form = { grant_type: 'refresh_token', client_id, refresh_token: token }
+  return (await tokenRequest(h, form)).error ?? 'tokens'
 }
 
-export function pollDevice(h: Harness, { device_code }: DeviceRequest): Promise<string> {
+export async function pollDevice(h: Harness, { device_code }: DeviceRequest): Promise<string> {
   const { client_id } = DEVICE_CLIENT
-  return tokenRequest(h, { grant_type: DEVICE_GRANT, client_id, device_code })
+  const form = { grant_type: DEVICE_GRANT, client_id, device_code }
+  return (await tokenRequest(h, form)).error ?? 'tokens'
 }
 
-async function tokenRequest(h: Harness, form: Record<string, string>): Promise<string> {
-  const { error } = await json(await createUserAgent().post(`${h.oauthUrl}/token`, form))
-  return error ?? 'tokens'
+async function tokenRequest(h: Harness, form: Record<string, string>): Promise<TokenAnswer> {
+  return json(await createUserAgent().post(`${h.oauthUrl}/token`, form))
 }
 
 export async function isActive(h: Harness, token = '', client: ClientMetadata = CLIENT) {

@@ -1,0 +1,40 @@
+import { errors, type Adapter } from 'oidc-provider'
+import { OAUTH_MODELS } from './account-stamp.ts'
+
+/** Models whose records are used once: the first `consume` wins, and no later `upsert` makes them fresh again. */
+const CONSUMED_ONCE = new Set([
+  'AuthorizationCode',
+  'RefreshToken',
+  'DeviceCode',
+  'BackchannelAuthenticationRequest',
+  'PreAuthorizedCode',
+  'PushedAuthorizationRequest',
+])
+
+/** Which record of that id, if there is one, an `upsert` may replace. */
+export function mayReplace(model: string): 'any' | 'not consumed' | 'expired' {
+  if (model === 'ReplayDetection') return 'expired'
+  return CONSUMED_ONCE.has(model) ? 'not consumed' : 'any'
+}
+
+/**
+ * What oidc-provider does about a second use, for one that came at the same moment as the first: it ends all of the grant
+ * (RFC 6749, 4.1.2; RFC 9700, 4.14). The grant goes first, because what the first use still makes is dead without it.
+ *
+ * @throws an error of oidc-provider, which is the answer of the token or authorization endpoint.
+ */
+export async function refuseReuse(
+  model: string,
+  grantId: string | undefined,
+  adapterOf: (model: string) => Adapter,
+): Promise<never> {
+  if (model === 'ReplayDetection') throw new errors.InvalidRequest('the JWT was already used')
+  if (model === 'PushedAuthorizationRequest') {
+    throw new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')
+  }
+  if (grantId !== undefined) {
+    await adapterOf('Grant').destroy(grantId)
+    for (const one of OAUTH_MODELS) await adapterOf(one).revokeByGrantId(grantId)
+  }
+  throw new errors.InvalidGrant('it was already used')
+}
