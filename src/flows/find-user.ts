@@ -1,3 +1,4 @@
+import { equalsInAsciiCase } from '../ascii-case.ts'
 import type { User, UserStore } from '../ports.ts'
 
 /** `ambiguous`: several verified addresses match and none of them byte for byte (D22). */
@@ -9,8 +10,16 @@ export type UserMatch = User | 'ambiguous' | 'unknown'
  */
 export async function findUser(users: UserStore, identifier: string): Promise<UserMatch> {
   const matches = await users.findByVerifiedEmail(identifier)
-  if (matches.length === 0) return (await users.findByUsername(identifier)) ?? 'unknown'
+  if (matches.length === 0) {
+    const named = await users.findByUsername(identifier)
+    return named && mayBeMeant(identifier, named) ? named : 'unknown'
+  }
   const exact = matches.filter(({ email }) => email === identifier)
   const [match = 'unknown', another] = exact.length > 0 ? exact : matches
   return another ? 'ambiguous' : match
+}
+
+// Whoever takes the address of somebody else as a username would learn by a mail that nobody has verified it.
+function mayBeMeant(identifier: string, { email = '' }: User): boolean {
+  return !identifier.includes('@') || equalsInAsciiCase(identifier, email)
 }

@@ -1,5 +1,5 @@
 import type { User, UserStore } from '../ports.ts'
-import { equalsInAsciiCase } from './ascii-case.ts'
+import { equalsInAsciiCase } from '../ascii-case.ts'
 
 /** Users in memory: for a first try and for tests. */
 export function memoryUsers(initial: User[] = []): UserStore & { add(user: User): void } {

@@ -1,6 +1,6 @@
 import { type Db, type FindOptions, ObjectId, type UpdateOptions } from 'mongodb'
 import type { UserStore } from '../ports.ts'
-import { equalsInAsciiCase } from './ascii-case.ts'
+import { equalsInAsciiCase } from '../ascii-case.ts'
 import { operationOptions } from './mongodb-collection.ts'
 import { isText, text } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'

@@ -93,6 +93,18 @@ describe('Who is meant by a name (IDN)', () => {
     expect(eventsOf(h, 'password_reset_requested').at(-1)?.accountId).not.to.equal(squatter.id)
   })
 
+  it('is nobody for a username that is the address of nobody, or of somebody whose address is not verified (IDN-13)', async () => {
+    await h.addUser({ username: 'free@users.example', email: 'asker@evil.example' })
+    await h.addUser({ username: 'taken@users.example', email: 'asker-too@evil.example' })
+    await h.addUser({ username: 'late', email: 'taken@users.example', emailVerified: false })
+    await expectNobodyFor(['free@users.example', 'taken@users.example'])
+    for (const emailVerified of [true, false]) {
+      const own = `own-${emailVerified}@users.example`
+      await h.addUser({ username: own, email: own.replace('own', 'Own'), emailVerified })
+      expect(await mailedFor(own)).to.deep.equal([own.replace('own', 'Own')])
+    }
+  })
+
   it('is nobody, and never one at random, where an address is shared; each name finds its own (IDN-09)', async () => {
     const twins = [
       await h.addUser({ username: 'twin-1', email: 'shared@users.example' }),

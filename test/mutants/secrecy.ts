@@ -3,6 +3,12 @@ import type { Mutant } from './mutant.ts'
 /** Who has an account stays secret; so do tokens, and what was typed (4.2, 4.7, 5.5, D33). */
 export const secrecyMutants: Mutant[] = [
   {
+    name: 'a username that is a foreign address gets a mail',
+    breaks: 'Nobody can learn who has an account (D22).',
+    edits: { 'named && mayBeMeant(identifier, named) ? named': 'named && mayBeMeant ? named' },
+    caughtBy: 'IDN-13',
+  },
+  {
     name: 'the answer waits for the mail',
     breaks: 'The mail is sent asynchronously (4.2.4).',
     edits: {
