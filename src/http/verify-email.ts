@@ -53,17 +53,20 @@ export function verifyEmail(parts: VerifyEmailParts) {
     link: OpenedLink,
     arrivedAt: number,
   ): Promise<Destination | undefined> {
-    const { accountId, captured, loginEnded, token } = link
-    const isElsewhere = settings().emailLinkConfirmation !== 'off' && !link.isFirstBrowser
+    const { accountId, captured, loginEnded, token, isFirstBrowser } = link
+    const isElsewhere = settings().emailLinkConfirmation !== 'off' && !isFirstBrowser
     if (loginEnded || isElsewhere) return undefined
+    const login = { accountId, arrivedAt }
     if (captured === undefined) {
       const carried = await clients.genuine(token.carried)
       if (carried.clientId === undefined) return undefined
-      const login = { accountId, arrivedAt }
       return { go: (ctx, next) => resume.carried(ctx, next, login, carried), takesTurn: false }
     }
     if (!(await clients.mayFinish(captured))) return undefined
-    return { go: (ctx, next) => resume.captured(ctx, next, captured), takesTurn: true }
+    return {
+      go: (ctx, next) => resume.captured(ctx, next, captured, isFirstBrowser ? undefined : login),
+      takesTurn: true,
+    }
   }
 
   async function confirm(ctx: Context, link: OpenedLink, takesTurn: boolean): Promise<boolean> {

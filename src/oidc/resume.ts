@@ -13,7 +13,7 @@ import type { Interaction, Provider } from 'oidc-provider'
 import { appendCarried } from '../carried-query.ts'
 import type { Clock } from '../clock.ts'
 import { loginSecond } from '../login-second.ts'
-import type { CapturedRequest, CarriedParameters } from '../ports.ts'
+import type { CapturedRequest, CarriedParameters, LoginResult } from '../ports.ts'
 import { dropCookie, injectCookie } from './request-cookies.ts'
 
 /** The record only has to live for the one request that makes and uses it. */
@@ -31,8 +31,11 @@ export interface Resume {
   liveSession(ctx: Context): Promise<{ accountId: string; uid: string } | undefined>
   /** Ends a live session of another account; nothing of it may reach the one to come (D16). */
   endForeignSession(ctx: Context, accountId: string): Promise<void>
-  /** Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. */
-  captured(ctx: Context, next: Next, captured: CapturedRequest): Promise<void>
+  /**
+   * Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. With `byEmail` the
+   * session says that, and when: this browser has shown the link alone, and no password.
+   */
+  captured(ctx: Context, next: Next, captured: CapturedRequest, byEmail?: EmailLogin): Promise<void>
   /**
    * Likewise in the window that logged in, though a link may have finished the same request in another browser before, and used
    * up the request that the client had pushed, which is good for one answer (D15).
@@ -46,8 +49,14 @@ export interface Resume {
 }
 
 export function createResume(provider: () => Provider, { now }: Clock): Resume {
-  async function finish(ctx: Context, next: Next, captured: CapturedRequest): Promise<void> {
-    const { login, lastSubmission: _, ...request } = captured
+  async function finish(
+    ctx: Context,
+    next: Next,
+    captured: CapturedRequest,
+    byEmail?: EmailLogin,
+  ): Promise<void> {
+    const { lastSubmission: _, ...request } = captured
+    const login = byEmail ? loginByEmail(byEmail, captured.login) : captured.login
     const uid = randomBytes(32).toString('base64url')
     const route = request.deviceCode === undefined ? 'resume' : 'device_resume'
     const path = provider().pathFor(route, { uid, mountPath: '' })
@@ -96,6 +105,13 @@ export function createResume(provider: () => Provider, { now }: Clock): Resume {
       await reenter(ctx, next, `${path}?${query.toString()}`)
     },
   }
+}
+
+function loginByEmail(
+  { accountId, arrivedAt }: EmailLogin,
+  { remember }: LoginResult,
+): LoginResult {
+  return { accountId, ts: arrivedAt, amr: ['email'], ...(remember !== undefined && { remember }) }
 }
 
 // What somebody else had answered before is none of this account's.

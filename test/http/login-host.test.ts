@@ -7,6 +7,7 @@ import {
   addUnverified,
   addVerified,
   blockedLogin,
+  expectResumed,
   expectNothingChanged,
   expectOnlyVerified,
   expectStillWorks,
@@ -18,6 +19,7 @@ import {
 } from '../support/blocked-login.ts'
 import { startHarness } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 type HostLogin = (
@@ -114,6 +116,20 @@ describe('What a host’s login calls (4.8)', () => {
     expect(cookies[0]).to.not.match(/expires/i)
     const session = await h.provider.Session.find(sessionId(h, login.agent) ?? '')
     expect([session?.acr, session?.amr]).to.deep.equal(['gold', ['pwd']])
+  })
+
+  it('says of a browser that had the link alone what is so: by e-mail, when it was opened (VER-23)', async () => {
+    hostLogin = (req, res, account, startedAt) =>
+      h.flows.finishLogin(req, res, { account, startedAt, acr: 'gold', amr: ['pwd'] })
+    const login = await blockedLogin(h)
+    await moveTime(90_000)
+    const elsewhere = createUserAgent()
+    const openedAt = second()
+    const tokens = await expectResumed(h, login, await elsewhere.get(login.link))
+    expect(tokens.claims()?.auth_time ?? openedAt).to.be.at.least(openedAt)
+    const session = await h.provider.Session.find(sessionId(h, elsewhere) ?? '')
+    expect([session?.acr, session?.amr]).to.deep.equal([undefined, ['email']])
+    expect(session?.loginTs).to.be.at.least(openedAt)
   })
 
   it('dates the session at the login, and not at the click', async () => {
