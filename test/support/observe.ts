@@ -4,6 +4,7 @@ import { expect } from 'chai'
 import type { Db } from 'mongodb'
 import type { AuditEvent, AuditEventType, ResetToken, User } from '../../src/index.ts'
 import type { Harness } from './harness.ts'
+import { isIdle } from './jobs.ts'
 import { eventually } from './eventually.ts'
 import { createUserAgent, type Answer } from './user-agent.ts'
 
@@ -89,8 +90,9 @@ export async function ask(
   return { answer, reason: event.reason }
 }
 
-/** Does something that must not ask for any mail: no job is waiting, none was decided about, nothing was mailed. */
+/** Does something that must not ask for any mail: afterwards no job is waiting, none was decided about, nothing was mailed. */
 export async function withoutMail<T>(h: Harness, work: () => Promise<T>): Promise<T> {
+  await isIdle(h)
   const [events, mails] = [h.events.length, h.mail.mails.length]
   const result = await work()
   const soon = new Date(Date.now() + 5_000)
