@@ -3,6 +3,7 @@ import type { AuditEvent, User } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT } from '../support/harness.ts'
+import { isIdle } from '../support/jobs.ts'
 import { later } from '../support/jobs.ts'
 import { dump, eventsOf, tokenOf } from '../support/observe.ts'
 
@@ -68,6 +69,7 @@ describe('The audit log (6, D33)', () => {
   })
 
   it('tells nothing of a token that nobody was ever given', async () => {
+    await isIdle(h)
     const before = h.events.length
     for (const token of ['A'.repeat(43), 'short', '']) {
       expect((await resetBy(`${h.oauthUrl}/reset-password?token=${token}`)).status).to.equal(400)
