@@ -98,8 +98,10 @@ describe('PUT {base_url}/admin/api/settings refuses (2.5, 4.5, 5.1)', () => {
   })
 
   describe('what is not one JSON object of at most 64 KiB (SET-07)', () => {
-    const authorized = (body: string | Buffer, headers: Record<string, string> = JSON_TYPE) =>
-      send({ headers: { ...bearer, ...headers }, body })
+    const authorized = (
+      body: string | Uint8Array<ArrayBuffer>,
+      headers: Record<string, string> = JSON_TYPE,
+    ) => send({ headers: { ...bearer, ...headers }, body })
 
     for (const body of [
       ...['', ' ', '[]', '[{"smtp_port":"26"}]', 'null', '"smtp_port"', '26', 'true', '{'],
@@ -123,7 +125,7 @@ describe('PUT {base_url}/admin/api/settings refuses (2.5, 4.5, 5.1)', () => {
     }
 
     itRefuses('such as a body without a type: 415', async () =>
-      problemOf(await authorized(Buffer.from(good), {}), 415),
+      problemOf(await authorized(new TextEncoder().encode(good), {}), 415),
     )
 
     itRefuses('such as one byte more: 413; exactly 64 KiB are read', async () => {

@@ -1,19 +1,25 @@
 import { expect } from 'chai'
+import { press } from '../support/page-forms.ts'
+import { openElsewhere, windowOf } from '../support/waiting-window.ts'
 import {
   addUnverified,
   addVerified,
   blockedLogin,
+  type BlockedLogin,
   eventsOf,
   expectExpired,
+  expectResumed,
   expectStillWorks,
   isVerified,
   mailsTo,
   resend,
 } from '../support/blocked-login.ts'
 import { CLIENT } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
+import { jobs, later } from '../support/jobs.ts'
+import { shapeOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
+import { expectTitle } from '../support/words.ts'
 
 const CARRIED = {
   client_id: CLIENT.client_id,
@@ -21,19 +27,14 @@ const CARRIED = {
   scope: 'openid',
   state: 'the state of the client',
 }
-const FORM_TYPE = 'application/x-www-form-urlencoded'
 
 describe('POST {oauth_path}/resend-verification (4.7)', () => {
   const anyone = createUserAgent()
   const harness = suiteHarness()
-  let url: string
   let asked = 0
 
-  before(async () => {
-    url = `${harness.oauthUrl}/resend-verification`
-  })
-
-  const post = (form: Form, headers = {}) => anyone.post(url, form, headers)
+  const post = (form: Form, headers = {}) =>
+    anyone.post(`${harness.oauthUrl}/resend-verification`, form, headers)
 
   /** Why each of these requests came to nothing, once a worker has looked at it. */
   async function reasonsFor(usernames: string[]) {
@@ -58,10 +59,7 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
       for (const username of [...users, 'nobody', 'n'.repeat(254), 'n'.repeat(5_000)]) {
         answers.push(await post({ username, ...carried }))
       }
-      const seen = answers.map(({ status, text, headers }) => {
-        const others = [...headers].filter(([name]) => name !== 'date')
-        return JSON.stringify([status, text, others])
-      })
+      const seen = answers.map((answer) => JSON.stringify(shapeOf(answer)))
       expect(new Set(seen).size).to.equal(1)
       const [first] = answers
       expect([first?.status, first?.page, first?.mode]).to.deep.equal([200, 'verify-email', 'sent'])
@@ -87,15 +85,8 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
     const verified = await addVerified(harness)
     const user = await addUnverified(harness)
     const { username, email = '' } = user
-    const names = [
-      email,
-      verified.email ?? '',
-      username.toUpperCase(),
-      ` ${username}`,
-      `${username} `,
-      '*',
-      '{"$ne":null}',
-    ]
+    const near = [username.toUpperCase(), ` ${username}`, `${username} `, '*', '{"$ne":null}']
+    const names = [email, verified.email ?? '', ...near]
     const reasons = await reasonsFor(names)
     expect(reasons).to.deep.equal(names.map(() => 'unknown'))
     await resend(harness, user)
@@ -141,45 +132,108 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
     const link = await resend(harness, login.user, login.blocked.hidden)
     await expectStillWorks(harness, { ...login, link })
   })
+})
 
-  it('refuses what is not one username, is too long, or comes from another site, and mails nobody', async () => {
-    const user = await addUnverified(harness)
-    const { username } = user
-    const refused: [status: number, form: Form, headers?: Record<string, string>][] = [
-      [400, ''],
-      [400, { client_id: 'app' }],
-      [400, { username: '' }],
-      [400, `username=${username}&username=nobody`],
-      [400, `username=${username}&state=a&state=b`],
-      [400, `username[]=${username}`],
-      [400, `username=${username}%ff`],
-      [413, `username=${username}&padding=`.padEnd(65_537, 'x')],
-      [415, JSON.stringify({ username }), { 'content-type': 'application/json' }],
-      [403, { username }, { 'sec-fetch-site': 'cross-site' }],
-      [403, { username }, { origin: 'https://evil.example' }],
-    ]
-    for (const [status, form, headers] of refused) {
-      const answer = await post(form, headers)
-      const which = JSON.stringify(form).slice(0, 80)
-      expect([answer.status, answer.page], which).to.deep.equal([status, 'error'])
-      expect(answer.headers.getSetCookie()).to.deep.equal([])
-    }
-    await resend(harness, user)
-    expect(mailsTo(harness, user)).to.equal(1)
+describe('POST {oauth_path}/resend-verification from a page of ours', () => {
+  const h = suiteHarness()
+
+  const post = (form: Form) => createUserAgent().post(`${h.oauthUrl}/resend-verification`, form)
+  const fieldsOf = (link: string) => Object.fromEntries(new URL(link).searchParams)
+
+  async function expiredLogin(): Promise<BlockedLogin> {
+    const login = await blockedLogin(h)
+    await later(h, 24 * 3_600_000)
+    return login
+  }
+
+  async function isNotRenewedAs(reason: string, form: Form, login: BlockedLogin) {
+    const mails = h.mail.mails.length
+    const known = await jobs(h)
+    const answer = await post(form)
+    expectExpired(answer)
+    expectTitle(answer, `verify-email.expired.${reason}.title`)
+    expect(known).to.include.members(await jobs(h))
+    expect(h.mail.mails.length).to.equal(mails)
+    expect(await isVerified(h, login.user)).to.equal(reason === 'used')
+  }
+
+  describe('in the place of an expired link (D17)', () => {
+    it('sends a new one without a name being typed, and it finishes the login that waits', async () => {
+      const login = await expiredLogin()
+      const page = await createUserAgent().get(login.link)
+      expectTitle(page, 'verify-email.expired.expired.title')
+      expect(page.hidden).to.deep.equal(fieldsOf(login.link))
+      const sent = await post(page.hidden)
+      expect(shapeOf(sent)).to.deep.equal(shapeOf(await post({ username: 'nobody' })))
+      const { link } = await h.mail.mailTo(login.user.email ?? '', 2)
+      await expectResumed(h, { ...login, link }, await createUserAgent().get(link))
+      await isNotRenewedAs('used', fieldsOf(login.link), login)
+    })
+
+    it('sends none for what is not genuine in every character, and the link still does its work', async () => {
+      const login = await expiredLogin()
+      const genuine = fieldsOf(login.link)
+      const { authorize_sig: signature = '', token = '' } = genuine
+      const changed: Form[] = [
+        { ...genuine, token: 'A'.repeat(43) },
+        { ...genuine, authorize_sig: `${signature.slice(0, -1)}_` },
+        { ...genuine, state: 'another' },
+        { ...genuine, 'scope[]': 'openid' },
+        { token, authorize_sig: signature },
+        { token },
+      ]
+      for (const form of changed) await isNotRenewedAs('unknown', form, login)
+      const repeated = await post(`${new URLSearchParams(genuine)}&token=${token}`)
+      expect([repeated.status, repeated.mode]).to.deep.equal([400, 'bad_request'])
+      expect(mailsTo(h, login.user)).to.equal(1)
+      expect((await post(genuine)).mode).to.equal('sent')
+      const { link } = await h.mail.mailTo(login.user.email ?? '', 2)
+      await expectStillWorks(h, { ...login, link })
+    })
   })
 
-  it('takes a form of 64 KiB, one with a charset, and one of our own pages', async () => {
-    const user = await addUnverified(harness)
-    const form = `username=${user.username}&padding=`
-    const typed = { 'content-type': `${FORM_TYPE}; charset=utf-8`, origin: harness.baseUrl }
-    for (const [body, headers] of [
-      [form.padEnd(65_536, 'x'), {}],
-      [form, { origin: 'null', 'sec-fetch-site': 'same-origin' }],
-      [form, typed],
-    ] as const) {
-      expect((await post(body, headers)).mode).to.equal('sent')
-      await isIdle(harness)
-    }
-    expect(mailsTo(harness, user)).to.equal(3)
+  describe('with the window that waits (D15)', () => {
+    it('keeps it waiting, and that may lead to its client alone', async () => {
+      const login = await blockedLogin(h)
+      const window = windowOf(h, login)
+      const sent = await press(login.agent, login.blocked, '/resend-verification')
+      expect([sent.status, sent.mode]).to.deep.equal([200, 'sent'])
+      expect(sent.hidden['login']).to.equal(window.id)
+      expect(sent.headers.get('content-security-policy')).to.include("form-action 'self' https:;")
+      expect(await window.status()).to.equal('waiting')
+      const { link } = await h.mail.mailTo(login.user.email ?? '', 2)
+      await openElsewhere({ ...login, link })
+      expect(await window.status()).to.equal('verified')
+      await expectResumed(h, login, await window.goOn())
+    })
+
+    it('is the same page whatever name was typed, and tells nothing without the cookie', async () => {
+      const login = await blockedLogin(h)
+      const id = login.blocked.hidden['login'] ?? ''
+      const pages = []
+      for (const username of [login.user.username, 'nobody', 'n'.repeat(300)]) {
+        pages.push(shapeOf(await post({ username, login: id })))
+      }
+      expect(pages[1]).to.deep.equal(pages[0])
+      expect(pages[2]).to.deep.equal(pages[0])
+      expect(await windowOf(h, login).in(createUserAgent()).status()).to.equal('ended')
+      await expectStillWorks(h, login)
+    })
+
+    it('ignores what is no id, and leads to no address that is not genuine', async () => {
+      const username = 'nobody'
+      const plain = shapeOf(await post({ username }))
+      const short = 'a'.repeat(21)
+      for (const login of ['', 'x', short, `${short}aa`, `${short}"`, '../..']) {
+        expect(shapeOf(await post({ username, login }))).to.deep.equal(plain)
+      }
+      const { headers } = await post({
+        username,
+        login: 'a'.repeat(22),
+        client_id: CLIENT.client_id,
+        redirect_uri: 'https://evil.example/cb',
+      })
+      expect(headers.get('content-security-policy')).to.include("form-action 'self';")
+    })
   })
 })
