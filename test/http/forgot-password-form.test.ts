@@ -1,8 +1,13 @@
 import { expect } from 'chai'
+import { FORM, rawRequest } from '../support/raw-request.ts'
+import { expectPage } from '../support/expect-page.ts'
+import type { AdapterFactory } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
+import { CLIENT } from '../support/harness.ts'
 import { ask, usableRecord, withoutMail } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
+import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
 
 describe('The form of {oauth_path}/forgot-password', () => {
   const agent = createUserAgent()
@@ -15,13 +20,12 @@ describe('The form of {oauth_path}/forgot-password', () => {
     url = `${h.oauthUrl}/forgot-password`
   })
 
-  const post = (form: Form) => agent.post(url, form)
+  const post = (form: Form, headers?: Record<string, string>) => agent.post(url, form, headers)
 
   describe('GET renders the form (4.1)', () => {
     it('that posts an identifier to the same address', async () => {
       const page = await agent.get(url)
-      expect(page.status).to.equal(200)
-      expect([page.page, page.mode]).to.deep.equal(['forgot-password', 'form'])
+      expectPage(page, 200, 'forgot-password', 'form')
       expect(page.text).to.match(/<form method="post" action="\/oauth2\/forgot-password">/)
       expect(page.text).to.match(/<input[^>]* name="identifier"/)
       expect(page.hidden).to.deep.equal({})
@@ -70,16 +74,11 @@ describe('The form of {oauth_path}/forgot-password', () => {
       })
     })
 
+    const led = (redirect_uri: string) => ({ ...genuine, redirect_uri })
     const foreign: Record<string, Record<string, string>> = {
-      'an unregistered redirect URI': { ...genuine, redirect_uri: 'https://evil.example/cb' },
-      'a redirect URI that only begins like it': {
-        ...genuine,
-        redirect_uri: `${genuine.redirect_uri}/../x`,
-      },
-      'a redirect URI of another client': {
-        ...genuine,
-        redirect_uri: 'https://server.example/cb',
-      },
+      'an unregistered redirect URI': led('https://evil.example/cb'),
+      'a redirect URI that only begins like it': led(`${genuine.redirect_uri}/../x`),
+      'a redirect URI of another client': led('https://server.example/cb'),
       'an unknown client': { ...genuine, client_id: 'nobody' },
       'a redirect URI without a client': { redirect_uri: genuine.redirect_uri, state: 's' },
       'a client without a redirect URI': { client_id: 'app', state: 's' },
@@ -98,27 +97,25 @@ describe('The form of {oauth_path}/forgot-password', () => {
     })
   })
 
-  describe('refuses a form whose fields are not each exactly one string (D31, INJ)', () => {
-    // Every other way is in test/attacks/injection.test.ts.
-    const forms: Record<string, string> = {
-      'no identifier': 'client_id=app',
-      'an empty identifier': 'identifier=',
-      'a repeated identifier': 'identifier=ann&identifier=nobody',
-      'an identifier as an array': 'identifier[]=ann',
-      'a repeated carried parameter': 'identifier=ann&state=a&state=b',
-      'bytes that are not UTF-8': 'identifier=ann%FF',
-    }
-    it('such as those: 400, and no mail', async () => {
-      for (const [what, form] of Object.entries(forms)) {
-        const answer = await withoutMail(h, () => post(form))
-        expect(answer.status, what).to.equal(400)
-        expect(answer.mode, what).to.be.oneOf(['invalid', 'bad_request'])
+  it('reads a url-encoded form of at most 64 KiB, with a charset or without, announced or in pieces (D31)', async () => {
+    // Answered like any other, and never looked up: nothing is left to wait for.
+    const sized = (size: number) => `identifier=${'n'.repeat(300)}&x=`.padEnd(size, 'x')
+    const charset = { 'content-type': `${FORM}; charset=UTF-8` }
+    expect((await post(sized(400), charset)).mode).to.equal('sent')
+    expect((await post(sized(65_536))).mode).to.equal('sent')
+    await withoutMail(h, async () => {
+      for (const isChunked of [false, true]) {
+        const { status, mode } = await rawRequest(url, { body: sized(65_537), isChunked })
+        expect([status, mode]).to.deep.equal([413, 'body_too_large'])
       }
     })
+  })
 
+  describe('refuses a form whose fields are not each exactly one string (D31, INJ)', () => {
+    // Every other way is in test/attacks/injection.test.ts, and what another site posts in cross-site.test.ts.
     it('and says so on the form itself when the identifier is missing', async () => {
       const answer = await withoutMail(h, () => post({ identifier: '', state: 's' }))
-      expect([answer.page, answer.mode]).to.deep.equal(['forgot-password', 'invalid'])
+      expectPage(answer, 400, 'forgot-password', 'invalid')
       expect(answer.hidden).to.deep.equal({ state: 's' })
     })
 
@@ -128,6 +125,100 @@ describe('The form of {oauth_path}/forgot-password', () => {
       const before = h.mail.mails.length
       expect((await ask(h, 'ann')).answer.mode).to.equal('sent')
       expect(h.mail.mails.slice(before).map(({ to }) => to)).to.deep.equal([[ann.email]])
+    })
+  })
+})
+
+const WORDS = {
+  'forgot-password.title': 'Neues Passwort',
+  'forgot-password.sent.title': 'Sehen Sie in Ihre Post',
+  'forgot-password.invalid.refusal': 'Wer sind Sie?',
+  'mail.password-reset.subject': 'Das neue Passwort',
+}
+
+describe('{oauth_path}/forgot-password as a part of a sign-in', () => {
+  const agent = createUserAgent()
+  let registered: AdapterFactory | undefined
+  const h = suiteHarness(() => ({
+    flows: { viewsDirectory: viewsDirectory({ 'locales/de.json': JSON.stringify(WORDS) }) },
+    adapter: (given) => (registered = given),
+  }))
+
+  before(() => h.addUser({ username: 'ann' }))
+  after(removeViewsDirectories)
+
+  const address = (query = '') => `${h.oauthUrl}/forgot-password${query}`
+
+  const carried = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
+  const get = (query: Record<string, string>) =>
+    agent.get(address(`?${new URLSearchParams(query)}`))
+
+  describe('names the client that it was opened from', () => {
+    it('by its name, where it and its redirect URI are genuine', async () => {
+      expect((await get(carried)).text).to.include('The App')
+      for (const other of [
+        {},
+        { client_id: carried.client_id },
+        { ...carried, redirect_uri: 'https://evil.example/' },
+        { ...carried, client_id: 'nobody' },
+      ]) {
+        const page = await get(other)
+        expect([page.status, page.mode]).to.deep.equal([200, 'form'])
+        expect(page.text).not.to.include('The App')
+      }
+    })
+
+    it('by its logo, where that is on our own origin, and loads no other', async () => {
+      const own = `${h.baseUrl}/logo.svg`
+      const logos: Record<string, boolean> = {
+        [own]: true,
+        'https://app.example/logo.svg': false,
+        [own.replace('127.0.0.1', 'localhost')]: false,
+        [own.replace('http:', 'https:')]: false,
+        [own.replace('//', '//127.0.0.1@evil.example/')]: false,
+      }
+      for (const [logo_uri, isShown] of Object.entries(logos)) {
+        const client_id = `with ${logo_uri}`
+        const metadata = { ...CLIENT, client_id, client_name: 'The Logo', logo_uri }
+        await registered?.('Client').upsert(client_id, metadata, 3_600)
+        const { text } = await get({ ...carried, client_id })
+        expect(text).to.include('The Logo')
+        const images = [...text.matchAll(/<img[^>]*src="([^"]*)"/g)].map(([, src]) => src)
+        expect(images).to.deep.equal(isShown ? [logo_uri] : [])
+      }
+    })
+  })
+
+  describe('speaks the language of the request', () => {
+    it('on every page, and in the mail', async () => {
+      const ui_locales = 'tlh de-AT en'
+      const page = await get({ ...carried, ui_locales })
+      expect(page.text).to.include(WORDS['forgot-password.title']).and.include('lang="de"')
+      expect(page.hidden).to.deep.equal({ ...carried, ui_locales })
+      const refused = await agent.post(address(), { ...page.hidden, identifier: '' })
+      expect(refused.text).to.include(WORDS['forgot-password.invalid.refusal'])
+      expect(refused.hidden).to.deep.equal(page.hidden)
+      const { answer } = await ask(h, 'ann', page.hidden)
+      expect(answer.text).to.include(WORDS['forgot-password.sent.title'])
+      expect(h.mail.mails.at(-1)?.mail.subject).to.equal(WORDS['mail.password-reset.subject'])
+    })
+
+    it('and that of the browser where the request has none, or more than one', async () => {
+      for (const query of ['', 'ui_locales=', 'ui_locales=x', 'ui_locales=de&ui_locales=de']) {
+        const page = await agent.get(address(`?${query}`), { 'accept-language': 'en' })
+        expect([page.status, page.mode]).to.deep.equal([200, 'form'])
+        expect(page.text).to.include('lang="en"')
+      }
+      const repeated = await agent.post(address(), 'identifier=ann&ui_locales=de&ui_locales=de')
+      expect([repeated.status, repeated.mode]).to.deep.equal([400, 'bad_request'])
+    })
+
+    it('and keeps no more than 100 characters of what it asks for', async () => {
+      const ui_locales = 'de '.repeat(5_000)
+      const { hidden } = await get({ ui_locales: ui_locales.slice(0, 3_000) })
+      expect(hidden).to.deep.equal({ ui_locales: ui_locales.slice(0, 100) })
+      expect((await ask(h, 'ann', { ui_locales })).answer.mode).to.equal('sent')
+      expect(h.mail.mails.at(-1)?.mail.subject).to.equal(WORDS['mail.password-reset.subject'])
     })
   })
 })

@@ -79,12 +79,8 @@ describe('POST {oauth_path}/forgot-password (4.2)', () => {
     })
 
     it('with carried parameters, genuine or not, too', async () => {
-      for (const redirect_uri of [
-        'https://app.example/cb',
-        'https://evil.example/',
-        '',
-        'x\r\ny',
-      ]) {
+      const uris = ['https://app.example/cb', 'https://evil.example/', '', 'x\r\ny']
+      for (const redirect_uri of uris) {
         const carried = { client_id: 'app', redirect_uri, state: '<b>' }
         const { answer } = await ask(h, 'known', carried)
         expect(shapeOf(answer)).to.deep.equal(expected)
@@ -123,11 +119,8 @@ describe('POST {oauth_path}/forgot-password (4.2)', () => {
 
     it('takes no other letter for an ASCII one', async () => {
       const { email } = await h.addUser({ username: 'kim', email: 'kis@users.example' })
-      for (const lookalike of [
-        '\u212Ais@users.example',
-        'ki\u017F@users.example',
-        'kís@users.example',
-      ]) {
+      for (const name of ['\u212Ais', 'ki\u017F', 'kís']) {
+        const lookalike = `${name}@users.example`
         expect(await mailedFor(lookalike), lookalike).to.deep.equal([])
       }
       expect(await mailedFor('KIS@users.example')).to.deep.equal([email])
