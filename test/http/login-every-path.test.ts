@@ -1,4 +1,6 @@
 import { expect } from 'chai'
+import { expectPage } from '../support/expect-page.ts'
+import { signedIn } from '../support/other-account.ts'
 import { withDeleted } from '../support/admin-calls.ts'
 import {
   accountOf,
@@ -15,12 +17,6 @@ import type { Harness } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 
-/** Where an ordinary authorization request of a signed-in browser leads. */
-async function authorize(h: Harness, agent: UserAgent) {
-  const { url } = await h.party.begin()
-  return h.follow(agent, await agent.get(url))
-}
-
 describe('require_email_verification on every path to a code (D18)', () => {
   const deleted = new Set<string>()
   const h: Harness = suiteHarness({
@@ -34,8 +30,8 @@ describe('require_email_verification on every path to a code (D18)', () => {
   })
 
   async function expectLoginPage(agent: UserAgent) {
-    const page = await authorize(h, agent)
-    expect([page.status, page.page, page.mode]).to.deep.equal([200, 'login', 'login'])
+    const { url } = await h.party.begin()
+    expectPage(await h.follow(agent, await agent.get(url)), 200, 'login', 'login')
     expect((await silently(h, agent)).get('error')).to.equal('login_required')
   }
 
@@ -68,22 +64,14 @@ describe('require_email_verification on every path to a code (D18)', () => {
     expect(await accountOf(h, agent)).to.equal(user.id)
   })
 
-  it('leads the session of a disabled account to the login page, and not to an error (SES-13)', async () => {
-    const user = await addVerified(h)
-    const agent = createUserAgent()
-    await h.signIn(agent, user.username)
-    await changeUser(h, user, { disabled: true })
-    await expectLoginPage(agent)
-    await changeUser(h, user, { disabled: false })
-    expect(await accountOf(h, agent)).to.equal(user.id)
-  })
-
-  it('leads the session of a deleted account to the login page', async () => {
-    const user = await addVerified(h)
-    const agent = createUserAgent()
-    await h.signIn(agent, user.username)
-    deleted.add(user.id)
-    await expectLoginPage(agent)
+  it('leads the session of an account that is disabled or deleted to the login page, and not to an error (SES-13)', async () => {
+    const { owner, browser } = await signedIn(h)
+    await changeUser(h, owner, { disabled: true })
+    await expectLoginPage(browser)
+    await changeUser(h, owner, { disabled: false })
+    expect(await accountOf(h, browser)).to.equal(owner.id)
+    deleted.add(owner.id)
+    await expectLoginPage(browser)
   })
 })
 
