@@ -137,14 +137,6 @@ describe('A link of POST {oauth_path}/resend-verification (4.7)', () => {
       }
     })
 
-    it('says verified once an admin verified the account', async () => {
-      const user = await addUnverified(harness)
-      const link = await resend(harness, user, SERVER)
-      expect(await harness.users.markEmailVerified(user.id, user.email ?? '')).to.equal(true)
-      const agent = createUserAgent()
-      await expectOnlyVerified(harness, { user, agent }, await agent.get(link))
-    })
-
     it('never asks for a scope that the client may not have (RED-11)', async () => {
       const user = await addUnverified(harness)
       const scope = 'openid email admin'

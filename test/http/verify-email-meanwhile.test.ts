@@ -153,13 +153,6 @@ describe('A verification link after something changed meanwhile (4.6)', () => {
     await expectStillWorks(h, await blockedLogin(h, { user }))
   })
 
-  it('works after require_email_verification was switched off', async () => {
-    const login = await blockedLogin(h)
-    await h.put({ require_email_verification: 'false' })
-    await expectStillWorks(h, login)
-    await h.put({ require_email_verification: 'true' })
-  })
-
   it('leaves other accounts as they are', async () => {
     const other = await addVerified(h)
     const bystander = createUserAgent()
@@ -191,9 +184,5 @@ describe('A verification link after something changed meanwhile (4.6)', () => {
     expect(await isVerified(h, login.user)).to.equal(true)
     expect(setsSession(answer)).to.equal(false)
     await expectPasswordThenCode(h, login, other, answer)
-  })
-
-  it('asks nobody again while max_age has not passed', async () => {
-    await expectStillWorks(h, await blockedLogin(h, { extra: { max_age: '600' } }))
   })
 })

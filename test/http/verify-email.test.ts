@@ -22,17 +22,7 @@ import {
   silently,
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import {
-  expectConsentThenCode,
-  forgetInteraction,
-  JAR_ONLY,
-  NATIVE,
-  PAR_ONLY,
-  partyOf,
-  pushedLogin,
-  signedLogin,
-  THEIR_FEATURES,
-} from '../support/clients.ts'
+import { forgetInteraction } from '../support/clients.ts'
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { signedIn } from '../support/other-account.ts'
@@ -40,10 +30,7 @@ import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 describe('GET {oauth_path}/verify-email (4.6)', () => {
-  const h = suiteHarness({
-    clients: [CLIENT, CONFIDENTIAL, PAR_ONLY, JAR_ONLY],
-    provider: { features: THEIR_FEATURES },
-  })
+  const h = suiteHarness()
 
   it('marks the address verified and redirects once, with 302, to the client with code, state and iss', async () => {
     const login = await blockedLogin(h)
@@ -68,26 +55,6 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
       expect(await accountOf(h, agent)).to.equal(login.user.id)
       expect(sessionId(h, login.agent) !== undefined).to.equal(isSame)
     }
-  })
-
-  it('resumes a pushed authorization request, also after its record and the interaction are gone', async () => {
-    for (const isGone of [false, true]) {
-      const { login, url } = await pushedLogin(h)
-      if (isGone) {
-        const jti = url.searchParams.get('request_uri')?.split(':').at(-1) ?? ''
-        const pushed = await h.provider.PushedAuthorizationRequest.find(jti)
-        expect(pushed).to.not.equal(undefined)
-        await pushed?.destroy()
-        await forgetInteraction(h, login)
-      }
-      await expectResumed(h, login, await createUserAgent().get(login.link))
-    }
-  })
-
-  it('resumes a request of a client that must sign its requests', async () => {
-    const login = await signedLogin(h)
-    await forgetInteraction(h, login)
-    await expectResumed(h, login, await createUserAgent().get(login.link))
   })
 
   it('keeps the nonce, and PKCE: another verifier redeems nothing (RED-06, RED-07)', async () => {
@@ -282,27 +249,6 @@ describeWithMongo('A verification link in the database [full]', () => {
       await shift('pending_logins', { account_id: id }, ['created_at', 'purge_at'])
       await expectResumed(h, login, await createUserAgent().get(login.link))
       await expectResumed(h, login, await windowOf(h, login).goOn())
-    })
-  }
-})
-
-describe('A verification link whose login still needs consent (4.6)', () => {
-  const h = suiteHarness({ clients: [CLIENT, NATIVE] })
-
-  for (const [title, client, isSame] of [
-    ['leads to the consent page, and then to the code, with prompt=consent (RED-11)', CLIENT, true],
-    ['does the same in another browser', CLIENT, false],
-    ['does the same for a native client, with its private-use redirect URI', NATIVE, false],
-  ] as const) {
-    it(title, async () => {
-      const extra: Record<string, string> = client === NATIVE ? {} : { prompt: 'consent' }
-      const login = await blockedLogin(h, { party: await partyOf(h, client), extra })
-      const agent = isSame ? login.agent : createUserAgent()
-      const answer = await agent.get(login.link)
-      expect(await isVerified(h, login.user)).to.equal(true)
-      await expectConsentThenCode(h, login, agent, answer)
-      expectExpired(await agent.get(login.link))
-      if (client === CLIENT) expect(await accountOf(h, agent)).to.equal(login.user.id)
     })
   }
 })

@@ -8,18 +8,12 @@ import {
 } from '../support/blocked-login.ts'
 import {
   DYNAMIC_URI,
-  JAR_ONLY,
   MACHINE,
-  NATIVE,
   PAR_ONLY,
   THEIR_FEATURES,
   dynamicLogin,
-  expectConsentThenCode,
   expectPasswordThenCode,
-  forgetInteraction,
-  partyOf,
   pushedLogin,
-  signedLogin,
 } from '../support/clients.ts'
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { outcomeOf } from '../support/oauth-requests.ts'
@@ -29,9 +23,10 @@ import { createUserAgent } from '../support/user-agent.ts'
 import { words } from '../support/words.ts'
 import { expectMode, openElsewhere, windowOf } from '../support/waiting-window.ts'
 
+/** Consent, signed requests and lost interactions: test/http/verify-email-any-request.property.test.ts. */
 describe('The waiting window finishes the very request of its client (D11, D15)', () => {
   const h = suiteHarness({
-    clients: [CLIENT, CONFIDENTIAL, PAR_ONLY, JAR_ONLY, NATIVE],
+    clients: [CLIENT, CONFIDENTIAL, PAR_ONLY],
     provider: { features: THEIR_FEATURES },
   })
 
@@ -41,16 +36,6 @@ describe('The waiting window finishes the very request of its client (D11, D15)'
     const { hidden } = await agent.get(link)
     return agent.post(`${h.oauthUrl}/verify-email`, { ...hidden, action: 'confirm' })
   }
-
-  it('of a client that must sign its requests, with prompt=login, or after the interaction is gone', async () => {
-    const forgotten = await blockedLogin(h)
-    await forgetInteraction(h, forgotten)
-    const again = await blockedLogin(h, { extra: { prompt: 'login' } })
-    for (const login of [forgotten, await signedLogin(h), again]) {
-      await openElsewhere(login)
-      await expectResumed(h, login, await windowOf(h, login).goOn())
-    }
-  })
 
   it('though the other browser used a pushed request up', async () => {
     const { login, url } = await pushedLogin(h)
@@ -67,15 +52,6 @@ describe('The waiting window finishes the very request of its client (D11, D15)'
     await h.put({ email_link_confirmation: 'off' })
     await expectResumed(h, login, await windowOf(h, login).goOn())
     expect(outcomeOf(await createUserAgent().get(url))).to.equal('invalid_request_uri')
-  })
-
-  it('by way of the consent page where consent is due, and for a native client', async () => {
-    const asked = await blockedLogin(h, { extra: { prompt: 'consent' } })
-    const native = await blockedLogin(h, { party: await partyOf(h, NATIVE) })
-    for (const login of [asked, native]) {
-      await openElsewhere(login)
-      await expectConsentThenCode(h, login, login.agent, await windowOf(h, login).goOn())
-    }
   })
 
   it('by way of the login page once max_age has passed since the password was checked', async () => {
