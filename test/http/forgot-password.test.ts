@@ -1,13 +1,26 @@
 import { expect } from 'chai'
-import { expectPage } from '../support/expect-page.ts'
+import type { AdapterFactory } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
+import { expectPage } from '../support/expect-page.ts'
+import { CLIENT } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
-import { ask, dump, eventsOf, sha256, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import {
+  ask,
+  dump,
+  eventsOf,
+  sha256,
+  shapeOf,
+  tokenOf,
+  usableRecord,
+  withoutMail,
+} from '../support/observe.ts'
+import { FORM, rawRequest } from '../support/raw-request.ts'
 import { userWithLink } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent } from '../support/user-agent.ts'
+import { createUserAgent, type Form } from '../support/user-agent.ts'
+import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
 
 describe('POST {oauth_path}/forgot-password (4.2)', () => {
   const agent = createUserAgent()
@@ -163,5 +176,219 @@ onBothStores('A reset token of POST {oauth_path}/forgot-password', (technology) 
     for (const { link } of mails) if (await usableRecord(h, link)) usable.push(link)
     expect(usable).to.have.length(1)
     expect((await h.reset(usable[0] ?? '', 'a new password')).mode).to.equal('done')
+  })
+})
+
+describe('The form of {oauth_path}/forgot-password', () => {
+  const agent = createUserAgent()
+  const h = suiteHarness()
+  let ann: User
+  let url: string
+
+  before(async () => {
+    ann = await h.addUser({ username: 'ann' })
+    url = `${h.oauthUrl}/forgot-password`
+  })
+
+  const post = (form: Form, headers?: Record<string, string>) => agent.post(url, form, headers)
+
+  describe('GET renders the form (4.1)', () => {
+    it('that posts an identifier to the same address', async () => {
+      const page = await agent.get(url)
+      expectPage(page, 200, 'forgot-password', 'form')
+      expect(page.text).to.match(/<form method="post" action="\/oauth2\/forgot-password">/)
+      expect(page.text).to.match(/<input[^>]* name="identifier"/)
+      expect(page.hidden).to.deep.equal({})
+      expect(page.headers.getSetCookie()).to.deep.equal([])
+    })
+
+    it('and answers HEAD alike, without the page', async () => {
+      const page = await agent.request('HEAD', url)
+      expect([page.status, page.text]).to.deep.equal([200, ''])
+    })
+  })
+
+  describe('carries redirect_uri, state, client_id and scope through (4.2)', () => {
+    const genuine = {
+      client_id: 'app',
+      redirect_uri: 'https://app.example/cb',
+      scope: 'openid email',
+      state: 'a&b=c "d" \'e\' <f> ü',
+    }
+
+    /** Opens the form with these in the query, sends it, and answers what the token record holds. */
+    async function carriedThrough(carried: Record<string, string>) {
+      const page = await agent.get(`${url}?${new URLSearchParams(carried)}`)
+      expect(page.hidden).to.deep.equal(carried)
+      await ask(h, 'ann', page.hidden)
+      const link = h.mail.mails.at(-1)?.link ?? ''
+      expect([...new URL(link).searchParams.keys()]).to.deep.equal(['token'])
+      return (await usableRecord(h, link))?.carried
+    }
+
+    it('from the query into hidden fields and into the token record', async () => {
+      expect(await carriedThrough(genuine)).to.deep.equal({
+        clientId: genuine.client_id,
+        redirectUri: genuine.redirect_uri,
+        scope: genuine.scope,
+        state: genuine.state,
+      })
+    })
+
+    it('and keeps an empty one apart from an absent one', async () => {
+      const { client_id, redirect_uri } = genuine
+      expect(await carriedThrough({ client_id, redirect_uri, state: '' })).to.deep.equal({
+        clientId: client_id,
+        redirectUri: redirect_uri,
+        state: '',
+      })
+    })
+
+    const led = (redirect_uri: string) => ({ ...genuine, redirect_uri })
+    const foreign: Record<string, Record<string, string>> = {
+      'an unregistered redirect URI': led('https://evil.example/cb'),
+      'a redirect URI that only begins like it': led(`${genuine.redirect_uri}/../x`),
+      'a redirect URI of another client': led('https://server.example/cb'),
+      'an unknown client': { ...genuine, client_id: 'nobody' },
+      'a redirect URI without a client': { redirect_uri: genuine.redirect_uri, state: 's' },
+      'a client without a redirect URI': { client_id: 'app', state: 's' },
+      'a state alone': { state: 's' },
+    }
+    it('but drops them all where they are not genuine; the link is sent all the same', async () => {
+      for (const [what, carried] of Object.entries(foreign)) {
+        expect(await carriedThrough(carried), what).to.deep.equal({})
+      }
+    })
+
+    it('but not one that the query repeats', async () => {
+      const page = await agent.get(`${url}?client_id=app&client_id=server&state=s`)
+      expect([page.status, page.mode]).to.deep.equal([200, 'form'])
+      expect(page.hidden).to.deep.equal({})
+    })
+  })
+
+  it('reads a url-encoded form of at most 64 KiB, with a charset or without, announced or in pieces (D31)', async () => {
+    // Answered like any other, and never looked up: nothing is left to wait for.
+    const sized = (size: number) => `identifier=${'n'.repeat(300)}&x=`.padEnd(size, 'x')
+    const charset = { 'content-type': `${FORM}; charset=UTF-8` }
+    expect((await post(sized(400), charset)).mode).to.equal('sent')
+    expect((await post(sized(65_536))).mode).to.equal('sent')
+    await withoutMail(h, async () => {
+      for (const isChunked of [false, true]) {
+        const { status, mode } = await rawRequest(url, { body: sized(65_537), isChunked })
+        expect([status, mode]).to.deep.equal([413, 'body_too_large'])
+      }
+    })
+  })
+
+  describe('refuses a form whose fields are not each exactly one string (D31, INJ)', () => {
+    // Every other way is in test/attacks/injection.test.ts, and what another site posts in cross-site.test.ts.
+    it('and says so on the form itself when the identifier is missing', async () => {
+      const answer = await withoutMail(h, () => post({ identifier: '', state: 's' }))
+      expectPage(answer, 400, 'forgot-password', 'invalid')
+      expect(answer.hidden).to.deep.equal({ state: 's' })
+    })
+
+    it('and mails nobody else for a second identifier in brackets (GitLab CVE-2023-7028) (INJ-03)', async () => {
+      await h.addUser({ username: 'mallory', email: 'mallory@evil.example' })
+      await withoutMail(h, () => post('identifier[]=ann&identifier[]=mallory@evil.example'))
+      const before = h.mail.mails.length
+      expect((await ask(h, 'ann')).answer.mode).to.equal('sent')
+      expect(h.mail.mails.slice(before).map(({ to }) => to)).to.deep.equal([[ann.email]])
+    })
+  })
+})
+
+const WORDS = {
+  'forgot-password.title': 'Neues Passwort',
+  'forgot-password.sent.title': 'Sehen Sie in Ihre Post',
+  'forgot-password.invalid.refusal': 'Wer sind Sie?',
+  'mail.password-reset.subject': 'Das neue Passwort',
+}
+
+describe('{oauth_path}/forgot-password as a part of a sign-in', () => {
+  const agent = createUserAgent()
+  let registered: AdapterFactory | undefined
+  const h = suiteHarness(() => ({
+    flows: { viewsDirectory: viewsDirectory({ 'locales/de.json': JSON.stringify(WORDS) }) },
+    adapter: (given) => (registered = given),
+  }))
+
+  before(() => h.addUser({ username: 'ann' }))
+  after(removeViewsDirectories)
+
+  const address = (query = '') => `${h.oauthUrl}/forgot-password${query}`
+
+  const carried = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
+  const get = (query: Record<string, string>) =>
+    agent.get(address(`?${new URLSearchParams(query)}`))
+
+  describe('names the client that it was opened from', () => {
+    it('by its name, where it and its redirect URI are genuine', async () => {
+      expect((await get(carried)).text).to.include('The App')
+      for (const other of [
+        {},
+        { client_id: carried.client_id },
+        { ...carried, redirect_uri: 'https://evil.example/' },
+        { ...carried, client_id: 'nobody' },
+      ]) {
+        const page = await get(other)
+        expect([page.status, page.mode]).to.deep.equal([200, 'form'])
+        expect(page.text).not.to.include('The App')
+      }
+    })
+
+    it('by its logo, where that is on our own origin, and loads no other', async () => {
+      const own = `${h.baseUrl}/logo.svg`
+      const logos: Record<string, boolean> = {
+        [own]: true,
+        'https://app.example/logo.svg': false,
+        [own.replace('127.0.0.1', 'localhost')]: false,
+        [own.replace('http:', 'https:')]: false,
+        [own.replace('//', '//127.0.0.1@evil.example/')]: false,
+      }
+      for (const [logo_uri, isShown] of Object.entries(logos)) {
+        const client_id = `with ${logo_uri}`
+        const metadata = { ...CLIENT, client_id, client_name: 'The Logo', logo_uri }
+        await registered?.('Client').upsert(client_id, metadata, 3_600)
+        const { text } = await get({ ...carried, client_id })
+        expect(text).to.include('The Logo')
+        const images = [...text.matchAll(/<img[^>]*src="([^"]*)"/g)].map(([, src]) => src)
+        expect(images).to.deep.equal(isShown ? [logo_uri] : [])
+      }
+    })
+  })
+
+  describe('speaks the language of the request', () => {
+    it('on every page, and in the mail', async () => {
+      const ui_locales = 'tlh de-AT en'
+      const page = await get({ ...carried, ui_locales })
+      expect(page.text).to.include(WORDS['forgot-password.title']).and.include('lang="de"')
+      expect(page.hidden).to.deep.equal({ ...carried, ui_locales })
+      const refused = await agent.post(address(), { ...page.hidden, identifier: '' })
+      expect(refused.text).to.include(WORDS['forgot-password.invalid.refusal'])
+      expect(refused.hidden).to.deep.equal(page.hidden)
+      const { answer } = await ask(h, 'ann', page.hidden)
+      expect(answer.text).to.include(WORDS['forgot-password.sent.title'])
+      expect(h.mail.mails.at(-1)?.mail.subject).to.equal(WORDS['mail.password-reset.subject'])
+    })
+
+    it('and that of the browser where the request has none, or more than one', async () => {
+      for (const query of ['', 'ui_locales=', 'ui_locales=x', 'ui_locales=de&ui_locales=de']) {
+        const page = await agent.get(address(`?${query}`), { 'accept-language': 'en' })
+        expect([page.status, page.mode]).to.deep.equal([200, 'form'])
+        expect(page.text).to.include('lang="en"')
+      }
+      const repeated = await agent.post(address(), 'identifier=ann&ui_locales=de&ui_locales=de')
+      expect([repeated.status, repeated.mode]).to.deep.equal([400, 'bad_request'])
+    })
+
+    it('and keeps no more than 100 characters of what it asks for', async () => {
+      const ui_locales = 'de '.repeat(5_000)
+      const { hidden } = await get({ ui_locales: ui_locales.slice(0, 3_000) })
+      expect(hidden).to.deep.equal({ ui_locales: ui_locales.slice(0, 100) })
+      expect((await ask(h, 'ann', { ui_locales })).answer.mode).to.equal('sent')
+      expect(h.mail.mails.at(-1)?.mail.subject).to.equal(WORDS['mail.password-reset.subject'])
+    })
   })
 })
