@@ -58,15 +58,6 @@ describe('The setting email_link_confirmation (D14)', () => {
     expectExpired(await createUserAgent().get(login.link))
   }
 
-  it('off is the letter of 4.6: one GET verifies and redirects, in any browser', async () => {
-    await setMode('off')
-    for (const isSame of [true, false]) {
-      const login = await blockedLogin(h)
-      const agent = isSame ? login.agent : createUserAgent()
-      await expectResumed(h, login, await agent.get(login.link))
-    }
-  })
-
   describe('other_browser', () => {
     before(() => setMode('other_browser'))
 

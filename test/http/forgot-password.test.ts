@@ -105,11 +105,6 @@ describe('POST {oauth_path}/forgot-password (4.2)', () => {
       expect(new Set(tokens.map((token) => token.slice(0, 4)))).to.have.property('size', 3)
     })
 
-    it('that is valid for 1 hour by default', async () => {
-      const record = await usableRecord(h, await asksFor(ann))
-      expect(Number(record?.expiresAt) - Number(record?.createdAt)).to.equal(3_600_000)
-    })
-
     it('and invalidates every earlier unused one of that user, and of nobody else', async () => {
       const other = await h.addUser({ username: 'other' })
       const others = await asksFor(other)

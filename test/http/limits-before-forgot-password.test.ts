@@ -82,17 +82,8 @@ describe('beforeForgotPassword: a check of the host before a reset link is asked
   })
 
   const denials: unknown[] = [
-    'deny',
-    undefined,
-    null,
-    true,
-    false,
-    '',
-    'ALLOW',
-    'allow ',
-    1,
-    {},
-    ['allow'],
+    ...['deny', '', 'ALLOW', 'allow ', ['allow']],
+    ...[undefined, null, true, false, 1, {}],
   ]
   it('takes anything but allow for a denial: the same page, and nothing comes of it but an event', async () => {
     const user = await addPerson('denied')

@@ -11,19 +11,12 @@ import {
 } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { eventually } from '../support/eventually.ts'
-import { suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
+import { SHORT_WAITS, suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
 import { PASSWORD } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { eventsOf, hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
-
-const LIMITS = {
-  serverSelectionTimeoutMS: 1_000,
-  connectTimeoutMS: 1_000,
-  socketTimeoutMS: 1_000,
-  heartbeatFrequencyMS: 500,
-}
 
 interface Logged {
   level: string
@@ -34,7 +27,7 @@ interface Logged {
 describeWithMongo('Requests while the database cannot be reached (7) [full]', () => {
   const logged: Logged[] = []
   const thrown: unknown[] = []
-  const { h, proxy } = suiteHarnessBehindProxy(LIMITS, {
+  const { h, proxy } = suiteHarnessBehindProxy(SHORT_WAITS, {
     mayLogErrors: true,
     settings: { requests_per_ip_per_minute: '0' },
     flows: {

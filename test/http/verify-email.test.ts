@@ -12,14 +12,12 @@ import {
   blockedLogin,
   eventsOf,
   expectExpired,
-  expectNothingChanged,
   expectResumed,
   expectStillWorks,
   isVerified,
   resend,
   sessionId,
   setsSession,
-  silently,
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { forgetInteraction } from '../support/clients.ts'
@@ -29,6 +27,7 @@ import { signedIn } from '../support/other-account.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
+// What HEAD, prefetches and other methods do not do is in test/attacks/verification.test.ts.
 describe('GET {oauth_path}/verify-email (4.6)', () => {
   const h = suiteHarness()
 
@@ -69,13 +68,6 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
     expect(tokens.claims()?.['nonce']).to.equal(again.request.nonce)
   })
 
-  it('creates an IdP session: the next sign-in is silent', async () => {
-    const login = await blockedLogin(h)
-    expect((await silently(h, login.agent)).get('error')).to.equal('login_required')
-    await expectStillWorks(h, login)
-    expect(await accountOf(h, login.agent)).to.equal(login.user.id)
-  })
-
   it('cannot be used again: the page says so, no session and no code', async () => {
     const login = await blockedLogin(h)
     await expectStillWorks(h, login)
@@ -88,56 +80,6 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
     }
     expect(sessionId(h, thief)).to.equal(undefined)
     expect(sessionId(h, login.agent)).to.equal(session)
-  })
-
-  it('does nothing on HEAD', async () => {
-    const login = await blockedLogin(h)
-    for (const _time of [1, 2, 3]) {
-      const answer = await login.agent.request('HEAD', login.link)
-      expect(answer.status).to.be.within(200, 499)
-      await expectNothingChanged(h, login, answer)
-    }
-    await expectStillWorks(h, login)
-  })
-
-  it('does nothing for a prefetch, and nothing where no page is wanted', async () => {
-    const login = await blockedLogin(h)
-    for (const [name, value] of [
-      ['sec-purpose', 'prefetch'],
-      ['sec-purpose', 'prefetch;prerender'],
-      ['purpose', 'prefetch'],
-      ['x-moz', 'prefetch'],
-      ['sec-fetch-dest', 'image'],
-      ['sec-fetch-dest', 'script'],
-      ['sec-fetch-dest', 'iframe'],
-      ['sec-fetch-dest', 'empty'],
-    ] as const) {
-      const answer = await login.agent.get(login.link, { [name]: value })
-      expect(answer.status, value).to.be.within(200, 499)
-      await expectNothingChanged(h, login, answer)
-    }
-    const honest = { 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'cors' }
-    await expectResumed(h, login, await login.agent.get(login.link, honest))
-  })
-
-  it('does nothing for any other method', async () => {
-    const login = await blockedLogin(h)
-    for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
-      const answer = await login.agent.request(method, login.link)
-      expect(answer.status, method).to.equal(405)
-      expect(answer.headers.get('allow')).to.equal('GET, HEAD, POST')
-      await expectNothingChanged(h, login, answer)
-    }
-    await expectStillWorks(h, login)
-  })
-
-  it('leaves the link in no cache, and tells no other site about it', async () => {
-    const login = await blockedLogin(h)
-    const redirect = await login.agent.get(login.link)
-    const page = await login.agent.get(login.link)
-    expect(redirect.headers.get('cache-control')).to.include('no-store')
-    expect(page.headers.get('cache-control')).to.equal('no-store')
-    expect(page.headers.get('referrer-policy')).to.equal('no-referrer')
   })
 })
 
