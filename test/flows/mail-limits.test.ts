@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
+import { sampleMailJob } from '../../src/contract/store-contract-samples.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { createMailEvents } from '../../src/flows/mail-events.ts'
@@ -15,7 +16,6 @@ import {
   type MailJob,
 } from '../../src/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
-import { sampleMailJob } from '../../src/contract/store-contract-samples.ts'
 
 const CAP = 2
 const ANN = {

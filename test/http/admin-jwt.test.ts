@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
-import { problemOf } from '../support/admin-requests.ts'
 import { CompactEncrypt, type JSONWebKeySet } from 'jose'
+import { problemOf } from '../support/admin-requests.ts'
 import {
   ADMIN_AUDIENCE,
   ADMIN_ISSUER,

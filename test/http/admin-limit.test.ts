@@ -3,9 +3,9 @@ import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { SHORT_WAITS, suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
 import { ADMIN_TOKEN, type Harness } from '../support/harness.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { dump, eventsOf } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const LIMIT = 60
 const GUESS = 'canary-guess'

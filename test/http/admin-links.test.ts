@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { OTHER_HASH, type UserWithLink } from '../support/reset-links.ts'
 import * as fc from 'fast-check'
 import type { AdminApi, User } from '../../src/index.ts'
 import {
@@ -14,9 +13,10 @@ import {
 import { addUnverified, addVerified, isVerified, resend } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { isSameLink, linkChange, spellings, type Pairs } from '../support/link-changes.ts'
 import { dump, sha256, tokenOf, usableRecord } from '../support/observe.ts'
+import { OTHER_HASH, type UserWithLink } from '../support/reset-links.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a brand new password'

@@ -9,9 +9,9 @@ import {
   refusalOf,
 } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { hasPassword } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const NEW = 'a brand new password'
 

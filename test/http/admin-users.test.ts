@@ -13,10 +13,10 @@ import {
 import { accountOf, addUnverified, isVerified, mailsTo, resend } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { eventsOf, hasPassword, sha256, tokenOf } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 

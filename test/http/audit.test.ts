@@ -5,7 +5,6 @@ import { eventually } from '../support/eventually.ts'
 import { CLIENT } from '../support/harness.ts'
 import { later } from '../support/jobs.ts'
 import { dump, eventsOf, tokenOf } from '../support/observe.ts'
-
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { windowOf } from '../support/waiting-window.ts'
 import { newLinkFrom, reasonOf } from '../support/bad-links.ts'
 import {
   blockedLogin,
@@ -17,6 +16,7 @@ import { rawRequest } from '../support/raw-request.ts'
 import { isMendedBy, userWithLink, type UserWithLink } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { windowOf } from '../support/waiting-window.ts'
 
 type Change = (link: string) => string
 

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { expectMode, windowOf } from '../support/waiting-window.ts'
 import { decodeJwt } from 'jose'
 import type { Adapter, ClientMetadata, Configuration } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
@@ -23,6 +22,7 @@ import {
 import { press } from '../support/page-forms.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import { expectMode, windowOf } from '../support/waiting-window.ts'
 
 /** Nobody is asked for consent but the users of native clients. */
 const NATIVE_DEVICE: ClientMetadata = {

@@ -1,6 +1,4 @@
 import { expect } from 'chai'
-import { expectPage } from '../support/expect-page.ts'
-import { signedIn } from '../support/other-account.ts'
 import { withDeleted } from '../support/admin-calls.ts'
 import {
   accountOf,
@@ -13,7 +11,9 @@ import {
   mailsTo,
   silently,
 } from '../support/blocked-login.ts'
+import { expectPage } from '../support/expect-page.ts'
 import type { Harness } from '../support/harness.ts'
+import { signedIn } from '../support/other-account.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 

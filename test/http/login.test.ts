@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
-import { expectPage } from '../support/expect-page.ts'
 import { interactionPolicy, Provider } from 'oidc-provider'
 import { memoryAdapter, type User } from '../../src/index.ts'
 import {
@@ -19,6 +18,7 @@ import {
   setsSession,
   silently,
 } from '../support/blocked-login.ts'
+import { expectPage } from '../support/expect-page.ts'
 import { CLIENT, PASSWORD, startHarness } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { turns } from '../support/turns.ts'
 import type { User } from '../../src/index.ts'
 import { accountOf, mailsTo } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
@@ -23,6 +22,7 @@ import {
   userWithLink,
 } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
+import { turns } from '../support/turns.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
 

@@ -1,21 +1,21 @@
 import { expect } from 'chai'
-import { suiteHarness } from '../support/suite-harness.ts'
-import { problemOf, settingsOf } from '../support/admin-requests.ts'
-import { koaHost } from '../../examples/hosts/koa.ts'
 import { memoryUsers, type UserStore } from '../../src/index.ts'
+import { koaHost } from '../../examples/hosts/koa.ts'
+import { problemOf, settingsOf } from '../support/admin-requests.ts'
 import {
   addUnverified,
   blockedLogin,
   expectStillWorks,
   isVerified,
 } from '../support/blocked-login.ts'
-import { expectPage } from '../support/expect-page.ts'
 import { eventually } from '../support/eventually.ts'
+import { expectPage } from '../support/expect-page.ts'
 import { SHORT_WAITS, suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
 import { PASSWORD } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { eventsOf, hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 interface Logged {

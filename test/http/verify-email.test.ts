@@ -1,8 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { expect } from 'chai'
 import type { Document } from 'mongodb'
-import { databaseOf } from '../support/observe.ts'
-import { windowOf } from '../support/waiting-window.ts'
 import { randomPKCECodeVerifier } from 'openid-client'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { reasonOf } from '../support/bad-links.ts'
@@ -20,16 +18,28 @@ import {
   setsSession,
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { forgetInteraction } from '../support/clients.ts'
+import {
+  JAR_ONLY,
+  PAR_ONLY,
+  THEIR_FEATURES,
+  forgetInteraction,
+  pushedLogin,
+  signedLogin,
+} from '../support/clients.ts'
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
+import { databaseOf } from '../support/observe.ts'
 import { signedIn } from '../support/other-account.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { windowOf } from '../support/waiting-window.ts'
 
 // What HEAD, prefetches and other methods do not do is in test/attacks/verification.test.ts.
 describe('GET {oauth_path}/verify-email (4.6)', () => {
-  const h = suiteHarness()
+  const h = suiteHarness({
+    clients: [CLIENT, CONFIDENTIAL, PAR_ONLY, JAR_ONLY],
+    provider: { features: THEIR_FEATURES },
+  })
 
   it('marks the address verified and redirects once, with 302, to the client with code, state and iss', async () => {
     const login = await blockedLogin(h)
@@ -53,6 +63,21 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
       await expectResumed(h, login, await agent.get(login.link))
       expect(await accountOf(h, agent)).to.equal(login.user.id)
       expect(sessionId(h, login.agent) !== undefined).to.equal(isSame)
+    }
+  })
+
+  it('resumes a request of a client that must push it or sign it, also after its record and the interaction are gone', async () => {
+    const signed = await signedLogin(h)
+    await forgetInteraction(h, signed)
+    const { login: kept } = await pushedLogin(h)
+    const { login: gone, url } = await pushedLogin(h)
+    const jti = url.searchParams.get('request_uri')?.split(':').at(-1) ?? ''
+    const pushed = await h.provider.PushedAuthorizationRequest.find(jti)
+    expect(pushed).to.not.equal(undefined)
+    await pushed?.destroy()
+    await forgetInteraction(h, gone)
+    for (const login of [signed, kept, gone]) {
+      await expectResumed(h, login, await createUserAgent().get(login.link))
     }
   })
 

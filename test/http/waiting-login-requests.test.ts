@@ -14,19 +14,22 @@ import {
   dynamicLogin,
   expectPasswordThenCode,
   pushedLogin,
+  JAR_ONLY,
+  forgetInteraction,
+  signedLogin,
 } from '../support/clients.ts'
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { outcomeOf } from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { words } from '../support/words.ts'
 import { expectMode, openElsewhere, windowOf } from '../support/waiting-window.ts'
+import { words } from '../support/words.ts'
 
-/** Consent, signed requests and lost interactions: test/http/verify-email-any-request.property.test.ts. */
+/** Consent is in test/http/verify-email-any-request.property.test.ts. */
 describe('The waiting window finishes the very request of its client (D11, D15)', () => {
   const h = suiteHarness({
-    clients: [CLIENT, CONFIDENTIAL, PAR_ONLY],
+    clients: [CLIENT, CONFIDENTIAL, PAR_ONLY, JAR_ONLY],
     provider: { features: THEIR_FEATURES },
   })
 
@@ -36,6 +39,16 @@ describe('The waiting window finishes the very request of its client (D11, D15)'
     const { hidden } = await agent.get(link)
     return agent.post(`${h.oauthUrl}/verify-email`, { ...hidden, action: 'confirm' })
   }
+
+  it('of a client that must sign its requests, with prompt=login, or after the interaction is gone', async () => {
+    const forgotten = await blockedLogin(h)
+    await forgetInteraction(h, forgotten)
+    const again = await blockedLogin(h, { extra: { prompt: 'login' } })
+    for (const login of [forgotten, await signedLogin(h), again]) {
+      await openElsewhere(login)
+      await expectResumed(h, login, await windowOf(h, login).goOn())
+    }
+  })
 
   it('though the other browser used a pushed request up', async () => {
     const { login, url } = await pushedLogin(h)

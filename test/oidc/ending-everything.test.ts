@@ -9,8 +9,8 @@ import {
   type Harness,
   type HarnessOptions,
 } from '../support/harness.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import * as ask from '../support/oauth-requests.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
