@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
+import { sampleMailJob } from '../../src/contract/store-contract-samples.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { createMailEvents } from '../../src/flows/mail-events.ts'
@@ -7,9 +8,14 @@ import { createMailLimits } from '../../src/flows/mail-limits.ts'
 import { createMailResolution } from '../../src/flows/mail-resolution.ts'
 import { createPasswordChanged } from '../../src/flows/password-changed.ts'
 import { createResetMail } from '../../src/flows/reset-mail.ts'
-import { memoryStore, memoryUsers, type AuditEvent, type MailJob } from '../../src/index.ts'
+import {
+  memoryStore,
+  memoryUsers,
+  type AccountFlowsStore,
+  type AuditEvent,
+  type MailJob,
+} from '../../src/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
-import { sampleMailJob } from '../../src/contract/store-contract-samples.ts'
 
 const CAP = 2
 const ANN = {
@@ -21,6 +27,17 @@ const ANN = {
   disabled: false,
 }
 const now = () => new Date()
+const oauthUrl = 'https://id.example'
+const identify = async () => ({ carried: {}, clientName: undefined })
+
+/** The settings of a store, these among them. */
+async function settingsWith({ settings }: AccountFlowsStore, values: Record<string, string>) {
+  const box = createSecretBox(createKeyRing([randomBytes(32)]))
+  const keeper = createSettingsKeeper(settings, box, () => {})
+  await keeper.change(values)
+  return keeper.current
+}
+
 const later = () => new Date(Date.now() + 120_000)
 
 describe('Mails within the cap, whose worker dies after it looked the account up (D21)', () => {
@@ -28,9 +45,7 @@ describe('Mails within the cap, whose worker dies after it looked the account up
     const store = memoryStore()
     const users = memoryUsers()
     users.add(ANN)
-    const keys = createKeyRing([randomBytes(32)])
-    const settings = createSettingsKeeper(store.settings, createSecretBox(keys), () => {})
-    await settings.change({ mails_per_account_per_hour: String(CAP) })
+    const settings = await settingsWith(store, { mails_per_account_per_hour: String(CAP) })
 
     let isDown = true
     const recorded: AuditEvent[] = []
@@ -45,26 +60,19 @@ describe('Mails within the cap, whose worker dies after it looked the account up
       (identifier) => identifier,
       now,
     )
-    const common = { identify: async () => ({ carried: {}, clientName: undefined }), now }
-    const reset = createResetMail({
-      ...common,
-      users,
-      resetTokens: store.resetTokens,
-      settings: settings.current,
-      oauthUrl: 'https://id.example',
-    })
+    const { outbox, resetTokens } = store
+    const reset = createResetMail({ identify, users, resetTokens, settings, oauthUrl, now })
     const flows = {
       password_reset: reset,
       email_verification: reset,
-      password_changed: createPasswordChanged({ ...common, oauthUrl: 'https://id.example' }),
+      password_changed: createPasswordChanged({ identify, oauthUrl }),
     }
-    const { outbox } = store
     const limits = createMailLimits({
       flows,
       limits: store.limits,
       outbox,
       keyedHash: (text) => text,
-      settings: settings.current,
+      settings,
       now,
     })
     const resolution = createMailResolution({
@@ -107,15 +115,15 @@ describe('The end of a cooldown, which the page counted from a moment before (D2
   /** Whether a second request gets no mail, so many milliseconds before the end, while the first one is under way. */
   async function refuses(cooldown: string, msToEnd: number): Promise<boolean> {
     const store = memoryStore()
-    const box = createSecretBox(createKeyRing([randomBytes(32)]))
-    const settings = createSettingsKeeper(store.settings, box, () => {})
-    await settings.change({ resend_cooldown: cooldown, mails_per_account_per_hour: '0' })
+    const given = { resend_cooldown: cooldown, mails_per_account_per_hour: '0' }
+    const settings = await settingsWith(store, given)
+    const { resetTokens } = store
     const reset = createResetMail({
-      identify: async () => ({ carried: {}, clientName: undefined }),
+      identify,
       users: memoryUsers(),
-      resetTokens: store.resetTokens,
-      settings: settings.current,
-      oauthUrl: 'https://id.example',
+      resetTokens,
+      settings,
+      oauthUrl,
       now,
     })
     const limits = createMailLimits({
@@ -123,21 +131,11 @@ describe('The end of a cooldown, which the page counted from a moment before (D2
       limits: { hit: async () => ({ count: 2, msToEnd }) },
       outbox: { isUnderWay: async () => true },
       keyedHash: (text) => text,
-      settings: settings.current,
+      settings,
       now,
     })
-    const job = sampleMailJob({ identifier: 'ann' })
-    return limits.refuse(
-      {
-        ...job,
-        isSuperseded: false,
-        isResolved: false,
-        requestedAt: now(),
-        attempts: 1,
-        leaseId: '',
-      },
-      ANN,
-    )
+    const claimed = { isSuperseded: false, isResolved: false, requestedAt: now(), attempts: 1 }
+    return limits.refuse({ ...sampleMailJob({ identifier: 'ann' }), ...claimed, leaseId: '' }, ANN)
   }
 
   it('is over in its last second, and not before', async () => {

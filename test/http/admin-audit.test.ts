@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { AdminClient, AuditEvent } from '../../src/index.ts'
-import { suiteAdmin, refusalOf } from '../support/admin-calls.ts'
+import { type AdminClient, type AuditEvent, memoryStore } from '../../src/index.ts'
+import { refusalOf, suiteAdmin } from '../support/admin-calls.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 
@@ -102,5 +102,70 @@ describe('The admin API about the audit log (6, D33)', () => {
     await idsOf()
     expect(h.events).to.have.length(events)
     expect(await idsOf()).to.have.length(4)
+  })
+})
+
+describe('What an admin does and the audit log cannot record (D33)', () => {
+  const store = memoryStore()
+  let mayRecord: (event: AuditEvent) => boolean = () => true
+  const audit = {
+    ...store.audit,
+    async record(event: AuditEvent) {
+      if (!mayRecord(event)) throw new Error('no room in the audit log')
+      return store.audit.record(event)
+    },
+  }
+  const h = suiteHarness({ flows: { store: { ...store, audit } }, mayLogErrors: true })
+  const admin = suiteAdmin(h)
+
+  const statusOf = async (work: Promise<unknown>) =>
+    Reflect.get(Object(await work.catch((error: unknown) => error)), 'status')
+
+  it('is not done: settings stay, no mail is asked for, no session ends', async () => {
+    const ann = await h.addUser({ username: 'ann' })
+    const before = [await store.settings.read(), store.audit.events()]
+    mayRecord = () => false
+    for (const asked of [
+      admin.putSettings({ smtp_host: 'unaudited.example' }),
+      admin.unsetSettings(['smtp_from']),
+      admin.sendReset({ id: ann.id }),
+      admin.endSessions({ id: ann.id }),
+      admin.rotateKeys(),
+    ]) {
+      expect(await statusOf(asked)).to.equal(500)
+    }
+    expect(await store.outbox.list({ limit: 10 }, new Date())).to.deep.equal([])
+    expect(await store.cutoffs.read(ann.id)).to.equal(undefined)
+    expect([await store.settings.read(), store.audit.events()]).to.deep.equal(before)
+    mayRecord = () => true
+    await admin.putSettings({ smtp_host: 'localhost' })
+    expect((await admin.getSettings()).answer).to.include({ smtp_host: 'localhost' })
+  })
+
+  it('is told as done, with a warning, where it was announced and only its end was not recorded', async () => {
+    mayRecord = ({ type }) => type !== 'settings_changed'
+    const { answer } = await admin.putSettings({ resend_cooldown: '30s' })
+    expect(answer).to.include({ resend_cooldown: '30s' })
+    expect(answer.warnings?.join()).to.include('missing in the audit log')
+    const [last] = store.audit.events().slice(-1)
+    expect(last).to.deep.include({ type: 'admin_action' })
+    expect(last?.details).to.deep.equal({
+      action: 'change_settings',
+      actor: 'admin_token',
+      keys: ['resend_cooldown'],
+    })
+    mayRecord = () => true
+    const next = await admin.putSettings({ resend_cooldown: '31s' })
+    expect(next.answer.warnings).to.equal(undefined)
+  })
+
+  it('is announced only where it changes something', async () => {
+    const before = store.audit.events()
+    await admin.putSettings({ resend_cooldown: '40s' }, { dryRun: true })
+    await admin.putSettings({ resend_cooldown: '31s' })
+    expect(await statusOf(admin.putSettings({ resend_cooldown: 'x' }))).to.equal(400)
+    const stale = admin.putSettings({ resend_cooldown: '41s' }, { ifMatch: '"x"' })
+    expect(await statusOf(stale)).to.equal(412)
+    expect(store.audit.events()).to.deep.equal(before)
   })
 })

@@ -1,11 +1,11 @@
 import { expect } from 'chai'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
+import { SHORT_WAITS, suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
 import { ADMIN_TOKEN, type Harness } from '../support/harness.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { dump, eventsOf } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const LIMIT = 60
 const GUESS = 'canary-guess'
@@ -122,13 +122,7 @@ describeWithMongo(
   'Requests without a right admin token, while the database is gone (7) [full]',
   () => {
     const logged: string[] = []
-    const limits = {
-      serverSelectionTimeoutMS: 1_000,
-      connectTimeoutMS: 1_000,
-      socketTimeoutMS: 1_000,
-      heartbeatFrequencyMS: 500,
-    }
-    const { h, proxy } = suiteHarnessBehindProxy(limits, {
+    const { h, proxy } = suiteHarnessBehindProxy(SHORT_WAITS, {
       flows: { log: (level, message) => logged.push(`${level} ${message}`) },
     })
 

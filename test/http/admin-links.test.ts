@@ -13,13 +13,13 @@ import {
 import { addUnverified, addVerified, isVerified, resend } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import { isSameLink, linkChange, spellings, type Pairs } from '../support/link-changes.ts'
-import { dump, sha256, tokenOf } from '../support/observe.ts'
+import { dump, sha256, tokenOf, usableRecord } from '../support/observe.ts'
+import { OTHER_HASH, type UserWithLink } from '../support/reset-links.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a brand new password'
-const OTHER_HASH = '$2b$04$CCCCCCCCCCCCCCCCCCCCC.E7iYKmz3HnBJeEDbgBwEjVHZJRxEVVu'
 const CARRIED = {
   client_id: CLIENT.client_id,
   redirect_uri: CLIENT.redirect_uris[0],
@@ -28,6 +28,8 @@ const CARRIED = {
 }
 
 type State = AdminApi.LinkExplanation['state']
+type Mailed = UserWithLink
+type Make = () => Promise<Mailed>
 
 describe('The admin API explains a link (5, D29)', () => {
   const secrets = [randomBytes(32)]
@@ -66,7 +68,7 @@ describe('The admin API explains a link (5, D29)', () => {
   /** A reset link that was made two hours ago, for one hour. */
   async function expiredResetLink(token = randomBytes(32).toString('base64url')): Promise<Mailed> {
     const { user, link } = await resetLink()
-    const { id: _, tokenHash: __, ...issued } = (await usable(link)) ?? {}
+    const { id: _, tokenHash: __, ...issued } = (await usableRecord(h, link)) ?? {}
     const hours = (count: number) => new Date(Date.now() + count * 3_600_000)
     const times = { createdAt: hours(-2), expiresAt: hours(-1), requestedAt: hours(1) }
     const record = { ...issued, id: token, tokenHash: sha256(token), ...times }
@@ -74,79 +76,48 @@ describe('The admin API explains a link (5, D29)', () => {
     return { user, link: `${h.oauthUrl}/reset-password?token=${token}` }
   }
 
-  const usable = (link: string) => h.store.resetTokens.findUsable(sha256(tokenOf(link)), new Date())
+  const mailedAnd = (make: Make, change: (mailed: Mailed) => Promise<unknown>) => async () => {
+    const mailed = await make()
+    await change(mailed)
+    return mailed
+  }
+  const isUsed = async ({ link }: Mailed) => expect(await works(link)).to.equal(true)
+  async function isExpired({ link }: Mailed) {
+    const { verificationTokens } = h.store
+    const { id = '' } = (await verificationTokens.findHistory(sha256(tokenOf(link)))) ?? {}
+    await verificationTokens.revoke(id, new Date(Date.now() - 60_000))
+  }
+  const bare = () => verificationLink()
 
-  const cases: [title: string, state: State, summary: RegExp, make: () => Promise<Mailed>][] = [
-    ['a reset link', 'live', /^The link works until /, resetLink],
-    [
-      'a used reset link',
-      'used',
-      /^The link was used /,
-      async () => {
-        const mailed = await resetLink()
-        expect(await works(mailed.link)).to.equal(true)
-        return mailed
-      },
-    ],
+  const LIVE = /^The link works until /
+  const USED = /^The link was used /
+  const REPLACED = /^The link was replaced: a newer one was made /
+  const EXPIRED = /^The link expired /
+  const cases: [title: string, state: State, summary: RegExp, make: Make][] = [
+    ['a reset link', 'live', LIVE, resetLink],
+    ['a used reset link', 'used', USED, mailedAnd(resetLink, isUsed)],
     [
       'a replaced reset link',
       'superseded',
-      /^The link was replaced: a newer one was made /,
-      async () => {
-        const mailed = await resetLink()
-        await h.resetLink(mailed.user)
-        return mailed
-      },
+      REPLACED,
+      mailedAnd(resetLink, ({ user }) => h.resetLink(user)),
     ],
-    ['an expired reset link', 'expired', /^The link expired /, () => expiredResetLink()],
-    ['a verification link', 'live', /^The link works until /, verificationLink],
-    [
-      'a verification link with all parameters',
-      'live',
-      /^The link works until /,
-      () => verificationLink(CARRIED),
-    ],
-    [
-      'a used verification link',
-      'used',
-      /^The link was used /,
-      async () => {
-        const mailed = await verificationLink()
-        expect(await works(mailed.link)).to.equal(true)
-        return mailed
-      },
-    ],
-    [
-      'an expired verification link',
-      'expired',
-      /^The link expired /,
-      async () => {
-        const mailed = await verificationLink()
-        const hash = sha256(tokenOf(mailed.link))
-        const { id = '' } = (await h.store.verificationTokens.findHistory(hash)) ?? {}
-        await h.store.verificationTokens.revoke(id, new Date(Date.now() - 60_000))
-        return mailed
-      },
-    ],
+    ['an expired reset link', 'expired', EXPIRED, () => expiredResetLink()],
+    ['a verification link', 'live', LIVE, bare],
+    ['a verification link with all parameters', 'live', LIVE, () => verificationLink(CARRIED)],
+    ['a used verification link', 'used', USED, mailedAnd(bare, isUsed)],
+    ['an expired verification link', 'expired', EXPIRED, mailedAnd(bare, isExpired)],
     [
       'a verification link of an address that another link verified',
       'expired',
-      /^The link expired /,
-      async () => {
-        const mailed = await verificationLink()
-        expect(await works(await resend(h, mailed.user))).to.equal(true)
-        return mailed
-      },
+      EXPIRED,
+      mailedAnd(bare, async ({ user }) => isUsed({ user, link: await resend(h, user) })),
     ],
     [
       'a verification link of an address that the host verified',
       'live',
-      /^The link works until /,
-      async () => {
-        const mailed = await verificationLink()
-        await h.changeUser(mailed.user, { emailVerified: true })
-        return mailed
-      },
+      LIVE,
+      mailedAnd(bare, ({ user }) => h.changeUser(user, { emailVerified: true })),
     ],
   ]
   const voids: Record<string, [summary: RegExp, change: (user: User) => Promise<void>]> = {
@@ -162,20 +133,9 @@ describe('The admin API explains a link (5, D29)', () => {
     'that was deleted': [/does not exist any more/, async ({ id }) => void deleted.add(id)],
   }
   for (const [of, [summary, change]] of Object.entries(voids)) {
-    for (const [kind, make] of [
-      ['reset', resetLink],
-      ['verification', () => verificationLink()],
-    ] as const) {
-      cases.push([
-        `a ${kind} link of an account ${of}`,
-        'void',
-        summary,
-        async () => {
-          const mailed = await make()
-          await change(mailed.user)
-          return mailed
-        },
-      ])
+    for (const [kind, make] of Object.entries({ reset: resetLink, verification: bare })) {
+      const title = `a ${kind} link of an account ${of}`
+      cases.push([title, 'void', summary, mailedAnd(make, ({ user }) => change(user))])
     }
   }
 
@@ -254,7 +214,7 @@ describe('The admin API explains a link (5, D29)', () => {
   describe('with what happened to it, oldest first:', () => {
     for (const [kind, make, of] of [
       ['a reset', resetLink, 'password_reset'],
-      ['a verification', () => verificationLink(), 'email_verification'],
+      ['a verification', bare, 'email_verification'],
     ] as const) {
       it(`the request, the mail, its use, and attempts that were refused, with who tried, of ${kind} link`, async () => {
         const { link } = await make()
@@ -305,11 +265,8 @@ describe('The admin API explains a link (5, D29)', () => {
       'with parameters of a campaign': (link) => `${link}&utm_source=mail`,
       'with a fragment': (link) => `${link}#top`,
     }
-    const links: Record<string, () => Promise<Mailed>> = {
-      reset: resetLink,
-      verification: () => verificationLink(CARRIED),
-    }
-    for (const [kind, make] of Object.entries(links)) {
+    const carrying = () => verificationLink(CARRIED)
+    for (const [kind, make] of Object.entries({ reset: resetLink, verification: carrying })) {
       it(`the same of a ${kind} link`, async () => {
         const { link } = await make()
         const expected = await explain(link)
@@ -350,11 +307,8 @@ describe('The admin API explains a link (5, D29)', () => {
     async function expectAltered(pairs: Pairs, expected: Partial<AdminApi.LinkExplanation>) {
       const before = await recordOf(h, mailed.link)
       const explained = await explain(linkWith(pairs))
-      expect(explained).to.deep.include({
-        state: 'altered',
-        account_id: mailed.user.id,
-        ...expected,
-      })
+      const account_id = mailed.user.id
+      expect(explained).to.deep.include({ state: 'altered', account_id, ...expected })
       for (const name of explained.altered) expect(explained.summary).to.include(name)
       expect(await works(linkWith(pairs))).to.equal(false)
       expect(await recordOf(h, mailed.link)).to.deep.equal(before)
@@ -573,17 +527,10 @@ describe('The admin API explains a verification link after the keys were rotated
   })
 })
 
-interface Mailed {
-  user: User
-  link: string
-}
-
 /** All that is stored of a link. */
-async function recordOf({ store, db }: Harness, link: string): Promise<unknown> {
+async function recordOf({ store }: Harness, link: string): Promise<unknown> {
   const hash = sha256(tokenOf(link))
   const isReset = link.includes('/reset-password?')
   const tokens = isReset ? store.resetTokens : store.verificationTokens
-  const name = isReset ? 'password_reset_tokens' : 'email_verification_tokens'
-  const documents = await db?.collection(name).find({ token_hash: hash }).toArray()
-  return [await tokens.findHistory(hash), await tokens.findUsable(hash, new Date()), documents]
+  return [await tokens.findHistory(hash), await tokens.findUsable(hash, new Date())]
 }

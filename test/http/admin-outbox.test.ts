@@ -9,9 +9,9 @@ import {
   refusalOf,
 } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { hasPassword } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const NEW = 'a brand new password'
 
@@ -126,9 +126,8 @@ describe('The admin API about the outbox (5, D20, D29)', () => {
       for (const user of users) await deadLetter(user)
       expect(await admin.retryMails({ all_dead: true })).to.deep.equal({ changed: 3 })
       for (const user of users) await h.mail.mailTo(user.email ?? '')
-      expect(actionsOf(h, 'outbox_retry').at(-1)?.details).to.include({
-        mail_id: 'all dead letters',
-      })
+      const told = { mail_id: 'all dead letters' }
+      expect(actionsOf(h, 'outbox_retry').at(-1)?.details).to.include(told)
       expect(await admin.retryMails({ all_dead: true })).to.deep.equal({ changed: 0 })
     })
 
@@ -171,25 +170,17 @@ describe('The admin API about the outbox (5, D20, D29)', () => {
       const user = await addUser()
       const id = await deadLetter(user)
       const { requested_at: requestedAt = '' } = (await admin.listOutbox()).mails[0] ?? {}
-      expect(await admin.retryMails({ all_dead: true, before: requestedAt })).to.deep.equal({
-        changed: 0,
-      })
-      expect(await codeOf(admin.retryMails({ all_dead: true, before: 'yesterday' }))).to.deep.equal(
-        [400, 'invalid_request'],
-      )
+      const retryBefore = (before: string) => admin.retryMails({ all_dead: true, before })
+      expect(await retryBefore(requestedAt)).to.deep.equal({ changed: 0 })
+      expect(await codeOf(retryBefore('yesterday'))).to.deep.equal([400, 'invalid_request'])
       const later = new Date(Date.parse(requestedAt) + 1).toISOString()
-      expect(await admin.retryMails({ all_dead: true, before: later })).to.deep.equal({
-        changed: 1,
-      })
+      expect(await retryBefore(later)).to.deep.equal({ changed: 1 })
       await outcomeOf(h, id, 'sent')
     })
 
     it('none of which nobody knows for whom it was: 409', async () => {
       const at = new Date()
-      const [soon, later] = [60_000, 120_000].map((ms) => new Date(at.getTime() + ms)) as [
-        Date,
-        Date,
-      ]
+      const [soon, later] = [new Date(Number(at) + 60_000), new Date(Number(at) + 120_000)]
       await h.store.outbox.add({
         id: 'nobodys',
         kind: 'password_reset',

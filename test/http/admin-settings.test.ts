@@ -1,28 +1,19 @@
 import { expect } from 'chai'
-import { settingsOf } from '../support/admin-requests.ts'
+import { MongoClient } from 'mongodb'
+import type { Clock } from '../../src/clock.ts'
+import { bearer, settingsOf } from '../support/admin-requests.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
-import { eventsOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { eventsOf, usableRecord } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { movableClock } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
-const CANARY = 'S3cr3t canary / of the "SMTP" password'
-const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` }
-
-onBothStores('PUT {base_url}/admin/api/settings (4.5)', (technology) => {
-  const agent = createUserAgent()
-  let h: Harness
-  let url: string
-
-  before(async () => {
-    h = await startHarness({ technology })
-    url = `${h.baseUrl}/admin/api/settings`
-  })
-
-  after(() => h.close())
-
-  const get = () => settingsOf(h).get()
-  const put = (body: Record<string, string>) => settingsOf(h).put({ body })
+describe('PUT {base_url}/admin/api/settings (4.5)', () => {
+  const h = suiteHarness()
+  const { get, put } = settingsOf(h)
 
   describe('answers with the settings in force (D27)', () => {
     it('by their names, as strings, with the defaults of section 2.5', async () => {
@@ -53,22 +44,24 @@ onBothStores('PUT {base_url}/admin/api/settings (4.5)', (technology) => {
     })
 
     it('and to HEAD alike, without them', async () => {
+      const url = `${h.baseUrl}/admin/api/settings`
       const response = await fetch(url, { method: 'HEAD', headers: bearer })
       expect([response.status, await response.text()]).to.deep.equal([200, ''])
     })
 
     it('changing nothing for an empty object, and saying what SMTP lacks', async () => {
       const before = await h.store.settings.read()
-      expect((await put({})).status).to.equal(200)
+      expect((await put({ body: {} })).status).to.equal(200)
       expect(await h.store.settings.read()).to.deep.equal(before)
-      const response = await put({ smtp_from: '' })
+      const response = await put({ body: { smtp_from: '' } })
       expect(JSON.stringify(await response.json())).to.include('SMTP is not configured')
       await h.put({ smtp_from: 'accounts@idp.example' })
     })
 
     it('and records the keys of what changed, never a secret (D33, SET-16)', async () => {
       const before = eventsOf(h, 'settings_changed').length
-      await h.put({ smtp_password: CANARY, smtp_port: String(h.mail.port), smtp_username: 'm' })
+      const smtp_password = 'S3cr3t canary'
+      await h.put({ smtp_password, smtp_port: String(h.mail.port), smtp_username: 'm' })
       const events = eventsOf(h, 'settings_changed').slice(before)
       expect(events).to.have.length(1)
       expect(events[0]?.details?.['keys']).to.have.members(['smtp_password', 'smtp_username'])
@@ -88,41 +81,135 @@ onBothStores('PUT {base_url}/admin/api/settings (4.5)', (technology) => {
         const record = await usableRecord(h, await h.resetLink(user))
         expect(Number(record?.expiresAt) - Number(record?.createdAt)).to.equal(ms)
       }
-    })
-
-    it('and leaves the lifetime of the other kind of link as it is (TOK-10)', async () => {
-      const user = await h.addUser({ username: 'other-kind', emailVerified: false })
-      await h.put({ password_reset_expiration: '1s', email_verification_expiration: '2h' })
-      await agent.post(`${h.oauthUrl}/resend-verification`, { username: user.username })
-      const { link } = await h.mail.mailTo(user.email ?? '')
-      const reset = await h.resetLink(user)
-      await eventually(
-        'the reset link expires',
-        async () => (await agent.get(reset)).status === 400,
-      )
-      expect((await agent.get(link)).mode).to.equal('verified')
-      expect(tokenOf(link)).to.have.length(43)
+      await h.put({ password_reset_expiration: '1h' })
     })
 
     it('require_email_verification: "true" blocks, "false" really does not (SET-04)', async () => {
       await h.addUser({ username: 'unverified', emailVerified: false })
       for (const value of ['true', 'false', 'true']) {
         await h.put({ require_email_verification: value })
-        const answer = await h.signIn(createUserAgent(), 'unverified')
-        if (value === 'true')
-          expect([answer.page, answer.mode]).to.deep.equal(['verify-email', 'blocked'])
-        else expect(answer.location).to.match(/^https:\/\/app\.example\/cb\?code=/)
+        const { page, mode, location } = await h.signIn(createUserAgent(), 'unverified')
+        if (value === 'true') expect([page, mode]).to.deep.equal(['verify-email', 'blocked'])
+        else expect(location).to.match(/^https:\/\/app\.example\/cb\?code=/)
       }
     })
 
     it('validation_min_password_length, for links mailed before too', async () => {
-      await h.put({ password_reset_expiration: '1h', validation_min_password_length: '12' })
-      const user = await h.addUser({ username: 'lengths' })
-      const link = await h.resetLink(user)
+      await h.put({ validation_min_password_length: '12' })
+      const link = await h.resetLink(await h.addUser({ username: 'lengths' }))
       expect((await h.reset(link, 'a'.repeat(11))).mode).to.equal('password_too_short')
       await h.put({ validation_min_password_length: '11' })
       expect((await h.reset(link, 'a'.repeat(11))).mode).to.equal('done')
       await h.put({ validation_min_password_length: '8' })
     })
+  })
+})
+
+onBothStores('Several changes of settings at the same time (D27)', (technology) => {
+  const h = suiteHarness({ technology })
+  const { shown, put } = settingsOf(h)
+
+  it('are all applied, where they are to different settings: none is lost (SET-14)', async () => {
+    for (let round = 1; round <= 5; round += 1) {
+      const changes = {
+        password_reset_expiration: `${round}h`,
+        email_verification_expiration: `${round + 10}h`,
+        smtp_username: `name ${round}`,
+        smtp_password: `password ${round}`,
+        validation_max_password_length: String(64 + round),
+      }
+      const each = Object.entries(changes).map(([key, value]) => put({ body: { [key]: value } }))
+      for (const { status } of await Promise.all(each)) expect(status).to.equal(200)
+      expect(await shown()).to.include({ ...changes, smtp_password: '***' })
+    }
+  })
+
+  it('to a minimum and a maximum that exclude each other: one of them is refused', async () => {
+    await h.put({ validation_min_password_length: '8', validation_max_password_length: '64' })
+    const answers = await Promise.all([
+      put({ body: { validation_min_password_length: '40' } }),
+      put({ body: { validation_max_password_length: '20' } }),
+    ])
+    expect(answers.map(({ status }) => status)).to.have.members([200, 400])
+    const settings = await shown()
+    const { validation_min_password_length: min, validation_max_password_length: max } = settings
+    expect(Number(min)).to.be.at.most(Number(max))
+  })
+})
+
+/** What follows the settings looks at its start, and then not for an hour: all else is for the requests. */
+const following: Clock = {
+  ...movableClock,
+  sleep: (ms, options) => movableClock.sleep(options?.ref === false ? 3_600_000 : ms, options),
+}
+
+describeWithMongo('Settings are held in memory and followed (D27), so that [full]', () => {
+  let database: FreshDatabase
+  let client: MongoClient
+  let h: Harness
+  let commands: string[] = []
+
+  before(async function () {
+    this.timeout(60_000)
+    database = await freshDatabase()
+    client = await MongoClient.connect(database.uri, { monitorCommands: true })
+    client.on('commandStarted', ({ commandName, command }) => {
+      commands.push(`${commandName} ${command[commandName]}`)
+    })
+    h = await startHarness({
+      database: { db: client.db(), drop: () => client.close() },
+      flows: { clock: following },
+    })
+    // Workers ask the database by themselves.
+    await h.flows.stop({ withinMs: 2_000 })
+    commands = []
+    await h.flows.start({ workers: false })
+    await eventually('it has followed the settings once', () => ofSettings().length >= 2)
+  })
+
+  after(async () => {
+    await h.close()
+    await database.drop()
+  })
+
+  beforeEach(() => {
+    commands = []
+  })
+
+  const ofSettings = () => commands.filter((command) => command.endsWith(' settings'))
+
+  it('GET settings costs one command', async () => {
+    const { get } = settingsOf(h)
+    expect((await get()).status).to.equal(200)
+    expect(commands).to.deep.equal(['find settings'])
+    await get()
+    expect(commands).to.have.length(2)
+  })
+
+  it('a refused change costs no more, and a change is seen to cost a write', async () => {
+    const { put } = settingsOf(h)
+    expect((await put({ body: { smtp_port: 'x' } })).status).to.equal(400)
+    const body = { smtp_from_name: 'X' }
+    expect((await put({ body, query: 'dry_run=true' })).status).to.equal(200)
+    expect(commands).to.deep.equal(['find settings', 'find settings'])
+    expect((await put({ body })).status).to.equal(200)
+    expect(ofSettings()).to.include('update settings')
+  })
+
+  it('requests in the flows cost none for settings', async () => {
+    await h.addUser({ username: 'verified' })
+    await h.addUser({ username: 'waiting', emailVerified: false })
+    const agent = createUserAgent()
+    commands = []
+    expect((await h.signIn(createUserAgent(), 'verified')).location).to.include('code=')
+    expect((await h.signIn(agent, 'waiting')).page).to.be.a('string')
+    expect((await h.forgot('verified')).mode).to.equal('sent')
+    await agent.post(`${h.oauthUrl}/resend-verification`, { username: 'waiting' })
+    await agent.get(`${h.oauthUrl}/forgot-password`)
+    await agent.get(`${h.oauthUrl}/reset-password?token=${'x'.repeat(43)}`)
+    await h.reset(`${h.oauthUrl}/reset-password?token=${'x'.repeat(43)}`, PASSWORD)
+    await agent.get(`${h.oauthUrl}/verify-email?token=${'x'.repeat(43)}`)
+    expect(commands).not.to.deep.equal([])
+    expect(ofSettings()).to.deep.equal([])
   })
 })

@@ -6,7 +6,6 @@ import { CLIENT } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
 import { later } from '../support/jobs.ts'
 import { dump, eventsOf, tokenOf } from '../support/observe.ts'
-
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -113,16 +112,6 @@ describe('The audit log (6, D33)', () => {
     for (const user of users) {
       expect(eventsOf(h, 'email_verification_rejected', user).length).to.be.within(1, 2)
     }
-  })
-
-  it('tells of ended sessions, with counts where the adapter can tell (D10)', async () => {
-    const user = await newUser()
-    await h.signIn(client(), user.username)
-    const ended = await h.flows.endSessions(user.id)
-    expect(ended.idp).to.equal(1)
-    expect(ended.oauth).to.be.greaterThan(0)
-    const [event] = eventsOf(h, 'sessions_ended', user)
-    expect(event?.details).to.deep.equal(ended)
   })
 })
 

@@ -1,21 +1,35 @@
 import { expect } from 'chai'
-import { newLinkFrom, reasonOf, statusOf } from '../support/bad-links.ts'
+import { newLinkFrom, reasonOf } from '../support/bad-links.ts'
 import {
   blockedLogin,
+  type BlockedLogin,
   expectNothingChanged,
   expectResumed,
   expectStillWorks,
   isVerified,
-  setsSession,
-  type BlockedLogin,
 } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
+import { PASSWORD } from '../support/harness.ts'
+import { hasPassword, tokenOf } from '../support/observe.ts'
 import { formsOf } from '../support/page-forms.ts'
 import { rawRequest } from '../support/raw-request.ts'
+import { isMendedBy, userWithLink, type UserWithLink } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+import { windowOf } from '../support/waiting-window.ts'
 
 type Change = (link: string) => string
+
+/** What stands behind a link in a text, and is taken for a part of it. */
+const ENDS = ['%3E', ')', '.', ',', '%22', "'", '%E2%80%9D', ').', ';', '!', '%20', '%0A', '%5D']
+
+const plus =
+  (text: string): Change =>
+  (link) =>
+    link + text
+
+const withEnds = (ends: string[]) =>
+  Object.fromEntries(ends.map((end) => [`with a trailing ${decodeURIComponent(end)}`, plus(end)]))
 
 /** Wrapped at this column, in a way of the mail program. */
 const wrapped =
@@ -49,17 +63,10 @@ const MENDED: Record<string, Change> = {
     return `${address}?${encodeURIComponent(query)}`
   },
   'with its plus turned into a space': (link) => link.replaceAll('+', '%20'),
-  'with parameters of a campaign': (link) => `${link}&utm_source=mail&utm_source=news&mc_eid=%ZZ`,
+  'with parameters of a campaign': plus('&utm_source=mail&utm_source=news&mc_eid=%ZZ'),
   'with a parameter of a campaign in front': (link) => link.replace('?', '?fbclid=abc&'),
-  'with a fragment': (link) => `${link}#:~:text=confirm`,
-  ...Object.fromEntries(
-    ['%3E', ')', '.', ',', '%22', "'", '%E2%80%9D', ').', ';', '!', '%20', '%0A', '%5D', '*'].map(
-      (end): [string, Change] => [
-        `with a trailing ${decodeURIComponent(end)}`,
-        (link) => link + end,
-      ],
-    ),
-  ),
+  'with a fragment': plus('#:~:text=confirm'),
+  ...withEnds([...ENDS, '*']),
 }
 
 const cutAfter =
@@ -70,18 +77,17 @@ const cutAfter =
 /** What is lost is lost. */
 const BROKEN: Record<string, Change> = {
   'cut in the middle of the token': (link) => link.replace(/(token=.{20}).*$/, '$1'),
-  ...Object.fromEntries(
-    ['token', 'client_id', 'redirect_uri', 'scope', 'state'].map((name): [string, Change] => [
-      `cut after its ${name}`,
-      cutAfter(name),
-    ]),
-  ),
+  'cut after its token': cutAfter('token'),
+  'cut after its client_id': cutAfter('client_id'),
+  'cut after its redirect_uri': cutAfter('redirect_uri'),
+  'cut after its scope': cutAfter('scope'),
+  'cut after its state': cutAfter('state'),
   'cut in the middle of its signature': (link) => link.slice(0, -20),
   'without the last character': (link) => link.slice(0, -1),
   'without its query': (link) => link.split('?')[0] ?? '',
   'with an empty query': (link) => `${link.split('?')[0]}?`,
   'in lower case': (link) => link.toLowerCase(),
-  'with text glued to its end': (link) => `${link}Thanks`,
+  'with text glued to its end': plus('Thanks'),
   'pasted twice in a row': (link) => link + link,
   'with an encoding that is none': (link) => link.replace('state=', 'state=%ZZ'),
 }
@@ -133,10 +139,11 @@ describe('A verification link that a mail program or a person changed', () => {
       it(`says that it is not complete ${how}, changes nothing, and leads on`, async () => {
         const person = createUserAgent()
         const answer = await person.get(change(login.link))
-        expectNotComplete(answer)
+        expectPage(answer, 400, 'verify-email', 'expired')
+        expect(reasonOf(answer)).to.equal('unknown')
         await expectNothingChanged(h, login, answer)
         await expectNothingChanged(h, { ...login, agent: person }, answer)
-        expect((await statusOf(h, login)).status).to.equal('waiting')
+        expect(await windowOf(h, login).status()).to.equal('waiting')
         const form = formsOf(answer).find(({ action }) => action.endsWith('/resend-verification'))
         expect(form?.fields).to.have.property('username', '')
       })
@@ -152,9 +159,7 @@ describe('A verification link that a mail program or a person changed', () => {
       const confirmed = await person.get(await newLinkFrom(h, person, answer, cut))
       expect([confirmed.status, confirmed.mode]).to.deep.equal([200, 'verified'])
       expect(await isVerified(h, cut.user)).to.equal(true)
-      const form = { login: cut.blocked.hidden['login'] ?? '' }
-      const back = await cut.agent.post(`${h.oauthUrl}/verify-email/waiting`, form)
-      await expectResumed(h, cut, back)
+      await expectResumed(h, cut, await windowOf(h, cut).goOn())
     })
   })
 
@@ -185,8 +190,76 @@ describe('A verification link that a mail program or a person changed', () => {
   })
 })
 
-function expectNotComplete(answer: Answer) {
-  expectPage(answer, 400, 'verify-email', 'expired')
-  expect(reasonOf(answer)).to.equal('unknown')
-  expect(setsSession(answer)).to.equal(false)
+const inToken =
+  (text: string): Change =>
+  (link) =>
+    link.replace(/(token=.{10})/, `$1${text}`)
+
+/** The token alone decides, and its characters are known. */
+const MENDED_RESETS: Record<string, Change> = {
+  'wrapped with %0A': inToken('%0A'),
+  'wrapped with %0D%0A and indented': inToken('%0D%0A%20%20'),
+  'with a space in it': inToken('%20'),
+  'with a plus in it': inToken('+'),
+  'with a soft break of quoted-printable': inToken('=%0D%0A'),
+  'with padding': plus('='),
+  'with NUL': plus('%00'),
+  'with a space in front': (link) => link.replace('token=', 'token=%20'),
+  'in quoted-printable': (link) => link.replace('token=', 'token=3D'),
+  'with its query encoded': (link) => link.replace('token=', 'token%3D'),
+  'with parameters of a campaign': plus('&utm_source=mail&utm_source=news&mc_eid=%ZZ'),
+  'with &amp; before a parameter of a campaign': plus('&amp;utm_source=mail'),
+  'with a parameter of a campaign and &amp; in front': (link) =>
+    link.replace('?', '?utm_source=mail&amp;'),
+  'with bytes that are no UTF-8 in front': (link) => link.replace('?', '?utm_source=%FF&'),
+  'with a token in brackets beside it': plus('&token[]=x'),
+  'with a fragment': plus('#top'),
+  ...withEnds(ENDS),
 }
+
+const BROKEN_RESETS: Record<string, Change> = {
+  'cut in the middle of the token': (link) => link.slice(0, -20),
+  'cut by one character': (link) => link.slice(0, -1),
+  'cut before the token': (link) => link.slice(0, link.indexOf('token=')),
+  'without its query': (link) => link.split('?')[0] ?? '',
+  'in lower case': (link) => link.toLowerCase(),
+  'with text glued to its end': plus('Thanks'),
+  'pasted twice in a row': (link) => link + link,
+  'with the token twice': (link) => `${link}&token=${tokenOf(link)}`,
+  'with an encoding that is none': inToken('%ZZ'),
+}
+
+describe('A reset link that a mail program or a person changed', () => {
+  const h = suiteHarness()
+  let mailed: UserWithLink
+
+  before(async () => {
+    mailed = await userWithLink(h)
+  })
+
+  for (const [how, change] of Object.entries(MENDED_RESETS)) {
+    it(`opens the form ${how}`, async () => {
+      const page = await createUserAgent().get(change(mailed.link))
+      expectPage(page, 200, 'reset-password', 'form')
+      expect(page.hidden).to.deep.equal({ token: tokenOf(mailed.link) })
+    })
+  }
+
+  for (const [how, change] of Object.entries(BROKEN_RESETS)) {
+    it(`is not known ${how}, leads to the form for a new one, and is not spent`, async () => {
+      const page = await createUserAgent().get(change(mailed.link))
+      expectPage(page, 400, 'reset-password', 'invalid')
+      expect(reasonOf(page)).to.equal('unknown')
+      expect(page.text).to.include('/forgot-password').and.not.include('name="password"')
+      expect((await createUserAgent().get(mailed.link)).mode).to.equal('form')
+    })
+  }
+
+  it('does its work as it was mailed, after all of that', async () => {
+    const { user, link } = mailed
+    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    expect(await hasPassword(h, user, 'a new password')).to.equal(true)
+    await isMendedBy(h, user)
+  })
+})

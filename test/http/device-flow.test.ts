@@ -22,6 +22,7 @@ import {
 import { press } from '../support/page-forms.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import { expectMode, windowOf } from '../support/waiting-window.ts'
 
 /** Nobody is asked for consent but the users of native clients. */
 const NATIVE_DEVICE: ClientMetadata = {
@@ -65,17 +66,11 @@ describe('A login in the device flow that waits for its verification link', () =
     expect([page.page, page.mode]).to.deep.equal(['login', 'login'])
     const form = { username: user.username, password: PASSWORD }
     const blocked = await agent.post(`${h.oauthUrl}/login`, form)
-    expect([blocked.status, blocked.mode]).to.deep.equal([200, 'blocked'])
+    expectMode(blocked, 200, 'blocked')
     const { link } = await h.mail.mailTo(user.email ?? '')
     const interaction = new URL(page.url).searchParams.get('interaction') ?? ''
     return { user, agent, device, interaction, blocked, link }
   }
-
-  const goOn = (agent: UserAgent, { blocked }: DeviceLogin, fields = {}) =>
-    agent.post(`${h.oauthUrl}/verify-email/waiting`, {
-      login: blocked.hidden['login'] ?? '',
-      ...fields,
-    })
 
   const tokenAnswer = async ({ device_code }: DeviceRequest, { client_id } = DEVICE_CLIENT) => {
     const answer = await createUserAgent().post(`${h.oauthUrl}/token`, {
@@ -114,10 +109,10 @@ describe('A login in the device flow that waits for its verification link', () =
 
   it('tells the window that waited that it is signed in, once the link has signed the device in', async () => {
     const login = await blockedDevice()
-    expect((await goOn(login.agent, login)).mode).to.equal('blocked')
+    expect((await windowOf(h, login).goOn()).mode).to.equal('blocked')
     expectGoBack(await createUserAgent().get(login.link))
     for (const _time of [1, 2]) {
-      const over = await goOn(login.agent, login)
+      const over = await windowOf(h, login).goOn()
       expectPage(over, 200, 'verify-email', 'signed_in')
       expect(setsSession(over)).to.equal(false)
     }
@@ -129,26 +124,26 @@ describe('A login in the device flow that waits for its verification link', () =
     const login = await blockedDevice()
     const elsewhere = createUserAgent()
     const question = await elsewhere.get(login.link)
-    expect([question.status, question.mode]).to.deep.equal([200, 'confirm'])
+    expectMode(question, 200, 'confirm')
     await expectNothingChanged(h, { ...login, agent: elsewhere }, question)
     await expectWaiting(login)
     const confirmed = await press(elsewhere, question, '/verify-email', { button: 'confirm' })
-    expect([confirmed.status, confirmed.mode]).to.deep.equal([200, 'verified'])
+    expectMode(confirmed, 200, 'verified')
     await expectWaiting(login)
-    expectGoBack(await goOn(login.agent, login))
+    expectGoBack(await windowOf(h, login).goOn())
     await expectSignedIn(login)
-    const again = await goOn(login.agent, login)
-    expect([again.status, again.mode]).to.deep.equal([200, 'signed_in'])
+    const again = await windowOf(h, login).goOn()
+    expectMode(again, 200, 'signed_in')
     await h.put({ email_link_confirmation: 'off' })
   })
 
   it('gives a browser without its cookie nothing, and the device neither', async () => {
     const login = await blockedDevice()
     await h.users.markEmailVerified(login.user.id, login.user.email ?? '')
-    const stranger = await goOn(createUserAgent(), login)
-    expect([stranger.status, stranger.mode]).to.deep.equal([400, 'ended'])
+    const stranger = await windowOf(h, login).in(createUserAgent()).goOn()
+    expectMode(stranger, 400, 'ended')
     await expectWaiting(login)
-    expectGoBack(await goOn(login.agent, login))
+    expectGoBack(await windowOf(h, login).goOn())
     await expectSignedIn(login)
   })
 
@@ -160,9 +155,8 @@ describe('A login in the device flow that waits for its verification link', () =
       expect(answer.status).to.equal(302)
       const question = await h.follow(agent, answer)
       expect([question.page, question.mode]).to.deep.equal(['login', 'consent'])
-      expect((await tokenAnswer(login.device, NATIVE_DEVICE)).error).to.equal(
-        'authorization_pending',
-      )
+      const { error } = await tokenAnswer(login.device, NATIVE_DEVICE)
+      expect(error).to.equal('authorization_pending')
       expectGoBack(await consent(h, agent))
       await expectSignedIn(login, NATIVE_DEVICE)
     }
@@ -174,11 +168,11 @@ describe('A login in the device flow that waits for its verification link', () =
     const interaction = await h.provider.Interaction.find(login.interaction)
     await adapter.destroy(interaction?.deviceCode ?? '')
     const answer = await createUserAgent().get(login.link)
-    expect([answer.status, answer.mode]).to.deep.equal([200, 'verified'])
+    expectMode(answer, 200, 'verified')
     expect(setsSession(answer)).to.equal(false)
     expect(await isVerified(h, login.user)).to.equal(true)
-    const window = await goOn(login.agent, login)
-    expect([window.status, window.mode]).to.deep.equal([200, 'verified'])
+    const window = await windowOf(h, login).goOn()
+    expectMode(window, 200, 'verified')
     expect((await tokenAnswer(login.device)).error).to.equal('invalid_grant')
 
     const agent = createUserAgent()

@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, request, type IncomingMessage, type Server } from 'node:http'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type IncomingMessage, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,13 +9,24 @@ import { expect } from 'chai'
 import express from 'express'
 import { expressHost } from '../../examples/hosts/express.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
-import { PASSWORD, startHarness, type Listener } from '../support/harness.ts'
+import { mailsTo } from '../support/blocked-login.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Harness, type Listener, PASSWORD, startHarness } from '../support/harness.ts'
 import { isIdle, withoutJobs } from '../support/jobs.ts'
-import { hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import {
+  databaseOf,
+  eventsOf,
+  hasPassword,
+  shapeOf,
+  tokenOf,
+  usableRecord,
+} from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { createUserAgent, type Answer, type Form } from '../support/user-agent.ts'
+import { type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
 
 const LIMIT = 5
+const NEW = 'a new password'
 const BEHIND_A_PROXY = {
   settings: { requests_per_ip_per_minute: String(LIMIT) },
   flows: { trustedProxies: 1 },
@@ -27,6 +39,13 @@ const PATHS: Record<string, Form> = {
 }
 
 let used = 0
+
+const postFrom = ({ oauthUrl }: Harness, address: string, identifier = 'nobody') =>
+  createUserAgent().post(
+    `${oauthUrl}/forgot-password`,
+    { identifier },
+    { 'x-forwarded-for': address },
+  )
 
 /** An address that no other test comes from. */
 function newAddress(): string {
@@ -88,20 +107,15 @@ describe('Forms from one address (D21)', () => {
     await useUp(address)
     const names = ['known', known.email ?? '', 'waiting', 'banned', 'nobody', '', 'x'.repeat(5_000)]
     await nothingCameOf(async () => {
+      const foreign = { identifier: 'known', redirect_uri: 'https://evil.example' }
+      const reset = { token: tokenOf(link), password: NEW, confirm_password: NEW }
       const answers = [
         ...names.map((identifier) => post(address, 'forgot-password', { identifier })),
         ...names.map((username) => post(address, 'resend-verification', { username })),
         post(address, 'forgot-password', 'identifier=a&identifier=b'),
         post(address, 'forgot-password', '{}', { 'content-type': 'application/json' }),
-        post(address, 'forgot-password', {
-          identifier: 'known',
-          redirect_uri: 'https://evil.example',
-        }),
-        post(address, 'reset-password', {
-          token: tokenOf(link),
-          password: 'a new password',
-          confirm_password: 'a new password',
-        }),
+        post(address, 'forgot-password', foreign),
+        post(address, 'reset-password', reset),
         post(address, 'reset-password'),
         post(address, 'verify-email'),
       ]
@@ -114,7 +128,7 @@ describe('Forms from one address (D21)', () => {
     })
     expect(await usableRecord(h, link)).to.include({ userId: known.id })
     expect(await hasPassword(h, known, PASSWORD)).to.equal(true)
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
   })
 
   it('count also where the form is refused', async () => {
@@ -244,13 +258,12 @@ describe('Forms from one address (D21)', () => {
     const agent = createUserAgent()
     const { location = '' } = await h.signIn(agent, user.username)
     expect(new URL(location).searchParams.has('code')).to.equal(true)
-    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
     const statuses = (await Promise.all(attack)).map(({ status }) => status)
     expect(statuses.filter((status) => status === 429)).to.have.length(40 - LIMIT)
-    expect(await hasPassword(h, user, 'a new password')).to.equal(true)
-    expect((await h.signIn(createUserAgent(), user.username, 'a new password')).status).to.be.below(
-      400,
-    )
+    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    const again = await h.signIn(createUserAgent(), user.username, NEW)
+    expect(again.location).to.include('code=')
   })
 
   it('are audited over the limit once for a network and minute', async () => {
@@ -386,17 +399,11 @@ describe('Forms where the provider is mounted below a parameter of the path (RAT
   })
 
   it('share one bucket, under whatever name they come', async () => {
-    const origin = new URL(h.baseUrl).origin
-    const agent = createUserAgent()
-    const post = (tenant: string) =>
-      agent.post(
-        `${origin}/${tenant}/oauth2/forgot-password`,
-        { identifier: 'nobody' },
-        { 'x-forwarded-for': '198.51.100.1' },
-      )
+    const { origin } = new URL(h.baseUrl)
     const statuses: number[] = []
     for (const tenant of ['idp', 'a', 'b', 'idp', 'a', 'c', 'idp', 'b']) {
-      statuses.push((await post(tenant)).status)
+      const below = { ...h, oauthUrl: `${origin}/${tenant}/oauth2` }
+      statuses.push((await postFrom(below, '198.51.100.1')).status)
     }
     expect(statuses).to.deep.equal([200, 200, 200, 200, 200, 429, 429, 429])
   })
@@ -418,19 +425,129 @@ describe('Forms where the provider is mounted below a parameter of the path (RAT
 })
 
 describe('A flood of identifiers that nobody has (RATE-09)', () => {
+  const h = suiteHarness()
+
   it('leaves no job and no mail, and does not hold up the mail of somebody who exists', async () => {
-    const h = await startHarness()
-    try {
-      const user = await h.addUser({ username: 'honest' })
-      const names = Array.from({ length: 100 }, (_, index) => `nobody ${index}`)
-      const answers = await Promise.all(names.map((name) => h.forgot(name)))
-      expect(await h.resetLink(user)).to.include('/reset-password?token=')
-      for (const { status, mode } of answers) expect([status, mode]).to.deep.equal([200, 'sent'])
-      await isIdle(h)
-      expect(h.events.filter(({ reason }) => reason === 'unknown')).to.have.length(names.length)
-      expect(h.mail.mails).to.have.length(1)
-    } finally {
-      await h.close()
+    const user = await h.addUser({ username: 'honest' })
+    const names = Array.from({ length: 100 }, (_, index) => `nobody ${index}`)
+    const answers = await Promise.all(names.map((name) => h.forgot(name)))
+    expect(await h.resetLink(user)).to.include('/reset-password?token=')
+    for (const { status, mode } of answers) expect([status, mode]).to.deep.equal([200, 'sent'])
+    await isIdle(h)
+    expect(h.events.filter(({ reason }) => reason === 'unknown')).to.have.length(names.length)
+    expect(h.mail.mails).to.have.length(1)
+  })
+})
+
+describeWithMongo('Limits of two processes on one database (D21, RATE-10) [full]', () => {
+  const BURST = 10
+  const CAP = 3
+  let database: FreshDatabase
+  const harnesses: Harness[] = []
+
+  before(async function () {
+    this.timeout(120_000)
+    database = await freshDatabase()
+    const secrets = [randomBytes(32)]
+    for (let count = 0; count < 2; count += 1) {
+      harnesses.push(
+        await startHarness({
+          technology: 'mongodb',
+          database: { db: database.db, drop: async () => {} },
+          settings: {
+            requests_per_ip_per_minute: String(BURST),
+            mails_per_account_per_hour: String(CAP),
+          },
+          flows: { trustedProxies: 1, secrets },
+        }),
+      )
+    }
+  })
+  after(async () => {
+    for (const h of harnesses) await h.close()
+    await database?.drop()
+  })
+
+  it(`pass exactly ${BURST} forms of a burst over both, audited once`, async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, index) =>
+        postFrom(harnesses[index % 2] as Harness, '2001:db8::1'),
+      ),
+    )
+    const statuses = answers.map(({ status }) => status)
+    expect(statuses.filter((status) => status === 200)).to.have.length(BURST)
+    expect(statuses.filter((status) => status === 429)).to.have.length(50 - BURST)
+    const events = database.db.collection('audit_events')
+    expect(await events.countDocuments({ reason: 'too_many_requests' })).to.equal(1)
+  })
+
+  it('pass no more mails to one account than its cap, and leave one link that works', async () => {
+    const [one, other] = harnesses as [Harness, Harness]
+    const user = await one.addUser({ username: 'Bombed-account' })
+    await Promise.all(
+      Array.from({ length: 40 }, (_, index) =>
+        postFrom(index % 2 === 0 ? one : other, `198.51.100.${index}`, 'Bombed-account'),
+      ),
+    )
+    await eventually(
+      'every request is decided about',
+      () =>
+        [one, other].flatMap((h) => eventsOf(h, 'password_reset_requested', user)).length === 40,
+      20_000,
+    )
+    // A harness has a mail server of its own; the settings name that of the first.
+    await eventually('the outbox is empty', async () => {
+      return (await database.db.collection('mail_outbox').countDocuments({})) === 0
+    })
+    expect(mailsTo(one, user)).to.be.within(1, CAP + 1)
+    const { link } = await one.mail.mailTo(user.email ?? '', mailsTo(one, user))
+    expect((await one.reset(link, NEW)).mode).to.equal('done')
+  })
+
+  it('keep counts that end by themselves, and nothing that a person could be known by', async () => {
+    const [h] = harnesses as [Harness]
+    const limits = databaseOf(h).collection('rate_limits')
+    const indexes = await limits.indexes()
+    expect(
+      indexes.map(({ key, unique, expireAfterSeconds }) => ({ key, unique, expireAfterSeconds })),
+    )
+      .to.deep.include({ key: { key: 1 }, unique: true, expireAfterSeconds: undefined })
+      .and.to.deep.include({ key: { expire: 1 }, unique: undefined, expireAfterSeconds: 0 })
+    const before = await limits.countDocuments()
+    await h.put({ requests_per_ip_per_minute: '0' })
+    await Promise.all(
+      Array.from({ length: 40 }, (_, index) => postFrom(h, '203.0.113.1', `nobody ${index}`)),
+    )
+    await h.put({ requests_per_ip_per_minute: String(BURST) })
+    for (let count = 0; count < BURST + 2; count += 1) await postFrom(h, '203.0.113.1')
+    expect(await limits.countDocuments()).to.equal(before + 1)
+    for (const { key, expire } of await limits.find().toArray()) {
+      expect(key).to.match(
+        /^(requests:[\da-f.:]+(\/64)?|mails:(all|[a-z_]+:([a-z_]+:)?[\w-]{43}(:\d+)?))$/,
+      )
+      expect(expire).to.be.instanceOf(Date)
+      expect(expire.getTime()).to.be.below(Date.now() + 3_600_000)
+    }
+    const stored = JSON.stringify(await limits.find().toArray()).toLowerCase()
+    expect(stored).not.to.include('bombed').and.not.to.include('users.example')
+  })
+
+  it('count anew where a record was damaged', async () => {
+    const [h] = harnesses as [Harness]
+    const limits = databaseOf(h).collection('rate_limits')
+    for (const [index, damage] of [
+      { $unset: { expire: true } },
+      { $set: { expire: null } },
+      { $set: { expire: new Date(Date.now() + 86_400_000) } },
+      { $unset: { points: true } },
+    ].entries()) {
+      const address = `192.0.2.${index}`
+      for (let count = 0; count <= BURST; count += 1) await postFrom(h, address)
+      expect((await postFrom(h, address)).status).to.equal(429)
+      await limits.updateOne({ key: `requests:${address}` }, damage)
+      expect((await postFrom(h, address)).status, JSON.stringify(damage)).to.equal(200)
+      const again = await limits.findOne({ key: `requests:${address}` })
+      expect(again).to.deep.include({ points: 1 })
     }
   })
 })

@@ -11,15 +11,11 @@ import {
   mailsTo,
   silently,
 } from '../support/blocked-login.ts'
+import { expectPage } from '../support/expect-page.ts'
 import type { Harness } from '../support/harness.ts'
+import { signedIn } from '../support/other-account.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
-
-/** Where an ordinary authorization request of a signed-in browser leads. */
-async function authorize(h: Harness, agent: UserAgent) {
-  const { url } = await h.party.begin()
-  return h.follow(agent, await agent.get(url))
-}
 
 describe('require_email_verification on every path to a code (D18)', () => {
   const deleted = new Set<string>()
@@ -34,56 +30,38 @@ describe('require_email_verification on every path to a code (D18)', () => {
   })
 
   async function expectLoginPage(agent: UserAgent) {
-    const page = await authorize(h, agent)
-    expect([page.status, page.page, page.mode]).to.deep.equal([200, 'login', 'login'])
+    const { url } = await h.party.begin()
+    expectPage(await h.follow(agent, await agent.get(url)), 200, 'login', 'login')
     expect((await silently(h, agent)).get('error')).to.equal('login_required')
   }
 
-  it('holds for a session from before it was switched on (VER-11)', async () => {
+  it('holds for a session from before it was switched on (VER-11), which is good again once the setting is off or the address is verified', async () => {
     await h.put({ require_email_verification: 'false' })
-    const user = await addUnverified(h)
-    const agent = createUserAgent()
+    const [user, other] = [await addUnverified(h), await addUnverified(h)]
+    const [agent, elsewhere] = [createUserAgent(), createUserAgent()]
     await h.signIn(agent, user.username)
-    expect(await accountOf(h, agent)).to.equal(user.id)
-
+    await h.signIn(elsewhere, other.username)
     await h.put({ require_email_verification: 'true' })
-    await expectLoginPage(agent)
+    for (const browser of [agent, elsewhere]) await expectLoginPage(browser)
     expect(mailsTo(h, user)).to.equal(0)
+    await h.put({ require_email_verification: 'false' })
+    expect(await accountOf(h, agent)).to.equal(user.id)
+    await h.put({ require_email_verification: 'true' })
+    await changeUser(h, other, { emailVerified: true })
+    expect(await accountOf(h, elsewhere)).to.equal(other.id)
+    await expectLoginPage(agent)
     await expectStillWorks(h, await blockedLogin(h, { user, agent }))
     expect(await accountOf(h, agent)).to.equal(user.id)
   })
 
-  it('leaves that session good once the address is verified by other means, or the setting is off', async () => {
-    await h.put({ require_email_verification: 'false' })
-    const user = await addUnverified(h)
-    const agent = createUserAgent()
-    await h.signIn(agent, user.username)
-    await h.put({ require_email_verification: 'true' })
-    await expectLoginPage(agent)
-    await h.put({ require_email_verification: 'false' })
-    expect(await accountOf(h, agent)).to.equal(user.id)
-    await h.put({ require_email_verification: 'true' })
-    await expectLoginPage(agent)
-    await changeUser(h, user, { emailVerified: true })
-    expect(await accountOf(h, agent)).to.equal(user.id)
-  })
-
-  it('leads the session of a disabled account to the login page, and not to an error (SES-13)', async () => {
-    const user = await addVerified(h)
-    const agent = createUserAgent()
-    await h.signIn(agent, user.username)
-    await changeUser(h, user, { disabled: true })
-    await expectLoginPage(agent)
-    await changeUser(h, user, { disabled: false })
-    expect(await accountOf(h, agent)).to.equal(user.id)
-  })
-
-  it('leads the session of a deleted account to the login page', async () => {
-    const user = await addVerified(h)
-    const agent = createUserAgent()
-    await h.signIn(agent, user.username)
-    deleted.add(user.id)
-    await expectLoginPage(agent)
+  it('leads the session of an account that is disabled or deleted to the login page, and not to an error (SES-13)', async () => {
+    const { owner, browser } = await signedIn(h)
+    await changeUser(h, owner, { disabled: true })
+    await expectLoginPage(browser)
+    await changeUser(h, owner, { disabled: false })
+    expect(await accountOf(h, browser)).to.equal(owner.id)
+    deleted.add(owner.id)
+    await expectLoginPage(browser)
   })
 })
 

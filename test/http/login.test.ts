@@ -1,32 +1,43 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
+import { interactionPolicy, Provider } from 'oidc-provider'
+import { memoryAdapter, type User } from '../../src/index.ts'
 import {
   accountOf,
   addUnverified,
   addVerified,
   blockedLogin,
+  expectResumed,
   eventsOf,
   expectNothingChanged,
+  expectOnlyVerified,
   expectStillWorks,
   isVerified,
   mailsTo,
   resend,
   sessionId,
   setsSession,
+  silently,
 } from '../support/blocked-login.ts'
-import { CLIENT, PASSWORD } from '../support/harness.ts'
+import { expectPage } from '../support/expect-page.ts'
+import { CLIENT, PASSWORD, startHarness } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 describe('POST {oauth_path}/login (4.8)', () => {
   const h = suiteHarness()
 
-  it('renders the verification page in mode blocked instead of issuing a code', async () => {
+  it('renders the verification page in mode blocked instead of issuing a code, with a form for a new link', async () => {
     const login = await blockedLogin(h)
-    const { status, page, mode, headers } = login.blocked
-    expect([status, page, mode]).to.deep.equal([200, 'verify-email', 'blocked'])
-    expect(headers.get('cache-control')).to.equal('no-store')
-    expect(headers.get('content-type')).to.equal('text/html; charset=utf-8')
-    await expectNothingChanged(h, login, login.blocked)
+    const { blocked, user, request } = login
+    expectPage(blocked, 200, 'verify-email', 'blocked')
+    expect(blocked.headers.get('cache-control')).to.equal('no-store')
+    expect(blocked.headers.get('content-type')).to.equal('text/html; charset=utf-8')
+    expect(blocked.text).to.match(/<form[^>]*action="[^"]*\/oauth2\/resend-verification"/)
+    expect(blocked.hidden).to.include({ username: user.username, state: request.state })
+    expect(blocked.text).to.not.include(user.email)
+    await expectNothingChanged(h, login, blocked)
     await expectStillWorks(h, login)
   })
 
@@ -39,13 +50,6 @@ describe('POST {oauth_path}/login (4.8)', () => {
       expect(event?.clientId).to.equal(CLIENT.client_id)
       expect(JSON.stringify(event)).to.not.include(new URL(link).searchParams.get('token'))
     }
-  })
-
-  it('offers a new link on the page, whose form names user and client', async () => {
-    const { blocked, user, request } = await blockedLogin(h)
-    expect(blocked.text).to.match(/<form[^>]*action="[^"]*\/oauth2\/resend-verification"/)
-    expect(blocked.hidden).to.include({ username: user.username, state: request.state })
-    expect(blocked.text).to.not.include(user.email)
   })
 
   it('blocks each further login, and does not take away what waits', async () => {
@@ -78,17 +82,6 @@ describe('POST {oauth_path}/login (4.8)', () => {
     const tokens = await h.party.exchange(request, back.location ?? '')
     expect(tokens.claims()?.sub).to.equal(user.id)
     await resend(h, await addUnverified(h))
-    expect(mailsTo(h, user)).to.equal(0)
-  })
-
-  it('lets everybody through while require_email_verification is false, verified or not', async () => {
-    await h.put({ require_email_verification: 'false' })
-    const user = await addUnverified(h)
-    const agent = createUserAgent()
-    const back = await h.signIn(agent, user.username)
-    await h.put({ require_email_verification: 'true' })
-    expect(back.location).to.match(/^https:\/\/app\.example\/cb\?code=/)
-    expect(await isVerified(h, user)).to.equal(false)
     expect(mailsTo(h, user)).to.equal(0)
   })
 
@@ -133,5 +126,228 @@ describe('POST {oauth_path}/login (4.8)', () => {
     expect(new URL(answer.location ?? '').searchParams.get('state')).to.equal(there.request.state)
     expect(await accountOf(h, there.agent)).to.equal(user.id)
     expect(sessionId(h, here.agent)).to.equal(undefined)
+  })
+})
+
+type HostLogin = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  user: User,
+  startedAt: number,
+) => Promise<void>
+
+const NEW = 'a brand new password'
+const second = () => Math.floor(Date.now() / 1000)
+
+describe('What a host’s login calls (4.8)', () => {
+  const h = suiteHarness({
+    async finishLogin(req, res, { account, startedAt }) {
+      try {
+        await hostLogin(req, res, account, startedAt)
+      } catch (error) {
+        thrown = error
+        res.writeHead(500).end()
+      }
+    },
+  })
+  const honestLogin: HostLogin = (req, res, account, startedAt) =>
+    h.flows.finishLogin(req, res, { account, startedAt })
+  let hostLogin: HostLogin
+  let thrown: unknown
+
+  beforeEach(() => {
+    hostLogin = honestLogin
+    thrown = undefined
+  })
+
+  async function expectVerifiedSignsIn() {
+    const [agent, user] = [createUserAgent(), await addVerified(h)]
+    expect((await h.signIn(agent, user.username)).location).to.match(/[?&]code=/)
+    expect(await accountOf(h, agent)).to.equal(user.id)
+  }
+
+  for (const [title, accountOfUser] of [
+    ['the user’s record', (user: User) => user],
+    ['the user’s id', (user: User) => user.id],
+  ] as const) {
+    it(`blocks or finishes, given ${title}`, async () => {
+      hostLogin = (req, res, user, startedAt) =>
+        h.flows.finishLogin(req, res, { account: accountOfUser(user), startedAt })
+      await expectStillWorks(h, await blockedLogin(h))
+      await expectVerifiedSignsIn()
+    })
+
+    it(`answers only when it blocks, given ${title}: blockUnverified`, async () => {
+      const answers: boolean[] = []
+      hostLogin = async (req, res, user, startedAt) => {
+        const login = { account: accountOfUser(user), startedAt }
+        const isBlocked = await h.flows.blockUnverified(req, res, login)
+        answers.push(isBlocked)
+        expect(res.writableEnded).to.equal(isBlocked)
+        if (isBlocked) return
+        const { provider } = h
+        await provider.interactionFinished(req, res, { login: { accountId: user.id } })
+      }
+      await expectStillWorks(h, await blockedLogin(h))
+      await expectVerifiedSignsIn()
+      await h.put({ require_email_verification: 'false' })
+      const back = await h.signIn(createUserAgent(), (await addUnverified(h)).username)
+      await h.put({ require_email_verification: 'true' })
+      expect(back.location).to.match(/[?&]code=/)
+      expect(answers).to.deep.equal([true, false, false])
+    })
+  }
+
+  it('goes by the id alone for a user whose record says verified since', async () => {
+    const user = await addUnverified(h)
+    hostLogin = async (req, res, found, startedAt) => {
+      await h.users.markEmailVerified(user.id, user.email ?? '')
+      await h.flows.finishLogin(req, res, { account: found.id, startedAt })
+    }
+    const back = await h.signIn(createUserAgent(), user.username)
+    expect(back.location).to.match(/[?&]code=/)
+    expect(mailsTo(h, user)).to.equal(0)
+  })
+
+  it('keeps acr, amr and remember for the session that the link creates', async () => {
+    const more = { acr: 'gold', amr: ['pwd'], remember: false }
+    hostLogin = (req, res, account, startedAt) =>
+      h.flows.finishLogin(req, res, { account, startedAt, ...more })
+    const login = await blockedLogin(h)
+    const answer = await login.agent.get(login.link)
+    const cookies = answer.headers.getSetCookie().filter((line) => line.startsWith('_session='))
+    expect(cookies).to.have.length(1)
+    expect(cookies[0]).to.not.match(/expires/i)
+    const session = await h.provider.Session.find(sessionId(h, login.agent) ?? '')
+    expect([session?.acr, session?.amr]).to.deep.equal(['gold', ['pwd']])
+  })
+
+  it('says of a browser that had the link alone what is so: by e-mail, when it was opened (VER-23)', async () => {
+    hostLogin = (req, res, account, startedAt) =>
+      h.flows.finishLogin(req, res, { account, startedAt, acr: 'gold', amr: ['pwd'] })
+    const login = await blockedLogin(h)
+    await moveTime(90_000)
+    const elsewhere = createUserAgent()
+    const openedAt = second()
+    const tokens = await expectResumed(h, login, await elsewhere.get(login.link))
+    expect(tokens.claims()?.auth_time ?? openedAt).to.be.at.least(openedAt)
+    const session = await h.provider.Session.find(sessionId(h, elsewhere) ?? '')
+    expect([session?.acr, session?.amr]).to.deep.equal([undefined, ['email']])
+    expect(session?.loginTs).to.be.at.least(openedAt)
+  })
+
+  it('dates the session at the login, and not at the click', async () => {
+    let began = 0
+    hostLogin = (req, res, account, startedAt) => {
+      began = startedAt - 30
+      return h.flows.finishLogin(req, res, { account, startedAt: began })
+    }
+    const login = await blockedLogin(h)
+    await expectStillWorks(h, login)
+    const session = await h.provider.Session.find(sessionId(h, login.agent) ?? '')
+    expect(session?.loginTs).to.equal(began)
+  })
+
+  it('refuses a startedAt that is not from loginStarted()', async () => {
+    const user = await addUnverified(h)
+    const verified = await addVerified(h)
+    const wrong: unknown[] = [Date.now(), second() + 3600, second() + 0.5, NaN, Infinity]
+    for (const startedAt of [...wrong, undefined, null, String(second()), new Date()]) {
+      for (const call of ['finishLogin', 'blockUnverified'] as const) {
+        hostLogin = async (req, res, account) => {
+          await h.flows[call](req, res, { account, startedAt: startedAt as number })
+        }
+        for (const { username } of [user, verified]) {
+          const agent = createUserAgent()
+          thrown = undefined
+          const { url } = await h.party.begin()
+          const answer = await h.login(agent, url, username)
+          expect(thrown, String(startedAt)).to.be.instanceOf(TypeError)
+          expect(String(thrown)).to.include('loginStarted()')
+          expect(answer.status).to.equal(500)
+          await expectNothingChanged(h, { user, agent }, answer)
+        }
+      }
+    }
+    hostLogin = honestLogin
+    const login = await blockedLogin(h, { user })
+    expect(mailsTo(h, user)).to.equal(1)
+    await expectStillWorks(h, login)
+  })
+
+  it('tells the second of the login, whole', () => {
+    const before = second()
+    const startedAt = h.flows.loginStarted()
+    expect(Number.isInteger(startedAt)).to.equal(true)
+    expect(startedAt).to.be.within(before, second())
+  })
+
+  describe('when a reset runs between the check of the old password and the end of the login', () => {
+    async function resetWhileChecking(user: User) {
+      const link = await h.resetLink(user)
+      hostLogin = async (req, res, account, startedAt) => {
+        expect((await h.reset(link, NEW)).mode).to.equal('done')
+        await h.flows.finishLogin(req, res, { account, startedAt })
+      }
+    }
+
+    it('ends a login dead: no session and no code', async () => {
+      const user = await addVerified(h)
+      await resetWhileChecking(user)
+      const agent = createUserAgent()
+      const { url } = await h.party.begin()
+      const answer = await h.follow(agent, await h.login(agent, url, user.username))
+      expect(answer.location).to.equal(undefined)
+      expect(answer.status).to.equal(400)
+      expect(setsSession(answer)).to.equal(false)
+      expect(sessionId(h, agent)).to.equal(undefined)
+      expect((await silently(h, agent)).get('error')).to.equal('login_required')
+
+      hostLogin = honestLogin
+      const fresh = createUserAgent()
+      expect((await h.signIn(fresh, user.username, NEW)).location).to.match(/[?&]code=/)
+    })
+
+    it('lets the link of a blocked login verify, and sign nobody in', async () => {
+      const user = await addUnverified(h)
+      await resetWhileChecking(user)
+      const agent = createUserAgent()
+      const { url } = await h.party.begin()
+      const answer = await h.login(agent, url, user.username)
+      expect(answer.mode).to.equal('blocked')
+      await expectNothingChanged(h, { user, agent }, answer)
+      // The first mail was the one with the reset link.
+      const { link } = await h.mail.mailTo(user.email ?? '', 2)
+      expect(link).to.include('/verify-email?')
+      await expectOnlyVerified(h, { user, agent }, await agent.get(link))
+    })
+  })
+
+  it('refuses to attach to a provider whose adapter is not flows.adapter(…)', async () => {
+    const issuer = h.oauthUrl
+    const interactions = { policy: h.flows.policy(interactionPolicy.base()) }
+    const other = await startHarness()
+    for (const adapter of [
+      undefined,
+      memoryAdapter(),
+      class {
+        find = async () => undefined
+        findByUid = async () => undefined
+        findByUserCode = async () => undefined
+        upsert = async () => {}
+        consume = async () => {}
+        destroy = async () => {}
+        revokeByGrantId = async () => {}
+      },
+      other.flows.adapter(memoryAdapter()),
+    ]) {
+      const provider = new Provider(issuer, { interactions, ...(adapter && { adapter }) })
+      const attach = () => h.flows.attach(provider)
+      expect(attach).to.throw(TypeError, /flows\.adapter.*memoryAdapter\(\)/)
+    }
+    await other.close()
+    const login = await blockedLogin(h)
+    await expectStillWorks(h, login)
+    expect(await isVerified(h, login.user)).to.equal(true)
   })
 })

@@ -1,17 +1,33 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
+import { accountOf, mailsTo } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { PASSWORD, type Harness } from '../support/harness.ts'
-import { later } from '../support/jobs.ts'
-import { databaseOf, eventsOf, hasPassword, sha256, shapeOf, tokenOf } from '../support/observe.ts'
-import { isMendedBy, userWithLink } from '../support/reset-links.ts'
-
+import { expectPage } from '../support/expect-page.ts'
+import { CLIENT, type Harness, PASSWORD } from '../support/harness.ts'
+import { jobs, later } from '../support/jobs.ts'
+import {
+  databaseOf,
+  eventsOf,
+  hasPassword,
+  sha256,
+  shapeOf,
+  tokenOf,
+  usableRecord,
+} from '../support/observe.ts'
+import { linksOf, press } from '../support/page-forms.ts'
+import {
+  isMendedBy,
+  OTHER_HASH,
+  userWithExpiredLink,
+  userWithLink,
+} from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
+import { turns } from '../support/turns.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
+import { expectTitle } from '../support/words.ts'
 
 const NEW = 'a new password'
 const agent = createUserAgent()
-const withToken = (token: string) => ({ token, password: NEW, confirm_password: NEW })
 
 /** Both methods refuse it, with no form on the page. */
 async function isRefused(h: Harness, link: string) {
@@ -98,14 +114,11 @@ onBothStores('{oauth_path}/reset-password refuses a token that is', (technology)
 
 describe('{oauth_path}/reset-password refuses', () => {
   const h = suiteHarness()
-  let url: string
+  const pageOf = (query = '') => `${h.oauthUrl}/reset-password${query}`
+  const post = (token: string) =>
+    agent.post(pageOf(), { token, password: NEW, confirm_password: NEW })
 
-  before(async () => {
-    url = `${h.oauthUrl}/reset-password`
-  })
-
-  const post = (form: Form) => agent.post(url, form)
-
+  // Two tokens, lists and operators are in test/attacks/injection.test.ts and tokens.test.ts.
   describe('what is no token of ours (TOK-04, TOK-05, INJ-01)', () => {
     let user: User
     let link: string
@@ -113,7 +126,7 @@ describe('{oauth_path}/reset-password refuses', () => {
 
     before(async () => {
       ;({ user, link } = await userWithLink(h))
-      unknown = shapeOf(await post(withToken('A'.repeat(43))))
+      unknown = shapeOf(await post('A'.repeat(43)))
     })
 
     // Whatever was refused, nothing changed, and the honest link still opens the form.
@@ -134,7 +147,7 @@ describe('{oauth_path}/reset-password refuses', () => {
       const wrapped = `${token.slice(0, 20)}\r\n ${token.slice(20)}`
       const ends = ['=', '\n', '\0', '>.'].map((end) => token + end)
       for (const changed of [...ends, wrapped, ` ${token}`]) {
-        expect(shapeOf(await post(withToken(changed))), changed).to.deep.equal(unknown)
+        expect(shapeOf(await post(changed)), changed).to.deep.equal(unknown)
       }
     })
 
@@ -159,40 +172,15 @@ describe('{oauth_path}/reset-password refuses', () => {
     it('one that is nearly a token, or nearly ours: like an unknown one', async () => {
       for (const [what, change] of Object.entries(malformed)) {
         const token = change(tokenOf(link))
-        expect(shapeOf(await post(withToken(token))), what).to.deep.equal(unknown)
-        const opened = await agent.get(`${url}?${new URLSearchParams({ token })}`)
+        expect(shapeOf(await post(token)), what).to.deep.equal(unknown)
+        const opened = await agent.get(pageOf(`?${new URLSearchParams({ token })}`))
         expect(shapeOf(opened), what).to.deep.equal(unknown)
-      }
-    })
-
-    it('no token, two, a list, an operator, a path, or bytes that are not UTF-8: 400 and no 5xx', async () => {
-      const token = tokenOf(link)
-      for (const query of [
-        '',
-        `token=${token}&token=${token}`,
-        `token[]=${token}`,
-        'token[$ne]=x',
-        'token[$regex]=.*',
-        `token.$eq=${token}`,
-        `token=${token}%FF`,
-      ]) {
-        expect((await agent.get(`${url}?${query}`)).status, query).to.equal(400)
-        const answer = await post(`${query}&password=${NEW}&confirm_password=${NEW}`)
-        expect(answer.status, query).to.equal(400)
-      }
-    })
-
-    it('a form that another site posts: 403 (D31)', async () => {
-      const foreign = [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }]
-      for (const headers of foreign) {
-        const answer = await agent.post(url, withToken(tokenOf(link)), headers)
-        expect([answer.status, answer.mode]).to.deep.equal([403, 'refused'])
       }
     })
 
     it('the token as a part of the path (LINK-12)', async () => {
       for (const path of [`/${tokenOf(link)}`, '/x.css', '/']) {
-        const answer = await agent.get(`${url}${path}?token=${tokenOf(link)}`)
+        const answer = await agent.get(pageOf(`${path}?token=${tokenOf(link)}`))
         expect(answer.status).to.equal(404)
         expect(answer.text).not.to.include('name="password"')
       }
@@ -204,8 +192,8 @@ describe('{oauth_path}/reset-password refuses', () => {
     await agent.post(`${h.oauthUrl}/resend-verification`, { username: user.username })
     const { link: verification } = await h.mail.mailTo(user.email ?? '', 2)
 
-    expect((await agent.get(`${url}?token=${tokenOf(verification)}`)).status).to.equal(400)
-    expect((await post(withToken(tokenOf(verification)))).status).to.equal(400)
+    expect((await agent.get(pageOf(`?token=${tokenOf(verification)}`))).status).to.equal(400)
+    expect((await post(tokenOf(verification))).status).to.equal(400)
     const swapped = verification.replace(tokenOf(verification), tokenOf(link))
     for (const address of [swapped, link.replace('reset-password', 'verify-email')]) {
       const answer = await agent.get(address)
@@ -217,5 +205,231 @@ describe('{oauth_path}/reset-password refuses', () => {
     expect((await agent.get(verification)).mode).to.equal('verified')
     expect((await h.users.findById(user.id))?.emailVerified).to.equal(true)
     expect((await h.reset(link, NEW)).mode).to.equal('done')
+  })
+})
+
+describe('A reset link is void once the account changed after it was issued (D6)', () => {
+  const h = suiteHarness()
+
+  const changes: Record<string, [change: Partial<User>, back: Partial<User>]> = {
+    'its address': [{ email: 'new@users.example' }, {}],
+    'the case of its address': [{ email: 'NEW@users.example' }, {}],
+    'its password': [{ passwordHash: OTHER_HASH }, {}],
+    'its enabled state': [{ disabled: true }, { disabled: false }],
+    'its having a password': [{ passwordHash: undefined }, { passwordHash: 'set again' }],
+    'its having an address': [{ email: undefined }, { email: 'back@users.example' }],
+  }
+  for (const [what, [change, back]] of Object.entries(changes)) {
+    it(`${what}: POST changes nothing, and a new link works (TOK-16)`, async () => {
+      const { user, link } = await userWithLink(h)
+      await h.changeUser(user, change)
+      const before = await h.users.findById(user.id)
+      const answer = await h.reset(link, NEW)
+      expect([answer.status, answer.mode]).to.deep.equal([400, 'invalid'])
+      expect(await h.users.findById(user.id)).to.deep.equal(before)
+      expect(eventsOf(h, 'password_reset_completed', user)).to.deep.equal([])
+      await h.changeUser(user, back)
+      await isMendedBy(h, { ...user, ...change, ...back })
+    })
+  }
+
+  it('its password: POST ends no session of the account (3.3)', async () => {
+    const { user, link } = await userWithLink(h)
+    const browser = createUserAgent()
+    await h.signIn(browser, user.username)
+    await h.changeUser(user, { passwordHash: OTHER_HASH })
+    expect((await h.reset(link, NEW)).mode).to.equal('invalid')
+    expect(await accountOf(h, browser)).to.equal(user.id)
+  })
+})
+
+onBothStores('A reset link of an account that changes', (technology) => {
+  const h = suiteHarness({ technology })
+
+  it('while the reset runs: the newer password wins (D5, TOK-18)', async () => {
+    const runs = Array.from({ length: 6 }, async (_, run) => {
+      const { user, link } = await userWithLink(h)
+      const change = async () => {
+        await turns(run * 20)
+        await h.changeUser(user, { passwordHash: OTHER_HASH })
+      }
+      const [answer] = await Promise.all([h.reset(link, NEW), change()])
+      expect((await h.users.findById(user.id))?.passwordHash).to.equal(OTHER_HASH)
+      expect((await h.reset(link, NEW)).status).to.equal(400)
+      const completed = eventsOf(h, 'password_reset_completed', user)
+      expect(completed).to.have.length(answer.status === 200 ? 1 : 0)
+    })
+    await Promise.all(runs)
+  })
+})
+
+describe('A reset link that does nothing says why, to whoever holds it (D17)', () => {
+  const h = suiteHarness()
+  const postForgot = (form: Form, headers?: Record<string, string>) =>
+    agent.post(`${h.oauthUrl}/forgot-password`, form, headers)
+
+  /** Opened or posted, it is refused for this reason, and nothing changes. */
+  async function isRefusedAs(reason: string, link: string) {
+    for (const answer of [await agent.get(link), await h.reset(link, NEW)]) {
+      expectPage(answer, 400, 'reset-password', 'invalid')
+      expectTitle(answer, `reset-password.invalid.${reason}.title`)
+      expect(answer.text).not.to.include('name="password"')
+      expect(answer.headers.getSetCookie()).to.deep.equal([])
+      expect('token' in answer.hidden).to.equal(reason === 'expired')
+    }
+  }
+
+  /** Asked for a new link in its place, it is refused for this reason, and no mail is asked for. */
+  async function isNotRenewedAs(reason: string, token: string) {
+    const mails = h.mail.mails.length
+    const known = await jobs(h)
+    const answer = await postForgot({ token })
+    expect([answer.status, answer.mode]).to.deep.equal([400, 'invalid'])
+    expectTitle(answer, `reset-password.invalid.${reason}.title`)
+    expect(known).to.include.members(await jobs(h))
+    expect(h.mail.mails.length).to.equal(mails)
+    return answer
+  }
+
+  it('expired: and a new mail is one click away, without typing a name, to the address of the account', async () => {
+    const carried = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
+    const { user, link } = await userWithExpiredLink(h, carried)
+    await isRefusedAs('expired', link)
+    const page = await agent.get(link)
+    expect(page.hidden).to.deep.equal({ token: tokenOf(link) })
+    expect(page.text).not.to.include(user.username)
+
+    const mails = h.mail.mails.length
+    const sent = await press(agent, page, '/forgot-password')
+    expect(shapeOf(sent)).to.deep.equal(shapeOf(await h.forgot('nobody at all')))
+    const { link: newer } = await h.mail.mailTo(user.email ?? '', 2)
+    expect((await usableRecord(h, newer))?.carried).to.deep.equal({
+      clientId: carried.client_id,
+      redirectUri: carried.redirect_uri,
+    })
+    await isRefusedAs('superseded', link)
+    expect((await h.reset(newer, NEW)).mode).to.equal('done')
+
+    const { user: other, link: expired } = await userWithExpiredLink(h)
+    const form = { token: tokenOf(expired), email: 'eve@evil.example', username: 'eve' }
+    expect((await postForgot(form)).mode).to.equal('sent')
+    await h.mail.mailTo(other.email ?? '', 2)
+    const recipients = new Set(h.mail.mails.slice(mails).flatMap(({ to }) => to))
+    expect([...recipients]).to.deep.equal([user.email, other.email])
+  })
+
+  it('used: and it asks for nothing, and changes nothing, in another browser neither (TOK-11)', async () => {
+    const { user, link } = await userWithLink(h)
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+    await isRefusedAs('used', link)
+    await isNotRenewedAs('used', tokenOf(link))
+    expect((await h.reset(link, 'another one')).status).to.equal(400)
+    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
+    await isMendedBy(h, user)
+  })
+
+  it('superseded by a newer link, also once that was used: and it asks for nothing (TOK-13)', async () => {
+    const { user, link } = await userWithLink(h)
+    const newer = await h.resetLink(user)
+    await isRefusedAs('superseded', link)
+    await isNotRenewedAs('superseded', tokenOf(link))
+    expect(mailsTo(h, user)).to.equal(2)
+    expect((await h.reset(newer, NEW)).mode).to.equal('done')
+    await isRefusedAs('superseded', link)
+    expect(await hasPassword(h, user, NEW)).to.equal(true)
+  })
+
+  it('changed: the account is another one since, and the page leads to a new link', async () => {
+    const { user, link } = await userWithLink(h)
+    await h.changeUser(user, { disabled: true })
+    expectTitle(await agent.get(link), 'reset-password.invalid.changed.title')
+    await h.changeUser(user, { disabled: false })
+    expect((await agent.get(link)).mode).to.equal('form')
+    const email = 'elsewhere@users.example'
+    await h.changeUser(user, { email })
+    await isRefusedAs('changed', link)
+    await isNotRenewedAs('changed', tokenOf(link))
+    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+
+    const address = linksOf(await agent.get(link)).find((each) => each.endsWith('/forgot-password'))
+    const form = await agent.get(address ?? '')
+    await press(agent, form, '/forgot-password', { typed: { identifier: user.username } })
+    expect((await h.reset((await h.mail.mailTo(email)).link, NEW)).mode).to.equal('done')
+  })
+
+  it('changed: a link that was never posted asks for no new one either, and tells of it', async () => {
+    const { user, link } = await userWithLink(h)
+    const moved = { ...user, email: `new-${user.email}` }
+    await h.changeUser(user, moved)
+    await isNotRenewedAs('changed', tokenOf(link))
+    expectTitle(await agent.get(link), 'reset-password.invalid.changed.title')
+    expect(eventsOf(h, 'password_reset_rejected', user).at(-1)?.reason).to.equal('account_changed')
+    await isMendedBy(h, moved)
+  })
+
+  const changes: Record<string, Partial<User>> = {
+    'its address': { email: 'other@users.example' },
+    'its password': { passwordHash: OTHER_HASH },
+    'its enabled state': { disabled: true },
+  }
+  for (const [what, change] of Object.entries(changes)) {
+    it(`changed, where it expired and the account changed since, ${what}: no mail goes to it`, async () => {
+      const { user, link } = await userWithExpiredLink(h)
+      await h.changeUser(user, change)
+      await isRefusedAs('changed', link)
+      await isNotRenewedAs('changed', tokenOf(link))
+      expect(mailsTo(h, user)).to.equal(1)
+      await h.changeUser(user, { email: user.email, disabled: false })
+      await isMendedBy(h, user)
+    })
+  }
+
+  it('unknown: whatever was never a link looks the same, and asks for nothing', async () => {
+    const { user, link } = await userWithExpiredLink(h)
+    const token = tokenOf(link)
+    const expected = shapeOf(await isNotRenewedAs('unknown', 'A'.repeat(43)))
+    expect(shapeOf(await postForgot({ token: `${token}\n` }))).to.deep.equal(expected)
+    for (const other of ['', ' ', token.slice(0, -1), `${token}A`, 'x'.repeat(10_000)]) {
+      expect(shapeOf(await postForgot({ token: other }))).to.deep.equal(expected)
+      const query = new URLSearchParams({ token: other })
+      const opened = await agent.get(`${h.oauthUrl}/reset-password?${query}`)
+      expect(shapeOf(opened)).to.deep.equal(expected)
+    }
+    expect((await postForgot({ token })).mode).to.equal('sent')
+    await h.mail.mailTo(user.email ?? '', 2)
+  })
+
+  it('a token that is repeated, in brackets, beside a name or from another site asks for nothing', async () => {
+    const { user, link } = await userWithExpiredLink(h)
+    const token = tokenOf(link)
+    const known = await jobs(h)
+    const forms: [form: Form, mode: string][] = [
+      [`token=${token}&token=${token}`, 'bad_request'],
+      [`token[]=${token}`, 'invalid'],
+      [`token=${token}&identifier=`, 'invalid'],
+    ]
+    for (const [form, mode] of forms) {
+      const answer = await postForgot(form)
+      expect([answer.status, answer.mode]).to.deep.equal([400, mode])
+    }
+    const foreign = await postForgot({ token }, { 'sec-fetch-site': 'cross-site' })
+    expect(foreign.status).to.equal(403)
+    expect(known).to.include.members(await jobs(h))
+    expect(mailsTo(h, user)).to.equal(1)
+    expect((await postForgot({ token })).mode).to.equal('sent')
+    await h.mail.mailTo(user.email ?? '', 2)
+  })
+
+  it('to open one is no event; to post one is, and to ask for a new link with one that is no good', async () => {
+    const { user, link } = await userWithLink(h)
+    await h.resetLink(user)
+    await agent.get(link)
+    expect(eventsOf(h, 'password_reset_rejected', user)).to.deep.equal([])
+    await h.reset(link, NEW)
+    await postForgot({ token: tokenOf(link) })
+    const reasons = eventsOf(h, 'password_reset_rejected', user).map(({ reason }) => reason)
+    expect(reasons).to.deep.equal(['invalidated', 'invalidated'])
+    await isMendedBy(h, user)
   })
 })

@@ -1,27 +1,22 @@
 import { expect } from 'chai'
-import { koaHost } from '../../examples/hosts/koa.ts'
 import { memoryUsers, type UserStore } from '../../src/index.ts'
+import { koaHost } from '../../examples/hosts/koa.ts'
+import { problemOf, settingsOf } from '../support/admin-requests.ts'
 import {
   addUnverified,
   blockedLogin,
   expectStillWorks,
   isVerified,
 } from '../support/blocked-login.ts'
-import { expectPage } from '../support/expect-page.ts'
 import { eventually } from '../support/eventually.ts'
-import { suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
-import { ADMIN_TOKEN, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { expectPage } from '../support/expect-page.ts'
+import { SHORT_WAITS, suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
+import { PASSWORD } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { eventsOf, hasPassword, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
-
-const LIMITS = {
-  serverSelectionTimeoutMS: 1_000,
-  connectTimeoutMS: 1_000,
-  socketTimeoutMS: 1_000,
-  heartbeatFrequencyMS: 500,
-}
 
 interface Logged {
   level: string
@@ -32,7 +27,7 @@ interface Logged {
 describeWithMongo('Requests while the database cannot be reached (7) [full]', () => {
   const logged: Logged[] = []
   const thrown: unknown[] = []
-  const { h, proxy } = suiteHarnessBehindProxy(LIMITS, {
+  const { h, proxy } = suiteHarnessBehindProxy(SHORT_WAITS, {
     mayLogErrors: true,
     settings: { requests_per_ip_per_minute: '0' },
     flows: {
@@ -174,22 +169,14 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
   })
 
   it('answers the admin API with 503 and a problem document, and changes nothing', async () => {
-    const put = () =>
-      fetch(`${h.baseUrl}/admin/api/settings`, {
-        method: 'PUT',
-        headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ validation_min_password_length: '9' }),
-      })
+    const put = () => settingsOf(h).put({ body: { validation_min_password_length: '9' } })
     await whileGone(async () => {
       const answer = await put()
-      expect(answer.status).to.equal(503)
       expect(answer.headers.get('retry-after')).to.equal('60')
-      expect(answer.headers.get('content-type')).to.include('application/problem+json')
-      expect(await answer.json()).to.include({ status: 503 })
+      await problemOf(answer, 503)
     })
-    expect((await h.store.settings.read()).values).not.to.have.property(
-      'validation_min_password_length',
-    )
+    const before = await h.store.settings.read()
+    expect(before.values).not.to.have.property('validation_min_password_length')
     expect((await put()).status).to.equal(200)
     const { values } = await h.store.settings.read()
     expect(values).to.include({ validation_min_password_length: '9' })
@@ -225,39 +212,29 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
 })
 
 describe('Requests while the users of the host cannot be reached (7)', () => {
-  let h: Harness
-  let problem: Error | undefined
   const kept = memoryUsers()
-
-  before(async () => {
-    const users: UserStore = {
-      ...kept,
-      async findById(id) {
-        if (problem) throw problem
-        return kept.findById(id)
-      },
-    }
-    h = await startHarness({ mayLogErrors: true, flows: { users } })
-  })
+  let problem: Error | undefined
+  const users: UserStore = {
+    ...kept,
+    async findById(id) {
+      if (problem) throw problem
+      return kept.findById(id)
+    },
+  }
+  const h = suiteHarness({ mayLogErrors: true, flows: { users } })
 
   afterEach(() => {
     problem = undefined
   })
-
-  after(() => h?.close())
-
-  async function blocked() {
-    const user = await addUnverified(h)
-    kept.add(user)
-    return blockedLogin(h, { user })
-  }
 
   for (const [code, status, mode, retryAfter] of [
     ['ERR_STORE_UNAVAILABLE', 503, 'unavailable', '60'],
     ['ERR_OF_THE_HOST', 500, 'error', null],
   ] as const) {
     it(`answers ${status} where the error says ${code}, whatever its class, and the link still works`, async () => {
-      const login = await blocked()
+      const user = await addUnverified(h)
+      kept.add(user)
+      const login = await blockedLogin(h, { user })
       problem = Object.assign(new Error('the directory is down'), { code })
       const answer = await login.agent.get(login.link)
       expect([answer.status, answer.mode]).to.deep.equal([status, mode])

@@ -1,16 +1,21 @@
+import type { IncomingMessage } from 'node:http'
 import { expect } from 'chai'
+import type { Document } from 'mongodb'
 import { randomPKCECodeVerifier } from 'openid-client'
+import { koaHost } from '../../examples/hosts/koa.ts'
+import { reasonOf } from '../support/bad-links.ts'
 import {
   accountOf,
+  addUnverified,
   blockedLogin,
   eventsOf,
   expectExpired,
-  expectNothingChanged,
   expectResumed,
   expectStillWorks,
+  isVerified,
+  resend,
   sessionId,
   setsSession,
-  silently,
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import {
@@ -22,9 +27,14 @@ import {
   signedLogin,
 } from '../support/clients.ts'
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+import { databaseOf } from '../support/observe.ts'
+import { signedIn } from '../support/other-account.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { windowOf } from '../support/waiting-window.ts'
 
+// What HEAD, prefetches and other methods do not do is in test/attacks/verification.test.ts.
 describe('GET {oauth_path}/verify-email (4.6)', () => {
   const h = suiteHarness({
     clients: [CLIENT, CONFIDENTIAL, PAR_ONLY, JAR_ONLY],
@@ -36,10 +46,8 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
     const answer = await login.agent.get(login.link)
     expect(setsSession(answer)).to.equal(true)
     await expectResumed(h, login, answer)
-    const [event] = await eventsOf(h, {
-      type: 'email_verification_completed',
-      accountId: login.user.id,
-    })
+    const completed = { type: 'email_verification_completed', accountId: login.user.id } as const
+    const [event] = await eventsOf(h, completed)
     expect(event?.clientId).to.equal(CLIENT.client_id)
   })
 
@@ -58,24 +66,19 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
     }
   })
 
-  it('resumes a pushed authorization request, also after its record and the interaction are gone', async () => {
-    for (const isGone of [false, true]) {
-      const { login, url } = await pushedLogin(h)
-      if (isGone) {
-        const jti = url.searchParams.get('request_uri')?.split(':').at(-1) ?? ''
-        const pushed = await h.provider.PushedAuthorizationRequest.find(jti)
-        expect(pushed).to.not.equal(undefined)
-        await pushed?.destroy()
-        await forgetInteraction(h, login)
-      }
+  it('resumes a request of a client that must push it or sign it, also after its record and the interaction are gone', async () => {
+    const signed = await signedLogin(h)
+    await forgetInteraction(h, signed)
+    const { login: kept } = await pushedLogin(h)
+    const { login: gone, url } = await pushedLogin(h)
+    const jti = url.searchParams.get('request_uri')?.split(':').at(-1) ?? ''
+    const pushed = await h.provider.PushedAuthorizationRequest.find(jti)
+    expect(pushed).to.not.equal(undefined)
+    await pushed?.destroy()
+    await forgetInteraction(h, gone)
+    for (const login of [signed, kept, gone]) {
       await expectResumed(h, login, await createUserAgent().get(login.link))
     }
-  })
-
-  it('resumes a request of a client that must sign its requests', async () => {
-    const login = await signedLogin(h)
-    await forgetInteraction(h, login)
-    await expectResumed(h, login, await createUserAgent().get(login.link))
   })
 
   it('keeps the nonce, and PKCE: another verifier redeems nothing (RED-06, RED-07)', async () => {
@@ -90,71 +93,18 @@ describe('GET {oauth_path}/verify-email (4.6)', () => {
     expect(tokens.claims()?.['nonce']).to.equal(again.request.nonce)
   })
 
-  it('creates an IdP session: the next sign-in is silent', async () => {
-    const login = await blockedLogin(h)
-    expect((await silently(h, login.agent)).get('error')).to.equal('login_required')
-    await expectStillWorks(h, login)
-    expect(await accountOf(h, login.agent)).to.equal(login.user.id)
-  })
-
-  it('cannot be used again: the page in mode expired, no session and no code', async () => {
+  it('cannot be used again: the page says so, no session and no code', async () => {
     const login = await blockedLogin(h)
     await expectStillWorks(h, login)
     const session = sessionId(h, login.agent)
     const thief = createUserAgent()
-    for (const agent of [thief, login.agent, thief]) expectExpired(await agent.get(login.link))
+    for (const agent of [thief, login.agent, thief]) {
+      const answer = await agent.get(login.link)
+      expectExpired(answer)
+      expect(reasonOf(answer)).to.equal('used')
+    }
     expect(sessionId(h, thief)).to.equal(undefined)
     expect(sessionId(h, login.agent)).to.equal(session)
-  })
-
-  it('does nothing on HEAD', async () => {
-    const login = await blockedLogin(h)
-    for (const _time of [1, 2, 3]) {
-      const answer = await login.agent.request('HEAD', login.link)
-      expect(answer.status).to.be.within(200, 499)
-      await expectNothingChanged(h, login, answer)
-    }
-    await expectStillWorks(h, login)
-  })
-
-  it('does nothing for a prefetch, and nothing where no page is wanted', async () => {
-    const login = await blockedLogin(h)
-    for (const [name, value] of [
-      ['sec-purpose', 'prefetch'],
-      ['sec-purpose', 'prefetch;prerender'],
-      ['purpose', 'prefetch'],
-      ['x-moz', 'prefetch'],
-      ['sec-fetch-dest', 'image'],
-      ['sec-fetch-dest', 'script'],
-      ['sec-fetch-dest', 'iframe'],
-      ['sec-fetch-dest', 'empty'],
-    ] as const) {
-      const answer = await login.agent.get(login.link, { [name]: value })
-      expect(answer.status, value).to.be.within(200, 499)
-      await expectNothingChanged(h, login, answer)
-    }
-    const honest = { 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'cors' }
-    await expectResumed(h, login, await login.agent.get(login.link, honest))
-  })
-
-  it('does nothing for any other method', async () => {
-    const login = await blockedLogin(h)
-    for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
-      const answer = await login.agent.request(method, login.link)
-      expect(answer.status, method).to.equal(405)
-      expect(answer.headers.get('allow')).to.equal('GET, HEAD, POST')
-      await expectNothingChanged(h, login, answer)
-    }
-    await expectStillWorks(h, login)
-  })
-
-  it('leaves the link in no cache, and tells no other site about it', async () => {
-    const login = await blockedLogin(h)
-    const redirect = await login.agent.get(login.link)
-    const page = await login.agent.get(login.link)
-    expect(redirect.headers.get('cache-control')).to.include('no-store')
-    expect(page.headers.get('cache-control')).to.equal('no-store')
-    expect(page.headers.get('referrer-policy')).to.equal('no-referrer')
   })
 })
 
@@ -175,4 +125,97 @@ onBothStores('GET {oauth_path}/verify-email, many times at once (4.6)', (technol
     }
     for (const answer of redirects) await expectResumed(h, login, answer)
   })
+})
+
+const facts = ({ url, method, headers: { cookie } }: IncomingMessage) => ({ url, method, cookie })
+
+describe('What the host sees of GET {oauth_path}/verify-email (4.6)', () => {
+  const seen: { before: object; after: object }[] = []
+  const h = suiteHarness({
+    async host(parts) {
+      const listener = koaHost(parts)
+      return (req, res) => {
+        const before = facts(req)
+        res.on('finish', () => seen.push({ before, after: facts(req) }))
+        return listener(req, res)
+      }
+    },
+  })
+
+  it('leaves address, method and cookies of the request as they came, whatever resumes the login', async () => {
+    const [first, second] = [await blockedLogin(h), await blockedLogin(h)]
+    const visited = createUserAgent()
+    await visited.get(`${h.oauthUrl}/session/end`)
+    const fresh = await resend(h, await addUnverified(h), {
+      client_id: CONFIDENTIAL.client_id,
+      redirect_uri: CONFIDENTIAL.redirect_uris[0],
+      scope: 'openid',
+    })
+    const { browser } = await signedIn(h)
+    const page = await browser.get(second.link)
+    const form = { ...page.hidden, action: 'continue' }
+    seen.length = 0
+    const answers = [
+      await createUserAgent().get(first.link),
+      await visited.get(fresh),
+      await browser.post(`${h.oauthUrl}/verify-email`, form),
+    ]
+    expect(answers.map(({ status }) => status)).to.deep.equal([302, 302, 302])
+    expect(seen).to.have.length(3)
+    for (const { before, after } of seen) expect(after).to.deep.equal(before)
+    await expectResumed(h, second, answers[2] ?? page)
+  })
+})
+
+describe('Carried parameters longer than an address can be (4.6, 4.7)', () => {
+  const h = suiteHarness()
+
+  it('are not in the link of a blocked login, which finishes the request with all of them', async () => {
+    const login = await blockedLogin(h, { extra: { state: 's'.repeat(10_000) } })
+    expect(login.link.length).to.be.below(500)
+    await expectResumed(h, login, await createUserAgent().get(login.link))
+  })
+
+  it('are not in the link of a stranger who asks for one, which verifies and leads nowhere', async () => {
+    const carol = await addUnverified(h)
+    const link = await resend(h, carol, {
+      client_id: CLIENT.client_id,
+      redirect_uri: CLIENT.redirect_uris[0],
+      state: 's'.repeat(60_000),
+    })
+    expect(link.length).to.be.below(500)
+    const agent = createUserAgent()
+    const answer = await agent.get(link)
+    expect([answer.status, answer.mode]).to.deep.equal([200, 'verified'])
+    expect(agent.cookiesFor(h.oauthUrl)).to.equal('')
+    expect(await isVerified(h, carol)).to.equal(true)
+    expect((await h.signIn(createUserAgent(), carol.username)).location).to.include('code=')
+  })
+})
+
+describeWithMongo('A verification link in the database [full]', () => {
+  const h = suiteHarness({ technology: 'mongodb' })
+
+  for (const [where, minutes] of [
+    ['ahead of', 3],
+    ['behind', -3],
+  ] as const) {
+    it(`written by a process whose clock is three minutes ${where} ours: works`, async () => {
+      const login = await blockedLogin(h)
+      const { id } = login.user
+      const shift = async (collection: string, of: Document, names: string[]) => {
+        const shifted = names.map((name) => [
+          name,
+          { $dateAdd: { startDate: `$${name}`, unit: 'minute', amount: minutes } },
+        ])
+        const changes = [{ $set: Object.fromEntries(shifted) }]
+        const { modifiedCount } = await databaseOf(h).collection(collection).updateOne(of, changes)
+        expect(modifiedCount).to.equal(1)
+      }
+      await shift('email_verification_tokens', { user_id: id }, ['created_at', 'expires_at'])
+      await shift('pending_logins', { account_id: id }, ['created_at', 'purge_at'])
+      await expectResumed(h, login, await createUserAgent().get(login.link))
+      await expectResumed(h, login, await windowOf(h, login).goOn())
+    })
+  }
 })

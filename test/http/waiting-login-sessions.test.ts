@@ -88,10 +88,8 @@ describe('A waiting window in a browser with a session (D15, D16)', () => {
       await signedIn(h, foreign)
       const other = await sessionOf(h, foreign)
       for (const session of ['', 'x', other?.uid ?? '']) {
-        expectAccountQuestion(await window.goOn({ session, action: 'continue' }), [
-          owner,
-          login.user,
-        ])
+        const answer = await window.goOn({ session, action: 'continue' })
+        expectAccountQuestion(answer, [owner, login.user])
       }
       expectAccountQuestion(await window.goOn({ action: 'continue' }), [owner, login.user])
       expect(await accountOf(h, browser)).to.equal(owner.id)
@@ -101,17 +99,10 @@ describe('A waiting window in a browser with a session (D15, D16)', () => {
     })
   })
 
-  async function endSession(
-    agent: UserAgent,
-    answer: { logout?: 'yes' },
-    headers?: Record<string, string>,
-  ) {
+  async function endSession(agent: UserAgent, answer: { logout?: 'yes' }, headers = {}) {
     const { hidden } = await agent.get(`${h.oauthUrl}/session/end`, headers)
-    const ended = await agent.post(`${h.oauthUrl}/session/end/confirm`, {
-      ...hidden,
-      ...answer,
-    })
-    expect(ended.status).to.equal(303)
+    const form = { ...hidden, ...answer }
+    expect((await agent.post(`${h.oauthUrl}/session/end/confirm`, form)).status).to.equal(303)
   }
 
   it('goes on in no window once the person has signed out of the browser', async () => {
@@ -229,10 +220,8 @@ describe('The cookie by which the browser that logged in is known (D15)', () => 
       const login = await blockedLogin(h)
       const line = lineOf(login.blocked)
       const value = valueOf(line)
-      const eightDays = 8 * 86_400
-      expect(line).to.equal(
-        `${NAME}=${value}; Max-Age=${eightDays}; Path=/; HttpOnly; SameSite=Lax`,
-      )
+      const eightDays = `Max-Age=${8 * 86_400}`
+      expect(line).to.equal(`${NAME}=${value}; ${eightDays}; Path=/; HttpOnly; SameSite=Lax`)
       const stored = await h.store.pendingLogins.find(windowOf(h, login).id)
       expect(JSON.stringify(stored)).to.not.include(value)
       expect(stored?.browserHash).to.match(/^[\da-f]{64}$/)

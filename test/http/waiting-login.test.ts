@@ -1,8 +1,12 @@
 import { expect } from 'chai'
+import { type Document, MongoClient } from 'mongodb'
+import type { User } from '../../src/index.ts'
+import { withDeleted } from '../support/admin-calls.ts'
 import {
   accountOf,
   addUnverified,
   blockedLogin,
+  type BlockedLogin,
   changeUser,
   expectExpired,
   expectNothingChanged,
@@ -11,13 +15,14 @@ import {
   resend,
   sessionId,
   setsSession,
-  type BlockedLogin,
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
+import { type Harness, PASSWORD, startHarness } from '../support/harness.ts'
+import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { databaseOf, shapeOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { shapeOf } from '../support/observe.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { type Answer, createUserAgent } from '../support/user-agent.ts'
 import {
   expectMode,
   openElsewhere,
@@ -34,26 +39,21 @@ describe('The window that logged in goes on by itself (D15)', () => {
     expect(await accountOf(h, login.agent)).to.equal(login.user.id)
   }
 
-  it('goes on to the client, with its own state, nonce and PKCE, once the link was opened in another browser (VER-15)', async () => {
+  it('goes on to the client, with its own state, nonce and PKCE, once the link was opened in another browser, which in mode off has a code as well (VER-15)', async () => {
     const login = await blockedLogin(h)
+    const elsewhere = createUserAgent()
     const window = windowOf(h, login)
     expect(await window.status()).to.equal('waiting')
-    await openElsewhere(login)
+    await expectResumed(h, login, await elsewhere.get(login.link))
     expect(await window.status()).to.equal('verified')
     const answer = await window.goOn()
     expect(setsSession(answer)).to.equal(true)
     const tokens = await expectResumed(h, login, answer)
     expect(tokens.claims()?.['nonce']).to.equal(login.request.nonce)
-    expect(await accountOf(h, login.agent)).to.equal(login.user.id)
     expect(await window.status()).to.equal('continued')
-  })
-
-  it('has a code of its own: in mode off the link gives the other browser one as well', async () => {
-    const login = await blockedLogin(h)
-    const elsewhere = createUserAgent()
-    await expectResumed(h, login, await elsewhere.get(login.link))
-    await expectGoesOn(login)
-    expect(await accountOf(h, elsewhere)).to.equal(login.user.id)
+    for (const agent of [login.agent, elsewhere]) {
+      expect(await accountOf(h, agent)).to.equal(login.user.id)
+    }
   })
 
   it('goes nowhere before, says so, and keeps its turn', async () => {
@@ -87,9 +87,7 @@ describe('The window that logged in goes on by itself (D15)', () => {
     const window = windowOf(h, login)
     await openElsewhere(login)
     await expectGoesOn(login)
-    for (const again of [() => window.goOn(), () => window.reload()]) {
-      expectMode(await again(), 200, 'signed_in')
-    }
+    for (const ask of [window.goOn, window.reload]) expectMode(await ask(), 200, 'signed_in')
     expect(await window.status()).to.equal('continued')
   })
 
@@ -112,12 +110,6 @@ describe('The window that logged in goes on by itself (D15)', () => {
     await session?.destroy()
     expectMode(await window.goOn(), 400, 'continued')
     expectMode(await window.reload(), 400, 'continued')
-  })
-
-  it('goes on with the button where an admin verified the account', async () => {
-    const login = await blockedLogin(h)
-    await changeUser(h, login.user, { emailVerified: true })
-    await expectGoesOn(login)
   })
 
   it('goes on with the button once require_email_verification is false', async () => {
@@ -147,7 +139,7 @@ describe('The window that logged in goes on by itself (D15)', () => {
     }
   })
 
-  it('goes on with the button though the process died before the window was told (D5)', async () => {
+  it('goes on with the button though nobody told the window: an admin verified the account, or the process died (D5)', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
     const { id, email = '' } = login.user
@@ -165,14 +157,6 @@ describe('The window that logged in goes on by itself (D15)', () => {
     expect(windowOf(h, first).id).to.not.equal(windowOf(h, second).id)
     await openElsewhere(first)
     for (const login of [second, first]) await expectGoesOn(login)
-  })
-
-  it('goes on after a link that was asked for anew', async () => {
-    const login = await blockedLogin(h)
-    const link = await resend(h, login.user, login.blocked.hidden)
-    await openElsewhere({ ...login, link })
-    await expectGoesOn(login)
-    expectExpired(await createUserAgent().get(login.link))
   })
 
   it('waits as long as the latest link works, and ends alike for everybody', async () => {
@@ -280,7 +264,7 @@ describe('The window that logged in goes on by itself (D15)', () => {
       await expectGoesOn(login)
     })
 
-    it('the id alone, and the cookie alone, are good for nothing (VER-17)', async () => {
+    it('the id alone, the cookie alone, and a cookie that somebody made up are good for nothing (VER-17)', async () => {
       const window = windowOf(h, login)
       await openElsewhere(login)
       const thief = createUserAgent()
@@ -290,17 +274,11 @@ describe('The window that logged in goes on by itself (D15)', () => {
         const stolen = windowNamed(h.oauthUrl, id, thief)
         expectMode(await stolen.goOn({}, { cookie }), 400, 'ended')
       }
-      expect(sessionId(h, thief)).to.equal(undefined)
-      await expectGoesOn(login)
-    })
-
-    it('a cookie of another form is none', async () => {
-      const window = windowOf(h, login).in(createUserAgent())
-      await openElsewhere(login)
       for (const value of ['', 'x', '%00', 'A'.repeat(43), 'A'.repeat(44), '{"$gt":""}']) {
-        const answer = await window.goOn({}, { cookie: `account_flows_browser=${value}` })
-        expectMode(answer, 400, 'ended')
+        const made = { cookie: `account_flows_browser=${value}` }
+        expectMode(await window.in(thief).goOn({}, made), 400, 'ended')
       }
+      expect(sessionId(h, thief)).to.equal(undefined)
       await expectGoesOn(login)
     })
 
@@ -366,5 +344,173 @@ onBothStores('The window that logged in, and posts many times at once (D15)', (t
       if (location === undefined) expect(mode).to.be.oneOf(['continued', 'signed_in'])
     }
     for (const answer of redirects) await expectResumed(h, login, answer)
+  })
+})
+
+describe('A window that waits for a login that is over (D9, D15)', () => {
+  const deleted = new Set<string>()
+  const h: Harness = suiteHarness({ flows: { users: withDeleted(() => h.users, deleted) } })
+
+  /** The page says so, nobody is signed in, and the turn is not taken. */
+  async function expectOver(login: BlockedLogin) {
+    const window = windowOf(h, login)
+    for (const ask of [window.goOn, window.reload]) {
+      const answer = await ask()
+      expectMode(answer, 400, 'ended')
+      expect(answer.text).to.match(/<a [^>]*href="https:\/\/app\.example\/"/)
+    }
+    const foreign = await window.in(createUserAgent()).goOn()
+    expectMode(foreign, 400, 'ended')
+    expect(foreign.text).not.to.include('The App')
+    expect(await window.status()).to.be.oneOf(['waiting', 'verified'])
+    expect((await pendingOf(h, window)).continuedAt).to.equal(undefined)
+    expect(sessionId(h, login.agent)).to.equal(undefined)
+  }
+
+  /** A login that begins now is as good as any. */
+  async function expectNextLoginWorks({ user, agent }: BlockedLogin, password = PASSWORD) {
+    expect((await h.signIn(agent, user.username, password)).location).to.include('code=')
+    expect(await accountOf(h, agent)).to.equal(user.id)
+  }
+
+  it('goes nowhere once everything of the account was ended, though its link still verifies, be it before or after', async () => {
+    for (const isVerifiedBefore of [false, true]) {
+      const login = await blockedLogin(h)
+      if (isVerifiedBefore) await openElsewhere(login)
+      await h.flows.endSessions(login.user.id)
+      await expectOver(login)
+      if (!isVerifiedBefore) expectMode(await openElsewhere(login), 200, 'verified')
+      await expectOver(login)
+      await expectNextLoginWorks(login)
+    }
+  })
+
+  it('goes nowhere after a reset: who knew the old password stays out (VER-19)', async () => {
+    const login = await blockedLogin(h)
+    const reset = await h.reset(await h.resetLink(login.user), 'a brand new password')
+    expect(reset.mode).to.equal('done')
+    await expectOver(login)
+    const fresh = await createUserAgent().get(await resend(h, login.user))
+    expectMode(fresh, 200, 'verified')
+    await expectOver(login)
+    await expectNextLoginWorks(login, 'a brand new password')
+  })
+
+  it('goes nowhere under another address, be that verified or not', async () => {
+    for (const emailVerified of [false, true]) {
+      const login = await blockedLogin(h)
+      const email = `another-${login.user.id}@users.example`
+      await changeUser(h, login.user, { email, emailVerified })
+      await expectOver(login)
+      await changeUser(h, login.user, { emailVerified: true })
+      await expectNextLoginWorks(login)
+    }
+  })
+
+  it('waits again, and keeps its turn, where the address is taken for unverified again', async () => {
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
+    await openElsewhere(login)
+    await changeUser(h, login.user, { emailVerified: false })
+    expectMode(await window.goOn(), 200, 'blocked')
+    expect(sessionId(h, login.agent)).to.equal(undefined)
+    await changeUser(h, login.user, { emailVerified: true })
+    await expectResumed(h, login, await window.goOn())
+  })
+
+  it('is not told apart by its status, which judges no account', async () => {
+    const user = await addUnverified(h)
+    const [alive, over] = [await blockedLogin(h), await blockedLogin(h, { user })]
+    await changeUser(h, user, { disabled: true })
+    const texts = [alive, over].map(async (login) => (await windowOf(h, login).poll()).text)
+    expect(new Set(await Promise.all(texts)).size).to.equal(1)
+    await changeUser(h, user, { disabled: false })
+    expect(await isVerified(h, user)).to.equal(false)
+  })
+
+  const gone: Record<string, [change: (user: User) => unknown, back: (user: User) => unknown]> = {
+    'is disabled': [
+      (user) => changeUser(h, user, { disabled: true }),
+      (user) => changeUser(h, user, { disabled: false }),
+    ],
+    'is deleted': [({ id }) => deleted.add(id), ({ id }) => deleted.delete(id)],
+  }
+  for (const [what, [change, back]] of Object.entries(gone)) {
+    it(`goes nowhere while the account ${what}, and then on`, async () => {
+      const login = await blockedLogin(h)
+      await openElsewhere(login)
+      await change(login.user)
+      await expectOver(login)
+      await back(login.user)
+      await expectResumed(h, login, await windowOf(h, login).goOn())
+    })
+  }
+})
+
+describeWithMongo('The page that waits (D15) [full]', () => {
+  let database: FreshDatabase
+  let client: MongoClient
+  let h: Harness
+  let commands: string[] = []
+  let filter: Document
+
+  before(async function () {
+    this.timeout(60_000)
+    database = await freshDatabase()
+    client = await MongoClient.connect(database.uri, { monitorCommands: true })
+    client.on('commandStarted', ({ commandName, command }) => {
+      // The settings are followed once a second, whatever is requested.
+      if (command[commandName] === 'settings') return
+      commands.push(`${commandName} ${String(command[commandName])}`)
+      filter = command['filter']
+    })
+    h = await startHarness({ database: { db: client.db(), drop: () => client.close() } })
+  })
+
+  after(async () => {
+    await h.close()
+    await database.drop()
+  })
+
+  it('goes nowhere once the record is damaged or gone, and a new login works', async () => {
+    const login = await blockedLogin(h)
+    await openElsewhere(login)
+    const window = windowOf(h, login)
+    const logins = databaseOf(h).collection<{ _id: string }>('pending_logins')
+    const texts = [{ captured: '{}' }, { captured: 'no JSON' }]
+    for (const damage of [...texts, { purge_at: 'never' }, { browser_hash: 7 }]) {
+      const before = await logins.findOneAndUpdate({ _id: window.id }, { $set: damage })
+      expectMode(await window.goOn(), 400, 'ended')
+      expect((await window.poll()).text).to.equal('{"status":"ended"}')
+      await logins.replaceOne({ _id: window.id }, before ?? {})
+    }
+    expect(await window.status()).to.equal('verified')
+    await logins.deleteOne({ _id: window.id })
+    expectMode(await window.goOn(), 400, 'ended')
+    expect((await h.signIn(login.agent, login.user.username)).location).to.include('code=')
+  })
+
+  it('costs little: a poll of its own browser is one read by the primary key, and of any other none', async () => {
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
+    // Workers ask the database by themselves.
+    await h.flows.stop({ withinMs: 2_000 })
+    await h.flows.start({ workers: false })
+    for (const status of ['waiting', 'verified']) {
+      if (status === 'verified') await openElsewhere(login)
+      commands = []
+      expect(await window.status()).to.equal(status)
+      expect(commands).to.deep.equal(['find pending_logins'])
+    }
+    const logins = databaseOf(h).collection('pending_logins')
+    const { executionStats, queryPlanner } = await logins.find(filter).explain('executionStats')
+    expect(executionStats).to.include({ totalDocsExamined: 1, totalKeysExamined: 1 })
+    expect(JSON.stringify(queryPlanner.winningPlan)).to.not.include('COLLSCAN')
+
+    commands = []
+    expect(await window.in(createUserAgent()).status()).to.equal('ended')
+    expect(commands).to.deep.equal([])
+
+    await expectResumed(h, login, await window.goOn())
   })
 })

@@ -1,12 +1,26 @@
+import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import { Provider, type Adapter, type AdapterFactory, type AdapterPayload } from 'oidc-provider'
-import { memoryStore, type User } from '../../src/index.ts'
-import { accountOf, addVerified, blockedLogin } from '../support/blocked-login.ts'
+import Koa from 'koa'
+import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
+import { memoryAdapter, memoryStore, type User } from '../../src/index.ts'
+import { secondAfter } from '../../src/login-second.ts'
+import { createEndableSessions } from '../../src/oidc/endable-sessions.ts'
+import {
+  accountOf,
+  addVerified,
+  blockedLogin,
+  expectOnlyVerified,
+  expectResumed,
+  resend,
+} from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
+import { eventually } from '../support/eventually.ts'
+import { CLIENT, type Harness, startHarness } from '../support/harness.ts'
 import * as ask from '../support/oauth-requests.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { movableClock, moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { pendingOf, windowOf } from '../support/waiting-window.ts'
 
 async function signIn(h: Harness, user: User) {
   const agent = createUserAgent()
@@ -14,16 +28,15 @@ async function signIn(h: Harness, user: User) {
   return { user, agent, tokens }
 }
 
-async function expectAlive(
-  h: Harness,
-  { user, agent, tokens }: Awaited<ReturnType<typeof signIn>>,
-) {
+type SignedIn = Awaited<ReturnType<typeof signIn>>
+
+async function expectAlive(h: Harness, { user, agent, tokens }: SignedIn) {
   expect(await accountOf(h, agent)).to.equal(user.id)
   expect(await ask.userinfo(h, tokens.access_token)).to.equal(200)
   expect(await ask.refresh(h, tokens.refresh_token)).to.equal('tokens')
 }
 
-async function expectDead(h: Harness, { agent, tokens }: Awaited<ReturnType<typeof signIn>>) {
+async function expectDead(h: Harness, { agent, tokens }: SignedIn) {
   expect(await accountOf(h, agent)).to.equal(undefined)
   expect(await ask.userinfo(h, tokens.access_token)).to.equal(401)
   expect(await ask.refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
@@ -32,14 +45,16 @@ async function expectDead(h: Harness, { agent, tokens }: Awaited<ReturnType<type
 onBothStores('flows.endSessions(accountId), and what it counts (D10)', (technology) => {
   const h = suiteHarness({ technology })
 
-  it('ends everything of the account, tells how much that was, and audits it', async () => {
+  it('ends everything of the account and nothing of any other, tells how much that was, and audits it', async () => {
     const ann = await signIn(h, await addVerified(h))
+    const bob = await signIn(h, await addVerified(h))
     const held = createUserAgent()
     const heldAnswer = await h.login(held, (await h.party.begin()).url, ann.user.username)
     // The grant, the used code, the access token and the refresh token; the session and the held login.
     const counts = { oauth: 4, idp: 2 }
     expect(await h.flows.endSessions(ann.user.id)).to.deep.equal(counts)
     await expectDead(h, ann)
+    await expectAlive(h, bob)
     expect(ask.outcomeOf(await h.follow(held, heldAnswer))).to.equal('400')
     const audited = h.events.filter(({ accountId }) => accountId === ann.user.id)
     expect(audited.map(({ type, details }) => ({ type, details }))).to.deep.equal([
@@ -50,16 +65,6 @@ onBothStores('flows.endSessions(accountId), and what it counts (D10)', (technolo
 
 describe('flows.endSessions(accountId) (D10)', () => {
   const h = suiteHarness()
-
-  it('leaves every other account alone', async () => {
-    const [ann, bob] = [
-      await signIn(h, await addVerified(h)),
-      await signIn(h, await addVerified(h)),
-    ]
-    await h.flows.endSessions(ann.user.id)
-    await expectDead(h, ann)
-    await expectAlive(h, bob)
-  })
 
   it('counts nothing where there is nothing', async () => {
     const { id } = await addVerified(h)
@@ -121,49 +126,32 @@ describe('flows.adapter(…) (D9)', () => {
   }
 
   for (const [kind, adapter] of Object.entries(adapters)) {
-    it(`wraps ${kind}; where accounts cannot be found there are no counts, and everything is dead`, async () => {
-      const h = await startHarness({ adapter })
-      try {
+    describe(`wraps ${kind};`, () => {
+      const h = suiteHarness({ adapter })
+
+      it('where accounts cannot be found there are no counts, and everything is dead', async () => {
         const ann = await signIn(h, await addVerified(h))
         const bob = await signIn(h, await addVerified(h))
         const ended = await h.flows.endSessions(ann.user.id)
         expect(ended).to.deep.equal({ oauth: undefined, idp: undefined })
         await expectDead(h, ann)
         await expectAlive(h, bob)
-      } finally {
-        await h.close()
-      }
+      })
     })
   }
-
-  it('is not to be forgotten: attach refuses a provider without it', async () => {
-    const h = await startHarness()
-    try {
-      const bare = new Provider('https://idp.example')
-      expect(() => h.flows.attach(bare)).to.throw(TypeError, 'memoryAdapter()')
-    } finally {
-      await h.close()
-    }
-  })
 })
 
 describe('The cut-off of an account', () => {
   const store = memoryStore()
   let reads: string[] = []
-  let h: Harness
-
-  before(async () => {
-    const cutoffs = {
-      ...store.cutoffs,
-      read(accountId: string) {
-        reads.push(accountId)
-        return store.cutoffs.read(accountId)
-      },
-    }
-    h = await startHarness({ flows: { store: { ...store, cutoffs } } })
-  })
-
-  after(() => h.close())
+  const cutoffs = {
+    ...store.cutoffs,
+    read(accountId: string) {
+      reads.push(accountId)
+      return store.cutoffs.read(accountId)
+    },
+  }
+  const h = suiteHarness({ flows: { store: { ...store, cutoffs } } })
 
   async function readsOf(request: () => Promise<unknown>): Promise<string[]> {
     reads = []
@@ -210,5 +198,153 @@ describe('The cut-off of an account', () => {
     expect(await accountOf(h, agent)).to.equal(user.id)
     await store.cutoffs.endIdpSessions(user.id, new Date())
     expect(await accountOf(h, agent)).to.equal(undefined)
+  })
+})
+
+const NEW = 'a new password'
+
+describe('A reset whose eager deletion fails (D9: the cut-off is the guarantee)', () => {
+  it('is done all the same, and nothing that was signed in stays signed in', async () => {
+    const inner = memoryAdapter()
+    const adapter = (model: string) => ({
+      ...inner(model),
+      async destroyByAccountId(): Promise<number> {
+        throw new Error(`${model} cannot be deleted`)
+      },
+    })
+    const h = await startHarness({ adapter: () => adapter, mayLogErrors: true })
+    try {
+      const alice = await h.addUser({ username: 'alice' })
+      const thief = createUserAgent()
+      await h.signIn(thief, 'alice')
+      expect(await accountOf(h, thief)).to.equal(alice.id)
+      const done = await h.reset(await h.resetLink(alice), NEW)
+      expect(done.mode).to.equal('done')
+      expect(await accountOf(h, thief)).to.equal(undefined)
+      expect(h.events.filter(({ type }) => type === 'password_reset_completed')).to.have.length(1)
+
+      const owner = createUserAgent()
+      expect((await h.signIn(owner, 'alice', NEW)).location).to.include('code=')
+      const unknown = { oauth: undefined, idp: undefined }
+      expect(await h.flows.endSessions(alice.id)).to.deep.equal(unknown)
+      expect(await accountOf(h, owner)).to.equal(undefined)
+    } finally {
+      await h.close()
+    }
+  })
+})
+
+describe('A reset that stopped after effect 1, and whose password was replaced again since (D5)', () => {
+  it('is rejected by the sweep, overwrites nothing, and still ends what was signed in before', async () => {
+    const inner = memoryStore()
+    let fails = true
+    const store = {
+      ...inner,
+      resetTokens: {
+        ...inner.resetTokens,
+        async markUsed(id: string, at: Date) {
+          if (fails) throw new Error('the database is gone')
+          return inner.resetTokens.markUsed(id, at)
+        },
+      },
+    }
+    const h = await startHarness({ flows: { store }, mayLogErrors: true })
+    try {
+      const alice = await h.addUser({ username: 'alice' })
+      const thief = createUserAgent()
+      await h.signIn(thief, 'alice')
+      const link = await h.resetLink(alice)
+      await secondAfter(movableClock, new Date())
+      expect((await h.reset(link, NEW)).status).to.equal(500)
+      const passwordHash = await bcrypt.hash(NEW, 5)
+      await h.changeUser(alice, { passwordHash })
+      fails = false
+      await moveTime(60_000)
+      await eventually('the sweep rejects the reset', () =>
+        h.events.find(({ reason }) => reason === 'newer_password'),
+      )
+      expect((await h.users.findById(alice.id))?.passwordHash).to.equal(passwordHash)
+      expect(await accountOf(h, thief)).to.equal(undefined)
+      expect((await h.signIn(createUserAgent(), 'alice', NEW)).location).to.include('code=')
+      expect((await h.reset(link, 'yet another one')).mode).to.equal('invalid')
+    } finally {
+      await h.close()
+    }
+  })
+})
+
+describe('A request that began before a cut-off and ends after it (D9)', () => {
+  const context = new Koa().createContext(
+    ...([{ headers: {}, socket: {} }, {}] as unknown as Parameters<Koa['createContext']>),
+  )
+
+  for (const model of ['Grant', 'AccessToken']) {
+    it(`makes no ${model} that lives, and a later request does`, async () => {
+      const sessions = createEndableSessions(memoryStore().cutoffs, movableClock, () => {})
+      const adapter = sessions.adapter(memoryAdapter())(model)
+      const save = (id: string) => {
+        const payload = { accountId: 'ann', iat: Math.floor(Date.now() / 1000) }
+        return adapter.upsert(id, payload, 60)
+      }
+      await sessions.perRequest(context, async () => {
+        const at = new Date()
+        await sessions.endOAuthSessions('ann', at)
+        await secondAfter(movableClock, at)
+        await save('in flight')
+      })
+      await sessions.perRequest(context, () => save('later'))
+      expect(await adapter.find('in flight')).to.equal(undefined)
+      expect(await adapter.find('later')).to.include({ accountId: 'ann' })
+    })
+  }
+})
+
+describe('A fresh link for an old login (D6, D9)', () => {
+  const h = suiteHarness()
+
+  const resendFor = (user: User, state: string) =>
+    resend(h, user, {
+      client_id: CLIENT.client_id,
+      redirect_uri: CLIENT.redirect_uris[0],
+      scope: 'openid email',
+      state,
+    })
+
+  /** The link verifies in a new browser, which is not signed in after. */
+  async function expectVerifiesOnly(user: User, link: string) {
+    const agent = createUserAgent()
+    await expectOnlyVerified(h, { user, agent }, await agent.get(link))
+  }
+
+  it('does not finish a login that was checked with a password that is another one now', async () => {
+    const bob = await h.addUser({ username: 'bob', emailVerified: false })
+    const request = await h.party.begin()
+    await h.login(createUserAgent(), request.url, 'bob')
+    await h.mail.mailTo(bob.email ?? '')
+    await h.changeUser(bob, { passwordHash: await bcrypt.hash(NEW, 4) })
+    await expectVerifiesOnly(bob, await resendFor(bob, request.state))
+    expect((await h.signIn(createUserAgent(), 'bob', NEW)).location).to.include('code=')
+  })
+
+  it('signs nobody in once everything was ended since it was mailed', async () => {
+    const carol = await h.addUser({ username: 'carol', emailVerified: false })
+    const link = await resendFor(carol, 'a state')
+    await h.flows.endSessions(carol.id)
+    await expectVerifiesOnly(carol, link)
+  })
+
+  it('takes over no answer that another account gave in the same interaction', async () => {
+    const login = await blockedLogin(h)
+    const { client_id } = CLIENT
+    const grant = new h.provider.Grant({ accountId: 'somebody', clientId: client_id })
+    grant.addOIDCScope('openid email')
+    const lastSubmission = {
+      login: { accountId: 'somebody' },
+      consent: { grantId: await grant.save() },
+    }
+    const pending = await pendingOf(h, windowOf(h, login))
+    const captured = { ...pending.captured, lastSubmission } as typeof pending.captured
+    await h.store.pendingLogins.save({ ...pending, captured })
+    await expectResumed(h, login, await createUserAgent().get(login.link))
   })
 })

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import type { User } from '../../src/index.ts'
-import { accountOf, addVerified, setsSession } from '../support/blocked-login.ts'
+import { accountOf, addVerified } from '../support/blocked-login.ts'
 import {
   CONFIDENTIAL,
   PASSWORD,
@@ -9,8 +9,8 @@ import {
   type Harness,
   type HarnessOptions,
 } from '../support/harness.ts'
-import { suiteHarness } from '../support/suite-harness.ts'
 import * as ask from '../support/oauth-requests.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW_PASSWORD = 'a new password, longer'
@@ -176,17 +176,6 @@ function itEndsEverything(options: HarnessOptions): void {
 
   it('but not the token of a client that acts for nobody', async () => {
     expect(await ask.isActive(h, machine, CONFIDENTIAL)).to.equal(true)
-  })
-
-  it('and signs nobody in (D7)', async () => {
-    const agent = createUserAgent()
-    const user = await addVerified(h)
-    const link = await h.resetLink(user)
-    const { hidden } = await agent.get(link)
-    const form = { ...hidden, password: NEW_PASSWORD, confirm_password: NEW_PASSWORD }
-    const done = await agent.post(`${h.oauthUrl}/reset-password`, form)
-    expect([done.mode, setsSession(done)]).to.deep.equal(['done', false])
-    expect(agent.cookiesFor(`${h.oauthUrl}/auth`)).to.equal('')
   })
 
   it('nothing of a login that follows the answer at once, time after time', async () => {

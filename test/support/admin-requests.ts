@@ -2,6 +2,8 @@ import { expect } from 'chai'
 import type { Problem } from '../../src/admin/api-types.ts'
 import { ADMIN_TOKEN, type Harness } from './harness.ts'
 
+export const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` }
+
 export interface SettingsRequest {
   /** As it is behind the `?`. */
   query?: string
@@ -9,15 +11,15 @@ export interface SettingsRequest {
   ifMatch?: string
 }
 
-/** What an admin asks of `{base_url}/admin/api/settings`. */
-export function settingsOf({ baseUrl }: Pick<Harness, 'baseUrl'>) {
+/** What an admin asks of `{base_url}/admin/api/settings`. The harness may be one that starts later. */
+export function settingsOf(h: Pick<Harness, 'baseUrl'>) {
   const ask =
     (method: string, path = '') =>
     ({ query, body, ifMatch }: SettingsRequest = {}) =>
-      fetch(`${baseUrl}/admin/api/settings${path}${query === undefined ? '' : `?${query}`}`, {
+      fetch(`${h.baseUrl}/admin/api/settings${path}${query === undefined ? '' : `?${query}`}`, {
         method,
         headers: {
-          authorization: `Bearer ${ADMIN_TOKEN}`,
+          ...bearer,
           ...(body !== undefined && { 'content-type': 'application/json' }),
           ...(ifMatch !== undefined && { 'if-match': ifMatch }),
         },
@@ -41,9 +43,15 @@ export function settingsOf({ baseUrl }: Pick<Harness, 'baseUrl'>) {
   }
 }
 
+/** RFC 9457, with no secret in it. */
 export async function problemOf(response: Response, status: number): Promise<Problem> {
   const text = await response.text()
   expect(response.status, text).to.equal(status)
   expect(response.headers.get('content-type')).to.match(/^application\/problem\+json/)
-  return JSON.parse(text)
+  expect(response.headers.get('cache-control')).to.equal('no-store')
+  expect(text).not.to.include('canary').and.not.to.include(ADMIN_TOKEN)
+  const problem = JSON.parse(text)
+  expect(problem).to.include({ status })
+  expect(problem.title).to.be.a('string').and.not.equal('')
+  return problem
 }

@@ -9,16 +9,6 @@ export function reasonOf({ text }: Answer): string | undefined {
   return /data-reason="([^"]*)"/.exec(text)?.[1]
 }
 
-/** What the window that logged in is told (D15). */
-export async function statusOf(
-  h: Harness,
-  { agent, blocked }: BlockedLogin,
-): Promise<{ status: string }> {
-  const id = blocked.hidden['login'] ?? ''
-  const answer = await agent.get(`${h.oauthUrl}/verify-email/status?login=${id}`)
-  return JSON.parse(answer.text) as { status: string }
-}
-
 /** Asks for a new link with the form on the page, types the username where it asks for it, and answers the link in the mail. */
 export async function newLinkFrom(
   h: Harness,

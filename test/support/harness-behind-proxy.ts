@@ -3,6 +3,14 @@ import { startHarness, type Harness, type HarnessOptions } from './harness.ts'
 import { startMongoProxy, type MongoProxy } from './mongo-proxy.ts'
 import { freshDatabase } from './mongod.ts'
 
+/** For whoever waits for a database that is gone, and sees soon that it is back. */
+export const SHORT_WAITS = {
+  serverSelectionTimeoutMS: 1_000,
+  connectTimeoutMS: 1_000,
+  socketTimeoutMS: 1_000,
+  heartbeatFrequencyMS: 500,
+}
+
 /** The harness of the suite that asks for it, on a MongoDB that its tests can take away. */
 export function suiteHarnessBehindProxy(
   limits: MongoClientOptions,

@@ -6,7 +6,10 @@ import type { Harness } from './harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 
 /** Where the blocked page asks whether it may go on, and where it goes on (D15). */
-export function windowOf({ oauthUrl }: Harness, { agent, blocked }: BlockedLogin): WaitingWindow {
+export function windowOf(
+  { oauthUrl }: Harness,
+  { agent, blocked }: Pick<BlockedLogin, 'agent' | 'blocked'>,
+): WaitingWindow {
   const id = blocked.hidden['login'] ?? ''
   expect(id).to.match(/^[\w-]{22}$/)
   return windowNamed(oauthUrl, id, agent)
