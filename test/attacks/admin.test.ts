@@ -1,18 +1,13 @@
 import { expect } from 'chai'
-import { ADMIN_TOKEN, CONFIDENTIAL, startHarness, type Harness } from '../support/harness.ts'
+import { ADMIN_TOKEN, CONFIDENTIAL } from '../support/harness.ts'
 import { eventsOf } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const EVIL = 'https://evil.example'
 
 describe('The admin API, from where it must not be reached (5.1)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-
-  after(() => h.close())
+  const h = suiteHarness()
 
   const admin = (init: RequestInit = {}) => fetch(`${h.baseUrl}/admin/api/settings`, init)
   const good = JSON.stringify({ email_verification_expiration: '5h' })

@@ -14,6 +14,7 @@ import { startExampleServer, type ExampleServer } from '../support/example-serve
 import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import { hasPassword, tokenOf, withoutMail } from '../support/observe.ts'
 import { rawRequest } from '../support/raw-request.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import type { User } from '../../src/index.ts'
 
 const SITES = [undefined, 'same-origin', 'none', 'same-site', 'cross-site', 'Cross-Site', 'odd']
@@ -55,19 +56,17 @@ function headerPairs(own: string) {
 }
 
 describe('A form of ours that another site posts (D31, HDR-04)', () => {
-  let h: Harness
+  const h = suiteHarness()
   let ann: User
   let link: string
   let login: BlockedLogin
 
   before(async () => {
-    h = await startHarness()
     ann = await h.addUser({ username: 'ann' })
     await addUnverified(h, { username: 'una' })
     login = await blockedLogin(h)
     link = await h.resetLink(ann)
   })
-  after(() => h.close())
 
   const forms: Record<string, () => Record<string, string>> = {
     'forgot-password': () => ({ identifier: 'ann' }),

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { blockedLogin } from '../support/blocked-login.ts'
 import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
 import { FORM, rawRequest, type RawAnswer, type RawRequest } from '../support/raw-request.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const big = 'x'.repeat(70_000)
 
@@ -49,13 +49,11 @@ function expectNoTraces({ headers, text }: Pick<RawAnswer, 'headers' | 'text'>, 
 type Asked = [path: string, status: number, request?: RawRequest]
 
 describe('Every page of ours (D30, HDR)', () => {
-  let h: Harness
+  const h = suiteHarness({ mayLogErrors: true })
 
   before(async () => {
-    h = await startHarness({ mayLogErrors: true })
     await h.addUser({ username: 'ann' })
   })
-  after(() => h.close())
 
   const get: RawRequest = { method: 'GET' }
   const asked: Asked[] = [

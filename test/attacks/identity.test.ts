@@ -1,16 +1,11 @@
 import { expect } from 'chai'
 import type { NewMailJob } from '../../src/index.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
 import { ask, eventsOf, shapeOf } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 describe('Who is meant by a name (IDN)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
+  const h = suiteHarness()
 
   /** Who was mailed for what was typed; the answer is the same for all. */
   async function mailedFor(identifier: string): Promise<string[]> {

@@ -8,10 +8,11 @@ import {
   type BlockedLogin,
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { ADMIN_TOKEN, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { ADMIN_TOKEN, PASSWORD } from '../support/harness.ts'
 import { ask, dump, hasPassword, tokenOf, usableRecord, withoutMail } from '../support/observe.ts'
 import { FORM, rawRequest, type RawAnswer } from '../support/raw-request.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const NO_TOKEN = 'A'.repeat(43)
 
@@ -30,19 +31,17 @@ function shape({ status, headers: { date: _date, ...headers }, text }: RawAnswer
 }
 
 onBothStores('Forms that are none (D31, INJ)', (technology) => {
-  let h: Harness
+  const h = suiteHarness({ technology })
   let ann: User
   let link: string
   let login: BlockedLogin
 
   before(async () => {
-    h = await startHarness({ technology })
     ann = await h.addUser({ username: 'ann' })
     await addUnverified(h, { username: 'una' })
     login = await blockedLogin(h)
     link = await h.resetLink(ann)
   })
-  after(() => h.close())
 
   async function state(): Promise<string> {
     const users = await Promise.all([ann.id, login.user.id].map((id) => h.users.findById(id)))

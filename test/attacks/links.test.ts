@@ -12,6 +12,7 @@ import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { ask, tokenOf } from '../support/observe.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 interface Spoof {
   /** Header lines in place of the honest `Host`; `HOST` stands for that. */
@@ -87,12 +88,7 @@ function expectOurs(h: Harness, { mail, link }: ReceivedMail, page: string) {
 }
 
 describe('A mailed link, whatever host the request names (LINK-01, LINK-02, LINK-03, LINK-04)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
+  const h = suiteHarness()
 
   for (const [what, spoof] of Object.entries(SPOOFS)) {
     it(`leads to the configured base URL, in text and HTML: ${what}`, async () => {
@@ -159,12 +155,7 @@ describe('The first request after the start (LINK-05)', () => {
 })
 
 describe('Pages with a token in their address (LINK-07, LINK-08, LINK-14)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
+  const h = suiteHarness()
 
   /** Every page that a link can lead to, by what it is. */
   async function pages(): Promise<Record<string, Answer>> {

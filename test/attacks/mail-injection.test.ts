@@ -6,6 +6,7 @@ import type { ReceivedMail } from '../support/mail-server.ts'
 import { ask, eventsOf, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
 import { eventually } from '../support/eventually.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 /** Some of what a host may have stored as an address, that is no plain one; test/mail-address.test.ts has the others. */
 const ADDRESSES: Record<string, string> = {
@@ -37,13 +38,11 @@ const NAMES: Record<string, string> = {
 }
 
 describe('An address that is not one plain address (MAIL-01, MAIL-02)', () => {
-  let h: Harness
+  const h = suiteHarness()
 
   before(async () => {
-    h = await startHarness()
     await h.addUser({ username: 'honest' })
   })
-  after(() => h.close())
 
   it('gets no mail, and the same answer as any other, from either flow', async () => {
     const { answer: any } = await ask(h, 'nobody')
@@ -163,12 +162,7 @@ describe('Names that others chose, in a mail (MAIL-04, MAIL-05, MAIL-13)', () =>
 })
 
 describe('Every mail (MAIL-09, MAIL-10, MAIL-11)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ settings: { password_changed_email: 'true' } })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ settings: { password_changed_email: 'true' } })
 
   it('says that a machine wrote it, names the domain of its sender alone, and loads nothing', async () => {
     const ann = await h.addUser({ username: 'ann' })

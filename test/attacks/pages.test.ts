@@ -4,8 +4,8 @@ import { DomUtils, parseDocument } from 'htmlparser2'
 import { addUnverified, blockedLogin } from '../support/blocked-login.ts'
 import { createBrowser } from '../support/browser.ts'
 import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 /** What templates do to any text is shown in test/views.test.ts; here, that every page says it through them. */
 const PAYLOADS = [
@@ -49,12 +49,7 @@ function expectText(page: string, plain: string, fields: Record<string, string>)
 
 describe('What is typed, carried or stored is text on every page (XSS)', () => {
   const agent = createUserAgent()
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
+  const h = suiteHarness()
 
   const FIELDS = ['client_id', 'redirect_uri', 'scope', 'state']
   const filled = (value: string) => Object.fromEntries(FIELDS.map((name) => [name, value]))

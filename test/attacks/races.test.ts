@@ -11,7 +11,7 @@ import {
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { PASSWORD } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import {
   ask,
@@ -23,16 +23,12 @@ import {
 } from '../support/observe.ts'
 import { turns } from '../support/turns.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const NEW = 'a new password'
 
 onBothStores('Requests at the same moment', (technology) => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ technology })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ technology })
 
   /** Forms that are no forms, beside one that is (RACE-04). */
   const post = (url: string, body: string, type = 'application/x-www-form-urlencoded') =>
@@ -159,12 +155,7 @@ onBothStores('Requests at the same moment', (technology) => {
 describeWithMongo(
   'A verification while the account changes (RACE-06, RACE-07, VER-09) [full]',
   () => {
-    let h: Harness
-
-    before(async () => {
-      h = await startHarness({ technology: 'mongodb' })
-    })
-    after(() => h.close())
+    const h = suiteHarness({ technology: 'mongodb' })
 
     const users = () => databaseOf(h).collection<{ _id: string }>('users')
 

@@ -10,10 +10,11 @@ import {
   isVerified,
   resend,
 } from '../support/blocked-login.ts'
-import { CLIENT, CONFIDENTIAL, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { ask, tokenOf } from '../support/observe.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
 import { createUserAgent, decodeEntities, type Answer } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const [APP_URI] = CLIENT.redirect_uris
 const [SERVER_URI] = CONFIDENTIAL.redirect_uris
@@ -105,12 +106,7 @@ const DANGEROUS = [
 
 describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)', () => {
   const agent = createUserAgent()
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
+  const h = suiteHarness()
 
   const carried = (redirect_uri: string) => ({
     client_id: CLIENT.client_id,
@@ -207,12 +203,7 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
 })
 
 describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ clients: [CLIENT, CONFIDENTIAL, ODD, NATIVE] })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL, ODD, NATIVE] })
 
   // The provider takes an empty state for none.
   const state = fc.oneof(
@@ -312,12 +303,7 @@ describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
 })
 
 describe('The code of a verification link (RED-12, RED-13)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
+  const h = suiteHarness()
 
   it('is good once, for the client that asked, and what it gave ends when it is tried again', async () => {
     const login = await blockedLogin(h)

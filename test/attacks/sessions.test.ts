@@ -10,12 +10,13 @@ import {
   silently,
 } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
-import { CLIENT, CONFIDENTIAL, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT, CONFIDENTIAL, startHarness } from '../support/harness.ts'
 import * as asked from '../support/oauth-requests.ts'
 import { eventsOf, hasPassword } from '../support/observe.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { movableClock, moveTime } from '../support/time.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const NEW = 'a new password'
 const SECOND: ClientMetadata = {
@@ -25,12 +26,7 @@ const SECOND: ClientMetadata = {
 }
 
 describe('A reset, where the account is signed in in many places (SES-01, SES-06, SES-11)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ clients: [CLIENT, CONFIDENTIAL, SECOND] })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL, SECOND] })
 
   it('ends them all, of every client, leaves a neighbour alone, and signs nobody in', async () => {
     const [user, neighbour] = [await addVerified(h), await addVerified(h)]

@@ -23,6 +23,7 @@ import { databaseOf, hasPassword, sha256, tokenOf, usableRecord } from '../suppo
 import { movableClock, moveTime } from '../support/time.ts'
 import { turns } from '../support/turns.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const NEW = 'a new password'
 const FORM = 'application/x-www-form-urlencoded'
@@ -206,12 +207,7 @@ describe('The lifetime of a link', () => {
 
 describe('A link', () => {
   const agent = createUserAgent()
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
+  const h = suiteHarness()
 
   // The mail says how long its link works, and that is kept, whatever the setting becomes.
   it('lives as long as was set when it was mailed, whatever is set later, and each kind has its own time (TOK-09, TOK-10)', async () => {
@@ -279,12 +275,7 @@ describe('A link', () => {
 
 describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-07) [full]', () => {
   const agent = createUserAgent()
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ technology: 'mongodb' })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ technology: 'mongodb' })
 
   const nothings: Record<string, string> = {
     'no token': '',

@@ -18,6 +18,7 @@ import { CLIENT, CONFIDENTIAL, PASSWORD, startHarness, type Harness } from '../s
 import { offlineTokens, outcomeOf, postLogin, refresh } from '../support/oauth-requests.ts'
 import { ask } from '../support/observe.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const [APP_URI] = CLIENT.redirect_uris
 const [SERVER_URI] = CONFIDENTIAL.redirect_uris
@@ -132,12 +133,7 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
 })
 
 describe('require_email_verification and what was there before (VER-10, VER-11)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ settings: { require_email_verification: 'false' } })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ settings: { require_email_verification: 'false' } })
 
   const require = (value: 'true' | 'false') => h.put({ require_email_verification: value })
 
@@ -198,12 +194,7 @@ describe('require_email_verification and what was there before (VER-10, VER-11)'
 })
 
 describe('What a link proves, and to whom (VER-05, VER-07, VER-15)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
+  const h = suiteHarness()
 
   it('a link of the attacker takes over no session, however it is opened, until the person says so', async () => {
     const victim = await addVerified(h)

@@ -3,9 +3,10 @@ import { expect } from 'chai'
 import type { NewMailJob, User } from '../../src/index.ts'
 import { adminOf } from '../support/admin-calls.ts'
 import { blockedLogin, mailsTo } from '../support/blocked-login.ts'
-import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
+import { ADMIN_TOKEN } from '../support/harness.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const LOCALES = ['en', 'de', 'fr', 'es', 'ar'] as const
 type Locale = (typeof LOCALES)[number]
@@ -56,12 +57,7 @@ const ROWS: [string, Speaks, Locale][] = [
 ]
 
 describe('The language of a mail (D24)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ settings: { password_changed_email: 'true' } })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ settings: { password_changed_email: 'true' } })
 
   let people = 0
   function person({ user: locale }: Speaks, more: Partial<User> = {}): Promise<User> {

@@ -2,11 +2,12 @@ import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
 import { addUnverified, blockedLogin, expectResumed, mailsTo } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { PASSWORD, type Harness } from '../support/harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { ask, eventsOf, hasPassword, shapeOf, usableRecord } from '../support/observe.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const CAP = 3
 
@@ -40,21 +41,16 @@ const newestLink = (h: Harness, user: User) =>
   h.mail.mails.findLast(({ to }) => to.includes(user.email ?? ''))?.link ?? ''
 
 describe('Mails to one account (D21)', () => {
-  let h: Harness
+  const h = suiteHarness({
+    settings: { mails_per_account_per_hour: String(CAP) },
+    mail: { answer: () => answer },
+  })
   let answer: MailAnswer = 'take'
   let named = 0
 
-  before(async () => {
-    h = await startHarness({
-      settings: { mails_per_account_per_hour: String(CAP) },
-      mail: { answer: () => answer },
-    })
-  })
   beforeEach(() => {
     answer = 'take'
   })
-  after(() => h.close())
-
   const addPerson = (more: Partial<User> = {}) => {
     named += 1
     return h.addUser({ username: `Person-${named}`, ...more })
@@ -268,12 +264,7 @@ describe('Mails to one account (D21)', () => {
 })
 
 describe('Mails to one mailbox (D21, RATE-13)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ settings: { mails_per_account_per_hour: String(CAP) } })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ settings: { mails_per_account_per_hour: String(CAP) } })
 
   const mailbox = (name: string) => [
     `${name}@users.example`,
@@ -389,12 +380,7 @@ describe('Mails to one mailbox (D21, RATE-13)', () => {
 })
 
 describe('The setting resend_cooldown (D26)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ settings: { resend_cooldown: '1h' } })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ settings: { resend_cooldown: '1h' } })
 
   it('lets one request of a kind through, and the next when no link is left', async () => {
     const user = await addUnverified(h)
@@ -439,12 +425,7 @@ describe('The setting resend_cooldown (D26)', () => {
 })
 
 describe('The setting mails_per_minute (D21)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ settings: { mails_per_minute: '2' } })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ settings: { mails_per_minute: '2' } })
 
   it('lets so many mails leave; the others wait, lose no attempt, and leave when they may', async () => {
     const people = await Promise.all(
@@ -478,12 +459,7 @@ describe('The setting mails_per_minute (D21)', () => {
 })
 
 describe('The setting reset_requires_verified_email (D26)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ settings: { reset_requires_verified_email: 'true' } })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ settings: { reset_requires_verified_email: 'true' } })
 
   it('lets a username get no reset link while its address is not verified, and the answer is the same', async () => {
     const unverified = await addUnverified(h)

@@ -1,32 +1,26 @@
 import { expect } from 'chai'
 import type { AuditEventType, User } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { eventsOf, tokenOf, usableRecord } from '../support/observe.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 describe('The outbox (D19, D20)', () => {
-  let h: Harness
+  const h = suiteHarness({
+    mail: { answer: () => answers.shift() ?? 'take' },
+    mayLogErrors: true,
+  })
   let added = 0
   /** What the server answers to each mail, in turn; afterwards it takes every one. */
   let answers: MailAnswer[] = []
-
-  before(async () => {
-    h = await startHarness({
-      mail: { answer: () => answers.shift() ?? 'take' },
-      mayLogErrors: true,
-    })
-  })
 
   afterEach(async () => {
     answers = []
     h.mail.speak()
     await h.put({ smtp_host: '127.0.0.1' })
   })
-
-  after(() => h.close())
 
   const newUser = (changes: Partial<User> = {}) =>
     h.addUser({ username: `user-${(added += 1)}`, ...changes })
