@@ -10,7 +10,7 @@ import {
 } from '../support/blocked-login.ts'
 import { createBrowser } from '../support/browser.ts'
 import { describeInChromium } from '../support/chromium.ts'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import { suiteExampleServer } from '../support/example-server.ts'
 import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import { hasPassword, tokenOf, withoutMail } from '../support/observe.ts'
 import { rawRequest } from '../support/raw-request.ts'
@@ -119,13 +119,7 @@ describe('A form of ours that another site posts (D31, HDR-04)', () => {
 })
 
 describe('The forms of the example’s login page (login CSRF)', () => {
-  let server: ExampleServer
-
-  before(async function () {
-    this.timeout(60_000)
-    server = await startExampleServer()
-  })
-  after(() => server?.stop())
+  const server = suiteExampleServer()
 
   it('are refused when another site posts them; from the page itself they sign in', async () => {
     const browser = createBrowser(server.baseUrl)

@@ -1,10 +1,19 @@
 import { expect } from 'chai'
 import { blockedLogin } from '../support/blocked-login.ts'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import { suiteExampleServer } from '../support/example-server.ts'
 import { FORM, rawRequest, type RawAnswer, type RawRequest } from '../support/raw-request.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
 const big = 'x'.repeat(70_000)
+const get: RawRequest = { method: 'GET' }
+const EVIL = { origin: 'https://evil.example' }
+
+const UNFRAMED = {
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}
 
 /** A page that nobody frames, stores, sniffs, indexes or learns of, and that runs nothing (D30). */
 function expectPage({ headers, text, page }: RawAnswer, what: string): void {
@@ -18,14 +27,8 @@ function expectPage({ headers, text, page }: RawAnswer, what: string): void {
   ])
   expect(policy, what).to.match(/form-action 'self'/)
   expect(policy, what).not.to.match(/unsafe|script-src (?!'self';)|\*|data:/)
-  expect(headers, what).to.include({
-    'content-type': 'text/html; charset=utf-8',
-    'cache-control': 'no-store',
-    'referrer-policy': 'no-referrer',
-    'x-content-type-options': 'nosniff',
-    'x-frame-options': 'DENY',
-    'x-robots-tag': 'noindex',
-  })
+  const type = 'text/html; charset=utf-8'
+  expect(headers, what).to.include({ 'content-type': type, 'x-robots-tag': 'noindex', ...UNFRAMED })
   expect(headers['permissions-policy'], what).to.include('camera=()')
   expectNoTraces({ headers, text }, what)
   expect(withoutOwnScript(text), what).not.to.match(/<script|<style|\sstyle=|\son[a-z]+=/)
@@ -48,6 +51,16 @@ function expectNoTraces({ headers, text }: Pick<RawAnswer, 'headers' | 'text'>, 
 
 type Asked = [path: string, status: number, request?: RawRequest]
 
+function itHasEveryHeader(asked: Asked[], urlOf: () => string): void {
+  for (const [path, status, request = {}] of asked) {
+    it(`${request.method ?? 'POST'} ${path}, ${status}: has every header against framing, storing and scripts (XSS-09, HDR-02, HDR-09)`, async () => {
+      const answer = await rawRequest(urlOf() + path, request)
+      expect(answer.status, answer.text).to.equal(status)
+      expectPage(answer, path)
+    })
+  }
+}
+
 describe('Every page of ours (D30, HDR)', () => {
   const h = suiteHarness({ mayLogErrors: true })
 
@@ -55,17 +68,12 @@ describe('Every page of ours (D30, HDR)', () => {
     await h.addUser({ username: 'ann' })
   })
 
-  const get: RawRequest = { method: 'GET' }
   const asked: Asked[] = [
     ['/forgot-password', 200, get],
     ['/forgot-password', 200, { body: 'identifier=nobody' }],
     ['/forgot-password', 400, { body: 'identifier=' }],
     ['/forgot-password', 400, { body: 'identifier=%' }],
-    [
-      '/forgot-password',
-      403,
-      { body: 'identifier=ann', headers: { origin: 'https://evil.example' } },
-    ],
+    ['/forgot-password', 403, { body: 'identifier=ann', headers: EVIL }],
     ['/forgot-password', 405, { method: 'DELETE' }],
     ['/forgot-password', 413, { body: big }],
     ['/forgot-password', 415, { body: '{}', headers: { 'content-type': 'application/json' } }],
@@ -77,13 +85,7 @@ describe('Every page of ours (D30, HDR)', () => {
     ['/resend-verification', 200, { body: 'username=nobody' }],
     ['/resend-verification', 405, get],
   ]
-  for (const [path, status, request = {}] of asked) {
-    it(`${request.method ?? 'POST'} ${path}, ${status}: has every header against framing, storing and scripts (XSS-09, HDR-02, HDR-09)`, async () => {
-      const answer = await rawRequest(h.oauthUrl + path, request)
-      expect(answer.status).to.equal(status)
-      expectPage(answer, path)
-    })
-  }
+  itHasEveryHeader(asked, () => h.oauthUrl)
 
   it('so have the form for a new password, the blocked login, and the answers to their forms (HDR-07)', async () => {
     const ann = await h.users.findByUsername('ann')
@@ -102,20 +104,13 @@ describe('Every page of ours (D30, HDR)', () => {
     )
     const { blocked, link: verification } = await blockedLogin(h)
     expect(blocked.headers.get('content-security-policy')).to.include("frame-ancestors 'none'")
-    for (const [name, value] of Object.entries({
-      'cache-control': 'no-store',
-      'referrer-policy': 'no-referrer',
-      'x-frame-options': 'DENY',
-      'x-content-type-options': 'nosniff',
-    })) {
-      expect(blocked.headers.get(name)).to.equal(value)
-    }
+    expect(Object.fromEntries(blocked.headers)).to.include(UNFRAMED)
     const opened = await rawRequest(verification, get)
     expect(opened.status).to.equal(302)
     expectNoTraces(opened, 'resumed')
   })
 
-  for (const path of ['forgot-password', 'reset-password', 'verify-email', 'resend-verification']) {
+  for (const path of ['forgot-password', 'reset-password', 'verify-email', 'resend-verification'])
     it(`${path} answers no method but those of its form, and says which (HDR-05)`, async () => {
       for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']) {
         const answer = await rawRequest(`${h.oauthUrl}/${path}`, { method })
@@ -124,7 +119,6 @@ describe('Every page of ours (D30, HDR)', () => {
         expectPage(answer, method)
       }
     })
-  }
 
   it('says nothing of what failed on our side (HDR-08)', async () => {
     const { findUsable } = h.store.resetTokens
@@ -150,15 +144,8 @@ describe('Every page of ours (D30, HDR)', () => {
 })
 
 describe('Every page of the example server (D30, HDR)', () => {
-  let server: ExampleServer
+  const server = suiteExampleServer()
 
-  before(async function () {
-    this.timeout(60_000)
-    server = await startExampleServer()
-  })
-  after(() => server?.stop())
-
-  const get: RawRequest = { method: 'GET' }
   const asked: Asked[] = [
     ['/', 200, get],
     ['/mailbox', 200, get],
@@ -168,7 +155,7 @@ describe('Every page of the example server (D30, HDR)', () => {
     ['/oauth2/login', 405, { method: 'DELETE' }],
     ['/oauth2/login', 405, { method: 'TRACE' }],
     ['/oauth2/login', 413, { body: big }],
-    ['/oauth2/login', 403, { body: 'username=a', headers: { origin: 'https://evil.example' } }],
+    ['/oauth2/login', 403, { body: 'username=a', headers: EVIL }],
     ['/oauth2/login/consent', 400, { body: 'decision=allow' }],
     ['/oauth2/login/consent', 405, get],
     ['/nothing', 404, get],
@@ -180,23 +167,12 @@ describe('Every page of the example server (D30, HDR)', () => {
     ['/oauth2/session/end/confirm', 400, { body: '' }],
     ['/oauth2/session/end/success', 200, get],
   ]
-  for (const [path, status, request = {}] of asked) {
-    it(`${request.method ?? 'POST'} ${path}, ${status}: has every header against framing, storing and scripts (XSS-09, HDR-02, HDR-09)`, async () => {
-      const answer = await rawRequest(server.baseUrl + path, request)
-      expect(answer.status, answer.text).to.equal(status)
-      expectPage(answer, path)
-    })
-  }
+  itHasEveryHeader(asked, () => server.baseUrl)
 
   it('has forms of the provider that a script posts; nobody frames or sniffs those either', async () => {
     const { headers } = await rawRequest(`${server.baseUrl}/oauth2/session/end`, get)
     expect(headers['content-security-policy']).to.include("frame-ancestors 'none'")
-    expect(headers).to.include({
-      'cache-control': 'no-store',
-      'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
-      'x-frame-options': 'DENY',
-    })
+    expect(headers).to.include(UNFRAMED)
   })
 
   it('answers odd requests, and says nothing of itself (HDR-08)', async () => {
@@ -235,13 +211,7 @@ describe('Every page of the example server (D30, HDR)', () => {
 })
 
 describe('Behind a proxy that ends TLS (HDR-03, HDR-10)', () => {
-  let server: ExampleServer
-
-  before(async function () {
-    this.timeout(60_000)
-    server = await startExampleServer({ BASE_URL: 'https://id.example', TRUST_PROXY: '1' })
-  })
-  after(() => server?.stop())
+  const server = suiteExampleServer({ BASE_URL: 'https://id.example', TRUST_PROXY: '1' })
 
   const ask = (path: string, headers: Record<string, string> = {}) =>
     rawRequest(`http://127.0.0.1:${server.port}${path}`, {
@@ -257,32 +227,22 @@ describe('Behind a proxy that ends TLS (HDR-03, HDR-10)', () => {
     const cookies = [started, asked].flatMap(({ headers }) => headers['set-cookie'] ?? [])
     expect(cookies.length).to.be.above(2)
     for (const cookie of cookies) {
-      expect(cookie.toLowerCase().split('; ')).to.include.members([
-        'httponly',
-        'samesite=lax',
-        'secure',
-      ])
+      const attributes = cookie.toLowerCase().split('; ')
+      expect(attributes).to.include.members(['httponly', 'samesite=lax', 'secure'])
     }
   })
 
   it('headers of a proxy that are long and odd are answered as any other', async () => {
     const spaces = ' '.repeat(7_000)
-    for (const value of [
-      `a${spaces}b`,
-      `https${spaces},`,
-      ','.repeat(7_000),
-      `${spaces}<script>`,
-    ]) {
-      const answer = await ask('/oauth2/forgot-password', {
-        'x-forwarded-proto': value,
-        'x-forwarded-host': value,
-      })
+    const odd = [`a${spaces}b`, `https${spaces},`, ','.repeat(7_000), `${spaces}<script>`]
+    for (const value of odd) {
+      const headers = { 'x-forwarded-proto': value, 'x-forwarded-host': value }
+      const answer = await ask('/oauth2/forgot-password', headers)
       expect(answer.status, value.slice(0, 10)).to.be.oneOf([200, 400])
       expect(withoutOwnScript(answer.text)).not.to.include('<script')
     }
-    const tooLong = await ask('/oauth2/forgot-password', {
-      'x-forwarded-host': ' a'.repeat(50_000),
-    })
+    const long = { 'x-forwarded-host': ' a'.repeat(50_000) }
+    const tooLong = await ask('/oauth2/forgot-password', long)
     expect(tooLong.status).to.equal(431)
     expect((await ask('/oauth2/forgot-password')).status).to.equal(200)
   })

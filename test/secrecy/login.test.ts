@@ -1,6 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { writeFile } from 'node:fs/promises'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { openWire, postRequest, type Wire } from '../../bench/secrecy/wire.ts'
@@ -8,6 +6,7 @@ import { addAccounts, outboxIsQuiet, PASSWORD, putSettings } from '../support/ex
 import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { suiteFolder } from '../support/suite-folder.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 /** All names have the length of this one, so that the page that gives them back does, too. */
@@ -26,11 +25,11 @@ const users: Record<string, object> = {
 }
 
 describeWithMongo('A login with a wrong password (4.8) [full]', () => {
+  const file = suiteFolder()
   let database: FreshDatabase
   let proxy: MongoProxy
   let server: ExampleServer
   let wire: Wire
-  let folder: string
   let page: { cookie: string; interaction: string }
   let commands: string[] = []
 
@@ -38,8 +37,7 @@ describeWithMongo('A login with a wrong password (4.8) [full]', () => {
     this.timeout(60_000)
     database = await freshDatabase()
     proxy = await startMongoProxy(database)
-    folder = await mkdtemp(join(tmpdir(), 'account-flows-'))
-    const seed = join(folder, 'seed.json')
+    const seed = file('seed.json')
     await writeFile(seed, JSON.stringify({ users: [], clients: [CLIENT] }))
     const variables = { SEED_FILE: seed, MONGODB_URI: proxy.uri, BCRYPT_COST: '5' }
     server = await startExampleServer(variables)
@@ -75,7 +73,6 @@ describeWithMongo('A login with a wrong password (4.8) [full]', () => {
     await server?.kill()
     await proxy?.close()
     await database?.drop()
-    await rm(folder, { recursive: true, force: true })
   })
 
   async function loginPage() {
