@@ -92,30 +92,25 @@ describe('The language of a mail (D24)', () => {
   }
 
   for (const [what, speaks, expected] of ROWS) {
-    it(`of forgot-password is ${expected} where ${what}`, async () => {
-      const user = await person(speaks)
-      const received = await nextMail(user, () => forgot(user, speaks))
-      expect(localeOf(received)).to.equal(expected)
-      expect((await h.reset(received.link, 'a new password')).mode).to.equal('done')
-    })
-
-    it(`of a login that has to wait is ${expected} where ${what}`, async () => {
-      const user = await person(speaks, { emailVerified: false })
+    it(`is ${expected} where ${what}: of forgot-password, of a login that has to wait, and of resend-verification`, async () => {
+      const known = await person(speaks)
+      const reset = await nextMail(known, () => forgot(known, speaks))
+      const [waiting, other] = [
+        await person(speaks, { emailVerified: false }),
+        await person(speaks, { emailVerified: false }),
+      ]
       const agent = browserOf(speaks)
-      await blockedLogin(h, { user, agent, extra: fields(speaks) })
-      const received = await h.mail.mailTo(user.email ?? '')
-      expect(localeOf(received)).to.equal(expected)
-      expect((await agent.get(received.link)).status).to.equal(302)
-    })
-
-    it(`of resend-verification is ${expected} where ${what}`, async () => {
-      const user = await person(speaks, { emailVerified: false })
-      const form = { username: user.username, ...fields(speaks) }
-      const received = await nextMail(user, () =>
+      await blockedLogin(h, { user: waiting, agent, extra: fields(speaks) })
+      const blocked = await h.mail.mailTo(waiting.email ?? '')
+      const form = { username: other.username, ...fields(speaks) }
+      const resent = await nextMail(other, () =>
         browserOf(speaks).post(`${h.oauthUrl}/resend-verification`, form),
       )
-      expect(localeOf(received)).to.equal(expected)
-      expect((await createUserAgent().get(received.link)).mode).to.equal('verified')
+      const locales = [reset, blocked, resent].map(localeOf)
+      expect(locales).to.deep.equal([expected, expected, expected])
+      expect((await h.reset(reset.link, 'a new password')).mode).to.equal('done')
+      expect((await agent.get(blocked.link)).status).to.equal(302)
+      expect((await createUserAgent().get(resent.link)).mode).to.equal('verified')
     })
   }
 
@@ -184,11 +179,9 @@ describe('The language of a mail (D24)', () => {
   it('names the browser that asked, and says nothing of one that it does not know', async () => {
     const form = (user: User) => ({ identifier: user.username })
     const url = `${h.oauthUrl}/forgot-password`
+    const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:146.0) Gecko/20100101 Firefox/146.0'
     for (const [userAgent, told] of [
-      [
-        'Mozilla/5.0 (X11; Linux x86_64; rv:146.0) Gecko/20100101 Firefox/146.0',
-        /, with Firefox on Linux\.$/,
-      ],
+      [firefox, /, with Firefox on Linux\.$/],
       ['Firefox on Linux <https://evil.example>', / UTC\.$/],
     ] as const) {
       const user = await person({})

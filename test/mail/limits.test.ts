@@ -37,6 +37,20 @@ async function logIn(h: Harness, { username }: User): Promise<Answer> {
   return blocked
 }
 
+/** Asks for reset links, one after the other; each request ends alike. */
+async function asks(h: Harness, count: number, { username }: User, reason?: string) {
+  for (let round = 0; round < count; round += 1) {
+    expect((await ask(h, username)).reason).to.equal(reason)
+  }
+}
+
+/** Likewise for verification links. */
+async function asksAgain(h: Harness, count: number, { username }: User, reason?: string) {
+  for (let round = 0; round < count; round += 1) {
+    expect(await askAgain(h, username)).to.equal(reason)
+  }
+}
+
 const newestLink = (h: Harness, user: User) =>
   h.mail.mails.findLast(({ to }) => to.includes(user.email ?? ''))?.link ?? ''
 
@@ -57,16 +71,12 @@ describe('Mails to one account (D21)', () => {
   }
 
   async function useUp(user: User) {
-    for (let count = 0; count < CAP; count += 1) {
-      expect((await ask(h, user.username)).reason).to.equal(undefined)
-    }
+    await asks(h, CAP, user)
     return newestLink(h, user)
   }
 
   async function useUpVerification(user: User) {
-    for (let count = 0; count < CAP; count += 1) {
-      expect(await askAgain(h, user.username)).to.equal(undefined)
-    }
+    await asksAgain(h, CAP, user)
     return newestLink(h, user)
   }
 
@@ -102,9 +112,7 @@ describe('Mails to one account (D21)', () => {
     const link = await useUp(user)
     const record = await usableRecord(h, link)
     const mails = mailsTo(h, user)
-    for (let count = 0; count < 5; count += 1) {
-      expect((await ask(h, user.username)).reason).to.equal('throttled')
-    }
+    await asks(h, 5, user, 'throttled')
     expect(mailsTo(h, user)).to.equal(mails)
     expect(record).to.include({ userId: user.id })
     expect(await usableRecord(h, link)).to.deep.equal(record)
@@ -178,9 +186,7 @@ describe('Mails to one account (D21)', () => {
   it('are limited for verification likewise, and the links that arrived all work', async () => {
     const user = await addPerson({ emailVerified: false })
     const link = await useUpVerification(user)
-    for (let count = 0; count < 3; count += 1) {
-      expect(await askAgain(h, user.username)).to.equal('throttled')
-    }
+    await asksAgain(h, 3, user, 'throttled')
     expect(mailsTo(h, user)).to.equal(CAP)
     expect((await createUserAgent().get(link)).mode).to.equal('verified')
     expect((await h.users.findById(user.id))?.emailVerified).to.equal(true)
@@ -218,9 +224,7 @@ describe('Mails to one account (D21)', () => {
   it('of one kind do not use up the other: a flood of resets keeps nobody from verifying', async () => {
     const user = await addPerson({ emailVerified: false })
     await useUp(user)
-    for (let count = 0; count < 3; count += 1) {
-      expect((await ask(h, user.username)).reason).to.equal('throttled')
-    }
+    await asks(h, 3, user, 'throttled')
     const login = await blockedLogin(h, { user })
     expect((await login.agent.get(login.link)).status).to.equal(302)
   })
@@ -244,9 +248,7 @@ describe('Mails to one account (D21)', () => {
     expect((await ask(h, user.username)).reason).to.equal('throttled')
     await h.put({ mails_per_account_per_hour: '0' })
     try {
-      for (let count = 0; count < 3; count += 1) {
-        expect((await ask(h, user.username)).reason).to.equal(undefined)
-      }
+      await asks(h, 3, user)
     } finally {
       await h.put({ mails_per_account_per_hour: String(CAP) })
     }
@@ -255,9 +257,7 @@ describe('Mails to one account (D21)', () => {
 
   it('are not counted where no mail can be sent', async () => {
     const user = await addPerson({ disabled: true })
-    for (let count = 0; count < 2 * CAP; count += 1) {
-      expect((await ask(h, user.username)).reason).to.equal('disabled')
-    }
+    await asks(h, 2 * CAP, user, 'disabled')
     await h.changeUser(user, { disabled: false })
     await useUp(user)
   })
@@ -321,11 +321,7 @@ describe('Mails to one mailbox (D21, RATE-13)', () => {
       'all logins are decided about',
       () => eventsOf(h, 'email_login_blocked', mallory).length === CAP + 1,
     )
-    const user = await h.addUser({
-      username: 'tagged',
-      email: 'tagged@users.example',
-      emailVerified: false,
-    })
+    const user = await addUnverified(h, { username: 'tagged', email: 'tagged@users.example' })
     expect(await askAgain(h, user.username)).to.equal(undefined)
     const login = await blockedLogin(h, { user })
     await expectResumed(h, login, await login.agent.get(login.link))
@@ -333,11 +329,8 @@ describe('Mails to one mailbox (D21, RATE-13)', () => {
   })
 
   it('cannot be used up by one other account', async () => {
-    const squatter = await h.addUser({
-      username: 'squatter',
-      email: 'newbie+zz@users.example',
-      emailVerified: false,
-    })
+    const others = { username: 'squatter', email: 'newbie+zz@users.example' }
+    const squatter = await addUnverified(h, others)
     for (let count = 0; count < 4 * CAP; count += 1) await askAgain(h, squatter.username)
     expect(mailsTo(h, squatter)).to.equal(CAP)
     const email = 'newbie@users.example'
@@ -348,11 +341,7 @@ describe('Mails to one mailbox (D21, RATE-13)', () => {
   })
 
   it('are few where the address of an account changes within it', async () => {
-    const flip = await h.addUser({
-      username: 'flip',
-      email: 'flip@users.example',
-      emailVerified: false,
-    })
+    const flip = await addUnverified(h, { username: 'flip', email: 'flip@users.example' })
     for (let count = 0; count < 4 * CAP; count += 1) {
       await h.changeUser(flip, { email: `flip+${count}@users.example` })
       await askAgain(h, flip.username)
@@ -363,11 +352,7 @@ describe('Mails to one mailbox (D21, RATE-13)', () => {
   it('still reach an account whose address is verified, while it has no link', async () => {
     const owner = await h.addUser({ username: 'owner', email: 'owner@users.example' })
     for (const [index, email] of mailbox('owner').slice(1).entries()) {
-      const { username } = await h.addUser({
-        username: `like-owner-${index}`,
-        email,
-        emailVerified: false,
-      })
+      const { username } = await addUnverified(h, { username: `like-owner-${index}`, email })
       await askAgain(h, username)
     }
     expect(mailsToMailbox('owner')).to.equal(5)

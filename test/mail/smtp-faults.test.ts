@@ -54,9 +54,20 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
     expect(server.mails).to.deep.equal([])
   }
 
+  /** The next mail is sent; how many connections and mails there were with it. */
+  async function expectNext(
+    { server, pool }: Awaited<ReturnType<typeof start>>,
+    connections: number,
+    mails = 1,
+  ) {
+    await sendThrough(pool)
+    expect([server.connections, server.mails.length]).to.deep.equal([connections, mails])
+  }
+
   /** The first mail fails, once, and leaves nothing; the next one goes over another connection. */
   async function failsOnce(at: Step, fault: Fault, how = /./, mail = MAIL) {
-    const { server, pool } = await start({ fault: onFirst(1, fault) })
+    const started = await start({ fault: onFirst(1, fault) })
+    const { server, pool } = started
     const error = await failureOf(sendThrough(pool, mail))
     expect(error.code).to.equal('ERR_MAIL_FAILED')
     expect(error.message).to.match(how)
@@ -64,8 +75,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
     // At its last step it was handed over, and nobody knows whether it was taken.
     server.mails.splice(0, at === 'dot' ? 1 : 0)
     await nothingIsLeft(server)
-    await sendThrough(pool)
-    expect([server.mails.length, server.connections]).to.deep.equal([1, 2])
+    await expectNext(started, 2)
   }
 
   const TALK: Step[] = ['greeting', 'EHLO', 'AUTH', 'MAIL', 'RCPT', 'DATA', 'dot']
@@ -285,8 +295,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
       await sendThrough(pool)
       await eventually('it is closed', () => server.open === 0 && sockets.open === 0)
       expect(pool.isEmpty()).to.equal(true)
-      await sendThrough(pool)
-      expect([server.connections, server.mails.length]).to.deep.equal([2, 2])
+      await expectNext({ server, pool }, 2, 2)
     })
 
     for (const [what, fault] of Object.entries({
@@ -300,8 +309,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
         await server.reaches('QUIT')
         await moveTime(5_000)
         await eventually('it is closed', () => server.open === 0 && sockets.open === 0)
-        await sendThrough(pool)
-        expect([server.connections, server.mails.length]).to.deep.equal([2, 2])
+        await expectNext({ server, pool }, 2, 2)
       })
     }
 
@@ -309,8 +317,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
       const { server, pool } = await start({})
       for (let mail = 0; mail < 100; mail += 1) await sendThrough(pool)
       expect(server.connections).to.equal(1)
-      await sendThrough(pool)
-      expect([server.connections, server.mails.length]).to.deep.equal([2, 101])
+      await expectNext({ server, pool }, 2, 101)
     })
   })
 
@@ -340,8 +347,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
       const deadline = new AbortController()
       await sendThrough(pool, MAIL, deadline.signal)
       deadline.abort()
-      await sendThrough(pool)
-      expect([server.connections, server.mails.length]).to.deep.equal([1, 2])
+      await expectNext({ server, pool }, 1, 2)
     })
 
     it('gives a connection back unused: it stays for the next', async () => {
@@ -349,8 +355,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
       const connection = await pool.connect(noSignal())
       connection.release()
       expect((await failureOf(connection.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
-      await sendThrough(pool)
-      expect([server.connections, server.mails.length]).to.deep.equal([1, 1])
+      await expectNext({ server, pool }, 1)
     })
 
     it('gives a connection back twice: it is not given to two', async () => {
