@@ -17,18 +17,14 @@ import { rawRequest } from '../support/raw-request.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import type { User } from '../../src/index.ts'
 
+const OF_THE_ATTACKER = {
+  password: 'a password of the attacker',
+  confirm_password: 'a password of the attacker',
+}
 const SITES = [undefined, 'same-origin', 'none', 'same-site', 'cross-site', 'Cross-Site', 'odd']
 const ORIGINS = [
-  undefined,
-  'OWN',
-  'null',
-  'NULL',
-  'https://evil.example',
-  'OWN.evil.example',
-  'OWN/',
-  'OTHER_SCHEME',
-  'OTHER_PORT',
-  'OWN, https://evil.example',
+  ...[undefined, 'OWN', 'null', 'NULL', 'https://evil.example', 'OWN.evil.example', 'OWN/'],
+  ...['OTHER_SCHEME', 'OTHER_PORT', 'OWN, https://evil.example'],
 ]
 
 /** Every pair of the two headers, and whether a form with them is taken. */
@@ -71,11 +67,7 @@ describe('A form of ours that another site posts (D31, HDR-04)', () => {
   const forms: Record<string, () => Record<string, string>> = {
     'forgot-password': () => ({ identifier: 'ann' }),
     'resend-verification': () => ({ username: 'una' }),
-    'reset-password': () => ({
-      token: tokenOf(link),
-      password: 'a password of the attacker',
-      confirm_password: 'a password of the attacker',
-    }),
+    'reset-password': () => ({ token: tokenOf(link), ...OF_THE_ATTACKER }),
     'verify-email': () => ({
       ...Object.fromEntries(new URL(login.link).searchParams),
       action: 'confirm_only',
@@ -87,10 +79,7 @@ describe('A form of ours that another site posts (D31, HDR-04)', () => {
       await withoutMail(h, async () => {
         for (const { what, headers, isTaken } of headerPairs(h.baseUrl)) {
           if (isTaken) continue
-          const answer = await rawRequest(`${h.oauthUrl}/${path}`, {
-            body,
-            headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-          })
+          const answer = await rawRequest(`${h.oauthUrl}/${path}`, { body, headers })
           expect([answer.status, answer.mode], what).to.deep.equal([403, 'refused'])
         }
       })
@@ -100,11 +89,8 @@ describe('A form of ours that another site posts (D31, HDR-04)', () => {
     it(`is taken by ${path} from our own pages, and from what is no browser`, async () => {
       for (const { what, headers, isTaken } of headerPairs(h.baseUrl)) {
         if (!isTaken) continue
-        const { status } = await rawRequest(`${h.oauthUrl}/${path}`, {
-          // Nothing in it that matters: that it was read is all that is asked.
-          body: 'x=1',
-          headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-        })
+        // Nothing in it that matters: that it was read is all that is asked.
+        const { status } = await rawRequest(`${h.oauthUrl}/${path}`, { body: 'x=1', headers })
         expect(status, what).to.equal(400)
       }
     })
@@ -132,10 +118,8 @@ describe('The forms of the example’s login page (login CSRF)', () => {
         expect([answer.status, answer.mode], `${path} ${what}`).to.deep.equal([403, 'refused'])
       }
     }
-    const signedIn = await browser.submit('/oauth2/login', form, {
-      origin: 'null',
-      'sec-fetch-site': 'same-origin',
-    })
+    const own = { origin: 'null', 'sec-fetch-site': 'same-origin' }
+    const signedIn = await browser.submit('/oauth2/login', form, own)
     expect([signedIn.page, signedIn.mode]).to.deep.equal(['demo', 'signed_in'])
   })
 
@@ -189,10 +173,7 @@ describeInChromium('A page of another site (D31, HDR-01, HDR-04) [full]', (brows
     const forms: [path: string, fields: Record<string, string>][] = [
       ['forgot-password', { identifier: 'ann' }],
       ['resend-verification', { username: 'una' }],
-      [
-        'reset-password',
-        { token: tokenOf(link), password: 'of the attacker', confirm_password: 'of the attacker' },
-      ],
+      ['reset-password', { token: tokenOf(link), ...OF_THE_ATTACKER }],
     ]
     await withoutMail(h, async () => {
       for (const [path, fields] of forms) {

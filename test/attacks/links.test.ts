@@ -204,10 +204,8 @@ describe('Pages with a token in their address (LINK-07, LINK-08, LINK-14)', () =
 
   it('have links outwards that tell no referrer', async () => {
     const user = await addVerified(h)
-    await ask(h, user.username, {
-      client_id: 'server',
-      redirect_uri: 'https://server.example/cb',
-    })
+    const carried = { client_id: 'server', redirect_uri: 'https://server.example/cb' }
+    await ask(h, user.username, carried)
     const { link } = await h.mail.mailTo(user.email ?? '')
     const { text } = await h.reset(link, 'a new password')
     expect(text).to.match(/<a [^>]*rel="noreferrer"/)
@@ -253,11 +251,8 @@ describe('What is logged of a request with a token (LINK-09, I1)', () => {
       isBroken = false
       const answers = [failed]
       for (const token of tokens) {
-        for (const path of [
-          `reset-password/${token}`,
-          `verify-email/${token}`,
-          `x?token=${token}`,
-        ]) {
+        const paths = [`reset-password/${token}`, `verify-email/${token}`, `x?token=${token}`]
+        for (const path of paths) {
           answers.push(await agent.get(`${h.oauthUrl}/${path}`))
         }
         answers.push(await agent.request('TRACE', `${h.oauthUrl}/x`).catch(() => failed))

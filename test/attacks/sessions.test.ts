@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
 import { secondAfter } from '../../src/login-second.ts'
-import { memoryStore, type AccountFlowsStore, type AuditEvent } from '../../src/index.ts'
+import { memoryStore, type AccountFlowsStore } from '../../src/index.ts'
 import {
   accountOf,
   addVerified,
@@ -95,50 +95,26 @@ describe('A reset, where the account is signed in in many places (SES-01, SES-06
 
 describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
   /** Each fails once, at the named effect. */
-  const failures: Record<
-    string,
-    (store: AccountFlowsStore, fail: () => void) => AccountFlowsStore
-  > = {
-    'the token cannot be marked': (store, fail) => ({
-      ...store,
-      resetTokens: {
-        ...store.resetTokens,
-        async markUsed(...parts) {
-          fail()
-          return store.resetTokens.markUsed(...parts)
-        },
-      },
-    }),
-    'OAuth sessions cannot be ended': (store, fail) => ({
-      ...store,
-      cutoffs: {
-        ...store.cutoffs,
-        async endOAuthSessions(...parts) {
-          fail()
-          return store.cutoffs.endOAuthSessions(...parts)
-        },
-      },
-    }),
-    'IdP sessions cannot be ended': (store, fail) => ({
-      ...store,
-      cutoffs: {
-        ...store.cutoffs,
-        async endIdpSessions(...parts) {
-          fail()
-          return store.cutoffs.endIdpSessions(...parts)
-        },
-      },
-    }),
-    'the event cannot be recorded': (store, fail) => ({
-      ...store,
-      audit: {
-        ...store.audit,
-        async record(event: AuditEvent) {
-          if (event.type === 'password_reset_completed') fail()
-          return store.audit.record(event)
-        },
-      },
-    }),
+  const failures: Record<string, (store: AccountFlowsStore, fail: () => Promise<void>) => void> = {
+    'the token cannot be marked'({ resetTokens }, fail) {
+      const { markUsed } = resetTokens
+      resetTokens.markUsed = (...parts) => fail().then(() => markUsed(...parts))
+    },
+    'OAuth sessions cannot be ended'({ cutoffs }, fail) {
+      const { endOAuthSessions } = cutoffs
+      cutoffs.endOAuthSessions = (...parts) => fail().then(() => endOAuthSessions(...parts))
+    },
+    'IdP sessions cannot be ended'({ cutoffs }, fail) {
+      const { endIdpSessions } = cutoffs
+      cutoffs.endIdpSessions = (...parts) => fail().then(() => endIdpSessions(...parts))
+    },
+    'the event cannot be recorded'({ audit }, fail) {
+      const { record } = audit
+      audit.record = async (event) => {
+        if (event.type === 'password_reset_completed') await fail()
+        return record(event)
+      }
+    },
   }
 
   it('is finished by itself, ends what was signed in, and is recorded once, whatever failed', () =>
@@ -152,23 +128,15 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
 
   async function isFinished(failing: (typeof failures)[string]) {
     let failed = 0
-    const inner = memoryStore()
-    const { resetTokens } = inner
-    const store = failing(
-      {
-        ...inner,
-        resetTokens: {
-          ...resetTokens,
-          // Its lease has run out already.
-          takeUnfinished: (at, leaseUntil) =>
-            resetTokens.takeUnfinished(new Date(at.getTime() + 60_000), leaseUntil),
-        },
-      },
-      () => {
-        failed += 1
-        if (failed === 1) throw new Error('the database hiccups')
-      },
-    )
+    const store = memoryStore()
+    const { takeUnfinished } = store.resetTokens
+    // Its lease has run out already.
+    store.resetTokens.takeUnfinished = (at, leaseUntil) =>
+      takeUnfinished(new Date(at.getTime() + 60_000), leaseUntil)
+    failing(store, async () => {
+      failed += 1
+      if (failed === 1) throw new Error('the database hiccups')
+    })
     const h = await startHarness({ flows: { store }, mayLogErrors: true })
     try {
       const user = await addVerified(h)
