@@ -39,10 +39,7 @@ const NAMES: Record<string, string> = {
 
 describe('An address that is not one plain address (MAIL-01, MAIL-02)', () => {
   const h = suiteHarness()
-
-  before(async () => {
-    await h.addUser({ username: 'honest' })
-  })
+  before(() => h.addUser({ username: 'honest' }))
 
   it('gets no mail, and the same answer as any other, from either flow', async () => {
     const { answer: any } = await ask(h, 'nobody')
@@ -51,10 +48,8 @@ describe('An address that is not one plain address (MAIL-01, MAIL-02)', () => {
       Object.entries(ADDRESSES).map(async ([what, email], index) => {
         const user = await h.addUser({ username: `bad-${index}`, email })
         const byName = await ask(h, user.username)
-        expect([byName.reason, shapeOf(byName.answer)], what).to.deep.equal([
-          'bad_address',
-          anyShape,
-        ])
+        expect(byName.reason, what).to.equal('bad_address')
+        expect(shapeOf(byName.answer), what).to.deep.equal(anyShape)
         expect(eventsOf(h, 'password_reset_mail_sent', user), what).to.deep.equal([])
         // Typed, it is no name (D31).
         if (email.length > 60_000 || email.includes('\0')) return
@@ -69,11 +64,11 @@ describe('An address that is not one plain address (MAIL-01, MAIL-02)', () => {
         const { url } = await h.party.begin()
         const { mode } = await h.login(createUserAgent(), url, user.username)
         expect(mode, what).to.equal('blocked')
-        await eventually(`${what}: no mail is sent`, () =>
-          h.events.find(
+        const isRefused = () =>
+          h.events.some(
             ({ accountId, reason }) => accountId === user.id && reason === 'bad_address',
-          ),
-        )
+          )
+        await eventually(`${what}: no mail is sent`, isRefused)
       }),
     )
     expect(h.mail.mails).to.deep.equal([])

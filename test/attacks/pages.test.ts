@@ -92,9 +92,7 @@ describe('What is typed, carried or stored is text on every page (XSS)', () => {
       agent.post(
         `${h.oauthUrl}/forgot-password?${query({ x: value })}`,
         { identifier: value },
-        {
-          origin: 'https://evil.example',
-        },
+        { origin: 'https://evil.example' },
       ),
     'a wrong method': (value) =>
       agent.request('PUT', `${h.oauthUrl}/forgot-password?${query({ x: value })}`),
@@ -119,10 +117,8 @@ describe('What is typed, carried or stored is text on every page (XSS)', () => {
     const plain = await blockedLogin(h, { user, extra: { state: PLAIN } })
     await Promise.all(
       PAYLOADS.map(async (value, index) => {
-        const user = await addUnverified(h, {
-          username: `${value}${index}`,
-          email: `named${index}@users.example`,
-        })
+        const email = `named${index}@users.example`
+        const user = await addUnverified(h, { username: `${value}${index}`, email })
         const { blocked } = await blockedLogin(h, { user, extra: { state: value } })
         expectText(blocked.text, plain.blocked.text, { username: user.username, state: value })
       }),
@@ -154,32 +150,26 @@ describe('What is typed, carried or stored is text on every page (XSS)', () => {
 describe('The pages of the example server (XSS)', () => {
   const server = suiteExampleServer()
 
+  const get = (
+    path: string,
+    query: Record<string, string>,
+    browser = createBrowser(server.baseUrl),
+  ) => browser.get(`${path}?${new URLSearchParams(query)}`)
+
   const OPEN: Record<string, (value: string) => Promise<Answer>> = {
     'the login page after a wrong password': async (value) => {
       const browser = createBrowser(server.baseUrl)
       const page = await browser.visit('/demo/start')
-      return browser.postForm('/oauth2/login', {
-        ...page.hidden,
-        username: value,
-        password: value,
-      })
+      const credentials = { username: value, password: value }
+      return browser.postForm('/oauth2/login', { ...page.hidden, ...credentials })
     },
     'an error of the provider': (value) =>
-      createBrowser(server.baseUrl).get(
-        `/oauth2/auth?${new URLSearchParams({ client_id: value, redirect_uri: value, scope: value })}`,
-      ),
-    'the code of a device': (value) =>
-      createBrowser(server.baseUrl).get(`/oauth2/device?user_code=${encodeURIComponent(value)}`),
-    'an unknown interaction': (value) =>
-      createBrowser(server.baseUrl).get(`/oauth2/login?interaction=${encodeURIComponent(value)}`),
-    'an unknown path': (value) =>
-      createBrowser(server.baseUrl).get(
-        `/${encodeURIComponent(value)}?x=${encodeURIComponent(value)}`,
-      ),
+      get('/oauth2/auth', { client_id: value, redirect_uri: value, scope: value }),
+    'the code of a device': (value) => get('/oauth2/device', { user_code: value }),
+    'an unknown interaction': (value) => get('/oauth2/login', { interaction: value }),
+    'an unknown path': (value) => get(`/${encodeURIComponent(value)}`, { x: value }),
     'a callback of nobody': (value) =>
-      createBrowser(server.baseUrl).get(
-        `/demo/callback?${new URLSearchParams({ state: value, error: value, error_description: value })}`,
-      ),
+      get('/demo/callback', { state: value, error: value, error_description: value }),
   }
   for (const [what, open] of Object.entries(OPEN)) {
     it(`show ${what} as text`, async () => {
@@ -198,9 +188,7 @@ describe('The pages of the example server (XSS)', () => {
     const begun = await browser.get('/demo/start')
     const state = new URL(begun.location ?? '').searchParams.get('state') ?? ''
     const open = (value: string) =>
-      browser.get(
-        `/demo/callback?${new URLSearchParams({ state, error: 'x', error_description: value })}`,
-      )
+      get('/demo/callback', { state, error: 'x', error_description: value }, browser)
     const plain = await open(PLAIN)
     expect(plain.mode).to.equal('refused')
     for (const value of PAYLOADS) {

@@ -1,17 +1,13 @@
 import { expect } from 'chai'
-import { ADMIN_TOKEN, startHarness, type Harness } from './harness.ts'
+import { ADMIN_TOKEN } from './harness.ts'
+import { suiteHarness } from './suite-harness.ts'
 
 export const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` }
 
 /** One harness for a suite about `{base_url}/admin/api/settings`, and what its tests ask of it. */
 export function adminSettingsSuite() {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-    await h.put({ smtp_password: 'canary of the password', smtp_username: 'mailer' })
-  })
-  after(() => h.close())
+  const h = suiteHarness()
+  before(() => h.put({ smtp_password: 'canary of the password', smtp_username: 'mailer' }))
 
   const url = () => `${h.baseUrl}/admin/api/settings`
   const state = async () => [await shown(), await h.store.settings.read()]
