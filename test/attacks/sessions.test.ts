@@ -9,34 +9,28 @@ import {
   setsSession,
   silently,
 } from '../support/blocked-login.ts'
+import { partyOf } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, CONFIDENTIAL, startHarness } from '../support/harness.ts'
 import * as asked from '../support/oauth-requests.ts'
-import { eventsOf, hasPassword } from '../support/observe.ts'
-import { createRelyingParty } from '../support/relying-party.ts'
+import { eventsOf, hasPassword, tokenOf } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
 const NEW = 'a new password'
-const SECOND: ClientMetadata = {
+const SECOND = {
   ...CLIENT,
   client_id: 'second',
   redirect_uris: ['https://second.example/cb'],
-}
+} as const satisfies ClientMetadata
 
 describe('A reset, where the account is signed in in many places (SES-01, SES-06, SES-11)', () => {
   const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL, SECOND] })
 
   it('ends them all, of every client, leaves a neighbour alone, and signs nobody in', async () => {
     const [user, neighbour] = [await addVerified(h), await addVerified(h)]
-    const parties = [
-      h.party,
-      await createRelyingParty(h.oauthUrl, {
-        clientId: 'second',
-        redirectUri: 'https://second.example/cb',
-      }),
-    ]
+    const parties = [h.party, await partyOf(h, SECOND)]
     const browsers = [createUserAgent(), createUserAgent(), createUserAgent()]
     const tokens = []
     for (const agent of browsers) {
@@ -48,11 +42,8 @@ describe('A reset, where the account is signed in in many places (SES-01, SES-06
         }
         const { location = '' } = await asked.consent(h, agent)
         const { access_token, refresh_token = '' } = await party.exchange(request, location)
-        tokens.push({
-          access_token,
-          refresh_token,
-          clientId: party.config.clientMetadata().client_id,
-        })
+        const clientId = party.config.clientMetadata().client_id
+        tokens.push({ access_token, refresh_token, clientId })
       }
       expect(await accountOf(h, agent)).to.equal(user.id)
     }
@@ -62,13 +53,9 @@ describe('A reset, where the account is signed in in many places (SES-01, SES-06
 
     const link = await h.resetLink(user)
     const [resetter] = browsers
-    const token = new URL(link).searchParams.get('token') ?? ''
+    const form = { token: tokenOf(link), password: NEW, confirm_password: NEW }
     const before = sessionId(h, resetter ?? other)
-    const done = await resetter?.post(`${h.oauthUrl}/reset-password`, {
-      token,
-      password: NEW,
-      confirm_password: NEW,
-    })
+    const done = await resetter?.post(`${h.oauthUrl}/reset-password`, form)
     expect(done?.mode).to.equal('done')
     expect(done?.headers.getSetCookie()).to.deep.equal([])
     expect(sessionId(h, resetter ?? other)).to.equal(before)
@@ -78,11 +65,8 @@ describe('A reset, where the account is signed in in many places (SES-01, SES-06
     }
     for (const { access_token, refresh_token, clientId } of tokens) {
       expect(await asked.userinfo(h, access_token)).to.equal(401)
-      const answer = await createUserAgent().post(`${h.oauthUrl}/token`, {
-        grant_type: 'refresh_token',
-        client_id: clientId,
-        refresh_token,
-      })
+      const again = { grant_type: 'refresh_token', client_id: clientId, refresh_token }
+      const answer = await createUserAgent().post(`${h.oauthUrl}/token`, again)
       expect(JSON.parse(answer.text)['error']).to.equal('invalid_grant')
       expect(await h.provider.RefreshToken.find(refresh_token)).to.equal(undefined)
     }

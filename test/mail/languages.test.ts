@@ -42,11 +42,7 @@ interface Speaks {
 }
 
 const ROWS: [string, Speaks, Locale][] = [
-  [
-    'the request asks, the account and the browser say another',
-    { asked: 'de', user: 'fr', accepted: 'es' },
-    'de',
-  ],
+  ['the request asks, and others say another', { asked: 'de', user: 'fr', accepted: 'es' }, 'de'],
   ['the request asks for one of several that there is', { asked: 'nl ar', user: 'fr' }, 'ar'],
   ['the request asks for none that there is', { asked: 'nl', user: 'fr', accepted: 'es' }, 'fr'],
   ['the request asks for garbage', { asked: '<b>\r\nBcc: x', user: 'fr', accepted: 'es' }, 'fr'],
