@@ -1,4 +1,4 @@
-import { createServer, type AddressInfo, type Socket } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { expect } from 'chai'
 import { SMTPServer } from 'smtp-server'
 import { createMailCheck } from '../../src/mail/mail-check.ts'
@@ -23,14 +23,15 @@ import {
   type FaultySmtpOptions,
   type Step,
 } from '../support/faulty-smtp.ts'
-import { startMailServer, type MailServer } from '../support/mail-server.ts'
+import { freePort } from '../support/free-port.ts'
+import { startMailServer } from '../support/mail-server.ts'
 import { MAIL, sendThrough } from '../support/mail-sending.ts'
+import { CREDENTIALS, SENDER, suiteSmtp } from '../support/suite-smtp.ts'
 import { movableClock, moveTime, resetTime } from '../support/time.ts'
 import { inTrustingProcess } from '../support/trusting-process.ts'
 
 const STEPS: MailStep[] = ['dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
-const PASSWORD = 'S3cr3t canary'
-const credentials = { username: 'mailer', password: PASSWORD }
+const { password: PASSWORD } = CREDENTIALS
 const LOOPBACK = ['localhost', '127.0.0.1']
 const DAY_MS = 86_400_000
 const authority = newCertificate({})
@@ -39,26 +40,17 @@ const { to, ...mail } = MAIL
 
 describe('The check of the mail server', () => {
   after(resetTime)
-  const servers: { close(): Promise<void> }[] = []
+  const { start, endWith } = suiteSmtp()
   let sockets: ReturnType<typeof countClientSockets>
 
   beforeEach(() => {
     sockets = countClientSockets()
   })
-  afterEach(async () => {
-    sockets.stop()
-    for (const server of servers.splice(0)) await server.close()
-  })
-
-  async function start(options: FaultySmtpOptions = {}): Promise<FaultySmtp> {
-    const server = await startFaultySmtp({ offersAuth: true, ...options })
-    servers.push(server)
-    return server
-  }
+  afterEach(() => sockets.stop())
 
   function settingsFor({ port }: { port: number }, other: Partial<SmtpSettings> = {}) {
-    const from = 'no-reply@login.example.com'
-    return { host: '127.0.0.1', port, tls: 'auto', from, ...credentials, ...other } as SmtpSettings
+    const server = { host: '127.0.0.1', port, tls: 'auto', from: SENDER }
+    return { ...server, ...CREDENTIALS, ...other } as SmtpSettings
   }
 
   /** Sends a mail. Every answer has all steps in their order, nothing after a failure, no secret, and no socket behind it. */
@@ -125,15 +117,15 @@ describe('The check of the mail server', () => {
     expect(server.mails[0]).to.include({ from: 'no-reply@login.example.com', isSecure: true })
     expect(server.mails[0]?.to).to.deep.equal([to])
     expect(server.logins).to.deep.equal([
-      { user: credentials.username, password: PASSWORD, isSecure: true },
+      { user: CREDENTIALS.username, password: PASSWORD, isSecure: true },
     ])
     expect(server.steps.QUIT).to.equal(1)
     await eventually('the server sees the end', () => server.open === 0)
   })
 
   it('the mail arrives as it was given, also where its lines start with a dot', async () => {
-    const server: MailServer = await startMailServer({ login: credentials })
-    servers.push(server)
+    const server = await startMailServer({ login: CREDENTIALS })
+    endWith(server.close)
     const text = '.\n.. dots\nGrüße\n.last'
     const steps = await check(settingsFor(server), { to, mail: { ...mail, text } })
     expect(statuses(steps)).to.deep.equal(allOk)
@@ -158,21 +150,18 @@ describe('The check of the mail server', () => {
     })
   }
 
-  for (const bad of [
-    'ada@example.org>\r\nRCPT TO:<eve@example.org',
-    'Ada <ada@example.org>',
-    'ada@example.org, eve@example.org',
-    '',
-  ]) {
-    it(`a recipient that is no plain address is not told to the server: ${JSON.stringify(bad)}`, async () => {
+  it('a recipient that is no plain address is not told to the server', async () => {
+    const injection = 'ada@example.org>\r\nRCPT TO:<eve@example.org'
+    const others = ['Ada <ada@example.org>', 'ada@example.org, eve@example.org', '']
+    for (const bad of [injection, ...others]) {
       const server = await start()
       const steps = await check(settingsFor(server), { to: bad, mail })
       expect(failureIn(steps).step).to.equal('rcpt')
       if (bad) expect(JSON.stringify(steps)).not.to.include(JSON.stringify(bad).slice(1, -1))
-      expect(server.steps).to.include({ RCPT: 0, DATA: 0, other: 0 })
+      expect(server.steps, bad).to.include({ RCPT: 0, DATA: 0, other: 0 })
       expect(server.mails).to.deep.equal([])
-    })
-  }
+    }
+  })
 
   describe('finding the host', () => {
     it('tells its addresses, and that a literal needs no look-up', async () => {
@@ -196,10 +185,7 @@ describe('The check of the mail server', () => {
 
   describe('connecting', () => {
     it('fails where nothing listens, and names the port', async () => {
-      const unused = createServer()
-      await new Promise<void>((resolve) => unused.listen(0, '127.0.0.1', resolve))
-      const { port } = unused.address() as AddressInfo
-      await new Promise((resolve) => unused.close(resolve))
+      const port = await freePort()
       for (const host of LOOPBACK) {
         const failed = failureIn(await check(settingsFor({ port }, { host })))
         expect(failed.step).to.equal('connect')
@@ -524,7 +510,7 @@ describe('The check of the mail server', () => {
         onAuth({ method, username, password, validatePassword }, _session, callback) {
           logins.push(method)
           const isRight = password === PASSWORD || (!password && validatePassword(PASSWORD))
-          if (username === credentials.username && isRight) return callback(null, { user: 'x' })
+          if (username === CREDENTIALS.username && isRight) return callback(null, { user: 'x' })
           callback(new Error('Wrong login'))
         },
         onData(stream, _session, callback) {
@@ -532,7 +518,7 @@ describe('The check of the mail server', () => {
         },
       })
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
-      servers.push({ close: () => new Promise((resolve) => server.close(() => resolve())) })
+      endWith(() => new Promise<void>((resolve) => server.close(resolve)))
       return { port: (server.server.address() as AddressInfo).port, logins }
     }
 
@@ -598,7 +584,7 @@ describe('The check of the mail server', () => {
 
   describe('what the server said', () => {
     const bytes = Buffer.from(PASSWORD)
-    const plainLogin = Buffer.from(`\0${credentials.username}\0${PASSWORD}`).toString('base64')
+    const plainLogin = Buffer.from(`\0${CREDENTIALS.username}\0${PASSWORD}`).toString('base64')
     const spaced = (text: string) => Array.from(text).join(' ')
     const hex = bytes.toString('hex')
     const pairs = hex.match(/../g) ?? []
@@ -628,7 +614,7 @@ describe('The check of the mail server', () => {
       'the password in HTML entities': [...bytes].map((byte) => `&#${byte};`).join(''),
       'the password in escapes': pairs.map((pair) => `\\x${pair}`).join(''),
       'what was sent': plainLogin,
-      'the user name in base64': Buffer.from(credentials.username).toString('base64'),
+      'the user name in base64': Buffer.from(CREDENTIALS.username).toString('base64'),
     }
     it('is hidden where it holds the password or the user name, in whatever guise', async () => {
       let said = ''

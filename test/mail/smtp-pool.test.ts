@@ -1,41 +1,24 @@
 import { hostname, networkInterfaces } from 'node:os'
 import { expect } from 'chai'
 import { simpleParser } from 'mailparser'
-import { smtpPool } from '../../src/mail/smtp-pool.ts'
 import type { SmtpSettings } from '../../src/mail/smtp-settings.ts'
 import type { OutgoingMail } from '../../src/ports.ts'
 import { newCertificate } from '../support/certificates.ts'
-import {
-  answers,
-  startFaultySmtp,
-  type Fault,
-  type FaultySmtp,
-  type FaultySmtpOptions,
-} from '../support/faulty-smtp.ts'
+import { answers, type Fault } from '../support/faulty-smtp.ts'
 import { freePort } from '../support/free-port.ts'
 import { failureOf, MAIL, sendThrough } from '../support/mail-sending.ts'
-import { movableClock } from '../support/time.ts'
+import { SENDER, suiteSmtp } from '../support/suite-smtp.ts'
 
 const MALFORMED = ['victim@example.com\r\nBcc: x@evil.example', 'a@x.io,b@x.io', '<a@b.io>', '']
 
 describe('smtpPool (D23)', () => {
-  const cleanUps: (() => Promise<unknown> | void)[] = []
+  const { start: startServer, poolFor } = suiteSmtp()
 
-  afterEach(async () => {
-    for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp()
-  })
-
-  async function startServer(options: FaultySmtpOptions = {}): Promise<FaultySmtp> {
-    const server = await startFaultySmtp(options)
-    cleanUps.push(server.close)
-    return server
-  }
-
-  function startMailer(server: { port: number; host: string }, settings?: Partial<SmtpSettings>) {
-    const { port, host } = server
-    const from = 'no-reply@login.example.com'
-    const pool = smtpPool({ host, port, tls: 'auto', from, ...settings }, movableClock)
-    cleanUps.push(() => pool.close())
+  function startMailer(
+    server: { port: number; host: string },
+    settings: Partial<SmtpSettings> = {},
+  ) {
+    const pool = poolFor(server, settings)
     return { pool, send: (mail: OutgoingMail) => sendThrough(pool, mail) }
   }
 
@@ -50,12 +33,12 @@ describe('smtpPool (D23)', () => {
     await send({ ...MAIL, kind: 'password_reset' })
     await send(MAIL)
     const [taken] = server.mails
-    expect(taken).to.deep.include({ from: 'no-reply@login.example.com', to: ['Ada@example.org'] })
+    expect(taken).to.deep.include({ from: SENDER, to: ['Ada@example.org'] })
     const [mail, other] = await Promise.all(server.mails.map(({ raw }) => simpleParser(raw)))
     expect(mail?.subject).to.equal('Set a new password')
     expect(mail?.text?.trim()).to.equal(MAIL.text)
     expect(mail?.html).to.contain('<a href="https://id.example.com/x?token=t1">this</a>')
-    const sender = [{ address: 'no-reply@login.example.com', name: '' }]
+    const sender = [{ address: SENDER, name: '' }]
     expect(mail?.from?.value).to.deep.equal(sender)
     const kinds = [mail, other].map((each) => each?.headers.get('x-account-flows-mail'))
     expect(kinds, 'its kind, where it has one').to.deep.equal(['password_reset', undefined])
@@ -121,7 +104,7 @@ describe('smtpPool (D23)', () => {
         if (step === 'MAIL') return '530 5.7.0 Authentication required'
         return step === 'AUTH' ? '535 5.7.8 Wrong password' : undefined
       }
-      const server = await startServer({ fault, offersAuth: true })
+      const server = await startServer({ fault })
       const refused = [{}, { username: 'service' }, { username: 'service', password: 'wrong' }]
       for (const credentials of refused) {
         const error = await failureOf(startMailer(server, credentials).send(MAIL))
@@ -150,7 +133,7 @@ describe('smtpPool (D23)', () => {
     })
 
     it('sends no login and no mail where STARTTLS is not offered (MAIL-14)', async () => {
-      const server = await startServer({ host: other, offersAuth: true })
+      const server = await startServer({ host: other })
       const error = await failureOf(startMailer(server, credentials).send(MAIL))
       expect(error.code).to.equal('ERR_MAIL_FAILED')
       expect([server.connections, server.logins, server.steps.MAIL]).to.deep.equal([1, [], 0])
@@ -158,7 +141,7 @@ describe('smtpPool (D23)', () => {
 
     it('sends no login and no mail to a certificate that nobody vouches for', async () => {
       const tls = newCertificate({ names: [other] })
-      const server = await startServer({ host: other, offersAuth: true, tls })
+      const server = await startServer({ host: other, tls })
       const error = await failureOf(startMailer(server, credentials).send(MAIL))
       expect(error.code).to.equal('ERR_MAIL_FAILED')
       expect([server.logins, server.steps.MAIL]).to.deep.equal([[], 0])

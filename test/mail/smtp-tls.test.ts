@@ -1,6 +1,5 @@
 import { connect, type TLSSocket } from 'node:tls'
 import { expect } from 'chai'
-import { smtpPool } from '../../src/mail/smtp-pool.ts'
 import { tlsPolicy, type SmtpSettings } from '../../src/mail/smtp-settings.ts'
 import { newCertificate, type Certificate } from '../support/certificates.ts'
 import { countClientSockets } from '../support/client-sockets.ts'
@@ -8,16 +7,13 @@ import { eventually } from '../support/eventually.ts'
 import {
   answers,
   onFirst,
-  startFaultySmtp,
   type Fault,
   type FaultySmtp,
   type FaultySmtpOptions,
 } from '../support/faulty-smtp.ts'
 import { failureOf, sendThrough } from '../support/mail-sending.ts'
-import { movableClock } from '../support/time.ts'
+import { CREDENTIALS, SENDER, suiteSmtp } from '../support/suite-smtp.ts'
 import { inTrustingProcess } from '../support/trusting-process.ts'
-
-const credentials = { username: 'mailer', password: 'S3cr3t canary' }
 
 const YESTERDAY = new Date(Date.now() - 86_400_000)
 const LOOPBACK = ['localhost', '127.0.0.1']
@@ -44,29 +40,15 @@ const untrusted: { tls: Certificate; code: string }[] = [
 ]
 
 describe('The setting smtp_tls (D23)', () => {
-  const servers: FaultySmtp[] = []
-  const pools: { close(): void }[] = []
-
-  afterEach(async () => {
-    for (const pool of pools.splice(0)) pool.close()
-    for (const server of servers.splice(0)) await server.close()
-  })
-
-  async function startServer(options: FaultySmtpOptions): Promise<FaultySmtp> {
-    const server = await startFaultySmtp({ offersAuth: true, ...options })
-    servers.push(server)
-    return server
-  }
+  const smtp = suiteSmtp()
+  const startServer = smtp.start
 
   function settingsFor({ port }: { port: number }, tls: SmtpSettings['tls'], host = '127.0.0.1') {
-    return { host, port, tls, from: 'no-reply@login.example.com', ...credentials }
+    return { host, port, tls, from: SENDER, ...CREDENTIALS }
   }
 
-  function poolFor(server: FaultySmtp, tls: SmtpSettings['tls'], host?: string) {
-    const pool = smtpPool(settingsFor(server, tls, host), movableClock)
-    pools.push(pool)
-    return pool
-  }
+  const poolFor = (server: FaultySmtp, tls: SmtpSettings['tls'], host?: string) =>
+    smtp.poolFor(server, settingsFor(server, tls, host))
 
   /** No login, no mail, and nothing that waits for one. */
   async function nothingWasSent(server: FaultySmtp) {
@@ -132,7 +114,7 @@ describe('The setting smtp_tls (D23)', () => {
       for (const [index, { server }] of taking.entries()) {
         expect(outcomes[refusing.length + index]).to.equal('sent')
         expect(server.mails).to.have.length(1)
-        expect(server.mails[0]).to.include({ isSecure: true, user: credentials.username })
+        expect(server.mails[0]).to.include({ isSecure: true, user: CREDENTIALS.username })
         expect(server.logins.map(({ isSecure }) => isSecure)).to.deep.equal([true])
       }
     })
@@ -211,7 +193,7 @@ describe('The setting smtp_tls (D23)', () => {
     const server = await startServer({ tls: good })
     await sendThrough(poolFor(server, 'none', 'localhost'))
     expect(server.steps.STARTTLS).to.equal(0)
-    expect(server.mails[0]).to.include({ isSecure: false, user: credentials.username })
+    expect(server.mails[0]).to.include({ isSecure: false, user: CREDENTIALS.username })
   })
 
   it('takes nothing below TLS 1.2', async () => {
