@@ -22,10 +22,9 @@ const OF_THE_ATTACKER = {
   confirm_password: 'a password of the attacker',
 }
 const SITES = [undefined, 'same-origin', 'none', 'same-site', 'cross-site', 'Cross-Site', 'odd']
-const ORIGINS = [
-  ...[undefined, 'OWN', 'null', 'NULL', 'https://evil.example', 'OWN.evil.example', 'OWN/'],
-  ...['OTHER_SCHEME', 'OTHER_PORT', 'OWN, https://evil.example'],
-]
+const OTHER_ORIGINS = ['null', 'NULL', 'https://evil.example', 'OTHER_SCHEME', 'OTHER_PORT']
+const NEARLY_OWN = ['OWN.evil.example', 'OWN/', 'OWN, https://evil.example']
+const ORIGINS = [undefined, 'OWN', ...OTHER_ORIGINS, ...NEARLY_OWN]
 
 /** Every pair of the two headers, and whether a form with them is taken. */
 function headerPairs(own: string) {

@@ -205,13 +205,24 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
 describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
   const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL, ODD, NATIVE] })
 
+  const ODD_STATES = [
+    '+',
+    ' ',
+    '%',
+    '%2B',
+    'a+b c',
+    '&code=x',
+    '#',
+    '"><b>',
+    '\0',
+    '\u{FEFF}x',
+    '[]',
+  ]
   // The provider takes an empty state for none.
   const state = fc.oneof(
     fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }),
     fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 }),
-    fc.constantFrom(
-      ...['+', ' ', '%', '%2B', 'a+b c', '&code=x', '#', '"><b>', '\0', '\u{FEFF}x', '[]'],
-    ),
+    fc.constantFrom(...ODD_STATES),
   )
 
   it('state, through the link of a blocked login (RED-07) [full]', async () => {

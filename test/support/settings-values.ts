@@ -8,6 +8,9 @@ const lines = ['a\r\nb', 'a\nb', 'a\0b', 'a\tb', 'x'.repeat(256), '\u202Ea', '\u
 
 const ports = ['', '0', '-1', '65536', '587.5', '5e2', '0x19', '587abc', ' 587', '587 ', '0587']
 const hosts = ['a b', ' ', 'x'.repeat(300), 'a\0b', '..', '-', ':::', '[::1]', 'bücher.example']
+const otherHosts = [`${host}\r\nX: y`, `${host}\n`, `${host}:25`, '127.0.0.1:25', `.${host}`]
+const hostsInUrls = [`smtp://${host}`, `user@${host}`, `${host}/x`]
+const otherAddresses = ['a@b.example, c@d.example', 'A <a@b.example>', 'ä@b.example']
 const addresses = ['a', '@b.example', 'a@', 'a@b@c.example', 'a @b.example', 'a@.', 'a@-b.example']
 
 /** By key, each to be refused. */
@@ -22,11 +25,7 @@ export const badValues: Record<string, string[]> = {
   require_email_verification: booleans,
   password_changed_email: booleans,
   smtp_port: [...ports, '+25', '٢٥', '[25]', 'smtp', 'NaN'],
-  smtp_host: [
-    ...hosts,
-    ...[`${host}\r\nX: y`, `${host}\n`, `${host}:25`, '127.0.0.1:25'],
-    ...[`smtp://${host}`, `user@${host}`, `${host}/x`, `.${host}`],
-  ],
+  smtp_host: [...hosts, ...otherHosts, ...hostsInUrls],
   email_link_confirmation: ['', 'OFF', ' off', 'never', 'true'],
   smtp_tls: ['', 'AUTO', 'Auto', ' auto', 'auto ', 'tls', 'true', 'false', 'required', 'auto\n'],
   smtp_username: lines,
@@ -34,8 +33,9 @@ export const badValues: Record<string, string[]> = {
   smtp_from_name: [...lines, 'x'.repeat(65), ' a', 'a '],
   smtp_from: [
     ...addresses,
-    ...['a@b.example, c@d.example', 'A <a@b.example>', 'a@b.example\r\nBcc: c@d.example'],
-    ...'<a@b.example> a..b@c.example ä@b.example a@bücher.example .a@b.example'.split(' '),
+    ...otherAddresses,
+    'a@b.example\r\nBcc: c@d.example',
+    ...'<a@b.example> a..b@c.example a@bücher.example .a@b.example'.split(' '),
     `${'a'.repeat(65)}@b.example`,
     `a@${'b.'.repeat(130)}example`,
     'a@b..example',
@@ -52,7 +52,8 @@ export const goodValues: Record<string, string[]> = {
   email_link_confirmation: ['other_browser', 'always', 'off'],
   smtp_host: [
     ...'localhost 192.0.2.1 ::1 a_b.example SMTP-1.example xn--bcher-kva.example'.split(' '),
-    ...['', host],
+    '',
+    host,
   ],
   smtp_port: ['1', '25', '587', '65535'],
   smtp_username: ['a b', 'me@idp.example', 'Jürgen K', 'x'.repeat(255), '', 'mailer'],
@@ -71,7 +72,10 @@ export const goodValues: Record<string, string[]> = {
 }
 
 export const badNames = [
-  ...['', ' smtp_port', 'smtp_port ', 'unknown', 'warnings', '_id', 'version', 'values', '$set'],
+  '',
+  ' smtp_port',
+  'smtp_port ',
+  ...'unknown warnings _id version values $set'.split(' '),
   ...'SMTP_PORT smtpPort values.smtp_port settings.smtp_port'.split(' '),
-  ...['constructor', 'prototype', 'toString', 'hasOwnProperty'],
+  ...'constructor prototype toString hasOwnProperty'.split(' '),
 ]
