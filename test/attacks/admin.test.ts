@@ -1,18 +1,14 @@
 import { expect } from 'chai'
-import { ADMIN_TOKEN, CONFIDENTIAL, startHarness, type Harness } from '../support/harness.ts'
+import { ADMIN_TOKEN } from '../support/harness.ts'
+import { machineToken, offlineTokens } from '../support/oauth-requests.ts'
 import { eventsOf } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const EVIL = 'https://evil.example'
 
 describe('The admin API, from where it must not be reached (5.1)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-
-  after(() => h.close())
+  const h = suiteHarness()
 
   const admin = (init: RequestInit = {}) => fetch(`${h.baseUrl}/admin/api/settings`, init)
   const good = JSON.stringify({ email_verification_expiration: '5h' })
@@ -24,29 +20,15 @@ describe('The admin API, from where it must not be reached (5.1)', () => {
     expect(await response.json()).to.include({ email_verification_expiration: '24h' })
   }
 
-  async function accessTokenOfAClient(): Promise<string> {
-    const credentials = `${CONFIDENTIAL.client_id}:${encodeURIComponent(CONFIDENTIAL.client_secret)}`
-    const response = await fetch(`${h.oauthUrl}/token`, {
-      method: 'POST',
-      headers: { authorization: `Basic ${btoa(credentials)}` },
-      body: new URLSearchParams({ grant_type: 'client_credentials' }),
-    })
-    const { access_token: token } = (await response.json()) as { access_token?: string }
-    expect(token).to.be.a('string')
-    return String(token)
-  }
-
-  async function tokensOfAUser(): Promise<string[]> {
+  async function tokensOfOAuth(): Promise<string[]> {
     const user = await h.addUser({ username: 'reader' })
-    const request = await h.party.begin()
-    const agent = createUserAgent()
-    const answer = await h.follow(agent, await h.login(agent, request.url, user.username))
-    const tokens = await h.party.exchange(request, answer.location ?? '')
-    return [tokens.access_token, tokens.id_token ?? '']
+    const tokens = await offlineTokens(h, createUserAgent(), user)
+    return [tokens.access_token, tokens.id_token ?? '', await machineToken(h)]
   }
 
   it('takes no token of OAuth 2.0, of a user or of a client (ADM-09)', async () => {
-    for (const token of [...(await tokensOfAUser()), await accessTokenOfAClient()]) {
+    for (const token of await tokensOfOAuth()) {
+      expect(token).to.be.a('string').and.not.equal('')
       const headers = { ...json, authorization: `Bearer ${token}` }
       const before = eventsOf(h, 'admin_auth_failed').length
       expect((await admin({ headers })).status).to.equal(401)

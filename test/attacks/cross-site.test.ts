@@ -10,25 +10,21 @@ import {
 } from '../support/blocked-login.ts'
 import { createBrowser } from '../support/browser.ts'
 import { describeInChromium } from '../support/chromium.ts'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import { suiteExampleServer } from '../support/example-server.ts'
 import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import { hasPassword, tokenOf, withoutMail } from '../support/observe.ts'
 import { rawRequest } from '../support/raw-request.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import type { User } from '../../src/index.ts'
 
+const OF_THE_ATTACKER = {
+  password: 'a password of the attacker',
+  confirm_password: 'a password of the attacker',
+}
 const SITES = [undefined, 'same-origin', 'none', 'same-site', 'cross-site', 'Cross-Site', 'odd']
-const ORIGINS = [
-  undefined,
-  'OWN',
-  'null',
-  'NULL',
-  'https://evil.example',
-  'OWN.evil.example',
-  'OWN/',
-  'OTHER_SCHEME',
-  'OTHER_PORT',
-  'OWN, https://evil.example',
-]
+const OTHER_ORIGINS = ['null', 'NULL', 'https://evil.example', 'OTHER_SCHEME', 'OTHER_PORT']
+const NEARLY_OWN = ['OWN.evil.example', 'OWN/', 'OWN, https://evil.example']
+const ORIGINS = [undefined, 'OWN', ...OTHER_ORIGINS, ...NEARLY_OWN]
 
 /** Every pair of the two headers, and whether a form with them is taken. */
 function headerPairs(own: string) {
@@ -55,28 +51,22 @@ function headerPairs(own: string) {
 }
 
 describe('A form of ours that another site posts (D31, HDR-04)', () => {
-  let h: Harness
+  const h = suiteHarness()
   let ann: User
   let link: string
   let login: BlockedLogin
 
   before(async () => {
-    h = await startHarness()
     ann = await h.addUser({ username: 'ann' })
     await addUnverified(h, { username: 'una' })
     login = await blockedLogin(h)
     link = await h.resetLink(ann)
   })
-  after(() => h.close())
 
   const forms: Record<string, () => Record<string, string>> = {
     'forgot-password': () => ({ identifier: 'ann' }),
     'resend-verification': () => ({ username: 'una' }),
-    'reset-password': () => ({
-      token: tokenOf(link),
-      password: 'a password of the attacker',
-      confirm_password: 'a password of the attacker',
-    }),
+    'reset-password': () => ({ token: tokenOf(link), ...OF_THE_ATTACKER }),
     'verify-email': () => ({
       ...Object.fromEntries(new URL(login.link).searchParams),
       action: 'confirm_only',
@@ -88,10 +78,7 @@ describe('A form of ours that another site posts (D31, HDR-04)', () => {
       await withoutMail(h, async () => {
         for (const { what, headers, isTaken } of headerPairs(h.baseUrl)) {
           if (isTaken) continue
-          const answer = await rawRequest(`${h.oauthUrl}/${path}`, {
-            body,
-            headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-          })
+          const answer = await rawRequest(`${h.oauthUrl}/${path}`, { body, headers })
           expect([answer.status, answer.mode], what).to.deep.equal([403, 'refused'])
         }
       })
@@ -101,11 +88,8 @@ describe('A form of ours that another site posts (D31, HDR-04)', () => {
     it(`is taken by ${path} from our own pages, and from what is no browser`, async () => {
       for (const { what, headers, isTaken } of headerPairs(h.baseUrl)) {
         if (!isTaken) continue
-        const { status } = await rawRequest(`${h.oauthUrl}/${path}`, {
-          // Nothing in it that matters: that it was read is all that is asked.
-          body: 'x=1',
-          headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-        })
+        // Nothing in it that matters: that it was read is all that is asked.
+        const { status } = await rawRequest(`${h.oauthUrl}/${path}`, { body: 'x=1', headers })
         expect(status, what).to.equal(400)
       }
     })
@@ -120,13 +104,7 @@ describe('A form of ours that another site posts (D31, HDR-04)', () => {
 })
 
 describe('The forms of the example’s login page (login CSRF)', () => {
-  let server: ExampleServer
-
-  before(async function () {
-    this.timeout(60_000)
-    server = await startExampleServer()
-  })
-  after(() => server?.stop())
+  const server = suiteExampleServer()
 
   it('are refused when another site posts them; from the page itself they sign in', async () => {
     const browser = createBrowser(server.baseUrl)
@@ -139,10 +117,8 @@ describe('The forms of the example’s login page (login CSRF)', () => {
         expect([answer.status, answer.mode], `${path} ${what}`).to.deep.equal([403, 'refused'])
       }
     }
-    const signedIn = await browser.submit('/oauth2/login', form, {
-      origin: 'null',
-      'sec-fetch-site': 'same-origin',
-    })
+    const own = { origin: 'null', 'sec-fetch-site': 'same-origin' }
+    const signedIn = await browser.submit('/oauth2/login', form, own)
     expect([signedIn.page, signedIn.mode]).to.deep.equal(['demo', 'signed_in'])
   })
 
@@ -196,10 +172,7 @@ describeInChromium('A page of another site (D31, HDR-01, HDR-04) [full]', (brows
     const forms: [path: string, fields: Record<string, string>][] = [
       ['forgot-password', { identifier: 'ann' }],
       ['resend-verification', { username: 'una' }],
-      [
-        'reset-password',
-        { token: tokenOf(link), password: 'of the attacker', confirm_password: 'of the attacker' },
-      ],
+      ['reset-password', { token: tokenOf(link), ...OF_THE_ATTACKER }],
     ]
     await withoutMail(h, async () => {
       for (const [path, fields] of forms) {

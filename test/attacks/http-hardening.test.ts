@@ -1,10 +1,20 @@
 import { expect } from 'chai'
 import { blockedLogin } from '../support/blocked-login.ts'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
+import { suiteExampleServer } from '../support/example-server.ts'
 import { FORM, rawRequest, type RawAnswer, type RawRequest } from '../support/raw-request.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { createUserAgent } from '../support/user-agent.ts'
 
 const big = 'x'.repeat(70_000)
+const get: RawRequest = { method: 'GET' }
+const EVIL = { origin: 'https://evil.example' }
+
+const UNFRAMED = {
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}
 
 /** A page that nobody frames, stores, sniffs, indexes or learns of, and that runs nothing (D30). */
 function expectPage({ headers, text, page }: RawAnswer, what: string): void {
@@ -18,24 +28,16 @@ function expectPage({ headers, text, page }: RawAnswer, what: string): void {
   ])
   expect(policy, what).to.match(/form-action 'self'/)
   expect(policy, what).not.to.match(/unsafe|script-src (?!'self';)|\*|data:/)
-  expect(headers, what).to.include({
-    'content-type': 'text/html; charset=utf-8',
-    'cache-control': 'no-store',
-    'referrer-policy': 'no-referrer',
-    'x-content-type-options': 'nosniff',
-    'x-frame-options': 'DENY',
-    'x-robots-tag': 'noindex',
-  })
+  const type = 'text/html; charset=utf-8'
+  expect(headers, what).to.include({ 'content-type': type, 'x-robots-tag': 'noindex', ...UNFRAMED })
   expect(headers['permissions-policy'], what).to.include('camera=()')
   expectNoTraces({ headers, text }, what)
   expect(withoutOwnScript(text), what).not.to.match(/<script|<style|\sstyle=|\son[a-z]+=/)
 }
 
 function withoutOwnScript(html: string): string {
-  return html.replace(
-    /<script type="module" src="\/oauth2\/account-flows\.js\?v=[\w-]{12}"><\/script>/,
-    '',
-  )
+  const own = /<script type="module" src="\/oauth2\/account-flows\.js\?v=[\w-]{12}"><\/script>/
+  return html.replace(own, '')
 }
 
 /** Nothing tells what it is made of, and nothing of what failed. */
@@ -48,26 +50,29 @@ function expectNoTraces({ headers, text }: Pick<RawAnswer, 'headers' | 'text'>, 
 
 type Asked = [path: string, status: number, request?: RawRequest]
 
+function itHasEveryHeader(asked: Asked[], urlOf: () => string): void {
+  for (const [path, status, request = {}] of asked) {
+    it(`${request.method ?? 'POST'} ${path}, ${status}: has every header against framing, storing and scripts (XSS-09, HDR-02, HDR-09)`, async () => {
+      const answer = await rawRequest(urlOf() + path, request)
+      expect(answer.status, answer.text).to.equal(status)
+      expectPage(answer, path)
+    })
+  }
+}
+
 describe('Every page of ours (D30, HDR)', () => {
-  let h: Harness
+  const h = suiteHarness({ mayLogErrors: true })
 
   before(async () => {
-    h = await startHarness({ mayLogErrors: true })
     await h.addUser({ username: 'ann' })
   })
-  after(() => h.close())
 
-  const get: RawRequest = { method: 'GET' }
   const asked: Asked[] = [
     ['/forgot-password', 200, get],
     ['/forgot-password', 200, { body: 'identifier=nobody' }],
     ['/forgot-password', 400, { body: 'identifier=' }],
     ['/forgot-password', 400, { body: 'identifier=%' }],
-    [
-      '/forgot-password',
-      403,
-      { body: 'identifier=ann', headers: { origin: 'https://evil.example' } },
-    ],
+    ['/forgot-password', 403, { body: 'identifier=ann', headers: EVIL }],
     ['/forgot-password', 405, { method: 'DELETE' }],
     ['/forgot-password', 413, { body: big }],
     ['/forgot-password', 415, { body: '{}', headers: { 'content-type': 'application/json' } }],
@@ -79,13 +84,7 @@ describe('Every page of ours (D30, HDR)', () => {
     ['/resend-verification', 200, { body: 'username=nobody' }],
     ['/resend-verification', 405, get],
   ]
-  for (const [path, status, request = {}] of asked) {
-    it(`${request.method ?? 'POST'} ${path}, ${status}: has every header against framing, storing and scripts (XSS-09, HDR-02, HDR-09)`, async () => {
-      const answer = await rawRequest(h.oauthUrl + path, request)
-      expect(answer.status).to.equal(status)
-      expectPage(answer, path)
-    })
-  }
+  itHasEveryHeader(asked, () => h.oauthUrl)
 
   it('so have the form for a new password, the blocked login, and the answers to their forms (HDR-07)', async () => {
     const ann = await h.users.findByUsername('ann')
@@ -98,26 +97,17 @@ describe('Every page of ours (D30, HDR)', () => {
     const url = `${h.oauthUrl}/reset-password`
     const body = `token=${token}&password=`
     expectPage(await rawRequest(url, { body }), 'refused')
-    expectPage(
-      await rawRequest(url, { body: `${body}long+enough&confirm_password=long+enough` }),
-      'done',
-    )
+    const done = `${body}long+enough&confirm_password=long+enough`
+    expectPage(await rawRequest(url, { body: done }), 'done')
     const { blocked, link: verification } = await blockedLogin(h)
     expect(blocked.headers.get('content-security-policy')).to.include("frame-ancestors 'none'")
-    for (const [name, value] of Object.entries({
-      'cache-control': 'no-store',
-      'referrer-policy': 'no-referrer',
-      'x-frame-options': 'DENY',
-      'x-content-type-options': 'nosniff',
-    })) {
-      expect(blocked.headers.get(name)).to.equal(value)
-    }
+    expect(Object.fromEntries(blocked.headers)).to.include(UNFRAMED)
     const opened = await rawRequest(verification, get)
     expect(opened.status).to.equal(302)
     expectNoTraces(opened, 'resumed')
   })
 
-  for (const path of ['forgot-password', 'reset-password', 'verify-email', 'resend-verification']) {
+  for (const path of ['forgot-password', 'reset-password', 'verify-email', 'resend-verification'])
     it(`${path} answers no method but those of its form, and says which (HDR-05)`, async () => {
       for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']) {
         const answer = await rawRequest(`${h.oauthUrl}/${path}`, { method })
@@ -126,7 +116,6 @@ describe('Every page of ours (D30, HDR)', () => {
         expectPage(answer, method)
       }
     })
-  }
 
   it('says nothing of what failed on our side (HDR-08)', async () => {
     const { findUsable } = h.store.resetTokens
@@ -144,23 +133,14 @@ describe('Every page of ours (D30, HDR)', () => {
 
   it('has a style sheet that no browser takes for something else', async () => {
     const { headers } = await rawRequest(`${h.oauthUrl}/account-flows.css`, get)
-    expect(headers).to.include({
-      'content-type': 'text/css; charset=utf-8',
-      'x-content-type-options': 'nosniff',
-    })
+    expect(headers['content-type']).to.equal('text/css; charset=utf-8')
+    expect(headers['x-content-type-options']).to.equal('nosniff')
   })
 })
 
 describe('Every page of the example server (D30, HDR)', () => {
-  let server: ExampleServer
+  const server = suiteExampleServer()
 
-  before(async function () {
-    this.timeout(60_000)
-    server = await startExampleServer()
-  })
-  after(() => server?.stop())
-
-  const get: RawRequest = { method: 'GET' }
   const asked: Asked[] = [
     ['/', 200, get],
     ['/mailbox', 200, get],
@@ -170,7 +150,7 @@ describe('Every page of the example server (D30, HDR)', () => {
     ['/oauth2/login', 405, { method: 'DELETE' }],
     ['/oauth2/login', 405, { method: 'TRACE' }],
     ['/oauth2/login', 413, { body: big }],
-    ['/oauth2/login', 403, { body: 'username=a', headers: { origin: 'https://evil.example' } }],
+    ['/oauth2/login', 403, { body: 'username=a', headers: EVIL }],
     ['/oauth2/login/consent', 400, { body: 'decision=allow' }],
     ['/oauth2/login/consent', 405, get],
     ['/nothing', 404, get],
@@ -182,23 +162,12 @@ describe('Every page of the example server (D30, HDR)', () => {
     ['/oauth2/session/end/confirm', 400, { body: '' }],
     ['/oauth2/session/end/success', 200, get],
   ]
-  for (const [path, status, request = {}] of asked) {
-    it(`${request.method ?? 'POST'} ${path}, ${status}: has every header against framing, storing and scripts (XSS-09, HDR-02, HDR-09)`, async () => {
-      const answer = await rawRequest(server.baseUrl + path, request)
-      expect(answer.status, answer.text).to.equal(status)
-      expectPage(answer, path)
-    })
-  }
+  itHasEveryHeader(asked, () => server.baseUrl)
 
   it('has forms of the provider that a script posts; nobody frames or sniffs those either', async () => {
     const { headers } = await rawRequest(`${server.baseUrl}/oauth2/session/end`, get)
     expect(headers['content-security-policy']).to.include("frame-ancestors 'none'")
-    expect(headers).to.include({
-      'cache-control': 'no-store',
-      'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
-      'x-frame-options': 'DENY',
-    })
+    expect(headers).to.include(UNFRAMED)
   })
 
   it('answers odd requests, and says nothing of itself (HDR-08, HDR-11)', async () => {
@@ -218,19 +187,16 @@ describe('Every page of the example server (D30, HDR)', () => {
 
   it('lets the login form go to the client and nowhere else, whatever is typed into it', async () => {
     for (const username of ['\0', '__proto__', '{"$gt":""}', 'a'.repeat(60_000)]) {
-      const started = await rawRequest(`${server.baseUrl}/demo/start`, get)
-      const asked = await rawRequest(String(started.headers.location), get)
-      const cookie = (asked.headers['set-cookie'] ?? [])
-        .map((line) => line.split(';')[0])
-        .join('; ')
-      const uid = new URL(String(asked.headers.location), server.baseUrl).searchParams.get(
-        'interaction',
-      )
+      const agent = createUserAgent()
+      const started = await agent.get(`${server.baseUrl}/demo/start`)
+      const asked = await agent.get(started.location ?? '')
+      const cookie = agent.cookiesFor(`${server.baseUrl}/oauth2/login`)
+      const uid = new URL(asked.location ?? '').searchParams.get('interaction')
       for (const name of ['username', 'username[$gt]', 'username[]', '__proto__[username]']) {
         const body = `interaction=${uid}&${name}=${encodeURIComponent(username)}&password[$gt]=&password=x`
         const answer = await rawRequest(`${server.baseUrl}/oauth2/login`, {
           body,
-          headers: { 'content-type': FORM, cookie },
+          headers: { cookie },
         })
         expect([answer.status, answer.mode]).to.deep.equal([401, 'refused'])
         expectPage(answer, name)
@@ -240,13 +206,7 @@ describe('Every page of the example server (D30, HDR)', () => {
 })
 
 describe('Behind a proxy that ends TLS (HDR-03, HDR-10)', () => {
-  let server: ExampleServer
-
-  before(async function () {
-    this.timeout(60_000)
-    server = await startExampleServer({ BASE_URL: 'https://id.example', TRUST_PROXY: '1' })
-  })
-  after(() => server?.stop())
+  const server = suiteExampleServer({ BASE_URL: 'https://id.example', TRUST_PROXY: '1' })
 
   const ask = (path: string, headers: Record<string, string> = {}) =>
     rawRequest(`http://127.0.0.1:${server.port}${path}`, {
@@ -262,32 +222,22 @@ describe('Behind a proxy that ends TLS (HDR-03, HDR-10)', () => {
     const cookies = [started, asked].flatMap(({ headers }) => headers['set-cookie'] ?? [])
     expect(cookies.length).to.be.above(2)
     for (const cookie of cookies) {
-      expect(cookie.toLowerCase().split('; ')).to.include.members([
-        'httponly',
-        'samesite=lax',
-        'secure',
-      ])
+      const attributes = cookie.toLowerCase().split('; ')
+      expect(attributes).to.include.members(['httponly', 'samesite=lax', 'secure'])
     }
   })
 
   it('headers of a proxy that are long and odd are answered as any other', async () => {
     const spaces = ' '.repeat(7_000)
-    for (const value of [
-      `a${spaces}b`,
-      `https${spaces},`,
-      ','.repeat(7_000),
-      `${spaces}<script>`,
-    ]) {
-      const answer = await ask('/oauth2/forgot-password', {
-        'x-forwarded-proto': value,
-        'x-forwarded-host': value,
-      })
+    const odd = [`a${spaces}b`, `https${spaces},`, ','.repeat(7_000), `${spaces}<script>`]
+    for (const value of odd) {
+      const headers = { 'x-forwarded-proto': value, 'x-forwarded-host': value }
+      const answer = await ask('/oauth2/forgot-password', headers)
       expect(answer.status, value.slice(0, 10)).to.be.oneOf([200, 400])
       expect(withoutOwnScript(answer.text)).not.to.include('<script')
     }
-    const tooLong = await ask('/oauth2/forgot-password', {
-      'x-forwarded-host': ' a'.repeat(50_000),
-    })
+    const long = { 'x-forwarded-host': ' a'.repeat(50_000) }
+    const tooLong = await ask('/oauth2/forgot-password', long)
     expect(tooLong.status).to.equal(431)
     expect((await ask('/oauth2/forgot-password')).status).to.equal(200)
   })

@@ -1,16 +1,11 @@
 import { expect } from 'chai'
 import type { NewMailJob } from '../../src/index.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
 import { ask, eventsOf, shapeOf } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 describe('Who is meant by a name (IDN)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
+  const h = suiteHarness()
 
   /** Who was mailed for what was typed; the answer is the same for all. */
   async function mailedFor(identifier: string): Promise<string[]> {
@@ -23,10 +18,8 @@ describe('Who is meant by a name (IDN)', () => {
   async function expectNobodyFor(typed: string[]) {
     const before = h.mail.mails.length
     const all = await Promise.all(typed.map((each) => ask(h, each)))
-    expect(new Set(all.map(({ answer }) => JSON.stringify(shapeOf(answer))))).to.have.property(
-      'size',
-      1,
-    )
+    const shapes = all.map(({ answer }) => JSON.stringify(shapeOf(answer)))
+    expect(new Set(shapes)).to.have.property('size', 1)
     expect(all.map(({ reason }) => reason)).not.to.include(undefined)
     expect(h.mail.mails.slice(before)).to.deep.equal([])
   }
@@ -51,30 +44,22 @@ describe('Who is meant by a name (IDN)', () => {
       '\uFEFFmike.kiss@offices.example',
     ]
     await expectNobodyFor(lookalikes)
-    expect(await mailedFor('MIKE.KISS@offices.EXAMPLE')).to.deep.equal([
-      'mike.kiss@offices.example',
-    ])
+    const mailed = await mailedFor('MIKE.KISS@offices.EXAMPLE')
+    expect(mailed).to.deep.equal(['mike.kiss@offices.example'])
   })
 
   it('is the one of two lookalikes that was typed (IDN-02)', async () => {
-    await h.addUser({ username: 'jose', email: 'jose@users.example' })
-    await h.addUser({ username: 'jos\u00E9', email: 'accent@users.example' })
-    await h.addUser({ username: 'JOSE', email: 'upper@users.example' })
-    await h.addUser({ username: 'jose\u0301', email: 'decomposed@users.example' })
-    expect(await mailedFor('jose')).to.deep.equal(['jose@users.example'])
-    expect(await mailedFor('jos\u00E9')).to.deep.equal(['accent@users.example'])
-    expect(await mailedFor('JOSE')).to.deep.equal(['upper@users.example'])
-    expect(await mailedFor('jose\u0301')).to.deep.equal(['decomposed@users.example'])
+    const names = { plain: 'jose', accent: 'jos\u00E9', upper: 'JOSE', decomposed: 'jose\u0301' }
+    for (const [what, username] of Object.entries(names))
+      await h.addUser({ username, email: `${what}@users.example` })
+    for (const [what, username] of Object.entries(names))
+      expect(await mailedFor(username)).to.deep.equal([`${what}@users.example`])
   })
 
   it('is nobody for the address with a tag, without its dots, or with one more (IDN-08)', async () => {
     await h.addUser({ username: 'tagged', email: 'a.b+x@users.example' })
-    await expectNobodyFor([
-      'a.b@users.example',
-      'ab+x@users.example',
-      'a.b+y@users.example',
-      'a.b+x@www.users.example',
-    ])
+    const others = ['a.b@users.example', 'ab+x@users.example', 'a.b+y@users.example']
+    await expectNobodyFor([...others, 'a.b+x@www.users.example'])
     expect(await mailedFor('a.b+x@users.example')).to.deep.equal(['a.b+x@users.example'])
   })
 
@@ -84,11 +69,8 @@ describe('Who is meant by a name (IDN)', () => {
     await h.addUser({ username: 'OWNED@users.example', email: 'other@evil.example' })
     for (const typed of ['owned@users.example', 'OWNED@users.example', 'Owned@Users.Example'])
       expect(await mailedFor(typed), typed).to.deep.equal([owner.email])
-    const squatter = await h.addUser({
-      username: 'squatter',
-      email: 'owned@users.example',
-      emailVerified: false,
-    })
+    const unverified = { email: 'owned@users.example', emailVerified: false }
+    const squatter = await h.addUser({ username: 'squatter', ...unverified })
     expect(await mailedFor('owned@users.example')).to.deep.equal([owner.email])
     expect(eventsOf(h, 'password_reset_requested').at(-1)?.accountId).not.to.equal(squatter.id)
   })
@@ -123,7 +105,7 @@ describe('Who is meant by a name (IDN)', () => {
     await h.addUser({ username: 'u'.repeat(255), email: 'too-long@users.example' })
     expect(await mailedFor(longest)).to.deep.equal(['longest@users.example'])
     const known = await ask(h, longest)
-    const findByUsername = h.users.findByUsername
+    const { findByUsername } = h.users
     const { add } = h.store.outbox
     const [lookedUp, added]: [string[], NewMailJob[]] = [[], []]
     h.store.outbox.add = (job) => {
@@ -163,13 +145,8 @@ describe('Who is meant by a name (IDN)', () => {
     const una = await h.addUser({ username: 'una', emailVerified: false })
     const url = `${h.oauthUrl}/resend-verification`
     const before = h.mail.mails.length
-    for (const username of [
-      'una@users.example',
-      'UNA',
-      'u\u0144a',
-      'una ',
-      'una'.padEnd(255, 'a'),
-    ]) {
+    const others = ['una@users.example', 'UNA', 'u\u0144a', 'una ', 'una'.padEnd(255, 'a')]
+    for (const username of others) {
       const answer = await createUserAgent().post(url, { username })
       expect([answer.status, answer.mode]).to.deep.equal([200, 'sent'])
     }

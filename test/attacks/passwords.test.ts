@@ -1,9 +1,10 @@
 import { createHook } from 'node:async_hooks'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { PASSWORD } from '../support/harness.ts'
 import { dump, eventsOf, hasPassword, tokenOf } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import type { User } from '../../src/index.ts'
 
 /** How often bcrypt was given work meanwhile. */
@@ -25,18 +26,14 @@ async function bcryptWork(work: () => Promise<unknown>): Promise<number> {
 describe('New passwords under attack (PWD)', () => {
   const agent = createUserAgent()
   const logged: string[] = []
-  let h: Harness
+  const h = suiteHarness({ flows: { log: (...line) => logged.push(JSON.stringify(line)) } })
   let ann: User
   let link: string
 
   before(async () => {
-    h = await startHarness({
-      flows: { log: (...line) => logged.push(JSON.stringify(line)) },
-    })
     ann = await h.addUser({ username: 'ann' })
     link = await h.resetLink(ann)
   })
-  after(() => h.close())
 
   const post = (form: Record<string, string> | string) =>
     agent.post(`${h.oauthUrl}/reset-password`, form)
@@ -79,15 +76,11 @@ describe('New passwords under attack (PWD)', () => {
       forms('long enough', 'another one'),
       forms('long enough\0'),
     ]
-    const work = await bcryptWork(() =>
-      Promise.all(
-        refused.flatMap((form) =>
-          Array.from({ length: 10 }, async () => {
-            expect((await post(form)).status).to.be.oneOf([400, 413])
-          }),
-        ),
-      ),
-    )
+    const tenTimes = Array.from({ length: 10 }, () => refused).flat()
+    const work = await bcryptWork(async () => {
+      for (const { status } of await Promise.all(tenTimes.map(post)))
+        expect(status).to.be.oneOf([400, 413])
+    })
     expect(work).to.equal(0)
     const accepted = await bcryptWork(async () => {
       expect((await post(forms(PASSWORD))).mode).to.equal('done')

@@ -10,10 +10,11 @@ import {
   isVerified,
   resend,
 } from '../support/blocked-login.ts'
-import { CLIENT, CONFIDENTIAL, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { ask, tokenOf } from '../support/observe.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
 import { createUserAgent, decodeEntities, type Answer } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const [APP_URI] = CLIENT.redirect_uris
 const [SERVER_URI] = CONFIDENTIAL.redirect_uris
@@ -105,12 +106,7 @@ const DANGEROUS = [
 
 describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)', () => {
   const agent = createUserAgent()
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
+  const h = suiteHarness()
 
   const carried = (redirect_uri: string) => ({
     client_id: CLIENT.client_id,
@@ -207,30 +203,26 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
 })
 
 describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
-  let h: Harness
+  const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL, ODD, NATIVE] })
 
-  before(async () => {
-    h = await startHarness({ clients: [CLIENT, CONFIDENTIAL, ODD, NATIVE] })
-  })
-  after(() => h.close())
-
+  const ODD_STATES = [
+    '+',
+    ' ',
+    '%',
+    '%2B',
+    'a+b c',
+    '&code=x',
+    '#',
+    '"><b>',
+    '\0',
+    '\u{FEFF}x',
+    '[]',
+  ]
   // The provider takes an empty state for none.
   const state = fc.oneof(
     fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }),
     fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 }),
-    fc.constantFrom(
-      '+',
-      ' ',
-      '%',
-      '%2B',
-      'a+b c',
-      '&code=x',
-      '#',
-      '"><b>',
-      '\0',
-      '\u{FEFF}x',
-      '[]',
-    ),
+    fc.constantFrom(...ODD_STATES),
   )
 
   it('state, through the link of a blocked login (RED-07) [full]', async () => {
@@ -249,16 +241,12 @@ describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
 
   it('state and redirect URI, through a reset and the way back to the login [full]', async () => {
     // Each reset waits for the next second; many at once wait together.
-    const many = fc.array(fc.tuple(state, fc.constantFrom(...ODD_URIS)), {
-      minLength: 12,
-      maxLength: 12,
+    const one = fc.tuple(state, fc.constantFrom(...ODD_URIS))
+    const many = fc.array(one, { minLength: 12, maxLength: 12 })
+    const comeBack = fc.asyncProperty(many, async (each) => {
+      await Promise.all(each.map(comesBack))
     })
-    await fc.assert(
-      fc.asyncProperty(many, async (each) => {
-        await Promise.all(each.map(comesBack))
-      }),
-      { numRuns: 3 },
-    )
+    await fc.assert(comeBack, { numRuns: 3 })
   })
 
   async function comesBack([sent, redirect_uri]: [string, string]) {
@@ -288,10 +276,8 @@ describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
   ] as const) {
     it(`redirect URIs that are odd, and registered, through a link: ${client.client_id}`, async () => {
       for (const redirectUri of uris) {
-        const party = await createRelyingParty(h.oauthUrl, {
-          clientId: client.client_id,
-          redirectUri,
-        })
+        const parties = { clientId: client.client_id, redirectUri }
+        const party = await createRelyingParty(h.oauthUrl, parties)
         const login = await blockedLogin(h, { party })
         expect(new URL(login.link).searchParams.get('redirect_uri')).to.equal(redirectUri)
         const agent = createUserAgent()
@@ -312,12 +298,7 @@ describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
 })
 
 describe('The code of a verification link (RED-12, RED-13)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
+  const h = suiteHarness()
 
   it('is good once, for the client that asked, and what it gave ends when it is tried again', async () => {
     const login = await blockedLogin(h)
@@ -326,24 +307,13 @@ describe('The code of a verification link (RED-12, RED-13)', () => {
     const record = await h.provider.AuthorizationCode.find(code)
     expect((record?.exp ?? Infinity) - (record?.iat ?? 0)).to.be.at.most(60)
 
-    const stranger = await createUserAgent().post(
-      `${h.oauthUrl}/token`,
-      {
-        grant_type: 'authorization_code',
-        code,
-        redirect_uri: APP_URI,
-        code_verifier: login.request.codeVerifier,
-      },
-      {
-        authorization: `Basic ${btoa(
-          [CONFIDENTIAL.client_id, CONFIDENTIAL.client_secret].map(encodeURIComponent).join(':'),
-        )}`,
-      },
-    )
-    expect([stranger.status, JSON.parse(stranger.text)['error']]).to.deep.equal([
-      400,
-      'invalid_grant',
-    ])
+    const stranger = await createRelyingParty(h.oauthUrl, {
+      clientId: CONFIDENTIAL.client_id,
+      clientSecret: CONFIDENTIAL.client_secret,
+      redirectUri: APP_URI,
+    })
+    const refused = await stranger.exchange(login.request, location).catch((e: unknown) => e)
+    expect(refused).to.be.instanceOf(Error).and.include({ status: 400, error: 'invalid_grant' })
     const tokens = await login.party.exchange(login.request, location)
     expect(await h.provider.AccessToken.find(tokens.access_token)).to.not.equal(undefined)
     const again = await login.party.exchange(login.request, location).catch((e: unknown) => e)

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
 import { secondAfter } from '../../src/login-second.ts'
-import { memoryStore, type AccountFlowsStore, type AuditEvent } from '../../src/index.ts'
+import { memoryStore, type AccountFlowsStore } from '../../src/index.ts'
 import {
   accountOf,
   addVerified,
@@ -9,38 +9,28 @@ import {
   setsSession,
   silently,
 } from '../support/blocked-login.ts'
+import { partyOf } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
-import { CLIENT, CONFIDENTIAL, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT, CONFIDENTIAL, startHarness } from '../support/harness.ts'
 import * as asked from '../support/oauth-requests.ts'
-import { eventsOf, hasPassword } from '../support/observe.ts'
-import { createRelyingParty } from '../support/relying-party.ts'
+import { eventsOf, hasPassword, tokenOf } from '../support/observe.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { movableClock, moveTime } from '../support/time.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const NEW = 'a new password'
-const SECOND: ClientMetadata = {
+const SECOND = {
   ...CLIENT,
   client_id: 'second',
   redirect_uris: ['https://second.example/cb'],
-}
+} as const satisfies ClientMetadata
 
 describe('A reset, where the account is signed in in many places (SES-01, SES-06, SES-11)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ clients: [CLIENT, CONFIDENTIAL, SECOND] })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL, SECOND] })
 
   it('ends them all, of every client, leaves a neighbour alone, and signs nobody in', async () => {
     const [user, neighbour] = [await addVerified(h), await addVerified(h)]
-    const parties = [
-      h.party,
-      await createRelyingParty(h.oauthUrl, {
-        clientId: 'second',
-        redirectUri: 'https://second.example/cb',
-      }),
-    ]
+    const parties = [h.party, await partyOf(h, SECOND)]
     const browsers = [createUserAgent(), createUserAgent(), createUserAgent()]
     const tokens = []
     for (const agent of browsers) {
@@ -52,11 +42,8 @@ describe('A reset, where the account is signed in in many places (SES-01, SES-06
         }
         const { location = '' } = await asked.consent(h, agent)
         const { access_token, refresh_token = '' } = await party.exchange(request, location)
-        tokens.push({
-          access_token,
-          refresh_token,
-          clientId: party.config.clientMetadata().client_id,
-        })
+        const clientId = party.config.clientMetadata().client_id
+        tokens.push({ access_token, refresh_token, clientId })
       }
       expect(await accountOf(h, agent)).to.equal(user.id)
     }
@@ -66,13 +53,9 @@ describe('A reset, where the account is signed in in many places (SES-01, SES-06
 
     const link = await h.resetLink(user)
     const [resetter] = browsers
-    const token = new URL(link).searchParams.get('token') ?? ''
+    const form = { token: tokenOf(link), password: NEW, confirm_password: NEW }
     const before = sessionId(h, resetter ?? other)
-    const done = await resetter?.post(`${h.oauthUrl}/reset-password`, {
-      token,
-      password: NEW,
-      confirm_password: NEW,
-    })
+    const done = await resetter?.post(`${h.oauthUrl}/reset-password`, form)
     expect(done?.mode).to.equal('done')
     expect(done?.headers.getSetCookie()).to.deep.equal([])
     expect(sessionId(h, resetter ?? other)).to.equal(before)
@@ -82,11 +65,8 @@ describe('A reset, where the account is signed in in many places (SES-01, SES-06
     }
     for (const { access_token, refresh_token, clientId } of tokens) {
       expect(await asked.userinfo(h, access_token)).to.equal(401)
-      const answer = await createUserAgent().post(`${h.oauthUrl}/token`, {
-        grant_type: 'refresh_token',
-        client_id: clientId,
-        refresh_token,
-      })
+      const again = { grant_type: 'refresh_token', client_id: clientId, refresh_token }
+      const answer = await createUserAgent().post(`${h.oauthUrl}/token`, again)
       expect(JSON.parse(answer.text)['error']).to.equal('invalid_grant')
       expect(await h.provider.RefreshToken.find(refresh_token)).to.equal(undefined)
     }
@@ -99,50 +79,26 @@ describe('A reset, where the account is signed in in many places (SES-01, SES-06
 
 describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
   /** Each fails once, at the named effect. */
-  const failures: Record<
-    string,
-    (store: AccountFlowsStore, fail: () => void) => AccountFlowsStore
-  > = {
-    'the token cannot be marked': (store, fail) => ({
-      ...store,
-      resetTokens: {
-        ...store.resetTokens,
-        async markUsed(...parts) {
-          fail()
-          return store.resetTokens.markUsed(...parts)
-        },
-      },
-    }),
-    'OAuth sessions cannot be ended': (store, fail) => ({
-      ...store,
-      cutoffs: {
-        ...store.cutoffs,
-        async endOAuthSessions(...parts) {
-          fail()
-          return store.cutoffs.endOAuthSessions(...parts)
-        },
-      },
-    }),
-    'IdP sessions cannot be ended': (store, fail) => ({
-      ...store,
-      cutoffs: {
-        ...store.cutoffs,
-        async endIdpSessions(...parts) {
-          fail()
-          return store.cutoffs.endIdpSessions(...parts)
-        },
-      },
-    }),
-    'the event cannot be recorded': (store, fail) => ({
-      ...store,
-      audit: {
-        ...store.audit,
-        async record(event: AuditEvent) {
-          if (event.type === 'password_reset_completed') fail()
-          return store.audit.record(event)
-        },
-      },
-    }),
+  const failures: Record<string, (store: AccountFlowsStore, fail: () => Promise<void>) => void> = {
+    'the token cannot be marked'({ resetTokens }, fail) {
+      const { markUsed } = resetTokens
+      resetTokens.markUsed = (...parts) => fail().then(() => markUsed(...parts))
+    },
+    'OAuth sessions cannot be ended'({ cutoffs }, fail) {
+      const { endOAuthSessions } = cutoffs
+      cutoffs.endOAuthSessions = (...parts) => fail().then(() => endOAuthSessions(...parts))
+    },
+    'IdP sessions cannot be ended'({ cutoffs }, fail) {
+      const { endIdpSessions } = cutoffs
+      cutoffs.endIdpSessions = (...parts) => fail().then(() => endIdpSessions(...parts))
+    },
+    'the event cannot be recorded'({ audit }, fail) {
+      const { record } = audit
+      audit.record = async (event) => {
+        if (event.type === 'password_reset_completed') await fail()
+        return record(event)
+      }
+    },
   }
 
   it('is finished by itself, ends what was signed in, and is recorded once, whatever failed', () =>
@@ -156,23 +112,15 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
 
   async function isFinished(failing: (typeof failures)[string]) {
     let failed = 0
-    const inner = memoryStore()
-    const { resetTokens } = inner
-    const store = failing(
-      {
-        ...inner,
-        resetTokens: {
-          ...resetTokens,
-          // Its lease has run out already.
-          takeUnfinished: (at, leaseUntil) =>
-            resetTokens.takeUnfinished(new Date(at.getTime() + 60_000), leaseUntil),
-        },
-      },
-      () => {
-        failed += 1
-        if (failed === 1) throw new Error('the database hiccups')
-      },
-    )
+    const store = memoryStore()
+    const { takeUnfinished } = store.resetTokens
+    // Its lease has run out already.
+    store.resetTokens.takeUnfinished = (at, leaseUntil) =>
+      takeUnfinished(new Date(at.getTime() + 60_000), leaseUntil)
+    failing(store, async () => {
+      failed += 1
+      if (failed === 1) throw new Error('the database hiccups')
+    })
     const h = await startHarness({ flows: { store }, mayLogErrors: true })
     try {
       const user = await addVerified(h)

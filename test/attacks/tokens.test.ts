@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Agent, request as send } from 'node:http'
 import { expect } from 'chai'
+import { appendCarried } from '../../src/carried-query.ts'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { newToken } from '../../src/crypto/token.ts'
@@ -21,12 +22,14 @@ import { CLIENT, PASSWORD, startHarness, type Harness } from '../support/harness
 import { isIdle } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { databaseOf, hasPassword, sha256, tokenOf, usableRecord } from '../support/observe.ts'
+import { FORM } from '../support/raw-request.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 import { turns } from '../support/turns.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const NEW = 'a new password'
-const FORM = 'application/x-www-form-urlencoded'
+const PASSWORDS = `password=${NEW}&confirm_password=${NEW}`
 
 describe('Guessing tokens (TOK-21)', () => {
   const secret = randomBytes(32)
@@ -67,35 +70,22 @@ describe('Guessing tokens (TOK-21)', () => {
         .end(body)
     })
 
+  const get = (path: string) => answerTo('GET', `/oauth2${path}`)
+  const post = (path: string, body: string) => answerTo('POST', `/oauth2${path}`, body)
+
   /** What a guess is tried with: with our own signature, so that nothing but the token is wrong. */
   const attempts: [string, string, (token: string) => Promise<string>][] = [
-    ['GET', '400 invalid', (token) => answerTo('GET', `/oauth2/reset-password?token=${token}`)],
-    [
-      'POST',
-      '400 invalid',
-      (token) =>
-        answerTo(
-          'POST',
-          '/oauth2/reset-password',
-          `token=${token}&password=${NEW}&confirm_password=${NEW}`,
-        ),
-    ],
-    ['GET', '400 expired', (token) => answerTo('GET', `/oauth2/verify-email?${signed(token)}`)],
-    [
-      'POST',
-      '400 expired',
-      (token) => answerTo('POST', '/oauth2/verify-email', `${signed(token)}&action=continue`),
-    ],
+    ['GET', '400 invalid', (token) => get(`/reset-password?token=${token}`)],
+    ['POST', '400 invalid', (token) => post('/reset-password', `token=${token}&${PASSWORDS}`)],
+    ['GET', '400 expired', (token) => get(`/verify-email?${signed(token)}`)],
+    ['POST', '400 expired', (token) => post('/verify-email', `${signed(token)}&action=continue`)],
   ]
 
   function signed(token: string): string {
     const carried = { clientId: CLIENT.client_id, redirectUri: CLIENT.redirect_uris[0] }
-    return new URLSearchParams({
-      token,
-      client_id: carried.clientId,
-      redirect_uri: carried.redirectUri,
-      authorize_sig: signature.sign(token, carried),
-    }).toString()
+    const query = appendCarried(new URLSearchParams({ token }), carried)
+    query.append('authorize_sig', signature.sign(token, carried))
+    return query.toString()
   }
 
   /** Of 43 characters, in part those of a live token. */
@@ -139,16 +129,10 @@ describe('Guessing tokens (TOK-21)', () => {
     const slow = await startHarness({ flows: { bcryptCost: 20, store, users } })
     try {
       const honest = await h.resetLink(user)
-      const post = createUserAgent().post
-      const answers = await Promise.all(
-        Array.from({ length: 200 }, () =>
-          post(`${slow.oauthUrl}/reset-password`, {
-            token: newToken(),
-            password: NEW,
-            confirm_password: NEW,
-          }),
-        ),
-      )
+      const reset = (form: Record<string, string> | string) =>
+        createUserAgent().post(`${slow.oauthUrl}/reset-password`, form)
+      const forms = Array.from({ length: 200 }, () => `token=${newToken()}&${PASSWORDS}`)
+      const answers = await Promise.all(forms.map(reset))
       expect(new Set(answers.map(({ mode }) => mode))).to.deep.equal(new Set(['invalid']))
       // Nor does a form that is refused for its password, be the token genuine.
       for (const [password, confirm_password, mode] of [
@@ -156,7 +140,7 @@ describe('Guessing tokens (TOK-21)', () => {
         ['short', 'short', 'password_too_short'],
       ] as const) {
         const form = { token: tokenOf(honest), password, confirm_password }
-        expect((await post(`${slow.oauthUrl}/reset-password`, form)).mode).to.equal(mode)
+        expect((await reset(form)).mode).to.equal(mode)
       }
       expect((await h.reset(honest, 'an honest password')).mode).to.equal('done')
     } finally {
@@ -179,10 +163,7 @@ describe('The lifetime of a link', () => {
       const hashes = [link, login.link].map((each) => sha256(tokenOf(each)))
       const reset = await resetTokens.findUsable(hashes[0] ?? '', new Date())
       const verification = await verificationTokens.findUsable(hashes[1] ?? '', new Date())
-      const end = (token: { expiresAt: Date } | undefined) => {
-        if (!token) throw new Error('there is no such token')
-        return token.expiresAt.getTime()
-      }
+      const end = (token: { expiresAt: Date } | undefined) => token?.expiresAt.getTime() ?? NaN
 
       for (const late of [0, 1, 86_400_000]) {
         at = new Date(end(reset) + late)
@@ -208,12 +189,7 @@ describe('The lifetime of a link', () => {
 
 describe('A link', () => {
   const agent = createUserAgent()
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
+  const h = suiteHarness()
 
   // The mail says how long its link works, and that is kept, whatever the setting becomes.
   it('lives as long as was set when it was mailed, whatever is set later, and each kind has its own time (TOK-09, TOK-10)', async () => {
@@ -281,12 +257,7 @@ describe('A link', () => {
 
 describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-07) [full]', () => {
   const agent = createUserAgent()
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ technology: 'mongodb' })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ technology: 'mongodb' })
 
   const nothings: Record<string, string> = {
     'no token': '',
@@ -330,7 +301,7 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
         for (const answer of [
           await agent.get(`${url}?${query}`),
           await agent.get(`${url}?${query}&authorize_sig=${sig}`),
-          await agent.post(url, `${query}&password=${NEW}&confirm_password=${NEW}`),
+          await agent.post(url, `${query}&${PASSWORDS}`),
           await agent.post(url, `${query}&authorize_sig=${sig}&action=continue`),
         ]) {
           expect(answer.status, `${what} at ${page}`).to.equal(400)

@@ -14,13 +14,18 @@ import {
   silently,
   type BlockedLogin,
 } from '../support/blocked-login.ts'
-import { CLIENT, CONFIDENTIAL, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT, CONFIDENTIAL, startHarness, type Harness } from '../support/harness.ts'
 import { offlineTokens, outcomeOf, postLogin, refresh } from '../support/oauth-requests.ts'
 import { ask } from '../support/observe.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const [APP_URI] = CLIENT.redirect_uris
 const [SERVER_URI] = CONFIDENTIAL.redirect_uris
+
+const DESTINATIONS =
+  'audio embed empty fencedframe font frame iframe image manifest object report script serviceworker ' +
+  'sharedworker style track video webidentity worker xslt Document'
 
 /** Requests in which no person looks at a page (D14). */
 const UNATTENDED: Record<string, Record<string, string>> = {
@@ -33,30 +38,10 @@ const UNATTENDED: Record<string, Record<string, string>> = {
   'an old prefetch of Firefox': { 'x-moz': 'prefetch' },
   'an old preview of Safari': { 'x-purpose': 'preview', purpose: 'preview' },
   ...Object.fromEntries(
-    [
-      'audio',
-      'embed',
-      'empty',
-      'fencedframe',
-      'font',
-      'frame',
-      'iframe',
-      'image',
-      'manifest',
-      'object',
-      'report',
-      'script',
-      'serviceworker',
-      'sharedworker',
-      'style',
-      'track',
-      'video',
-      'webidentity',
-      'worker',
-      'xslt',
-      'Document',
-      'document, document',
-    ].map((destination) => [`a request for ${destination}`, { 'sec-fetch-dest': destination }]),
+    [...DESTINATIONS.split(' '), 'document, document'].map((destination) => [
+      `a request for ${destination}`,
+      { 'sec-fetch-dest': destination },
+    ]),
   ),
 }
 
@@ -91,14 +76,12 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
     }
   })
 
-  const ways: [string, string, Record<string, string>][] = [
-    ...['HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PATCH', 'PROPFIND'].map(
-      (method): [string, string, Record<string, string>] => [method, method, {}],
-    ),
+  type Way = [what: string, method: string, headers: Record<string, string>]
+  const methods = ['HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PATCH', 'PROPFIND']
+  const ways: Way[] = [
+    ...methods.map((method): Way => [method, method, {}]),
     ['HEAD of a page', 'HEAD', { 'sec-fetch-dest': 'document' }],
-    ...Object.entries(UNATTENDED).map(
-      ([what, headers]): [string, string, Record<string, string>] => [what, 'GET', headers],
-    ),
+    ...Object.entries(UNATTENDED).map(([what, headers]): Way => [what, 'GET', headers]),
   ]
   for (const [what, method, headers] of ways) {
     it(`changes nothing, in any browser: ${what}`, async () => {
@@ -132,12 +115,7 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
 })
 
 describe('require_email_verification and what was there before (VER-10, VER-11)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ settings: { require_email_verification: 'false' } })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ settings: { require_email_verification: 'false' } })
 
   const require = (value: 'true' | 'false') => h.put({ require_email_verification: value })
 
@@ -198,12 +176,7 @@ describe('require_email_verification and what was there before (VER-10, VER-11)'
 })
 
 describe('What a link proves, and to whom (VER-05, VER-07, VER-15)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
+  const h = suiteHarness()
 
   it('a link of the attacker takes over no session, however it is opened, until the person says so', async () => {
     const victim = await addVerified(h)
@@ -250,15 +223,11 @@ describe('What a link proves, and to whom (VER-05, VER-07, VER-15)', () => {
     const device = createUserAgent()
     await expectResumed(h, login, await device.get(login.link))
     expect(sessionId(h, login.agent)).to.equal(undefined)
-    expect(
-      outcomeOf(await login.agent.get((await h.party.begin({ prompt: 'none' })).url)),
-    ).to.equal('login_required')
+    expect((await silently(h, login.agent)).get('error')).to.equal('login_required')
     // With the password the first window goes on, too.
     const { url } = await h.party.begin()
-    const back = await h.follow(
-      login.agent,
-      await h.login(login.agent, url, login.user.username, PASSWORD),
-    )
+    const posted = await h.login(login.agent, url, login.user.username)
+    const back = await h.follow(login.agent, posted)
     expect(back.location).to.include('code=')
   })
 

@@ -1,29 +1,22 @@
 import { createServer, type Server } from 'node:https'
 import { request } from 'node:http'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect } from 'chai'
 import { newCertificate, type Certificate } from '../support/certificates.ts'
 import { startCliProcess } from '../support/cli.ts'
-import { startCliServer, type CliServer } from '../support/cli-server.ts'
+import { suiteCli } from '../support/cli-server.ts'
+import { suiteFolder } from '../support/suite-folder.ts'
 
 const DAY_MS = 86_400_000
 
 describe('account-flows and the certificate of the server [full]', () => {
   const authority = newCertificate({})
-  let cli: CliServer
-  let folder: string
+  const cli = suiteCli()
+  const file = suiteFolder()
   let proxy: Server | undefined
 
-  before(async () => {
-    cli = await startCliServer()
-    folder = await mkdtemp(join(tmpdir(), 'cli-test-'))
-    await writeFile(join(folder, 'authority.pem'), authority.cert)
-  })
-  after(() => Promise.all([cli.h.close(), rm(folder, { recursive: true })]))
-
+  before(() => writeFile(file('authority.pem'), authority.cert))
   afterEach(() => {
     proxy?.closeAllConnections()
     proxy?.close()
@@ -48,7 +41,7 @@ describe('account-flows and the certificate of the server [full]', () => {
 
   /** `NODE_EXTRA_CA_CERTS` is read as a process starts. */
   async function doctor(url: string) {
-    const env = { ...cli.env, NODE_EXTRA_CA_CERTS: join(folder, 'authority.pem') }
+    const env = { ...cli.env, NODE_EXTRA_CA_CERTS: file('authority.pem') }
     const { exited, stdout } = startCliProcess(['doctor', '--url', url], env)
     return { exitCode: await exited, stdout: stdout() }
   }

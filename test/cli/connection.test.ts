@@ -1,28 +1,19 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
-import { startCliServer, type CliServer } from '../support/cli-server.ts'
-import { jsonOf, runCli } from '../support/cli-in-process.ts'
+import { suiteCli } from '../support/cli-server.ts'
+import { suiteFolder } from '../support/suite-folder.ts'
+import { runCli } from '../support/cli-in-process.ts'
 import { freePort } from '../support/free-port.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
 
 const GET = ['settings', 'get', 'password_reset_expiration']
 
 describe('account-flows: which server, which token, and how it ends', () => {
-  let cli: CliServer
-  let folder: string
-  let tokenFile: string
-
-  before(async () => {
-    cli = await startCliServer()
-    folder = await mkdtemp(join(tmpdir(), 'cli-test-'))
-    tokenFile = join(folder, 'token')
-    await writeFile(tokenFile, `${ADMIN_TOKEN}\n`)
-  })
-  after(() => Promise.all([cli.h.close(), rm(folder, { recursive: true })]))
+  const cli = suiteCli()
+  const file = suiteFolder()
+  before(() => writeFile(file('token'), `${ADMIN_TOKEN}\n`))
 
   const works = (run: { exitCode: number | null; stdout: string; stderr: string }) =>
     expect(run, run.stderr).to.include({ exitCode: 0, stdout: '1h\n' })
@@ -44,18 +35,14 @@ describe('account-flows: which server, which token, and how it ends', () => {
       expect(stderr).to.include('--url').and.include('ACCOUNT_FLOWS_URL')
     })
 
-    for (const url of [
-      'nonsense',
-      'ftp://localhost',
-      'http://me:canary@localhost',
-      'http://localhost/?canary',
-    ]) {
-      it(`${url} is refused with exit 2, and not repeated`, async () => {
+    it('that is none, or has a secret in it, is refused with exit 2, and not repeated', async () => {
+      const secret = ['http://me:canary@localhost', 'http://localhost/?canary']
+      for (const url of ['nonsense', 'ftp://localhost', ...secret]) {
         const run = await cli.run([...GET, '--url', url])
-        expect(run).to.include({ exitCode: 2, stdout: '' })
+        expect(run, url).to.include({ exitCode: 2, stdout: '' })
         expect(run.stderr).not.to.equal('').and.not.to.include('canary')
-      })
-    }
+      }
+    })
 
     it('of another machine must be https, unless --insecure-http', async () => {
       for (const host of ['idp.invalid', '10.0.0.1', '127.0.0.1.idp.invalid', '[2001:db8::1]']) {
@@ -73,13 +60,8 @@ describe('account-flows: which server, which token, and how it ends', () => {
         const run = await cli.run([...GET, '--url', `http://${host}:${port}`])
         expect(run.exitCode, host).to.equal(3)
       }
-      for (const host of [
-        'notlocalhost',
-        '..localhost',
-        'localhost.idp.invalid',
-        '[::2]',
-        '128.0.0.1',
-      ]) {
+      const others = ['notlocalhost', '..localhost', 'localhost.idp.invalid', '[::2]', '128.0.0.1']
+      for (const host of others) {
         const run = await cli.run([...GET, '--url', `http://${host}:${port}`])
         expect(run.exitCode, host).to.equal(2)
       }
@@ -92,9 +74,9 @@ describe('account-flows: which server, which token, and how it ends', () => {
     it('is in a file, on stdin or in the environment', async () => {
       const env = urlOnly()
       const stdin = `${ADMIN_TOKEN}\n`
-      works(await runCli([...GET, '--token-file', tokenFile], { env }))
+      works(await runCli([...GET, '--token-file', file('token')], { env }))
       works(await runCli([...GET, '--token-file', '-'], { env, stdin }))
-      works(await runCli(GET, { env: { ...env, ACCOUNT_FLOWS_TOKEN_FILE: tokenFile } }))
+      works(await runCli(GET, { env: { ...env, ACCOUNT_FLOWS_TOKEN_FILE: file('token') } }))
       works(await runCli(GET, { env: { ...env, ACCOUNT_FLOWS_TOKEN: ADMIN_TOKEN } }))
     })
 
@@ -104,20 +86,19 @@ describe('account-flows: which server, which token, and how it ends', () => {
       expect(stderr).to.include('ACCOUNT_FLOWS_TOKEN').and.include('--token-file')
     })
 
-    for (const args of [
-      ['--token', 'canary', ...GET],
-      [...GET, '--token', 'canary'],
-      [...GET, '--token=canary'],
-      ['--token=canary', '--json', ...GET],
-      ['--tokencanary', ...GET],
-    ]) {
-      it(`as an argument is refused with exit 2, and not repeated: ${args.join(' ')}`, async () => {
+    it('as an argument is refused with exit 2, and not repeated', async () => {
+      for (const args of [
+        ['--token', 'canary', ...GET],
+        [...GET, '--token', 'canary'],
+        [...GET, '--token=canary'],
+        ['--token=canary', '--json', ...GET],
+        ['--tokencanary', ...GET],
+      ]) {
         const { exitCode, stdout, stderr } = await cli.run(args)
-        expect(exitCode).to.equal(2)
-        expect(stdout).to.equal('')
+        expect({ exitCode, stdout }, args.join(' ')).to.deep.equal({ exitCode: 2, stdout: '' })
         expect(stderr).to.include('--token-file').and.not.include('canary')
-      })
-    }
+      }
+    })
 
     it('that is wrong: exit 4, in words and as JSON', async () => {
       const env = { ACCOUNT_FLOWS_TOKEN: 'wrong-canary' }
@@ -255,38 +236,31 @@ describe('account-flows: which server, which token, and how it ends', () => {
   })
 
   describe('help', () => {
-    const commands = [
-      [],
-      ['settings', 'get'],
-      ['settings', 'list'],
-      ['settings', 'set'],
-      ['settings', 'unset'],
-      ['mail', 'test'],
-      ['mail', 'preview'],
-      ['doctor'],
-      ['user', 'status'],
-      ['user', 'send-reset'],
-      ['user', 'send-verification'],
-      ['user', 'end-sessions'],
-      ['link', 'explain'],
-      ['audit', 'tail'],
-      ['outbox', 'list'],
-      ['outbox', 'retry'],
-      ['outbox', 'purge'],
-      ['keys', 'rotate'],
-    ]
-    for (const command of commands) {
-      it(`of ${command.join(' ') || 'the program'} has an example, and needs no server`, async () => {
-        const { exitCode, stdout, stderr } = await runCli([...command, '--help'])
-        expect({ exitCode, stderr }).to.deep.equal({ exitCode: 0, stderr: '' })
-        expect(stdout).to.include(`Usage: ${['account-flows', ...command].join(' ')}`)
-        expect(stdout).to.match(/^Example:\n {2}\$ account-flows /m)
-      })
+    const commands = {
+      settings: ['get', 'list', 'set', 'unset'],
+      mail: ['test', 'preview'],
+      user: ['status', 'send-reset', 'send-verification', 'end-sessions'],
+      link: ['explain'],
+      audit: ['tail'],
+      outbox: ['list', 'retry', 'purge'],
+      keys: ['rotate'],
     }
+    it('of the program and of each command has an example, and needs no server', async () => {
+      const inGroups = Object.entries(commands).flatMap(([group, names]) =>
+        names.map((name) => [group, name]),
+      )
+      for (const command of [[], ['doctor'], ...inGroups]) {
+        const { exitCode, stdout, stderr } = await runCli([...command, '--help'])
+        const what = ['account-flows', ...command].join(' ')
+        expect({ exitCode, stderr }, what).to.deep.equal({ exitCode: 0, stderr: '' })
+        expect(stdout).to.include(`Usage: ${what}`)
+        expect(stdout, what).to.match(/^Example:\n {2}\$ account-flows /m)
+      }
+    })
 
     it('of settings set tells every setting', async () => {
       const { stdout } = await runCli(['settings', 'set', '--help'])
-      const rows = jsonOf(await cli.run(['settings', 'list', '--json']))
+      const rows = await cli.json(['settings', 'list'])
       for (const { name, meaning, expected } of rows) {
         expect(stdout).to.include(name).and.include(meaning).and.include(expected)
       }

@@ -1,16 +1,11 @@
 import { existsSync } from 'node:fs'
 import { expect } from 'chai'
 import { runInShell, startCliProcess } from '../support/cli.ts'
-import { startCliServer, type CliServer } from '../support/cli-server.ts'
+import { suiteCli } from '../support/cli-server.ts'
 import { eventually } from '../support/eventually.ts'
 
 describe('account-flows as a process of its own, compiled', () => {
-  let cli: CliServer
-
-  before(async () => {
-    cli = await startCliServer()
-  })
-  after(() => cli.h.close())
+  const cli = suiteCli()
 
   it('takes the token on stdin, and what it answers is on stdout', async () => {
     const { ACCOUNT_FLOWS_TOKEN: token = '', ...env } = cli.env

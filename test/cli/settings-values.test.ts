@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { startCliServer, type CliServer } from '../support/cli-server.ts'
+import { suiteCli } from '../support/cli-server.ts'
 import { badNames, badValues, goodValues } from '../support/settings-values.ts'
 
 const SET = ['settings', 'set']
@@ -7,14 +7,12 @@ const FILE = [...SET, '--file', '-']
 
 /** Which values are acceptable, the suite of the admin API shows. */
 describe('account-flows settings set: the verdicts are those of the admin API (2.5, 4.5)', () => {
-  let cli: CliServer
+  const cli = suiteCli()
   let inForce: Record<string, string>
 
   before(async () => {
-    cli = await startCliServer()
     await cli.h.put({ smtp_username: 'mailer', smtp_password: 'kept' })
   })
-  after(() => cli.h.close())
 
   beforeEach(async () => {
     inForce = await cli.settings()

@@ -1,22 +1,14 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { allSettings } from '../../src/settings/table.ts'
-import { startCliServer, type CliServer } from '../support/cli-server.ts'
+import { suiteCli } from '../support/cli-server.ts'
+import { suiteFolder } from '../support/suite-folder.ts'
 import { settingsOf } from '../support/admin-requests.ts'
-import { jsonOf } from '../support/cli-in-process.ts'
 import { openFrontDoor } from '../support/front-door.ts'
 
 describe('account-flows settings', () => {
-  let cli: CliServer
-  let folder: string
-
-  before(async () => {
-    cli = await startCliServer()
-    folder = await mkdtemp(join(tmpdir(), 'cli-test-'))
-  })
-  after(() => Promise.all([cli.h.close(), rm(folder, { recursive: true })]))
+  const cli = suiteCli()
+  const file = suiteFolder()
 
   beforeEach(() =>
     cli.h.put({
@@ -29,25 +21,20 @@ describe('account-flows settings', () => {
     }),
   )
 
+  const set = (...args: string[]) => cli.run(['settings', 'set', ...args])
   const inForce = async (key: string) => (await cli.settings())[key]
 
   describe('get', () => {
     it('prints the bare value of one setting', async () => {
-      const { exitCode, stdout, stderr } = await cli.run(['settings', 'get', 'smtp_port'])
-      expect({ exitCode, stdout, stderr }).to.deep.equal({
-        exitCode: 0,
-        stdout: '587\n',
-        stderr: '',
-      })
-      expect(jsonOf(await cli.run(['settings', 'get', 'smtp_port', '--json']))).to.equal('587')
+      const shown = { exitCode: 0, stdout: '587\n', stderr: '' }
+      expect(await cli.run(['settings', 'get', 'smtp_port'])).to.deep.equal(shown)
+      expect(await cli.json(['settings', 'get', 'smtp_port'])).to.equal('587')
     })
 
     it('prints an empty line, or null, where there is no value', async () => {
-      expect(await cli.run(['settings', 'get', 'smtp_from'])).to.include({
-        exitCode: 0,
-        stdout: '\n',
-      })
-      expect(jsonOf(await cli.run(['settings', 'get', 'smtp_from', '--json']))).to.equal(null)
+      const none = { exitCode: 0, stdout: '\n' }
+      expect(await cli.run(['settings', 'get', 'smtp_from'])).to.include(none)
+      expect(await cli.json(['settings', 'get', 'smtp_from'])).to.equal(null)
     })
 
     it('refuses a name that is none with exit 1', async () => {
@@ -62,7 +49,7 @@ describe('account-flows settings', () => {
       expect(text.stdout)
         .to.match(/^smtp_port +587$/m)
         .and.match(/^smtp_password +\*\*\*$/m)
-      expect(jsonOf(await cli.run(['settings', 'get', '--json']))).to.include({ smtp_port: '587' })
+      expect(await cli.json(['settings', 'get'])).to.include({ smtp_port: '587' })
       expect(text.stdout + text.stderr).not.to.include('canary')
     })
   })
@@ -70,12 +57,11 @@ describe('account-flows settings', () => {
   describe('list', () => {
     it('shows every setting with its default and its meaning, and marks those that differ', async () => {
       await cli.h.put({ password_reset_expiration: '2h' })
-      const { exitCode, stdout } = await cli.run(['settings', 'list'])
-      expect(exitCode).to.equal(0)
+      const { stdout } = await cli.done(['settings', 'list'])
       expect(stdout)
         .to.match(/^\* +password_reset_expiration +2h +1h +duration +How long /m)
         .and.match(/^ +email_verification_expiration +24h +24h +duration +How long /m)
-      const rows = jsonOf(await cli.run(['settings', 'list', '--json']))
+      const rows = await cli.json(['settings', 'list'])
       expect(rows).to.have.length(allSettings.length)
       expect(rows[0]).to.include({
         name: 'password_reset_expiration',
@@ -88,64 +74,45 @@ describe('account-flows settings', () => {
 
   describe('set', () => {
     it('takes a key and a value, and shows what changed', async () => {
-      const run = await cli.run(['settings', 'set', 'password_reset_expiration', '2h'])
+      const run = await set('password_reset_expiration', '2h')
       expect(run).to.include({ exitCode: 0, stdout: 'password_reset_expiration: 1h -> 2h\n' })
       expect(await inForce('password_reset_expiration')).to.equal('2h')
     })
 
     it('takes several at once, all or none', async () => {
-      const refused = await cli.run([
-        'settings',
-        'set',
-        'password_reset_expiration=2h',
-        'smtp_port=0',
-      ])
+      const refused = await set('password_reset_expiration=2h', 'smtp_port=0')
       expect(refused).to.include({ exitCode: 1, stdout: '' })
       expect(refused.stderr).to.match(/^smtp_port: expected .*, got "0"$/m)
       expect(await cli.settings()).to.include({
         password_reset_expiration: '1h',
         smtp_port: '587',
       })
-      const args = ['settings', 'set', 'password_reset_expiration=2h', 'smtp_port=25', '--json']
-      expect(jsonOf(await cli.run(args)).changes).to.deep.equal([
+      const args = ['settings', 'set', 'password_reset_expiration=2h', 'smtp_port=25']
+      expect((await cli.json(args)).changes).to.deep.equal([
         { key: 'password_reset_expiration', before: '1h', after: '2h' },
         { key: 'smtp_port', before: '587', after: '25' },
       ])
     })
 
     it('tells warnings on stderr', async () => {
-      const { exitCode, stderr } = await cli.run(['settings', 'set', 'smtp_port', '25'])
-      expect(exitCode).to.equal(0)
+      const { stderr } = await cli.done(['settings', 'set', 'smtp_port', '25'])
       expect(stderr).to.match(/^Warning: SMTP is not configured/)
     })
 
     it('--dry-run checks, shows, and changes nothing', async () => {
-      const run = await cli.run(['settings', 'set', 'smtp_port=25', '--dry-run'])
-      expect(run.exitCode).to.equal(0)
+      const run = await cli.done(['settings', 'set', 'smtp_port=25', '--dry-run'])
       expect(run.stdout).to.include('smtp_port: 587 -> 25')
-      const refused = await cli.run(['settings', 'set', 'smtp_port=x', '--dry-run'])
+      const refused = await set('smtp_port=x', '--dry-run')
       expect(refused.exitCode).to.equal(1)
       expect(await inForce('smtp_port')).to.equal('587')
     })
 
     it('reads values from stdin, files and the environment, without their last line break', async () => {
-      const path = join(folder, 'port')
-      await writeFile(path, '26\n')
-      const run = await cli.run(
-        [
-          'settings',
-          'set',
-          '--from-stdin',
-          'smtp_host',
-          '--from-file',
-          `smtp_port=${path}`,
-          '--from-env',
-          'smtp_from_name=NAME',
-          'resend_cooldown=1m',
-        ],
-        { stdin: 'mail.example\r\n', env: { NAME: 'Support' } },
-      )
-      expect(run.exitCode, run.stderr).to.equal(0)
+      await writeFile(file('port'), '26\n')
+      const byFile = ['--from-file', `smtp_port=${file('port')}`]
+      const others = ['--from-stdin', 'smtp_host', '--from-env', 'smtp_from_name=NAME']
+      const given = { stdin: 'mail.example\r\n', env: { NAME: 'Support' } }
+      await cli.done(['settings', 'set', ...others, ...byFile, 'resend_cooldown=1m'], given)
       expect(await cli.settings()).to.include({
         smtp_host: 'mail.example',
         smtp_port: '26',
@@ -156,10 +123,10 @@ describe('account-flows settings', () => {
 
     it('takes back what get --json has written, and keeps the secret', async () => {
       await cli.h.put({ smtp_password: 'kept', smtp_username: 'mailer', smtp_from_name: 'Before' })
-      const path = join(folder, 'settings.json')
+      const path = file('settings.json')
       await writeFile(path, (await cli.run(['settings', 'get', '--json'])).stdout)
       await cli.h.put({ smtp_from_name: 'After' })
-      const run = await cli.run(['settings', 'set', '--file', path])
+      const run = await set('--file', path)
       expect(run).to.include({ exitCode: 0, stdout: 'smtp_from_name: After -> Before\n' })
       expect(await cli.settings()).to.include({ smtp_from_name: 'Before', smtp_password: '***' })
     })
@@ -187,15 +154,13 @@ describe('account-flows settings', () => {
       expect(await inForce('smtp_port')).to.equal('587')
 
       const etag = await settingsOf(cli.h).etag()
-      const run = await cli.run(['settings', 'set', 'smtp_port=25', '--if-match', etag])
-      expect(run.exitCode, run.stderr).to.equal(0)
+      await cli.done(['settings', 'set', 'smtp_port=25', '--if-match', etag])
       expect(await inForce('smtp_port')).to.equal('25')
     })
 
     it('of several at once makes each change, and loses none', async () => {
       const changes = ['smtp_port=26', 'resend_cooldown=2m', 'mails_per_minute=5']
-      const runs = await Promise.all(changes.map((change) => cli.run(['settings', 'set', change])))
-      expect(runs.map(({ exitCode }) => exitCode)).to.deep.equal([0, 0, 0])
+      await Promise.all(changes.map((change) => cli.done(['settings', 'set', change])))
       expect(await cli.settings()).to.include({
         smtp_port: '26',
         resend_cooldown: '2m',
@@ -204,7 +169,7 @@ describe('account-flows settings', () => {
     })
 
     it('says so where nothing changed', async () => {
-      const run = await cli.run(['settings', 'set', 'smtp_port=587'])
+      const run = await set('smtp_port=587')
       expect(run).to.include({ exitCode: 0, stdout: 'Nothing changed.\n' })
     })
   })
@@ -212,8 +177,7 @@ describe('account-flows settings', () => {
   describe('unset', () => {
     it('gives the default back, or no value', async () => {
       await cli.h.put({ password_reset_expiration: '2h' })
-      const run = await cli.run(['settings', 'unset', 'password_reset_expiration', 'smtp_port'])
-      expect(run.exitCode, run.stderr).to.equal(0)
+      const run = await cli.done(['settings', 'unset', 'password_reset_expiration', 'smtp_port'])
       expect(run.stdout).to.equal('password_reset_expiration: 2h -> 1h\nsmtp_port: 587 -> none\n')
       expect(await inForce('smtp_port')).to.equal(undefined)
     })
@@ -249,23 +213,27 @@ describe('account-flows settings', () => {
       ['settings', 'set', '--from-file', 'canary'],
       ['settings', 'set', '--file', 'canary'],
     ]
+    /** Nothing of it is sent or changes anything, and an honest call is done. */
+    async function sendsNothing(work: (env: Record<string, string>) => Promise<void>) {
+      const before = await cli.settings()
+      const door = await openFrontDoor(cli.h.baseUrl, () => false)
+      const env = { ACCOUNT_FLOWS_URL: door.url }
+      await work(env)
+      expect(door.requests).to.deep.equal([])
+      expect(await cli.settings()).to.deep.equal(before)
+      await cli.done(['settings', 'set', 'smtp_port=26'], { env })
+      door.close()
+    }
+
     for (const form of forms) {
-      it(`as an argument is refused with exit 2, not repeated, and nothing is sent: ${form.join(' ')} (CLI-01)`, async () => {
-        const before = await cli.settings()
-        const door = await openFrontDoor(cli.h.baseUrl, () => false)
-        const env = { ACCOUNT_FLOWS_URL: door.url }
-        for (const args of [form, [...form, '--json']]) {
-          const { exitCode, stdout, stderr } = await cli.run(args, { env, stdin: 'x' })
-          expect(exitCode, stderr).to.equal(2)
-          expect(stdout).to.equal('')
-          expect(stderr).not.to.equal('').and.not.to.include('canary')
-        }
-        expect(door.requests).to.deep.equal([])
-        expect(await cli.settings()).to.deep.equal(before)
-        const honest = await cli.run(['settings', 'set', 'smtp_port=26'], { env })
-        expect(honest.exitCode, honest.stderr).to.equal(0)
-        door.close()
-      })
+      it(`as an argument is refused with exit 2, not repeated, and nothing is sent: ${form.join(' ')} (CLI-01)`, () =>
+        sendsNothing(async (env) => {
+          for (const args of [form, [...form, '--json']]) {
+            const { exitCode, stdout, stderr } = await cli.run(args, { env, stdin: 'x' })
+            expect({ exitCode, stdout }, stderr).to.deep.equal({ exitCode: 2, stdout: '' })
+            expect(stderr).not.to.equal('').and.not.to.include('canary')
+          }
+        }))
     }
 
     for (const args of [
@@ -277,24 +245,19 @@ describe('account-flows settings', () => {
       ['unset', 'smtp_port', 'canary'],
       ['unset', 'SMTP_PORT', 'canary'],
     ]) {
-      it(`may be behind a name that is none; it is not repeated, and nothing is sent: ${args.join(' ')}`, async () => {
-        const door = await openFrontDoor(cli.h.baseUrl, () => false)
-        const env = { ACCOUNT_FLOWS_URL: door.url }
-        const run = await cli.run(['settings', ...args, '--json'], { env, stdin: 'canary' })
-        expect(run).to.include({ exitCode: 1, stdout: '' })
-        expect(JSON.parse(run.stderr).error).to.include({ code: 'unknown_setting' })
-        expect(run.stderr).not.to.include('canary')
-        expect(door.requests).to.deep.equal([])
-        const honest = await cli.run(['settings', 'set', 'smtp_port=25'], { env })
-        expect(honest.exitCode, honest.stderr).to.equal(0)
-        door.close()
-      })
+      it(`may be behind a name that is none; it is not repeated, and nothing is sent: ${args.join(' ')}`, () =>
+        sendsNothing(async (env) => {
+          const run = await cli.run(['settings', ...args, '--json'], { env, stdin: 'canary' })
+          expect(run).to.include({ exitCode: 1, stdout: '' })
+          expect(JSON.parse(run.stderr).error).to.include({ code: 'unknown_setting' })
+          expect(run.stderr).not.to.include('canary')
+        }))
     }
 
     it('that is mistyped gets the ways that are right', async () => {
       for (const name of ['smtp_pasword', 'smtp-password', 'SMTP_Password', 'smtp_passwords']) {
         for (const args of [[name], [name, 'x'], [`${name}=x`]]) {
-          const { exitCode, stderr } = await cli.run(['settings', 'set', ...args])
+          const { exitCode, stderr } = await set(...args)
           expect(exitCode, name).to.equal(2)
           expect(stderr).to.include('--from-stdin smtp_password')
         }
@@ -302,9 +265,9 @@ describe('account-flows settings', () => {
     })
 
     it('the refusal tells the ways that are right, and they are', async () => {
-      const refused = await cli.run(['settings', 'set', 'smtp_password=canary'])
+      const refused = await set('smtp_password=canary')
       expect(refused.stderr).to.include('--from-stdin smtp_password').and.include('--from-file')
-      const path = join(folder, 'secret')
+      const path = file('secret')
       await writeFile(path, 'canary\n')
       for (const [args, options] of [
         [['--from-stdin', 'smtp_password'], { stdin: 'canary\n' }],
@@ -314,7 +277,7 @@ describe('account-flows settings', () => {
         const run = await cli.run(['settings', 'set', ...args], options)
         expect(run, run.stderr).to.include({ exitCode: 0, stdout: 'smtp_password: set\n' })
         expect(await inForce('smtp_password')).to.equal('***')
-        const forgotten = await cli.run(['settings', 'set', 'smtp_password='])
+        const forgotten = await set('smtp_password=')
         expect(forgotten).to.include({ exitCode: 0, stdout: 'smtp_password: forgotten\n' })
         expect((await inForce('smtp_password')) ?? '').to.equal('')
       }
@@ -322,7 +285,7 @@ describe('account-flows settings', () => {
 
     it('*** keeps it, and unset forgets it', async () => {
       await cli.h.put({ smtp_password: 'canary' })
-      const kept = await cli.run(['settings', 'set', 'smtp_password=***'])
+      const kept = await set('smtp_password=***')
       expect(kept).to.include({ exitCode: 0, stdout: 'Nothing changed.\n' })
       expect(await inForce('smtp_password')).to.equal('***')
       const forgotten = await cli.run(['settings', 'unset', 'smtp_password'])
@@ -331,7 +294,7 @@ describe('account-flows settings', () => {
 
     it('is not forgotten because stdin is empty, or a variable', async () => {
       await cli.h.put({ smtp_password: 'canary' })
-      const byStdin = await cli.run(['settings', 'set', '--from-stdin', 'smtp_password'])
+      const byStdin = await set('--from-stdin', 'smtp_password')
       expect(byStdin.exitCode).to.equal(2)
       const args = ['settings', 'set', '--from-env', 'smtp_password=SECRET']
       expect((await cli.run(args, { env: { SECRET: '' } })).exitCode).to.equal(2)
@@ -339,7 +302,7 @@ describe('account-flows settings', () => {
     })
 
     it('without a terminal cannot be asked for: exit 2, with the ways that are right', async () => {
-      const { exitCode, stderr } = await cli.run(['settings', 'set', 'smtp_password'])
+      const { exitCode, stderr } = await set('smtp_password')
       expect(exitCode).to.equal(2)
       expect(stderr).to.include('no terminal').and.include('--from-stdin')
     })

@@ -1,8 +1,8 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { expect } from 'chai'
-import { startCliServer, type CliServer } from '../support/cli-server.ts'
+import { suiteCli } from '../support/cli-server.ts'
+import { suiteFolder } from '../support/suite-folder.ts'
 import { jsonOf, startCli, type CliRun } from '../support/cli-in-process.ts'
 import { eventually } from '../support/eventually.ts'
 import { opensForm } from '../support/example-requests.ts'
@@ -14,17 +14,15 @@ import type { MailAnswer } from '../support/mail-server.ts'
 const NASTY = 'mal\u001B[2Jice\u202E'
 
 describe('account-flows for those who help others', () => {
-  let cli: CliServer
-  let folder: string
   const answers = new Map<string, MailAnswer>()
+  const file = suiteFolder()
+  const cli = suiteCli({
+    mail: { answer: (to) => answers.get(to) ?? 'take' },
+    settings: { mails_per_account_per_hour: '0', mails_per_minute: '0' },
+    mayLogErrors: true,
+  })
 
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'cli-test-'))
-    cli = await startCliServer({
-      mail: { answer: (to) => answers.get(to) ?? 'take' },
-      settings: { mails_per_account_per_hour: '0', mails_per_minute: '0' },
-      mayLogErrors: true,
-    })
     for (const username of ['alice', 'refused', 'deferred']) {
       await cli.h.addUser({ username, email: `${username}@example.com` })
     }
@@ -34,7 +32,6 @@ describe('account-flows for those who help others', () => {
     await cli.h.addUser({ username: 'dave', email: 'shared@example.com' })
     await cli.h.addUser({ username: NASTY })
   })
-  after(() => Promise.all([cli.h.close(), rm(folder, { recursive: true })]))
 
   beforeEach(misbehave)
 
@@ -59,7 +56,7 @@ describe('account-flows for those who help others', () => {
   }
 
   async function idOf(username: string): Promise<string> {
-    return jsonOf(await cli.run(['user', 'status', username, '--json'])).id
+    return (await cli.json(['user', 'status', username])).id
   }
 
   describe('mail', () => {
@@ -90,8 +87,7 @@ describe('account-flows for those who help others', () => {
 
     it('preview --open starts the browser with a file that only its owner reads', async () => {
       const args = ['mail', 'preview', '--template', 'password-reset', '--open']
-      const { exitCode, stdout } = await cli.run(args, { env: { BROWSER: '/bin/cat' } })
-      expect(exitCode).to.equal(0)
+      const { stdout } = await cli.done(args, { env: { BROWSER: '/bin/cat' } })
       const path = stdout.trim()
       expect(await readFile(path, 'utf8')).to.include('<html')
       expect((await stat(path)).mode & 0o777).to.equal(0o600)
@@ -100,15 +96,14 @@ describe('account-flows for those who help others', () => {
     })
 
     it('preview --open gives the browser nothing of the connection', async () => {
-      const browser = join(folder, 'browser.sh')
-      await writeFile(browser, `#!/bin/sh\nenv >${folder}/seen\n`, { mode: 0o700 })
+      const browser = file('browser.sh')
+      await writeFile(browser, `#!/bin/sh\nenv >${file('seen')}\n`, { mode: 0o700 })
       const args = ['mail', 'preview', '--template', 'password-reset', '--open']
       const { PATH = '' } = process.env
       const env = { BROWSER: browser, KEPT: 'kept', PATH }
-      const { exitCode, stdout } = await cli.run(args, { env })
-      expect(exitCode).to.equal(0)
+      const { stdout } = await cli.done(args, { env })
       await rm(dirname(stdout.trim()), { recursive: true })
-      expect(await readFile(join(folder, 'seen'), 'utf8'))
+      expect(await readFile(file('seen'), 'utf8'))
         .to.match(/^KEPT=kept$/m)
         .and.not.include('ACCOUNT_FLOWS_')
         .and.not.include(ADMIN_TOKEN)
@@ -146,27 +141,20 @@ describe('account-flows for those who help others', () => {
       }
     })
 
-    for (const [what, url, step] of [
-      ['the name has no address', 'https://idp.invalid', 'server_dns'],
-      ['nothing listens', 'http://127.0.0.1:1', 'server_connect'],
-    ]) {
+    for (const [what, urlOf, step] of [
+      ['the name has no address', () => 'https://idp.invalid', 'server_dns'],
+      ['nothing listens', () => 'http://127.0.0.1:1', 'server_connect'],
+      ['TLS is not spoken', (url: string) => url.replace('http:', 'https:'), 'server_tls'],
+      ['no admin API is', (url: string) => `${url}/elsewhere`, 'admin_api'],
+    ] as const) {
       it(`exit 3 where ${what}, and says so`, async () => {
-        const { text, json } = await both(['doctor', '--url', url ?? ''], 3)
+        const { text, json } = await both(['doctor', '--url', urlOf(cli.h.baseUrl)], 3)
         expect(text.stdout).to.match(new RegExp(`^FAILED +${step}: `, 'm'))
         expect(json.checks.at(-1)).to.include({ step, status: 'failed' })
       })
     }
 
-    it('exit 3 where TLS is not spoken, and says so', async () => {
-      const url = cli.h.baseUrl.replace('http:', 'https:')
-      const { text } = await both(['doctor', '--url', url], 3)
-      expect(text.stdout).to.match(/^FAILED +server_tls: /m)
-    })
-
-    it('exit 3 where no admin API is, 4 where the token is wrong, and says so', async () => {
-      const url = `${cli.h.baseUrl}/elsewhere`
-      const { text } = await both(['doctor', '--url', url], 3)
-      expect(text.stdout).to.match(/^FAILED +admin_api: /m)
+    it('exit 4 where the token is wrong, and says so', async () => {
       const wrong = await cli.run(['doctor'], { env: { ACCOUNT_FLOWS_TOKEN: 'wrong' } })
       expect(wrong.exitCode).to.equal(4)
       expect(wrong.stdout).to.match(/^FAILED +token: /m)
@@ -207,13 +195,11 @@ describe('account-flows for those who help others', () => {
     })
 
     it('send-reset mails a link that works, and waits until it is sent', async () => {
-      const run = await cli.run(['user', 'send-reset', 'alice'])
-      expect(run.exitCode, run.stderr).to.equal(0)
+      const run = await cli.done(['user', 'send-reset', 'alice'])
       expect(run.stdout).to.match(/^Sent at /)
       const { link } = await cli.h.mail.mailTo('alice@example.com')
       expect(await opensForm(link)).to.equal(true)
-      const json = jsonOf(await cli.run(['user', 'send-reset', 'alice', '--json']))
-      expect(json).to.include({ state: 'sent' })
+      expect(await cli.json(['user', 'send-reset', 'alice'])).to.include({ state: 'sent' })
     })
 
     it('send-reset tells the mail before it waits, unless with --json', async () => {
@@ -234,8 +220,7 @@ describe('account-flows for those who help others', () => {
         request.method === 'GET' ? (troubles.shift()?.(request, response) ?? false) : false,
       )
       const env = { ACCOUNT_FLOWS_URL: door.url }
-      const run = await cli.run(['user', 'send-reset', 'alice'], { env })
-      expect(run.exitCode, run.stderr).to.equal(0)
+      const run = await cli.done(['user', 'send-reset', 'alice'], { env })
       expect(run.stdout).to.match(/^Sent at /)
       expect(troubles).to.deep.equal([])
       door.close()
@@ -253,8 +238,7 @@ describe('account-flows for those who help others', () => {
     })
 
     it('send-verification mails a link', async () => {
-      const run = await cli.run(['user', 'send-verification', 'bob'])
-      expect(run.exitCode, run.stderr).to.equal(0)
+      await cli.done(['user', 'send-verification', 'bob'])
       expect((await cli.h.mail.mailTo('bob@example.com')).kind).to.equal('email_verification')
     })
 
@@ -289,7 +273,7 @@ describe('account-flows for those who help others', () => {
       const { text, json } = await both(['user', 'end-sessions', 'alice', '--yes'])
       expect(text.stdout).to.match(/^Everything is ended\./)
       expect(json).to.include({ oauth: 0, idp: 0 })
-      const status = jsonOf(await cli.run(['user', 'status', 'alice', '--json']))
+      const status = await cli.json(['user', 'status', 'alice'])
       expect(status.oauth_sessions_ended_at).to.be.a('string')
     })
   })
@@ -323,7 +307,7 @@ describe('account-flows for those who help others', () => {
     const lists = async (
       state: string,
     ): Promise<{ id: string; account_id: string; next_attempt_at?: string; is_held: boolean }[]> =>
-      jsonOf(await cli.run(['outbox', 'list', '--state', state, '--json'])).mails
+      (await cli.json(['outbox', 'list', '--state', state])).mails
 
     before(async () => {
       misbehave()
@@ -352,16 +336,14 @@ describe('account-flows for those who help others', () => {
         return pause > 3_000 && mail?.is_held === false && mail.id
       })
       answers.set('deferred@example.com', 'take')
-      const run = await cli.run(['outbox', 'retry', waiting])
-      expect(run.exitCode, run.stderr).to.equal(0)
+      const run = await cli.done(['outbox', 'retry', waiting])
       expect(run.stdout).to.match(/^1 mail /)
       await cli.h.mail.mailTo('deferred@example.com')
     })
 
     it('retry --all-dead asks again for each dead letter', async () => {
       answers.set('refused@example.com', 'take')
-      const run = await cli.run(['outbox', 'retry', '--all-dead', '--yes', '--json'])
-      expect(run.exitCode, run.stderr).to.equal(0)
+      const run = await cli.done(['outbox', 'retry', '--all-dead', '--yes', '--json'])
       expect(jsonOf(run).changed).to.be.above(0)
       await cli.h.mail.mailTo('refused@example.com')
     })
@@ -380,8 +362,7 @@ describe('account-flows for those who help others', () => {
         return answer === undefined ? false : answerJson(response, 200, answer)
       })
       const env = { ACCOUNT_FLOWS_URL: door.url }
-      const run = await cli.run(['outbox', 'retry', '--all-dead', '--yes'], { env })
-      expect(run.exitCode, run.stderr).to.equal(0)
+      const run = await cli.done(['outbox', 'retry', '--all-dead', '--yes'], { env })
       expect(run.stdout).to.equal(`${240 + dead.length} mails to be sent now.\n`)
       expect(door.requests).to.deep.equal(Array(3).fill('POST /admin/api/outbox/retry'))
       door.close()
@@ -402,11 +383,9 @@ describe('account-flows for those who help others', () => {
       await cli.run(['user', 'send-reset', 'refused'])
       await cli.run(['user', 'send-reset', 'refused'])
       const [dead] = await lists('dead')
-      const one = await cli.run(['outbox', 'purge', dead?.id ?? '', '--yes'])
-      expect(one.exitCode, one.stderr).to.equal(0)
+      await cli.done(['outbox', 'purge', dead?.id ?? '', '--yes'])
       expect((await lists('dead')).map(({ id }) => id)).not.to.include(dead?.id)
-      const all = await cli.run(['outbox', 'purge', '--all-dead', '--yes'])
-      expect(all.exitCode, all.stderr).to.equal(0)
+      await cli.done(['outbox', 'purge', '--all-dead', '--yes'])
       expect(await lists('dead')).to.deep.equal([])
     })
 

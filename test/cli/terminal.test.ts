@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { expect } from 'chai'
 import { hasTerminals, startCliAtTerminal } from '../support/cli.ts'
 import { startCli } from '../support/cli-in-process.ts'
-import { startCliServer, type CliServer } from '../support/cli-server.ts'
+import { suiteCli } from '../support/cli-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
 
@@ -18,12 +18,7 @@ function signalChild(script: number, signal: string): void {
 }
 
 describe('account-flows at a terminal', () => {
-  let cli: CliServer
-
-  before(async () => {
-    cli = await startCliServer()
-  })
-  after(() => cli.h.close())
+  const cli = suiteCli()
 
   beforeEach(() => cli.h.put({ smtp_password: '' }))
 

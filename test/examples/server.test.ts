@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { readEnvironment } from '../../examples/server/environment.ts'
@@ -9,13 +8,16 @@ import { StartRefused } from '../../examples/server/start-refused.ts'
 import { createBrowser, type Browser } from '../support/browser.ts'
 import { compiledCheckout } from '../support/compiled-checkout.ts'
 import { eventually } from '../support/eventually.ts'
+import { expectPage } from '../support/expect-page.ts'
 import {
   refusedExampleServer,
   startExampleServer,
+  suiteExampleServer,
   type ExampleServer,
   type Variables,
 } from '../support/example-server.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { suiteFolder } from '../support/suite-folder.ts'
 import { decodeEntities } from '../support/user-agent.ts'
 
 const { scripts }: { scripts: { start: string } } = JSON.parse(
@@ -63,43 +65,26 @@ async function put({ baseUrl, adminToken }: ExampleServer, settings: Record<stri
   })
 }
 
+const userNamed = (username: string, more: object = {}) => ({
+  username,
+  email: `${username}@example.com`,
+  email_verified: true,
+  ...more,
+})
+
 describe('The example server', () => {
-  let server: ExampleServer
-  let folder: string
-  let settingsFile: string
-  let seedFile: string
-
-  before(async function () {
-    this.timeout(90_000)
-    folder = await mkdtemp(join(tmpdir(), 'account-flows-'))
-    settingsFile = join(folder, 'settings.json')
-    seedFile = join(folder, 'seed.json')
-    await writeFile(settingsFile, '{"require_email_verification":"true"}')
-    await writeFile(seedFile, JSON.stringify(seed))
-    server = await startExampleServer({ SETTINGS_FILE: settingsFile })
+  const file = suiteFolder()
+  before(async () => {
+    await writeFile(file('settings.json'), '{"require_email_verification":"true"}')
+    await writeFile(file('seed.json'), JSON.stringify(seed))
   })
-
-  after(async () => {
-    await server?.kill()
-    await rm(folder, { recursive: true, force: true })
-  })
+  const server = suiteExampleServer(() => ({ SETTINGS_FILE: file('settings.json') }))
 
   const seed = {
     users: [
-      {
-        username: 'dora',
-        email: 'dora@example.com',
-        email_verified: true,
-        password: 'dora-password',
-      },
-      { username: 'emil', email: 'emil@example.com', email_verified: true },
-      {
-        username: 'fred',
-        email: 'fred@example.com',
-        email_verified: true,
-        password: 'fred-password',
-        disabled: true,
-      },
+      userNamed('dora', { password: 'dora-password' }),
+      userNamed('emil'),
+      userNamed('fred', { password: 'fred-password', disabled: true }),
     ],
     clients: [
       {
@@ -190,10 +175,10 @@ describe('The example server', () => {
       ['a client', 'SEED_FILE', 'wrong-seed.json', /odd.*redirect_uris/],
     ] as const) {
       it(`is refused with exit code 2 and one sentence for ${what}, by the name of the variable`, async () => {
-        for (const [file, content] of Object.entries(wrongFiles)) {
-          await writeFile(join(folder, file), JSON.stringify(content))
+        for (const [wrong, content] of Object.entries(wrongFiles)) {
+          await writeFile(file(wrong), JSON.stringify(content))
         }
-        const given = value in wrongFiles ? join(folder, value) : value
+        const given = value in wrongFiles ? file(value) : value
         const { exitCode, errors } = await refusedExampleServer({ [name]: given })
         const said = errors.split('\n').filter((line) => line && !line.startsWith('{'))
         expect(exitCode).to.equal(2)
@@ -204,18 +189,6 @@ describe('The example server', () => {
   })
 
   describe('pages', () => {
-    for (const path of ['/', '/mailbox', '/demo/callback?state=of.another']) {
-      it(`sends ${path} with a strict policy, no script and no style of its own`, async () => {
-        const { status, headers, text, page } = await createBrowser(server.baseUrl).get(path)
-        expect(status).to.equal(200)
-        expect(page).to.be.a('string')
-        expect(headers.get('content-security-policy')).to.include("default-src 'none'")
-        expect(headers.get('cache-control')).to.equal('no-store')
-        expect(headers.get('x-content-type-options')).to.equal('nosniff')
-        expect(text).not.to.match(/<script|<style|style=|onload=/)
-      })
-    }
-
     it('tells a newcomer the users, their passwords and where to begin', async () => {
       const { text } = await createBrowser(server.baseUrl).get('/')
       for (const said of ['alice-password', 'bob-password', '/demo/start', '/mailbox']) {
@@ -231,9 +204,8 @@ describe('The example server', () => {
       expect([page, mode]).to.deep.equal(['login', 'form'])
       expect(hidden).to.have.keys('interaction')
       expect(text).to.match(/\/oauth2\/forgot-password\?client_id=demo&amp;redirect_uri=http/)
-      expect(headers.get('content-security-policy')).to.include(
-        `form-action 'self' ${server.baseUrl}`,
-      )
+      const policy = headers.get('content-security-policy')
+      expect(policy).to.include(`form-action 'self' ${server.baseUrl}`)
     })
 
     it('answers the well-known address for changing passwords, and no other there', async () => {
@@ -277,11 +249,8 @@ describe('The example server', () => {
         expect(answer.status).to.equal(401)
         expect(answer.mode).to.equal('refused')
         expect(answer.hidden).to.deep.equal(hidden)
-        pages.push(
-          answer.text
-            .replace(`value="${username}"`, 'value=""')
-            .replace(/value="[^"]*"|href="[^"]*forgot-password[^"]*"/g, ''),
-        )
+        const own = /value="[^"]*"|href="[^"]*forgot-password[^"]*"/g
+        pages.push(answer.text.replace(`value="${username}"`, 'value=""').replace(own, ''))
       }
       expect(new Set(pages)).to.have.property('size', 1)
     })
@@ -351,11 +320,8 @@ describe('The example server', () => {
       const link = await mailedLink([server], 'carol@example.com', '/reset-password?')
       const page = await browser.get(link)
       const password = 'a brand new password'
-      const done = await browser.postForm('/oauth2/reset-password', {
-        ...page.hidden,
-        password,
-        confirm_password: password,
-      })
+      const fields = { ...page.hidden, password, confirm_password: password }
+      const done = await browser.postForm('/oauth2/reset-password', fields)
       expect([done.status, done.mode]).to.deep.equal([200, 'done'])
       expect((await signIn(browser, 'carol', 'carol-password')).status).to.equal(401)
       expect((await signIn(browser, 'carol', password)).mode).to.equal('signed_in')
@@ -374,11 +340,7 @@ describe('The example server', () => {
     it('blocks an unverified user until the mailed link, which ends at the client with a code', async () => {
       const browser = createBrowser(server.baseUrl)
       const blocked = await signIn(browser, 'bob', 'bob-password')
-      expect([blocked.status, blocked.page, blocked.mode]).to.deep.equal([
-        200,
-        'verify-email',
-        'blocked',
-      ])
+      expectPage(blocked, 200, 'verify-email', 'blocked')
       const link = await mailedLink([server], 'bob@example.com', '/verify-email?')
       const followed = await browser.get(link)
       expect(followed.status).to.equal(302)
@@ -390,12 +352,9 @@ describe('The example server', () => {
     it('explains a callback in another browser, from where the next sign-in is silent', async () => {
       const other = createBrowser(server.baseUrl)
       const elsewhere = createBrowser(server.baseUrl)
-      const page = await other.visit('/demo/start')
-      let answer = await other.postForm('/oauth2/login', {
-        ...page.hidden,
-        username: 'alice',
-        password: 'alice-password',
-      })
+      const { hidden } = await other.visit('/demo/start')
+      const form = { ...hidden, username: 'alice', password: 'alice-password' }
+      let answer = await other.postForm('/oauth2/login', form)
       while (!answer.location?.includes('/demo/callback')) {
         answer = await other.get(answer.location ?? '')
       }
@@ -407,37 +366,25 @@ describe('The example server', () => {
   })
 
   describe('with a seed of its own, and no prefix', () => {
-    let own: ExampleServer
+    const own = suiteExampleServer(() => ({
+      SEED_FILE: file('seed.json'),
+      OAUTH_PATH: '',
+      ADMIN_TOKEN: undefined,
+      SIGNING_KEYS: undefined,
+    }))
 
-    before(async function () {
-      this.timeout(90_000)
-      own = await startExampleServer({
-        SEED_FILE: seedFile,
-        OAUTH_PATH: '',
-        ADMIN_TOKEN: undefined,
-        SIGNING_KEYS: undefined,
-      })
-    })
-
-    after(() => own?.kill())
-
-    async function loginAt(browser: Browser, query: Record<string, string>) {
+    async function loginAt(browser: Browser, query: Record<string, string>, username = 'dora') {
       const page = await browser.visit(authorization(query).replace('/oauth2', ''))
       expect(page.page).to.equal('login')
-      return browser.submit('/login', {
-        ...page.hidden,
-        username: 'dora',
-        password: 'dora-password',
-      })
+      const credentials = { username, password: `${username}-password` }
+      return browser.submit('/login', { ...page.hidden, ...credentials })
     }
 
     it('makes its signing keys once, however many processes start at a time', async () => {
-      const file = join(folder, 'keys')
-      const made = await Promise.all(Array.from({ length: 16 }, () => checkoutSigningKeys(file)))
-      expect(new Set(made.flat())).to.have.property('size', 1)
-      expect((await readdir(folder)).filter((name) => name.startsWith('keys'))).to.deep.equal([
-        'keys',
-      ])
+      const sixteen = Array.from({ length: 16 }, () => checkoutSigningKeys(file('keys')))
+      expect(new Set((await Promise.all(sixteen)).flat())).to.have.property('size', 1)
+      const names = await readdir(file(''))
+      expect(names.filter((name) => name.startsWith('keys'))).to.deep.equal(['keys'])
     })
 
     it('keeps its signing keys in a file that only its owner reads', async () => {
@@ -456,13 +403,7 @@ describe('The example server', () => {
       const answer = await loginAt(createBrowser(own.baseUrl), {})
       expect(answer.location).to.match(/^https:\/\/app\.example\/callback\?code=/)
       for (const username of ['emil', 'fred']) {
-        const browser = createBrowser(own.baseUrl)
-        const page = await browser.visit(authorization({}).replace('/oauth2', ''))
-        const refused = await browser.submit('/login', {
-          ...page.hidden,
-          username,
-          password: `${username}-password`,
-        })
+        const refused = await loginAt(createBrowser(own.baseUrl), {}, username)
         expect(refused.status).to.equal(401)
       }
     })
@@ -479,10 +420,7 @@ describe('The example server', () => {
       const browser = createBrowser(own.baseUrl)
       const asked = await loginAt(browser, { prompt: 'consent', scope: 'openid offline_access' })
       expect([asked.page, asked.mode]).to.deep.equal(['consent', 'form'])
-      const allowed = await browser.submit('/login/consent', {
-        ...asked.hidden,
-        decision: 'allow',
-      })
+      const allowed = await browser.submit('/login/consent', { ...asked.hidden, decision: 'allow' })
       const code = new URL(allowed.location ?? '').searchParams.get('code') ?? ''
       const response = await fetch(`${own.baseUrl}/token`, {
         method: 'POST',
@@ -534,7 +472,7 @@ describe('The example server', () => {
     before(async function () {
       this.timeout(120_000)
       database = await freshDatabase()
-      const shared = { MONGODB_URI: database.uri, SEED_FILE: seedFile }
+      const shared = { MONGODB_URI: database.uri, SEED_FILE: file('seed.json') }
       first = await startExampleServer(shared)
       // The same service on another port.
       second = await startExampleServer({ ...shared, BASE_URL: first.baseUrl })
@@ -563,12 +501,9 @@ describe('The example server', () => {
     })
 
     it('sign with the same keys, which are not in the database in plain', async () => {
-      const [one, other] = await Promise.all(
-        [`${first.baseUrl}/oauth2/jwks`, atSecond('/oauth2/jwks')].map(async (url) =>
-          (await fetch(url)).json(),
-        ),
-      )
-      expect(one).to.deep.equal(other)
+      const keysAt = async (url: string) => (await fetch(url)).json()
+      const keys = await keysAt(`${first.baseUrl}/oauth2/jwks`)
+      expect(await keysAt(atSecond('/oauth2/jwks'))).to.deep.equal(keys)
       const stored = await database.db.collection('provider_jwks').find().toArray()
       expect(stored).to.have.length(1)
       expect(JSON.stringify(stored)).not.to.include('"kty"')

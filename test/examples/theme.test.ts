@@ -4,11 +4,7 @@ import { expect } from 'chai'
 import type { Log } from '../../src/ports.ts'
 import { createViews } from '../../src/views.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import {
-  refusedExampleServer,
-  startExampleServer,
-  type ExampleServer,
-} from '../support/example-server.ts'
+import { refusedExampleServer, suiteExampleServer } from '../support/example-server.ts'
 import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
 
 const THEME = fileURLToPath(new URL('../../examples/theme', import.meta.url))
@@ -17,23 +13,15 @@ const CUSTOMIZING = readFileSync(new URL('../../docs/customizing.md', import.met
 after(removeViewsDirectories)
 
 describe('VIEWS_DIRECTORY of the example server [full]', () => {
-  let server: ExampleServer
-
-  before(async function () {
-    this.timeout(90_000)
-    server = await startExampleServer({ VIEWS_DIRECTORY: THEME, OAUTH_PATH: '/oauth2' })
-  })
-
-  after(() => server.stop())
+  const server = suiteExampleServer({ VIEWS_DIRECTORY: THEME, OAUTH_PATH: '/oauth2' })
 
   it('shows the theme: around the page, in its words, in its colours and in its language', async () => {
     const agent = createUserAgent()
     const url = `${server.baseUrl}/oauth2/forgot-password`
     const page = await agent.get(url)
     expect([page.status, page.mode]).to.deep.equal([200, 'form'])
-    expect(page.text).to.match(
-      /<header class="harbour"><svg .*<span>Harbour<\/span><\/header><main /s,
-    )
+    const header = /<header class="harbour"><svg .*<span>Harbour<\/span><\/header><main /s
+    expect(page.text).to.match(header)
     expect(page.text).to.match(/<h1>Lost your Harbour password\?<\/h1>.*<footer class="help">/s)
     const css = await agent.get(`${server.baseUrl}/oauth2/account-flows.css`)
     expect(css.text).to.match(/--accent: #1d4fb4;.*--accent: #0b6b5d;/s)

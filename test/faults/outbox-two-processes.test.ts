@@ -1,51 +1,32 @@
 import { expect } from 'chai'
 import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
-import {
-  addAccounts,
-  forgot,
-  opensForm,
-  outboxIsQuiet,
-  putSettings,
-  smtpSettings,
-} from '../support/example-requests.ts'
+import { addAccounts, forgot, opensForm, outboxIsQuiet } from '../support/example-requests.ts'
 import { eventually } from '../support/eventually.ts'
 import { steadyLoad } from '../support/load.ts'
-import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { tokenOf } from '../support/observe.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { describeWithMongo } from '../support/mongod.ts'
 import { scaled } from './scale.ts'
+import { suiteService } from './suite-service.ts'
 
 const JOBS = scaled({ full: 500, short: 150 })
 
 describeWithMongo('Two processes on one database (D20)', function (this: Mocha.Suite) {
   this.timeout(scaled({ full: 300_000, short: 120_000 }))
 
-  let database: FreshDatabase
-  let mail: MailServer
-  const servers: ExampleServer[] = []
-
+  let second: ExampleServer
+  // Before the database goes.
+  after(() => second?.kill())
+  const { database, mail, server } = suiteService()
   before(async () => {
-    database = await freshDatabase()
-    mail = await startMailServer()
-    // The second reads at its start what the first was told.
-    const one = await startExampleServer({ MONGODB_URI: database.uri })
-    servers.push(one)
-    await putSettings(one, smtpSettings(mail.port))
-    servers.push(await startExampleServer({ MONGODB_URI: database.uri }))
-  })
-
-  after(async () => {
-    for (const server of servers) await server.kill()
-    await mail?.close()
-    await database?.drop()
+    // It reads at its start what the first was told.
+    second = await startExampleServer({ MONGODB_URI: database.uri })
   })
 
   it(`deliver ${JOBS} jobs as ${JOBS} mails, none of them twice (RACE-11)`, async () => {
-    const [one, another] = servers as [ExampleServer, ExampleServer]
     const accounts = await addAccounts(database.db, 'shared', JOBS)
     const startedAt = performance.now()
     await steadyLoad({ perSecond: 100, count: JOBS }, (index) =>
-      forgot(index % 2 === 0 ? one : another, accounts[index]?.username ?? ''),
+      forgot(index % 2 === 0 ? server : second, accounts[index]?.username ?? ''),
     )
     await eventually('every mail arrives', () => mail.mails.length >= JOBS, 120_000)
     await outboxIsQuiet(database.db)
@@ -58,7 +39,7 @@ describeWithMongo('Two processes on one database (D20)', function (this: Mocha.S
     expect(new Set(links.map(tokenOf)).size).to.equal(JOBS)
 
     // A process builds links from its own base URL, which tells who sent a mail.
-    const sent = servers.map(
+    const sent = [server, second].map(
       ({ baseUrl }) => links.filter((link) => link.startsWith(baseUrl)).length,
     )
     expect(sent[0]).to.be.greaterThan(0)

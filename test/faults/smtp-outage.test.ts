@@ -1,30 +1,22 @@
 import { expect } from 'chai'
 import { createBrowser } from '../support/browser.ts'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
 import {
   addAccounts,
   blockedLogin,
   forgot,
   opensForm,
   outboxIsQuiet,
-  putSettings,
   resend,
   resetPassword,
-  smtpSettings,
   type Account,
 } from '../support/example-requests.ts'
 import { eventually } from '../support/eventually.ts'
-import { freePort } from '../support/free-port.ts'
 import { steadyLoad } from '../support/load.ts'
-import {
-  startMailServer,
-  type MailKind,
-  type MailServer,
-  type ReceivedMail,
-} from '../support/mail-server.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { startMailServer, type MailKind, type ReceivedMail } from '../support/mail-server.ts'
+import { describeWithMongo } from '../support/mongod.ts'
 import { sha256, tokenOf } from '../support/observe.ts'
 import { scaled } from './scale.ts'
+import { suiteService } from './suite-service.ts'
 
 const OUTAGE_SECONDS = scaled({ full: 600, short: 12 })
 const PER_SECOND = scaled({ full: 4, short: 8 })
@@ -38,9 +30,7 @@ const RECOVERY_LIMIT_MS = 600_000
 describeWithMongo('SMTP is down, and comes back (D20)', function (this: Mocha.Suite) {
   this.timeout(OUTAGE_SECONDS * 1000 + RECOVERY_LIMIT_MS + 120_000)
 
-  let database: FreshDatabase
-  let server: ExampleServer
-  let mail: MailServer
+  const { database, mail, server } = suiteService({ require_email_verification: 'true' })
   let verified: Account[]
   let unverified: Account[]
   /** They ask before the outage, and not again. */
@@ -49,19 +39,6 @@ describeWithMongo('SMTP is down, and comes back (D20)', function (this: Mocha.Su
   let owed: string[]
   /** Links from before the outage. */
   const earlier = new Map<Account, string>()
-
-  before(async () => {
-    database = await freshDatabase()
-    mail = await startMailServer({ port: await freePort() })
-    server = await startExampleServer({ MONGODB_URI: database.uri })
-    await putSettings(server, { ...smtpSettings(mail.port), require_email_verification: 'true' })
-  })
-
-  after(async () => {
-    await server?.kill()
-    await mail?.close()
-    await database?.drop()
-  })
 
   async function linkFor({ username, email }: Account): Promise<string> {
     await forgot(server, username)
@@ -112,7 +89,7 @@ describeWithMongo('SMTP is down, and comes back (D20)', function (this: Mocha.Su
     }
 
     const backAt = performance.now()
-    mail = await startMailServer({ port })
+    Object.assign(mail, await startMailServer({ port }))
     const arrived = () => new Set(mail.mails.map(nameOf))
     await eventually(
       'every owed mail arrives',
@@ -168,10 +145,8 @@ describeWithMongo('SMTP is down, and comes back (D20)', function (this: Mocha.Su
   }
 
   async function isVerified({ username }: Account): Promise<boolean> {
-    return (
-      (await database.db.collection('users').countDocuments({ username, email_verified: true })) ===
-      1
-    )
+    const isThis = { username, email_verified: true }
+    return (await database.db.collection('users').countDocuments(isThis)) === 1
   }
 })
 

@@ -1,23 +1,19 @@
 import { readFile } from 'node:fs/promises'
 import { expect } from 'chai'
-import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
 import {
   addAccounts,
   forgot,
   opensForm,
   outboxIsQuiet,
-  putSettings,
-  smtpSettings,
   type Account,
 } from '../support/example-requests.ts'
 import { eventually } from '../support/eventually.ts'
 import { percentile, steadyLoad } from '../support/load.ts'
-import { freePort } from '../support/free-port.ts'
-import { startMailServer, type MailServer } from '../support/mail-server.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { describeWithMongo } from '../support/mongod.ts'
 import { shapeOf } from '../support/observe.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 import { scaled } from './scale.ts'
+import { suiteService } from './suite-service.ts'
 
 const PER_SECOND = 50
 const REQUESTS = scaled({ full: 2_000, short: 200 })
@@ -38,9 +34,7 @@ interface Measured {
 describeWithMongo('An SMTP server accepts, and never speaks (D20)', function (this: Mocha.Suite) {
   this.timeout(scaled({ full: 900_000, short: 480_000 }))
 
-  let database: FreshDatabase
-  let server: ExampleServer
-  let mail: MailServer
+  const { database, mail, server } = suiteService()
   let accounts: Account[]
   let healthy: Measured
   let stalled: Measured
@@ -51,19 +45,6 @@ describeWithMongo('An SMTP server accepts, and never speaks (D20)', function (th
   /** Of somebody who did not ask again. */
   let bystandersLink: string
   let mailsBefore: number
-
-  before(async () => {
-    database = await freshDatabase()
-    mail = await startMailServer({ port: await freePort() })
-    server = await startExampleServer({ MONGODB_URI: database.uri })
-    await putSettings(server, smtpSettings(mail.port))
-  })
-
-  after(async () => {
-    await server?.kill()
-    await mail?.close()
-    await database?.drop()
-  })
 
   /** The same load with a server that speaks, and with one that does not: accounts and strangers in turn. */
   async function load(): Promise<Measured> {
@@ -149,11 +130,8 @@ describeWithMongo('An SMTP server accepts, and never speaks (D20)', function (th
     const arrived = () => mail.mails.slice(mailsBefore)
     await eventually('it arrives', () => arrived().length >= ACCOUNTS, LIMIT_MS)
     await outboxIsQuiet(database.db, LIMIT_MS)
-    expect(
-      arrived()
-        .flatMap(({ to }) => to)
-        .toSorted(),
-    ).to.deep.equal(accounts.map(({ email }) => email).toSorted())
+    const recipients = arrived().flatMap(({ to }) => to)
+    expect(recipients.toSorted()).to.deep.equal(accounts.map(({ email }) => email).toSorted())
     for (const { link } of arrived()) expect(await opensForm(link)).to.equal(true)
     expect(mail.mostOpen()).to.be.at.most(MOST_SOCKETS)
     expect(await opensForm(bystandersLink)).to.equal(true)

@@ -3,9 +3,10 @@ import { expect } from 'chai'
 import type { NewMailJob, User } from '../../src/index.ts'
 import { adminOf } from '../support/admin-calls.ts'
 import { blockedLogin, mailsTo } from '../support/blocked-login.ts'
-import { ADMIN_TOKEN, startHarness, type Harness } from '../support/harness.ts'
+import { ADMIN_TOKEN } from '../support/harness.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const LOCALES = ['en', 'de', 'fr', 'es', 'ar'] as const
 type Locale = (typeof LOCALES)[number]
@@ -41,11 +42,7 @@ interface Speaks {
 }
 
 const ROWS: [string, Speaks, Locale][] = [
-  [
-    'the request asks, the account and the browser say another',
-    { asked: 'de', user: 'fr', accepted: 'es' },
-    'de',
-  ],
+  ['the request asks, and others say another', { asked: 'de', user: 'fr', accepted: 'es' }, 'de'],
   ['the request asks for one of several that there is', { asked: 'nl ar', user: 'fr' }, 'ar'],
   ['the request asks for none that there is', { asked: 'nl', user: 'fr', accepted: 'es' }, 'fr'],
   ['the request asks for garbage', { asked: '<b>\r\nBcc: x', user: 'fr', accepted: 'es' }, 'fr'],
@@ -56,12 +53,7 @@ const ROWS: [string, Speaks, Locale][] = [
 ]
 
 describe('The language of a mail (D24)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ settings: { password_changed_email: 'true' } })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ settings: { password_changed_email: 'true' } })
 
   let people = 0
   function person({ user: locale }: Speaks, more: Partial<User> = {}): Promise<User> {
@@ -96,30 +88,25 @@ describe('The language of a mail (D24)', () => {
   }
 
   for (const [what, speaks, expected] of ROWS) {
-    it(`of forgot-password is ${expected} where ${what}`, async () => {
-      const user = await person(speaks)
-      const received = await nextMail(user, () => forgot(user, speaks))
-      expect(localeOf(received)).to.equal(expected)
-      expect((await h.reset(received.link, 'a new password')).mode).to.equal('done')
-    })
-
-    it(`of a login that has to wait is ${expected} where ${what}`, async () => {
-      const user = await person(speaks, { emailVerified: false })
+    it(`is ${expected} where ${what}: of forgot-password, of a login that has to wait, and of resend-verification`, async () => {
+      const known = await person(speaks)
+      const reset = await nextMail(known, () => forgot(known, speaks))
+      const [waiting, other] = [
+        await person(speaks, { emailVerified: false }),
+        await person(speaks, { emailVerified: false }),
+      ]
       const agent = browserOf(speaks)
-      await blockedLogin(h, { user, agent, extra: fields(speaks) })
-      const received = await h.mail.mailTo(user.email ?? '')
-      expect(localeOf(received)).to.equal(expected)
-      expect((await agent.get(received.link)).status).to.equal(302)
-    })
-
-    it(`of resend-verification is ${expected} where ${what}`, async () => {
-      const user = await person(speaks, { emailVerified: false })
-      const form = { username: user.username, ...fields(speaks) }
-      const received = await nextMail(user, () =>
+      await blockedLogin(h, { user: waiting, agent, extra: fields(speaks) })
+      const blocked = await h.mail.mailTo(waiting.email ?? '')
+      const form = { username: other.username, ...fields(speaks) }
+      const resent = await nextMail(other, () =>
         browserOf(speaks).post(`${h.oauthUrl}/resend-verification`, form),
       )
-      expect(localeOf(received)).to.equal(expected)
-      expect((await createUserAgent().get(received.link)).mode).to.equal('verified')
+      const locales = [reset, blocked, resent].map(localeOf)
+      expect(locales).to.deep.equal([expected, expected, expected])
+      expect((await h.reset(reset.link, 'a new password')).mode).to.equal('done')
+      expect((await agent.get(blocked.link)).status).to.equal(302)
+      expect((await createUserAgent().get(resent.link)).mode).to.equal('verified')
     })
   }
 
@@ -188,11 +175,9 @@ describe('The language of a mail (D24)', () => {
   it('names the browser that asked, and says nothing of one that it does not know', async () => {
     const form = (user: User) => ({ identifier: user.username })
     const url = `${h.oauthUrl}/forgot-password`
+    const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:146.0) Gecko/20100101 Firefox/146.0'
     for (const [userAgent, told] of [
-      [
-        'Mozilla/5.0 (X11; Linux x86_64; rv:146.0) Gecko/20100101 Firefox/146.0',
-        /, with Firefox on Linux\.$/,
-      ],
+      [firefox, /, with Firefox on Linux\.$/],
       ['Firefox on Linux <https://evil.example>', / UTC\.$/],
     ] as const) {
       const user = await person({})

@@ -2,11 +2,12 @@ import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
 import { addUnverified, blockedLogin, expectResumed, mailsTo } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { PASSWORD, type Harness } from '../support/harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { ask, eventsOf, hasPassword, shapeOf, usableRecord } from '../support/observe.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const CAP = 3
 
@@ -36,41 +37,46 @@ async function logIn(h: Harness, { username }: User): Promise<Answer> {
   return blocked
 }
 
+/** Asks for reset links, one after the other; each request ends alike. */
+async function asks(h: Harness, count: number, { username }: User, reason?: string) {
+  for (let round = 0; round < count; round += 1) {
+    expect((await ask(h, username)).reason).to.equal(reason)
+  }
+}
+
+/** Likewise for verification links. */
+async function asksAgain(h: Harness, count: number, { username }: User, reason?: string) {
+  for (let round = 0; round < count; round += 1) {
+    expect(await askAgain(h, username)).to.equal(reason)
+  }
+}
+
 const newestLink = (h: Harness, user: User) =>
   h.mail.mails.findLast(({ to }) => to.includes(user.email ?? ''))?.link ?? ''
 
 describe('Mails to one account (D21)', () => {
-  let h: Harness
+  const h = suiteHarness({
+    settings: { mails_per_account_per_hour: String(CAP) },
+    mail: { answer: () => answer },
+  })
   let answer: MailAnswer = 'take'
   let named = 0
 
-  before(async () => {
-    h = await startHarness({
-      settings: { mails_per_account_per_hour: String(CAP) },
-      mail: { answer: () => answer },
-    })
-  })
   beforeEach(() => {
     answer = 'take'
   })
-  after(() => h.close())
-
   const addPerson = (more: Partial<User> = {}) => {
     named += 1
     return h.addUser({ username: `Person-${named}`, ...more })
   }
 
   async function useUp(user: User) {
-    for (let count = 0; count < CAP; count += 1) {
-      expect((await ask(h, user.username)).reason).to.equal(undefined)
-    }
+    await asks(h, CAP, user)
     return newestLink(h, user)
   }
 
   async function useUpVerification(user: User) {
-    for (let count = 0; count < CAP; count += 1) {
-      expect(await askAgain(h, user.username)).to.equal(undefined)
-    }
+    await asksAgain(h, CAP, user)
     return newestLink(h, user)
   }
 
@@ -106,9 +112,7 @@ describe('Mails to one account (D21)', () => {
     const link = await useUp(user)
     const record = await usableRecord(h, link)
     const mails = mailsTo(h, user)
-    for (let count = 0; count < 5; count += 1) {
-      expect((await ask(h, user.username)).reason).to.equal('throttled')
-    }
+    await asks(h, 5, user, 'throttled')
     expect(mailsTo(h, user)).to.equal(mails)
     expect(record).to.include({ userId: user.id })
     expect(await usableRecord(h, link)).to.deep.equal(record)
@@ -182,9 +186,7 @@ describe('Mails to one account (D21)', () => {
   it('are limited for verification likewise, and the links that arrived all work', async () => {
     const user = await addPerson({ emailVerified: false })
     const link = await useUpVerification(user)
-    for (let count = 0; count < 3; count += 1) {
-      expect(await askAgain(h, user.username)).to.equal('throttled')
-    }
+    await asksAgain(h, 3, user, 'throttled')
     expect(mailsTo(h, user)).to.equal(CAP)
     expect((await createUserAgent().get(link)).mode).to.equal('verified')
     expect((await h.users.findById(user.id))?.emailVerified).to.equal(true)
@@ -222,9 +224,7 @@ describe('Mails to one account (D21)', () => {
   it('of one kind do not use up the other: a flood of resets keeps nobody from verifying', async () => {
     const user = await addPerson({ emailVerified: false })
     await useUp(user)
-    for (let count = 0; count < 3; count += 1) {
-      expect((await ask(h, user.username)).reason).to.equal('throttled')
-    }
+    await asks(h, 3, user, 'throttled')
     const login = await blockedLogin(h, { user })
     expect((await login.agent.get(login.link)).status).to.equal(302)
   })
@@ -248,9 +248,7 @@ describe('Mails to one account (D21)', () => {
     expect((await ask(h, user.username)).reason).to.equal('throttled')
     await h.put({ mails_per_account_per_hour: '0' })
     try {
-      for (let count = 0; count < 3; count += 1) {
-        expect((await ask(h, user.username)).reason).to.equal(undefined)
-      }
+      await asks(h, 3, user)
     } finally {
       await h.put({ mails_per_account_per_hour: String(CAP) })
     }
@@ -259,21 +257,14 @@ describe('Mails to one account (D21)', () => {
 
   it('are not counted where no mail can be sent', async () => {
     const user = await addPerson({ disabled: true })
-    for (let count = 0; count < 2 * CAP; count += 1) {
-      expect((await ask(h, user.username)).reason).to.equal('disabled')
-    }
+    await asks(h, 2 * CAP, user, 'disabled')
     await h.changeUser(user, { disabled: false })
     await useUp(user)
   })
 })
 
 describe('Mails to one mailbox (D21, RATE-13)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ settings: { mails_per_account_per_hour: String(CAP) } })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ settings: { mails_per_account_per_hour: String(CAP) } })
 
   const mailbox = (name: string) => [
     `${name}@users.example`,
@@ -330,11 +321,7 @@ describe('Mails to one mailbox (D21, RATE-13)', () => {
       'all logins are decided about',
       () => eventsOf(h, 'email_login_blocked', mallory).length === CAP + 1,
     )
-    const user = await h.addUser({
-      username: 'tagged',
-      email: 'tagged@users.example',
-      emailVerified: false,
-    })
+    const user = await addUnverified(h, { username: 'tagged', email: 'tagged@users.example' })
     expect(await askAgain(h, user.username)).to.equal(undefined)
     const login = await blockedLogin(h, { user })
     await expectResumed(h, login, await login.agent.get(login.link))
@@ -342,11 +329,8 @@ describe('Mails to one mailbox (D21, RATE-13)', () => {
   })
 
   it('cannot be used up by one other account', async () => {
-    const squatter = await h.addUser({
-      username: 'squatter',
-      email: 'newbie+zz@users.example',
-      emailVerified: false,
-    })
+    const others = { username: 'squatter', email: 'newbie+zz@users.example' }
+    const squatter = await addUnverified(h, others)
     for (let count = 0; count < 4 * CAP; count += 1) await askAgain(h, squatter.username)
     expect(mailsTo(h, squatter)).to.equal(CAP)
     const email = 'newbie@users.example'
@@ -357,11 +341,7 @@ describe('Mails to one mailbox (D21, RATE-13)', () => {
   })
 
   it('are few where the address of an account changes within it', async () => {
-    const flip = await h.addUser({
-      username: 'flip',
-      email: 'flip@users.example',
-      emailVerified: false,
-    })
+    const flip = await addUnverified(h, { username: 'flip', email: 'flip@users.example' })
     for (let count = 0; count < 4 * CAP; count += 1) {
       await h.changeUser(flip, { email: `flip+${count}@users.example` })
       await askAgain(h, flip.username)
@@ -372,11 +352,7 @@ describe('Mails to one mailbox (D21, RATE-13)', () => {
   it('still reach an account whose address is verified, while it has no link', async () => {
     const owner = await h.addUser({ username: 'owner', email: 'owner@users.example' })
     for (const [index, email] of mailbox('owner').slice(1).entries()) {
-      const { username } = await h.addUser({
-        username: `like-owner-${index}`,
-        email,
-        emailVerified: false,
-      })
+      const { username } = await addUnverified(h, { username: `like-owner-${index}`, email })
       await askAgain(h, username)
     }
     expect(mailsToMailbox('owner')).to.equal(5)
@@ -389,12 +365,7 @@ describe('Mails to one mailbox (D21, RATE-13)', () => {
 })
 
 describe('The setting resend_cooldown (D26)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ settings: { resend_cooldown: '1h' } })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ settings: { resend_cooldown: '1h' } })
 
   it('lets one request of a kind through, and the next when no link is left', async () => {
     const user = await addUnverified(h)
@@ -439,12 +410,7 @@ describe('The setting resend_cooldown (D26)', () => {
 })
 
 describe('The setting mails_per_minute (D21)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ settings: { mails_per_minute: '2' } })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ settings: { mails_per_minute: '2' } })
 
   it('lets so many mails leave; the others wait, lose no attempt, and leave when they may', async () => {
     const people = await Promise.all(
@@ -478,12 +444,7 @@ describe('The setting mails_per_minute (D21)', () => {
 })
 
 describe('The setting reset_requires_verified_email (D26)', () => {
-  let h: Harness
-
-  before(async () => {
-    h = await startHarness({ settings: { reset_requires_verified_email: 'true' } })
-  })
-  after(() => h.close())
+  const h = suiteHarness({ settings: { reset_requires_verified_email: 'true' } })
 
   it('lets a username get no reset link while its address is not verified, and the answer is the same', async () => {
     const unverified = await addUnverified(h)

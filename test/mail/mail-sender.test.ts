@@ -7,14 +7,9 @@ import { createSettingsKeeper, type SettingsKeeper } from '../../src/settings/se
 import { memorySettings } from '../../src/stores/memory-settings.ts'
 import { countClientSockets } from '../support/client-sockets.ts'
 import { eventually } from '../support/eventually.ts'
-import {
-  fallsSilent,
-  onFirst,
-  startFaultySmtp,
-  type FaultySmtp,
-  type FaultySmtpOptions,
-} from '../support/faulty-smtp.ts'
+import { fallsSilent, onFirst, type FaultySmtp } from '../support/faulty-smtp.ts'
 import { failureOf, MAIL } from '../support/mail-sending.ts'
+import { suiteSmtp } from '../support/suite-smtp.ts'
 import { systemClock } from '../../src/clock.ts'
 
 const FLIPS = 100
@@ -22,7 +17,7 @@ const FLIPS = 100
 describe('createMailSender() (D20, D23)', () => {
   let keeper: SettingsKeeper
   let sender: MailSender
-  const servers: FaultySmtp[] = []
+  const { start } = suiteSmtp()
   const noSignal = () => new AbortController().signal
 
   beforeEach(() => {
@@ -31,16 +26,7 @@ describe('createMailSender() (D20, D23)', () => {
     sender = createMailSender(keeper.current, systemClock)
   })
 
-  afterEach(async () => {
-    sender.close()
-    for (const server of servers.splice(0)) await server.close()
-  })
-
-  async function start(options: FaultySmtpOptions = {}): Promise<FaultySmtp> {
-    const server = await startFaultySmtp({ offersAuth: true, ...options })
-    servers.push(server)
-    return server
-  }
+  afterEach(() => sender.close())
 
   const settingsOf = ({ port }: FaultySmtp, name: string) => ({
     smtp_host: '127.0.0.1',

@@ -1,32 +1,26 @@
 import { expect } from 'chai'
 import type { AuditEventType, User } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { startHarness, type Harness } from '../support/harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { eventsOf, tokenOf, usableRecord } from '../support/observe.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 describe('The outbox (D19, D20)', () => {
-  let h: Harness
+  const h = suiteHarness({
+    mail: { answer: () => answers.shift() ?? 'take' },
+    mayLogErrors: true,
+  })
   let added = 0
   /** What the server answers to each mail, in turn; afterwards it takes every one. */
   let answers: MailAnswer[] = []
-
-  before(async () => {
-    h = await startHarness({
-      mail: { answer: () => answers.shift() ?? 'take' },
-      mayLogErrors: true,
-    })
-  })
 
   afterEach(async () => {
     answers = []
     h.mail.speak()
     await h.put({ smtp_host: '127.0.0.1' })
   })
-
-  after(() => h.close())
 
   const newUser = (changes: Partial<User> = {}) =>
     h.addUser({ username: `user-${(added += 1)}`, ...changes })
@@ -56,9 +50,8 @@ describe('The outbox (D19, D20)', () => {
           .to.have.length(answer === 'defer' ? 1 : 2)
           .and.include(tokenOf(link))
         for (const token of tokens.filter((each) => each !== tokenOf(link))) {
-          expect(
-            (await h.reset(`${link.split('=')[0]}=${token}`, 'a new password')).status,
-          ).to.equal(400)
+          const dead = `${link.split('=')[0]}=${token}`
+          expect((await h.reset(dead, 'a new password')).status).to.equal(400)
         }
         expect((await h.reset(link, 'a new password')).mode).to.equal('done')
         expect(mailsTo(user)).to.have.length(1)
@@ -105,12 +98,9 @@ describe('The outbox (D19, D20)', () => {
   })
 
   describe('while no mail can be sent', () => {
+    const configure = (smtp_host: string) => () => h.put({ smtp_host })
     for (const [why, stop, go] of [
-      [
-        'SMTP is not configured',
-        () => h.put({ smtp_host: '' }),
-        () => h.put({ smtp_host: '127.0.0.1' }),
-      ],
+      ['SMTP is not configured', configure(''), configure('127.0.0.1')],
       ['the server never speaks', async () => h.mail.fallSilent(), async () => h.mail.speak()],
     ] as const) {
       it(`(${why}) the earlier link dies, and the newest of several requests gets the one mail`, async () => {

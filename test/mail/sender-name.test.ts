@@ -1,14 +1,12 @@
 import { expect } from 'chai'
-import { startHarness, type Harness } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 describe('The setting smtp_from_name (D26)', () => {
-  let h: Harness
+  const h = suiteHarness()
 
   before(async () => {
-    h = await startHarness()
     await h.addUser({ username: 'ann', email: 'ann@users.example', emailVerified: true })
   })
-  after(() => h.close())
 
   async function senderOf(settings: Record<string, string>, count: number) {
     await h.put(settings)

@@ -1,6 +1,5 @@
 import { inspect } from 'node:util'
 import { expect } from 'chai'
-import { smtpPool } from '../../src/mail/smtp-pool.ts'
 import { countClientSockets } from '../support/client-sockets.ts'
 import { eventually } from '../support/eventually.ts'
 import {
@@ -11,7 +10,6 @@ import {
   greylists,
   neverEnds,
   onFirst,
-  startFaultySmtp,
   trickles,
   type Fault,
   type FaultySmtp,
@@ -19,32 +17,24 @@ import {
   type Step,
 } from '../support/faulty-smtp.ts'
 import { failureOf, MAIL, sendThrough } from '../support/mail-sending.ts'
-import { movableClock, moveTime, resetTime } from '../support/time.ts'
+import { CREDENTIALS, suiteSmtp } from '../support/suite-smtp.ts'
+import { moveTime, resetTime } from '../support/time.ts'
 
 const noSignal = () => new AbortController().signal
-const credentials = { username: 'mailer', password: 'S3cr3t canary' }
 
 describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
   after(resetTime)
   let sockets: ReturnType<typeof countClientSockets>
-  const cleanUps: (() => Promise<unknown> | void)[] = []
+  const smtp = suiteSmtp()
 
   beforeEach(() => {
     sockets = countClientSockets()
   })
-
-  afterEach(async () => {
-    for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp()
-    sockets.stop()
-  })
+  afterEach(() => sockets.stop())
 
   async function start(options: FaultySmtpOptions) {
-    const server = await startFaultySmtp({ offersAuth: true, ...options })
-    const { host, port } = server
-    const from = 'no-reply@login.example.com'
-    const pool = smtpPool({ host, port, tls: 'auto', from, ...credentials }, movableClock)
-    cleanUps.push(server.close, pool.close)
-    return { server, pool }
+    const server = await smtp.start(options)
+    return { server, pool: smtp.poolFor(server) }
   }
 
   /** What is left of the failed attempt: no socket, and no mail. */
@@ -54,9 +44,20 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
     expect(server.mails).to.deep.equal([])
   }
 
+  /** The next mail is sent; how many connections and mails there were with it. */
+  async function expectNext(
+    { server, pool }: Awaited<ReturnType<typeof start>>,
+    connections: number,
+    mails = 1,
+  ) {
+    await sendThrough(pool)
+    expect([server.connections, server.mails.length]).to.deep.equal([connections, mails])
+  }
+
   /** The first mail fails, once, and leaves nothing; the next one goes over another connection. */
   async function failsOnce(at: Step, fault: Fault, how = /./, mail = MAIL) {
-    const { server, pool } = await start({ fault: onFirst(1, fault) })
+    const started = await start({ fault: onFirst(1, fault) })
+    const { server, pool } = started
     const error = await failureOf(sendThrough(pool, mail))
     expect(error.code).to.equal('ERR_MAIL_FAILED')
     expect(error.message).to.match(how)
@@ -64,8 +65,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
     // At its last step it was handed over, and nobody knows whether it was taken.
     server.mails.splice(0, at === 'dot' ? 1 : 0)
     await nothingIsLeft(server)
-    await sendThrough(pool)
-    expect([server.mails.length, server.connections]).to.deep.equal([1, 2])
+    await expectNext(started, 2)
   }
 
   const TALK: Step[] = ['greeting', 'EHLO', 'AUTH', 'MAIL', 'RCPT', 'DATA', 'dot']
@@ -180,29 +180,25 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
       expect(error.message).to.equal('The mail was not sent (ENOAUTH while connecting)')
       await nothingIsLeft(server)
       expect(server.steps).to.include({ EHLO: 1, AUTH: 0, MAIL: 0 })
-      const { host, port } = server
-      const from = 'no-reply@login.example.com'
-      const without = smtpPool({ host, port, tls: 'auto', from, password: 'x' }, movableClock)
-      cleanUps.push(without.close)
-      await sendThrough(without)
+      await sendThrough(smtp.poolFor(server, { password: 'x' }))
       expect(server.mails.map(({ user }) => user)).to.deep.equal([undefined])
     })
 
     it('repeats what it was sent: the error holds nothing of the password', async () => {
       const fault: Fault = (step, { line }) =>
-        step === 'AUTH' ? `535 5.7.8 ${credentials.password} in ${line} is wrong` : undefined
+        step === 'AUTH' ? `535 5.7.8 ${CREDENTIALS.password} in ${line} is wrong` : undefined
       const { server, pool } = await start({ fault: onFirst(1, fault) })
       const error = await failureOf(sendThrough(pool))
       expect(error.code).to.equal('ERR_MAIL_FAILED')
       expect(error.message).to.equal('The mail was not sent (535 5.7.8 at AUTH PLAIN)')
       const everything = inspect(error, { depth: 10, showHidden: true })
-      const pair = `\0${credentials.username}\0${credentials.password}`
-      for (const secret of ['canary', btoa(pair), btoa(credentials.password)]) {
+      const pair = `\0${CREDENTIALS.username}\0${CREDENTIALS.password}`
+      for (const secret of ['canary', btoa(pair), btoa(CREDENTIALS.password)]) {
         expect(everything).not.to.include(secret)
       }
       expect(server.steps.MAIL).to.equal(0)
       await sendThrough(pool)
-      expect(server.mails.map(({ user }) => user)).to.deep.equal([credentials.username])
+      expect(server.mails.map(({ user }) => user)).to.deep.equal([CREDENTIALS.username])
     })
   })
 
@@ -285,8 +281,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
       await sendThrough(pool)
       await eventually('it is closed', () => server.open === 0 && sockets.open === 0)
       expect(pool.isEmpty()).to.equal(true)
-      await sendThrough(pool)
-      expect([server.connections, server.mails.length]).to.deep.equal([2, 2])
+      await expectNext({ server, pool }, 2, 2)
     })
 
     for (const [what, fault] of Object.entries({
@@ -300,8 +295,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
         await server.reaches('QUIT')
         await moveTime(5_000)
         await eventually('it is closed', () => server.open === 0 && sockets.open === 0)
-        await sendThrough(pool)
-        expect([server.connections, server.mails.length]).to.deep.equal([2, 2])
+        await expectNext({ server, pool }, 2, 2)
       })
     }
 
@@ -309,8 +303,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
       const { server, pool } = await start({})
       for (let mail = 0; mail < 100; mail += 1) await sendThrough(pool)
       expect(server.connections).to.equal(1)
-      await sendThrough(pool)
-      expect([server.connections, server.mails.length]).to.deep.equal([2, 101])
+      await expectNext({ server, pool }, 2, 101)
     })
   })
 
@@ -340,8 +333,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
       const deadline = new AbortController()
       await sendThrough(pool, MAIL, deadline.signal)
       deadline.abort()
-      await sendThrough(pool)
-      expect([server.connections, server.mails.length]).to.deep.equal([1, 2])
+      await expectNext({ server, pool }, 1, 2)
     })
 
     it('gives a connection back unused: it stays for the next', async () => {
@@ -349,8 +341,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
       const connection = await pool.connect(noSignal())
       connection.release()
       expect((await failureOf(connection.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
-      await sendThrough(pool)
-      expect([server.connections, server.mails.length]).to.deep.equal([1, 1])
+      await expectNext({ server, pool }, 1)
     })
 
     it('gives a connection back twice: it is not given to two', async () => {

@@ -1,12 +1,5 @@
-import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { smtpPool } from '../../src/mail/smtp-pool.ts'
 import { tlsPolicy, type SmtpSettings } from '../../src/mail/smtp-settings.ts'
 import { newCertificate, type Certificate } from '../support/certificates.ts'
 import { countClientSockets } from '../support/client-sockets.ts'
@@ -14,68 +7,48 @@ import { eventually } from '../support/eventually.ts'
 import {
   answers,
   onFirst,
-  startFaultySmtp,
   type Fault,
   type FaultySmtp,
   type FaultySmtpOptions,
 } from '../support/faulty-smtp.ts'
 import { failureOf, sendThrough } from '../support/mail-sending.ts'
-import { movableClock } from '../support/time.ts'
+import { CREDENTIALS, SENDER, suiteSmtp } from '../support/suite-smtp.ts'
+import { inTrustingProcess } from '../support/trusting-process.ts'
 
-const SEND_MAILS = fileURLToPath(new URL('../support/send-mails.ts', import.meta.url))
-const run = promisify(execFile)
-const credentials = { username: 'mailer', password: 'S3cr3t canary' }
-
+const YESTERDAY = new Date(Date.now() - 86_400_000)
 const LOOPBACK = ['localhost', '127.0.0.1']
 const authority = newCertificate({})
 const good = newCertificate({ names: LOOPBACK, signer: authority })
-const untrusted: Record<string, { tls: Certificate; code: string }> = {
-  'that expired yesterday': {
-    tls: newCertificate({
-      names: LOOPBACK,
-      signer: authority,
-      validUntil: new Date(Date.now() - 86_400_000),
-    }),
+const untrusted: { tls: Certificate; code: string }[] = [
+  {
+    tls: newCertificate({ names: LOOPBACK, signer: authority, validUntil: YESTERDAY }),
     code: 'CERT_HAS_EXPIRED',
   },
-  'for another name': {
+  {
     tls: newCertificate({ names: ['mail.example', '127.0.0.2'], signer: authority }),
     code: 'ERR_TLS_CERT_ALTNAME_INVALID',
   },
-  'that nobody but itself vouches for': {
+  {
     tls: newCertificate({ names: LOOPBACK }),
     code: 'DEPTH_ZERO_SELF_SIGNED_CERT',
   },
-  'of another authority that has the name of the trusted one': {
+  // Of another authority, that has the name of the trusted one.
+  {
     tls: newCertificate({ names: LOOPBACK, signer: newCertificate({}) }),
     code: 'CERT_SIGNATURE_FAILURE',
   },
-}
+]
 
 describe('The setting smtp_tls (D23)', () => {
-  const servers: FaultySmtp[] = []
-  const pools: { close(): void }[] = []
-
-  afterEach(async () => {
-    for (const pool of pools.splice(0)) pool.close()
-    for (const server of servers.splice(0)) await server.close()
-  })
-
-  async function startServer(options: FaultySmtpOptions): Promise<FaultySmtp> {
-    const server = await startFaultySmtp({ offersAuth: true, ...options })
-    servers.push(server)
-    return server
-  }
+  const smtp = suiteSmtp()
+  const startServer = smtp.start
 
   function settingsFor({ port }: { port: number }, tls: SmtpSettings['tls'], host = '127.0.0.1') {
-    return { host, port, tls, from: 'no-reply@login.example.com', ...credentials }
+    return { host, port, tls, from: SENDER, ...CREDENTIALS }
   }
 
-  function poolFor(server: FaultySmtp, tls: SmtpSettings['tls'], host?: string) {
-    const pool = smtpPool(settingsFor(server, tls, host), movableClock)
-    pools.push(pool)
-    return pool
-  }
+  const poolFor = (server: FaultySmtp, tls: SmtpSettings['tls'], host?: string) =>
+    smtp.poolFor(server, settingsFor(server, tls, host))
 
   /** No login, no mail, and nothing that waits for one. */
   async function nothingWasSent(server: FaultySmtp) {
@@ -86,18 +59,8 @@ describe('The setting smtp_tls (D23)', () => {
 
   it('decides by the port where it is auto, and demands less of a loopback host only then', () => {
     const policy = (tls: SmtpSettings['tls'], port: number, host: string) => {
-      const {
-        secure,
-        requireTLS,
-        ignoreTLS,
-        tls: options,
-      } = tlsPolicy({
-        host,
-        port,
-        tls,
-        from: 'a@b.example',
-      })
-      return [secure, requireTLS, ignoreTLS, options.rejectUnauthorized]
+      const found = tlsPolicy({ host, port, tls, from: 'a@b.example' })
+      return [found.secure, found.requireTLS, found.ignoreTLS, found.tls.rejectUnauthorized]
     }
     const implicit = [true, false, false, true]
     const starttls = [false, true, false, true]
@@ -117,17 +80,6 @@ describe('The setting smtp_tls (D23)', () => {
   })
 
   describe('in a process that trusts an authority (NODE_EXTRA_CA_CERTS):', () => {
-    async function sendUnder(settings: SmtpSettings[]): Promise<string[]> {
-      const directory = await mkdtemp(path.join(tmpdir(), 'smtp-tls-'))
-      const NODE_EXTRA_CA_CERTS = path.join(directory, 'authority.pem')
-      await writeFile(NODE_EXTRA_CA_CERTS, authority.cert)
-      const args = ['--import', 'tsx/esm', SEND_MAILS, JSON.stringify(settings)]
-      const env = { ...process.env, NODE_EXTRA_CA_CERTS }
-      const { stdout } = await run(process.execPath, args, { env })
-      await rm(directory, { recursive: true })
-      return JSON.parse(stdout)
-    }
-
     // What was said in plain text after the STARTTLS answer is not believed.
     const injected = ['220 Go ahead', '250-AUTH PLAIN', '250 injected', '235 Ok', '250 Ok']
     const injects = answers('STARTTLS', injected.join('\r\n'))
@@ -140,7 +92,7 @@ describe('The setting smtp_tls (D23)', () => {
       const refusing: { server: FaultySmtp; settings: SmtpSettings; code: string }[] = []
       const taking: { server: FaultySmtp; settings: SmtpSettings }[] = []
       for (const { tls, isImplicitTls } of modes) {
-        for (const { tls: certificate, code } of Object.values(untrusted)) {
+        for (const { tls: certificate, code } of untrusted) {
           const server = await startServer({ tls: certificate, isImplicitTls })
           refusing.push({ server, settings: settingsFor(server, tls), code })
         }
@@ -151,7 +103,8 @@ describe('The setting smtp_tls (D23)', () => {
       }
       const frank = await startServer({ tls: good, fault: injects, offersAuth: false })
       refusing.push({ server: frank, settings: settingsFor(frank, 'starttls'), code: 'ENOAUTH' })
-      const outcomes = await sendUnder([...refusing, ...taking].map(({ settings }) => settings))
+      const settings = [...refusing, ...taking].map((each) => each.settings)
+      const outcomes = await inTrustingProcess<string>('send', authority, settings)
       for (const [index, { server, code }] of refusing.entries()) {
         expect(outcomes[index]).to.equal(
           `ERR_MAIL_FAILED: The mail was not sent (${code} while connecting)`,
@@ -161,7 +114,7 @@ describe('The setting smtp_tls (D23)', () => {
       for (const [index, { server }] of taking.entries()) {
         expect(outcomes[refusing.length + index]).to.equal('sent')
         expect(server.mails).to.have.length(1)
-        expect(server.mails[0]).to.include({ isSecure: true, user: credentials.username })
+        expect(server.mails[0]).to.include({ isSecure: true, user: CREDENTIALS.username })
         expect(server.logins.map(({ isSecure }) => isSecure)).to.deep.equal([true])
       }
     })
@@ -198,30 +151,16 @@ describe('The setting smtp_tls (D23)', () => {
     return server
   }
 
-  for (const [what, { tls: certificate }] of Object.entries(untrusted)) {
-    for (const tls of ['starttls', 'implicit'] as const) {
-      it(`${tls}: no login and no mail to a certificate ${what}, also on loopback`, async () => {
-        const isImplicitTls = tls === 'implicit'
-        await refuses({ tls: certificate, isImplicitTls }, tls, { tls: certificate })
-      })
-    }
-  }
-
   const speaksNoTls: Fault = (step, { socket }) => {
     if (step !== 'STARTTLS') return undefined
     socket.once('data', () => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'))
     return '220 Go ahead'
   }
+  const saysAtStarttls = (reply: string) => ({ tls: good, fault: answers('STARTTLS', reply) })
   const stripped: Record<string, FaultySmtpOptions> = {
     'STARTTLS is not offered': {},
-    'STARTTLS is answered with 454': {
-      tls: good,
-      fault: answers('STARTTLS', '454 4.7.0 TLS not available'),
-    },
-    'STARTTLS is answered with what is no answer': {
-      tls: good,
-      fault: answers('STARTTLS', '\u0001\u0002 nonsense'),
-    },
+    'STARTTLS is answered with 454': saysAtStarttls('454 4.7.0 TLS not available'),
+    'STARTTLS is answered with what is no answer': saysAtStarttls('\u0001\u0002 nonsense'),
     'EHLO is refused': { tls: good, fault: answers('EHLO', '502 5.5.1 Not here') },
     'what follows STARTTLS is not TLS': { fault: speaksNoTls },
   }
@@ -254,15 +193,12 @@ describe('The setting smtp_tls (D23)', () => {
     const server = await startServer({ tls: good })
     await sendThrough(poolFor(server, 'none', 'localhost'))
     expect(server.steps.STARTTLS).to.equal(0)
-    expect(server.mails[0]).to.include({ isSecure: false, user: credentials.username })
+    expect(server.mails[0]).to.include({ isSecure: false, user: CREDENTIALS.username })
   })
 
   it('takes nothing below TLS 1.2', async () => {
-    const old = {
-      maxVersion: 'TLSv1.1',
-      minVersion: 'TLSv1',
-      ciphers: 'DEFAULT@SECLEVEL=0',
-    } as const
+    const ciphers = 'DEFAULT@SECLEVEL=0'
+    const old = { maxVersion: 'TLSv1.1', minVersion: 'TLSv1', ciphers } as const
     const tls = { ...good, ...old }
     const { port, host } = await startServer({ tls, isImplicitTls: true })
     const spoken = await new Promise<string | null>((resolve, reject) => {

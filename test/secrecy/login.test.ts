@@ -1,18 +1,23 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { writeFile } from 'node:fs/promises'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { openWire, postRequest, type Wire } from '../../bench/secrecy/wire.ts'
-import { addAccounts, outboxIsQuiet, PASSWORD, putSettings } from '../support/example-requests.ts'
+import { outboxIsQuiet, PASSWORD, putSettings } from '../support/example-requests.ts'
 import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { suiteFolder } from '../support/suite-folder.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 /** All names have the length of this one, so that the page that gives them back does, too. */
 const NOBODY = 'nobody-known'
 
+const USER = {
+  email_verified: true,
+  password_hash: bcrypt.hashSync(PASSWORD, 4),
+  password_changed_at: null,
+  disabled: false,
+}
 const users: Record<string, object> = {
   'verified-one': {},
   'unverified-1': { email_verified: false },
@@ -26,11 +31,11 @@ const users: Record<string, object> = {
 }
 
 describeWithMongo('A login with a wrong password (4.8) [full]', () => {
+  const file = suiteFolder()
   let database: FreshDatabase
   let proxy: MongoProxy
   let server: ExampleServer
   let wire: Wire
-  let folder: string
   let page: { cookie: string; interaction: string }
   let commands: string[] = []
 
@@ -38,25 +43,14 @@ describeWithMongo('A login with a wrong password (4.8) [full]', () => {
     this.timeout(60_000)
     database = await freshDatabase()
     proxy = await startMongoProxy(database)
-    folder = await mkdtemp(join(tmpdir(), 'account-flows-'))
-    const seed = join(folder, 'seed.json')
+    const seed = file('seed.json')
     await writeFile(seed, JSON.stringify({ users: [], clients: [CLIENT] }))
     const variables = { SEED_FILE: seed, MONGODB_URI: proxy.uri, BCRYPT_COST: '5' }
     server = await startExampleServer(variables)
     await putSettings(server, { require_email_verification: 'true' })
-    for (const [username, document] of Object.entries(users)) {
-      await addAccounts(database.db, username, 1)
-      await database.db
-        .collection('users')
-        .updateOne(
-          { username: `${username}-0` },
-          { $set: { username, email: `${username}@example.com`, ...document } },
-          { ignoreUndefined: true },
-        )
-      const absent = Object.entries(document).filter(([, value]) => value === undefined)
-      for (const [name] of absent) {
-        await database.db.collection('users').updateOne({ username }, { $unset: { [name]: true } })
-      }
+    for (const [username, changes] of Object.entries(users)) {
+      const document = { ...USER, username, email: `${username}@example.com`, ...changes }
+      await database.db.collection('users').insertOne(document, { ignoreUndefined: true })
     }
     proxy.watch({
       command({ name, collection, body }) {
@@ -75,7 +69,6 @@ describeWithMongo('A login with a wrong password (4.8) [full]', () => {
     await server?.kill()
     await proxy?.close()
     await database?.drop()
-    await rm(folder, { recursive: true, force: true })
   })
 
   async function loginPage() {

@@ -1,20 +1,16 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
+import { CLIENT } from '../support/harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 
 const CARRIED = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0], state: 'a' }
 
 describe('A page about a verification link', () => {
-  let h: Harness
+  const h = suiteHarness()
   let zoe: User
   let named = 0
-
-  before(async () => {
-    h = await startHarness()
-  })
-  after(() => h.close())
 
   beforeEach(async () => {
     zoe = await h.addUser({ username: `zoe-${(named += 1)}`, emailVerified: false })

@@ -1,9 +1,8 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { contrasts, titleOf } from '../../bench/secrecy/contrasts.ts'
 import { readOptions } from '../../bench/secrecy/options.ts'
+import { suiteFolder } from '../support/suite-folder.ts'
 import { conclude, EXIT_CODES, type Outcome } from '../../bench/secrecy/report.ts'
 
 const outcome = (verdict: Outcome['verdict'], control?: Outcome['control']): Outcome => ({
@@ -46,17 +45,14 @@ describe('npm run prove:secrecy', () => {
   })
 
   describe('reads its arguments', () => {
-    let folder: string
-    const file = (name: string) => join(folder, name)
+    const file = suiteFolder()
 
     before(async () => {
-      folder = await mkdtemp(join(tmpdir(), 'account-flows-'))
       await writeFile(file('known'), 'ann\nben\r\n\n')
       await writeFile(file('unknown'), 'eve\nfay\n')
       await writeFile(file('longer'), 'evelyn\nfay\n')
       await writeFile(file('one'), 'eve\n')
     })
-    after(() => rm(folder, { recursive: true }))
 
     it('with 1,000 pairs, 200 in the short form, or as many as are asked for', () => {
       expect(readOptions([]).pairs).to.equal(1_000)

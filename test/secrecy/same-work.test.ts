@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { MongoClient, type CommandStartedEvent, type Db } from 'mongodb'
+import { MongoClient, type CommandStartedEvent } from 'mongodb'
 import {
   getRequest,
   openWire,
@@ -8,6 +8,7 @@ import {
   type WireAnswer,
 } from '../../bench/secrecy/wire.ts'
 import { eventually } from '../support/eventually.ts'
+import { outboxIsQuiet } from '../support/example-requests.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { ask, tokenOf, usableRecord } from '../support/observe.ts'
@@ -52,21 +53,13 @@ const identifiers: Record<string, string> = {
   markup: '"><b>',
 }
 
+const { client_id } = CLIENT
+const EVIL = 'https://evil.example/'
 const carried: Record<string, Record<string, string>> = {
   'nothing carried': {},
-  'genuine parameters [full]': {
-    client_id: CLIENT.client_id,
-    redirect_uri: CLIENT.redirect_uris[0],
-  },
-  'a foreign redirect_uri [full]': {
-    client_id: CLIENT.client_id,
-    redirect_uri: 'https://evil.example/',
-  },
-  'an unknown client [full]': {
-    client_id: 'nobody',
-    redirect_uri: 'https://evil.example/',
-    state: 'x',
-  },
+  'genuine parameters [full]': { client_id, redirect_uri: CLIENT.redirect_uris[0] },
+  'a foreign redirect_uri [full]': { client_id, redirect_uri: EVIL },
+  'an unknown client [full]': { client_id: 'nobody', redirect_uri: EVIL, state: 'x' },
 }
 
 /** One process answers and another one works on the outbox, so that what is seen of the first is the request path alone. */
@@ -109,7 +102,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7, D19)', () => {
     for (const form of [FORGOT, RESEND]) {
       for (let i = 0; i < 15; i += 1) await send(form, 'throttled')
     }
-    await nothingWaits(database.db)
+    await outboxIsQuiet(database.db, 30_000)
     for (const kind of ['password_reset', 'email_verification']) {
       const event = worker.events.find(
         ({ type, reason }) => type === `${kind}_requested` && reason === 'throttled',
@@ -151,9 +144,8 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7, D19)', () => {
     // Only now: a connection that was idle for longer has been closed, and this request opened another.
     const port = wire.localPort()
     expect(expected.answer).to.match(/^HTTP\/1\.1 200 OK\r\n[^]*data-mode="sent"/)
-    expect(expected.commands.filter((command) => command.includes('mail_outbox'))).to.have.lengthOf(
-      1,
-    )
+    const toOutbox = expected.commands.filter((command) => command.includes('mail_outbox'))
+    expect(toOutbox).to.have.lengthOf(1)
     const elsewhere = /users|password_reset_tokens|email_verification_tokens|pending_logins|audit/
     expect(expected.commands.filter((command) => elsewhere.test(command))).to.deep.equal([])
     for (const [what, identifier] of Object.entries(identifiers)) {
@@ -267,7 +259,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7, D19)', () => {
     for (const each of wires) each.close()
     expect(new Set(answers.map(bytesOf)).size).to.equal(1)
     expect(answers[0]?.status).to.equal(200)
-    await nothingWaits(database.db)
+    await outboxIsQuiet(database.db, 30_000)
     const links = web.mail.mails.filter(({ to }) => to.includes(ann.email ?? ''))
     const usable = []
     for (const { link } of links) if (await usableRecord(web, link)) usable.push(link)
@@ -310,15 +302,6 @@ describe('A process that also works on the outbox', () => {
 
 function bytesOf({ head, body }: Pick<WireAnswer, 'head' | 'body'>): string {
   return `${head}\r\n\r\n${body}`.replace(/^(date: ).*$/im, '$1masked')
-}
-
-async function nothingWaits(db: Db): Promise<void> {
-  const open = { state: { $nin: ['dead', 'superseded'] } }
-  await eventually(
-    'no job waits',
-    async () => (await db.collection('mail_outbox').countDocuments(open)) === 0,
-    30_000,
-  )
 }
 
 // Looks for a newer version of the settings, and for signs of life.

@@ -1,17 +1,12 @@
 import { expect } from 'chai'
 import type { CreateIndexesOptions, IndexSpecification } from 'mongodb'
 import { mongoStore } from '../../src/stores/mongodb-store.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
+import { suiteDatabase } from '../support/suite-database.ts'
 
 describeWithMongo('mongoStore().inspect() [full]', () => {
-  let fresh: FreshDatabase
-
-  before(async () => {
-    fresh = await freshDatabase()
-    await mongoStore(fresh.db).start()
-  })
-
-  after(() => fresh.drop())
+  const fresh = suiteDatabase()
+  before(() => mongoStore(fresh.db).start())
 
   const inspect = async () => await mongoStore(fresh.db).inspect?.()
 

@@ -13,8 +13,13 @@ import {
   sampleResetToken,
 } from '../../src/contract/store-contract-samples.ts'
 
+async function expectRefused(act: () => Promise<unknown>, what = String(act)) {
+  const refusal: unknown = await act().catch((error: unknown) => error)
+  expect(refusal, what).to.be.instanceOf(TypeError)
+}
+
 describeWithMongo('mongoStore()', () => {
-  const { database, stored, emptyStore } = emptiedStore()
+  const { fresh, stored, storedOne, emptyStore } = emptiedStore()
 
   itIsAnAccountFlowsStore('mongoStore()', async () => ({
     store: await emptyStore(),
@@ -53,13 +58,10 @@ describeWithMongo('mongoStore()', () => {
         const { id, tokenHash } = sampleResetToken()
         await resetTokens.issue({ ...sampleResetToken(), id, tokenHash })
         await resetTokens.claim(tokenHash, sampleClaim({ at: later(1) }))
-        expect(await stored('password_reset_tokens').findOne({ _id: id })).to.include({
-          new_hash: 'next',
-        })
+        const record = () => stored('password_reset_tokens').findOne({ _id: id })
+        expect(await record()).to.include({ new_hash: 'next' })
         await resetTokens[end](id, later(2))
-        expect(await stored('password_reset_tokens').findOne({ _id: id })).not.to.have.property(
-          'new_hash',
-        )
+        expect(await record()).not.to.have.property('new_hash')
       }
     })
 
@@ -73,7 +75,7 @@ describeWithMongo('mongoStore()', () => {
 
       await stored('mail_outbox').updateOne({}, { $set: { identifier: 'ann' } })
       await outbox.giveUp(job, later(2), 'no such mailbox')
-      const dead = mustExist((await stored('mail_outbox').findOne()) ?? undefined)
+      const dead = await storedOne('mail_outbox')
       expect(dead).to.deep.include({
         state: 'dead',
         reason: 'no such mailbox',
@@ -114,37 +116,25 @@ describeWithMongo('mongoStore()', () => {
               () => audit.list({ identifierHash: value, limit: 1 }),
             ]),
       ]) {
-        const refusal: unknown = await act().catch((error) => error)
-        expect(refusal, String(act)).to.be.instanceOf(TypeError)
+        await expectRefused(act)
       }
     }
     const { tokenHash } = sampleResetToken()
-    const refusal: unknown = await resetTokens
-      .findUsable(tokenHash, new Date('invalid'))
-      .catch((error) => error)
-    expect(refusal).to.be.instanceOf(TypeError)
+    await expectRefused(() => resetTokens.findUsable(tokenHash, new Date('invalid')))
   })
 
   it('tells events of a version that did not write when they were recorded last', async () => {
     const { audit } = await emptyStore()
-    await audit.record({
-      id: 'new',
-      type: 'sessions_ended',
-      at: later(-3 * hour),
-      accountId: 'ann',
-    })
+    const type = 'sessions_ended'
+    await audit.record({ id: 'new', type, at: later(-3 * hour), accountId: 'ann' })
     for (const [_id, at] of [
       ['old', later(-2 * hour)],
       ['newer', later(0)],
     ] as const)
-      await stored('audit_events').insertOne({ _id, type: 'sessions_ended', at, account_id: 'ann' })
-    expect(await audit.find('old')).to.deep.equal({
-      id: 'old',
-      type: 'sessions_ended',
-      at: later(-2 * hour),
-      recordedAt: later(-2 * hour),
-      accountId: 'ann',
-    })
+      await stored('audit_events').insertOne({ _id, type, at, account_id: 'ann' })
+    const at = later(-2 * hour)
+    const old = { id: 'old', type, at, recordedAt: at, accountId: 'ann' }
+    expect(await audit.find('old')).to.deep.equal(old)
     for (const query of [{}, { accountId: 'ann' }]) {
       const idsOf = async (recordedFrom?: Date) =>
         (await audit.list({ ...query, ...(recordedFrom && { recordedFrom }), limit: 10 })).map(
@@ -168,8 +158,7 @@ describeWithMongo('mongoStore()', () => {
         () => outbox.list({ limit }, later(1)),
         () => audit.list({ limit }),
       ]) {
-        const refusal: unknown = await act().catch((error) => error)
-        expect(refusal, `${limit} ${String(act)}`).to.be.instanceOf(TypeError)
+        await expectRefused(act, `${limit} ${String(act)}`)
       }
     }
     await resetTokens.issue(sampleResetToken())
@@ -178,7 +167,7 @@ describeWithMongo('mongoStore()', () => {
 
   it('works the same whatever the host chose for its Db', async () => {
     await emptyStore()
-    const odd = database().client.db(database().db.databaseName, {
+    const odd = fresh.client.db(fresh.db.databaseName, {
       ignoreUndefined: true,
       promoteValues: false,
       useBigInt64: false,
@@ -190,9 +179,8 @@ describeWithMongo('mongoStore()', () => {
     expect(await settings.write({ smtp_host: 'a' }, 0)).to.equal(true)
     expect(await settings.read()).to.deep.equal({ version: 1, values: { smtp_host: 'a' } })
     await outbox.add(sampleMailJob())
-    expect(await outbox.claim('resolve', 'lease', later(1), later(minute))).to.include({
-      attempts: 0,
-    })
+    const claimed = await outbox.claim('resolve', 'lease', later(1), later(minute))
+    expect(claimed).to.include({ attempts: 0 })
     expect(await mongoStore(odd).now()).to.be.instanceOf(Date)
     const [status] = await outbox.list({ limit: 1 }, later(1))
     expect(status).to.deep.include({ attempts: 0, nextAttemptAt: later(minute), isHeld: true })

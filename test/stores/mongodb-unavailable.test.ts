@@ -8,6 +8,7 @@ import {
   sampleVerificationToken,
 } from '../../src/contract/store-contract-samples.ts'
 import { mongoAdapter, mongoStore, mongoUsers } from '../../src/index.ts'
+import { eventually } from '../support/eventually.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 
@@ -160,16 +161,11 @@ describeWithMongo('The MongoDB stores while the database cannot be reached [full
   }
 
   async function expectAnswered() {
-    for (let tries = 0; tries < 50; tries += 1) {
-      const isThere = await mongoStore(client.db())
+    await eventually('the database is reached again', () =>
+      mongoStore(client.db())
         .now()
-        .then(
-          () => true,
-          () => false,
-        )
-      if (isThere) return
-    }
-    throw new Error('the database is not reached again')
+        .catch(() => false),
+    )
   }
 
   it('throw ERR_STORE_UNAVAILABLE where connections are refused, and go on afterwards', async () => {

@@ -2,7 +2,8 @@ import { expect } from 'chai'
 import { ObjectId } from 'mongodb'
 import type { User } from '../../src/ports.ts'
 import { mongoUsers } from '../../src/stores/mongodb-users.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+import { suiteDatabase } from '../support/suite-database.ts'
 import { itIsAUserStore } from '../../src/contract/store-contract.ts'
 import { sampleUser } from '../../src/contract/user-store-contract.ts'
 
@@ -28,13 +29,7 @@ function toHostUser(user: User): HostUser {
 }
 
 describeWithMongo('mongoUsers()', () => {
-  let fresh: FreshDatabase
-
-  before(async () => {
-    fresh = await freshDatabase()
-  })
-
-  after(() => fresh.drop())
+  const fresh = suiteDatabase()
 
   async function having(...documents: object[]) {
     const collection = fresh.db.collection('users')

@@ -15,6 +15,10 @@ const typed = (type: string, body: string): RawRequest => ({
   body,
 })
 
+const SUFFIXES =
+  '[] [0] [$gt] [$ne] [$regex] [$in][] [$where] [$exists] [length] [__proto__] ' +
+  '[constructor][prototype] .$gt .0 %00 %20'
+
 /** Every way to send a form whose one field that matters is not exactly one string of well-formed UTF-8 (D31). */
 const BAD_FORMS: Record<string, BadForm> = {
   'nothing at all': () => '',
@@ -26,24 +30,7 @@ const BAD_FORMS: Record<string, BadForm> = {
   'another field twice': (name, value, others) => `${name}=${value}&${others}&state=a&state=b`,
   'an empty name twice': (name, value, others) => `${name}=${value}&${others}&=a&=b`,
   ...Object.fromEntries(
-    [
-      '[]',
-      '[0]',
-      '[$gt]',
-      '[$ne]',
-      '[$regex]',
-      '[$in][]',
-      '[$where]',
-      '[$exists]',
-      '[length]',
-      '[__proto__]',
-      '[constructor][prototype]',
-      '.$gt',
-      '.0',
-      '%00',
-      '%20',
-      '[a]'.repeat(200),
-    ].map((suffix): [string, BadForm] => [
+    [...SUFFIXES.split(' '), '[a]'.repeat(200)].map((suffix): [string, BadForm] => [
       `the name with ${suffix.slice(0, 24)} behind it`,
       (name, value, others) => `${name}${suffix}=${value}&${others}`,
     ]),

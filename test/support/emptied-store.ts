@@ -1,5 +1,6 @@
+import { mustExist } from '../../src/contract/store-contract-samples.ts'
 import { mongoStore } from '../../src/stores/mongodb-store.ts'
-import { freshDatabase, type FreshDatabase } from './mongod.ts'
+import { suiteDatabase } from './suite-database.ts'
 
 export interface AnyDocument {
   _id: string
@@ -8,16 +9,17 @@ export interface AnyDocument {
 
 /** One database for a suite, emptied for each test, and its documents as they are stored. */
 export function emptiedStore() {
-  let fresh: FreshDatabase
-
-  before(async () => {
-    fresh = await freshDatabase()
-  })
-  after(() => fresh.drop())
+  const fresh = suiteDatabase()
+  const stored = (name: string) => fresh.db.collection<AnyDocument>(name)
 
   return {
-    database: () => fresh,
-    stored: (name: string) => fresh.db.collection<AnyDocument>(name),
+    fresh,
+    stored,
+
+    /** The one document there. */
+    async storedOne(name: string): Promise<AnyDocument> {
+      return mustExist((await stored(name).findOne()) ?? undefined)
+    },
 
     /** Emptied, not dropped: MongoDB under Wine takes its time over new collections. */
     async emptyStore() {

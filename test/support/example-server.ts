@@ -1,30 +1,15 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { compiledCheckout } from './compiled-checkout.ts'
 import { freePort } from './free-port.ts'
+import { ROOT } from './sources.ts'
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 /** Before mocha gives up, which could not tell why. */
 const START_LIMIT_MS = 50_000
 
 /** What the example server reads; nothing of the developer's own gets into a test. */
-const VARIABLES = new Set([
-  'PORT',
-  'BASE_URL',
-  'OAUTH_PATH',
-  'MONGODB_URI',
-  'ADMIN_TOKEN',
-  'SIGNING_KEYS',
-  'SEED_FILE',
-  'SETTINGS_FILE',
-  'VIEWS_DIRECTORY',
-  'RESPONSE_DELAY_FLOOR_MS',
-  'RESPONSE_DELAY_JITTER_MS',
-  'TRUST_PROXY',
-  'BCRYPT_COST',
-  'NODE_ENV',
-])
+const VARIABLES =
+  /^(PORT|BASE_URL|OAUTH_PATH|MONGODB_URI|ADMIN_TOKEN|SIGNING_KEYS|(SEED|SETTINGS)_FILE|VIEWS_DIRECTORY|RESPONSE_DELAY_(FLOOR|JITTER)_MS|TRUST_PROXY|BCRYPT_COST|NODE_ENV)$/
 
 const DEFAULTS: Variables = {
   RESPONSE_DELAY_FLOOR_MS: '0',
@@ -101,6 +86,20 @@ export async function startExampleServer(
   }
 }
 
+/** The server of the suite that asks for it, from its first hook to its end. Variables that a hook makes are given as a function. */
+export function suiteExampleServer(variables: Variables | (() => Variables) = {}): ExampleServer {
+  const server = {} as ExampleServer
+  let kill = async () => {}
+  before('the example server runs', async function () {
+    this.timeout(120_000)
+    const given = typeof variables === 'function' ? variables() : variables
+    Object.assign(server, await startExampleServer(given))
+    kill = server.kill
+  })
+  after(() => kill())
+  return server
+}
+
 /** For a server that is expected to refuse to start. */
 export async function refusedExampleServer(
   variables: Variables,
@@ -113,7 +112,7 @@ export async function refusedExampleServer(
 }
 
 function spawnServer(variables: Variables, command?: string) {
-  const inherited = Object.entries(process.env).filter(([name]) => !VARIABLES.has(name))
+  const inherited = Object.entries(process.env).filter(([name]) => !VARIABLES.test(name))
   const [program, ...args] = command
     ? ['/bin/sh', '-c', command]
     : [process.execPath, join(compiledCheckout(), 'examples/server.js')]

@@ -8,6 +8,9 @@ const lines = ['a\r\nb', 'a\nb', 'a\0b', 'a\tb', 'x'.repeat(256), '\u202Ea', '\u
 
 const ports = ['', '0', '-1', '65536', '587.5', '5e2', '0x19', '587abc', ' 587', '587 ', '0587']
 const hosts = ['a b', ' ', 'x'.repeat(300), 'a\0b', '..', '-', ':::', '[::1]', 'bücher.example']
+const otherHosts = [`${host}\r\nX: y`, `${host}\n`, `${host}:25`, '127.0.0.1:25', `.${host}`]
+const hostsInUrls = [`smtp://${host}`, `user@${host}`, `${host}/x`]
+const otherAddresses = ['a@b.example, c@d.example', 'A <a@b.example>', 'ä@b.example']
 const addresses = ['a', '@b.example', 'a@', 'a@b@c.example', 'a @b.example', 'a@.', 'a@-b.example']
 
 /** By key, each to be refused. */
@@ -22,17 +25,7 @@ export const badValues: Record<string, string[]> = {
   require_email_verification: booleans,
   password_changed_email: booleans,
   smtp_port: [...ports, '+25', '٢٥', '[25]', 'smtp', 'NaN'],
-  smtp_host: [
-    ...hosts,
-    `${host}\r\nX: y`,
-    `${host}\n`,
-    `${host}:25`,
-    '127.0.0.1:25',
-    `smtp://${host}`,
-    `user@${host}`,
-    `${host}/x`,
-    `.${host}`,
-  ],
+  smtp_host: [...hosts, ...otherHosts, ...hostsInUrls],
   email_link_confirmation: ['', 'OFF', ' off', 'never', 'true'],
   smtp_tls: ['', 'AUTO', 'Auto', ' auto', 'auto ', 'tls', 'true', 'false', 'required', 'auto\n'],
   smtp_username: lines,
@@ -40,14 +33,9 @@ export const badValues: Record<string, string[]> = {
   smtp_from_name: [...lines, 'x'.repeat(65), ' a', 'a '],
   smtp_from: [
     ...addresses,
-    'a@b.example, c@d.example',
-    'A <a@b.example>',
-    '<a@b.example>',
-    'a..b@c.example',
+    ...otherAddresses,
     'a@b.example\r\nBcc: c@d.example',
-    'ä@b.example',
-    'a@bücher.example',
-    '.a@b.example',
+    ...'<a@b.example> a..b@c.example a@bücher.example .a@b.example'.split(' '),
     `${'a'.repeat(65)}@b.example`,
     `a@${'b.'.repeat(130)}example`,
     'a@b..example',
@@ -63,12 +51,7 @@ export const goodValues: Record<string, string[]> = {
   email_verification_expiration: ['1s', '30d', '1d12h', '24h'],
   email_link_confirmation: ['other_browser', 'always', 'off'],
   smtp_host: [
-    'localhost',
-    '192.0.2.1',
-    '::1',
-    'a_b.example',
-    'SMTP-1.example',
-    'xn--bcher-kva.example',
+    ...'localhost 192.0.2.1 ::1 a_b.example SMTP-1.example xn--bcher-kva.example'.split(' '),
     '',
     host,
   ],
@@ -90,20 +73,9 @@ export const goodValues: Record<string, string[]> = {
 
 export const badNames = [
   '',
-  'unknown',
-  'SMTP_PORT',
-  'smtpPort',
   ' smtp_port',
   'smtp_port ',
-  '_id',
-  'version',
-  'values',
-  '$set',
-  'values.smtp_port',
-  'settings.smtp_port',
-  'constructor',
-  'prototype',
-  'toString',
-  'hasOwnProperty',
-  'warnings',
+  ...'unknown warnings _id version values $set'.split(' '),
+  ...'SMTP_PORT smtpPort values.smtp_port settings.smtp_port'.split(' '),
+  ...'constructor prototype toString hasOwnProperty'.split(' '),
 ]

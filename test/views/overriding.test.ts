@@ -8,8 +8,8 @@ import { removeViewsDirectories, viewsDirectory } from '../support/views-directo
 
 type Files = Record<string, string>
 
-const AT = new Date('2026-01-02T03:04:05Z')
 const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy'
+const MAIL_LOCALS = { username: 'ada', link: LINK, at: new Date(0), lifetimeMs: 3_600_000 }
 const OWN = createViews('/oauth2')
 
 const ERROR = `extends layout
@@ -46,13 +46,7 @@ describe('Views of a host', () => {
       views,
     )
   const resetMail = (views: Views, locals: Partial<MailLocals> = {}) =>
-    views.mail('password-reset', {
-      username: 'ada',
-      link: LINK,
-      at: AT,
-      lifetimeMs: 3_600_000,
-      ...locals,
-    })
+    views.mail('password-reset', { ...MAIL_LOCALS, ...locals })
 
   describe('take the place of ours, one at a time', () => {
     it('a page', () => {
@@ -90,9 +84,7 @@ describe('Views of a host', () => {
       })
       expect(resetMail(text).text).to.equal(`From the host:\n${LINK}\nHello,`)
       expect(resetMail(text).html).to.equal(resetMail(OWN).html)
-      const html = viewsWith({
-        'mails/password-reset.pug': 'a(href=link)= title',
-      })
+      const html = viewsWith({ 'mails/password-reset.pug': 'a(href=link)= title' })
       expect(resetMail(html).html).to.equal(`<a href="${LINK}">${resetMail(OWN).subject}</a>`)
       expect(resetMail(html).text).to.equal(resetMail(OWN).text)
     })
@@ -183,15 +175,12 @@ describe('Views of a host', () => {
 
   describe('that cannot be right are refused at the start, each by its name', () => {
     const layout = 'extends layout\nblock content\n'
+    const [PAGE, MAIL] = ['pages/error.pug', 'mails/password-reset.txt']
+    const [EN, NL] = ['locales/en.json', 'locales/nl.json']
     for (const [what, name, text, told] of [
-      ['no pug', 'pages/error.pug', 'p(', /pages\/error\.pug, line 1: /],
-      [
-        'an expression that is none',
-        'pages/error.pug',
-        `${layout}  p= 1 +`,
-        /error\.pug, line 3: /,
-      ],
-      ['code that is none', 'pages/error.pug', `${layout}  - if (`, /pages\/error\.pug/],
+      ['no pug', PAGE, 'p(', /pages\/error\.pug, line 1: /],
+      ['an expression that is none', PAGE, `${layout}  p= 1 +`, /error\.pug, line 3: /],
+      ['code that is none', PAGE, `${layout}  - if (`, /pages\/error\.pug/],
       [
         'a broken file that nothing uses',
         'pages/partials/x.pug',
@@ -199,39 +188,14 @@ describe('Views of a host', () => {
         /partials\/x\.pug, line 1: /,
       ],
       ['a broken mail', 'mails/password-reset.pug', 'p(', /mails\/password-reset\.pug, line 1/],
-      [
-        'a partial that is not there',
-        'pages/error.pug',
-        'include nowhere',
-        /no pages\/nowhere\.pug/,
-      ],
+      ['a partial that is not there', PAGE, 'include nowhere', /no pages\/nowhere\.pug/],
       ['a circle', 'pages/partials/a.pug', 'include a', /no pages\/partials\/a\.pug/],
-      ['an empty page', 'pages/error.pug', ' \n', /pages\/error\.pug is empty/],
-      ['an empty mail', 'mails/password-reset.txt', '', /mails\/password-reset\.txt is empty/],
-      [
-        'a text that is not there',
-        'pages/error.pug',
-        `${layout}  p= t('no.such')`,
-        /no text no\.such/,
-      ],
-      [
-        'a value that mails are not given',
-        'mails/password-reset.txt',
-        '{token}',
-        /password-reset: .*\btoken/,
-      ],
-      [
-        'a page that fails',
-        'pages/error.pug',
-        `${layout}  p= no.thing`,
-        /error\.pug:3: Cannot read/,
-      ],
-      [
-        'a page that says nothing',
-        'pages/error.pug',
-        'if mode === 1\n  p',
-        /pages\/error: .*nothing/,
-      ],
+      ['an empty page', PAGE, ' \n', /pages\/error\.pug is empty/],
+      ['an empty mail', MAIL, '', /mails\/password-reset\.txt is empty/],
+      ['a text that is not there', PAGE, `${layout}  p= t('no.such')`, /no text no\.such/],
+      ['a value that mails are not given', MAIL, '{token}', /password-reset: .*\btoken/],
+      ['a page that fails', PAGE, `${layout}  p= no.thing`, /error\.pug:3: Cannot read/],
+      ['a page that says nothing', PAGE, 'if mode === 1\n  p', /pages\/error: .*nothing/],
       [
         'a part that lacks what ours need',
         'mails/partials/words.pug',
@@ -244,28 +208,13 @@ describe('Views of a host', () => {
         'include ../error',
         /error\.pug is made of itself/,
       ],
-      ['no JSON', 'locales/en.json', '{"a":', /locales\/en\.json is not a JSON object/],
-      ['a list', 'locales/en.json', '["a"]', /locales\/en\.json is not a JSON object/],
-      ['null', 'locales/nl.json', 'null', /locales\/nl\.json is not a JSON object/],
-      [
-        'a word that is no text',
-        'locales/en.json',
-        '{"mail.greeting":1}',
-        /en\.json: mail\.greeting/,
-      ],
-      ['an unknown placeholder', 'locales/en.json', '{"mail.greeting":"Hi {name}"}', /no \{name\}/],
-      [
-        'the same in a new locale',
-        'locales/nl.json',
-        '{"mail.greeting":"Hoi {naam}"}',
-        /nl\.json.*\{naam\}/,
-      ],
-      [
-        'a direction that is none',
-        'locales/nl.json',
-        '{"dir":"up"}',
-        /nl\.json: dir is ltr or rtl/,
-      ],
+      ['no JSON', EN, '{"a":', /locales\/en\.json is not a JSON object/],
+      ['a list', EN, '["a"]', /locales\/en\.json is not a JSON object/],
+      ['null', NL, 'null', /locales\/nl\.json is not a JSON object/],
+      ['a word that is no text', EN, '{"mail.greeting":1}', /en\.json: mail\.greeting/],
+      ['an unknown placeholder', EN, '{"mail.greeting":"Hi {name}"}', /no \{name\}/],
+      ['the same in a new locale', NL, '{"mail.greeting":"Hoi {naam}"}', /nl\.json.*\{naam\}/],
+      ['a direction that is none', NL, '{"dir":"up"}', /nl\.json: dir is ltr or rtl/],
       ['a locale that is none', 'locales/pt_BR.json', '{}', /locales\/pt_BR\.json.*BCP 47/],
       ['a locale without a name', 'locales/x.json', '{}', /locales\/x\.json.*BCP 47/],
     ] as const) {
@@ -279,17 +228,12 @@ describe('Views of a host', () => {
     }
 
     it('all that is wrong is told at once', () => {
-      const directory = viewsDirectory({
-        'pages/error.pug': 'p(',
-        'mails/test.pug': 'p(',
-        'locales/en.json': '[]',
-      })
-      for (const name of ['pages/error.pug', 'mails/test.pug', 'locales/en.json']) {
+      const wrong = { 'pages/error.pug': 'p(', 'mails/test.pug': 'p(', 'locales/en.json': '[]' }
+      const directory = viewsDirectory(wrong)
+      for (const name of Object.keys(wrong)) {
         expect(() => viewsOf(directory)).to.throw(TypeError, name)
       }
-      for (const name of ['pages/error.pug', 'mails/test.pug', 'locales/en.json']) {
-        rmSync(join(directory, name))
-      }
+      for (const name of Object.keys(wrong)) rmSync(join(directory, name))
       expect(error(viewsOf(directory))).to.equal(error(OWN))
     })
 
@@ -353,21 +297,28 @@ describe('Views of a host', () => {
       expect(viewsOf(directory).stylesheet.text).to.contain('teal')
     })
 
-    it('a link that leads nowhere is refused', () => {
-      const directory = viewsDirectory({ 'theme.css': 'main { color: teal }' })
-      symlinkSync('nowhere.json', join(directory, 'account-flows.css'))
-      expect(() => viewsOf(directory)).to.throw(TypeError, 'account-flows.css leads nowhere')
-      rmSync(join(directory, 'account-flows.css'))
-      expect(viewsOf(directory).stylesheet.text).to.contain('teal')
-    })
-
-    it('what is neither a file nor a directory is refused, and not waited for', () => {
-      const directory = viewsDirectory({ 'theme.css': 'main { color: teal }' })
-      execFileSync('mkfifo', [join(directory, 'account-flows.js')])
-      expect(() => viewsOf(directory)).to.throw(TypeError, 'account-flows.js is no file')
-      rmSync(join(directory, 'account-flows.js'))
-      expect(viewsOf(directory).stylesheet.text).to.contain('teal')
-    })
+    for (const [what, name, make, told] of [
+      [
+        'a link that leads nowhere is refused',
+        'account-flows.css',
+        (path: string) => symlinkSync('nowhere.json', path),
+        'leads nowhere',
+      ],
+      [
+        'what is neither a file nor a directory is refused, and not waited for',
+        'account-flows.js',
+        (path: string) => execFileSync('mkfifo', [path]),
+        'is no file',
+      ],
+    ] as const) {
+      it(what, () => {
+        const directory = viewsDirectory({ 'theme.css': 'main { color: teal }' })
+        make(join(directory, name))
+        expect(() => viewsOf(directory)).to.throw(TypeError, `${name} ${told}`)
+        rmSync(join(directory, name))
+        expect(viewsOf(directory).stylesheet.text).to.contain('teal')
+      })
+    }
 
     it('a link in a circle ends', () => {
       const directory = viewsDirectory({ 'pages/error.pug': ERROR })
@@ -387,21 +338,9 @@ describe('Views of a host', () => {
         'README.md': 'Our theme',
         'locales/en.json': '{}',
       })
-      expect(logged).to.deep.equal([
-        [
-          'warn',
-          'files of viewsDirectory that nothing uses',
-          {
-            files: [
-              'locales/en.txt',
-              'mails/pasword-reset.txt',
-              'page/',
-              'pages/eror.pug',
-              'theme.scss',
-            ],
-          },
-        ],
-      ])
+      const unused = ['locales/en.txt', 'mails/pasword-reset.txt', 'page/', 'pages/eror.pug']
+      const details = { files: [...unused, 'theme.scss'] }
+      expect(logged).to.deep.equal([['warn', 'files of viewsDirectory that nothing uses', details]])
     })
   })
 
@@ -449,9 +388,8 @@ describe('Views of a host', () => {
         'pages/forgot-password.pug': `unless client && client.clientName === '${NAME}'\n  p Host`,
       })
       expect(shown(views, NAME)).to.equal(shown(OWN, NAME))
-      expect(logged.map(([level, , details]) => [level, details?.['template']])).to.deep.equal([
-        ['error', 'pages/forgot-password'],
-      ])
+      const said = logged.map(([level, , details]) => [level, details?.['template']])
+      expect(said).to.deep.equal([['error', 'pages/forgot-password']])
       expect(shown(views, 'The App')).to.equal('<p>Host</p>')
     })
 

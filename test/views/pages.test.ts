@@ -60,27 +60,19 @@ describe('The page of a link that does not work (D17)', () => {
   }
 
   it('sends a new verification link at one click, and asks for no name', () => {
-    const { forms } = show('verify-email', {
-      mode: 'expired',
-      reason: 'expired',
-      carried: CARRIED,
-      renew: LINK,
-    })
+    const locals = { mode: 'expired', reason: 'expired', carried: CARRIED, renew: LINK } as const
+    const { forms } = show('verify-email', locals)
+    const fields = { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' }
     expect(forms).to.have.length(1)
-    expect(forms[0]).to.deep.include({
-      action: '/oauth2/resend-verification',
-      fields: { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' },
-    })
+    expect(forms[0]).to.deep.include({ action: '/oauth2/resend-verification', fields })
   })
 
   it('sends a new reset link at one click, with the token and nothing else', () => {
     const locals = { mode: 'invalid', reason: 'expired', renew: 'raw' } as const
     const { forms } = show('reset-password', locals)
+    const fields = { token: 'raw' }
     expect(forms).to.have.length(1)
-    expect(forms[0]).to.deep.include({
-      action: '/oauth2/forgot-password',
-      fields: { token: 'raw' },
-    })
+    expect(forms[0]).to.deep.include({ action: '/oauth2/forgot-password', fields })
   })
 
   it('is followed by a page in the same language', () => {
@@ -127,19 +119,12 @@ describe('The window that waits (D15)', () => {
   it('takes the login along when a new link is asked for', () => {
     const { forms } = show('verify-email', { ...BLOCKED, carried: CARRIED, waiting: WAITING })
     const resend = forms.find(({ action }) => action === '/oauth2/resend-verification')
-    expect(resend?.fields).to.deep.equal({
-      username: 'ada',
-      login: 'a b&c',
-      ...CARRIED_FIELDS,
-    })
+    expect(resend?.fields).to.deep.equal({ username: 'ada', login: 'a b&c', ...CARRIED_FIELDS })
   })
 
   it('says so when the address is not confirmed yet', () => {
-    const { withRole, forms } = show('verify-email', {
-      ...BLOCKED,
-      waiting: WAITING,
-      isNotYet: true,
-    })
+    const locals = { ...BLOCKED, waiting: WAITING, isNotYet: true }
+    const { withRole, forms } = show('verify-email', locals)
     expect(DomUtils.textContent(withRole('alert'))).to.contain('not confirmed yet')
     expect(forms.map(({ action }) => action)).to.include('/oauth2/verify-email/waiting')
   })
@@ -200,9 +185,8 @@ describe('The questions before a link is used (D14, D16)', () => {
     expect(box?.attribs).to.include({ name: 'tick', value: 'yes' }).and.not.have.property('checked')
     expect(DomUtils.textContent(asked('tick').withRole('alert'))).to.contain('Tick the box')
     expect(boxes(asked('press'))).to.have.length(0)
-    expect(DomUtils.textContent(asked('press').withRole('alert'))).to.contain(
-      'Press the button yourself',
-    )
+    const alert = DomUtils.textContent(asked('press').withRole('alert'))
+    expect(alert).to.contain('Press the button yourself')
     for (const asks of [undefined, 'tick', 'press'] as const) {
       const [form] = asked(asks).forms
       expect(form?.action).to.equal('/oauth2/verify-email')
@@ -211,19 +195,13 @@ describe('The questions before a link is used (D14, D16)', () => {
   })
 
   it('about the window that waited has one way on, with the login', () => {
-    const { forms } = show('verify-email', {
-      mode: 'other_account',
-      pendingLoginId: 'pending',
-      session: 'uid',
-    })
+    const locals = { mode: 'other_account', pendingLoginId: 'pending', session: 'uid' } as const
+    const { forms } = show('verify-email', locals)
+    const fields = { login: 'pending', session: 'uid' }
     expect(forms).to.have.length(1)
-    expect(forms[0]).to.deep.include({
-      action: '/oauth2/verify-email/waiting',
-      fields: { login: 'pending', session: 'uid' },
-    })
-    expect(forms[0]?.buttons.map(({ name, value }) => [name, value])).to.deep.equal([
-      ['action', 'continue'],
-    ])
+    expect(forms[0]).to.deep.include({ action: '/oauth2/verify-email/waiting', fields })
+    const buttons = forms[0]?.buttons.map(({ name, value }) => [name, value])
+    expect(buttons).to.deep.equal([['action', 'continue']])
   })
 })
 
@@ -237,11 +215,8 @@ describe('The client that a page is part of a login to', () => {
   })
 
   it('has no picture where it has no logo, and no place where there is none', () => {
-    const named = show('forgot-password', {
-      mode: 'form',
-      carried: {},
-      client: { clientName: 'S' },
-    })
+    const client = { clientName: 'S' }
+    const named = show('forgot-password', { mode: 'form', carried: {}, client })
     expect(named.textOf('bdi')).to.deep.equal(['S'])
     expect(named.find('img')).to.have.length(0)
     expect(show('forgot-password', { mode: 'form', carried: {} }).find('bdi')).to.have.length(0)
@@ -262,14 +237,8 @@ describe('The rule for a new password', () => {
 
 describe('A page', () => {
   it('is small, with its style sheet and its script', () => {
-    const { html } = show('verify-email', {
-      ...BLOCKED,
-      carried: CARRIED,
-      client: CLIENT,
-      waiting: WAITING,
-      waitMs: 30_000,
-      isNotYet: true,
-    })
+    const shown = { carried: CARRIED, client: CLIENT, waiting: WAITING }
+    const { html } = show('verify-email', { ...BLOCKED, ...shown, waitMs: 30_000, isNotYet: true })
     const size = (text: string) => Buffer.byteLength(text)
     expect(size(views.script.text)).to.be.below(4_600)
     expect(size(html) + size(views.stylesheet.text) + size(views.script.text)).to.be.below(20_480)

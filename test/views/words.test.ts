@@ -2,9 +2,12 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
+import type { PageLocals, PageName } from '../../src/views.ts'
 import { createCatalog, type Catalog } from '../../src/views/catalog.ts'
 import { readLocales } from '../../src/views/locale-files.ts'
 import { renderMail, type MailLocals, type MailName } from '../../src/views/mails.ts'
+import { renderPage } from '../../src/views/pages.ts'
+import { SAMPLE_PAGES } from '../../src/views/sample-locals.ts'
 import { createTemplates } from '../../src/views/templates.ts'
 import { readViewFiles } from '../../src/views/view-files.ts'
 
@@ -12,6 +15,8 @@ const VIEWS = fileURLToPath(new URL('../../views/', import.meta.url))
 const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy'
 const SAFARI =
   'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.1 Safari/605.1.15'
+const ADDRESSES = { oauthPath: '/oauth2', stylesheet: '/oauth2/s.css', script: '/oauth2/s.js' }
+const NAMES: PageName[] = ['forgot-password', 'reset-password', 'verify-email', 'error']
 
 const problems: string[] = []
 const files = readViewFiles(VIEWS, undefined, problems)
@@ -20,10 +25,13 @@ const catalogs = new Map(
   [...readLocales(files, problems)].map(([locale, words]) => [locale, createCatalog(words, [])]),
 )
 const templates = createTemplates(files, () => {}, problems)
-const wordsOf = (locale: string) =>
-  JSON.parse(readFileSync(`${VIEWS}locales/${locale}.json`, 'utf8')) as Record<string, string>
-const mailWords = (locale: string) =>
-  Object.entries(wordsOf(locale)).filter(([key]) => key.startsWith('mail.'))
+
+function wordsOf(locale: string): Map<string, string> {
+  const text = readFileSync(`${VIEWS}locales/${locale}.json`, 'utf8')
+  const words = new Map(Object.entries(JSON.parse(text) as Record<string, string>))
+  words.delete('dir')
+  return words
+}
 
 /** Every mail in every form that its words depend on. */
 function everyMail(): { name: MailName; locals: MailLocals }[] {
@@ -49,7 +57,34 @@ function everyMail(): { name: MailName; locals: MailLocals }[] {
   return mails
 }
 
-describe('the words of the mails', () => {
+/** Every page in every mode, and the limits of a password in every number that a language has a form for. */
+function everyPage(): [PageName, PageLocals[PageName]][] {
+  const samples = NAMES.flatMap((name) =>
+    Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name])
+      .flat()
+      .map((locals): [PageName, PageLocals[PageName]] => [name, locals]),
+  )
+  const counts = [...Array(101).keys(), 1_000_000]
+  const limits = counts.map((count): [PageName, PageLocals['reset-password']] => [
+    'reset-password',
+    { mode: 'password_too_short', token: 't', minLength: count, maxLength: 64 },
+  ])
+  return [...samples, ...limits]
+}
+
+/** In the language and direction of the catalog, with everything filled in. */
+function expectWhole(html: string, { locale, dir }: { locale: string; dir: string }, what: string) {
+  const document = parseDocument(html.replace(/<style>.*<\/style>/s, ''))
+  const [root] = DomUtils.getElementsByTagName('html', document)
+  expect(root?.attribs, what).to.deep.equal({ lang: locale, dir })
+  expectFilledIn(DomUtils.textContent(document), what)
+}
+
+function expectFilledIn(text: string, what: string) {
+  expect(text, what).not.to.match(/undefined|null|NaN|\[object|\bmail\.[a-z]|Invalid|[{}\0]/)
+}
+
+describe('the words of pages and mails', () => {
   for (const [locale, catalog] of catalogs) {
     it(`are all there in ${locale}, and each is used`, () => {
       const used = new Set<string>()
@@ -60,33 +95,34 @@ describe('the words of the mails', () => {
           return catalog.t(key, values)
         },
       }
+      const language = { locale, dir: catalog.dir }
+      for (const [name, locals] of everyPage()) {
+        const html = renderPage(templates, recording, ADDRESSES, name, locals)
+        expectWhole(html, language, `${name} ${locals.mode}`)
+      }
       for (const { name, locals } of everyMail()) {
         const { subject, text, html } = renderMail(templates, recording, name, locals)
-        const document = parseDocument(html.replace(/<style>.*<\/style>/s, ''))
-        const [root] = DomUtils.getElementsByTagName('html', document)
-        expect(root?.attribs).to.deep.equal({ lang: locale, dir: catalog.dir })
-        for (const part of [subject, text, DomUtils.textContent(document)]) {
-          expect(part).not.to.match(/undefined|null|NaN|\[object|\bmail\.[a-z]|Invalid|[{}]/)
-        }
+        expectWhole(html, language, name)
+        for (const part of [subject, text]) expectFilledIn(part, name)
         if (name === 'test') continue
         expect(text.split('\n').filter((line) => line === LINK)).to.have.length(1)
         expect(html.split('token=')).to.have.length(2)
       }
-      expect(
-        mailWords(locale)
-          .map(([key]) => key)
-          .filter((key) => !used.has(key)),
-      ).to.deep.equal([])
+      expect([...wordsOf(locale).keys()].filter((key) => !used.has(key))).to.deep.equal([])
     })
 
-    it(`have in ${locale} what they have in en to fill in, and nothing that a mail program acts on`, () => {
+    it(`have in ${locale} what they have in en to fill in, and are nothing but text`, () => {
       const english = wordsOf('en')
-      for (const [key, word] of mailWords(locale)) {
-        const blanks = (text = '') => [...new Set(text.match(/\{\w+\}/g))].toSorted()
-        expect(blanks(word), key).to.deep.equal(blanks(english[key]))
+      const blanks = (word = '') => [...new Set(word.match(/\{\w+\}/g))].toSorted()
+      for (const [key, word] of wordsOf(locale)) {
         expect(word, key).not.to.match(/[<>&]|https?:|www\.|\s\s|^\s|\s$/)
         expect(word, key).to.equal(word.normalize('NFC'))
-        if (key.endsWith('.subject')) expect(word.length, key).to.be.within(4, 60)
+        if (/^mail\..*\.subject$/.test(key)) expect(word.length, key).to.be.within(4, 60)
+        // Of one and two there are languages that need no number.
+        if (/^characters\.(zero|one|two)$/.test(key)) continue
+        const same =
+          english.get(key) ?? (key.startsWith('mail.') ? '' : english.get('characters.other'))
+        expect(blanks(word), key).to.deep.equal(blanks(same))
       }
     })
 

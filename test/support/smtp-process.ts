@@ -1,0 +1,33 @@
+/**
+ * A process of its own, for what is set when a process starts: sends one mail under each of the SMTP settings in its argument, a JSON
+ * array, or checks them with it, and prints the outcomes as another.
+ */
+import { systemClock } from '../../src/clock.ts'
+import { AccountFlowsError } from '../../src/errors.ts'
+import { checkSmtp } from '../../src/mail/smtp-check.ts'
+import { smtpPool } from '../../src/mail/smtp-pool.ts'
+import type { SmtpSettings } from '../../src/mail/smtp-settings.ts'
+import { MAIL, sendThrough } from './mail-sending.ts'
+
+async function send(settings: SmtpSettings): Promise<string> {
+  const pool = smtpPool(settings, systemClock)
+  try {
+    await sendThrough(pool, MAIL, AbortSignal.timeout(20_000))
+    return 'sent'
+  } catch (error) {
+    if (!(error instanceof AccountFlowsError)) throw error
+    return `${error.code}: ${error.message}`
+  } finally {
+    pool.close()
+  }
+}
+
+function check(settings: SmtpSettings) {
+  const { to, ...mail } = MAIL
+  return checkSmtp(settings, { to, mail, signal: AbortSignal.timeout(20_000) }, systemClock)
+}
+
+const [, , work, wanted = '[]'] = process.argv
+const all = JSON.parse(wanted) as SmtpSettings[]
+const outcomes = await Promise.all(all.map(async (each) => (work === 'send' ? send : check)(each)))
+process.stdout.write(JSON.stringify(outcomes))

@@ -1,0 +1,35 @@
+import { smtpPool, type SmtpPool } from '../../src/mail/smtp-pool.ts'
+import type { SmtpSettings } from '../../src/mail/smtp-settings.ts'
+import { startFaultySmtp, type FaultySmtp, type FaultySmtpOptions } from './faulty-smtp.ts'
+import { movableClock } from './time.ts'
+
+export const CREDENTIALS = { username: 'mailer', password: 'S3cr3t canary' }
+export const SENDER = 'no-reply@login.example.com'
+
+/** What the tests of a suite start, and have closed after each: the pools, then their servers. */
+export function suiteSmtp() {
+  const ends: (() => unknown)[] = []
+  const endWith = (end: () => unknown) => void ends.push(end)
+  afterEach(async () => {
+    for (const end of ends.splice(0).toReversed()) await end()
+  })
+
+  return {
+    endWith,
+
+    async start(options: FaultySmtpOptions = {}): Promise<FaultySmtp> {
+      const server = await startFaultySmtp({ offersAuth: true, ...options })
+      endWith(server.close)
+      return server
+    },
+
+    poolFor(
+      { host, port }: Pick<FaultySmtp, 'host' | 'port'>,
+      settings: Partial<SmtpSettings> = CREDENTIALS,
+    ): SmtpPool {
+      const pool = smtpPool({ host, port, tls: 'auto', from: SENDER, ...settings }, movableClock)
+      endWith(pool.close)
+      return pool
+    },
+  }
+}
