@@ -11,6 +11,7 @@ export type DoctorStep =
   | 'indexes'
   | 'clock'
   | 'secrets'
+  | 'settings'
   | 'outbox'
   | 'base_url'
   | 'configuration'
@@ -20,7 +21,7 @@ type Check = CheckedStep<DoctorStep>
 
 export interface DoctorParts {
   store: Pick<AccountFlowsStore, 'now' | 'inspect' | 'outbox'>
-  settings: Pick<SettingsKeeper, 'current' | 'refresh' | 'reseal'>
+  settings: Pick<SettingsKeeper, 'current' | 'refresh' | 'reseal' | 'faults'>
   checkMail: CheckMail
   /** The key ring of the options. */
   secrets: readonly Buffer[]
@@ -58,7 +59,8 @@ export function createDoctor(parts: DoctorParts) {
         message: `The database cannot be reached (${codeOf(error)}).`,
         advice: 'Check that it runs, and that this server may connect to it.',
       }
-      return [failed, ...(['indexes', 'clock', 'secrets', 'outbox'] as const).map(skipped)]
+      const unseen = ['indexes', 'clock', 'secrets', 'settings', 'outbox'] as const
+      return [failed, ...unseen.map(skipped)]
     }
     const answeredAt = now()
     const between = (askedAt + answeredAt) / 2
@@ -67,6 +69,7 @@ export function createDoctor(parts: DoctorParts) {
       await orFailed('indexes', indexCheck),
       clockCheck(between - storeTime.getTime()),
       await orFailed('secrets', secretsCheck),
+      await orFailed('settings', settingsCheck),
       await orFailed('outbox', outboxCheck),
     ]
   }
@@ -98,7 +101,9 @@ export function createDoctor(parts: DoctorParts) {
 
   async function secretsCheck(): Promise<Check> {
     const step = 'secrets'
-    const { resealed, unreadable } = await settings.reseal({ isDryRun: true })
+    const outcome = await settings.reseal({ isDryRun: true })
+    if (outcome === 'unreadable') return skipped(step)
+    const { resealed, unreadable } = outcome
     if (unreadable.length > 0) {
       return {
         step,
@@ -110,6 +115,20 @@ export function createDoctor(parts: DoctorParts) {
     if (resealed.length === 0) return ok(step, 'Stored secrets are encrypted with the first key.')
     const message = `${resealed.join(', ')}: encrypted with a key that is not the first.`
     return { step, status: 'warning', message, advice: 'Run account-flows keys rotate.' }
+  }
+
+  async function settingsCheck(): Promise<Check> {
+    const step = 'settings'
+    await settings.refresh()
+    const faults = settings.faults()
+    if (faults.length === 0) return ok(step, 'All stored settings are valid.')
+    return {
+      step,
+      status: 'failed',
+      message: `${faults.map(({ key, problem }) => `${key}: ${problem}`).join('. ')}.`,
+      advice:
+        'Set or unset what is not valid with account-flows settings; repair or delete a record that cannot be read in the database.',
+    }
   }
 
   async function outboxCheck(): Promise<Check> {
