@@ -3,6 +3,7 @@ import { timeout, type Clock } from './clock.ts'
 import { inTime } from './in-time.ts'
 import { MIN_KEY_BYTES } from './options.ts'
 import type { AccountFlowsStore, CheckedStep, CheckMail, MailStep } from './ports.ts'
+import { secretsCheck, settingsCheck, type StoredSettingsKeeper } from './settings-checks.ts'
 import type { SettingsKeeper } from './settings/settings.ts'
 
 export type DoctorStep =
@@ -21,7 +22,7 @@ type Check = CheckedStep<DoctorStep>
 
 export interface DoctorParts {
   store: Pick<AccountFlowsStore, 'now' | 'inspect' | 'outbox'>
-  settings: Pick<SettingsKeeper, 'current' | 'refresh' | 'reseal' | 'faults'>
+  settings: Pick<SettingsKeeper, 'current'> & StoredSettingsKeeper
   checkMail: CheckMail
   /** The key ring of the options. */
   secrets: readonly Buffer[]
@@ -68,8 +69,8 @@ export function createDoctor(parts: DoctorParts) {
       ok('database', `The database answers in ${answeredAt - askedAt} ms.`),
       await orFailed('indexes', indexCheck),
       clockCheck(between - storeTime.getTime()),
-      await orFailed('secrets', secretsCheck),
-      await orFailed('settings', settingsCheck),
+      await orFailed('secrets', () => secretsCheck(settings)),
+      await orFailed('settings', () => settingsCheck(settings)),
       await orFailed('outbox', outboxCheck),
     ]
   }
@@ -97,38 +98,6 @@ export function createDoctor(parts: DoctorParts) {
       return ok(step, 'All indexes of the store are there; those of the users are not looked at.')
     const message = 'Everything is kept in this process alone, and lost when it ends.'
     return { step, status: 'warning', message, advice: 'Use mongoStore(db) in production.' }
-  }
-
-  async function secretsCheck(): Promise<Check> {
-    const step = 'secrets'
-    const outcome = await settings.reseal({ isDryRun: true })
-    if (outcome === 'unreadable') return skipped(step)
-    const { resealed, unreadable } = outcome
-    if (unreadable.length > 0) {
-      return {
-        step,
-        status: 'failed',
-        message: `No key of the ring opens ${unreadable.join(', ')}.`,
-        advice: 'Put the former key back behind the first, or set the value again.',
-      }
-    }
-    if (resealed.length === 0) return ok(step, 'Stored secrets are encrypted with the first key.')
-    const message = `${resealed.join(', ')}: encrypted with a key that is not the first.`
-    return { step, status: 'warning', message, advice: 'Run account-flows keys rotate.' }
-  }
-
-  async function settingsCheck(): Promise<Check> {
-    const step = 'settings'
-    await settings.refresh()
-    const faults = settings.faults()
-    if (faults.length === 0) return ok(step, 'All stored settings are valid.')
-    return {
-      step,
-      status: 'failed',
-      message: `${faults.map(({ key, problem }) => `${key}: ${problem}`).join('. ')}.`,
-      advice:
-        'Set or unset what is not valid with account-flows settings; repair or delete a record that cannot be read in the database.',
-    }
   }
 
   async function outboxCheck(): Promise<Check> {
