@@ -3,6 +3,7 @@ import { timeout, type Clock } from './clock.ts'
 import { inTime } from './in-time.ts'
 import { MIN_KEY_BYTES } from './options.ts'
 import type { AccountFlowsStore, CheckedStep, CheckMail, MailStep } from './ports.ts'
+import { secretsCheck, settingsCheck, type StoredSettingsKeeper } from './settings-checks.ts'
 import type { SettingsKeeper } from './settings/settings.ts'
 
 export type DoctorStep =
@@ -11,6 +12,7 @@ export type DoctorStep =
   | 'indexes'
   | 'clock'
   | 'secrets'
+  | 'settings'
   | 'outbox'
   | 'base_url'
   | 'configuration'
@@ -20,7 +22,7 @@ type Check = CheckedStep<DoctorStep>
 
 export interface DoctorParts {
   store: Pick<AccountFlowsStore, 'now' | 'inspect' | 'outbox'>
-  settings: Pick<SettingsKeeper, 'current' | 'refresh' | 'reseal'>
+  settings: Pick<SettingsKeeper, 'current'> & StoredSettingsKeeper
   checkMail: CheckMail
   /** The key ring of the options. */
   secrets: readonly Buffer[]
@@ -58,7 +60,8 @@ export function createDoctor(parts: DoctorParts) {
         message: `The database cannot be reached (${codeOf(error)}).`,
         advice: 'Check that it runs, and that this server may connect to it.',
       }
-      return [failed, ...(['indexes', 'clock', 'secrets', 'outbox'] as const).map(skipped)]
+      const unseen = ['indexes', 'clock', 'secrets', 'settings', 'outbox'] as const
+      return [failed, ...unseen.map(skipped)]
     }
     const answeredAt = now()
     const between = (askedAt + answeredAt) / 2
@@ -66,7 +69,8 @@ export function createDoctor(parts: DoctorParts) {
       ok('database', `The database answers in ${answeredAt - askedAt} ms.`),
       await orFailed('indexes', indexCheck),
       clockCheck(between - storeTime.getTime()),
-      await orFailed('secrets', secretsCheck),
+      await orFailed('secrets', () => secretsCheck(settings)),
+      await orFailed('settings', () => settingsCheck(settings)),
       await orFailed('outbox', outboxCheck),
     ]
   }
@@ -94,22 +98,6 @@ export function createDoctor(parts: DoctorParts) {
       return ok(step, 'All indexes of the store are there; those of the users are not looked at.')
     const message = 'Everything is kept in this process alone, and lost when it ends.'
     return { step, status: 'warning', message, advice: 'Use mongoStore(db) in production.' }
-  }
-
-  async function secretsCheck(): Promise<Check> {
-    const step = 'secrets'
-    const { resealed, unreadable } = await settings.reseal({ isDryRun: true })
-    if (unreadable.length > 0) {
-      return {
-        step,
-        status: 'failed',
-        message: `No key of the ring opens ${unreadable.join(', ')}.`,
-        advice: 'Put the former key back behind the first, or set the value again.',
-      }
-    }
-    if (resealed.length === 0) return ok(step, 'Stored secrets are encrypted with the first key.')
-    const message = `${resealed.join(', ')}: encrypted with a key that is not the first.`
-    return { step, status: 'warning', message, advice: 'Run account-flows keys rotate.' }
   }
 
   async function outboxCheck(): Promise<Check> {

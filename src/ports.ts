@@ -265,7 +265,7 @@ export interface StoredSettings {
   version: number
   /** As sent over the wire; secrets are encrypted. */
   values: Record<string, string>
-  /** The record was edited by hand, and is no settings any more. */
+  /** The record was edited by hand, and is no settings any more. It is kept as it is: nothing is written until it can be read. */
   isUnreadable?: boolean
 }
 

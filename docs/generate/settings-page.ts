@@ -28,6 +28,10 @@ Settings are changed while the service runs, by \`account-flows settings set\`, 
 \`createAdminClient\`. Every process that shares the database follows within 2 seconds. All values are strings.
 `
 
+const closed = allSettings.flatMap(({ name, strictest }) =>
+  strictest === undefined ? [] : `\`${name}\` (\`${strictest}\`)`,
+)
+
 const REST = `
 A duration is made of whole numbers with \`d\`, \`h\`, \`m\` and \`s\`, the largest first and without spaces: \`1h\`, \`90m\`, \`1h30m\`, \`7d\`.
 
@@ -40,6 +44,15 @@ What \`GET\` answered can be sent back as it is: secrets are kept, and a setting
 without it, it is forgotten, and the answer says so. \`smtp_username\` and \`smtp_password\` count only as a pair. Until \`smtp_host\`, \`smtp_port\`
 and \`smtp_from\` are set, mails wait.
 
-A stored value that is not valid, because somebody edited the database, is as if it were not there: the default is in force, and the log
-says so.
+A stored value that is not valid, because somebody edited the database, is as if it were not there: the default is in force. Of these
+settings what was in force stays, and a start takes the strictest value: ${closed.slice(0, -1).join(', ')} and
+${closed.at(-1)}. The log and \`doctor\` say so, until the setting is set or unset.
+
+A record that cannot be read (\`values\` is no object) is kept as it is. What was in force stays; a start takes the strictest of those settings, and
+the default of every other; \`initialSettings\` are not stored, and changes are answered 409 \`settings_unreadable\`. Every process goes on by itself once somebody did one of these in
+the database, in \`mongosh\`:
+
+- repair it: \`db.settings.find()\` shows what is there, and
+  \`db.settings.updateOne({ _id: 'settings' }, { $set: { values: { require_email_verification: 'true' } } })\` replaces it, with all values that you know;
+- or begin anew: \`db.settings.deleteOne({ _id: 'settings' })\`. Every setting has its default until it is set again, and the next start stores \`initialSettings\`.
 `

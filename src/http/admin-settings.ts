@@ -15,6 +15,21 @@ export interface AdminSettingsParts {
   clock: Clock
 }
 
+/** What is answered where nothing was changed because of what is stored. */
+export const settingsRefusals = {
+  stale: {
+    status: 412,
+    code: 'stale_settings',
+    title: 'Nothing was changed: the settings are not those of If-Match any more. Read them again.',
+  },
+  unreadable: {
+    status: 409,
+    code: 'settings_unreadable',
+    title:
+      'Nothing was changed: the stored settings cannot be read; repair the record in the database, or delete it to begin with the defaults (docs/settings.md).',
+  },
+} satisfies Record<string, AdminRefusal>
+
 /** 4.5, D27. */
 export function adminSettings(parts: AdminSettingsParts) {
   const { settings, audit, auditAction, log, clock } = parts
@@ -63,11 +78,7 @@ export function adminSettings(parts: AdminSettingsParts) {
 function answerOf(
   outcome: SettingsOutcome,
 ): { answer: SettingsInForce; etag: string } | AdminRefusal {
-  if (outcome === 'stale') {
-    const title =
-      'Nothing was changed: the settings are not those of If-Match any more. Read them again.'
-    return { status: 412, code: 'stale_settings', title }
-  }
+  if (typeof outcome === 'string') return settingsRefusals[outcome]
   if (Array.isArray(outcome)) {
     const title = 'Nothing was changed: some settings are not acceptable.'
     return { status: 400, code: 'invalid_settings', title, errors: outcome }

@@ -5,6 +5,7 @@ import type { CheckedStep, Log } from '../ports.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import type { AuditAction } from './admin-audit.ts'
 import type { AdminEndpoints, AdminRequest } from './admin-router.ts'
+import { settingsRefusals } from './admin-settings.ts'
 import { toExplanation, toReport } from './admin-shapes.ts'
 
 export interface AdminSupportParts {
@@ -57,6 +58,7 @@ export function adminSupport(parts: AdminSupportParts) {
       await auditAction(request, 'keys_rotate')
       const neededUntil = keyCount > 1 ? await parts.latestLinkExpiry() : undefined
       const outcome = await settings.reseal()
+      if (outcome === 'unreadable') return settingsRefusals.unreadable
       return {
         answer: {
           ...outcome,

@@ -1,4 +1,4 @@
-import { parseAll, parseOne, withoutContradiction } from './parse-all.ts'
+import { failClosed, parseAll, parseOne, withoutContradiction } from './parse-all.ts'
 import { isSmtpConfigured, settingNamed, settingsTable, type Setting } from './table.ts'
 
 /** What the admin API shows in place of a secret, and what sent back keeps it (D27). */
@@ -21,10 +21,17 @@ export type WantedSettings = Record<string, unknown>
 export interface OpenedSettings {
   values: Record<string, string>
   plain: Record<string, string>
+  /** `plain`, but for what fails closed. */
+  inForce: Record<string, string>
 }
 
 type Applied =
-  | { values: Record<string, string>; wanted: WantedSettings; warnings: string[] }
+  | {
+      values: Record<string, string>
+      inForce: Record<string, string>
+      wanted: WantedSettings
+      warnings: string[]
+    }
   | { problems: SettingProblem[] }
 
 /** The settings with these changes: all of them, or none and what is wrong (D27). */
@@ -43,7 +50,8 @@ export function applied(held: OpenedSettings, given: WantedSettings): Applied {
   const crossed = crossProblems(values, wanted)
   if (crossed.length > 0) return { problems: crossed }
   const forgotten = forgetPasswordOfOtherServer(held, wanted, values)
-  return { values, wanted, warnings: [...forgotten, ...warningsOf(values)] }
+  const inForce = failClosed(values, held.inForce)
+  return { values, inForce, wanted, warnings: [...forgotten, ...warningsOf(inForce)] }
 }
 
 /** `undefined`: it is acceptable. */

@@ -15,6 +15,8 @@ export interface Setting<T> {
   type: SettingType
   /** As sent over the wire. `undefined`: none. */
   default: string | undefined
+  /** In force where the stored value is not valid, and none was in force before. `undefined`: the default, whatever was before. */
+  strictest?: string
   /** From the least to the most that is accepted. `undefined`: `expected` says it all. */
   bounds: string | undefined
   /** What a value must be, to end the sentence "expected …". */
@@ -119,6 +121,7 @@ export function length<D extends string>(name: string, byDefault: D, which: stri
 
 interface About {
   meaning: string
+  strictest?: string
 }
 
 export function text(

@@ -1,5 +1,11 @@
 import type { Report } from './sealing.ts'
-import { settingsTable, type Setting, type SettingKey, type Settings } from './table.ts'
+import {
+  allSettings,
+  settingsTable,
+  type Setting,
+  type SettingKey,
+  type Settings,
+} from './table.ts'
 
 /**
  * Reads opened values. One that is missing or not valid is the default, and so are two that exclude each other; `report` is told of
@@ -13,6 +19,30 @@ export function parseAll(values: Record<string, string>, report?: Report): Setti
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each key of the table was parsed by its own entry
   return parsed as { [K in SettingKey]: Settings[K] }
+}
+
+/** What is in force of a process that has read no settings yet. */
+export const strictestValues: Record<string, string> = Object.fromEntries(
+  allSettings.flatMap(({ name, strictest }) =>
+    strictest === undefined ? [] : [[name, strictest]],
+  ),
+)
+
+/** Opened values, where each setting with a strictest value that is not valid is as it was `before`; `report` is told. */
+export function failClosed(
+  values: Record<string, string>,
+  before: Record<string, string>,
+  report?: Report,
+): Record<string, string> {
+  const closed = { ...values }
+  for (const { name, strictest, default: byDefault, parse } of allSettings) {
+    const value = values[name]
+    if (strictest === undefined || value === undefined || parse(value) !== undefined) continue
+    const kept = before[name] ?? byDefault ?? strictest
+    closed[name] = kept
+    report?.(name, value, `stored setting is not valid; ${kept} is in force`)
+  }
+  return closed
 }
 
 /** Somebody may have stored a minimum above the maximum by hand: then neither counts. */

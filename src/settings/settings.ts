@@ -2,14 +2,22 @@ import { createHash } from 'node:crypto'
 import { AccountFlowsError } from '../errors.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log, SettingsStore, StoredSettings } from '../ports.ts'
-import { applied, MASK, type SettingProblem, type WantedSettings } from './change.ts'
-import { parseAll, withoutContradiction } from './parse-all.ts'
+import {
+  applied,
+  MASK,
+  type OpenedSettings,
+  type SettingProblem,
+  type WantedSettings,
+} from './change.ts'
+import { failClosed, parseAll, strictestValues, withoutContradiction } from './parse-all.ts'
 import { isSealed, openAll, type Report, sealAll, toSeal } from './sealing.ts'
 import { allSettings, settingNamed, settingsTable, type Settings } from './table.ts'
 
 export type { SettingProblem } from './change.ts'
 
 const MAX_ATTEMPTS = 10
+const UNREADABLE =
+  'the stored settings cannot be read, and nothing is written over them: repair the record, or delete it; until then what was in force stays, and a start takes the strictest'
 
 /** The settings in force, as sent over the wire: secrets masked, those without a value left out. */
 export interface ShownSettings {
@@ -24,8 +32,11 @@ export interface SettingsChange extends ShownSettings {
   warnings: string[]
 }
 
-/** `stale`: the settings have none of the ETags of `ifMatch`. Nothing was changed. */
-export type SettingsOutcome = SettingsChange | SettingProblem[] | 'stale'
+/**
+ * `stale`: the settings have none of the ETags of `ifMatch`. `unreadable`: the record cannot be read, and is not written over.
+ * Nothing was changed.
+ */
+export type SettingsOutcome = SettingsChange | SettingProblem[] | 'stale' | 'unreadable'
 
 export interface ChangeConditions {
   /** ETags, one of which the settings must have. `undefined`: whatever they have. */
@@ -44,11 +55,19 @@ export interface Resealed {
   unreadable: string[]
 }
 
+/** Something wrong with what is stored; never the value. */
+export interface SettingFault {
+  key: string
+  problem: string
+}
+
 export interface SettingsKeeper {
   /** The settings in force: held in memory, no round trip. */
   current(): Settings
   /** As `current`, as sent over the wire. */
   shown(): Record<string, string>
+  /** What is wrong with what is stored, as of the last look. */
+  faults(): SettingFault[]
   /** Takes over what is stored, and shows it: one read. */
   read(): Promise<ShownSettings>
   /** Takes over what is stored, if it is anything else: one read. */
@@ -58,25 +77,22 @@ export interface SettingsKeeper {
   /** Changes those of `wanted` that have no stored value. */
   changeUnset(wanted: WantedSettings): Promise<SettingsOutcome>
   /** Seals every secret with the first key of the ring (D13); with `isDryRun`, tells what that would do. */
-  reseal(options?: { isDryRun?: boolean }): Promise<Resealed>
+  reseal(options?: { isDryRun?: boolean }): Promise<Resealed | 'unreadable'>
 }
 
 type Outcome = Omit<SettingsChange, 'etag'> | SettingProblem[] | 'stale'
 
-/** One version of the settings, as stored and as opened. */
-interface Held extends StoredSettings {
-  /** Without the secrets that no key opens. */
-  plain: Record<string, string>
-}
+/** One version of the settings, as stored and as opened, without the secrets that no key opens. */
+type Held = StoredSettings & OpenedSettings
 
 export function createSettingsKeeper(
   store: SettingsStore,
   box: SecretBox,
   log: Log,
 ): SettingsKeeper {
-  let held: Held = { version: -1, values: {}, plain: {} }
-  let current = parseAll({})
-  let reported = new Map<string, string>()
+  let held: Held = { version: -1, values: {}, plain: {}, inForce: strictestValues }
+  let current = parseAll(held.inForce)
+  let reported = new Map<string, { value: string; problem: string }>()
   let last: Promise<unknown> = Promise.resolve()
   let waiting: Promise<void> | undefined
 
@@ -104,23 +120,29 @@ export function createSettingsKeeper(
 
   // What is wrong with it is told once.
   async function hold(stored: StoredSettings): Promise<void> {
-    const wrong = new Map<string, string>()
+    const wrong: typeof reported = new Map()
     const report: Report = (key, value, problem) => {
-      wrong.set(key, value)
-      if (reported.get(key) !== value) log('error', problem, { key })
+      wrong.set(key, { value, problem })
+      if (reported.get(key)?.value !== value) log('error', problem, { key })
     }
-    if (stored.isUnreadable) report('values', '', 'the stored settings cannot be read')
-    held = { ...stored, plain: await openAll(stored.values, box, report) }
-    current = parseAll(held.plain, report)
+    if (stored.isUnreadable) {
+      report('values', '', UNREADABLE)
+      held = { ...held, ...stored }
+    } else {
+      const plain = await openAll(stored.values, box, report)
+      held = { ...stored, plain, inForce: failClosed(plain, held.inForce, report) }
+    }
+    current = parseAll(held.inForce, report)
     reported = wrong
   }
 
-  /** Writes what `next` makes of what is stored, and again where somebody else wrote meanwhile. */
+  /** Writes what `next` makes of what is stored, if it can be read, and again where somebody else wrote meanwhile. */
   async function write<T>(
     next: () => Promise<{ stored?: Record<string, string>; outcome: T }>,
-  ): Promise<T> {
+  ): Promise<T | 'unreadable'> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       await takeOver()
+      if (held.isUnreadable) return 'unreadable'
       const { version } = held
       const { stored: values, outcome } = await next()
       if (!values) return outcome
@@ -144,16 +166,16 @@ export function createSettingsKeeper(
       const wanted = wantedOf(held)
       const next = applied(held, wanted)
       if ('problems' in next) return { outcome: next.problems }
-      const { values, warnings } = next
+      const { values, inForce, warnings } = next
       const changed = changedBy(next.wanted, values)
-      const outcome = { changed, warnings, settings: shownOf(values) }
+      const outcome = { changed, warnings, settings: shownOf(inForce) }
       if (changed.length === 0 || isDryRun) return { outcome }
       await announce?.(changed)
       const kept = Object.entries(held.values).filter(([name]) => !changed.includes(name))
       const sealed = await sealAll(toSeal(changed, values), values, box)
       return { stored: { ...Object.fromEntries(kept), ...sealed }, outcome }
     })
-    if (Array.isArray(outcome) || outcome === 'stale') return outcome
+    if (Array.isArray(outcome) || typeof outcome === 'string') return outcome
     return { ...outcome, etag: etagOf(held) }
   }
 
@@ -172,13 +194,14 @@ export function createSettingsKeeper(
 
   return {
     current: () => current,
-    shown: () => shownOf(held.plain),
+    shown: () => shownOf(held.inForce),
+    faults: () => [...reported].map(([key, { problem }]) => ({ key, problem })),
     change: (wanted, conditions = {}) => inTurn(() => change(() => wanted, conditions)),
     changeUnset: (wanted) => inTurn(() => change(({ values }) => unset(wanted, values), {})),
 
     read: async () => {
       await follow()
-      return { settings: shownOf(held.plain), etag: etagOf(held) }
+      return { settings: shownOf(held.inForce), etag: etagOf(held) }
     },
 
     refresh: follow,
@@ -227,9 +250,8 @@ function shownOf(stored: Record<string, string>): Record<string, string> {
 }
 
 // Not the version alone: a record that was edited by hand keeps its own.
-function etagOf({ version, values }: StoredSettings): string {
-  const digest = createHash('sha256').update(
-    JSON.stringify(Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1))),
-  )
+function etagOf({ version, values, isUnreadable = false }: StoredSettings): string {
+  const entries = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1))
+  const digest = createHash('sha256').update(JSON.stringify([isUnreadable, entries]))
   return `"${version}-${digest.digest('base64url').slice(0, 16)}"`
 }

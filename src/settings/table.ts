@@ -29,6 +29,7 @@ export const settingsTable = {
   }),
   requireEmailVerification: boolean('require_email_verification', 'false', {
     meaning: 'When true, unverified users cannot complete login.',
+    strictest: 'true',
   }),
   emailVerificationExpiration: duration('email_verification_expiration', '24h', 30 * DAY, {
     meaning: 'How long a verification link stays valid.',
@@ -42,6 +43,7 @@ export const settingsTable = {
         'Who has to press a button before a verification link does anything. off: nobody. ' +
         'other_browser: whoever opens it in another browser than the one that logged in, which then finishes the login. ' +
         'always: everybody.',
+      strictest: 'always',
     },
   ),
   smtpHost: text('smtp_host', {
@@ -88,6 +90,7 @@ export const settingsTable = {
   resetRequiresVerifiedEmail: boolean('reset_requires_verified_email', 'false', {
     meaning:
       'When true, a username gets no reset link while the address of its account is not verified.',
+    strictest: 'true',
   }),
   requestsPerIpPerMinute: limit('requests_per_ip_per_minute', '60', {
     meaning: 'How many forms one address may send in a minute; the others are answered 429.',
@@ -107,6 +110,8 @@ export const settingsTable = {
     meaning:
       'TLS to the SMTP server. auto: implicit on port 465, otherwise STARTTLS, which only a loopback host may do without. ' +
       'implicit: from the first byte. starttls: it must succeed. none: never.',
+    // The others work on some ports only.
+    strictest: 'auto',
   }),
   minPasswordLength: length('validation_min_password_length', '8', 'Minimum'),
   maxPasswordLength: length('validation_max_password_length', '64', 'Maximum'),

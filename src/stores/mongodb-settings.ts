@@ -62,7 +62,8 @@ const hasNoVersion: Filter<SettingsDocument> = {
 
 // What is no string was written by hand; as JSON it is either what was meant, or refused with its name.
 function toValues(stored: unknown): Record<string, string> | undefined {
-  if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return undefined
+  if (typeof stored !== 'object' || stored === null) return undefined
+  if (Object.getPrototypeOf(stored) !== Object.prototype) return undefined
   return Object.fromEntries(
     Object.entries(stored).map(([name, value]: [string, unknown]) => [
       name,

@@ -297,6 +297,11 @@ describeWithMongo('Bad input in the database', function (this: Mocha.Suite) {
           () => complaintsAbout(`"${key}"`, before).length > 0,
         )
       }
+      if (keys.includes('values')) {
+        const refused: unknown = await putSettings(server, good).catch((error) => error)
+        expect(String(refused)).to.include('settings_unreadable')
+        await settings.updateOne({ _id: 'settings' }, { $set: { values: {} } })
+      }
       await putSettings(server, good)
       await honestRequestsAreServed()
       const lines = keys.map((key) => [key, complaintsAbout(`"${key}"`, before).length])

@@ -27,7 +27,16 @@ import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { databaseOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
-const OWN_STEPS = ['keys', 'database', 'indexes', 'clock', 'secrets', 'outbox', 'base_url']
+const OWN_STEPS = [
+  'keys',
+  'database',
+  'indexes',
+  'clock',
+  'secrets',
+  'settings',
+  'outbox',
+  'base_url',
+]
 const MAIL_STEPS = ['configuration', 'dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
 const TO = 'ann@users.example'
 const CANARY = 'canary-of-the-password'
@@ -313,7 +322,7 @@ describeWithMongo('The doctor on MongoDB (D29) [full]', () => {
         await proxy[outage]()
         const report = await reportOf(admin, TO)
         expect(complaintsOf(report)).to.deep.equal({ database: 'failed' })
-        for (const step of ['indexes', 'clock', 'secrets', 'outbox']) {
+        for (const step of ['indexes', 'clock', 'secrets', 'settings', 'outbox']) {
           expect(checkOf(report, step).status).to.equal('skipped')
         }
         for (const step of ['keys', 'base_url', 'configuration', 'connect', 'rcpt']) {

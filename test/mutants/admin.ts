@@ -39,6 +39,18 @@ export const adminMutants: Mutant[] = [
     caughtBy: 'ADM-11',
   },
   {
+    name: 'a security setting that is not valid is its default',
+    breaks: 'A damaged security setting is as it was, or the strictest (SET-18).',
+    edits: { 'before[name] ?? byDefault ?? strictest': 'byDefault ?? strictest' },
+    caughtBy: 'SET-18',
+  },
+  {
+    name: 'a settings record that cannot be read is written over',
+    breaks: 'An unreadable record is kept until an admin decides (SET-18).',
+    edits: { "if (held.isUnreadable) return 'unreadable'": '' },
+    caughtBy: 'SET-18',
+  },
+  {
     name: 'the command line takes a secret as an argument',
     breaks: 'A secret is never an argument (D29, CLI-01).',
     edits: { 'meansSecret(key) && !isTold': 'meansSecret(key) && !isTold && args.length === 0' },

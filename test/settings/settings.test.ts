@@ -3,6 +3,7 @@ import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import type { SettingsStore } from '../../src/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
+import { settingNamed } from '../../src/settings/table.ts'
 import { memorySettings } from '../../src/stores/memory-settings.ts'
 
 const ring = (fill: number) => createSecretBox(createKeyRing([Buffer.alloc(32, fill)]))
@@ -106,6 +107,54 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
     await keeper.refresh()
     expect(keeper.current()).to.include({ smtpPort: undefined, passwordResetExpiration: 3_600_000 })
     expect(logged.join()).to.include('smtp_port').and.not.to.include('canary')
+  })
+
+  for (const [key, chosen, strictest] of [
+    ['require_email_verification', 'false', 'true'],
+    ['email_link_confirmation', 'other_browser', 'always'],
+    ['reset_requires_verified_email', 'false', 'true'],
+    ['smtp_tls', 'starttls', 'auto'],
+  ] as const) {
+    it(`keeps ${key} as it was where the stored value is not valid, takes ${strictest} at a start, and says so once (SET-18)`, async () => {
+      const store = memorySettings()
+      const running = keeperOf(store)
+      await running.change({ [key]: chosen })
+      for (const bad of ['canary', '', 'null', `${chosen} `]) {
+        const starting = keeperOf(store)
+        logged.splice(0)
+        const { values, version } = await store.read()
+        await store.write({ ...values, [key]: bad }, version)
+        for (const [keeper, inForce] of [
+          [running, chosen],
+          [starting, strictest],
+        ] as const) {
+          await keeper.refresh()
+          expect(keeper.shown()).to.include({ [key]: inForce })
+          const other = await keeper.change({ smtp_port: inForce === chosen ? '25' : '26' })
+          expect(other).to.have.nested.property(`settings.${key}`, inForce)
+          expect(keeper.shown()).to.include({ [key]: inForce })
+          expect(keeper.faults().map(({ key }) => key)).to.deep.equal([key])
+        }
+        expect(logged).to.have.length(2)
+        for (const line of logged) expect(line).to.include(`"${key}"`).and.not.include('canary')
+        expect((await store.read()).values).to.include({ [key]: bad })
+      }
+      const repaired = keeperOf(store)
+      expect(await repaired.change({ [key]: strictest })).to.deep.include({ changed: [key] })
+      expect((await store.read()).values).to.include({ [key]: strictest })
+      await repaired.change({ [key]: undefined })
+      expect(repaired.shown()).to.include({ [key]: settingNamed(key)?.default })
+      expect(repaired.faults()).to.deep.equal([])
+    })
+  }
+
+  it('has the strictest in force before its first look (SET-18)', () => {
+    expect(keeperOf().current()).to.include({
+      requireEmailVerification: true,
+      emailLinkConfirmation: 'always',
+      resetRequiresVerifiedEmail: true,
+      smtpTls: 'auto',
+    })
   })
 
   it('takes the defaults of two stored values that exclude each other, says so, and takes other changes', async () => {

@@ -330,7 +330,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
         expect(await settings.write({}, 0)).to.equal(true)
         expect(await settings.read()).to.deep.equal({ version: 1, values: {} })
       }
-      for (const values of ['text', ['a'], null, 1]) {
+      for (const values of ['text', ['a'], null, 1, new Date(0), new ObjectId()]) {
         await stored('settings').replaceOne({ _id: 'settings' }, { version: 3, values })
         expect(await settings.read()).to.deep.equal({ version: 3, values: {}, isUnreadable: true })
       }
