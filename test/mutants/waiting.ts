@@ -154,7 +154,7 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'another browser is signed in by its button',
     breaks: 'In a careful mode another browser gets no session and no code (D14).',
-    edits: { "settings().emailLinkConfirmation !== 'off' && !link.isFirstBrowser": 'false' },
+    edits: { "settings().emailLinkConfirmation !== 'off' && !isFirstBrowser": 'false' },
     caughtBy: 'VER-03',
   },
   {
