@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { hasTerminals, startCliAtTerminal } from '../support/cli.ts'
 import { startCli } from '../support/cli-in-process.ts'
@@ -10,11 +10,11 @@ const INTERRUPT = '\u0003'
 const SET_PASSWORD = ['settings', 'set', 'smtp_password']
 const GET = ['settings', 'get', 'password_reset_expiration']
 
-/** Sends a signal to the command line that `script` runs in a shell. */
+/** Sends a signal to the command line that `script` runs in a shell. Not every machine has `ps`, but every Linux has these files. */
 function signalChild(script: number, signal: string): void {
-  const childOf = (pid: string) =>
-    spawnSync('ps', ['-o', 'pid=', '--ppid', pid], { encoding: 'utf8' }).stdout.trim()
-  process.kill(Number(childOf(childOf(String(script)))), `SIG${signal}`)
+  const childOf = (pid: number) =>
+    parseInt(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'), 10)
+  process.kill(childOf(childOf(script)), `SIG${signal}`)
 }
 
 describe('account-flows at a terminal', () => {

@@ -37,6 +37,7 @@ let installing = Promise.resolve()
 async function installNow(packages: string[]): Promise<void> {
   try {
     await aptGet('update')
+    await finishInterrupted()
     await aptGet('install', '--yes', '--no-install-recommends', ...packages)
   } catch (error) {
     throw new Error(`apt-get could not install ${packages.join(' ')}: ${whyAptFailed(error)}`, {
@@ -45,12 +46,20 @@ async function installNow(packages: string[]): Promise<void> {
   }
 }
 
+/** A run that was killed may have left packages half installed, and then apt-get refuses all others. It tells what stays in the way. */
+async function finishInterrupted(): Promise<void> {
+  await run('dpkg', ['--configure', '-a'], { env: aptEnvironment() }).catch(() => {})
+}
+
 async function aptGet(...args: string[]): Promise<void> {
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C.UTF-8' }
-  await run('apt-get', [...OPTIONS, ...args], { env })
+  await run('apt-get', [...OPTIONS, ...args], { env: aptEnvironment() })
+}
+
+function aptEnvironment(): NodeJS.ProcessEnv {
+  return { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C.UTF-8' }
 }
 
 function whyAptFailed(error: unknown): string {
   const output = error instanceof Error && 'stderr' in error ? String(error.stderr) : ''
-  return /^E: (.+)$/m.exec(output)?.[1] ?? 'it gave no reason'
+  return /^E: (.+)$/m.exec(output)?.[1]?.trim() ?? 'it gave no reason'
 }

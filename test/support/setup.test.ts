@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -53,6 +53,10 @@ describe('The set-up of the tests, where something is missing [full]', () => {
     })
   }
 
+  async function writeProgram(file: string, ...lines: string[]): Promise<void> {
+    await writeFile(file, ['#!/bin/sh', ...lines, ''].join('\n'), { mode: 0o755 })
+  }
+
   const unreachable = { MONGODB_URI: 'mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=500' }
 
   it('leaves out whole suites, runs the rest, and says in one line at the end what to do', async () => {
@@ -92,6 +96,36 @@ describe('The set-up of the tests, where something is missing [full]', () => {
     expect(advice[0]).to.include('cannot be installed, as ACCOUNT_FLOWS_TESTS_INSTALL=never')
   })
 
+  it('says what to do about a CHROMIUM that is no browser', async () => {
+    for (const CHROMIUM of [join(folder, 'suites.test.ts'), '/bin/true']) {
+      const { code, advice } = await testsWith({ CHROMIUM }, 'in a window')
+      expect(advice).to.have.length(1)
+      expect(advice[0]).to.include(`No Chromium (${CHROMIUM} does not start): correct CHROMIUM or`)
+      expect(code).to.equal(0)
+    }
+  })
+
+  it('finishes an installation that was interrupted, and tells why its own fails', async function () {
+    if (process.getuid?.() !== 0) this.skip()
+    const system = join(folder, 'system')
+    await mkdir(system)
+    await writeProgram(join(system, 'dpkg'), `echo "dpkg $*" >> ${system}/calls`)
+    await writeProgram(
+      join(system, 'apt-get'),
+      `echo "apt-get $*" >> ${system}/calls`,
+      'case "$*" in *install*) echo "E: no space is left " >&2; exit 100; esac',
+    )
+    const given = { PATH: system, ACCOUNT_FLOWS_TESTS_INSTALL: '' }
+    const { code, advice } = await testsWith(given, 'in a window')
+    expect(advice[0]).to.include(
+      '(apt-get could not install chromium fonts-dejavu-core: no space is',
+    )
+    expect(await readFile(join(system, 'calls'), 'utf8')).to.match(
+      /^apt-get .* update\ndpkg --configure -a\napt-get .* install --yes .*chromium/,
+    )
+    expect(code).to.equal(0)
+  })
+
   it('passes over a mongod that does not run', async () => {
     const { said, advice } = await testsWith({ MONGOMS_SYSTEM_BINARY: '/bin/false' }, 'MongoDB')
     expect(said).to.match(/1 pending/)
@@ -100,8 +134,7 @@ describe('The set-up of the tests, where something is missing [full]', () => {
 
   it('does not wait long for a mongod that hangs', async () => {
     const hanging = join(folder, 'hanging')
-    await writeFile(hanging, '#!/bin/sh\nexec /bin/sleep 1000\n')
-    await chmod(hanging, 0o755)
+    await writeProgram(hanging, 'exec /bin/sleep 1000')
     const { said, advice } = await testsWith({ MONGOMS_SYSTEM_BINARY: hanging }, 'MongoDB')
     expect(said).to.match(/1 pending/)
     expect(advice[0]).to.include('hanging does not run')
