@@ -208,8 +208,7 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
     if (refusal) return { refusal }
 
     const newHash = await ports.hashPassword(password)
-    const claim = { newHash, by, at: now(), leaseUntil: leaseEnd() }
-    return resetTokens.claim(found.tokenHash, claim)
+    return resetTokens.claim(found.tokenHash, { newHash, by, at: now(), leaseUntil: leaseEnd() })
   }
 
   return {
