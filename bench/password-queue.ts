@@ -103,9 +103,9 @@ report(
 
 const links: string[] = []
 for (const username of others.slice(LOGINS)) links.push(await linkOf(username))
-for (let warmUp = 0; warmUp < 300; warmUp += 1) await openForm()
+for (let warmUp = 0; warmUp < 5_000; warmUp += 1) await openForm()
 const quiet: number[] = []
-while (quiet.length < 300) quiet.push(await openForm())
+while (quiet.length < 2_000) quiet.push(await openForm())
 let isOver = false
 const resets = Promise.all(links.map((link) => reset(link, `${PASSWORD} too`))).finally(() => {
   isOver = true
