@@ -10,7 +10,7 @@ export const resetMutants: Mutant[] = [
       await new Promise((resolve) => setTimeout(resolve, 100))
       entry.state = 'claimed'`,
     },
-    caughtBy: 'RACE-01',
+    caughtBy: 'gives a token to one of 20 that claim it at once',
   },
   {
     name: 'a reset token is read, and claimed later, on MongoDB',
