@@ -100,7 +100,7 @@ async function start() {
       ...loginPage({
         flows,
         provider,
-        checkPassword: createPasswordCheck(storage.users, bcryptCost),
+        checkPassword: createPasswordCheck(storage.users, flows),
         show,
         paths,
       }),

@@ -6,8 +6,10 @@ import { createAudit, type AuditEvents } from './audit.ts'
 import { createAuthorizeSig } from './crypto/authorize-sig.ts'
 import { keyedHash } from './crypto/keyed-hash.ts'
 import { createKeyRing } from './crypto/keys.ts'
+import { hashQueue } from './crypto/hash-queue.ts'
 import { hashPassword } from './crypto/password.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
+import { createVerifyPassword, type VerifyPassword } from './crypto/verify-password.ts'
 import { createEndSessions, type EndedSessions } from './end-sessions.ts'
 import { AccountFlowsError } from './errors.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
@@ -27,7 +29,11 @@ import { requesterOf } from './http/requester.ts'
 import { createRoutes } from './http/routes.ts'
 import { createMailPipeline } from './mail-pipeline.ts'
 import { createClients } from './oidc/clients.ts'
-import { createEndableSessions, type StartableAdapterFactory } from './oidc/endable-sessions.ts'
+import {
+  createEndableSessions,
+  type EndableSessions,
+  type StartableAdapterFactory,
+} from './oidc/endable-sessions.ts'
 import { createInteractions } from './oidc/interactions.ts'
 import { addAccountChecks, type InteractionPolicy } from './oidc/policy.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
@@ -57,6 +63,15 @@ export interface AccountFlows extends Login, ChangePassword {
   adminApi(): Middleware
   /** The admin API for Express, Fastify and `node:http`. */
   adminHandler: NodeHandler
+  /**
+   * Compares a password with `passwordHash` of the user that your login found; `undefined`: it found none. `false` also for a user
+   * who is disabled or has no hash that bcrypt reads (`$2a$`, `$2b$`, `$2y$`), and for a password that no reset would take, because
+   * bcrypt reads a part of it only: of more than 72 bytes, or with NUL. All of these take the same work. A stored hash may have
+   * another cost than `bcryptCost`: the work is that of the highest one, and of one above `bcryptCost` from its first sight on,
+   * for everybody. It shares the queue of resets: few run at the same time in a process, and where too many wait, it throws
+   * `ERR_OVERLOADED`; answer 503 with `Retry-After`. Limit the posts of your login page yourself.
+   */
+  verifyPassword: VerifyPassword
   /** Ends everything the account is signed in with; a login that begins after it resolves is good (D10). */
   endSessions(accountId: string): Promise<EndedSessions>
   /** Emits `audit` with each `AuditEvent` once it is recorded. */
@@ -108,7 +123,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     ...common,
     resetTokens,
     sessions,
-    hashPassword: (password) => hashPassword(password, checked.bcryptCost),
+    hashPassword: (password) => hashQueue(() => hashPassword(password, checked.bcryptCost)),
   })
   const verification = createEmailVerification({
     ...common,
@@ -189,16 +204,13 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       requesterOf: requester,
       clock,
     }),
+    verifyPassword: createVerifyPassword(checked.bcryptCost, hashQueue),
     ...createChangePassword(`${oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
     policy: (base) => addAccountChecks(base, users, settings),
 
     attach(host) {
-      if (!sessions.isOurs(host.Session.adapter)) {
-        throw new TypeError(
-          'adapter of the provider must be flows.adapter(…); memoryAdapter() is the embedded one to wrap',
-        )
-      }
+      refuseOtherAdapter(host, sessions)
       warnOfOtherIssuer(host, oauthUrl, log)
       attached = host
       host.use(restoreRequest)
@@ -226,6 +238,13 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
     endSessions,
   }
+}
+
+function refuseOtherAdapter({ Session }: Provider, { isOurs }: Pick<EndableSessions, 'isOurs'>) {
+  if (isOurs(Session.adapter)) return
+  throw new TypeError(
+    'adapter of the provider must be flows.adapter(…); memoryAdapter() is the embedded one to wrap',
+  )
 }
 
 function warnOfOtherIssuer({ issuer }: Provider, oauthUrl: string, log: Log) {

@@ -4,6 +4,7 @@ export type ErrorCode =
   | 'ERR_MAIL_REFUSED'
   | 'ERR_MAIL_FAILED'
   | 'ERR_NOT_ATTACHED'
+  | 'ERR_OVERLOADED'
   | 'ERR_SETTINGS_CONFLICT'
   | 'ERR_STORE_INDEX'
   | 'ERR_STORE_CONTENTION'
@@ -24,5 +25,14 @@ export class AccountFlowsError extends Error {
  * Whether what is stored cannot be reached for now. Told by the code alone, so that a store of the host's own can say it too.
  */
 export function isStoreUnavailable(error: unknown): boolean {
-  return error instanceof Error && Reflect.get(error, 'code') === 'ERR_STORE_UNAVAILABLE'
+  return hasCode(error, 'ERR_STORE_UNAVAILABLE')
+}
+
+/** Whether too many passwords wait to be hashed. */
+export function isOverloaded(error: unknown): boolean {
+  return hasCode(error, 'ERR_OVERLOADED')
+}
+
+function hasCode(error: unknown, code: ErrorCode): boolean {
+  return error instanceof Error && Reflect.get(error, 'code') === code
 }

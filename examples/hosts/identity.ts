@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers'
 import bcrypt from 'bcrypt'
 import { errors, interactionPolicy, Provider } from 'oidc-provider'
 import {
+  AccountFlowsError,
   createAccountFlows,
   memoryAdapter,
   memoryStore,
@@ -18,8 +19,6 @@ import type { HostParts } from './host-parts.ts'
  */
 export async function createIdentity(baseUrl: string, mailer: Mailer): Promise<HostParts> {
   const oauthPath = '/oauth2'
-  // Compared where there is no such account, so that a wrong name takes as long as a wrong password.
-  const nobodysHash = await bcrypt.hash(randomBytes(32).toString('base64url'), 12)
   const users = memoryUsers([
     {
       id: '1',
@@ -94,10 +93,16 @@ export async function createIdentity(baseUrl: string, mailer: Mailer): Promise<H
     if (!(length <= MAX_FORM_BYTES)) return show(res, 413, LOGIN_FORM)
     const form = new URLSearchParams(await text(req))
     const account = await users.findByUsername(form.get('username') ?? '')
-    const hash = account?.passwordHash ?? nobodysHash
-    const isRight = await bcrypt.compare(form.get('password') ?? '', hash)
-    if (account && isRight) await flows.finishLogin(req, res, { account, startedAt })
-    else show(res, 401, LOGIN_FORM)
+    try {
+      // Takes as long for a wrong name as for a wrong password.
+      const isRight = await flows.verifyPassword(account, form.get('password') ?? '')
+      if (!account || !isRight) return show(res, 401, LOGIN_FORM)
+    } catch (error) {
+      if (!(error instanceof AccountFlowsError) || error.code !== 'ERR_OVERLOADED') throw error
+      res.setHeader('Retry-After', '60')
+      return show(res, 503, 'Too many people are signing in. Wait a minute and try again.')
+    }
+    await flows.finishLogin(req, res, { account, startedAt })
   }
 
   return { provider, flows, oauthPath, login }

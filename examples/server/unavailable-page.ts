@@ -3,9 +3,15 @@ import { html } from './html.ts'
 import { logFailure } from './logging.ts'
 import type { ShowPage } from './page.ts'
 
+/** What another try mends, by the code of the error. */
+const REASONS = new Map<unknown, string>([
+  ['ERR_STORE_UNAVAILABLE', 'the database cannot be reached'],
+  ['ERR_OVERLOADED', 'too many passwords wait to be checked'],
+])
+
 /**
- * While the database cannot be reached, the pages of the example say so, to everybody alike. So does every request that is
- * still in flight when `noTimeLeft` is aborted.
+ * While the database cannot be reached, the pages of the example say so, to everybody alike. So does a login for which too many
+ * others wait, and every request that is still in flight when `noTimeLeft` is aborted.
  */
 export function unavailablePage(show: ShowPage, noTimeLeft: AbortSignal): Middleware {
   function showUnavailable(ctx: Context) {
@@ -25,8 +31,9 @@ export function unavailablePage(show: ShowPage, noTimeLeft: AbortSignal): Middle
     try {
       if ((await until(noTimeLeft, next())) === 'aborted' && !ctx.headerSent) showUnavailable(ctx)
     } catch (error) {
-      if (Reflect.get(Object(error), 'code') !== 'ERR_STORE_UNAVAILABLE') throw error
-      logFailure('the database cannot be reached', error, ctx)
+      const reason = REASONS.get(Reflect.get(Object(error), 'code'))
+      if (reason === undefined) throw error
+      logFailure(reason, error, ctx)
       showUnavailable(ctx)
     }
   }

@@ -21,13 +21,26 @@ export function refusePassword(
   limits: PasswordLimits,
 ): PasswordRefusal | undefined {
   if (password !== confirmation) return 'password_mismatch'
-  if (!password.isWellFormed() || password.includes('\0')) return 'password_invalid'
-  if (Buffer.byteLength(password) > MAX_PASSWORD_BYTES) return 'password_too_long'
+  if (!isPlain(password)) return 'password_invalid'
+  if (!isShortEnough(password)) return 'password_too_long'
   // oxlint-disable-next-line typescript/no-misused-spread -- code points are what is counted (D8)
   const length = [...password].length
   if (length < limits.minLength) return 'password_too_short'
   if (length > limits.maxLength) return 'password_too_long'
   return undefined
+}
+
+/** Whether bcrypt tells it from every other password; no other one is ever set (D8). */
+export function isReadWhole(password: string): boolean {
+  return isPlain(password) && isShortEnough(password)
+}
+
+function isPlain(password: string): boolean {
+  return password.isWellFormed() && !password.includes('\0')
+}
+
+function isShortEnough(password: string): boolean {
+  return Buffer.byteLength(password) <= MAX_PASSWORD_BYTES
 }
 
 export function hashPassword(password: string, cost: number): Promise<string> {

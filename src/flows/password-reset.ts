@@ -28,6 +28,7 @@ import type {
 } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
 import { isIssuedUnder, isStillFor } from './issued-for.ts'
+import { oneAtATime } from './one-at-a-time.ts'
 import { secondAfter } from '../login-second.ts'
 import { requestMail } from './mail-request.ts'
 import { requestNotice } from './password-changed.ts'
@@ -83,7 +84,7 @@ export interface PasswordReset {
   renew(token: string, requester: Requester): Promise<'requested' | RefusedLink>
   /** Judges whether a link opens the form (4.3). Consumes nothing; of a usable one, it costs two reads. */
   open(token: string): Promise<'usable' | RefusedLink>
-  /** Sets a new password (4.4). A refusal leaves the token unspent. */
+  /** Sets a new password (4.4). A refusal leaves the token unspent, and so does whatever `hashPassword` throws. */
   complete(
     form: ResetForm,
     requester: Requester,
@@ -110,6 +111,8 @@ export interface PasswordResetPorts {
 export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
   const { users, resetTokens, sessions, audit, settings, clock } = ports
   const { now } = clock
+  const leaseEnd = () => new Date(now().getTime() + LEASE_MS)
+  const inTurn = oneAtATime()
 
   /** unused → used, with the effects of section 3.3 in their order; each may be repeated. */
   async function finish(reset: ClaimedReset, by: 'request' | 'sweep') {
@@ -196,6 +199,18 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
   const refuseToken = async (token: string, requester: Requester) =>
     refuse(await whyUnusable(token), requester)
 
+  /** Hashes before it claims, so that a process that dies meanwhile leaves the token good. `undefined`: the token cannot be used. */
+  async function claim({ token, password, confirmPassword }: ResetForm, by: Requester) {
+    const found = await findUsable(token)
+    if (!found) return undefined
+    const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
+    const refusal = refusePassword(password, confirmPassword, { minLength, maxLength })
+    if (refusal) return { refusal }
+
+    const newHash = await ports.hashPassword(password)
+    return resetTokens.claim(found.tokenHash, { newHash, by, at: now(), leaseUntil: leaseEnd() })
+  }
+
   return {
     request: (identifier, carried, requester) =>
       requestMail(
@@ -232,17 +247,11 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       return (await isStillOfItsAccount(found)) ? 'usable' : { fault: 'changed' }
     },
 
-    async complete({ token, password, confirmPassword }, requester) {
-      const found = await findUsable(token)
-      if (!found) return refuseToken(token, requester)
-      const refusal = refusePassword(password, confirmPassword, limits(settings()))
-      if (refusal) return { refusal }
-
-      const newHash = await ports.hashPassword(password)
-      const leaseUntil = new Date(now().getTime() + LEASE_MS)
-      const claim = { newHash, by: requester, at: now(), leaseUntil }
-      const reset = await resetTokens.claim(found.tokenHash, claim)
-      if (!reset) return refuseToken(token, requester)
+    async complete(form, requester) {
+      // Of many forms with one token one is hashed: the others find the token used, and cost no more than a look-up.
+      const reset = await inTurn(form.token, () => claim(form, requester))
+      if (!reset) return refuseToken(form.token, requester)
+      if ('refusal' in reset) return reset
       const finished = await finish(reset, 'request')
       if (!finished) return { fault: 'changed' }
       await secondAfter(clock, finished.usedAt)
@@ -251,17 +260,12 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
 
     async sweep() {
       for (;;) {
-        const leaseUntil = new Date(now().getTime() + LEASE_MS)
-        const reset = await resetTokens.takeUnfinished(now(), leaseUntil)
+        const reset = await resetTokens.takeUnfinished(now(), leaseEnd())
         if (!reset) return
         await finish(reset, 'sweep')
       }
     },
   }
-}
-
-function limits({ minPasswordLength, maxPasswordLength }: Settings) {
-  return { minLength: minPasswordLength, maxLength: maxPasswordLength }
 }
 
 function completed({ id, userId, carried, claimedBy }: ClaimedReset, at: Date): AuditEvent {

@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import { isStoreUnavailable } from '../errors.ts'
+import { isStoreUnavailable, isOverloaded } from '../errors.ts'
 import type { Log } from '../ports.ts'
 
 /** As the page says: "wait a minute". */
@@ -14,11 +14,12 @@ export function reportFailure(
   { message, path, log }: { message: string; path: string; log: Log },
   error: unknown,
 ): 'error' | 'unavailable' {
-  if (!isStoreUnavailable(error)) {
+  if (isStoreUnavailable(error)) log('error', message, { path, code: 'ERR_STORE_UNAVAILABLE' })
+  else if (isOverloaded(error)) log('warn', message, { path, code: 'ERR_OVERLOADED' })
+  else {
     log('error', message, { path, error: String(error) })
     return 'error'
   }
-  log('error', message, { path, code: 'ERR_STORE_UNAVAILABLE' })
   ctx.set('Retry-After', RETRY_AFTER_SECONDS)
   return 'unavailable'
 }

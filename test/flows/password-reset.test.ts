@@ -13,6 +13,7 @@ const requester = { address: '127.0.0.1', userAgent: 'tests' }
 function watchedFlow(users: User[]) {
   const store = memoryStore()
   const calls: string[] = []
+  const hashing = { fails: 0, error: new Error('no thread is left') }
   const watched = <T extends object>(what: string, port: T) =>
     new Proxy(port, {
       get(target, name, receiver) {
@@ -38,15 +39,17 @@ function watchedFlow(users: User[]) {
       endOAuthSessions: async () => 0,
       endIdpSessions: async () => 0,
     }),
-    hashPassword(password) {
+    async hashPassword(password) {
       calls.push('bcrypt')
+      hashing.fails -= 1
+      if (hashing.fails >= 0) throw hashing.error
       return hashPassword(password, 4)
     },
     audit: async ({ type }) => void calls.push(type),
     settings: createSettingsKeeper(store.settings, box, () => {}).current,
     clock: movableClock,
   })
-  return { flow, calls, store }
+  return { flow, calls, store, hashing }
 }
 
 describe('The flow of a password reset', () => {
@@ -136,12 +139,51 @@ describe('The flow of a password reset', () => {
     ])
   })
 
-  async function issuedTo(store: AccountFlowsStore): Promise<string> {
+  it('hashes one password of a token, however many are posted at once, and lets no other token wait (RATE-15)', async () => {
+    const bob = { ...user, id: 'u2', username: 'bob' }
+    const { flow, calls, store } = watchedFlow([user, bob])
+    const post = (token: string, password: string) =>
+      flow.complete({ token, password, confirmPassword: password }, requester)
+    const token = await issuedTo(store)
+    const another = await issuedTo(store, bob)
+    calls.splice(0)
+    const posts = Array.from({ length: 60 }, (_none, index) => post(token, `new password ${index}`))
+    const others = post(another, 'the password of bob')
+    const [first, ...rest] = await Promise.all(posts)
+    expect(first).to.deep.equal({ username: 'alice', carried: {} })
+    expect(rest).to.deep.equal(rest.map(() => ({ fault: 'used' })))
+    expect(await others).to.deep.equal({ username: 'bob', carried: {} })
+    expect(calls.filter((call) => call === 'bcrypt')).to.have.length(2)
+    expect(calls.indexOf('bcrypt', calls.indexOf('bcrypt') + 1)).to.be.below(
+      calls.indexOf('tokens.claim'),
+    )
+  })
+
+  it('goes on with the next form where the one before was refused, or its hashing failed (RATE-15)', async () => {
+    const { flow, calls, store, hashing } = watchedFlow([user])
+    const token = await issuedTo(store)
+    const post = (password: string, confirmPassword = password) =>
+      flow.complete({ token, password, confirmPassword }, requester)
+    hashing.fails = 1
+    const [failed, refused, done, late] = await Promise.allSettled([
+      post('a new password'),
+      post('a new password', 'another password'),
+      post('the right password'),
+      post('a later password'),
+    ])
+    expect(failed).to.deep.equal({ status: 'rejected', reason: hashing.error })
+    expect(refused).to.have.deep.property('value', { refusal: 'password_mismatch' })
+    expect(done).to.have.deep.property('value', { username: 'alice', carried: {} })
+    expect(late).to.have.deep.property('value', { fault: 'used' })
+    expect(calls.filter((call) => call === 'bcrypt')).to.have.length(2)
+  })
+
+  async function issuedTo(store: AccountFlowsStore, { id: userId } = user): Promise<string> {
     const token = newToken()
     await store.resetTokens.issue({
       id: newId(),
       tokenHash: hashToken(token),
-      userId: user.id,
+      userId,
       email: user.email,
       passwordDigest: passwordDigest(user.passwordHash),
       carried: {},

@@ -10,7 +10,7 @@ export const resetMutants: Mutant[] = [
       await new Promise((resolve) => setTimeout(resolve, 100))
       entry.state = 'claimed'`,
     },
-    caughtBy: 'RACE-01',
+    caughtBy: 'gives a token to one of 20 that claim it at once',
   },
   {
     name: 'a reset token is read, and claimed later, on MongoDB',
@@ -104,10 +104,42 @@ export const resetMutants: Mutant[] = [
     name: 'a password is hashed before the token is looked up',
     breaks: 'Whoever has no link gets no bcrypt work done (PWD-08).',
     edits: {
-      'if (!found) return refuseToken': `await ports.hashPassword(password)
-      if (!found) return refuseToken`,
+      'if (!found) return undefined': `await ports.hashPassword(password)
+    if (!found) return undefined`,
     },
     caughtBy: 'PWD-08',
+  },
+  {
+    name: 'every form with a token is hashed',
+    breaks: 'Of many forms with one token one is hashed (RATE-15).',
+    edits: {
+      'inTurn(form.token, () => claim(form, requester))': 'claim(form, inTurn && requester)',
+    },
+    caughtBy: 'RATE-15',
+  },
+  {
+    name: 'passwords are hashed without a queue',
+    breaks: 'Few passwords are hashed at the same time in a process (RATE-15).',
+    edits: { 'if (running < atOnce) running += 1': 'if (running < atOnce + 1_000) running += 1' },
+    caughtBy: 'RATE-15',
+  },
+  {
+    name: 'as many passwords as come wait for the queue',
+    breaks: 'Who would wait behind too many is told to come back (RATE-15).',
+    edits: { 'else if (queue.length < waiting)': 'else if (queue.length < waiting + 1_000)' },
+    caughtBy: 'RATE-15',
+  },
+  {
+    name: 'a login costs the work of the stored hash',
+    breaks: 'A login costs the same work for everybody (TIM-06).',
+    edits: { 'sameWork(hash, highestCost)': 'hash ? [hash.text] : []' },
+    caughtBy: 'TIM-06',
+  },
+  {
+    name: 'a login takes a password that is read in part',
+    breaks: 'What signs in is the password that was set, and nothing like it (PWD-01).',
+    edits: { '!user?.disabled && isReadWhole(password)': '!user?.disabled || !isReadWhole' },
+    caughtBy: 'PWD-01',
   },
   {
     name: 'a new password is trimmed',
@@ -122,7 +154,7 @@ export const resetMutants: Mutant[] = [
     name: 'a password may be longer than bcrypt reads',
     breaks: 'No password is longer than 72 bytes (D8).',
     edits: {
-      'Buffer.byteLength(password) > MAX_PASSWORD_BYTES': 'password.length > MAX_PASSWORD_BYTES',
+      'Buffer.byteLength(password) <= MAX_PASSWORD_BYTES': 'password.length <= MAX_PASSWORD_BYTES',
     },
     caughtBy: 'PWD-01',
   },

@@ -1,0 +1,123 @@
+/** What resets take from others in the same process of the example: a login beside many posts of one link, a page beside many resets. */
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import bcrypt from 'bcrypt'
+import { createBrowser } from '../test/support/browser.ts'
+import { eventually } from '../test/support/eventually.ts'
+import { forgot } from '../test/support/example-requests.ts'
+import { startExampleServer } from '../test/support/example-server.ts'
+import { percentile } from '../test/support/load.ts'
+import { createUserAgent } from '../test/support/user-agent.ts'
+
+const COST = 12
+const PASSWORD = 'a password of the bench'
+const LOGINS = 5
+const POSTS = 60
+const RESETS = 32
+
+const folder = await mkdtemp(join(tmpdir(), 'account-flows-bench-'))
+const seedFile = join(folder, 'seed.json')
+const { clients } = JSON.parse(
+  readFileSync(new URL('../examples/seed.json', import.meta.url), 'utf8'),
+) as { clients: object[] }
+const password_hash = await bcrypt.hash(PASSWORD, COST)
+const names = Array.from({ length: 1 + LOGINS + RESETS }, (_none, index) => `person-${index}`)
+const users = names.map((username) => ({
+  username,
+  email: `${username}@example.com`,
+  email_verified: true,
+  password_hash,
+}))
+await writeFile(seedFile, JSON.stringify({ users, clients }))
+const server = await startExampleServer({ BCRYPT_COST: String(COST), SEED_FILE: seedFile })
+const [honest = '', ...others] = names
+
+async function linkOf(username: string): Promise<string> {
+  await forgot(server, username)
+  return eventually(`the mail to ${username}`, async () => {
+    const mails = await fetch(`${server.baseUrl}/mailbox`, {
+      headers: { accept: 'application/json' },
+    })
+    const all = (await mails.json()) as { to: string; text: string }[]
+    const mail = all.find(({ to }) => to === `${username}@example.com`)
+    return mail && /https?:\/\/\S+/.exec(mail.text)?.[0]
+  })
+}
+
+function reset(link: string, password: string) {
+  const token = new URL(link).searchParams.get('token') ?? ''
+  const form = { token, password, confirm_password: password }
+  return createUserAgent().post(`${server.baseUrl}/oauth2/reset-password`, form)
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const begin = performance.now()
+  await work()
+  return performance.now() - begin
+}
+
+/** The login form alone, posted with the right password while `beside` is under way. */
+async function login(beside: () => Promise<unknown>[]): Promise<number> {
+  const browser = createBrowser(server.baseUrl)
+  const { hidden } = await browser.visit('/demo/start')
+  const form = { ...hidden, username: honest, password: PASSWORD }
+  const meanwhile = beside()
+  const took = await timed(async () => {
+    const { status } = await browser.postForm('/oauth2/login', form)
+    if (status >= 400) throw new Error(`the login was answered ${status}`)
+  })
+  await Promise.all(meanwhile)
+  return took
+}
+
+const openForm = () =>
+  timed(() => createUserAgent().get(`${server.baseUrl}/oauth2/forgot-password`))
+
+const median = (times: number[]) =>
+  percentile(
+    times.sort((a, b) => a - b),
+    0.5,
+  )
+
+function report(what: string, alone: number, beside: number) {
+  const ratio = (beside / alone).toFixed(1)
+  console.log(`${what}: ${alone.toFixed(1)} ms; ${beside.toFixed(1)} ms; ratio ${ratio}`)
+}
+
+await login(() => [])
+const alone: number[] = []
+const besidePosts: number[] = []
+for (const username of others.slice(0, LOGINS)) {
+  alone.push(await login(() => []))
+  const link = await linkOf(username)
+  const posts = () => Array.from({ length: POSTS }, (_none, i) => reset(link, `${PASSWORD} ${i}`))
+  besidePosts.push(await login(posts))
+}
+report(
+  `a login, alone and beside ${POSTS} posts of one reset link`,
+  median(alone),
+  median(besidePosts),
+)
+
+const links: string[] = []
+for (const username of others.slice(LOGINS)) links.push(await linkOf(username))
+for (let warmUp = 0; warmUp < 5_000; warmUp += 1) await openForm()
+const quiet: number[] = []
+while (quiet.length < 2_000) quiet.push(await openForm())
+let isOver = false
+const resets = Promise.all(links.map((link) => reset(link, `${PASSWORD} too`))).finally(() => {
+  isOver = true
+})
+const busy: number[] = []
+while (!isOver) busy.push(await openForm())
+const done = (await resets).filter(({ mode }) => mode === 'done').length
+report(
+  `GET forgot-password, alone and beside ${RESETS} resets (${done} done)`,
+  median(quiet),
+  median(busy),
+)
+
+await server.kill()
+await rm(folder, { recursive: true, force: true })
