@@ -118,6 +118,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   }
 
   const { resetTokens, verificationTokens, pendingLogins } = store
+  const { readCutoffs, noteLogin } = sessions
   const common = { users, outbox, audit, settings, clock, now: clock.now }
   const passwordReset = createPasswordReset({
     ...common,
@@ -129,11 +130,10 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     ...common,
     verificationTokens,
     pendingLogins,
-    readCutoffs: sessions.readCutoffs,
+    readCutoffs,
     authorizeSig,
   })
 
-  const { readCutoffs } = sessions
   const waitingLogins = createWaitingLogins({ ...common, pendingLogins, readCutoffs })
 
   const { viewsDirectory: directory, defaultLocale } = checked
@@ -164,6 +164,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       clients,
       resume,
       browserCookie,
+      noteLogin,
       pages,
       assets: views,
       startDelay: responseDelay(clock, checked.responseDelay),
@@ -202,6 +203,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       cooldown,
       settings,
       requesterOf: requester,
+      noteLogin,
       clock,
     }),
     verifyPassword: createVerifyPassword(checked.bcryptCost, hashQueue),

@@ -211,18 +211,25 @@ export interface VerificationTokenStore extends TokenHistories {
 export interface SessionCutoffs {
   /** Sessions and interactions logged in at or before this time are dead. */
   idpAt: Date | undefined
-  /** Grants, codes and tokens from at or before this time are dead. */
+  /** Grants, codes and tokens of logins at or before this time are dead. */
   oauthAt: Date | undefined
+  /** SHA-256 of the password hashes that the latest resets replaced, as in `passwordDigest`: logins checked with them are dead. */
+  endedPasswords?: string[]
 }
 
 /** `session_cutoffs` (D9). Reads see every write that was answered before, in any process. */
 export interface SessionCutoffStore {
   /** `undefined`: nothing was ever ended for this account. */
   read(accountId: string): Promise<SessionCutoffs | undefined>
-  /** Effect 3. A cut-off only moves forward: an earlier time changes nothing. */
-  endOAuthSessions(accountId: string, at: Date): Promise<void>
-  /** Effect 4. A cut-off only moves forward: an earlier time changes nothing. */
-  endIdpSessions(accountId: string, at: Date): Promise<void>
+  /**
+   * Notes the time of a login, by whichever clock, and answers the cut-offs: one atomic step, so that a cut-off is either in the
+   * answer, or at this time or later.
+   */
+  noteLogin(accountId: string, at: Date): Promise<SessionCutoffs | undefined>
+  /** Effect 3. A cut-off only moves forward: to this time or to that of the latest login. `endedPassword` is kept, of the last ten. Answers the cut-offs. */
+  endOAuthSessions(accountId: string, at: Date, endedPassword?: string): Promise<SessionCutoffs>
+  /** Effect 4. Likewise. */
+  endIdpSessions(accountId: string, at: Date, endedPassword?: string): Promise<SessionCutoffs>
 }
 
 /** Who sent the request, for the audit log; and for the mail of the request, which language it asked for (D24). */

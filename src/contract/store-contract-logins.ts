@@ -102,4 +102,39 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
     await port().endOAuthSessions('ann', after(0))
     expect(await port().read('ann')).to.deep.equal({ idpAt: after(19), oauthAt: after(20) })
   })
+
+  it('moves to the latest login, by whichever clock that was, and answers where it is', async () => {
+    expect(await port().noteLogin('ann', after(9))).to.equal(undefined)
+    expect(await port().noteLogin('ann', after(5))).to.equal(undefined)
+    expect(await port().read('ann')).to.equal(undefined)
+    const ended = { oauthAt: after(9), idpAt: undefined }
+    expect(await port().endOAuthSessions('ann', after(1))).to.deep.equal(ended)
+    expect(await port().noteLogin('ann', after(2))).to.deep.equal(ended)
+    expect(await port().endIdpSessions('ann', after(12))).to.deep.equal({
+      oauthAt: after(9),
+      idpAt: after(12),
+    })
+  })
+
+  it('is in the answer to a login, or as late as that login: 20 at once', async () => {
+    const [ends, ...logins] = await atOnce((caller) =>
+      caller === 0
+        ? port().endIdpSessions('ann', after(0))
+        : port().noteLogin('ann', after(caller)),
+    )
+    const { idpAt = after(0) } = ends ?? {}
+    for (const [at, seen] of logins.entries()) {
+      if (!seen) expect(idpAt.getTime()).to.be.at.least(after(at + 1).getTime())
+    }
+  })
+
+  it('keeps the last ten passwords that were ended', async () => {
+    for (let at = 0; at < 12; at += 1)
+      await port().endIdpSessions('ann', after(at), `$digest ${at}`)
+    const { endedPasswords = [] } = (await port().read('ann')) ?? {}
+    expect(endedPasswords).to.have.length(10)
+    expect(endedPasswords)
+      .to.include.members(['$digest 11', '$digest 2'])
+      .and.not.include('$digest 1')
+  })
 }

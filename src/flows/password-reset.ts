@@ -93,15 +93,14 @@ export interface PasswordReset {
   sweep(): Promise<void>
 }
 
+type End = (userId: string, at: Date, endedPassword: string) => Promise<number | undefined>
+
 export interface PasswordResetPorts {
   users: UserStore
   resetTokens: ResetTokenStore
   outbox: Pick<MailOutbox, 'add'>
   /** Effects 3 and 4: ends what the account has, and keeps what was made later than `at`. Answers how much, if it can tell. */
-  sessions: {
-    endOAuthSessions(accountId: string, at: Date): Promise<number | undefined>
-    endIdpSessions(accountId: string, at: Date): Promise<number | undefined>
-  }
+  sessions: { endOAuthSessions: End; endIdpSessions: End }
   hashPassword(password: string): Promise<string>
   audit(event: AuditEvent): Promise<void>
   settings(): Settings
@@ -116,6 +115,7 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
 
   /** unused → used, with the effects of section 3.3 in their order; each may be repeated. */
   async function finish(reset: ClaimedReset, by: 'request' | 'sweep') {
+    const { userId, passwordDigest } = reset
     let { usedAt } = reset
     let username = ''
     if (!usedAt) {
@@ -124,8 +124,8 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       username = owner.username
       usedAt = await resetTokens.markUsed(reset.id, now()) // 2
     }
-    const oauth = await sessions.endOAuthSessions(reset.userId, usedAt) // 3
-    const idp = await sessions.endIdpSessions(reset.userId, usedAt) // 4
+    const oauth = await sessions.endOAuthSessions(userId, usedAt, passwordDigest) // 3
+    const idp = await sessions.endIdpSessions(userId, usedAt, passwordDigest) // 4
     if (settings().passwordChangedEmail) await requestNotice(ports.outbox, reset, now())
     await audit({ ...completed(reset, now()), details: { oauth, idp } }) // 5
     await resetTokens.complete(reset.id, now())
@@ -148,8 +148,8 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
   // again, what was signed in before ends all the same.
   async function reject(reset: ClaimedReset, obstacle: Obstacle, by: 'request' | 'sweep') {
     if (by === 'sweep' && obstacle === 'newer_password') {
-      await sessions.endOAuthSessions(reset.userId, reset.claimedAt)
-      await sessions.endIdpSessions(reset.userId, reset.claimedAt)
+      await sessions.endOAuthSessions(reset.userId, reset.claimedAt, reset.passwordDigest)
+      await sessions.endIdpSessions(reset.userId, reset.claimedAt, reset.passwordDigest)
     }
     await auditRejected(reset, obstacle, reset.claimedBy, `rejected:${reset.id}`)
     await resetTokens.reject(reset.id, now())

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../clock.ts'
+import { passwordDigest } from '../crypto/password.ts'
 import type { EmailVerification } from '../flows/email-verification.ts'
 import { KEEP_LOGIN_MS } from '../flows/pending-login.ts'
 import { loginSecond } from '../login-second.ts'
@@ -17,7 +18,10 @@ const CLOCK_STEP_SECONDS = 60
 
 /** A login whose credentials the host has checked. */
 export interface CheckedLogin {
-  /** The user's record, or the id alone: then it is looked up when it is needed. */
+  /**
+   * The user's record as the password was compared with it. Or the id alone: then a login that began before a reset and ends
+   * after it is told by the clocks of the processes, which should agree to the second.
+   */
   account: User | string
   /** From `loginStarted()`, called before the password hash was read. */
   startedAt: number
@@ -50,6 +54,8 @@ export interface LoginParts {
   cooldown: ResendCooldown
   settings(): Settings
   requesterOf(req: IncomingMessage): Requester
+  /** Answers the second to date the login with. */
+  noteLogin(accountId: string, second: number, passwordDigest?: string): Promise<number>
   clock: Clock
 }
 
@@ -57,10 +63,13 @@ export function createLogin(parts: LoginParts): Login {
   const { users, verification, interactions, clients, browserCookie, pages, settings } = parts
   const { now } = parts.clock
 
-  const blockUnverified: Login['blockUnverified'] = async (req, res, login) => {
-    const result = resultOf(login, now())
+  async function isBlocked(
+    req: IncomingMessage,
+    res: ServerResponse,
+    account: User | string,
+    result: LoginResult,
+  ): Promise<boolean> {
     if (!settings().requireEmailVerification) return false
-    const { account } = login
     const user = typeof account === 'string' ? await users.findById(account) : account
     if (!user || !verification.blocks(user)) return false
 
@@ -81,13 +90,22 @@ export function createLogin(parts: LoginParts): Login {
     return true
   }
 
+  async function noted(login: CheckedLogin): Promise<LoginResult> {
+    const result = resultOf(login, now())
+    const { account } = login
+    const digest = typeof account === 'string' ? undefined : passwordDigest(account.passwordHash)
+    return { ...result, ts: await parts.noteLogin(result.accountId, result.ts, digest) }
+  }
+
   return {
     loginStarted: () => loginSecond(now()),
-    blockUnverified,
+    blockUnverified: async (req, res, login) =>
+      isBlocked(req, res, login.account, await noted(login)),
 
     async finishLogin(req, res, login) {
-      if (await blockUnverified(req, res, login)) return
-      await interactions.finish(req, res, resultOf(login, now()))
+      const result = await noted(login)
+      if (await isBlocked(req, res, login.account, result)) return
+      await interactions.finish(req, res, result)
     },
   }
 }

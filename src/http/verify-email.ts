@@ -22,6 +22,8 @@ export interface VerifyEmailParts {
   pages: Pages
   settings(): Settings
   requesterOf(ctx: Context): Requester
+  /** Answers the second to date the login with. */
+  noteLogin(accountId: string, second: number, passwordDigest?: string): Promise<number>
   clock: Clock
   log: Log
 }
@@ -56,17 +58,21 @@ export function verifyEmail(parts: VerifyEmailParts) {
     const { accountId, captured, loginEnded, token, isFirstBrowser } = link
     const isElsewhere = settings().emailLinkConfirmation !== 'off' && !isFirstBrowser
     if (loginEnded || isElsewhere) return undefined
-    const login = { accountId, arrivedAt }
+    const byEmail = async () => {
+      const second = await parts.noteLogin(accountId, arrivedAt, token.passwordDigest)
+      return { accountId, second }
+    }
     if (captured === undefined) {
       const carried = await clients.genuine(token.carried)
       if (carried.clientId === undefined) return undefined
-      return { go: (ctx, next) => resume.carried(ctx, next, login, carried), takesTurn: false }
+      const go = async (ctx: Context, next: Next) =>
+        resume.carried(ctx, next, await byEmail(), carried)
+      return { go, takesTurn: false }
     }
     if (!(await clients.mayFinish(captured))) return undefined
-    return {
-      go: (ctx, next) => resume.captured(ctx, next, captured, isFirstBrowser ? undefined : login),
-      takesTurn: true,
-    }
+    const go = async (ctx: Context, next: Next) =>
+      resume.captured(ctx, next, captured, isFirstBrowser ? undefined : await byEmail())
+    return { go, takesTurn: true }
   }
 
   async function confirm(ctx: Context, link: OpenedLink, takesTurn: boolean): Promise<boolean> {

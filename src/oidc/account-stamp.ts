@@ -14,8 +14,8 @@ export const OAUTH_MODELS = [
 /** Models whose records end with the cut-off of IdP sessions. */
 export const IDP_MODELS = ['Session', 'Interaction']
 
-/** Beside what oidc-provider stores: the second in which the request that made a grant or an access token arrived. */
-export const REQUEST_SECOND = 'accountFlowsRequestedAt'
+/** Beside what oidc-provider stores of grants, codes and tokens: the second of the login that they come from. */
+export const LOGIN_SECOND = 'accountFlowsLoginAt'
 
 /** Whose a stored record of oidc-provider is, and since which second; what a cut-off is compared with (D9). */
 export interface AccountStamp {
@@ -41,10 +41,11 @@ function interactionStamp({ result, lastSubmission, iat }: AdapterPayload) {
   return login && { accountId: login.accountId, second: login.ts ?? iat, kind: 'idp' as const }
 }
 
-// Rotation and exchange make a new iat; the login behind it stays as old as it was.
+// Of what was made outside a request, or before this was noted, the earliest time is taken: rotation and exchange make a new iat.
 function oauthSecond(model: string, payload: AdapterPayload): number | undefined {
   const { iat, iiat, authTime } = payload
-  const requestedAt: unknown = Reflect.get(payload, REQUEST_SECOND)
+  const login: unknown = Reflect.get(payload, LOGIN_SECOND)
+  if (typeof login === 'number') return login
   switch (model) {
     case 'AuthorizationCode':
       return earliest(authTime, iat)
@@ -54,7 +55,7 @@ function oauthSecond(model: string, payload: AdapterPayload): number | undefined
     case 'BackchannelAuthenticationRequest':
       return authTime ?? iat
     default:
-      return earliest(iat, typeof requestedAt === 'number' ? requestedAt : undefined)
+      return iat
   }
 }
 

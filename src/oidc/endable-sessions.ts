@@ -3,13 +3,13 @@ import type { Middleware } from 'koa'
 import type { Adapter, AdapterConstructor, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { isStoreUnavailable } from '../errors.ts'
-import { isEndedBy, loginSecond } from '../login-second.ts'
+import { dateOfLogin, isEndedBy, loginSecond } from '../login-second.ts'
 import type { Log, SessionCutoffs, SessionCutoffStore } from '../ports.ts'
 import {
   accountStamp,
   IDP_MODELS,
   OAUTH_MODELS,
-  REQUEST_SECOND,
+  LOGIN_SECOND,
   type AccountStamp,
 } from './account-stamp.ts'
 
@@ -42,10 +42,16 @@ export interface EndableSessions {
   perRequest: Middleware
   /** The account's cut-offs, as this request sees them. */
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
-  /** Ends grants, codes and tokens from `at` or before (3.3, effect 3). */
-  endOAuthSessions(accountId: string, at: Date): Promise<EndedCount>
-  /** Ends sessions and login results from `at` or before (3.3, effect 4). */
-  endIdpSessions(accountId: string, at: Date): Promise<EndedCount>
+  /**
+   * Notes a login that arrived in that second, before anything is made of it, and answers the second to date it with.
+   *
+   * @param passwordDigest - of the password hash that it was checked with. `undefined`: nobody knows.
+   */
+  noteLogin(accountId: string, second: number, passwordDigest?: string): Promise<number>
+  /** Ends grants, codes and tokens from `at` or before, and of that password (3.3, effect 3). */
+  endOAuthSessions(accountId: string, at: Date, endedPassword?: string): Promise<EndedCount>
+  /** Ends sessions and login results from `at` or before, and of that password (3.3, effect 4). */
+  endIdpSessions(accountId: string, at: Date, endedPassword?: string): Promise<EndedCount>
   start(): Promise<void>
 }
 
@@ -53,6 +59,8 @@ interface RequestMemory {
   /** The second in which the request arrived. */
   arrivedAt: number
   cutoffs: Map<string, Promise<SessionCutoffs | undefined>>
+  /** By account, the second of the earliest login of which it found or made anything. */
+  logins: Map<string, number>
 }
 
 export function createEndableSessions(
@@ -74,22 +82,60 @@ export function createEndableSessions(
   async function alive(model: string, payload: AdapterPayload | void) {
     const stamp = payload && accountStamp(model, payload)
     if (!stamp) return payload
-    return isEnded(stamp, await read(stamp.accountId)) ? undefined : payload
+    if (isEnded(stamp, await read(stamp.accountId))) return undefined
+    rememberLogin(stamp)
+    return payload
   }
 
-  // What a request makes is as old as the request: one that began before a cut-off, and ends after it, makes nothing that lives.
-  function stamped(model: string, payload: AdapterPayload) {
-    if (model === 'Interaction') return withLoginSecond(payload, now())
-    const arrivedAt = request.getStore()?.arrivedAt
-    const isDatedByIat = model === 'Grant' || model === 'AccessToken'
-    return isDatedByIat && arrivedAt !== undefined && payload.accountId !== undefined
-      ? { ...payload, [REQUEST_SECOND]: arrivedAt }
-      : payload
+  function rememberLogin({ accountId, second }: AccountStamp) {
+    const logins = request.getStore()?.logins
+    if (second === undefined) return
+    logins?.set(accountId, Math.min(second, logins.get(accountId) ?? Infinity))
+  }
+
+  // What a request makes is as old as the login that it makes it of, or as itself: one that began before a cut-off, and ends after
+  // it, makes nothing that lives.
+  async function dated(model: string, payload: AdapterPayload): Promise<AdapterPayload> {
+    const { accountId } = payload
+    const store = request.getStore()
+    if (accountId === undefined || !OAUTH_MODELS.includes(model)) return payload
+    if (store) return { ...payload, [LOGIN_SECOND]: store.logins.get(accountId) ?? store.arrivedAt }
+    // The consent page of the host makes it, which knows no password. Without a login that lives it opens nothing.
+    if (model !== 'Grant') return payload
+    return { ...payload, [LOGIN_SECOND]: await noteLogin(accountId, loginSecond(now()), '') }
+  }
+
+  async function stamped(model: string, payload: AdapterPayload): Promise<AdapterPayload> {
+    const kept =
+      model === 'Interaction' ? await withLoginSecond(payload) : await dated(model, payload)
+    const stamp = IDP_MODELS.includes(model) ? accountStamp(model, kept) : undefined
+    if (stamp) rememberLogin(stamp)
+    return kept
+  }
+
+  // Without it, oidc-provider dates the login at the moment the result is used, however late that is.
+  async function withLoginSecond(payload: AdapterPayload): Promise<AdapterPayload> {
+    const login = payload.result?.login
+    if (!login || login.ts !== undefined) return payload
+    const ts = await noteLogin(login.accountId, loginSecond(now()))
+    return { ...payload, result: { ...payload.result, login: { ...login, ts } } }
+  }
+
+  async function noteLogin(accountId: string, second: number, passwordDigest?: string) {
+    let noted = second
+    for (;;) {
+      const ends = await cutoffs.noteLogin(accountId, new Date(noted * 1000))
+      const date = dateOfLogin(second, passwordDigest, ends)
+      if (date <= noted) return date
+      // The cut-offs to come have to be later than this, too.
+      noted = date
+    }
   }
 
   function wrap(model: string, inner: Adapter): Adapter {
     const outer: Adapter = {
-      upsert: (id, payload, expiresIn) => inner.upsert(id, stamped(model, payload), expiresIn),
+      upsert: async (id, payload, expiresIn) =>
+        inner.upsert(id, await stamped(model, payload), expiresIn),
       find: async (id) => alive(model, await inner.find(id)),
       findByUid: async (uid) => alive(model, await inner.findByUid(uid)),
       findByUserCode: async (userCode) => alive(model, await inner.findByUserCode(userCode)),
@@ -134,16 +180,17 @@ export function createEndableSessions(
     readCutoffs: read,
     isOurs: (adapter) => wrappers.has(adapter),
     perRequest: (_ctx, next) =>
-      request.run({ arrivedAt: loginSecond(now()), cutoffs: new Map() }, next),
+      request.run({ arrivedAt: loginSecond(now()), cutoffs: new Map(), logins: new Map() }, next),
+    noteLogin,
 
-    async endOAuthSessions(accountId, at) {
-      await cutoffs.endOAuthSessions(accountId, at)
-      return remove(OAUTH_MODELS, accountId, { oauthAt: at, idpAt: undefined })
+    async endOAuthSessions(accountId, at, endedPassword) {
+      const ends = await cutoffs.endOAuthSessions(accountId, at, endedPassword)
+      return remove(OAUTH_MODELS, accountId, ends)
     },
 
-    async endIdpSessions(accountId, at) {
-      await cutoffs.endIdpSessions(accountId, at)
-      return remove(IDP_MODELS, accountId, { idpAt: at, oauthAt: undefined })
+    async endIdpSessions(accountId, at, endedPassword) {
+      const ends = await cutoffs.endIdpSessions(accountId, at, endedPassword)
+      return remove(IDP_MODELS, accountId, ends)
     },
 
     async start() {
@@ -154,16 +201,6 @@ export function createEndableSessions(
 
 function isEnded({ kind, second = 0 }: AccountStamp, cutoffs: SessionCutoffs | undefined) {
   return isEndedBy(kind === 'idp' ? cutoffs?.idpAt : cutoffs?.oauthAt, second)
-}
-
-// Without it, oidc-provider dates the login at the moment the result is used, however late that is.
-function withLoginSecond(payload: AdapterPayload, at: Date): AdapterPayload {
-  const login = payload.result?.login
-  if (!login || login.ts !== undefined) return payload
-  return {
-    ...payload,
-    result: { ...payload.result, login: { ...login, ts: loginSecond(at) } },
-  }
 }
 
 function findsAccounts(adapter: Adapter): adapter is AccountAdapter {

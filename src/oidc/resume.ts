@@ -22,8 +22,8 @@ const HANDOVER_SECONDS = 60
 /** A login that only the link proves. */
 export interface EmailLogin {
   accountId: string
-  /** The second in which the request with the link arrived, before anything was read: a reset meanwhile ends the login. */
-  arrivedAt: number
+  /** That it is dated with: from when the request with the link arrived, before anything was read. A reset meanwhile ends it. */
+  second: number
 }
 
 export interface Resume {
@@ -94,9 +94,9 @@ export function createResume(provider: () => Provider, { now }: Clock): Resume {
       await pushed?.consume().catch(() => {})
     },
 
-    async carried(ctx, next, { accountId, arrivedAt }, carried) {
+    async carried(ctx, next, { accountId, second }, carried) {
       const session = await provider().Session.get(ctx)
-      session.loginAccount({ accountId, loginTs: arrivedAt, amr: ['email'] })
+      session.loginAccount({ accountId, loginTs: second, amr: ['email'] })
       session.resetIdentifier()
       await session.save(HANDOVER_SECONDS)
       injectCookie(ctx, provider().cookieName('session'), session.jti)
@@ -107,11 +107,8 @@ export function createResume(provider: () => Provider, { now }: Clock): Resume {
   }
 }
 
-function loginByEmail(
-  { accountId, arrivedAt }: EmailLogin,
-  { remember }: LoginResult,
-): LoginResult {
-  return { accountId, ts: arrivedAt, amr: ['email'], ...(remember !== undefined && { remember }) }
+function loginByEmail({ accountId, second }: EmailLogin, { remember }: LoginResult): LoginResult {
+  return { accountId, ts: second, amr: ['email'], ...(remember !== undefined && { remember }) }
 }
 
 // What somebody else had answered before is none of this account's.

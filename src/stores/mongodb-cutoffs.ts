@@ -1,5 +1,6 @@
-import type { Db } from 'mongodb'
-import type { SessionCutoffStore } from '../ports.ts'
+import type { Db, Document } from 'mongodb'
+import type { SessionCutoffs, SessionCutoffStore } from '../ports.ts'
+import { KEPT_PASSWORDS } from './memory-cutoffs.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
@@ -9,40 +10,70 @@ interface CutoffDocument {
   _id: string
   idp_at?: Date
   oauth_at?: Date
+  login_at?: Date
+  ended_passwords?: string[]
 }
 
 /** `session_cutoffs` on MongoDB (D9). */
 export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
   const collection = openCollection<CutoffDocument>(db, 'session_cutoffs')
 
-  async function moveForward(accountId: string, cutoff: Omit<CutoffDocument, '_id'>) {
+  async function change(accountId: string, update: Document | Document[]) {
     const write = () =>
-      collection.updateOne({ _id: text(accountId) }, { $max: cutoff }, { upsert: true })
+      collection.findOneAndUpdate({ _id: text(accountId) }, update, {
+        upsert: true,
+        returnDocument: 'after',
+      })
     try {
-      await write()
+      return await write()
     } catch (error) {
       if (!isDuplicateKey(error)) throw error
       // Another caller inserted the record between this one's look and its insert: now there is one to update.
-      await write()
+      return write()
     }
   }
+
+  const end =
+    (field: 'idp_at' | 'oauth_at') =>
+    async (accountId: string, at: Date, endedPassword?: string): Promise<SessionCutoffs> => {
+      const kept = { $ifNull: ['$ended_passwords', []] }
+      const passwords = { $concatArrays: [[{ $literal: endedPassword }], kept] }
+      const changed = await change(accountId, [
+        {
+          $set: {
+            [field]: { $max: [`$${field}`, time(at), '$login_at'] },
+            ...(endedPassword !== undefined && {
+              ended_passwords: { $slice: [passwords, KEPT_PASSWORDS] },
+            }),
+          },
+        },
+      ])
+      return cutoffsOf(changed) ?? { idpAt: undefined, oauthAt: undefined }
+    }
 
   return {
     ...storedPart(collection),
 
     async read(accountId) {
-      const document = await collection.findOne({ _id: text(accountId) })
-      if (!document) return undefined
-      return { idpAt: cutoff(document.idp_at), oauthAt: cutoff(document.oauth_at) }
+      return cutoffsOf(await collection.findOne({ _id: text(accountId) }))
     },
 
-    async endOAuthSessions(accountId, at) {
-      await moveForward(accountId, { oauth_at: time(at) })
+    async noteLogin(accountId, at) {
+      return cutoffsOf(await change(accountId, { $max: { login_at: time(at) } }))
     },
 
-    async endIdpSessions(accountId, at) {
-      await moveForward(accountId, { idp_at: time(at) })
-    },
+    endOAuthSessions: end('oauth_at'),
+    endIdpSessions: end('idp_at'),
+  }
+}
+
+function cutoffsOf(document: CutoffDocument | null): SessionCutoffs | undefined {
+  if (document?.idp_at === undefined && document?.oauth_at === undefined) return undefined
+  const { idp_at: idpAt, oauth_at: oauthAt, ended_passwords: endedPasswords } = document
+  return {
+    idpAt: cutoff(idpAt),
+    oauthAt: cutoff(oauthAt),
+    ...(endedPasswords !== undefined && { endedPasswords }),
   }
 }
 

@@ -3,6 +3,24 @@ import type { Mutant } from './mutant.ts'
 /** Reset tokens, and the effects of a reset (3.1, 3.3). */
 export const resetMutants: Mutant[] = [
   {
+    name: 'a cut-off is by the clock of the process that resets',
+    breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
+    edits: { 'latest(entry[kind], at, entry.loginAt)': 'latest(entry[kind], at)' },
+    caughtBy: 'FLT-14',
+  },
+  {
+    name: 'a login with a password that a reset ended is dated by its clock',
+    breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
+    edits: { '? Math.min(second, ...ends)': '? second' },
+    caughtBy: 'FLT-14',
+  },
+  {
+    name: 'a login with the new password is dated by its clock',
+    breaks: 'A login that begins after a reset is good (D10).',
+    edits: { ': Math.max(second, ...ends.map((end) => end + 1))': ': second' },
+    caughtBy: 'FLT-14',
+  },
+  {
     name: 'a reset token is read, and claimed later',
     breaks: 'One token changes one password at most (3.1, D5).',
     edits: {
@@ -65,15 +83,17 @@ export const resetMutants: Mutant[] = [
     name: 'sessions are deleted, without a cut-off',
     breaks: 'What a request in flight saves again is dead (3.3, D9).',
     edits: {
-      'await cutoffs.endOAuthSessions(accountId, at)': '',
-      'await cutoffs.endIdpSessions(accountId, at)': '',
+      'const ends = await cutoffs.endOAuthSessions(accountId, at, endedPassword)':
+        'const ends = { oauthAt: at, idpAt: undefined }',
+      'const ends = await cutoffs.endIdpSessions(accountId, at, endedPassword)':
+        'const ends = { oauthAt: undefined, idpAt: at }',
     },
     caughtBy: 'SES-04',
   },
   {
     name: 'OAuth sessions live on after a reset',
     breaks: 'All OAuth sessions of the user are deactivated (3.3, effect 3).',
-    edits: { 'await sessions.endOAuthSessions(reset.userId, usedAt)': '0' },
+    edits: { 'await sessions.endOAuthSessions(userId, usedAt, passwordDigest)': '0' },
     caughtBy: 'SES-01',
   },
   {

@@ -1,6 +1,5 @@
 import { EventEmitter, once } from 'node:events'
 import { expect } from 'chai'
-import { refreshTokenGrant } from 'openid-client'
 import type { AdapterFactory } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
 import {
@@ -143,17 +142,13 @@ describe('A request that is in flight while a password is reset (RACE-08, RACE-0
     expect(await accountOf(h, agent)).to.equal(undefined)
   })
 
-  it('rotates a refresh token, and all that it answers is dead', async () => {
+  it('would rotate a refresh token, and gets nothing: it is gone before it is used', async () => {
     const { user, agent } = await signedIn()
-    const { refresh_token = '' } = await ask.offlineTokens(h, agent, user)
-    const tokens = await resetDuring(`find ${user.id}`, user, () =>
-      refreshTokenGrant(h.party.config, refresh_token),
-    )
-    expect(tokens.refresh_token).to.be.a('string').that.is.not.equal(refresh_token)
-    expect(await ask.isActive(h, tokens.access_token)).to.equal(false)
-    expect(await ask.isActive(h, tokens.refresh_token)).to.equal(false)
-    expect(await ask.userinfo(h, tokens.access_token)).to.equal(401)
-    expect(await ask.refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
+    const { refresh_token } = await ask.offlineTokens(h, agent, user)
+    const refresh = () => ask.refresh(h, refresh_token)
+    expect(await resetDuring(`find ${user.id}`, user, refresh)).to.equal('invalid_grant')
+    const next = await ask.offlineTokens(h, (await signedIn()).agent, user)
+    expect(await ask.refresh(h, next.refresh_token)).to.equal('tokens')
   })
 
   it('redeems a code, and all that it answers is dead', async () => {

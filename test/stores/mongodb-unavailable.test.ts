@@ -58,6 +58,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'pendingLogins.markVerified': [text, text, now],
     'pendingLogins.takeTurn': [text, now],
     'cutoffs.read': [text],
+    'cutoffs.noteLogin': [text, now],
     'cutoffs.endOAuthSessions': [text, now],
     'cutoffs.endIdpSessions': [text, now],
     'outbox.add': [job],

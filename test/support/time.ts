@@ -55,6 +55,16 @@ export async function moveTime(ms: number): Promise<void> {
   await turn()
 }
 
+/** Does what another process would do, whose clock is so much ahead of ours; behind it where that is negative. */
+export async function byAnotherClock<T>(ms: number, work: () => Promise<T>): Promise<T> {
+  ahead += ms
+  try {
+    return await work()
+  } finally {
+    ahead -= ms
+  }
+}
+
 /** For whoever starts anew and finds nothing that lived in the moved time. */
 export function resetTime(): void {
   ahead = 0
