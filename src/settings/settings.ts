@@ -132,7 +132,7 @@ export function createSettingsKeeper(
       const plain = await openAll(stored.values, box, report)
       held = { ...stored, plain, inForce: failClosed(plain, held.inForce, report) }
     }
-    current = parseAll(held.inForce, report)
+    current = parseAll(usable(held), report)
     reported = wrong
   }
 
@@ -223,6 +223,14 @@ export function createSettingsKeeper(
         }),
       ),
   }
+}
+
+// Without the password that was given for it, the mail server is not spoken to: it would take or tell what it should not.
+function usable({ values, inForce }: Held): Record<string, string> {
+  const { smtpHost, smtpPassword } = settingsTable
+  if (!(smtpPassword.name in values) || smtpPassword.name in inForce) return inForce
+  const { [smtpHost.name]: _, ...others } = inForce
+  return others
 }
 
 // The password comes with its server, or not at all.

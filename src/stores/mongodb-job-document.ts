@@ -1,3 +1,4 @@
+import type { Filter } from 'mongodb'
 import type { MailJob, MailKind, NewMailJob } from '../ports.ts'
 import {
   type CarriedFields,
@@ -80,6 +81,20 @@ export const isReadable = {
     { attempts: isCount, not_before: isDate, expires_at: isDate, requested_at: isDate },
     { $or: [{ identifier: { $exists: true } }, { account_id: { $exists: true } }] },
   ],
+}
+
+/** A newer version made it, and knows what it is. */
+const isOfAnotherVersion: Filter<JobDocument> = {
+  $or: [
+    { kind: { $type: 'string', $nin: kinds } },
+    { state: { $type: 'string', $nin: [...waiting, 'dead'] } },
+  ],
+}
+
+/** What no worker can make sense of. */
+export const isBroken: Filter<JobDocument> = {
+  state: { $ne: 'dead' },
+  $nor: [isReadable, isOfAnotherVersion],
 }
 
 /** A dead letter that a worker can make sense of once it is requested anew. */

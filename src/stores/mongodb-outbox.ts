@@ -7,6 +7,7 @@ import { isDuplicateKey } from './mongodb-errors.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './mongodb-indexes.ts'
 import {
   fromJobDocument,
+  isBroken,
   isReadable,
   type JobDocument,
   toJobFields,
@@ -139,11 +140,9 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart {
     giveUp: (job, at, reason) => isUpdated(job, deadLetter(at, reason)),
 
     async giveUpUnreadable(at) {
-      const document = await collection.findOneAndUpdate(
-        { state: { $ne: 'dead' }, $nor: [isReadable] },
-        deadLetter(at, UNREADABLE),
-        { projection: { _id: 1 } },
-      )
+      const document = await collection.findOneAndUpdate(isBroken, deadLetter(at, UNREADABLE), {
+        projection: { _id: 1 },
+      })
       return document ? toJobId(document._id) : undefined
     },
   }

@@ -176,12 +176,14 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
     expect(keeper.current()).to.include({ minPasswordLength: 9, maxPasswordLength: 12 })
   })
 
-  it('has no secret where no key opens it, says so, and keeps the rest', async () => {
+  it('has no mail server where no key opens its password, says so, and keeps the rest (FLT-23)', async () => {
     const store = memorySettings()
-    await keeperOf(store).change({ smtp_port: '26', smtp_password: 'canary' })
+    await keeperOf(store).change({ smtp_host: 'a', smtp_port: '26', smtp_password: 'canary' })
     const keeper = keeperOf(store, ring(2))
     await keeper.refresh()
-    expect(keeper.current()).to.include({ smtpPort: 26, smtpPassword: undefined })
+    expect(keeper.current()).to.include({ smtpHost: undefined, smtpPort: 26 })
+    expect(keeper.current().smtpPassword).to.equal(undefined)
+    expect(keeper.shown()).to.include({ smtp_host: 'a' })
     expect(logged.join()).to.include('smtp_password').and.not.to.include('canary')
   })
 
@@ -193,7 +195,7 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
     await store.write({ ...values, smtp_host: 'evil.example' }, version)
     const keeper = keeperOf(store)
     await keeper.refresh()
-    expect(keeper.current()).to.include({ smtpHost: 'evil.example', smtpPassword: undefined })
+    expect(keeper.current()).to.include({ smtpHost: undefined, smtpPassword: undefined })
     expect(logged.join()).to.include('smtp_password').and.not.to.include('canary')
     await store.write(values, version + 1)
     await keeper.refresh()
