@@ -81,7 +81,7 @@ async function start() {
   setMaxListeners(0, noTimeLeft.signal)
   const app = new Koa({ keys: cookieKeys, proxy: trustedProxies > 0, maxIpsCount: trustedProxies })
   app.on('error', (error: unknown, ctx: Koa.Context) => {
-    if (!isAboutClient(error)) logFailure('request failed', error, ctx)
+    if (!isAboutClient(error, ctx)) logFailure('request failed', error, ctx)
   })
   provider.on('server_error', (ctx, error) => logFailure('the provider failed', error, ctx))
   app.use(errorPages(show))
@@ -129,11 +129,10 @@ function asRefusal(error: unknown): unknown {
   return problem === undefined ? error : new StartRefused(`${variable}: ${problem}.`)
 }
 
-/** Koa answers it with its own status; the client is told, and nobody here can mend it. */
-function isAboutClient(error: unknown): boolean {
-  return (
-    Reflect.get(Object(error), 'expose') === true || Reflect.get(Object(error), 'status') === 404
-  )
+/** The client is told, unless it broke the connection, with a body cut off for example; nobody here can mend it. */
+function isAboutClient(error: unknown, ctx: Koa.Context): boolean {
+  const { expose, status }: { expose?: unknown; status?: unknown } = Object(error)
+  return expose === true || status === 404 || error === ctx.req.socket.errored
 }
 
 try {
