@@ -8,6 +8,7 @@ import type { ResponseDelay } from './http/response-delay.ts'
 import { isLoopbackHost } from './loopback-host.ts'
 import { logJsonLines, withoutValues } from './log.ts'
 import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports.ts'
+import { refuseWeak } from './production.ts'
 import { canonicalLocale } from './views/locale-files.ts'
 
 /** What `createAccountFlows` takes. Bad options are refused with a `TypeError` that names the option (D1). */
@@ -87,11 +88,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   const { log = logJsonLines, clock = systemClock } = options
   const { bcryptCost = 12, trustedProxies = 0 } = options
   const { responseDelay = { floorMs: 250, jitterMs: 500 }, beforeForgotPassword } = options
-  const isProduction = process.env['NODE_ENV'] === 'production'
-  const weak = (problem: string) => {
-    if (isProduction) throw new TypeError(problem)
-    log('warn', `${problem}; in production this is refused`)
-  }
+  const weak = refuseWeak(log)
 
   for (const name of ['store', 'users'] as const) {
     if (!isObject(options[name])) throw new TypeError(`${name} is missing`)

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { Provider } from 'oidc-provider'
+import { interactionPolicy, Provider, type Configuration } from 'oidc-provider'
 import {
   createAccountFlows,
   memoryAdapter,
@@ -278,5 +278,25 @@ describe('createAccountFlows() (D1)', () => {
       flows.attach(new Provider(issuer, { adapter: other.adapter(memoryAdapter()) })),
     ).to.throw(TypeError, 'adapter')
     flows.attach(new Provider(issuer, { adapter: flows.adapter(memoryAdapter()) }))
+  })
+
+  it('attach() warns where flows.policy(…) was forgotten, refuses it in production, and says what to do', () => {
+    const flows = create({})
+    const attach = (interactions?: Configuration['interactions']) => {
+      const adapter = flows.adapter(memoryAdapter())
+      const issuer = 'https://idp.example/oauth2'
+      flows.attach(new Provider(issuer, { adapter, ...(interactions && { interactions }) }))
+    }
+    attach()
+    expect(logged.join()).to.match(/^warn interactions\.policy .*flows\.policy\(.*in production/)
+    logged.splice(0)
+    expect(() => within('production', attach)).to.throw(
+      TypeError,
+      /^interactions\.policy .*flows\.policy\(/,
+    )
+    const policy = flows.policy(interactionPolicy.base())
+    within('production', () => attach({ policy }))
+    attach({ policy })
+    expect(logged).to.deep.equal([])
   })
 })
