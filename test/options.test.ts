@@ -221,8 +221,8 @@ describe('createAccountFlows() (D1)', () => {
     ['secrets', [randomBytes(32).toString('base64url')]],
     ['secrets', [new Uint8Array(64), randomBytes(32)]],
     ['adminToken', undefined],
-    ['bcryptCost', 4],
-    ['responseDelay', { floorMs: 0, jitterMs: 0 }],
+    ['bcryptCost', 10],
+    ['responseDelay', { floorMs: 0, jitterMs: 1 }],
     ['trustedProxies', 2],
   ]
   for (const [name, value] of good) {
@@ -230,6 +230,19 @@ describe('createAccountFlows() (D1)', () => {
     it(`takes ${name} ${shown} in production without a warning`, () => {
       within('production', () => create({ [name]: value }))
       expect(logged).to.deep.equal([])
+    })
+  }
+
+  for (const [name, value] of [
+    ['bcryptCost', 9],
+    ['responseDelay', { floorMs: 0, jitterMs: 0 }],
+  ] as const) {
+    it(`takes ${name} ${JSON.stringify(value)} in production with a warning, and elsewhere without one`, () => {
+      create({ [name]: value })
+      expect(logged).to.deep.equal([])
+      within('production', () => create({ [name]: value }))
+      expect(logged).to.have.length(1)
+      expect(logged[0]).to.match(new RegExp(`^warn ${name}\\b`))
     })
   }
 
