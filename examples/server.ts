@@ -94,7 +94,7 @@ async function start() {
       ...exampleStylesheet(paths),
       ...homePage({
         ...parts,
-        isDemo: environment.isShippedSeed && !environment.isProduction,
+        isDemo: environment.isShippedSeed,
         hasMailbox: mailbox !== undefined,
       }),
       ...loginPage({
