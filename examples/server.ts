@@ -80,6 +80,12 @@ async function start() {
   // One listener for each request in flight.
   setMaxListeners(0, noTimeLeft.signal)
   const app = new Koa({ keys: cookieKeys, proxy: trustedProxies > 0, maxIpsCount: trustedProxies })
+  // Whoever ends TLS in front may not say so: cookies are `Secure` all the same.
+  if (baseUrl.startsWith('https:')) {
+    for (const { request } of [app, provider]) {
+      Object.defineProperty(request, 'protocol', { value: 'https' })
+    }
+  }
   app.on('error', (error: unknown, ctx: Koa.Context) => {
     if (!isAboutClient(error, ctx)) logFailure('request failed', error, ctx)
   })
