@@ -80,8 +80,14 @@ async function start() {
   // One listener for each request in flight.
   setMaxListeners(0, noTimeLeft.signal)
   const app = new Koa({ keys: cookieKeys, proxy: trustedProxies > 0, maxIpsCount: trustedProxies })
+  // Whoever ends TLS in front may not say so: cookies are `Secure` all the same.
+  if (baseUrl.startsWith('https:')) {
+    for (const { request } of [app, provider]) {
+      Object.defineProperty(request, 'protocol', { value: 'https' })
+    }
+  }
   app.on('error', (error: unknown, ctx: Koa.Context) => {
-    if (!isAboutClient(error)) logFailure('request failed', error, ctx)
+    if (!isAboutClient(error, ctx)) logFailure('request failed', error, ctx)
   })
   provider.on('server_error', (ctx, error) => logFailure('the provider failed', error, ctx))
   app.use(errorPages(show))
@@ -94,7 +100,7 @@ async function start() {
       ...exampleStylesheet(paths),
       ...homePage({
         ...parts,
-        isDemo: environment.isShippedSeed && !environment.isProduction,
+        isDemo: environment.isShippedSeed,
         hasMailbox: mailbox !== undefined,
       }),
       ...loginPage({
@@ -129,11 +135,10 @@ function asRefusal(error: unknown): unknown {
   return problem === undefined ? error : new StartRefused(`${variable}: ${problem}.`)
 }
 
-/** Koa answers it with its own status; the client is told, and nobody here can mend it. */
-function isAboutClient(error: unknown): boolean {
-  return (
-    Reflect.get(Object(error), 'expose') === true || Reflect.get(Object(error), 'status') === 404
-  )
+/** The client is told, unless it broke the connection, with a body cut off for example; nobody here can mend it. */
+function isAboutClient(error: unknown, ctx: Koa.Context): boolean {
+  const { expose, status }: { expose?: unknown; status?: unknown } = Object(error)
+  return expose === true || status === 404 || error === ctx.req.socket.errored
 }
 
 try {

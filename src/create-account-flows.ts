@@ -35,7 +35,7 @@ import {
   type StartableAdapterFactory,
 } from './oidc/endable-sessions.ts'
 import { createInteractions } from './oidc/interactions.ts'
-import { addAccountChecks, type InteractionPolicy } from './oidc/policy.ts'
+import { createAccountPolicy, type InteractionPolicy } from './oidc/policy.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
 import { createResume } from './oidc/resume.ts'
 import { onSignOut } from './oidc/sign-out.ts'
@@ -48,7 +48,10 @@ import { createViews } from './views.ts'
 export interface AccountFlows extends Login, ChangePassword {
   /** Wraps any adapter of oidc-provider; without it, ended sessions come back (D9). */
   adapter(adapter: AdapterConstructor | StartableAdapterFactory): AdapterFactory
-  /** Adds our checks to an interaction policy, such as `interactionPolicy.base()`, and returns it (D18). */
+  /**
+   * Adds our checks to an interaction policy, such as `interactionPolicy.base()`, and returns it (D18). Where it was never called,
+   * `attach` warns, and throws a `TypeError` in production.
+   */
   policy(base: InteractionPolicy): InteractionPolicy
   /** Adds our routes. Call it before `provider.callback()` and before mounting. */
   attach(provider: Provider): void
@@ -106,6 +109,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const { record: audit, events } = createAudit(store.audit, log)
 
   const sessions = createEndableSessions(store.cutoffs, clock, log)
+  const policy = createAccountPolicy(users, settings, log)
   const clients = createClients(provider, baseUrl.origin)
   const resume = createResume(provider, clock)
   const authorizeSig = createAuthorizeSig(keys)
@@ -209,10 +213,11 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     verifyPassword: createVerifyPassword(checked.bcryptCost, hashQueue),
     ...createChangePassword(`${oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
-    policy: (base) => addAccountChecks(base, users, settings),
+    policy: policy.add,
 
     attach(host) {
-      refuseOtherAdapter(host, sessions)
+      sessions.expectOurs(host.Session.adapter)
+      policy.expectMade()
       warnOfOtherIssuer(host, oauthUrl, log)
       attached = host
       host.use(restoreRequest)
@@ -240,13 +245,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
     endSessions,
   }
-}
-
-function refuseOtherAdapter({ Session }: Provider, { isOurs }: Pick<EndableSessions, 'isOurs'>) {
-  if (isOurs(Session.adapter)) return
-  throw new TypeError(
-    'adapter of the provider must be flows.adapter(…); memoryAdapter() is the embedded one to wrap',
-  )
 }
 
 function warnOfOtherIssuer({ issuer }: Provider, oauthUrl: string, log: Log) {

@@ -4,6 +4,7 @@ import type { Log } from './ports.ts'
 const MAX_TEXT = 1_000
 const MAX_READ = 4_000
 const MAX_LINE = 20_000
+const MAX_FRAMES = 8
 
 /** JSON lines on standard error, without what errors quote. */
 export const logJsonLines: Log = withoutValues((level, message, details) => {
@@ -24,6 +25,15 @@ export function withoutValues(log: Log): Log {
     ])
     log(level, cleanedText(withoutQuotes(message)), Object.fromEntries(cleaned))
   }
+}
+
+/** Where it was thrown and in which code: at most 8 calls of the stack, without the message in front of them. */
+export function framesOf(error: unknown): string[] {
+  if (!(error instanceof Error)) return []
+  const { message, stack = '' } = error
+  const calls = stack.slice(Math.max(0, stack.indexOf(message)) + message.length).split('\n')
+  const frames = calls.filter((line) => /^ {4}at .*:\d+:\d+\)?$/.test(line))
+  return frames.slice(0, MAX_FRAMES).map((line) => line.trim())
 }
 
 /**

@@ -8,6 +8,7 @@ import type { ResponseDelay } from './http/response-delay.ts'
 import { isLoopbackHost } from './loopback-host.ts'
 import { logJsonLines, withoutValues } from './log.ts'
 import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports.ts'
+import { isProduction, refuseWeak } from './production.ts'
 import { canonicalLocale } from './views/locale-files.ts'
 
 /** What `createAccountFlows` takes. Bad options are refused with a `TypeError` that names the option (D1). */
@@ -30,9 +31,9 @@ export interface AccountFlowsOptions {
   adminToken?: string | readonly string[] | undefined
   /** How a JWT of an admin is judged, in place of a fixed token (D28). */
   adminJwt?: AdminJwtOptions
-  /** Cost of the hashes of new passwords; 12 by default. */
+  /** Cost of the hashes of new passwords; 12 by default. Below 10 is warned of in production. */
   bcryptCost?: number
-  /** The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. */
+  /** The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. None at all is warned of in production. */
   responseDelay?: ResponseDelay
   /** How many proxies in front of the process append to `X-Forwarded-For`; 0 by default. */
   trustedProxies?: number
@@ -87,11 +88,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   const { log = logJsonLines, clock = systemClock } = options
   const { bcryptCost = 12, trustedProxies = 0 } = options
   const { responseDelay = { floorMs: 250, jitterMs: 500 }, beforeForgotPassword } = options
-  const isProduction = process.env['NODE_ENV'] === 'production'
-  const weak = (problem: string) => {
-    if (isProduction) throw new TypeError(problem)
-    log('warn', `${problem}; in production this is refused`)
-  }
+  const weak = refuseWeak(log)
 
   for (const name of ['store', 'users'] as const) {
     if (!isObject(options[name])) throw new TypeError(`${name} is missing`)
@@ -106,6 +103,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   checkNumber('trustedProxies', trustedProxies, 0, 100)
   checkNumber('responseDelay.floorMs', responseDelay.floorMs, 0, 60_000)
   checkNumber('responseDelay.jitterMs', responseDelay.jitterMs, 0, 60_000)
+  if (isProduction()) warnOfTooLittle(bcryptCost, responseDelay, log)
   return {
     baseUrl: checkBaseUrl(options.baseUrl, weak),
     oauthPath: checkOAuthPath(options.oauthPath ?? ''),
@@ -124,6 +122,13 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     log: withoutValues(log),
     clock,
   }
+}
+
+// Not refused: some machines are small, and some tests run as in production.
+function warnOfTooLittle(bcryptCost: number, { floorMs, jitterMs }: ResponseDelay, log: Log) {
+  if (bcryptCost < 10) log('warn', 'bcryptCost is below 10: hashes of passwords are cheap to guess')
+  if (floorMs + jitterMs > 0) return
+  log('warn', 'responseDelay is zero: the time of an answer may tell who has an account')
 }
 
 type Weak = (problem: string) => void

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { Provider } from 'oidc-provider'
+import { interactionPolicy, Provider, type Configuration } from 'oidc-provider'
 import {
   createAccountFlows,
   memoryAdapter,
@@ -221,8 +221,8 @@ describe('createAccountFlows() (D1)', () => {
     ['secrets', [randomBytes(32).toString('base64url')]],
     ['secrets', [new Uint8Array(64), randomBytes(32)]],
     ['adminToken', undefined],
-    ['bcryptCost', 4],
-    ['responseDelay', { floorMs: 0, jitterMs: 0 }],
+    ['bcryptCost', 10],
+    ['responseDelay', { floorMs: 0, jitterMs: 1 }],
     ['trustedProxies', 2],
   ]
   for (const [name, value] of good) {
@@ -230,6 +230,19 @@ describe('createAccountFlows() (D1)', () => {
     it(`takes ${name} ${shown} in production without a warning`, () => {
       within('production', () => create({ [name]: value }))
       expect(logged).to.deep.equal([])
+    })
+  }
+
+  for (const [name, value] of [
+    ['bcryptCost', 9],
+    ['responseDelay', { floorMs: 0, jitterMs: 0 }],
+  ] as const) {
+    it(`takes ${name} ${JSON.stringify(value)} in production with a warning, and elsewhere without one`, () => {
+      create({ [name]: value })
+      expect(logged).to.deep.equal([])
+      within('production', () => create({ [name]: value }))
+      expect(logged).to.have.length(1)
+      expect(logged[0]).to.match(new RegExp(`^warn ${name}\\b`))
     })
   }
 
@@ -278,5 +291,25 @@ describe('createAccountFlows() (D1)', () => {
       flows.attach(new Provider(issuer, { adapter: other.adapter(memoryAdapter()) })),
     ).to.throw(TypeError, 'adapter')
     flows.attach(new Provider(issuer, { adapter: flows.adapter(memoryAdapter()) }))
+  })
+
+  it('attach() warns where flows.policy(…) was forgotten, refuses it in production, and says what to do', () => {
+    const flows = create({})
+    const attach = (interactions?: Configuration['interactions']) => {
+      const adapter = flows.adapter(memoryAdapter())
+      const issuer = 'https://idp.example/oauth2'
+      flows.attach(new Provider(issuer, { adapter, ...(interactions && { interactions }) }))
+    }
+    attach()
+    expect(logged.join()).to.match(/^warn interactions\.policy .*flows\.policy\(.*in production/)
+    logged.splice(0)
+    expect(() => within('production', attach)).to.throw(
+      TypeError,
+      /^interactions\.policy .*flows\.policy\(/,
+    )
+    const policy = flows.policy(interactionPolicy.base())
+    within('production', () => attach({ policy }))
+    attach({ policy })
+    expect(logged).to.deep.equal([])
   })
 })

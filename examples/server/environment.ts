@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ResponseDelay } from '../../src/index.ts'
 import { StartRefused } from './start-refused.ts'
@@ -18,6 +19,7 @@ export interface Environment {
   adminToken: string | undefined
   /** `undefined`: those of the checkout. */
   signingKeys: string[] | undefined
+  /** Absolute. */
   seedFile: string
   isShippedSeed: boolean
   settingsFile: string | undefined
@@ -43,7 +45,8 @@ export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
 
   const isProduction = text('NODE_ENV') === 'production'
   const port = wholeNumber('PORT', 3000, 1, 65_535)
-  const seedFile = text('SEED_FILE') ?? SHIPPED_SEED
+  const seedFile = resolve(text('SEED_FILE') ?? SHIPPED_SEED)
+  const isShippedSeed = seedFile === SHIPPED_SEED
   return {
     port,
     baseUrl: checkBaseUrl(text('BASE_URL') ?? `http://localhost:${port}`, isProduction),
@@ -51,8 +54,8 @@ export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     mongodbUri: text('MONGODB_URI'),
     adminToken: checkAdminToken(text('ADMIN_TOKEN'), isProduction),
     signingKeys: checkSigningKeys(text('SIGNING_KEYS'), isProduction),
-    seedFile,
-    isShippedSeed: seedFile === SHIPPED_SEED,
+    seedFile: checkSeedFile(seedFile, isShippedSeed && isProduction),
+    isShippedSeed,
     settingsFile: text('SETTINGS_FILE'),
     viewsDirectory: text('VIEWS_DIRECTORY'),
     responseDelay: {
@@ -109,4 +112,11 @@ function checkSigningKeys(value: string | undefined, isProduction: boolean): str
     }
   }
   return keys
+}
+
+function checkSeedFile(file: string, isPublished: boolean): string {
+  if (!isPublished) return file
+  throw new StartRefused(
+    'SEED_FILE must be a file of your own in production: the passwords of the shipped users are published.',
+  )
 }

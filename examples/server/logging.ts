@@ -6,22 +6,13 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { format } from 'node:util'
-import { logJsonLines } from '../../src/log.ts'
-
-const MAX_FRAMES = 8
+import { framesOf, logJsonLines } from '../../src/log.ts'
 
 /** Where it happened and in which code; nothing of the request but method and path, as a query may hold a token. */
 export function logFailure(message: string, error: unknown, ctx?: { req: IncomingMessage }): void {
   const { method = '', url = '' } = ctx?.req ?? {}
   const request: Record<string, string> = ctx ? { method, path: url.replace(/[?#].*/s, '') } : {}
   logJsonLines('error', message, { ...request, error: String(error), at: framesOf(error) })
-}
-
-/** The calls alone: the lines before them repeat the message. */
-function framesOf(error: unknown): string[] {
-  const stack = error instanceof Error ? (error.stack ?? '') : ''
-  const frames = stack.split('\n').filter((line) => /^ {4}at .*:\d+:\d+\)?$/.test(line))
-  return frames.slice(0, MAX_FRAMES).map((line) => line.trim())
 }
 
 console.error = (...said: unknown[]) => logJsonLines('error', format(...said))

@@ -39,7 +39,7 @@ export interface FinishedLogin {
 }
 
 export interface WaitingLogins {
-  /** One read. */
+  /** One read, and one more while it waits. */
   status(window: WaitingWindow): Promise<WaitingStatus>
   /** Judges account, address, password and cut-offs as they are now. Takes nothing. */
   find(window: WaitingWindow): Promise<WaitingLogin | FinishedLogin>
@@ -70,7 +70,10 @@ export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
       const pending = await findOwn(window)
       if (!pending) return 'ended'
       if (pending.continuedAt) return 'continued'
-      return pending.verifiedAt ? 'verified' : 'waiting'
+      // Support or an import verifies an account too, and tells no window.
+      const isVerified =
+        pending.verifiedAt ?? (await users.findById(pending.accountId))?.emailVerified
+      return isVerified ? 'verified' : 'waiting'
     },
 
     async find(window) {

@@ -1,12 +1,13 @@
 import type { Context } from 'koa'
 import { isStoreUnavailable, isOverloaded } from '../errors.ts'
+import { framesOf } from '../log.ts'
 import type { Log } from '../ports.ts'
 
 /** As the page says: "wait a minute". */
 export const RETRY_AFTER_SECONDS = '60'
 
 /**
- * Logs why a request failed, and answers how to say it. `unavailable`: trying again later is all that it takes, and the header
+ * Logs why and where a request failed, and answers how to say it. `unavailable`: trying again later is all that it takes, and the header
  * that says so is set. Nothing of such an error but its code is logged, as its message may tell the address of the database.
  */
 export function reportFailure(
@@ -17,7 +18,7 @@ export function reportFailure(
   if (isStoreUnavailable(error)) log('error', message, { path, code: 'ERR_STORE_UNAVAILABLE' })
   else if (isOverloaded(error)) log('warn', message, { path, code: 'ERR_OVERLOADED' })
   else {
-    log('error', message, { path, error: String(error) })
+    log('error', message, { path, error: String(error), at: framesOf(error) })
     return 'error'
   }
   ctx.set('Retry-After', RETRY_AFTER_SECONDS)

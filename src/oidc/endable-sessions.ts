@@ -36,8 +36,8 @@ export type EndedCount = number | undefined
 export interface EndableSessions {
   /** Wraps any adapter of oidc-provider, so that what a cut-off ended is never found again (D9). */
   adapter(wrapped: AdapterConstructor | StartableAdapterFactory): AdapterFactory
-  /** Whether this adapter was made here. */
-  isOurs(adapter: object): boolean
+  /** Throws a `TypeError` where this adapter was not made here. */
+  expectOurs(adapter: object): void
   /** Lets one request read each account's cut-off at most once. */
   perRequest: Middleware
   /** The account's cut-offs, as this request sees them. */
@@ -178,7 +178,12 @@ export function createEndableSessions(
     },
 
     readCutoffs: read,
-    isOurs: (adapter) => wrappers.has(adapter),
+    expectOurs(adapter) {
+      if (wrappers.has(adapter)) return
+      throw new TypeError(
+        'adapter of the provider must be flows.adapter(…); memoryAdapter() is the embedded one to wrap',
+      )
+    },
     perRequest: (_ctx, next) =>
       request.run({ arrivedAt: loginSecond(now()), cutoffs: new Map(), logins: new Map() }, next),
     noteLogin,

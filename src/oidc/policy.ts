@@ -1,15 +1,31 @@
 import { interactionPolicy } from 'oidc-provider'
-import type { UserStore } from '../ports.ts'
+import type { Log, UserStore } from '../ports.ts'
+import { refuseWeak } from '../production.ts'
 import type { Settings } from '../settings/table.ts'
 
 export type InteractionPolicy = interactionPolicy.DefaultPolicy
+
+/** The provider does not tell which policy it was given, so what is judged is whether ours was ever made. */
+export function createAccountPolicy(users: UserStore, settings: () => Settings, log: Log) {
+  let isMade = false
+  return {
+    add(base: InteractionPolicy): InteractionPolicy {
+      isMade = true
+      return addAccountChecks(base, users, settings)
+    },
+    /** Warns where it was not, and refuses it in production. */
+    expectMade() {
+      if (!isMade) refuseWeak(log)('interactions.policy of the provider must be flows.policy(…)')
+    },
+  }
+}
 
 /**
  * Adds two checks to the login prompt, so that no path leads to a code around section 4.8: not a session from before the
  * setting was switched on, not `prompt=none`, and not a host that forgot `finishLogin` (D18). The session of an account that is
  * disabled or gone leads to the login page instead of an error.
  */
-export function addAccountChecks(
+function addAccountChecks(
   policy: InteractionPolicy,
   users: UserStore,
   settings: () => Settings,

@@ -205,6 +205,28 @@ describe('Every page of the example server (D30, HDR)', () => {
   })
 })
 
+describe('Behind a proxy that ends TLS, and that nobody declared (HDR-03)', () => {
+  const server = suiteExampleServer({ BASE_URL: 'https://id.example' })
+
+  it('every cookie is Secure, and addresses are https, whether or not the proxy says so', async () => {
+    for (const headers of [{}, { 'x-forwarded-proto': 'https' }, { 'x-forwarded-proto': 'http' }]) {
+      const ask = (path: string) =>
+        rawRequest(`http://127.0.0.1:${server.port}${path}`, {
+          method: 'GET',
+          headers: { host: 'id.example', ...headers },
+        })
+      const started = await ask('/demo/start')
+      const authorization = new URL(String(started.headers.location))
+      const asked = await ask(authorization.pathname + authorization.search)
+      const cookies = [started, asked].flatMap((answer) => answer.headers['set-cookie'] ?? [])
+      expect(cookies.length).to.be.above(2)
+      for (const cookie of cookies) expect(cookie.toLowerCase().split('; ')).to.include('secure')
+      const { text } = await ask('/oauth2/.well-known/openid-configuration')
+      expect(JSON.parse(text).token_endpoint).to.equal('https://id.example/oauth2/token')
+    }
+  })
+})
+
 describe('Behind a proxy that ends TLS (HDR-03, HDR-10)', () => {
   const server = suiteExampleServer({ BASE_URL: 'https://id.example', TRUST_PROXY: '1' })
 

@@ -15,7 +15,7 @@ import {
   startExampleServer,
   type ExampleServer,
 } from '../support/example-server.ts'
-import { startHarness } from '../support/harness.ts'
+import { ADMIN_TOKEN, startHarness } from '../support/harness.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
@@ -156,6 +156,41 @@ describe('What is logged of an error (LOG-01)', () => {
       expect((await createUserAgent().get(login.link)).status).to.equal(302)
     } finally {
       h.users.findById = findById
+      await h.close()
+    }
+  })
+
+  it('says where a request failed, at a page and at the admin API, and the answer does not (LOG-09)', async () => {
+    const logged: Parameters<Log>[] = []
+    const h = await startHarness({ flows: { log: (...line) => logged.push(line) } })
+    const message = 'no luck\n    at canary (canary.ts:1:1)'
+    const failDeeply = (depth: number): never => {
+      if (depth > 0) return failDeeply(depth - 1)
+      throw new Error(message)
+    }
+    try {
+      h.store.resetTokens.findUsable = async () => failDeeply(20)
+      h.users.findByUsername = async () => failDeeply(0)
+      const page = await createUserAgent().get(`${h.oauthUrl}/reset-password?token=${secret}`)
+      const answer = await fetch(`${h.baseUrl}/admin/api/users/status`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
+        body: '{"user":"ann"}',
+      })
+      expect([page.status, answer.status]).to.deep.equal([500, 500])
+      for (const text of [page.text, await answer.text()]) {
+        expect(text).not.to.match(/failDeeply|canary|\.ts:\d/)
+      }
+      expect(logged.map(([, text]) => text)).to.deep.equal([
+        'request failed',
+        'admin request failed',
+      ])
+      for (const [, , details] of logged) {
+        expect(details?.['at']).to.be.an('array').with.length.within(2, 8)
+        expect(details?.['at']).to.match(/^at failDeeply .*logs\.test\.ts:\d+:\d+/)
+        expect(JSON.stringify(details?.['at'])).not.to.include('canary')
+      }
+    } finally {
       await h.close()
     }
   })

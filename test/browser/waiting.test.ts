@@ -66,6 +66,15 @@ describeInChromium('The window that logged in (D15) [full]', (browser) => {
     expect(await hasSession(h, page())).to.equal(true)
   })
 
+  it('goes on once somebody else verified the account, as support does', async () => {
+    const login = await logInAndWait(h, page())
+    const { id, email = '' } = login.user
+    expect(await h.users.markEmailVerified(id, email)).to.equal(true)
+    await page().clock.fastForward(REST_MS)
+    await expectAtClient(h, page(), login)
+    expect(await hasSession(h, page())).to.equal(true)
+  })
+
   it('goes on though another form of the page was just sent, into another tab', async () => {
     const login = await logInAndWait(h, page())
     const [beside] = await Promise.all([

@@ -151,6 +151,8 @@ describe('The example server', () => {
       ['SIGNING_KEYS', { SIGNING_KEYS: 'not base64url!' }],
       ['SIGNING_KEYS', { SIGNING_KEYS: `${KEY},` }],
       ['ADMIN_TOKEN', { NODE_ENV: 'production', SIGNING_KEYS: KEY, ADMIN_TOKEN: 'short' }],
+      ['SEED_FILE', { NODE_ENV: 'production', SIGNING_KEYS: KEY }],
+      ['SEED_FILE', { NODE_ENV: 'production', SIGNING_KEYS: KEY, SEED_FILE: 'examples/seed.json' }],
       ['RESPONSE_DELAY_FLOOR_MS', { RESPONSE_DELAY_FLOOR_MS: '-1' }],
       ['RESPONSE_DELAY_JITTER_MS', { RESPONSE_DELAY_JITTER_MS: '1.5' }],
       ['TRUST_PROXY', { TRUST_PROXY: 'yes' }],
@@ -168,7 +170,9 @@ describe('The example server', () => {
         clients: [{ client_id: 'odd', client_secret: 'secret', redirect_uris: ['nowhere'] }],
       },
     }
-    for (const [what, name, value, words] of [
+    const production = { NODE_ENV: 'production', SIGNING_KEYS: KEY }
+    for (const [what, name, value, words, more = {}] of [
+      ['published passwords in production', 'SEED_FILE', undefined, /your own/, production],
       ['a database that is none', 'MONGODB_URI', 'localhost', /\w/],
       ['a file that is not there', 'SEED_FILE', '/nowhere/seed.json', /\w/],
       ['a setting', 'SETTINGS_FILE', 'wrong-settings.json', /password_reset_expiration/],
@@ -178,8 +182,8 @@ describe('The example server', () => {
         for (const [wrong, content] of Object.entries(wrongFiles)) {
           await writeFile(file(wrong), JSON.stringify(content))
         }
-        const given = value in wrongFiles ? file(value) : value
-        const { exitCode, errors } = await refusedExampleServer({ [name]: given })
+        const given = value !== undefined && value in wrongFiles ? file(value) : value
+        const { exitCode, errors } = await refusedExampleServer({ [name]: given, ...more })
         const said = errors.split('\n').filter((line) => line && !line.startsWith('{'))
         expect(exitCode).to.equal(2)
         expect(said).to.have.length(1)
@@ -452,7 +456,11 @@ describe('The example server', () => {
 
   it('has no mailbox and shows no passwords in production', async function () {
     this.timeout(90_000)
-    const production = await startExampleServer({ NODE_ENV: 'production', SIGNING_KEYS: KEY })
+    const production = await startExampleServer({
+      NODE_ENV: 'production',
+      SIGNING_KEYS: KEY,
+      SEED_FILE: file('seed.json'),
+    })
     try {
       const browser = createBrowser(production.baseUrl)
       expect((await browser.get('/mailbox')).status).to.equal(404)

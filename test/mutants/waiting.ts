@@ -27,6 +27,15 @@ export const waitingMutants: Mutant[] = [
     caughtBy: 'goes nowhere before, says so',
   },
   {
+    name: 'a waiting window learns of links alone',
+    breaks: 'The window goes on whoever verified the address (D15).',
+    edits: {
+      'pending.verifiedAt ?? (await users.findById(pending.accountId))?.emailVerified':
+        'pending.verifiedAt',
+    },
+    caughtBy: 'learns that somebody else verified',
+  },
+  {
     name: 'a waiting window goes on in each of many posts, in memory',
     breaks: 'The window goes on once (D15).',
     edits: { '|| login.continuedAt': '' },

@@ -1,0 +1,13 @@
+import type { Log } from './ports.ts'
+
+export function isProduction(): boolean {
+  return process.env['NODE_ENV'] === 'production'
+}
+
+/** Warns of what is only good enough for development, and refuses it in production with a `TypeError`. */
+export function refuseWeak(log: Log): (problem: string) => void {
+  return (problem) => {
+    if (isProduction()) throw new TypeError(problem)
+    log('warn', `${problem}; in production this is refused`)
+  }
+}
