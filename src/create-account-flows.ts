@@ -29,11 +29,7 @@ import { requesterOf } from './http/requester.ts'
 import { createRoutes } from './http/routes.ts'
 import { createMailPipeline } from './mail-pipeline.ts'
 import { createClients } from './oidc/clients.ts'
-import {
-  createEndableSessions,
-  type EndableSessions,
-  type StartableAdapterFactory,
-} from './oidc/endable-sessions.ts'
+import { createEndableSessions, type StartableAdapterFactory } from './oidc/endable-sessions.ts'
 import { createInteractions } from './oidc/interactions.ts'
 import { createAccountPolicy, type InteractionPolicy } from './oidc/policy.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
@@ -220,9 +216,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       policy.expectMade()
       warnOfOtherIssuer(host, oauthUrl, log)
       attached = host
-      host.use(restoreRequest)
-      host.use(sessions.perRequest)
-      host.use(routes)
+      for (const ours of [restoreRequest, sessions.perRequest, routes]) host.use(ours)
       onSignOut(host, (req, res) => browserCookie.read(req) && browserCookie.drop(res))
     },
 
