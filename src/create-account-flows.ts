@@ -71,7 +71,10 @@ export interface AccountFlows extends Login, ChangePassword {
    * `ERR_OVERLOADED`; answer 503 with `Retry-After`. Limit the posts of your login page yourself.
    */
   verifyPassword: VerifyPassword
-  /** Ends everything the account is signed in with; a login that begins after it resolves is good (D10). */
+  /**
+   * Ends everything the account is signed in with; a login that begins after it resolves is good (D10). One that is under way with the
+   * password of now may outlive it, as one a moment later would: change the password first where that is known to others.
+   */
   endSessions(accountId: string): Promise<EndedSessions>
   /** Emits `audit` with each `AuditEvent` once it is recorded. */
   events: AuditEvents

@@ -29,7 +29,7 @@ export function dateOfLogin(
   cutoffs: SessionCutoffs | undefined,
 ): number {
   if (passwordDigest === undefined || !cutoffs) return second
-  const { idpAt, oauthAt, endedPasswords = [] } = cutoffs
+  const { idpAt, oauthAt, endedPasswords } = cutoffs
   const ends = [idpAt, oauthAt].flatMap((at) => (at ? loginSecond(at) : []))
   return endedPasswords.includes(passwordDigest)
     ? Math.min(second, ...ends)

@@ -214,7 +214,7 @@ export interface SessionCutoffs {
   /** Grants, codes and tokens of logins at or before this time are dead. */
   oauthAt: Date | undefined
   /** SHA-256 of the password hashes that the latest resets replaced, as in `passwordDigest`: logins checked with them are dead. */
-  endedPasswords?: string[]
+  endedPasswords: string[]
 }
 
 /** `session_cutoffs` (D9). Reads see every write that was answered before, in any process. */
@@ -226,7 +226,10 @@ export interface SessionCutoffStore {
    * answer, or at this time or later.
    */
   noteLogin(accountId: string, at: Date): Promise<SessionCutoffs | undefined>
-  /** Effect 3. A cut-off only moves forward: to this time or to that of the latest login. `endedPassword` is kept, of the last ten. Answers the cut-offs. */
+  /**
+   * Effect 3. A cut-off only moves forward: to this time or to that of the latest login. `endedPassword` is kept, of the last ten;
+   * with one that is kept already, a time that is not later changes nothing, so that an effect can be repeated. Answers the cut-offs.
+   */
   endOAuthSessions(accountId: string, at: Date, endedPassword?: string): Promise<SessionCutoffs>
   /** Effect 4. Likewise. */
   endIdpSessions(accountId: string, at: Date, endedPassword?: string): Promise<SessionCutoffs>

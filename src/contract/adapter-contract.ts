@@ -167,14 +167,16 @@ export function itIsAnAdapter(
       expect(await seen.find('2')).to.deep.equal({ jti: '2', iss: 'app' })
     })
 
-    it('never makes a code fresh again that was consumed', async () => {
+    it('never makes a code fresh again that was consumed, and ends nothing then', async () => {
       const codes = of('DeviceCode')
-      await codes.upsert('1', { userCode: 'ABCD' }, HOUR)
-      await codes.upsert('1', { userCode: 'ABCD', accountId: 'ann' }, HOUR)
+      await of('Grant').upsert('g', { accountId: 'ann' }, HOUR)
+      await codes.upsert('1', { userCode: 'ABCD', grantId: 'g' }, HOUR)
+      await codes.upsert('1', { userCode: 'ABCD', grantId: 'g', accountId: 'ann' }, HOUR)
       await codes.consume('1')
-      await refusalOf(codes.upsert('1', { userCode: 'ABCD', accountId: 'bob' }, HOUR))
+      await refusalOf(codes.upsert('1', { userCode: 'ABCD', grantId: 'g', accountId: 'bob' }, HOUR))
       const { consumed, ...rest } = (await codes.find('1')) ?? {}
-      expect(rest).to.deep.equal({ userCode: 'ABCD', accountId: 'ann' })
+      expect(rest).to.deep.equal({ userCode: 'ABCD', grantId: 'g', accountId: 'ann' })
+      expect(await of('Grant').find('g')).to.deep.equal({ accountId: 'ann' })
       expect(consumed).to.be.a('number')
     })
   })

@@ -37,7 +37,8 @@ export interface Login {
   /**
    * Answers with the verification page in mode `blocked`, and sends a link, when the user may not finish the login (4.8).
    *
-   * @returns `false`: nothing was answered; the login may be finished.
+   * @returns `false`: nothing was answered; the login may be finished. Of a host that does that without `finishLogin`, the result
+   * needs `ts: startedAt`, and between processes whose clocks differ a reset may not end it.
    */
   blockUnverified(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<boolean>
   /** Answers the host's login POST: blocked as above, or finished by the provider. */
@@ -94,7 +95,15 @@ export function createLogin(parts: LoginParts): Login {
     const result = resultOf(login, now())
     const { account } = login
     const digest = typeof account === 'string' ? undefined : passwordDigest(account.passwordHash)
-    return { ...result, ts: await parts.noteLogin(result.accountId, result.ts, digest) }
+    const ts = await parts.noteLogin(result.accountId, result.ts, digest)
+    // It was checked with another password than the one of now: that may have been ended in ways that nobody told us.
+    if (ts > result.ts && digest !== (await digestNow(result.accountId))) return result
+    return { ...result, ts }
+  }
+
+  async function digestNow(accountId: string): Promise<string | undefined> {
+    const user = await users.findById(accountId)
+    return user && passwordDigest(user.passwordHash)
   }
 
   return {

@@ -55,6 +55,9 @@ export interface EndableSessions {
   start(): Promise<void>
 }
 
+/** Without a login that lives, or the person's consent, so that none of them need be of a password. */
+const OPENS_NOTHING = new Set(['Grant', 'BackchannelAuthenticationRequest'])
+
 interface RequestMemory {
   /** The second in which the request arrived. */
   arrivedAt: number
@@ -99,10 +102,13 @@ export function createEndableSessions(
     const { accountId } = payload
     const store = request.getStore()
     if (accountId === undefined || !OAUTH_MODELS.includes(model)) return payload
-    if (store) return { ...payload, [LOGIN_SECOND]: store.logins.get(accountId) ?? store.arrivedAt }
-    // The consent page of the host makes it, which knows no password. Without a login that lives it opens nothing.
-    if (model !== 'Grant') return payload
-    return { ...payload, [LOGIN_SECOND]: await noteLogin(accountId, loginSecond(now()), '') }
+    const login = store?.logins.get(accountId)
+    if (login !== undefined) return { ...payload, [LOGIN_SECOND]: login }
+    // The consent page of a host makes grants outside our middleware.
+    if (!store && model !== 'Grant') return payload
+    const second = store?.arrivedAt ?? loginSecond(now())
+    const digest = OPENS_NOTHING.has(model) ? '' : undefined
+    return { ...payload, [LOGIN_SECOND]: await noteLogin(accountId, second, digest) }
   }
 
   async function stamped(model: string, payload: AdapterPayload): Promise<AdapterPayload> {

@@ -1,7 +1,7 @@
 import type { AdapterPayload } from 'oidc-provider'
 import { systemClock } from '../clock.ts'
 import type { AccountAdapter } from './endable-sessions.ts'
-import { mayReplace, refuseReuse } from './single-use.ts'
+import { mayReplace, refuseReuse, refuseUsed } from './single-use.ts'
 
 interface Entry {
   payload: AdapterPayload
@@ -52,9 +52,7 @@ export function memoryAdapter(clock = systemClock): (model: string) => AccountAd
         sweep(now())
         const expiresAt = expiresIn ? now() + expiresIn * 1000 : Infinity
         const former = entries.get(id)
-        if (former && !isReplaceable(former)) {
-          await refuseReuse(model, former.payload.grantId, factory)
-        }
+        if (former && !isReplaceable(former)) refuseUsed(model)
         entries.set(id, { payload: structuredClone(payload), expiresAt })
       },
       find: async (id) => copyOf(entries.get(id)),

@@ -6,7 +6,7 @@ import { createIndexes, type NamedIndex } from '../stores/mongodb-indexes.ts'
 import { withUnavailable } from '../stores/mongodb-unavailable.ts'
 import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { AccountAdapter } from './endable-sessions.ts'
-import { mayReplace, refuseReuse } from './single-use.ts'
+import { mayReplace, refuseReuse, refuseUsed } from './single-use.ts'
 
 interface StoredPayload {
   _id: string
@@ -67,9 +67,8 @@ export function mongoAdapter(
           await collection.replaceOne(replaceable, replacement, { upsert: true })
         } catch (error) {
           if (!isDuplicateKey(error) || mayReplace(model) === 'any') throw error
-          const used = await findWhere('_id', id)
-          if (!used) throw error
-          await refuseReuse(model, used.grantId, factory)
+          if (!(await findWhere('_id', id))) throw error
+          refuseUsed(model)
         }
       },
       find: (id) => findWhere('_id', id),

@@ -21,20 +21,25 @@ export function mayReplace(model: string): 'any' | 'not consumed' | 'expired' {
  * What oidc-provider does about a second use, for one that came at the same moment as the first: it ends all of the grant
  * (RFC 6749, 4.1.2; RFC 9700, 4.14). The grant goes first, because what the first use still makes is dead without it.
  *
- * @throws an error of oidc-provider, which is the answer of the token or authorization endpoint.
+ * @throws as `refuseUsed`.
  */
 export async function refuseReuse(
   model: string,
   grantId: string | undefined,
   adapterOf: (model: string) => Adapter,
 ): Promise<never> {
-  if (model === 'ReplayDetection') throw new errors.InvalidRequest('the JWT was already used')
-  if (model === 'PushedAuthorizationRequest') {
-    throw new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')
-  }
   if (grantId !== undefined) {
     await adapterOf('Grant').destroy(grantId)
     for (const one of OAUTH_MODELS) await adapterOf(one).revokeByGrantId(grantId)
+  }
+  return refuseUsed(model)
+}
+
+/** @throws an error of oidc-provider, which is the answer of the token or authorization endpoint. */
+export function refuseUsed(model: string): never {
+  if (model === 'ReplayDetection') throw new errors.InvalidRequest('the JWT was already used')
+  if (model === 'PushedAuthorizationRequest') {
+    throw new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')
   }
   throw new errors.InvalidGrant('it was already used')
 }

@@ -3,8 +3,15 @@ import type { SessionCutoffs, SessionCutoffStore } from '../ports.ts'
 /** How many passwords an account can be rid of while one login is on its way. */
 export const KEPT_PASSWORDS = 10
 
-interface Entry extends SessionCutoffs {
+interface Entry {
+  idp: Ended
+  oauth: Ended
   loginAt: Date | undefined
+}
+
+interface Ended {
+  at: Date | undefined
+  passwords: string[]
 }
 
 /** `session_cutoffs` in memory. */
@@ -13,8 +20,8 @@ export function memoryCutoffs(): SessionCutoffStore {
 
   function entryOf(accountId: string): Entry {
     const entry = entries.get(accountId) ?? {
-      idpAt: undefined,
-      oauthAt: undefined,
+      idp: { at: undefined, passwords: [] },
+      oauth: { at: undefined, passwords: [] },
       loginAt: undefined,
     }
     entries.set(accountId, entry)
@@ -23,17 +30,19 @@ export function memoryCutoffs(): SessionCutoffStore {
 
   function read(accountId: string): SessionCutoffs | undefined {
     const entry = entryOf(accountId)
-    return entry.idpAt || entry.oauthAt ? cutoffsOf(entry) : undefined
+    return entry.idp.at || entry.oauth.at ? cutoffsOf(entry) : undefined
   }
 
   const end =
-    (kind: 'idpAt' | 'oauthAt') =>
+    (kind: 'idp' | 'oauth') =>
     async (accountId: string, at: Date, endedPassword?: string): Promise<SessionCutoffs> => {
       const entry = entryOf(accountId)
-      entry[kind] = latest(entry[kind], at, entry.loginAt)
-      if (endedPassword !== undefined) {
-        const kept = [endedPassword, ...(entry.endedPasswords ?? [])]
-        entry.endedPasswords = kept.slice(0, KEPT_PASSWORDS)
+      const ended = entry[kind]
+      const isKept = endedPassword !== undefined && ended.passwords.includes(endedPassword)
+      const isRepeated = isKept && ended.at !== undefined && at <= ended.at
+      if (!isRepeated) ended.at = latest(ended.at, at, entry.loginAt)
+      if (endedPassword !== undefined && !isKept) {
+        ended.passwords = [endedPassword, ...ended.passwords].slice(0, KEPT_PASSWORDS)
       }
       return cutoffsOf(entry)
     }
@@ -45,13 +54,14 @@ export function memoryCutoffs(): SessionCutoffStore {
       entry.loginAt = latest(entry.loginAt, at)
       return read(accountId)
     },
-    endOAuthSessions: end('oauthAt'),
-    endIdpSessions: end('idpAt'),
+    endOAuthSessions: end('oauth'),
+    endIdpSessions: end('idp'),
   }
 }
 
-function cutoffsOf({ idpAt, oauthAt, endedPasswords }: Entry): SessionCutoffs {
-  return structuredClone({ idpAt, oauthAt, ...(endedPasswords && { endedPasswords }) })
+function cutoffsOf({ idp, oauth }: Entry): SessionCutoffs {
+  const endedPasswords = [...new Set([...oauth.passwords, ...idp.passwords])]
+  return structuredClone({ idpAt: idp.at, oauthAt: oauth.at, endedPasswords })
 }
 
 function latest(...times: (Date | undefined)[]): Date {

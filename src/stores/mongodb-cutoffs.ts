@@ -11,7 +11,8 @@ interface CutoffDocument {
   idp_at?: Date
   oauth_at?: Date
   login_at?: Date
-  ended_passwords?: string[]
+  idp_passwords?: string[]
+  oauth_passwords?: string[]
 }
 
 /** `session_cutoffs` on MongoDB (D9). */
@@ -34,21 +35,27 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
   }
 
   const end =
-    (field: 'idp_at' | 'oauth_at') =>
+    (kind: 'idp' | 'oauth') =>
     async (accountId: string, at: Date, endedPassword?: string): Promise<SessionCutoffs> => {
-      const kept = { $ifNull: ['$ended_passwords', []] }
-      const passwords = { $concatArrays: [[{ $literal: endedPassword }], kept] }
+      const [endedAt, passwords] = [`$${kind}_at`, { $ifNull: [`$${kind}_passwords`, []] }]
+      const moved = { $max: [endedAt, time(at), '$login_at'] }
+      const isKept = { $in: [{ $literal: endedPassword }, passwords] }
+      const isRepeated = { $and: [isKept, { $lte: [time(at), endedAt] }] }
+      const more = {
+        $slice: [{ $concatArrays: [[{ $literal: endedPassword }], passwords] }, KEPT_PASSWORDS],
+      }
       const changed = await change(accountId, [
         {
-          $set: {
-            [field]: { $max: [`$${field}`, time(at), '$login_at'] },
-            ...(endedPassword !== undefined && {
-              ended_passwords: { $slice: [passwords, KEPT_PASSWORDS] },
-            }),
-          },
+          $set:
+            endedPassword === undefined
+              ? { [`${kind}_at`]: moved }
+              : {
+                  [`${kind}_at`]: { $cond: [isRepeated, endedAt, moved] },
+                  [`${kind}_passwords`]: { $cond: [isKept, passwords, more] },
+                },
         },
       ])
-      return cutoffsOf(changed) ?? { idpAt: undefined, oauthAt: undefined }
+      return cutoffsOf(changed) ?? { idpAt: undefined, oauthAt: undefined, endedPasswords: [] }
     }
 
   return {
@@ -62,19 +69,16 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
       return cutoffsOf(await change(accountId, { $max: { login_at: time(at) } }))
     },
 
-    endOAuthSessions: end('oauth_at'),
-    endIdpSessions: end('idp_at'),
+    endOAuthSessions: end('oauth'),
+    endIdpSessions: end('idp'),
   }
 }
 
 function cutoffsOf(document: CutoffDocument | null): SessionCutoffs | undefined {
   if (document?.idp_at === undefined && document?.oauth_at === undefined) return undefined
-  const { idp_at: idpAt, oauth_at: oauthAt, ended_passwords: endedPasswords } = document
-  return {
-    idpAt: cutoff(idpAt),
-    oauthAt: cutoff(oauthAt),
-    ...(endedPasswords !== undefined && { endedPasswords }),
-  }
+  const { idp_at, oauth_at, idp_passwords = [], oauth_passwords = [] } = document
+  const endedPasswords = [...new Set([...oauth_passwords, ...idp_passwords])]
+  return { idpAt: cutoff(idp_at), oauthAt: cutoff(oauth_at), endedPasswords }
 }
 
 /** Throws for anything but a time: to answer "nothing was ended" would revive ended sessions. */

@@ -5,13 +5,22 @@ export const resetMutants: Mutant[] = [
   {
     name: 'a cut-off is by the clock of the process that resets',
     breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
-    edits: { 'latest(entry[kind], at, entry.loginAt)': 'latest(entry[kind], at)' },
+    edits: { 'latest(ended.at, at, entry.loginAt)': 'latest(ended.at, at)' },
     caughtBy: 'FLT-14',
   },
   {
     name: 'a login with a password that a reset ended is dated by its clock',
     breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
     edits: { '? Math.min(second, ...ends)': '? second' },
+    caughtBy: 'FLT-14',
+  },
+  {
+    name: 'a login is trusted whose password is another one by now',
+    breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
+    edits: {
+      'if (ts > result.ts && digest !== (await digestNow(result.accountId))) return result':
+        'void digestNow',
+    },
     caughtBy: 'FLT-14',
   },
   {

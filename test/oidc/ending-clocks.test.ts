@@ -1,10 +1,13 @@
+import bcrypt from 'bcrypt'
 import { expect } from 'chai'
+import { memoryStore, type User } from '../../src/index.ts'
 import { accountOf, addVerified } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { PASSWORD, type Harness } from '../support/harness.ts'
+import { eventually } from '../support/eventually.ts'
+import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { byAnotherClock } from '../support/time.ts'
+import { byAnotherClock, movableClock, moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a new password, longer'
@@ -69,4 +72,81 @@ onBothStores('A reset, where another process has another clock (FLT-14)', (techn
       expect(await accountOf(h, agent)).to.equal(undefined)
     })
   }
+})
+
+describe('A login on its way, whose password is another one by the time it is finished (FLT-14)', () => {
+  let beforeFinish: (user: User) => Promise<unknown> = async () => {}
+  const h: Harness = suiteHarness({
+    async finishLogin(req, res, login) {
+      if (typeof login.account !== 'string') await beforeFinish(login.account)
+      return h.flows.finishLogin(req, res, login)
+    },
+  })
+  const reset = async (user: User, password: string) => {
+    expect((await h.reset(await h.resetLink(user), password)).mode).to.equal('done')
+  }
+  const change = async (user: User, password: string) =>
+    h.changeUser(user, { passwordHash: await bcrypt.hash(password, 4) })
+
+  const meanwhile: [what: string, happens: (user: User) => Promise<unknown>][] = [
+    ['a reset', (user) => reset(user, NEW)],
+    [
+      'half an hour, and a change by the host that ends all sessions',
+      async (user) => {
+        await moveTime(1_800_000)
+        await change(user, NEW)
+        await h.flows.endSessions(user.id)
+      },
+    ],
+    [
+      'another hash of the same password, and a reset of that',
+      async (user) => {
+        await change(user, PASSWORD)
+        await reset(user, NEW)
+      },
+    ],
+    [
+      'more resets than passwords are kept',
+      async (user) => {
+        for (let at = 0; at < 11; at += 1) await reset(user, NEW + at)
+      },
+    ],
+  ]
+  for (const [what, happens] of meanwhile) {
+    it(`is ended by ${what}`, async () => {
+      const [user, agent] = [await addVerified(h), createUserAgent()]
+      beforeFinish = happens
+      const back = await h.signIn(agent, user.username)
+      beforeFinish = async () => {}
+      expect(ask.outcomeOf(back)).to.equal('400')
+      expect(await accountOf(h, agent)).to.equal(undefined)
+    })
+  }
+})
+
+describe('A reset whose last effect fails, and is repeated', () => {
+  it('ends nothing that was signed in since (3.3)', async () => {
+    const store = memoryStore(movableClock)
+    const { complete } = store.resetTokens
+    let failures = 0
+    store.resetTokens.complete = async (...parts) => {
+      failures += 1
+      if (failures < 4) throw new Error('the database hiccups')
+      return complete(...parts)
+    }
+    const h = await startHarness({ flows: { store }, mayLogErrors: true })
+    try {
+      const [user, owner] = [await addVerified(h), createUserAgent()]
+      await h.reset(await h.resetLink(user), NEW)
+      await moveTime(2_000)
+      expect(ask.outcomeOf(await h.signIn(owner, user.username, NEW))).to.equal('code')
+      await eventually('the reset is finished', async () => {
+        await moveTime(11_000)
+        return failures >= 4
+      })
+      expect(await accountOf(h, owner)).to.equal(user.id)
+    } finally {
+      await h.close()
+    }
+  })
 })
