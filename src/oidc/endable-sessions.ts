@@ -55,9 +55,6 @@ export interface EndableSessions {
   start(): Promise<void>
 }
 
-/** Without a login that lives, or the person's consent, so that none of them need be of a password. */
-const OPENS_NOTHING = new Set(['Grant', 'BackchannelAuthenticationRequest'])
-
 interface RequestMemory {
   /** The second in which the request arrived. */
   arrivedAt: number
@@ -106,9 +103,11 @@ export function createEndableSessions(
     if (login !== undefined) return { ...payload, [LOGIN_SECOND]: login }
     // The consent page of a host makes grants outside our middleware.
     if (!store && model !== 'Grant') return payload
+    // These two open nothing without a login that lives or the person's consent, so that they need not be of a password.
+    const isOfNone = !store || model === 'BackchannelAuthenticationRequest'
     const second = store?.arrivedAt ?? loginSecond(now())
-    const digest = OPENS_NOTHING.has(model) ? '' : undefined
-    return { ...payload, [LOGIN_SECOND]: await noteLogin(accountId, second, digest) }
+    const date = await noteLogin(accountId, second, isOfNone ? '' : undefined)
+    return { ...payload, [LOGIN_SECOND]: date }
   }
 
   async function stamped(model: string, payload: AdapterPayload): Promise<AdapterPayload> {

@@ -322,7 +322,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       const refusal: unknown = await cutoffs.read('ann').catch((error) => error)
       expect(refusal).to.be.instanceOf(TypeError)
       await cutoffs.endIdpSessions('ann', later(1))
-      expect(await cutoffs.read('ann')).to.deep.equal({ idpAt: later(1), oauthAt: undefined })
+      expect(await cutoffs.read('ann')).to.deep.include({ idpAt: later(1), oauthAt: undefined })
     })
 
     it('of settings is read as text, never loses a value in silence, and can be written again', async () => {
