@@ -78,8 +78,8 @@ describe('account-flows at a terminal', () => {
           SET_PASSWORD,
           'smtp_password: ',
           ({ type, process }) => {
-            type('canary')
-            if (signal === 'INT') type(INTERRUPT)
+            // What is typed and not read yet is the terminal's again once the process has ended.
+            if (signal === 'INT') type(`canary${INTERRUPT}`)
             else signalChild(process.pid ?? NaN, signal)
           },
         )
