@@ -107,7 +107,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const settings = settingsKeeper.current
   const { record: audit, events } = createAudit(store.audit, log)
 
-  const sessions = createEndableSessions(store.cutoffs, clock, log)
+  const sessions = createEndableSessions(store.cutoffs, users, clock, log)
   const policy = createAccountPolicy(users, settings, log)
   const clients = createClients(provider, baseUrl.origin)
   const resume = createResume(provider, clock)

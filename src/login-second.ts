@@ -15,25 +15,18 @@ export function isEndedBy(cutoff: Date | undefined, second: number): boolean {
   return cutoff !== undefined && second <= loginSecond(cutoff)
 }
 
-/**
- * The second that a login is dated with, which is all that decides what it outlives. Clocks of processes differ: where the
- * password is known that it was checked with, that decides. A password that a reset ended makes a login that is ended; any other
- * one a login that is later than all cut-offs.
- *
- * @param second - when the login arrived, by the clock of its process.
- * @param passwordDigest - `undefined`: nobody knows, and the clock decides.
- */
-export function dateOfLogin(
-  second: number,
-  passwordDigest: string | undefined,
-  cutoffs: SessionCutoffs | undefined,
-): number {
-  if (passwordDigest === undefined || !cutoffs) return second
-  const { idpAt, oauthAt, endedPasswords } = cutoffs
-  const ends = [idpAt, oauthAt].flatMap((at) => (at ? loginSecond(at) : []))
-  return endedPasswords.includes(passwordDigest)
-    ? Math.min(second, ...ends)
-    : Math.max(second, ...ends.map((end) => end + 1))
+/** The second of a login that all cut-offs end. */
+export function beforeCutoffs(second: number, cutoffs: SessionCutoffs): number {
+  return Math.min(second, ...secondsOf(cutoffs))
+}
+
+/** The second of a login that no cut-off ends. */
+export function afterCutoffs(second: number, cutoffs: SessionCutoffs): number {
+  return Math.max(second, ...secondsOf(cutoffs).map((end) => end + 1))
+}
+
+function secondsOf({ idpAt, oauthAt }: SessionCutoffs): number[] {
+  return [idpAt, oauthAt].flatMap((at) => (at ? loginSecond(at) : []))
 }
 
 /** Resolves once a new login is later than a cut-off `at` that time. */

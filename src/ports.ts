@@ -213,8 +213,6 @@ export interface SessionCutoffs {
   idpAt: Date | undefined
   /** Grants, codes and tokens of logins at or before this time are dead. */
   oauthAt: Date | undefined
-  /** SHA-256 of the password hashes that the latest resets replaced, as in `passwordDigest`: logins checked with them are dead. */
-  endedPasswords: string[]
 }
 
 /** `session_cutoffs` (D9). Reads see every write that was answered before, in any process. */
@@ -227,12 +225,12 @@ export interface SessionCutoffStore {
    */
   noteLogin(accountId: string, at: Date): Promise<SessionCutoffs | undefined>
   /**
-   * Effect 3. A cut-off only moves forward: to this time or to that of the latest login. `endedPassword` is kept, of the last ten;
-   * with one that is kept already, a time that is not later changes nothing, so that an effect can be repeated. Answers the cut-offs.
+   * Effect 3. A cut-off only moves forward: to this time, or to that of the latest login unless `isExact`. The same time once more
+   * changes nothing, so that an effect can be repeated. Answers the cut-offs.
    */
-  endOAuthSessions(accountId: string, at: Date, endedPassword?: string): Promise<SessionCutoffs>
+  endOAuthSessions(accountId: string, at: Date, isExact?: boolean): Promise<SessionCutoffs>
   /** Effect 4. Likewise. */
-  endIdpSessions(accountId: string, at: Date, endedPassword?: string): Promise<SessionCutoffs>
+  endIdpSessions(accountId: string, at: Date, isExact?: boolean): Promise<SessionCutoffs>
 }
 
 /** Who sent the request, for the audit log; and for the mail of the request, which language it asked for (D24). */

@@ -107,7 +107,7 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
     expect(await port().noteLogin('ann', after(9))).to.equal(undefined)
     expect(await port().noteLogin('ann', after(5))).to.equal(undefined)
     expect(await port().read('ann')).to.equal(undefined)
-    const ended = { oauthAt: after(9), idpAt: undefined, endedPasswords: [] }
+    const ended = { oauthAt: after(9), idpAt: undefined }
     expect(await port().endOAuthSessions('ann', after(1))).to.deep.equal(ended)
     expect(await port().noteLogin('ann', after(2))).to.deep.equal(ended)
     expect(await port().endIdpSessions('ann', after(12))).to.deep.include({
@@ -128,29 +128,12 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
     }
   })
 
-  it('changes nothing when it is repeated, and ends what came before when the password was ended again', async () => {
-    await port().endIdpSessions('ann', after(1), 'digest')
+  it('changes nothing when it is repeated, and moves when it is asked for again', async () => {
+    await port().endIdpSessions('ann', after(1))
     await port().noteLogin('ann', after(5))
-    const repeated = await port().endIdpSessions('ann', after(1), 'digest')
-    expect(repeated).to.deep.equal({
-      idpAt: after(1),
-      oauthAt: undefined,
-      endedPasswords: ['digest'],
-    })
-    const oauth = await port().endOAuthSessions('ann', after(1), 'digest')
-    expect(oauth).to.deep.equal({ idpAt: after(1), oauthAt: after(5), endedPasswords: ['digest'] })
-    expect(await port().endIdpSessions('ann', after(2), 'digest')).to.deep.include({
-      idpAt: after(5),
-    })
-  })
-
-  it('keeps the last ten passwords that were ended', async () => {
-    for (let at = 0; at < 12; at += 1)
-      await port().endIdpSessions('ann', after(at), `$digest ${at}`)
-    const { endedPasswords = [] } = (await port().read('ann')) ?? {}
-    expect(endedPasswords).to.have.length(10)
-    expect(endedPasswords)
-      .to.include.members(['$digest 11', '$digest 2'])
-      .and.not.include('$digest 1')
+    expect(await port().endIdpSessions('ann', after(1))).to.deep.include({ idpAt: after(1) })
+    expect(await port().endOAuthSessions('ann', after(1))).to.deep.include({ oauthAt: after(5) })
+    expect(await port().endIdpSessions('ann', after(2), true)).to.deep.include({ idpAt: after(2) })
+    expect(await port().endIdpSessions('ann', after(3))).to.deep.include({ idpAt: after(5) })
   })
 }

@@ -93,7 +93,7 @@ export interface PasswordReset {
   sweep(): Promise<void>
 }
 
-type End = (userId: string, at: Date, endedPassword: string) => Promise<number | undefined>
+type End = (userId: string, at: Date, isExact?: boolean) => Promise<number | undefined>
 
 export interface PasswordResetPorts {
   users: UserStore
@@ -115,7 +115,7 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
 
   /** unused → used, with the effects of section 3.3 in their order; each may be repeated. */
   async function finish(reset: ClaimedReset, by: 'request' | 'sweep') {
-    const { userId, passwordDigest } = reset
+    const { userId } = reset
     let { usedAt } = reset
     let username = ''
     if (!usedAt) {
@@ -124,8 +124,8 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       username = owner.username
       usedAt = await resetTokens.markUsed(reset.id, now()) // 2
     }
-    const oauth = await sessions.endOAuthSessions(userId, usedAt, passwordDigest) // 3
-    const idp = await sessions.endIdpSessions(userId, usedAt, passwordDigest) // 4
+    const oauth = await sessions.endOAuthSessions(userId, usedAt) // 3
+    const idp = await sessions.endIdpSessions(userId, usedAt) // 4
     if (settings().passwordChangedEmail) await requestNotice(ports.outbox, reset, now())
     await audit({ ...completed(reset, now()), details: { oauth, idp } }) // 5
     await resetTokens.complete(reset.id, now())
@@ -148,8 +148,8 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
   // again, what was signed in before ends all the same.
   async function reject(reset: ClaimedReset, obstacle: Obstacle, by: 'request' | 'sweep') {
     if (by === 'sweep' && obstacle === 'newer_password') {
-      await sessions.endOAuthSessions(reset.userId, reset.claimedAt, reset.passwordDigest)
-      await sessions.endIdpSessions(reset.userId, reset.claimedAt, reset.passwordDigest)
+      await sessions.endOAuthSessions(reset.userId, reset.claimedAt, true)
+      await sessions.endIdpSessions(reset.userId, reset.claimedAt, true)
     }
     await auditRejected(reset, obstacle, reset.claimedBy, `rejected:${reset.id}`)
     await resetTokens.reject(reset.id, now())

@@ -19,8 +19,8 @@ const CLOCK_STEP_SECONDS = 60
 /** A login whose credentials the host has checked. */
 export interface CheckedLogin {
   /**
-   * The user's record as the password was compared with it. Or the id alone: then a login that began before a reset and ends
-   * after it is told by the clocks of the processes, which should agree to the second.
+   * The user's record, with the hash that the password was compared with; a host that hashes anew does so afterwards. Or the id alone:
+   * then the clocks of the processes tell whether a reset came later, and should agree to the second.
    */
   account: User | string
   /** From `loginStarted()`, called before the password hash was read. */
@@ -94,16 +94,9 @@ export function createLogin(parts: LoginParts): Login {
   async function noted(login: CheckedLogin): Promise<LoginResult> {
     const result = resultOf(login, now())
     const { account } = login
-    const digest = typeof account === 'string' ? undefined : passwordDigest(account.passwordHash)
-    const ts = await parts.noteLogin(result.accountId, result.ts, digest)
-    // It was checked with another password than the one of now: that may have been ended in ways that nobody told us.
-    if (ts > result.ts && digest !== (await digestNow(result.accountId))) return result
-    return { ...result, ts }
-  }
-
-  async function digestNow(accountId: string): Promise<string | undefined> {
-    const user = await users.findById(accountId)
-    return user && passwordDigest(user.passwordHash)
+    const hash = typeof account === 'string' ? undefined : account.passwordHash
+    const digest = hash === undefined ? undefined : passwordDigest(hash)
+    return { ...result, ts: await parts.noteLogin(result.accountId, result.ts, digest) }
   }
 
   return {

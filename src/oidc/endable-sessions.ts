@@ -3,8 +3,9 @@ import type { Middleware } from 'koa'
 import type { Adapter, AdapterConstructor, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { isStoreUnavailable } from '../errors.ts'
-import { dateOfLogin, isEndedBy, loginSecond } from '../login-second.ts'
-import type { Log, SessionCutoffs, SessionCutoffStore } from '../ports.ts'
+import { afterCutoffs, beforeCutoffs, isEndedBy, loginSecond } from '../login-second.ts'
+import { passwordDigest } from '../crypto/password.ts'
+import type { Log, SessionCutoffs, SessionCutoffStore, UserStore } from '../ports.ts'
 import {
   accountStamp,
   IDP_MODELS,
@@ -43,15 +44,17 @@ export interface EndableSessions {
   /** The account's cut-offs, as this request sees them. */
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
   /**
-   * Notes a login that arrived in that second, before anything is made of it, and answers the second to date it with.
+   * Notes a login that arrived in that second, before anything is made of it, and answers the second to date it with, which is all
+   * that decides what it outlives. Clocks of processes differ: where the account has cut-offs, a login is later than all of them if its
+   * password is the one of now, and ended if it is another one. For that the user is read.
    *
-   * @param passwordDigest - of the password hash that it was checked with. `undefined`: nobody knows.
+   * @param passwordDigest - of the password hash that it was checked with. `undefined`: nobody knows, and the clock decides.
    */
   noteLogin(accountId: string, second: number, passwordDigest?: string): Promise<number>
-  /** Ends grants, codes and tokens from `at` or before, and of that password (3.3, effect 3). */
-  endOAuthSessions(accountId: string, at: Date, endedPassword?: string): Promise<EndedCount>
-  /** Ends sessions and login results from `at` or before, and of that password (3.3, effect 4). */
-  endIdpSessions(accountId: string, at: Date, endedPassword?: string): Promise<EndedCount>
+  /** Ends grants, codes and tokens from `at` or before, or unless `isExact` of any login until now (3.3, effect 3). */
+  endOAuthSessions(accountId: string, at: Date, isExact?: boolean): Promise<EndedCount>
+  /** Ends sessions and login results likewise (3.3, effect 4). */
+  endIdpSessions(accountId: string, at: Date, isExact?: boolean): Promise<EndedCount>
   start(): Promise<void>
 }
 
@@ -63,8 +66,13 @@ interface RequestMemory {
   logins: Map<string, number>
 }
 
+type DateBy = (second: number, cutoffs: SessionCutoffs) => number | Promise<number>
+
+const byClock: DateBy = (second) => second
+
 export function createEndableSessions(
   cutoffs: SessionCutoffStore,
+  users: Pick<UserStore, 'findById'>,
   { now }: Clock,
   log: Log,
 ): EndableSessions {
@@ -106,7 +114,7 @@ export function createEndableSessions(
     // These two open nothing without a login that lives or the person's consent, so that they need not be of a password.
     const isOfNone = !store || model === 'BackchannelAuthenticationRequest'
     const second = store?.arrivedAt ?? loginSecond(now())
-    const date = await noteLogin(accountId, second, isOfNone ? '' : undefined)
+    const date = await noted(accountId, second, isOfNone ? afterCutoffs : byClock)
     return { ...payload, [LOGIN_SECOND]: date }
   }
 
@@ -126,16 +134,24 @@ export function createEndableSessions(
     return { ...payload, result: { ...payload.result, login: { ...login, ts } } }
   }
 
-  async function noteLogin(accountId: string, second: number, passwordDigest?: string) {
-    let noted = second
+  async function noted(accountId: string, second: number, dateBy: DateBy): Promise<number> {
+    let at = second
     for (;;) {
-      const ends = await cutoffs.noteLogin(accountId, new Date(noted * 1000))
-      const date = dateOfLogin(second, passwordDigest, ends)
-      if (date <= noted) return date
+      const ends = await cutoffs.noteLogin(accountId, new Date(at * 1000))
+      const date = ends ? await dateBy(second, ends) : second
+      if (date <= at) return date
       // The cut-offs to come have to be later than this, too.
-      noted = date
+      at = date
     }
   }
+
+  const noteLogin = (accountId: string, second: number, digest?: string) =>
+    noted(accountId, second, async (at, ends) => {
+      if (digest === undefined) return at
+      const user = await users.findById(accountId)
+      const isOfNow = user !== undefined && passwordDigest(user.passwordHash) === digest
+      return isOfNow ? afterCutoffs(at, ends) : beforeCutoffs(at, ends)
+    })
 
   function wrap(model: string, inner: Adapter): Adapter {
     const outer: Adapter = {
@@ -193,13 +209,13 @@ export function createEndableSessions(
       request.run({ arrivedAt: loginSecond(now()), cutoffs: new Map(), logins: new Map() }, next),
     noteLogin,
 
-    async endOAuthSessions(accountId, at, endedPassword) {
-      const ends = await cutoffs.endOAuthSessions(accountId, at, endedPassword)
+    async endOAuthSessions(accountId, at, isExact) {
+      const ends = await cutoffs.endOAuthSessions(accountId, at, isExact)
       return remove(OAUTH_MODELS, accountId, ends)
     },
 
-    async endIdpSessions(accountId, at, endedPassword) {
-      const ends = await cutoffs.endIdpSessions(accountId, at, endedPassword)
+    async endIdpSessions(accountId, at, isExact) {
+      const ends = await cutoffs.endIdpSessions(accountId, at, isExact)
       return remove(IDP_MODELS, accountId, ends)
     },
 

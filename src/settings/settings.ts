@@ -131,8 +131,8 @@ export function createSettingsKeeper(
     } else {
       const plain = await openAll(stored.values, box, report)
       held = { ...stored, plain, inForce: failClosed(plain, held.inForce, report) }
+      current = parseAll(usable(held), report)
     }
-    current = parseAll(usable(held), report)
     reported = wrong
   }
 

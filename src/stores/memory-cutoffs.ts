@@ -1,17 +1,9 @@
 import type { SessionCutoffs, SessionCutoffStore } from '../ports.ts'
 
-/** How many passwords an account can be rid of while one login is on its way. */
-export const KEPT_PASSWORDS = 10
-
-interface Entry {
-  idp: Ended
-  oauth: Ended
+interface Entry extends SessionCutoffs {
   loginAt: Date | undefined
-}
-
-interface Ended {
-  at: Date | undefined
-  passwords: string[]
+  /** The latest time that each was asked to end up to. */
+  asked: { idpAt?: Date; oauthAt?: Date }
 }
 
 /** `session_cutoffs` in memory. */
@@ -19,31 +11,25 @@ export function memoryCutoffs(): SessionCutoffStore {
   const entries = new Map<string, Entry>()
 
   function entryOf(accountId: string): Entry {
-    const entry = entries.get(accountId) ?? {
-      idp: { at: undefined, passwords: [] },
-      oauth: { at: undefined, passwords: [] },
-      loginAt: undefined,
-    }
+    const none = { idpAt: undefined, oauthAt: undefined, loginAt: undefined, asked: {} }
+    const entry = entries.get(accountId) ?? none
     entries.set(accountId, entry)
     return entry
   }
 
   function read(accountId: string): SessionCutoffs | undefined {
     const entry = entryOf(accountId)
-    return entry.idp.at || entry.oauth.at ? cutoffsOf(entry) : undefined
+    return entry.idpAt || entry.oauthAt ? cutoffsOf(entry) : undefined
   }
 
   const end =
-    (kind: 'idp' | 'oauth') =>
-    async (accountId: string, at: Date, endedPassword?: string): Promise<SessionCutoffs> => {
+    (kind: 'idpAt' | 'oauthAt') =>
+    async (accountId: string, at: Date, isExact = false): Promise<SessionCutoffs> => {
       const entry = entryOf(accountId)
-      const ended = entry[kind]
-      const isKept = endedPassword !== undefined && ended.passwords.includes(endedPassword)
-      const isRepeated = isKept && ended.at !== undefined && at <= ended.at
-      if (!isRepeated) ended.at = latest(ended.at, at, entry.loginAt)
-      if (endedPassword !== undefined && !isKept) {
-        ended.passwords = [endedPassword, ...ended.passwords].slice(0, KEPT_PASSWORDS)
-      }
+      const isRepeated = entry.asked[kind]?.getTime() === at.getTime()
+      const noted = isExact ? undefined : entry.loginAt
+      if (!isRepeated) entry[kind] = latest(entry[kind], at, noted)
+      entry.asked[kind] = at
       return cutoffsOf(entry)
     }
 
@@ -54,14 +40,13 @@ export function memoryCutoffs(): SessionCutoffStore {
       entry.loginAt = latest(entry.loginAt, at)
       return read(accountId)
     },
-    endOAuthSessions: end('oauth'),
-    endIdpSessions: end('idp'),
+    endOAuthSessions: end('oauthAt'),
+    endIdpSessions: end('idpAt'),
   }
 }
 
-function cutoffsOf({ idp, oauth }: Entry): SessionCutoffs {
-  const endedPasswords = [...new Set([...oauth.passwords, ...idp.passwords])]
-  return structuredClone({ idpAt: idp.at, oauthAt: oauth.at, endedPasswords })
+function cutoffsOf({ idpAt, oauthAt }: Entry): SessionCutoffs {
+  return structuredClone({ idpAt, oauthAt })
 }
 
 function latest(...times: (Date | undefined)[]): Date {

@@ -1,6 +1,5 @@
 import type { Db, Document } from 'mongodb'
 import type { SessionCutoffs, SessionCutoffStore } from '../ports.ts'
-import { KEPT_PASSWORDS } from './memory-cutoffs.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
@@ -11,8 +10,8 @@ interface CutoffDocument {
   idp_at?: Date
   oauth_at?: Date
   login_at?: Date
-  idp_passwords?: string[]
-  oauth_passwords?: string[]
+  idp_asked_at?: Date
+  oauth_asked_at?: Date
 }
 
 /** `session_cutoffs` on MongoDB (D9). */
@@ -36,26 +35,15 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
 
   const end =
     (kind: 'idp' | 'oauth') =>
-    async (accountId: string, at: Date, endedPassword?: string): Promise<SessionCutoffs> => {
-      const [endedAt, passwords] = [`$${kind}_at`, { $ifNull: [`$${kind}_passwords`, []] }]
-      const moved = { $max: [endedAt, time(at), '$login_at'] }
-      const isKept = { $in: [{ $literal: endedPassword }, passwords] }
-      const isRepeated = { $and: [isKept, { $lte: [time(at), endedAt] }] }
-      const more = {
-        $slice: [{ $concatArrays: [[{ $literal: endedPassword }], passwords] }, KEPT_PASSWORDS],
-      }
+    async (accountId: string, at: Date, isExact = false): Promise<SessionCutoffs> => {
+      const [endedAt, askedAt] = [`${kind}_at`, `${kind}_asked_at`]
+      const isNoted = isExact ? false : { $eq: [{ $type: '$login_at' }, 'date'] }
+      const moved = { $max: [`$${endedAt}`, time(at), { $cond: [isNoted, '$login_at', null] }] }
+      const isRepeated = { $eq: [`$${askedAt}`, time(at)] }
       const changed = await change(accountId, [
-        {
-          $set:
-            endedPassword === undefined
-              ? { [`${kind}_at`]: moved }
-              : {
-                  [`${kind}_at`]: { $cond: [isRepeated, endedAt, moved] },
-                  [`${kind}_passwords`]: { $cond: [isKept, passwords, more] },
-                },
-        },
+        { $set: { [endedAt]: { $cond: [isRepeated, `$${endedAt}`, moved] }, [askedAt]: time(at) } },
       ])
-      return cutoffsOf(changed) ?? { idpAt: undefined, oauthAt: undefined, endedPasswords: [] }
+      return cutoffsOf(changed) ?? { idpAt: undefined, oauthAt: undefined }
     }
 
   return {
@@ -76,9 +64,7 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
 
 function cutoffsOf(document: CutoffDocument | null): SessionCutoffs | undefined {
   if (document?.idp_at === undefined && document?.oauth_at === undefined) return undefined
-  const { idp_at, oauth_at, idp_passwords = [], oauth_passwords = [] } = document
-  const endedPasswords = [...new Set([...oauth_passwords, ...idp_passwords])]
-  return { idpAt: cutoff(idp_at), oauthAt: cutoff(oauth_at), endedPasswords }
+  return { idpAt: cutoff(document.idp_at), oauthAt: cutoff(document.oauth_at) }
 }
 
 /** Throws for anything but a time: to answer "nothing was ended" would revive ended sessions. */

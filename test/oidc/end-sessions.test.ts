@@ -2,7 +2,7 @@ import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import Koa from 'koa'
 import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
-import { memoryAdapter, memoryStore, type User } from '../../src/index.ts'
+import { memoryAdapter, memoryStore, memoryUsers, type User } from '../../src/index.ts'
 import { secondAfter } from '../../src/login-second.ts'
 import { createEndableSessions } from '../../src/oidc/endable-sessions.ts'
 import {
@@ -280,7 +280,12 @@ describe('A request that began before a cut-off and ends after it (D9)', () => {
 
   for (const model of ['Grant', 'AccessToken']) {
     it(`makes no ${model} that lives, and a later request does`, async () => {
-      const sessions = createEndableSessions(memoryStore().cutoffs, movableClock, () => {})
+      const sessions = createEndableSessions(
+        memoryStore().cutoffs,
+        memoryUsers([]),
+        movableClock,
+        () => {},
+      )
       const adapter = sessions.adapter(memoryAdapter())(model)
       const save = (id: string) => {
         const payload = { accountId: 'ann', iat: Math.floor(Date.now() / 1000) }

@@ -184,6 +184,10 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
     expect(keeper.current()).to.include({ smtpHost: undefined, smtpPort: 26 })
     expect(keeper.current().smtpPassword).to.equal(undefined)
     expect(keeper.shown()).to.include({ smtp_host: 'a' })
+    const { read } = store
+    store.read = async () => ({ ...(await read()), values: {}, isUnreadable: true })
+    await keeper.refresh()
+    expect(keeper.current()).to.include({ smtpHost: undefined, smtpPort: 26 })
     expect(logged.join()).to.include('smtp_password').and.not.to.include('canary')
   })
 
