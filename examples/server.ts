@@ -65,15 +65,16 @@ async function start() {
     Buffer.from(derivedKey(key, 'cookies')).toString('base64url'),
   )
 
+  const adapter = flows.adapter(storage.adapter)
   const provider = new Provider(
     issuer,
-    providerConfiguration({ flows, storage, cookieKeys, paths, show }),
+    providerConfiguration({ flows, adapter, storage, cookieKeys, paths, show }),
   )
   provider.proxy = trustedProxies > 0
   flows.attach(provider)
   stopEarly.work = () => flows.stop({ withinMs: 5_000 })
   await flows.start()
-  await insertSeed(seed, { storage, provider, bcryptCost })
+  await insertSeed(seed, { storage, clients: adapter('Client'), provider, bcryptCost })
 
   const parts = { baseUrl, show, paths }
   const noTimeLeft = new AbortController()

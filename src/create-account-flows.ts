@@ -103,11 +103,12 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   }
 
   const keys = createKeyRing(secrets)
-  const settingsKeeper = createSettingsKeeper(store.settings, createSecretBox(keys), log)
+  const box = createSecretBox(keys)
+  const settingsKeeper = createSettingsKeeper(store.settings, box, log)
   const settings = settingsKeeper.current
   const { record: audit, events } = createAudit(store.audit, log)
 
-  const sessions = createEndableSessions(store.cutoffs, users, clock, log)
+  const sessions = createEndableSessions(store.cutoffs, users, clock, log, box)
   const policy = createAccountPolicy(users, settings, log)
   const clients = createClients(provider, baseUrl.origin)
   const resume = createResume(provider, clock)

@@ -7,8 +7,8 @@ import {
   mongoAdapter,
   mongoStore,
   mongoUsers,
-  type AccountAdapter,
   type AccountFlowsStore,
+  type StartableAdapterFactory,
   type User,
   type UserStore,
 } from '../../src/index.ts'
@@ -19,7 +19,7 @@ import { reasonOf, StartRefused } from './start-refused.ts'
 export interface Storage {
   store: AccountFlowsStore
   users: UserStore
-  adapter: ((model: string) => AccountAdapter) & { start?(): Promise<void> }
+  adapter: StartableAdapterFactory
   providerKeys: ProviderKeys
   /** Does nothing where the username is taken. */
   addUser(user: Omit<User, 'id'>): Promise<void>

@@ -1,18 +1,14 @@
 import type { Collection, Db } from 'mongodb'
 import type { AdapterPayload } from 'oidc-provider'
-import { systemClock } from '../clock.ts'
+import { systemClock, type Clock } from '../clock.ts'
+import type { SecretBox } from '../crypto/secret-box.ts'
 import { isDuplicateKey } from '../stores/mongodb-errors.ts'
 import { createIndexes, type NamedIndex } from '../stores/mongodb-indexes.ts'
 import { withUnavailable } from '../stores/mongodb-unavailable.ts'
 import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { AccountAdapter } from './endable-sessions.ts'
+import { hashOf, openRecord, sealRecord, storedId, type StoredRecord } from './sealed-records.ts'
 import { mayReplace, refuseReuse, refuseUsed } from './single-use.ts'
-
-interface StoredPayload {
-  _id: string
-  payload: AdapterPayload
-  expiresAt?: Date
-}
 
 const MODELS = [
   ...OAUTH_MODELS,
@@ -24,6 +20,8 @@ const MODELS = [
   'PushedAuthorizationRequest',
   'ReplayDetection',
 ]
+/** As versions before the sealing wrote it. Without this, a hash that was read in the database would be an id. */
+const IN_CLEAR = { sealed: { $exists: false } }
 const NOT_CONSUMED = { 'payload.consumed': { $exists: false } }
 const REPLACEABLE = {
   any: () => ({}),
@@ -32,81 +30,160 @@ const REPLACEABLE = {
 }
 const LOGIN_ACCOUNTS = ['payload.result.login.accountId', 'payload.lastSubmission.login.accountId']
 
+interface MongoAdapterOptions extends Partial<Pick<Clock, 'now'>> {
+  records?: 'sealed' | 'clear'
+}
+
+type MongoAdapterFactory = ((model: string, box: SecretBox) => AccountAdapter) & {
+  start(box: SecretBox): Promise<void>
+}
+
 /**
- * oidc-provider's records on MongoDB: one collection a model, in snake_case, documents `{ _id, payload, expiresAt }`, removed by
- * a TTL index. Payloads have an index by account. Reads see every write that was answered before.
+ * oidc-provider's records on MongoDB: one collection a model, in snake_case, documents `{ _id, payload, sealed, expiresAt }`, removed
+ * by a TTL index. `_id` is the SHA-256 of the id, in base64url; `payload` holds what is looked for, such as `accountId`; all else is
+ * `sealed` with the first secret of the flows. A client keeps its `client_id`, and all but its secret is in clear.
+ * Reads see every write that was answered before.
  *
- * `flows.start()` creates collections and indexes of an adapter that `flows.adapter` wraps.
+ * It works under `flows.adapter` only, which hands it the keys; what you wrap around it passes the second argument on.
+ * `flows.start()` creates its collections and indexes, and seals the secrets of clients that are in clear or under another key.
+ *
+ * @param options.records - `clear` writes records as version 0.1.0 did: for the time in which processes of that version share the
+ *   database. Both forms are always read.
  */
 export function mongoAdapter(
   db: Db,
-  { now } = systemClock,
-): ((model: string) => AccountAdapter) & { start(): Promise<void> } {
-  const collectionOf = (model: string): Collection<StoredPayload> =>
+  { now = systemClock.now, records = 'sealed' }: MongoAdapterOptions = {},
+): MongoAdapterFactory {
+  const collectionOf = (model: string): Collection<StoredRecord> =>
     db.collection(snakeCase(model), {
       readPreference: 'primary',
       writeConcern: { w: 'majority' },
       ignoreUndefined: true,
     })
 
-  const factory = (model: string): AccountAdapter => {
+  const factory = (model: string, box: SecretBox): AccountAdapter => {
+    if (!(box as SecretBox | undefined)) {
+      throw new TypeError(
+        'mongoAdapter() works under flows.adapter(…), which hands it a second argument',
+      )
+    }
     const collection = collectionOf(model)
-    const findWhere = async (field: '_id' | 'payload.uid' | 'payload.userCode', value: string) =>
-      typeof value === 'string'
-        ? (await collection.findOne({ [field]: value }))?.payload
-        : undefined
+    const isSealing = records === 'sealed'
+    const ownId = (id: string) => (isSealing ? storedId(model, id) : id)
+    const ownForm = (id: string, payload: AdapterPayload) =>
+      isSealing ? sealRecord(box, model, id, payload) : { _id: id, payload }
+    const withId = (id: string) => ({
+      $or: [{ _id: storedId(model, id) }, { _id: id, ...IN_CLEAR }],
+    })
+
+    async function find(id: string): Promise<AdapterPayload | undefined> {
+      if (typeof id !== 'string') return undefined
+      const found = await collection.findOne(withId(id))
+      const payload = found && (await openRecord(box, model, found))
+      if (!payload || found._id === ownId(id)) return payload ?? undefined
+      return (await rewritten(found, id, payload)) ? payload : find(id)
+    }
+
+    // In one form only it can be replaced or consumed.
+    async function rewritten(found: StoredRecord, id: string, payload: AdapterPayload) {
+      const { expiresAt } = found
+      const own = { ...(await ownForm(id, payload)), ...(expiresAt && { expiresAt }) }
+      const isInserted = await collection.insertOne(own).then(() => true, falseIfDuplicate)
+      const { deletedCount } = await collection.deleteOne({ _id: found._id })
+      if (!isInserted || deletedCount === 1) return isInserted
+      // Another one did so before, and it may have been destroyed since.
+      await collection.deleteOne({ _id: own._id })
+      return false
+    }
+
+    async function findBy(field: 'payload.uid' | 'payload.userCode', value: string) {
+      if (typeof value !== 'string') return undefined
+      const isEither = { $or: [{ [field]: hashOf(value) }, { [field]: value, ...IN_CLEAR }] }
+      const found = await collection.findOne(isEither)
+      return found ? openRecord(box, model, found) : undefined
+    }
 
     return withUnavailable<AccountAdapter>({
       async upsert(id, payload, expiresIn) {
         const expiresAt = expiresIn
           ? { expiresAt: new Date(now().getTime() + expiresIn * 1000) }
           : {}
-        const replaceable = { _id: id, ...REPLACEABLE[mayReplace(model)](now()) }
-        const replacement = { payload, ...expiresAt }
+        const { _id, ...form } = await ownForm(id, payload)
+        const replaceable = { _id, ...REPLACEABLE[mayReplace(model)](now()) }
         try {
-          await collection.replaceOne(replaceable, replacement, { upsert: true })
+          await collection.replaceOne(replaceable, { ...form, ...expiresAt }, { upsert: true })
         } catch (error) {
           if (!isDuplicateKey(error) || mayReplace(model) === 'any') throw error
-          if (!(await findWhere('_id', id))) throw error
+          if (!(await find(id))) throw error
           refuseUsed(model)
         }
       },
-      find: (id) => findWhere('_id', id),
-      findByUid: (uid) => findWhere('payload.uid', uid),
-      findByUserCode: (userCode) => findWhere('payload.userCode', userCode),
+      find,
+      findByUid: (uid) => findBy('payload.uid', uid),
+      findByUserCode: (userCode) => findBy('payload.userCode', userCode),
       async consume(id) {
         const consumed = Math.floor(now().getTime() / 1000)
         const { matchedCount } = await collection.updateOne(
-          { _id: id, ...NOT_CONSUMED },
+          { _id: ownId(id), ...NOT_CONSUMED },
           { $set: { 'payload.consumed': consumed } },
         )
         if (matchedCount === 1) return
-        await refuseReuse(model, (await findWhere('_id', id))?.grantId, factory)
+        await refuseReuse(model, (await find(id))?.grantId, (name) => factory(name, box))
       },
       async destroy(id) {
-        await collection.deleteOne({ _id: id })
+        await collection.deleteMany(withId(id))
       },
       async revokeByGrantId(grantId) {
         await collection.deleteMany({ 'payload.grantId': grantId })
       },
       async destroyByAccountId(accountId, isEnded) {
         const fields = model === 'Interaction' ? LOGIN_ACCOUNTS : ['payload.accountId']
-        const found = await collection
-          .find({ $or: fields.map((field) => ({ [field]: accountId })) })
-          .toArray()
-        const ended = found.filter(({ payload }) => isEnded(payload)).map(({ _id }) => _id)
+        const found = collection.find({ $or: fields.map((field) => ({ [field]: accountId })) })
+        const ended: string[] = []
+        for await (const record of found) {
+          const payload = await openRecord(box, model, record)
+          if (payload && isEnded(payload)) ended.push(record._id)
+        }
         if (ended.length === 0) return 0
         return (await collection.deleteMany({ _id: { $in: ended } })).deletedCount
       },
     })
   }
 
+  // Clients never expire, and would be lost with the key that sealed their secrets.
+  async function sealClients(box: SecretBox) {
+    const clients = collectionOf('Client')
+    const withSecret = {
+      $or: [{ sealed: { $exists: true } }, { 'payload.client_secret': { $exists: true } }],
+    }
+    for await (const found of clients.find(withSecret)) {
+      if (found.sealed !== undefined && box.isCurrent(found.sealed)) continue
+      const payload = await openRecord(box, 'Client', found)
+      if (payload) {
+        const { _id, ...form } = await sealRecord(box, 'Client', found._id, payload)
+        const { payload: inDatabase, sealed } = found
+        const unchanged = {
+          _id,
+          payload: inDatabase,
+          ...(sealed === undefined ? IN_CLEAR : { sealed }),
+        }
+        await clients.updateOne(unchanged, { $set: form })
+      }
+    }
+  }
+
   const { start } = withUnavailable({
-    async start() {
+    async start(box: SecretBox) {
       for (const model of MODELS) await createIndexes(collectionOf(model), indexesOf(model))
+      if (records === 'sealed') await sealClients(box)
     },
   })
   return Object.assign(factory, { start })
+}
+
+function falseIfDuplicate(error: unknown): false {
+  if (isDuplicateKey(error)) return false
+  throw error
 }
 
 // Names are those of the adapter that oidc-provider used to show, so that its collections can be taken over.

@@ -11,6 +11,8 @@ import {
   type ClientMetadata,
   type Configuration,
 } from 'oidc-provider'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import {
   createAccountFlows,
   memoryAdapter,
@@ -131,13 +133,14 @@ let running = 0
 
 export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
   const { technology = 'memory', oauthPath = '/oauth2', usesHook = true, host = koaHost } = options
-  const { basePath = '', adapter: replace = (same: AdapterFactory) => same } = options
+  const { basePath = '', adapter: replace } = options
   const database =
     options.database ?? (technology === 'mongodb' ? await freshDatabase() : undefined)
   const inMemory = memoryUsers()
   const users = database ? mongoUsers(database.db.collection('users')) : inMemory
   const store = database ? mongoStore(database.db, movableClock) : memoryStore(movableClock)
   const adapter = database ? mongoAdapter(database.db, movableClock) : memoryAdapter(movableClock)
+  const box = createSecretBox(createKeyRing([Buffer.alloc(32)]))
   const mail = await startMailServer(options.mail)
 
   let listener: Listener = (_req, res) => res.end()
@@ -175,7 +178,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const events: AuditEvent[] = []
   flows.events.on('audit', (event) => events.push(event))
   const provider = new Provider(oauthUrl, {
-    adapter: flows.adapter(replace(adapter)),
+    adapter: flows.adapter(replace?.((model) => adapter(model, box)) ?? adapter),
     clients: options.clients ?? [CLIENT, CONFIDENTIAL],
     interactions: {
       url: (_ctx, { uid }) => `${basePath}${oauthPath}/login?interaction=${uid}`,

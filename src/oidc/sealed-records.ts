@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto'
+import type { AdapterPayload, InteractionResults } from 'oidc-provider'
+import type { SecretBox } from '../crypto/secret-box.ts'
+
+/** A record of oidc-provider as it lies in the database: whoever reads it there can use nothing of it. */
+export interface StoredRecord {
+  _id: string
+  /** What records are looked for by, `uid` and `userCode` as hashes. All of it, where nothing is `sealed`. */
+  payload: AdapterPayload
+  /** The payload as a JWE; of a client, its secret. */
+  sealed?: string
+  expiresAt?: Date
+}
+
+/** Ids of clients are no secrets, and admins look for clients by hand. */
+const isPublic = (model: string) => model === 'Client'
+
+/** The id itself opens what it names, so that the database holds its SHA-256 in base64url. */
+export function storedId(model: string, id: string): string {
+  return isPublic(model) ? id : hashOf(id)
+}
+
+export function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
+}
+
+export async function sealRecord(
+  box: SecretBox,
+  model: string,
+  id: string,
+  payload: AdapterPayload,
+): Promise<Pick<StoredRecord, '_id' | 'payload' | 'sealed'>> {
+  const _id = storedId(model, id)
+  const [secret, rest] = isPublic(model) ? clientParts(payload) : [payload, lookedForBy(payload)]
+  if (secret === undefined) return { _id, payload }
+  return { _id, payload: rest, sealed: await box.seal(JSON.stringify(secret), `${model} ${_id}`) }
+}
+
+/** `undefined`: no key of the ring opens it, or it was altered. */
+export async function openRecord(
+  box: SecretBox,
+  model: string,
+  { _id, payload, sealed }: StoredRecord,
+): Promise<AdapterPayload | undefined> {
+  if (sealed === undefined) return payload
+  const opened = await box.open(sealed, `${model} ${_id}`)
+  if (opened === undefined) return undefined
+  const secret: AdapterPayload = JSON.parse(opened)
+  if (isPublic(model)) return { ...payload, ...secret }
+  const { consumed } = payload
+  return consumed === undefined ? secret : Object.assign(secret, { consumed })
+}
+
+function clientParts({ client_secret, ...rest }: AdapterPayload) {
+  return [client_secret === undefined ? undefined : { client_secret }, rest] as const
+}
+
+function lookedForBy(payload: AdapterPayload): AdapterPayload {
+  const { accountId, grantId, consumed, uid, userCode, result, lastSubmission } = payload
+  return {
+    accountId,
+    grantId,
+    consumed,
+    uid: uid === undefined ? uid : hashOf(uid),
+    userCode: userCode === undefined ? userCode : hashOf(userCode),
+    result: accountOf(result?.login),
+    lastSubmission: accountOf(lastSubmission?.login),
+  }
+}
+
+function accountOf(login: InteractionResults['login']): InteractionResults | undefined {
+  return login && { login: { accountId: login.accountId } }
+}
