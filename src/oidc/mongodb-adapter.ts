@@ -2,12 +2,13 @@ import type { Collection, Db } from 'mongodb'
 import type { AdapterPayload } from 'oidc-provider'
 import { systemClock, type Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
+import { hashToken } from '../crypto/token.ts'
 import { isDuplicateKey } from '../stores/mongodb-errors.ts'
 import { createIndexes, type NamedIndex } from '../stores/mongodb-indexes.ts'
 import { withUnavailable } from '../stores/mongodb-unavailable.ts'
 import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { AccountAdapter } from './endable-sessions.ts'
-import { hashOf, openRecord, sealRecord, storedId, type StoredRecord } from './sealed-records.ts'
+import { openRecord, sealRecord, storedId, type StoredRecord } from './sealed-records.ts'
 import { mayReplace, refuseReuse, refuseUsed } from './single-use.ts'
 
 const MODELS = [
@@ -40,7 +41,7 @@ type MongoAdapterFactory = ((model: string, box: SecretBox) => AccountAdapter) &
 
 /**
  * oidc-provider's records on MongoDB: one collection a model, in snake_case, documents `{ _id, payload, sealed, expiresAt }`, removed
- * by a TTL index. `_id` is the SHA-256 of the id, in base64url; `payload` holds what is looked for, such as `accountId`; all else is
+ * by a TTL index. `_id` is the SHA-256 of the id, in hex; `payload` holds what is looked for, such as `accountId`; all else is
  * `sealed` with the first secret of the flows. A client keeps its `client_id`, and all but its secret is in clear.
  * Reads see every write that was answered before.
  *
@@ -78,27 +79,27 @@ export function mongoAdapter(
 
     async function find(id: string): Promise<AdapterPayload | undefined> {
       if (typeof id !== 'string') return undefined
-      const found = await collection.findOne(withId(id))
+      const forms = await collection.find(withId(id)).toArray()
+      const found = forms.find(({ _id }) => _id === ownId(id)) ?? forms[0]
       const payload = found && (await openRecord(box, model, found))
-      if (!payload || found._id === ownId(id)) return payload ?? undefined
-      return (await rewritten(found, id, payload)) ? payload : find(id)
+      if (!payload || found._id === ownId(id)) return payload
+      return (await isRewritten(found, id, payload)) ? payload : find(id)
     }
 
-    // In one form only it can be replaced or consumed.
-    async function rewritten(found: StoredRecord, id: string, payload: AdapterPayload) {
+    // It is replaced and consumed in its own form only. `false`: another one was faster.
+    async function isRewritten(found: StoredRecord, id: string, payload: AdapterPayload) {
       const { expiresAt } = found
       const own = { ...(await ownForm(id, payload)), ...(expiresAt && { expiresAt }) }
-      const isInserted = await collection.insertOne(own).then(() => true, falseIfDuplicate)
-      const { deletedCount } = await collection.deleteOne({ _id: found._id })
-      if (!isInserted || deletedCount === 1) return isInserted
-      // Another one did so before, and it may have been destroyed since.
+      if (!(await collection.insertOne(own).then(() => true, falseIfDuplicate))) return false
+      if ((await collection.deleteOne({ _id: found._id })).deletedCount === 1) return true
+      // It has been destroyed since it was found.
       await collection.deleteOne({ _id: own._id })
       return false
     }
 
     async function findBy(field: 'payload.uid' | 'payload.userCode', value: string) {
       if (typeof value !== 'string') return undefined
-      const isEither = { $or: [{ [field]: hashOf(value) }, { [field]: value, ...IN_CLEAR }] }
+      const isEither = { $or: [{ [field]: hashToken(value) }, { [field]: value, ...IN_CLEAR }] }
       const found = await collection.findOne(isEither)
       return found ? openRecord(box, model, found) : undefined
     }

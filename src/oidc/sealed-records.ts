@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import type { AdapterPayload, InteractionResults } from 'oidc-provider'
 import type { SecretBox } from '../crypto/secret-box.ts'
+import { hashToken } from '../crypto/token.ts'
 
 /** A record of oidc-provider as it lies in the database: whoever reads it there can use nothing of it. */
 export interface StoredRecord {
@@ -15,13 +15,9 @@ export interface StoredRecord {
 /** Ids of clients are no secrets, and admins look for clients by hand. */
 const isPublic = (model: string) => model === 'Client'
 
-/** The id itself opens what it names, so that the database holds its SHA-256 in base64url. */
+/** The id itself opens what it names, so that the database holds its hash. */
 export function storedId(model: string, id: string): string {
-  return isPublic(model) ? id : hashOf(id)
-}
-
-export function hashOf(text: string): string {
-  return createHash('sha256').update(text).digest('base64url')
+  return isPublic(model) ? id : hashToken(id)
 }
 
 export async function sealRecord(
@@ -61,8 +57,8 @@ function lookedForBy(payload: AdapterPayload): AdapterPayload {
     accountId,
     grantId,
     consumed,
-    uid: uid === undefined ? uid : hashOf(uid),
-    userCode: userCode === undefined ? userCode : hashOf(userCode),
+    uid: uid === undefined ? uid : hashToken(uid),
+    userCode: userCode === undefined ? userCode : hashToken(userCode),
     result: accountOf(result?.login),
     lastSubmission: accountOf(lastSubmission?.login),
   }

@@ -129,6 +129,9 @@ export const CONFIDENTIAL = {
   scope: 'openid email offline_access',
 } as const satisfies ClientMetadata
 
+/** Processes on one database share them. */
+const SECRETS = [randomBytes(32)] as const
+
 let running = 0
 
 export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
@@ -140,7 +143,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const users = database ? mongoUsers(database.db.collection('users')) : inMemory
   const store = database ? mongoStore(database.db, movableClock) : memoryStore(movableClock)
   const adapter = database ? mongoAdapter(database.db, movableClock) : memoryAdapter(movableClock)
-  const box = createSecretBox(createKeyRing([Buffer.alloc(32)]))
+  const box = createSecretBox(createKeyRing(SECRETS))
   const mail = await startMailServer(options.mail)
 
   let listener: Listener = (_req, res) => res.end()
@@ -154,7 +157,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const flows = createAccountFlows({
     baseUrl,
     oauthPath,
-    secrets: [randomBytes(32)],
+    secrets: SECRETS,
     store,
     users,
     adminToken: ADMIN_TOKEN,
