@@ -14,6 +14,7 @@ import {
   LOGIN_SECOND,
   type AccountStamp,
 } from './account-stamp.ts'
+import { waitingOnce } from './outages.ts'
 
 /**
  * An adapter that finds what an account has. With it, ended sessions and tokens are also deleted, and counted; without it
@@ -160,7 +161,7 @@ export function createEndableSessions(
     })
 
   function wrap(model: string, inner: Adapter): Adapter {
-    const outer: Adapter = {
+    const outer = waitingOnce({
       upsert: async (id, payload, expiresIn) =>
         inner.upsert(id, await stamped(model, payload), expiresIn),
       find: async (id) => alive(model, await inner.find(id)),
@@ -169,7 +170,7 @@ export function createEndableSessions(
       consume: (id) => inner.consume(id),
       destroy: (id) => inner.destroy(id),
       revokeByGrantId: (grantId) => inner.revokeByGrantId(grantId),
-    }
+    })
     wrappers.add(outer)
     return outer
   }
