@@ -35,8 +35,8 @@ interface MongoAdapterOptions extends Partial<Pick<Clock, 'now'>> {
   records?: 'sealed' | 'clear'
 }
 
-type MongoAdapterFactory = ((model: string, box: SecretBox) => AccountAdapter) & {
-  start(box: SecretBox): Promise<void>
+type MongoAdapterFactory = ((model: string, box?: SecretBox) => AccountAdapter) & {
+  start(box?: SecretBox): Promise<void>
 }
 
 /**
@@ -45,8 +45,8 @@ type MongoAdapterFactory = ((model: string, box: SecretBox) => AccountAdapter) &
  * `sealed` with the first secret of the flows. A client keeps its `client_id`, and all but its secret is in clear.
  * Reads see every write that was answered before.
  *
- * It works under `flows.adapter` only, which hands it the keys; what you wrap around it passes the second argument on.
- * `flows.start()` creates its collections and indexes, and seals the secrets of clients that are in clear or under another key.
+ * `flows.adapter` hands it the keys; what you wrap around it passes the second argument on. Without keys it stores records in clear,
+ * and says so in a warning. `flows.start()` creates its collections and indexes, and seals the secrets of clients that are in clear or under another key.
  *
  * @param options.records - `clear` writes records as version 0.1.0 did: for the time in which processes of that version share the
  *   database. Both forms are always read.
@@ -62,14 +62,10 @@ export function mongoAdapter(
       ignoreUndefined: true,
     })
 
-  const factory = (model: string, box: SecretBox): AccountAdapter => {
-    if (!(box as SecretBox | undefined)) {
-      throw new TypeError(
-        'mongoAdapter() works under flows.adapter(…), which hands it a second argument',
-      )
-    }
+  const factory = (model: string, box?: SecretBox): AccountAdapter => {
     const collection = collectionOf(model)
-    const isSealing = records === 'sealed'
+    const isSealing = records === 'sealed' && box !== undefined
+    if (!box) process.emitWarning('mongoAdapter() stores records in clear without flows.adapter(…)')
     const ownId = (id: string) => (isSealing ? storedId(model, id) : id)
     const ownForm = (id: string, payload: AdapterPayload) =>
       isSealing ? sealRecord(box, model, id, payload) : { _id: id, payload }
@@ -81,7 +77,7 @@ export function mongoAdapter(
       if (typeof id !== 'string') return undefined
       const forms = await collection.find(withId(id)).toArray()
       const found = forms.find(({ _id }) => _id === ownId(id)) ?? forms[0]
-      const payload = found && (await openRecord(box, model, found))
+      const payload = found && openRecord(box, model, found)
       if (!payload || found._id === ownId(id)) return payload
       return (await isRewritten(found, id, payload)) ? payload : find(id)
     }
@@ -89,7 +85,7 @@ export function mongoAdapter(
     // It is replaced and consumed in its own form only. `false`: another one was faster.
     async function isRewritten(found: StoredRecord, id: string, payload: AdapterPayload) {
       const { expiresAt } = found
-      const own = { ...(await ownForm(id, payload)), ...(expiresAt && { expiresAt }) }
+      const own = { ...ownForm(id, payload), ...(expiresAt && { expiresAt }) }
       if (!(await collection.insertOne(own).then(() => true, falseIfDuplicate))) return false
       if ((await collection.deleteOne({ _id: found._id })).deletedCount === 1) return true
       // It has been destroyed since it was found.
@@ -109,7 +105,7 @@ export function mongoAdapter(
         const expiresAt = expiresIn
           ? { expiresAt: new Date(now().getTime() + expiresIn * 1000) }
           : {}
-        const { _id, ...form } = await ownForm(id, payload)
+        const { _id, ...form } = ownForm(id, payload)
         const replaceable = { _id, ...REPLACEABLE[mayReplace(model)](now()) }
         try {
           await collection.replaceOne(replaceable, { ...form, ...expiresAt }, { upsert: true })
@@ -142,7 +138,7 @@ export function mongoAdapter(
         const found = collection.find({ $or: fields.map((field) => ({ [field]: accountId })) })
         const ended: string[] = []
         for await (const record of found) {
-          const payload = await openRecord(box, model, record)
+          const payload = openRecord(box, model, record)
           if (payload && isEnded(payload)) ended.push(record._id)
         }
         if (ended.length === 0) return 0
@@ -159,9 +155,9 @@ export function mongoAdapter(
     }
     for await (const found of clients.find(withSecret)) {
       if (found.sealed !== undefined && box.isCurrent(found.sealed)) continue
-      const payload = await openRecord(box, 'Client', found)
+      const payload = openRecord(box, 'Client', found)
       if (payload) {
-        const { _id, ...form } = await sealRecord(box, 'Client', found._id, payload)
+        const { _id, ...form } = sealRecord(box, 'Client', found._id, payload)
         const { payload: inDatabase, sealed } = found
         const unchanged = {
           _id,
@@ -174,9 +170,9 @@ export function mongoAdapter(
   }
 
   const { start } = withUnavailable({
-    async start(box: SecretBox) {
+    async start(box?: SecretBox) {
       for (const model of MODELS) await createIndexes(collectionOf(model), indexesOf(model))
-      if (records === 'sealed') await sealClients(box)
+      if (records === 'sealed' && box) await sealClients(box)
     },
   })
   return Object.assign(factory, { start })

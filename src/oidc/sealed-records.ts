@@ -20,26 +20,26 @@ export function storedId(model: string, id: string): string {
   return isPublic(model) ? id : hashToken(id)
 }
 
-export async function sealRecord(
+export function sealRecord(
   box: SecretBox,
   model: string,
   id: string,
   payload: AdapterPayload,
-): Promise<Pick<StoredRecord, '_id' | 'payload' | 'sealed'>> {
+): Pick<StoredRecord, '_id' | 'payload' | 'sealed'> {
   const _id = storedId(model, id)
   const [secret, rest] = isPublic(model) ? clientParts(payload) : [payload, lookedForBy(payload)]
   if (secret === undefined) return { _id, payload }
-  return { _id, payload: rest, sealed: await box.seal(JSON.stringify(secret), `${model} ${_id}`) }
+  return { _id, payload: rest, sealed: box.seal(JSON.stringify(secret), `${model} ${_id}`) }
 }
 
 /** `undefined`: no key of the ring opens it, or it was altered. */
-export async function openRecord(
-  box: SecretBox,
+export function openRecord(
+  box: SecretBox | undefined,
   model: string,
   { _id, payload, sealed }: StoredRecord,
-): Promise<AdapterPayload | undefined> {
+): AdapterPayload | undefined {
   if (sealed === undefined) return payload
-  const opened = await box.open(sealed, `${model} ${_id}`)
+  const opened = box?.open(sealed, `${model} ${_id}`)
   if (opened === undefined) return undefined
   const secret: AdapterPayload = JSON.parse(opened)
   if (isPublic(model)) return { ...payload, ...secret }

@@ -77,8 +77,8 @@ export const requestMutants: Mutant[] = [
     name: 'the SMTP password is stored as it is',
     breaks: 'The SMTP password is encrypted at rest (D27).',
     edits: {
-      '? await box.seal(value, purposeOf(name, values))': '? value',
-      '? await box.open(value, purposeOf(name, values))': '? value',
+      '? box.seal(value, purposeOf(name, values))': '? value',
+      '? box.open(value, purposeOf(name, values))': '? value',
     },
     caughtBy: 'ADM-14',
   },

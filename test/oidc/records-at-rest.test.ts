@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { expect } from 'chai'
 import type { AdapterPayload } from 'oidc-provider'
 import { createKeyRing } from '../../src/crypto/keys.ts'
@@ -106,9 +107,14 @@ describeWithMongo('mongoAdapter(), sealing', () => {
   const inClear = (model: string) => mongoAdapter(fresh.db, { records: 'clear' })(model, box)
   const stored = (name: string) => fresh.db.collection<{ _id: string }>(name).find().toArray()
 
-  it('is refused without flows.adapter(…)', () => {
-    const alone: Function = mongoAdapter(fresh.db)
-    expect(() => Reflect.apply(alone, undefined, ['Session'])).to.throw(TypeError, 'flows.adapter')
+  it('stores in clear without flows.adapter(…), says so, and opens nothing that is sealed', async () => {
+    const warned = once(process, 'warning')
+    const alone = mongoAdapter(fresh.db)('Session')
+    expect(String((await warned)[0])).to.include('in clear without flows.adapter')
+    await alone.upsert('1', { uid: 'u1' }, HOUR)
+    expect(await stored('session')).to.have.nested.property('[0]._id', '1')
+    expect(await adapterOf('Session').find('1')).to.deep.equal({ uid: 'u1' })
+    expect(await alone.find('1')).to.equal(undefined)
   })
 
   it('shows of a record whose it is, of which grant, and whether it was consumed', async () => {
