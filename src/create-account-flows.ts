@@ -33,6 +33,7 @@ import { createEndableSessions, type StartableAdapterFactory } from './oidc/enda
 import { createInteractions } from './oidc/interactions.ts'
 import { createAccountPolicy, type InteractionPolicy } from './oidc/policy.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
+import { watchAnswers } from './oidc/provider-answers.ts'
 import { createResume } from './oidc/resume.ts'
 import { onSignOut } from './oidc/sign-out.ts'
 import { checkOptions, type AccountFlowsOptions } from './options.ts'
@@ -219,6 +220,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       policy.expectMade()
       warnOfOtherIssuer(host, oauthUrl, log)
       attached = host
+      watchAnswers(host)
       for (const ours of [restoreRequest, sessions.perRequest, routes]) host.use(ours)
       onSignOut(host, (req, res) => browserCookie.read(req) && browserCookie.drop(res))
     },

@@ -52,6 +52,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
 
   /** `undefined`: the link verifies, and the login is finished elsewhere or not at all. */
   async function destinationOf(
+    asked: Context,
     link: OpenedLink,
     arrivedAt: number,
   ): Promise<Destination | undefined> {
@@ -69,7 +70,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
         resume.carried(ctx, next, await byEmail(), carried)
       return { go, takesTurn: false }
     }
-    if (!(await clients.mayFinish(captured))) return undefined
+    if (!(await clients.mayFinish(asked, captured))) return undefined
     const go = async (ctx: Context, next: Next) =>
       resume.captured(ctx, next, captured, isFirstBrowser ? undefined : await byEmail())
     return { go, takesTurn: true }
@@ -95,7 +96,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
 
   async function confirmOnly(ctx: Context, link: OpenedLink) {
     const { captured, isAwaited } = link
-    const goesOn = isAwaited && captured !== undefined && (await clients.mayFinish(captured))
+    const goesOn = isAwaited && captured !== undefined && (await clients.mayFinish(ctx, captured))
     if (await confirm(ctx, link, false)) await show.confirmed(ctx, link, goesOn)
   }
 
@@ -108,7 +109,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
     arrivedAt: number,
     replaces?: string,
   ) {
-    const destination = await destinationOf(opened, arrivedAt)
+    const destination = await destinationOf(ctx, opened, arrivedAt)
     if (!destination) return confirmOnly(ctx, opened)
     const live = await resume.liveSession(ctx)
     const isForeign = live !== undefined && live.accountId !== opened.accountId

@@ -91,7 +91,8 @@ export function waitingLogin(parts: WaitingLoginParts) {
     if (login.status === 'waiting') return showWaiting(ctx, login, window, true)
     const { user, captured } = login
     if (await clients.isFinished(captured)) return showSignedIn(ctx, login)
-    if (answer.keepsSession || !(await clients.mayFinish(captured))) return showVerified(ctx, login)
+    if (answer.keepsSession || !(await clients.mayFinish(ctx, captured)))
+      return showVerified(ctx, login)
     const live = await resume.liveSession(ctx)
     const isForeign = live !== undefined && live.accountId !== user.id
     if (isForeign && live.uid !== answer.replaces) {

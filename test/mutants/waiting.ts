@@ -97,8 +97,31 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a waiting window follows a redirect URI that was withdrawn',
     breaks: 'Client and redirect URI are looked at again when the window goes on (D12, D15).',
-    edits: { 'answer.keepsSession || !(await clients.mayFinish(captured))': 'answer.keepsSession' },
+    edits: {
+      'answer.keepsSession || !(await clients.mayFinish(ctx, captured))': 'answer.keepsSession',
+    },
     caughtBy: 'its redirect URI was withdrawn',
+  },
+  {
+    name: 'a login that waited goes on whatever became of its client',
+    breaks: 'The provider judges the request by its own checks when it goes on (D12).',
+    edits: {
+      'return passesToday(ctx, captured, client)':
+        'return client.redirectUriAllowed(String(params["redirect_uri"]))',
+    },
+    caughtBy: 'RED-15',
+  },
+  {
+    name: 'a request that came plainly is taken for one that was pushed',
+    breaks: 'A client that must push its requests gets no code for another one (D12).',
+    edits: { '(mustPush && parJti === undefined) ||': '' },
+    caughtBy: 'RED-15',
+  },
+  {
+    name: 'a request of anybody is taken for one that was signed',
+    breaks: 'A client that must sign its requests gets no code for another one (D12).',
+    edits: { '|| (mustSign && !trusted)': '' },
+    caughtBy: 'RED-15',
   },
   {
     name: 'a waiting window leaves a pushed request unused',
@@ -118,7 +141,7 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a window is promised to go on that cannot',
     breaks: 'The page says what is so (D12, D14).',
-    edits: { '&& (await clients.mayFinish(captured))': '' },
+    edits: { '&& (await clients.mayFinish(ctx, captured))': '' },
     caughtBy: 'no window is promised to go on',
   },
   {
