@@ -103,6 +103,18 @@ export const waitingMutants: Mutant[] = [
     caughtBy: 'its redirect URI was withdrawn',
   },
   {
+    name: 'a login that waited replaces a newer one of its account',
+    breaks: 'A session never goes back to an earlier login (D16).',
+    edits: { '|| loginTs <= than.ts': '|| loginTs > 0' },
+    caughtBy: 'SES-15',
+  },
+  {
+    name: 'a login that waited is finished with the session, be that newer or not',
+    breaks: 'The session is of the newest login of its account (D16).',
+    edits: { '|| loginTs <= than.ts': '' },
+    caughtBy: 'replaces a session from before that login',
+  },
+  {
     name: 'a login that waited goes on whatever became of its client',
     breaks: 'The provider judges the request by its own checks when it goes on (D12).',
     edits: {
