@@ -76,28 +76,36 @@ export function verifyEmail(parts: VerifyEmailParts) {
     return { go, takesTurn: true }
   }
 
-  async function confirm(ctx: Context, link: OpenedLink, takesTurn: boolean): Promise<boolean> {
+  async function confirm(
+    ctx: Context,
+    link: OpenedLink,
+    takesTurn: boolean,
+    goOn: () => Promise<void>,
+  ) {
     const requester = requesterOf(ctx)
-    const outcome = await verification.confirm(link, requester, { takesTurn })
-    if (outcome === 'expired') {
-      await show.expired(ctx, { reason: 'used', carried: link.token.carried })
-      return false
-    }
     // The link is spent: a failure to record it is no reason to leave the login unfinished.
-    await verification.recordConfirmed(link, requester).catch((error: unknown) => {
-      log('error', 'a verification was not recorded', { error: String(error) })
+    const record = () =>
+      verification.recordConfirmed(link, requester).catch((error: unknown) => {
+        log('error', 'a verification was not recorded', { error: String(error) })
+      })
+    const outcome = await verification.confirm(link, requester, {
+      takesTurn,
+      goOn: () => record().then(goOn),
     })
-    if (outcome === 'confirmed') return true
+    if (outcome === 'confirmed') return
+    if (outcome === 'expired') {
+      return show.expired(ctx, { reason: 'used', carried: link.token.carried })
+    }
+    await record()
     const isSignedIn = (await resume.liveSession(ctx))?.accountId === link.accountId
     if (isSignedIn) await show.signedIn(ctx, link)
     else await show.confirmed(ctx, link, false)
-    return false
   }
 
   async function confirmOnly(ctx: Context, link: OpenedLink) {
     const { captured, isAwaited } = link
     const goesOn = isAwaited && captured !== undefined && (await clients.mayFinish(ctx, captured))
-    if (await confirm(ctx, link, false)) await show.confirmed(ctx, link, goesOn)
+    await confirm(ctx, link, false, () => show.confirmed(ctx, link, goesOn))
   }
 
   /** Confirms, and finishes the login; asks first where another account is signed in (D16). */
@@ -114,9 +122,10 @@ export function verifyEmail(parts: VerifyEmailParts) {
     const live = await resume.liveSession(ctx)
     const isForeign = live !== undefined && live.accountId !== opened.accountId
     if (isForeign && live.uid !== replaces) return show.otherAccount(ctx, link, opened, live.uid)
-    if (!(await confirm(ctx, opened, destination.takesTurn))) return
-    if (isForeign) await resume.endForeignSession(ctx, opened.accountId)
-    await destination.go(ctx, next)
+    await confirm(ctx, opened, destination.takesTurn, async () => {
+      if (isForeign) await resume.endForeignSession(ctx, opened.accountId)
+      await destination.go(ctx, next)
+    })
   }
 
   const mustBeAsked = ({ isFirstBrowser }: OpenedLink) => {

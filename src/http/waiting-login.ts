@@ -107,10 +107,11 @@ export function waitingLogin(parts: WaitingLoginParts) {
         ...pageOf(captured),
       })
     }
-    if (!(await waitingLogins.takeTurn(window)))
-      return showOver(ctx, { status: 'continued', captured })
-    if (isForeign) await resume.endForeignSession(ctx, user.id)
-    await resume.waiting(ctx, next, captured)
+    const wentOn = await waitingLogins.inTurn(window, async () => {
+      if (isForeign) await resume.endForeignSession(ctx, user.id)
+      await resume.waiting(ctx, next, captured)
+    })
+    if (!wentOn) await showOver(ctx, { status: 'continued', captured })
   }
 
   return {

@@ -14,6 +14,7 @@ import { appendCarried } from '../carried-query.ts'
 import type { Clock } from '../clock.ts'
 import { loginSecond } from '../login-second.ts'
 import type { CapturedRequest, CarriedParameters, LoginResult } from '../ports.ts'
+import { rethrowFailure } from './provider-answers.ts'
 import { dropCookie, injectCookie } from './request-cookies.ts'
 
 /** The record only has to live for the one request that makes and uses it. */
@@ -161,6 +162,8 @@ async function reenter(ctx: Context, next: Next, path: string): Promise<void> {
   ctx.url = path
   ctx.method = 'GET'
   await next()
+  // The provider has answered then as well, and finished nothing.
+  rethrowFailure(ctx.req)
   if (ctx.status === 303) ctx.status = 302
   // The link is in the address of this answer. A form that posts itself to the client says at least where it comes from.
   ctx.set('Referrer-Policy', ctx.status === 302 ? 'no-referrer' : 'strict-origin')

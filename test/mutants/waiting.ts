@@ -103,6 +103,31 @@ export const waitingMutants: Mutant[] = [
     caughtBy: 'its redirect URI was withdrawn',
   },
   {
+    name: 'a failure of the provider uses the turn up',
+    breaks: 'A turn in which nothing was finished is given back (D15).',
+    edits: { 'await pendingLogins.returnTurn(pendingLoginId, turn).catch(() => {})': '' },
+    caughtBy: 'RACE-13',
+  },
+  {
+    name: 'what broke inside the provider is taken for an answer',
+    breaks: 'A turn in which nothing was finished is given back (D15).',
+    edits: { 'rethrowFailure(ctx.req)': '' },
+    caughtBy: 'RACE-13',
+  },
+  {
+    name: 'a turn is given back in the name of another, in memory',
+    breaks: 'One turn gives one code (D15).',
+    edits: { 'login && turns.get(login) === turn': 'login' },
+    caughtBy: 'lets nobody give back the turn of another',
+  },
+  {
+    name: 'a turn is given back in the name of another, on MongoDB',
+    breaks: 'One turn gives one code (D15).',
+    edits: { '{ _id: text(id), continued_by: text(turn) },': '{ _id: text(id) },' },
+    caughtBy: 'lets nobody give back the turn of another',
+    store: 'mongodb',
+  },
+  {
     name: 'a login that waited replaces a newer one of its account',
     breaks: 'A session never goes back to an earlier login (D16).',
     edits: { '|| loginTs <= than.ts': '|| loginTs > 0' },
