@@ -60,7 +60,7 @@ export interface PendingLoginStore {
    *
    * @param turn - a name of its own, by which it can be given back.
    */
-  takeTurn(id: string, turn: string, at: Date): Promise<boolean>
+  takeTurn(id: string, at: Date, turn: string): Promise<boolean>
   /** Unsets `continuedAt`, atomically, and only while it is set by the turn of this name. */
   returnTurn(id: string, turn: string): Promise<void>
 }

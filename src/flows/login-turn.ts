@@ -15,7 +15,7 @@ export async function inLoginTurn(
 ): Promise<boolean> {
   const turn = newId()
   try {
-    if (!(await pendingLogins.takeTurn(pendingLoginId, turn, at))) return false
+    if (!(await pendingLogins.takeTurn(pendingLoginId, at, turn))) return false
     await work()
     return true
   } catch (error) {

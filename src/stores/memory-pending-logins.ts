@@ -36,7 +36,7 @@ export function memoryPendingLogins(): PendingLoginStore {
       }
     },
 
-    async takeTurn(id, turn, at) {
+    async takeTurn(id, at, turn) {
       const login = logins.get(id)
       if (!login || login.continuedAt) return false
       login.continuedAt = at

@@ -91,7 +91,7 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart {
       )
     },
 
-    async takeTurn(id, turn, at) {
+    async takeTurn(id, at, turn) {
       const { modifiedCount } = await collection.updateOne(
         { _id: text(id), continued_at: { $exists: false }, ...isWhole },
         { $set: { continued_at: time(at), continued_by: text(turn) } },

@@ -1,6 +1,14 @@
 import { expect } from 'chai'
+import Koa from 'koa'
+import mount from 'koa-mount'
 import type { ClientMetadata } from 'oidc-provider'
-import { expectResumed, isVerified, sessionId, setsSession } from '../support/blocked-login.ts'
+import {
+  blockedLogin,
+  expectResumed,
+  isVerified,
+  sessionId,
+  setsSession,
+} from '../support/blocked-login.ts'
 import {
   bySigning,
   JAR_ONLY,
@@ -13,7 +21,7 @@ import {
   type DynamicClient,
   type Sending,
 } from '../support/clients.ts'
-import { CLIENT } from '../support/harness.ts'
+import { CLIENT, type Host } from '../support/harness.ts'
 import { OFFLINE } from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import type { Answer } from '../support/user-agent.ts'
@@ -139,5 +147,36 @@ describe('A login by a signed request, where the provider takes none that are pu
     const login = await signedLogin(h)
     await openElsewhere(login)
     await expectResumed(h, login, await windowOf(h, login).goOn())
+  })
+})
+
+describe('A login that waited, where the host trusts a proxy that ends TLS (D11)', () => {
+  const behindTls: Host = ({ provider, oauthPath, login }) => {
+    const app = new Koa({ proxy: true })
+    app.keys = provider.keys
+    app.use(async (ctx, next) => {
+      if (ctx.path === `${oauthPath}/login`) await login(ctx.req, ctx.res)
+      else await next()
+    })
+    app.use(mount(oauthPath, provider))
+    const listener = app.callback()
+    return (req, res) => {
+      // The addresses that a client discovers stay those of the tests.
+      if (!req.url?.includes('/.well-known/')) req.headers['x-forwarded-proto'] = 'https'
+      return listener(req, res)
+    }
+  }
+  const secure = { long: { secure: true }, short: { secure: true } }
+  const h = suiteHarness({
+    provider: { cookies: { keys: ['a cookie key of the tests'], ...secure } },
+    host: behindTls,
+  })
+
+  it('goes on, with cookies for https alone', async () => {
+    const login = await blockedLogin(h)
+    await openElsewhere(login)
+    const answer = await windowOf(h, login).goOn()
+    for (const line of answer.headers.getSetCookie()) expect(line).to.include('; secure')
+    await expectResumed(h, login, answer)
   })
 })

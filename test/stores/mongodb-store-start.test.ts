@@ -101,7 +101,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
     const login = samplePendingLogin()
     await pendingLogins.save(login)
     await pendingLogins.markVerified(login.accountId, login.email ?? '', later(1))
-    await pendingLogins.takeTurn(login.id, 'turn', later(1))
+    await pendingLogins.takeTurn(login.id, later(1), 'turn')
     await pendingLogins.returnTurn(login.id, 'turn')
     await pendingLogins.findNewest('ann', { clientId: 'app' })
     await outbox.add(sampleMailJob())

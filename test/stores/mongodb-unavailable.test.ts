@@ -56,7 +56,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'pendingLogins.findNewest': [text, {}],
     'pendingLogins.keepUntil': [text, now],
     'pendingLogins.markVerified': [text, text, now],
-    'pendingLogins.takeTurn': [text, text, now],
+    'pendingLogins.takeTurn': [text, now, text],
     'pendingLogins.returnTurn': [text, text],
     'cutoffs.read': [text],
     'cutoffs.noteLogin': [text, now],
