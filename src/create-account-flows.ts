@@ -142,7 +142,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   const { viewsDirectory: directory, defaultLocale } = checked
   const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })
-  const shared = { store, users, authorizeSig, oauthUrl, views, audit, clock, log }
+  const shared = { store, users, authorizeSig, oauthUrl, views, audit, noteLogin, clock, log }
   const mail = createMailPipeline({
     ...shared,
     identify: clients.identify,

@@ -208,7 +208,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       const { idpAt } = (await ports.readCutoffs(user.id)) ?? {}
       const opened = { accountId: user.id, token: found, captured: undefined }
       if (found.pendingLoginId === undefined) {
-        const loginEnded = isEndedBy(idpAt, loginSecond(found.createdAt))
+        const loginEnded = isEndedBy(idpAt, loginSecond(found.loginAt ?? found.createdAt))
         return { ...opened, loginEnded, isFirstBrowser: false, isAwaited: false }
       }
       const pending = await pendingLogins.find(found.pendingLoginId)

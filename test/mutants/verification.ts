@@ -24,6 +24,12 @@ export const verificationMutants: Mutant[] = [
     caughtBy: 'VER-04',
   },
   {
+    name: 'clocks tell whether a link was made before everything was ended',
+    breaks: 'Nothing that ended is decided by comparing the clocks of two processes (D9).',
+    edits: { 'found.loginAt ?? found.createdAt': 'found.createdAt' },
+    caughtBy: 'only verifies where it was made there',
+  },
+  {
     name: 'signing out leaves the windows of the browser waiting',
     breaks: 'After a sign-out nobody is signed in without a password (D15).',
     edits: { '&& session?.accountId !== undefined': '&& session?.accountId === undefined' },
