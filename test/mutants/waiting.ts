@@ -149,6 +149,12 @@ export const waitingMutants: Mutant[] = [
     caughtBy: 'RED-15',
   },
   {
+    name: 'a device is signed in whose client may not use the device flow any more',
+    breaks: 'The provider judges the request by its own checks when it goes on (D12).',
+    edits: { 'client.grantTypeAllowed(DEVICE_GRANT) &&': '' },
+    caughtBy: 'may not use the device flow any more',
+  },
+  {
     name: 'a request that came plainly is taken for one that was pushed',
     breaks: 'A client that must push its requests gets no code for another one (D12).',
     edits: { '(mustPush && parJti === undefined) ||': '' },
