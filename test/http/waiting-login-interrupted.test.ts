@@ -1,12 +1,16 @@
 import { expect } from 'chai'
 import {
+  addUnverified,
   blockedLogin,
   expectResumed,
   expectStillWorks,
   isVerified,
+  resend,
   sessionId,
   type BlockedLogin,
 } from '../support/blocked-login.ts'
+import { PAR_ONLY, pushedLogin, THEIR_FEATURES } from '../support/clients.ts'
+import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
 import type { Moment } from '../support/mongo-proxy.ts'
@@ -125,7 +129,8 @@ describe('A login that waits, when the provider fails (D15)', () => {
   let fault: { model: string; error: Error } | undefined
   const h = suiteHarness({
     mayLogErrors: true,
-    provider: { renderError: (ctx, out) => void (ctx.body = out.error) },
+    clients: [CLIENT, CONFIDENTIAL, PAR_ONLY],
+    provider: { features: THEIR_FEATURES, renderError: (ctx, out) => void (ctx.body = out.error) },
     adapter: (adapter) => (model) => {
       const inner = adapter(model)
       return {
@@ -179,6 +184,25 @@ describe('A login that waits, when the provider fails (D15)', () => {
       expectMode(await window.goOn(), 200, 'signed_in')
     })
   }
+
+  it('by the link in its browser, of a client that must push its requests: the window has the turn again (RACE-13)', async () => {
+    const { login } = await pushedLogin(h)
+    await failing('AuthorizationCode', () => login.agent.get(login.link))
+    await expectResumed(h, login, await windowOf(h, login).goOn())
+  })
+
+  it('at a link that no login waits for: it leads nowhere, and the next sign-in goes through', async () => {
+    const user = await addUnverified(h)
+    const agent = createUserAgent()
+    const link = await resend(h, user, {
+      client_id: CONFIDENTIAL.client_id,
+      redirect_uri: CONFIDENTIAL.redirect_uris[0],
+      scope: 'openid',
+    })
+    await failing('AuthorizationCode', () => agent.get(link))
+    expect(await isVerified(h, user)).to.equal(true)
+    expect((await h.signIn(agent, user.username)).location).to.match(/[?&]code=/)
+  })
 
   it('goes on once, of 20 windows at the same moment, one of which fails (RACE-13)', async () => {
     const login = await blockedLogin(h)
