@@ -130,7 +130,10 @@ describe('A login that waits, when the provider fails (D15)', () => {
   const h = suiteHarness({
     mayLogErrors: true,
     clients: [CLIENT, CONFIDENTIAL, PAR_ONLY],
-    provider: { features: THEIR_FEATURES, renderError: (ctx, out) => void (ctx.body = out.error) },
+    provider: {
+      features: { ...THEIR_FEATURES, clientCredentials: { enabled: true } },
+      renderError: (ctx, out) => void (ctx.body = out.error),
+    },
     adapter: (adapter) => (model) => {
       const inner = adapter(model)
       return {
