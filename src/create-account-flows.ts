@@ -35,6 +35,7 @@ import { createInteractions } from './oidc/interactions.ts'
 import { answeringOutages } from './oidc/outages.ts'
 import { createAccountPolicy, type InteractionPolicy } from './oidc/policy.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
+import { watchAnswers } from './oidc/provider-answers.ts'
 import { createResume } from './oidc/resume.ts'
 import { onSignOut } from './oidc/sign-out.ts'
 import { checkOptions, type AccountFlowsOptions } from './options.ts'
@@ -143,7 +144,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   const { viewsDirectory: directory, defaultLocale, trustedProxies } = checked
   const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })
-  const shared = { store, users, authorizeSig, oauthUrl, views, audit, clock, log }
+  const shared = { store, users, authorizeSig, oauthUrl, views, audit, noteLogin, clock, log }
   const mail = createMailPipeline({
     ...shared,
     identify: clients.identify,
@@ -221,6 +222,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       warnOfOtherIssuer(host, oauthUrl, log)
       attached = host
       host.use(answeringOutages(unavailableAnswer(pages, log)))
+      watchAnswers(host)
       for (const ours of [restoreRequest, sessions.perRequest, routes]) host.use(ours)
       onSignOut(host, (req, res) => browserCookie.read(req) && browserCookie.drop(res))
     },

@@ -55,6 +55,12 @@ export interface PendingLoginStore {
   keepUntil(id: string, purgeAt: Date): Promise<void>
   /** Sets `verifiedAt` of all of the account's logins that were made with this address, where it is not set yet. */
   markVerified(accountId: string, email: string, at: Date): Promise<void>
-  /** Sets `continuedAt`, atomically: of concurrent callers exactly one gets `true` (D15). */
-  takeTurn(id: string, at: Date): Promise<boolean>
+  /**
+   * Sets `continuedAt`, atomically: of concurrent callers exactly one gets `true` (D15).
+   *
+   * @param turn - a name of its own, by which it can be given back.
+   */
+  takeTurn(id: string, at: Date, turn: string): Promise<boolean>
+  /** Unsets `continuedAt`, atomically, and only while it is set by the turn of this name. */
+  returnTurn(id: string, turn: string): Promise<void>
 }

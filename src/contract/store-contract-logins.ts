@@ -46,13 +46,29 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
 
   it('gives its one turn to one of 20 that take it at once (D15)', async () => {
     const login = await saved()
-    const turns = await atOnce((caller) => port().takeTurn(login.id, after(caller)))
+    const turns = await atOnce((caller) =>
+      port().takeTurn(login.id, after(caller), `turn ${caller}`),
+    )
     expect(turns.filter(Boolean)).to.have.length(1)
     const taken = turns.indexOf(true)
     expect((await port().find(login.id))?.continuedAt).to.deep.equal(after(taken))
-    expect(await port().takeTurn(login.id, after(30))).to.equal(false)
-    expect(await port().takeTurn('unknown', after(30))).to.equal(false)
-    expect(await port().takeTurn((await saved()).id, after(30))).to.equal(true)
+    expect(await port().takeTurn(login.id, after(30), 'turn')).to.equal(false)
+    expect(await port().takeTurn('unknown', after(30), 'turn')).to.equal(false)
+    expect(await port().takeTurn((await saved()).id, after(30), 'turn')).to.equal(true)
+  })
+
+  it('takes a turn back from whoever took it, and lets nobody give back the turn of another (D15)', async () => {
+    const { id } = await saved()
+    await port().returnTurn(id, 'first')
+    expect(await port().takeTurn(id, after(1), 'first')).to.equal(true)
+    await port().returnTurn(id, 'second')
+    await port().returnTurn('unknown', 'first')
+    expect((await port().find(id))?.continuedAt).to.deep.equal(after(1))
+    await atOnce(() => port().returnTurn(id, 'first'))
+    expect((await port().find(id))?.continuedAt).to.equal(undefined)
+    expect(await port().takeTurn(id, after(2), 'second')).to.equal(true)
+    await port().returnTurn(id, 'first')
+    expect((await port().find(id))?.continuedAt).to.deep.equal(after(2))
   })
 
   it('keeps when the address was verified, of all logins with this address', async () => {

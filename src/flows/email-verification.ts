@@ -31,6 +31,7 @@ import type {
 import type { Settings } from '../settings/table.ts'
 import { isEndedBy, loginSecond } from '../login-second.ts'
 import { isStillFor } from './issued-for.ts'
+import { inLoginTurn } from './login-turn.ts'
 import { requestMail } from './mail-request.ts'
 import { isLoginOf, KEEP_LOGIN_MS } from './pending-login.ts'
 import { completed, rejected, type RejectedToken } from './verification-events.ts'
@@ -81,13 +82,14 @@ export interface EmailVerification {
   /** Judges a link without consuming it. */
   open(link: VerificationLink, opener: LinkOpener): Promise<OpenedLink | LinkRefusal>
   /**
-   * unverified → verified, unused → used. `expired`: somebody else was first, or the account changed just now. `continued`: the
-   * waiting window of this browser has taken the turn of the login, which `takesTurn` asks for (D15).
+   * unverified → verified, unused → used, and then `goOn`. `expired`: somebody else was first, or the account changed just now.
+   * `continued`: the waiting window of this browser has taken the turn of the login, which `takesTurn` asks for (D15). In neither is
+   * `goOn` called; where that fails in its turn, the turn is given back.
    */
   confirm(
     link: OpenedLink,
     requester: Requester,
-    options: { takesTurn: boolean },
+    options: { takesTurn: boolean; goOn: () => Promise<void> },
   ): Promise<'confirmed' | 'expired' | 'continued'>
   /** Records that a confirmed link has done its work. */
   recordConfirmed(link: OpenedLink, requester: Requester): Promise<void>
@@ -206,7 +208,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       const { idpAt } = (await ports.readCutoffs(user.id)) ?? {}
       const opened = { accountId: user.id, token: found, captured: undefined }
       if (found.pendingLoginId === undefined) {
-        const loginEnded = isEndedBy(idpAt, loginSecond(found.createdAt))
+        const loginEnded = isEndedBy(idpAt, loginSecond(found.loginAt ?? found.createdAt))
         return { ...opened, loginEnded, isFirstBrowser: false, isAwaited: false }
       }
       const pending = await pendingLogins.find(found.pendingLoginId)
@@ -222,7 +224,7 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       }
     },
 
-    async confirm({ token, isFirstBrowser }, requester, { takesTurn }) {
+    async confirm({ token, isFirstBrowser }, requester, { takesTurn, goOn }) {
       const { userId, email, pendingLoginId } = token
       const won = await users.markEmailVerified(userId, email)
       if (!won) {
@@ -230,11 +232,19 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
         return 'expired'
       }
       await verificationTokens.markUsed(token, now())
+      const tellWindows = () => pendingLogins.markVerified(userId, email, now())
+      const finish = async () => {
+        await tellWindows()
+        await goOn()
+      }
+      // The turn is taken before the waiting window can see that it may go on.
       const hasTurn = takesTurn && isFirstBrowser && pendingLoginId !== undefined
-      // Before the waiting window can see that it may go on.
-      const isLate = hasTurn && !(await pendingLogins.takeTurn(pendingLoginId, now()))
-      await pendingLogins.markVerified(userId, email, now())
-      return isLate ? 'continued' : 'confirmed'
+      if (!hasTurn) await finish()
+      else if (!(await inLoginTurn(pendingLogins, pendingLoginId, now(), finish))) {
+        await tellWindows()
+        return 'continued'
+      }
+      return 'confirmed'
     },
 
     recordConfirmed: ({ token }, requester) => ports.audit(completed(token, now(), requester)),

@@ -13,6 +13,7 @@ import type {
   UserStore,
 } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
+import { inLoginTurn } from './login-turn.ts'
 import { isLoginOf, waitsUntil } from './pending-login.ts'
 
 /** `ended`: it is over, or never was this browser's; nobody is told which. */
@@ -43,8 +44,8 @@ export interface WaitingLogins {
   status(window: WaitingWindow): Promise<WaitingStatus>
   /** Judges account, address, password and cut-offs as they are now. Takes nothing. */
   find(window: WaitingWindow): Promise<WaitingLogin | FinishedLogin>
-  /** Takes the one turn. `false`: it was taken before. */
-  takeTurn(window: WaitingWindow): Promise<boolean>
+  /** Goes on, in the one turn, which a failure gives back. `false`: it was taken before, and nothing was done. */
+  inTurn(window: WaitingWindow, goOn: () => Promise<void>): Promise<boolean>
 }
 
 export interface WaitingLoginPorts {
@@ -88,6 +89,6 @@ export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
       return { status: mayGoOn ? 'verified' : 'waiting', user, captured }
     },
 
-    takeTurn: ({ pendingLoginId }) => pendingLogins.takeTurn(pendingLoginId, now()),
+    inTurn: ({ pendingLoginId }, goOn) => inLoginTurn(pendingLogins, pendingLoginId, now(), goOn),
   }
 }

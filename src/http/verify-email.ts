@@ -52,6 +52,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
 
   /** `undefined`: the link verifies, and the login is finished elsewhere or not at all. */
   async function destinationOf(
+    asked: Context,
     link: OpenedLink,
     arrivedAt: number,
   ): Promise<Destination | undefined> {
@@ -69,34 +70,42 @@ export function verifyEmail(parts: VerifyEmailParts) {
         resume.carried(ctx, next, await byEmail(), carried)
       return { go, takesTurn: false }
     }
-    if (!(await clients.mayFinish(captured))) return undefined
+    if (!(await clients.mayFinish(asked, captured))) return undefined
     const go = async (ctx: Context, next: Next) =>
       resume.captured(ctx, next, captured, isFirstBrowser ? undefined : await byEmail())
     return { go, takesTurn: true }
   }
 
-  async function confirm(ctx: Context, link: OpenedLink, takesTurn: boolean): Promise<boolean> {
+  async function confirm(
+    ctx: Context,
+    link: OpenedLink,
+    takesTurn: boolean,
+    goOn: () => Promise<void>,
+  ) {
     const requester = requesterOf(ctx)
-    const outcome = await verification.confirm(link, requester, { takesTurn })
-    if (outcome === 'expired') {
-      await show.expired(ctx, { reason: 'used', carried: link.token.carried })
-      return false
-    }
     // The link is spent: a failure to record it is no reason to leave the login unfinished.
-    await verification.recordConfirmed(link, requester).catch((error: unknown) => {
-      log('error', 'a verification was not recorded', { error: String(error) })
+    const record = () =>
+      verification.recordConfirmed(link, requester).catch((error: unknown) => {
+        log('error', 'a verification was not recorded', { error: String(error) })
+      })
+    const outcome = await verification.confirm(link, requester, {
+      takesTurn,
+      goOn: () => record().then(goOn),
     })
-    if (outcome === 'confirmed') return true
+    if (outcome === 'confirmed') return
+    if (outcome === 'expired') {
+      return show.expired(ctx, { reason: 'used', carried: link.token.carried })
+    }
+    await record()
     const isSignedIn = (await resume.liveSession(ctx))?.accountId === link.accountId
     if (isSignedIn) await show.signedIn(ctx, link)
     else await show.confirmed(ctx, link, false)
-    return false
   }
 
   async function confirmOnly(ctx: Context, link: OpenedLink) {
     const { captured, isAwaited } = link
-    const goesOn = isAwaited && captured !== undefined && (await clients.mayFinish(captured))
-    if (await confirm(ctx, link, false)) await show.confirmed(ctx, link, goesOn)
+    const goesOn = isAwaited && captured !== undefined && (await clients.mayFinish(ctx, captured))
+    await confirm(ctx, link, false, () => show.confirmed(ctx, link, goesOn))
   }
 
   /** Confirms, and finishes the login; asks first where another account is signed in (D16). */
@@ -108,14 +117,15 @@ export function verifyEmail(parts: VerifyEmailParts) {
     arrivedAt: number,
     replaces?: string,
   ) {
-    const destination = await destinationOf(opened, arrivedAt)
+    const destination = await destinationOf(ctx, opened, arrivedAt)
     if (!destination) return confirmOnly(ctx, opened)
     const live = await resume.liveSession(ctx)
     const isForeign = live !== undefined && live.accountId !== opened.accountId
     if (isForeign && live.uid !== replaces) return show.otherAccount(ctx, link, opened, live.uid)
-    if (!(await confirm(ctx, opened, destination.takesTurn))) return
-    if (isForeign) await resume.endForeignSession(ctx, opened.accountId)
-    await destination.go(ctx, next)
+    await confirm(ctx, opened, destination.takesTurn, async () => {
+      if (isForeign) await resume.endForeignSession(ctx, opened.accountId)
+      await destination.go(ctx, next)
+    })
   }
 
   const mustBeAsked = ({ isFirstBrowser }: OpenedLink) => {

@@ -91,7 +91,8 @@ export function waitingLogin(parts: WaitingLoginParts) {
     if (login.status === 'waiting') return showWaiting(ctx, login, window, true)
     const { user, captured } = login
     if (await clients.isFinished(captured)) return showSignedIn(ctx, login)
-    if (answer.keepsSession || !(await clients.mayFinish(captured))) return showVerified(ctx, login)
+    if (answer.keepsSession || !(await clients.mayFinish(ctx, captured)))
+      return showVerified(ctx, login)
     const live = await resume.liveSession(ctx)
     const isForeign = live !== undefined && live.accountId !== user.id
     if (isForeign && live.uid !== answer.replaces) {
@@ -106,10 +107,11 @@ export function waitingLogin(parts: WaitingLoginParts) {
         ...pageOf(captured),
       })
     }
-    if (!(await waitingLogins.takeTurn(window)))
-      return showOver(ctx, { status: 'continued', captured })
-    if (isForeign) await resume.endForeignSession(ctx, user.id)
-    await resume.waiting(ctx, next, captured)
+    const wentOn = await waitingLogins.inTurn(window, async () => {
+      if (isForeign) await resume.endForeignSession(ctx, user.id)
+      await resume.waiting(ctx, next, captured)
+    })
+    if (!wentOn) await showOver(ctx, { status: 'continued', captured })
   }
 
   return {

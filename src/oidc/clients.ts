@@ -1,8 +1,10 @@
+import type { Context } from 'koa'
 import { errors, type Provider } from 'oidc-provider'
 import { appendCarried } from '../carried-query.ts'
 import { isLoopbackHost } from '../loopback-host.ts'
 import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../ports.ts'
 import type { ClientLink, ShownClient } from '../shown-client.ts'
+import { createRequestCheck, type Client } from './request-check.ts'
 
 export interface Clients {
   /** `genuine`, and the name of the client. */
@@ -13,10 +15,11 @@ export interface Clients {
    */
   genuine(carried: CarriedParameters): Promise<CarriedParameters>
   /**
-   * Whether the client of a captured request is still registered, with its redirect URI and response type: the provider checked
-   * them when it took the request, and does not again when it is resumed.
+   * Whether a captured request may go on: its client is registered, and the provider would take the request from it today.
+   *
+   * @param ctx - the request that it would go on in.
    */
-  mayFinish(captured: CapturedRequest): Promise<boolean>
+  mayFinish(ctx: Context, captured: CapturedRequest): Promise<boolean>
   /** Whether a device that waited for the request has its answer already. */
   isFinished(captured: CapturedRequest): Promise<boolean>
   /** The client of genuine parameters, as a page names it. `undefined`: they are not genuine, or there are none. */
@@ -30,7 +33,7 @@ export interface Clients {
   restart(carried: CarriedParameters, loginHint?: string): Promise<ClientLink | undefined>
 }
 
-type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>>
+const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
 /** Servers and proxies refuse addresses that are much longer than this. */
 const MAX_CARRIED_LENGTH = 4_000
@@ -41,6 +44,8 @@ function isTooLong(carried: CarriedParameters): boolean {
 
 /** @param origin - of the base URL; a logo of any other is not shown. */
 export function createClients(provider: () => Provider, origin: string): Clients {
+  const passesToday = createRequestCheck(provider)
+
   // A client whose registration cannot be read is as good as none.
   async function find(clientId: string) {
     try {
@@ -93,15 +98,13 @@ export function createClients(provider: () => Provider, origin: string): Clients
         : { carried: {}, clientName: undefined }
     },
 
-    async mayFinish({ params, deviceCode }) {
+    async mayFinish(ctx, captured) {
+      const { params, deviceCode } = captured
       const client = await find(String(params['client_id']))
       if (!client) return false
-      if (deviceCode !== undefined) return (await stateOfDevice(deviceCode)) === 'waiting'
-      const { redirect_uri: redirectUri, response_type: responseType } = params
+      if (deviceCode === undefined) return passesToday(ctx, captured, client)
       return (
-        typeof redirectUri === 'string' &&
-        client.redirectUriAllowed(redirectUri) &&
-        client.responseTypes?.some((allowed) => allowed === responseType) === true
+        client.grantTypeAllowed(DEVICE_GRANT) && (await stateOfDevice(deviceCode)) === 'waiting'
       )
     },
 

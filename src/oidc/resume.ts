@@ -14,6 +14,7 @@ import { appendCarried } from '../carried-query.ts'
 import type { Clock } from '../clock.ts'
 import { loginSecond } from '../login-second.ts'
 import type { CapturedRequest, CarriedParameters, LoginResult } from '../ports.ts'
+import { rethrowFailure } from './provider-answers.ts'
 import { dropCookie, injectCookie } from './request-cookies.ts'
 
 /** The record only has to live for the one request that makes and uses it. */
@@ -33,7 +34,8 @@ export interface Resume {
   endForeignSession(ctx: Context, accountId: string): Promise<void>
   /**
    * Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. With `byEmail` the
-   * session says that, and when: this browser has shown the link alone, and no password.
+   * session says that, and when: this browser has shown the link alone, and no password. Where the account signed in again in this
+   * browser since, the session stays of that login, and the request is finished with it.
    */
   captured(ctx: Context, next: Next, captured: CapturedRequest, byEmail?: EmailLogin): Promise<void>
   /**
@@ -49,6 +51,19 @@ export interface Resume {
 }
 
 export function createResume(provider: () => Provider, { now }: Clock): Resume {
+  // What the person did in this browser since is what is true there: a session never goes back to an earlier login.
+  async function newerLogin(ctx: Context, than: LoginResult): Promise<LoginResult | undefined> {
+    const { accountId, loginTs = 0, acr, amr, transient } = await provider().Session.get(ctx)
+    if (accountId !== than.accountId || loginTs <= than.ts) return undefined
+    return {
+      accountId,
+      ts: loginTs,
+      ...(acr !== undefined && { acr }),
+      ...(amr !== undefined && { amr }),
+      remember: transient !== true,
+    }
+  }
+
   async function finish(
     ctx: Context,
     next: Next,
@@ -56,7 +71,9 @@ export function createResume(provider: () => Provider, { now }: Clock): Resume {
     byEmail?: EmailLogin,
   ): Promise<void> {
     const { lastSubmission: _, ...request } = captured
-    const login = byEmail ? loginByEmail(byEmail, captured.login) : captured.login
+    const own = byEmail ? loginByEmail(byEmail, captured.login) : captured.login
+    const newer = await newerLogin(ctx, own)
+    const { ts: checkedAt } = newer ?? captured.login
     const uid = randomBytes(32).toString('base64url')
     const route = request.deviceCode === undefined ? 'resume' : 'device_resume'
     const path = provider().pathFor(route, { uid, mountPath: '' })
@@ -64,7 +81,9 @@ export function createResume(provider: () => Provider, { now }: Clock): Resume {
       ...request,
       returnTo: new URL(provider().pathFor(route, { uid }), provider().issuer).href,
       // The provider counts max_age from now, not from the password check; so it is asked again where that was too long ago.
-      ...(isTooOld(captured, now()) ? {} : { result: { ...consentOf(captured), login } }),
+      ...(!isTooOld(captured, checkedAt, now()) && {
+        result: { ...consentOf(captured), login: newer ?? own },
+      }),
     })
     injectCookie(ctx, provider().cookieName('resume'), uid)
     await reenter(ctx, next, path)
@@ -121,9 +140,9 @@ function consentOf({ lastSubmission, login }: CapturedRequest): Record<string, u
   return isSame ? { ...lastSubmission } : {}
 }
 
-function isTooOld({ params, login }: CapturedRequest, at: Date): boolean {
+function isTooOld({ params }: CapturedRequest, checkedAt: number, at: Date): boolean {
   const maxAge = params['max_age']
-  return maxAge !== undefined && loginSecond(at) - login.ts > Number(maxAge)
+  return maxAge !== undefined && loginSecond(at) - checkedAt > Number(maxAge)
 }
 
 async function saveInteraction(provider: Provider, uid: string, payload: object): Promise<void> {
@@ -143,6 +162,8 @@ async function reenter(ctx: Context, next: Next, path: string): Promise<void> {
   ctx.url = path
   ctx.method = 'GET'
   await next()
+  // The provider has answered then as well, and finished nothing.
+  rethrowFailure(ctx.req)
   if (ctx.status === 303) ctx.status = 302
   // The link is in the address of this answer. A form that posts itself to the client says at least where it comes from.
   ctx.set('Referrer-Policy', ctx.status === 302 ? 'no-referrer' : 'strict-origin')

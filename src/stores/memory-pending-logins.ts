@@ -5,6 +5,7 @@ import { purge } from './memory-purge.ts'
 /** `pending_logins` in memory. */
 export function memoryPendingLogins(): PendingLoginStore {
   const logins = new Map<string, PendingLogin>()
+  const turns = new WeakMap<PendingLogin, string>()
   return {
     async save(login) {
       purge(logins, login.createdAt)
@@ -35,11 +36,17 @@ export function memoryPendingLogins(): PendingLoginStore {
       }
     },
 
-    async takeTurn(id, at) {
+    async takeTurn(id, at, turn) {
       const login = logins.get(id)
       if (!login || login.continuedAt) return false
       login.continuedAt = at
+      turns.set(login, turn)
       return true
+    },
+
+    async returnTurn(id, turn) {
+      const login = logins.get(id)
+      if (login && turns.get(login) === turn) login.continuedAt = undefined
     },
 
     async keepUntil(id, purgeAt) {

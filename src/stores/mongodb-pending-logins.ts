@@ -21,6 +21,8 @@ interface PendingLoginDocument {
   created_at: Date
   verified_at?: Date
   continued_at?: Date
+  /** The name of the turn that set it. */
+  continued_by?: string
   purge_at: Date
 }
 
@@ -89,12 +91,19 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart {
       )
     },
 
-    async takeTurn(id, at) {
+    async takeTurn(id, at, turn) {
       const { modifiedCount } = await collection.updateOne(
         { _id: text(id), continued_at: { $exists: false }, ...isWhole },
-        { $set: { continued_at: time(at) } },
+        { $set: { continued_at: time(at), continued_by: text(turn) } },
       )
       return modifiedCount === 1
+    },
+
+    async returnTurn(id, turn) {
+      await collection.updateOne(
+        { _id: text(id), continued_by: text(turn) },
+        { $unset: { continued_at: '', continued_by: '' } },
+      )
     },
 
     async keepUntil(id, purgeAt) {

@@ -181,4 +181,24 @@ describe('A login in the device flow that waits for its verification link', () =
     expectGoBack(await h.follow(agent, await postLogin(h, agent, login.user)))
     await expectSignedIn({ ...login, device })
   })
+
+  it('goes nowhere where the client may not use the device flow any more, until it may again (RED-15)', async () => {
+    const { adapter } = h.provider.Client as unknown as { adapter: Adapter }
+    const client: ClientMetadata = { ...DEVICE_CLIENT, client_id: 'box' }
+    const change = (changes: Partial<ClientMetadata> = {}) =>
+      adapter.upsert('box', { ...client, ...changes }, 3600)
+    await change()
+    const login = await blockedDevice(client)
+    await change({ ...CLIENT, client_id: 'box' })
+    for (const answer of [
+      await createUserAgent().get(login.link),
+      await windowOf(h, login).goOn(),
+    ]) {
+      expectMode(answer, 200, 'verified')
+      expect(setsSession(answer)).to.equal(false)
+    }
+    await change()
+    expectGoBack(await windowOf(h, login).goOn())
+    await expectSignedIn(login, client)
+  })
 })

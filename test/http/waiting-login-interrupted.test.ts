@@ -1,17 +1,22 @@
 import { expect } from 'chai'
 import {
+  addUnverified,
   blockedLogin,
   expectResumed,
   expectStillWorks,
   isVerified,
+  resend,
   sessionId,
   type BlockedLogin,
 } from '../support/blocked-login.ts'
+import { PAR_ONLY, pushedLogin, THEIR_FEATURES } from '../support/clients.ts'
+import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { suiteHarnessBehindProxy } from '../support/harness-behind-proxy.ts'
 import type { Moment } from '../support/mongo-proxy.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
-import { expectMode, windowOf } from '../support/waiting-window.ts'
+import { expectMode, openElsewhere, windowOf } from '../support/waiting-window.ts'
 
 const LIMITS = { serverSelectionTimeoutMS: 5_000, socketTimeoutMS: 5_000 }
 
@@ -25,10 +30,15 @@ describeWithMongo(
       collection: string,
       when: Moment['when'],
       work: () => Promise<Answer>,
+      nth = 1,
     ): Promise<void> {
       const isWrite = (name: string) => ['insert', 'update', 'findAndModify'].includes(name)
       const outage = proxy.interrupt(
-        { matches: (command) => command.collection === collection && isWrite(command.name), when },
+        {
+          matches: (command) => command.collection === collection && isWrite(command.name),
+          nth,
+          when,
+        },
         async () => {},
       )
       const answer = await work()
@@ -86,20 +96,126 @@ describeWithMongo(
       await expectResumed(h, login, await window.goOn())
     })
 
-    for (const [collection, when, step] of [
-      ['pending_logins', 'after', 'the turn is taken, and the answer is lost'],
-      ['interaction', 'before', 'the turn is taken, and the provider was not reached'],
+    for (const [collection, when, step, nth] of [
+      ['pending_logins', 'after', 'the turn is taken, and the answer is lost', 1],
+      // The first is that of the question whether the client may still ask.
+      ['interaction', 'before', 'the turn is taken, and the provider was not reached', 2],
+      ['session', 'before', 'the turn is taken, and the session is not saved', 1],
+      ['authorization_code', 'before', 'the turn is taken, and the code is not saved', 1],
+      ['authorization_code', 'after', 'the turn is taken, and nobody learns the code', 1],
     ] as const) {
-      it(`${step}: the window says that it went on already, and the next sign-in goes through`, async () => {
+      it(`${step}: the window has its turn again, once (RACE-13)`, async () => {
         const login = await blockedLogin(h)
         const window = windowOf(h, login)
         await createUserAgent().get(login.link)
-        await failing(collection, when, () => window.goOn())
-        expectMode(await window.goOn(), 400, 'continued')
+        await failing(collection, when, () => window.goOn(), nth)
         expect(sessionId(h, login.agent)).to.equal(undefined)
-        await expectNextLoginWorks(login)
+        await expectResumed(h, login, await window.goOn())
         expectMode(await window.goOn(), 200, 'signed_in')
+        await expectNextLoginWorks(login)
       })
     }
+
+    it('in the browser that logged in, the turn is taken, and the code is not saved: the window has the turn again (RACE-13)', async () => {
+      const login = await blockedLogin(h)
+      await failing('authorization_code', 'before', () => login.agent.get(login.link))
+      expect(await isVerified(h, login.user)).to.equal(true)
+      await expectResumed(h, login, await windowOf(h, login).goOn())
+    })
   },
 )
+
+describe('A login that waits, when the provider fails (D15)', () => {
+  let fault: { model: string; error: Error } | undefined
+  const h = suiteHarness({
+    mayLogErrors: true,
+    clients: [CLIENT, CONFIDENTIAL, PAR_ONLY],
+    provider: {
+      features: { ...THEIR_FEATURES, clientCredentials: { enabled: true } },
+      renderError: (ctx, out) => void (ctx.body = out.error),
+    },
+    adapter: (adapter) => (model) => {
+      const inner = adapter(model)
+      return {
+        ...inner,
+        async upsert(...saved) {
+          const [, { prompt, result }] = saved
+          // Without a login it is that of the question whether the client may still ask.
+          const isQuestion = prompt !== undefined && result === undefined
+          if (fault?.model === model && !isQuestion) {
+            const { error } = fault
+            fault = undefined
+            throw error
+          }
+          return inner.upsert(...saved)
+        },
+      }
+    },
+  })
+
+  const models = ['Interaction', 'Session', 'AuthorizationCode']
+
+  /** The provider fails once, at this model, and the page says so: nothing is finished, and nothing goes to the client. */
+  async function failing(model: string, work: () => Promise<Answer>) {
+    fault = { model, error: new Error('the disk is full') }
+    const answer = await work()
+    expect(fault, 'it failed').to.equal(undefined)
+    expect([answer.status, answer.page, answer.location]).to.deep.equal([500, 'error', undefined])
+    expect(answer.headers.getSetCookie()).to.deep.equal([])
+  }
+
+  for (const model of models) {
+    it(`at its ${model}: the window has its turn again, once (RACE-13)`, async () => {
+      const login = await blockedLogin(h)
+      const window = windowOf(h, login)
+      await openElsewhere(login)
+      await failing(model, () => window.goOn())
+      expect(await window.status()).to.equal('verified')
+      await expectResumed(h, login, await window.goOn())
+      expectMode(await window.goOn(), 200, 'signed_in')
+    })
+  }
+
+  for (const model of models.slice(1)) {
+    it(`at its ${model}, by the link in its browser: the window has the turn again, once (RACE-13)`, async () => {
+      const login = await blockedLogin(h)
+      const window = windowOf(h, login)
+      await failing(model, () => login.agent.get(login.link))
+      expect(await isVerified(h, login.user)).to.equal(true)
+      expect((await login.agent.get(login.link)).location).to.equal(undefined)
+      await expectResumed(h, login, await window.goOn())
+      expectMode(await window.goOn(), 200, 'signed_in')
+    })
+  }
+
+  it('by the link in its browser, of a client that must push its requests: the window has the turn again (RACE-13)', async () => {
+    const { login } = await pushedLogin(h)
+    await failing('AuthorizationCode', () => login.agent.get(login.link))
+    await expectResumed(h, login, await windowOf(h, login).goOn())
+  })
+
+  it('at a link that no login waits for: it leads nowhere, and the next sign-in goes through', async () => {
+    const user = await addUnverified(h)
+    const agent = createUserAgent()
+    const link = await resend(h, user, {
+      client_id: CONFIDENTIAL.client_id,
+      redirect_uri: CONFIDENTIAL.redirect_uris[0],
+      scope: 'openid',
+    })
+    await failing('AuthorizationCode', () => agent.get(link))
+    expect(await isVerified(h, user)).to.equal(true)
+    expect((await h.signIn(agent, user.username)).location).to.match(/[?&]code=/)
+  })
+
+  it('goes on once, of 20 windows at the same moment, one of which fails (RACE-13)', async () => {
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
+    await openElsewhere(login)
+    fault = { model: 'AuthorizationCode', error: new Error('the disk is full') }
+    const answers = await Promise.all(Array.from({ length: 20 }, () => window.goOn()))
+    expect(answers.filter(({ status }) => status === 500)).to.have.length(1)
+    const hasCode = ({ location = '' }: Answer) => location.includes('code=')
+    const last = await window.goOn()
+    expect([...answers, last].filter(hasCode)).to.have.length(1)
+  })
+})

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { User } from '../../src/index.ts'
+import type { CheckedLogin, User } from '../../src/index.ts'
 import {
   accountOf,
   addUnverified,
@@ -20,6 +20,7 @@ import {
   signedIn,
 } from '../support/other-account.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import { expectMode, openElsewhere, windowOf } from '../support/waiting-window.ts'
 
@@ -196,6 +197,77 @@ describe('A waiting window in a browser with a session (D15, D16)', () => {
       expect(sessionId(h, victim)).to.equal(undefined)
     }
     await expectResumed(h, attacker, await windowOf(h, attacker).goOn())
+  })
+})
+
+describe('A login that waited in a browser where its account signed in again since (D15)', () => {
+  let how: Partial<CheckedLogin> = {}
+  const h = suiteHarness({
+    finishLogin: (req, res, login) => h.flows.finishLogin(req, res, { ...login, ...how }),
+  })
+  const MAX_AGE_S = 600
+
+  beforeEach(() => {
+    how = {}
+  })
+
+  /** A login that waits, and after a while a stronger one, of the same account in the same browser. */
+  async function overtaken(seconds: number, extra: Record<string, string>) {
+    how = { acr: 'bronze', amr: ['pwd'], remember: false }
+    const login = await blockedLogin(h, { extra: { max_age: String(MAX_AGE_S), ...extra } })
+    await moveTime(seconds * 1000)
+    await changeUser(h, login.user, { emailVerified: true })
+    how = { acr: 'gold', amr: ['pwd', 'otp'] }
+    const { url } = await h.party.begin({ prompt: 'login' })
+    const back = await h.follow(login.agent, await h.login(login.agent, url, login.user.username))
+    expect(back.location).to.match(/[?&]code=/)
+    const newer = await sessionOf(h, login.agent)
+    expect(newer?.acr).to.equal('gold')
+    await moveTime(2_000)
+    return { login, newer }
+  }
+
+  const finishers: Record<string, (login: BlockedLogin) => Promise<Answer>> = {
+    'its window': (login) => windowOf(h, login).goOn(),
+    async 'its link'(login) {
+      await changeUser(h, login.user, { emailVerified: false })
+      return login.agent.get(login.link)
+    },
+  }
+  for (const [finisher, finish] of Object.entries(finishers)) {
+    for (const [title, seconds, extra] of [
+      ['after a minute', 60, {}],
+      ['with prompt=login', 60, { prompt: 'login' }],
+      ['once its own is older than max_age', MAX_AGE_S + 1, { prompt: 'login' }],
+    ] as const) {
+      it(`is finished by ${finisher} with the newer login, which stays as it is, ${title} (SES-15)`, async () => {
+        const { login, newer } = await overtaken(seconds, extra)
+        const answer = await finish(login)
+        const tokens = await expectResumed(h, login, answer)
+        expect(tokens.claims()?.auth_time).to.equal(newer?.loginTs)
+        const after = await sessionOf(h, login.agent)
+        const { accountId, loginTs, acr, amr } = newer ?? {}
+        expect(after).to.deep.include({ accountId, loginTs, acr, amr, uid: newer?.uid })
+        expect(after?.transient).to.equal(newer?.transient)
+      })
+    }
+  }
+
+  it('replaces a session from before that login', async () => {
+    const user = await addVerified(h)
+    const agent = createUserAgent()
+    how = { acr: 'gold' }
+    await h.signIn(agent, user.username)
+    const before = await sessionOf(h, agent)
+    await moveTime(5_000)
+    await changeUser(h, user, { emailVerified: false })
+    how = { acr: 'bronze' }
+    const login = await blockedLogin(h, { user, agent, extra: { prompt: 'login' } })
+    await openElsewhere(login)
+    await expectResumed(h, login, await windowOf(h, login).goOn())
+    const after = await sessionOf(h, agent)
+    expect(after?.acr).to.equal('bronze')
+    expect(after?.loginTs).to.be.greaterThan(before?.loginTs ?? Infinity)
   })
 })
 

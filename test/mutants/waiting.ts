@@ -97,8 +97,74 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a waiting window follows a redirect URI that was withdrawn',
     breaks: 'Client and redirect URI are looked at again when the window goes on (D12, D15).',
-    edits: { 'answer.keepsSession || !(await clients.mayFinish(captured))': 'answer.keepsSession' },
+    edits: {
+      'answer.keepsSession || !(await clients.mayFinish(ctx, captured))': 'answer.keepsSession',
+    },
     caughtBy: 'its redirect URI was withdrawn',
+  },
+  {
+    name: 'a failure of the provider uses the turn up',
+    breaks: 'A turn in which nothing was finished is given back (D15).',
+    edits: { 'await pendingLogins.returnTurn(pendingLoginId, turn).catch(() => {})': '' },
+    caughtBy: 'RACE-13',
+  },
+  {
+    name: 'what broke inside the provider is taken for an answer',
+    breaks: 'A turn in which nothing was finished is given back (D15).',
+    edits: { 'rethrowFailure(ctx.req)': '' },
+    caughtBy: 'RACE-13',
+  },
+  {
+    name: 'a turn is given back in the name of another, in memory',
+    breaks: 'One turn gives one code (D15).',
+    edits: { 'login && turns.get(login) === turn': 'login' },
+    caughtBy: 'lets nobody give back the turn of another',
+  },
+  {
+    name: 'a turn is given back in the name of another, on MongoDB',
+    breaks: 'One turn gives one code (D15).',
+    edits: { '{ _id: text(id), continued_by: text(turn) },': '{ _id: text(id) },' },
+    caughtBy: 'lets nobody give back the turn of another',
+    store: 'mongodb',
+  },
+  {
+    name: 'a login that waited replaces a newer one of its account',
+    breaks: 'A session never goes back to an earlier login (D16).',
+    edits: { '|| loginTs <= than.ts': '|| loginTs > 0' },
+    caughtBy: 'SES-15',
+  },
+  {
+    name: 'a login that waited is finished with the session, be that newer or not',
+    breaks: 'The session is of the newest login of its account (D16).',
+    edits: { '|| loginTs <= than.ts': '' },
+    caughtBy: 'replaces a session from before that login',
+  },
+  {
+    name: 'a login that waited goes on whatever became of its client',
+    breaks: 'The provider judges the request by its own checks when it goes on (D12).',
+    edits: {
+      'return passesToday(ctx, captured, client)':
+        'return client.redirectUriAllowed(String(params["redirect_uri"]))',
+    },
+    caughtBy: 'RED-15',
+  },
+  {
+    name: 'a device is signed in whose client may not use the device flow any more',
+    breaks: 'The provider judges the request by its own checks when it goes on (D12).',
+    edits: { 'client.grantTypeAllowed(DEVICE_GRANT) &&': '' },
+    caughtBy: 'may not use the device flow any more',
+  },
+  {
+    name: 'a request that came plainly is taken for one that was pushed',
+    breaks: 'A client that must push its requests gets no code for another one (D12).',
+    edits: { '(mustPush && parJti === undefined) ||': '' },
+    caughtBy: 'RED-15',
+  },
+  {
+    name: 'a request of anybody is taken for one that was signed',
+    breaks: 'A client that must sign its requests gets no code for another one (D12).',
+    edits: { '|| (mustSign && !trusted)': '' },
+    caughtBy: 'RED-15',
   },
   {
     name: 'a waiting window leaves a pushed request unused',
@@ -118,7 +184,7 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a window is promised to go on that cannot',
     breaks: 'The page says what is so (D12, D14).',
-    edits: { '&& (await clients.mayFinish(captured))': '' },
+    edits: { '&& (await clients.mayFinish(ctx, captured))': '' },
     caughtBy: 'no window is promised to go on',
   },
   {

@@ -1,10 +1,18 @@
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { memoryStore, type User } from '../../src/index.ts'
-import { accountOf, addVerified } from '../support/blocked-login.ts'
+import {
+  accountOf,
+  addUnverified,
+  addVerified,
+  isVerified,
+  resend,
+  sessionId,
+  setsSession,
+} from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import { CONFIDENTIAL, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { byAnotherClock, movableClock, moveTime } from '../support/time.ts'
@@ -160,3 +168,43 @@ describe('A reset whose last effect fails, and is repeated', () => {
     }
   })
 })
+
+onBothStores(
+  'A link without a login, where another process has another clock (FLT-14)',
+  (technology) => {
+    const h: Harness = suiteHarness({ technology })
+    const carried = {
+      client_id: CONFIDENTIAL.client_id,
+      redirect_uri: CONFIDENTIAL.redirect_uris[0],
+      scope: 'openid',
+    }
+
+    for (const seconds of [0.9, 2, 60, -0.9, -2, -60]) {
+      const elsewhere = <T>(work: () => Promise<T>) => byAnotherClock(seconds * 1_000, work)
+
+      it(`signs in where it was made after everything was ended there, ${seconds} s ahead`, async () => {
+        const user = await addUnverified(h)
+        await elsewhere(() => h.flows.endSessions(user.id))
+        const agent = createUserAgent()
+        const link = await resend(h, user, carried)
+        expect(ask.outcomeOf(await agent.get(link))).to.equal('code')
+        expect(await accountOf(h, agent)).to.equal(user.id)
+        await h.flows.endSessions(user.id)
+        expect(await accountOf(h, agent)).to.equal(undefined)
+      })
+
+      it(`only verifies where it was made there, ${seconds} s ahead, before everything was ended`, async () => {
+        const user = await addUnverified(h)
+        const link = await elsewhere(() => resend(h, user, carried))
+        await h.flows.endSessions(user.id)
+        for (const look of [elsewhere, <T>(work: () => Promise<T>) => work()]) {
+          const agent = createUserAgent()
+          const answer = await look(() => agent.get(link))
+          expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
+          expect(sessionId(h, agent)).to.equal(undefined)
+        }
+        expect(await isVerified(h, user)).to.equal(true)
+      })
+    }
+  },
+)

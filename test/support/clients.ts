@@ -2,9 +2,13 @@ import { expect } from 'chai'
 import { exportJWK, generateKeyPair } from 'jose'
 import type { Adapter, ClientMetadata, Configuration } from 'oidc-provider'
 import { buildAuthorizationUrlWithJAR, buildAuthorizationUrlWithPAR } from 'openid-client'
-import { blockedLogin, type BlockedLogin } from './blocked-login.ts'
+import { blockedLogin, type BlockedLogin, type BlockedLoginOptions } from './blocked-login.ts'
 import { CLIENT, PASSWORD, type Harness } from './harness.ts'
-import { createRelyingParty, type AuthorizationRequest } from './relying-party.ts'
+import {
+  createRelyingParty,
+  type AuthorizationRequest,
+  type RelyingParty,
+} from './relying-party.ts'
 import type { Answer, UserAgent } from './user-agent.ts'
 
 /** Clients that ask in other ways than the client of the harness, and what they ask. */
@@ -55,6 +59,18 @@ export function partyOf({ oauthUrl }: Harness, { client_id, redirect_uris }: Red
 
 const parametersOf = ({ url }: AuthorizationRequest) => Object.fromEntries(url.searchParams)
 
+/** How a request is sent: the address for the browser. */
+export type Sending = (request: AuthorizationRequest, party: RelyingParty) => Promise<URL>
+
+export const byPushing: Sending = (request, { config }) =>
+  buildAuthorizationUrlWithPAR(config, parametersOf(request))
+
+export const bySigning: Sending = (request, { config }) =>
+  buildAuthorizationUrlWithJAR(config, parametersOf(request), privateKey)
+
+export const bySigningAndPushing: Sending = async (request, party) =>
+  buildAuthorizationUrlWithPAR(party.config, (await bySigning(request, party)).searchParams)
+
 /** A blocked login by a pushed request, and the address that the browser was sent to. */
 export async function pushedLogin(h: Harness): Promise<{ login: BlockedLogin; url: URL }> {
   const party = await partyOf(h, PAR_ONLY)
@@ -62,7 +78,7 @@ export async function pushedLogin(h: Harness): Promise<{ login: BlockedLogin; ur
   const login = await blockedLogin(h, {
     party,
     async send(request) {
-      url = await buildAuthorizationUrlWithPAR(party.config, parametersOf(request))
+      url = await byPushing(request, party)
       return url
     },
   })
@@ -72,26 +88,33 @@ export async function pushedLogin(h: Harness): Promise<{ login: BlockedLogin; ur
 /** A blocked login by a signed request. */
 export async function signedLogin(h: Harness): Promise<BlockedLogin> {
   const party = await partyOf(h, JAR_ONLY)
-  return blockedLogin(h, {
-    party,
-    send: (request) =>
-      buildAuthorizationUrlWithJAR(party.config, parametersOf(request), privateKey),
-  })
+  return blockedLogin(h, { party, send: (request) => bySigning(request, party) })
 }
 
 let registered = 0
 
 /** A blocked login of a client in the adapter, as dynamic registration leaves it, and how that client changes. */
-export async function dynamicLogin(h: Harness) {
+export async function dynamicLogin(
+  h: Harness,
+  {
+    extra = {},
+    send = async ({ url }) => url,
+  }: Pick<BlockedLoginOptions, 'extra'> & { send?: Sending } = {},
+) {
   registered += 1
   const clientId = `dynamic-${registered}`
-  const metadata: ClientMetadata = { ...CLIENT, client_id: clientId, redirect_uris: [DYNAMIC_URI] }
+  const metadata: ClientMetadata = {
+    ...CLIENT,
+    client_id: clientId,
+    redirect_uris: [DYNAMIC_URI],
+    jwks: JAR_ONLY.jwks,
+  }
   const { adapter } = h.provider.Client as unknown as { adapter: Adapter }
   const change = (changes: Partial<ClientMetadata> = {}) =>
     adapter.upsert(clientId, { ...metadata, ...changes }, 3600)
   await change()
   const party = await createRelyingParty(h.oauthUrl, { clientId, redirectUri: DYNAMIC_URI })
-  const login = await blockedLogin(h, { party })
+  const login = await blockedLogin(h, { party, extra, send: (request) => send(request, party) })
   return { login, change, remove: () => adapter.destroy(clientId) }
 }
 

@@ -1,0 +1,31 @@
+/**
+ * What the provider made of a request, which its answer does not tell: that may be a page of its host, or be at the client.
+ *
+ * @module
+ */
+import type { IncomingMessage } from 'node:http'
+import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
+
+type Interaction = KoaContextWithOIDC['oidc']['entities']['Interaction']
+
+const failures = new WeakMap<IncomingMessage, Error>()
+const interactions = new WeakMap<IncomingMessage, Interaction>()
+
+/** Once, when the provider is there. */
+export function watchAnswers(provider: Provider): void {
+  provider.on('server_error', ({ req }, error) => failures.set(req, error))
+  provider.on('interaction.started', ({ req, oidc }) =>
+    interactions.set(req, oidc.entities.Interaction),
+  )
+}
+
+/** Throws what broke while the request was answered. */
+export function rethrowFailure(req: IncomingMessage): void {
+  const failure = failures.get(req)
+  if (failure) throw failure
+}
+
+/** The interaction that the request began. `undefined`: it began none. */
+export function begunInteraction(req: IncomingMessage): Interaction {
+  return interactions.get(req)
+}

@@ -1,0 +1,107 @@
+import { type IncomingMessage, ServerResponse } from 'node:http'
+import { UnsecuredJWT } from 'jose'
+import type { Context } from 'koa'
+import type { Provider } from 'oidc-provider'
+import type { CapturedRequest } from '../ports.ts'
+import { begunInteraction, rethrowFailure } from './provider-answers.ts'
+
+/**
+ * Whether the provider would take the captured request if it came today. It checked the request once, and does not again when it is
+ * resumed, however much its client or the provider itself changed meanwhile. A failure to tell is thrown.
+ *
+ * @param ctx - the request of the person, in whose place the provider is asked.
+ */
+export type PassesToday = (
+  ctx: Context,
+  captured: CapturedRequest,
+  client: Client,
+) => Promise<boolean>
+
+export type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>>
+
+/** How long what is made for the question lives, should the process die before it is answered. */
+const QUESTION_SECONDS = 60
+
+/**
+ * The request is sent to the provider once more, by a browser in which nobody is signed in: what passes all of its checks begins
+ * an interaction there, and nothing else does.
+ */
+export function createRequestCheck(provider: () => Provider): PassesToday {
+  async function begins(ctx: Context, query: URLSearchParams): Promise<boolean> {
+    const path = provider().pathFor('authorization', { mountPath: '' })
+    const req = asNobody(ctx, `${path}?${query.toString()}`)
+    await provider().callback()(req, new ServerResponse(req))
+    rethrowFailure(req)
+    const interaction = begunInteraction(req)
+    await interaction?.destroy()
+    return interaction !== undefined
+  }
+
+  async function pushed(ctx: Context, { params, trusted }: CapturedRequest): Promise<boolean> {
+    const { PushedAuthorizationRequest, issuer } = provider()
+    const clientId = String(params['client_id'])
+    const request = new UnsecuredJWT(params).setIssuer(clientId).setAudience(issuer).encode()
+    const standIn = new PushedAuthorizationRequest({ request, ...(trusted && { trusted }) })
+    const uri = `urn:ietf:params:oauth:request_uri:${await standIn.save(QUESTION_SECONDS)}`
+    try {
+      return await begins(ctx, new URLSearchParams({ client_id: clientId, request_uri: uri }))
+    } finally {
+      await standIn.destroy()
+    }
+  }
+
+  return async (ctx, captured, client) => {
+    const { params, parJti, trusted } = captured
+    const mustPush = client.requirePushedAuthorizationRequests === true
+    const mustSign = client.requireSignedRequestObject === true
+    if ((mustPush && parJti === undefined) || (mustSign && !trusted)) return false
+    if (!mustPush && !mustSign) return begins(ctx, queryOf(params))
+    // Only the client can sign. What it proved once counts, and the rest is asked as of a request that it pushed.
+    return takesPushed(provider()) ? pushed(ctx, captured) : isRegistered(captured, client)
+  }
+}
+
+function isRegistered({ params }: CapturedRequest, client: Client): boolean {
+  const { redirect_uri: redirectUri, response_type: responseType } = params
+  return (
+    typeof redirectUri === 'string' &&
+    client.redirectUriAllowed(redirectUri) &&
+    client.responseTypes?.some((allowed) => allowed === responseType) === true
+  )
+}
+
+function takesPushed(provider: Provider): boolean {
+  try {
+    provider.pathFor('pushed_authorization_request')
+    return true
+  } catch {
+    return false
+  }
+}
+
+function queryOf(params: CapturedRequest['params']): URLSearchParams {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(params)) {
+    for (const each of Array.isArray(value) ? value : [value]) {
+      if (each !== undefined && each !== null) query.append(name, String(each))
+    }
+  }
+  return query
+}
+
+/** The same connection, without the cookies and the body. */
+function asNobody({ req, secure }: Context, url: string): IncomingMessage {
+  const kept = Object.entries(req.headers).filter(
+    ([name]) => name !== 'cookie' && name !== 'transfer-encoding' && !name.startsWith('content-'),
+  )
+  const own = (value: unknown) => ({ value, writable: true })
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what `Object.create` makes has no type
+  return Object.create(req, {
+    url: own(url),
+    originalUrl: own(url),
+    method: own('GET'),
+    headers: own(Object.fromEntries(kept)),
+    // The host may know from its proxy, in its own way, that this is https.
+    socket: own(Object.create(req.socket, { encrypted: own(secure) })),
+  }) as IncomingMessage
+}

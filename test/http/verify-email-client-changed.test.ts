@@ -1,0 +1,182 @@
+import { expect } from 'chai'
+import Koa from 'koa'
+import mount from 'koa-mount'
+import type { ClientMetadata } from 'oidc-provider'
+import {
+  blockedLogin,
+  expectResumed,
+  isVerified,
+  sessionId,
+  setsSession,
+} from '../support/blocked-login.ts'
+import {
+  bySigning,
+  JAR_ONLY,
+  signedLogin,
+  bySigningAndPushing,
+  byPushing,
+  dynamicLogin,
+  expectConsentThenCode,
+  THEIR_FEATURES,
+  type DynamicClient,
+  type Sending,
+} from '../support/clients.ts'
+import { CLIENT, type Host } from '../support/harness.ts'
+import { OFFLINE } from '../support/oauth-requests.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import type { Answer } from '../support/user-agent.ts'
+import { expectMode, openElsewhere, pendingOf, windowOf } from '../support/waiting-window.ts'
+
+type Change = Partial<ClientMetadata>
+
+const MUST_PUSH: Change = { require_pushed_authorization_requests: true }
+const MUST_SIGN: Change = { require_signed_request_object: true }
+
+describe('A login that waited while its client changed (D11, D12)', () => {
+  const needsProof = new Set<string>()
+  const h = suiteHarness({
+    clients: [CLIENT],
+    provider: {
+      features: THEIR_FEATURES,
+      responseTypes: ['code', 'id_token'],
+      pkce: { required: (_ctx, { clientId }) => needsProof.has(clientId) },
+    },
+  })
+
+  /** Nobody is signed in, nothing goes to the client, and the window keeps its turn. */
+  async function expectRefused({ login }: DynamicClient, answer: Answer) {
+    expectMode(answer, 200, 'verified')
+    expect(setsSession(answer)).to.equal(false)
+    expect(sessionId(h, login.agent)).to.equal(undefined)
+    expect((await pendingOf(h, windowOf(h, login))).continuedAt).to.equal(undefined)
+  }
+
+  /** The link and the window are refused; the same login goes on once the client is as it was. */
+  async function expectRefusedUntil(client: DynamicClient, restore: () => unknown) {
+    const { login } = client
+    await expectRefused(client, await openElsewhere(login))
+    expect(await isVerified(h, login.user)).to.equal(true)
+    await expectRefused(client, await windowOf(h, login).goOn())
+    await restore()
+    return windowOf(h, login).goOn()
+  }
+
+  const narrower: [title: string, change: Change, send?: Sending][] = [
+    ['must push its requests', MUST_PUSH],
+    ['must push its requests, and this one was only signed', MUST_PUSH, bySigning],
+    ['must sign its requests', MUST_SIGN],
+    [
+      'must sign its requests, and this one was only pushed, by nobody in particular',
+      MUST_SIGN,
+      byPushing,
+    ],
+    ['may not ask for the scope any more', { scope: 'openid' }],
+    [
+      'may ask for another response type only',
+      { response_types: ['id_token'], grant_types: ['implicit'] },
+    ],
+  ]
+  for (const [title, change, send] of narrower) {
+    it(`goes nowhere where the client ${title} (RED-15)`, async () => {
+      const client = await dynamicLogin(h, { ...(send && { send }) })
+      await client.change(change)
+      await expectResumed(h, client.login, await expectRefusedUntil(client, () => client.change()))
+    })
+  }
+
+  it('goes nowhere in the browser that logged in either: its window keeps the turn (RED-15)', async () => {
+    const client = await dynamicLogin(h)
+    await client.change(MUST_PUSH)
+    await expectRefused(client, await client.login.agent.get(client.login.link))
+    await client.change()
+    await expectResumed(h, client.login, await windowOf(h, client.login).goOn())
+  })
+
+  it('goes nowhere where a scope is gone that a refresh token needs (RED-15)', async () => {
+    const client = await dynamicLogin(h, { extra: OFFLINE })
+    const { login, change } = client
+    await change({ scope: 'openid email' })
+    const answer = await expectRefusedUntil(client, () => change())
+    await expectConsentThenCode(h, login, login.agent, answer)
+  })
+
+  it('goes nowhere where the client must prove who redeems the code by now (RED-15)', async () => {
+    const client = await dynamicLogin(h, {
+      send: async ({ url }) => {
+        url.searchParams.delete('code_challenge')
+        url.searchParams.delete('code_challenge_method')
+        return url
+      },
+    })
+    const clientId = client.login.party.config.clientMetadata().client_id
+    needsProof.add(clientId)
+    const answer = await expectRefusedUntil(client, () => needsProof.delete(clientId))
+    expect(answer.location).to.match(/[?&]code=/)
+  })
+
+  const proven: [title: string, change: Change, send: Sending][] = [
+    ['must push its requests, as it did', MUST_PUSH, byPushing],
+    ['must sign its requests, as it did', MUST_SIGN, bySigning],
+    ['must sign and push, and did both', { ...MUST_PUSH, ...MUST_SIGN }, bySigningAndPushing],
+    ['need not push its requests, and did', {}, byPushing],
+  ]
+  for (const [title, change, send] of proven) {
+    it(`goes on where the client ${title}`, async () => {
+      const { login, change: changeClient } = await dynamicLogin(h, { send })
+      await changeClient(change)
+      await openElsewhere(login)
+      await expectResumed(h, login, await windowOf(h, login).goOn())
+    })
+  }
+
+  it('of a client that pushed goes nowhere where it may not ask for the scope any more (RED-15)', async () => {
+    const client = await dynamicLogin(h, { send: byPushing })
+    await client.change({ ...MUST_PUSH, scope: 'openid' })
+    const answer = await expectRefusedUntil(client, () => client.change(MUST_PUSH))
+    await expectResumed(h, client.login, answer)
+  })
+})
+
+describe('A login by a signed request, where the provider takes none that are pushed (D11)', () => {
+  const h = suiteHarness({
+    clients: [CLIENT, JAR_ONLY],
+    provider: { features: { ...THEIR_FEATURES, pushedAuthorizationRequests: { enabled: false } } },
+  })
+
+  it('goes on', async () => {
+    const login = await signedLogin(h)
+    await openElsewhere(login)
+    await expectResumed(h, login, await windowOf(h, login).goOn())
+  })
+})
+
+describe('A login that waited, where the host trusts a proxy that ends TLS (D11)', () => {
+  const behindTls: Host = ({ provider, oauthPath, login }) => {
+    const app = new Koa({ proxy: true })
+    app.keys = provider.keys
+    app.use(async (ctx, next) => {
+      if (ctx.path === `${oauthPath}/login`) await login(ctx.req, ctx.res)
+      else await next()
+    })
+    app.use(mount(oauthPath, provider))
+    const listener = app.callback()
+    return (req, res) => {
+      // The addresses that a client discovers stay those of the tests.
+      if (!req.url?.includes('/.well-known/')) req.headers['x-forwarded-proto'] = 'https'
+      return listener(req, res)
+    }
+  }
+  const secure = { long: { secure: true }, short: { secure: true } }
+  const h = suiteHarness({
+    provider: { cookies: { keys: ['a cookie key of the tests'], ...secure } },
+    host: behindTls,
+  })
+
+  it('goes on, with cookies for https alone', async () => {
+    const login = await blockedLogin(h)
+    await openElsewhere(login)
+    const answer = await windowOf(h, login).goOn()
+    for (const line of answer.headers.getSetCookie()) expect(line).to.include('; secure')
+    await expectResumed(h, login, answer)
+  })
+})
