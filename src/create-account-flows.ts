@@ -27,6 +27,7 @@ import { responseDelay } from './http/response-delay.ts'
 import { createRequestLimit } from './http/request-limit.ts'
 import { requesterOf } from './http/requester.ts'
 import { createRoutes } from './http/routes.ts'
+import { createOwnKeyRing } from './key-rings.ts'
 import { createMailPipeline } from './mail-pipeline.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions, type StartableAdapterFactory } from './oidc/endable-sessions.ts'
@@ -149,7 +150,16 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     keys,
     developmentMailer: checked.developmentMailer,
   })
-  const upkeep = createUpkeep({ settings: settingsKeeper, passwordReset, mail, store, clock, log })
+  const keyRing = createOwnKeyRing(store.keyRings, keys)
+  const upkeep = createUpkeep({
+    settings: settingsKeeper,
+    passwordReset,
+    mail,
+    keyRing,
+    store,
+    clock,
+    log,
+  })
 
   const pages = createPages(views)
   const browserCookie = createBrowserCookie(baseUrl.protocol === 'https:')
@@ -189,6 +199,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     ...shared,
     root: `${basePath}/admin/api`,
     settings: settingsKeeper,
+    keyRing,
     outbox,
     wake: mail.wake,
     endSessions,
