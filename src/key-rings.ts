@@ -41,7 +41,7 @@ export function ringsCheck(rings: readonly string[][]): CheckedStep<'keys'> {
     `${key} in ${count((ring) => is(ring, key))} of ${all} processes`
   const verifies = told((ring, key) => ring.includes(key))
   const signs = told((ring, key) => ring[0] === key)
-  const known = [...new Set(rings.flat())]
+  const known = [...new Set(rings.flat())].toSorted()
   const signing = known.filter((key) => rings.some(([first]) => first === key))
   const partly = known.filter((key) => !rings.every((ring) => ring.includes(key)))
   const missing = signing.filter((key) => partly.includes(key))
