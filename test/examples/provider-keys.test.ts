@@ -74,7 +74,9 @@ describeWithMongo(
       const jwe = await new CompactEncrypt(Buffer.from(JSON.stringify(keys)))
         .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
         .encrypt(derivedKey(OLD, 'jwks'))
-      await fresh.db.collection<{ _id: string }>('provider_jwks').insertOne({ _id: 'jwks', jwe })
+      await fresh.db
+        .collection<{ _id: string; jwe: string }>('provider_jwks')
+        .insertOne({ _id: 'jwks', jwe })
       const before = await stored()
       expect(await start(OLD_ALONE)).to.deep.equal(keys)
       expect(await stored()).to.deep.equal(before)
