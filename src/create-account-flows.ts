@@ -142,7 +142,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   const { viewsDirectory: directory, defaultLocale } = checked
   const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })
-  const shared = { store, users, authorizeSig, oauthUrl, views, audit, clock, log }
+  const keyRing = createOwnKeyRing(store.keyRings, keys)
+  const shared = { store, users, authorizeSig, keyRing, oauthUrl, views, audit, clock, log }
   const mail = createMailPipeline({
     ...shared,
     identify: clients.identify,
@@ -150,16 +151,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     keys,
     developmentMailer: checked.developmentMailer,
   })
-  const keyRing = createOwnKeyRing(store.keyRings, keys)
-  const upkeep = createUpkeep({
-    settings: settingsKeeper,
-    passwordReset,
-    mail,
-    keyRing,
-    store,
-    clock,
-    log,
-  })
+  const upkeep = createUpkeep({ ...shared, settings: settingsKeeper, passwordReset, mail })
 
   const pages = createPages(views)
   const browserCookie = createBrowserCookie(baseUrl.protocol === 'https:')
@@ -199,7 +191,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     ...shared,
     root: `${basePath}/admin/api`,
     settings: settingsKeeper,
-    keyRing,
     outbox,
     wake: mail.wake,
     endSessions,

@@ -29,45 +29,60 @@ const CLIENT = { client_id: 'app', client_secret: 'a secret', redirect_uris: [CA
 const LOGIN = { username: 'mailer', password: 'S3cr3t of the mail server' }
 const NEW_PASSWORD = 'a brand new password'
 
+interface Both {
+  servers: Record<Version, ExampleServer>
+  mail: MailServer
+  database: FreshDatabase
+}
+
+/** Where the first try fails. */
+const deferred = new Set<string>()
+
+/** Two processes on one database, of one base URL, with the mails of both. */
+function suiteOfBoth(): Both {
+  const file = suiteFolder()
+  const servers = {} as Record<Version, ExampleServer>
+  const ends: (() => Promise<unknown>)[] = []
+  const both = { servers } as Both
+
+  before(async function () {
+    this.timeout(180_000)
+    const command = lastRelease()
+    if (command === undefined) leaveOut(this, HOW_TO_GET_IT)
+    const database = await freshDatabase()
+    ends.unshift(database.drop)
+    const answer = (to: string) => (deferred.delete(to) ? ('defer' as const) : ('take' as const))
+    const mail = await startMailServer({ login: LOGIN, answer })
+    ends.unshift(() => mail.close())
+    await writeFile(file('seed.json'), JSON.stringify({ users: [], clients: [CLIENT] }))
+    const shared = { MONGODB_URI: database.uri, SEED_FILE: file('seed.json') }
+
+    const old = await startExampleServer(shared, command)
+    ends.unshift(old.kill)
+    const settings = { smtp_username: LOGIN.username, smtp_password: LOGIN.password }
+    await putSettings(old, { ...smtpSettings(mail.port), ...settings })
+    await putSettings(old, { require_email_verification: 'true' })
+    // What the last release cannot read is written once it is gone.
+    const variables = { ...shared, BASE_URL: old.baseUrl, RECORDS: 'clear' }
+    const next = await startExampleServer(variables)
+    ends.unshift(next.kill)
+    Object.assign(both, { mail, database })
+    servers['the last release'] = old
+    servers['this version'] = { ...next, baseUrl: `http://localhost:${next.port}` }
+  })
+
+  after(async () => {
+    for (const end of ends) await end()
+  })
+  return both
+}
+
 describeWithMongo(
   'This version beside the last release, on one database [full]',
   function (this: Mocha.Suite) {
     this.timeout(60_000)
-    const file = suiteFolder()
-    const servers = {} as Record<Version, ExampleServer>
-    const ends: (() => Promise<unknown>)[] = []
-    const deferred = new Set<string>()
-    let database: FreshDatabase
-    let mail: MailServer
-
-    before(async function () {
-      this.timeout(180_000)
-      const command = lastRelease()
-      if (command === undefined) return leaveOut(this, HOW_TO_GET_IT)
-      database = await freshDatabase()
-      ends.unshift(database.drop)
-      const answer = (to: string) => (deferred.delete(to) ? ('defer' as const) : ('take' as const))
-      mail = await startMailServer({ login: LOGIN, answer })
-      ends.unshift(() => mail.close())
-      await writeFile(file('seed.json'), JSON.stringify({ users: [], clients: [CLIENT] }))
-      const shared = { MONGODB_URI: database.uri, SEED_FILE: file('seed.json') }
-
-      const old = await startExampleServer(shared, command)
-      ends.unshift(old.kill)
-      const settings = { smtp_username: LOGIN.username, smtp_password: LOGIN.password }
-      await putSettings(old, { ...smtpSettings(mail.port), ...settings })
-      await putSettings(old, { require_email_verification: 'true' })
-      // What the last release cannot read is written once it is gone.
-      const variables = { ...shared, BASE_URL: old.baseUrl, RECORDS: 'clear' }
-      const next = await startExampleServer(variables)
-      ends.unshift(next.kill)
-      servers['the last release'] = old
-      servers['this version'] = { ...next, baseUrl: `http://localhost:${next.port}` }
-    })
-
-    after(async () => {
-      for (const end of ends) await end()
-    })
+    const both = suiteOfBoth()
+    const { servers } = both
 
     /** While the other one stands still. */
     async function alone<T>(
@@ -90,7 +105,7 @@ describeWithMongo(
     let named = 0
     async function addAccount(verified = true) {
       named += 1
-      const [account] = await addAccounts(database.db, `person${named}`, 1, { verified })
+      const [account] = await addAccounts(both.database.db, `person${named}`, 1, { verified })
       return account ?? expect.fail()
     }
 
@@ -144,10 +159,10 @@ describeWithMongo(
       const blocked = await alone(by, async () => {
         const answer = await signIn(by, agent, account.username)
         expect([answer.page, answer.mode]).to.deep.equal(['verify-email', 'blocked'])
-        await mail.mailTo(account.email)
+        await both.mail.mailTo(account.email)
         return answer
       })
-      const { link } = await mail.mailTo(account.email)
+      const { link } = await both.mail.mailTo(account.email)
       return { agent, link, id: blocked.hidden['login'] ?? '' }
     }
 
@@ -161,7 +176,7 @@ describeWithMongo(
 
         const { link } = await alone(by, async (server) => {
           await forgot(server, email)
-          return mail.mailTo(email)
+          return both.mail.mailTo(email)
         })
         await resetPassword(linkAt(link, at), NEW_PASSWORD)
         for (const version of VERSIONS) {
@@ -174,7 +189,7 @@ describeWithMongo(
         const { username, email } = await addAccount(false)
         const { link } = await alone(by, async (server) => {
           await resend(server, username)
-          return mail.mailTo(email)
+          return both.mail.mailTo(email)
         })
         const { status, mode } = await createUserAgent().get(linkAt(link, at))
         expect([status, mode]).to.deep.equal([200, 'verified'])
@@ -200,7 +215,7 @@ describeWithMongo(
       it(`a mail that was asked for at ${by} leaves from ${at}, where the first try failed`, async () => {
         const { email } = await addAccount()
         deferred.add(email)
-        const outbox = database.db.collection('mail_outbox')
+        const outbox = both.database.db.collection('mail_outbox')
         await alone(by, async (server) => {
           await forgot(server, email)
           await eventually('the first try failed', () =>
@@ -209,7 +224,7 @@ describeWithMongo(
         })
         const { link } = await alone(at, async () => {
           await outbox.updateMany({}, { $set: { available_at: new Date() } })
-          return mail.mailTo(email)
+          return both.mail.mailTo(email)
         })
         await resetPassword(linkAt(link, by), NEW_PASSWORD)
       })
@@ -225,13 +240,13 @@ describeWithMongo(
           const shown = (await answer.json()) as Record<string, string>
           return shown['smtp_from_name'] === by && shown['smtp_password'] === '***'
         })
-        const logins = mail.logins
+        const logins = both.mail.logins
         const received = await alone(at, async (server) => {
           await forgot(server, email)
-          return mail.mailTo(email)
+          return both.mail.mailTo(email)
         })
         expect(received.mail.from?.text).to.include(by)
-        expect(mail.logins).to.be.greaterThan(logins)
+        expect(both.mail.logins).to.be.greaterThan(logins)
       })
     }
 
