@@ -74,6 +74,7 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
 
     async stop(withinMs) {
       stopping.abort()
+      if (loops.length === 0) return
       // Where that fails, the note ends by itself.
       const forget = () => keyRing.forget().catch(() => {})
       await within(clock, withinMs, Promise.all(loops).then(forget))

@@ -6,6 +6,8 @@ import { addUnverified, isVerified, resend } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const [OLD, NEW] = [randomBytes(32), randomBytes(32)]
@@ -143,5 +145,35 @@ onBothStores('Keys that are rotated in steps, process by process (D13)', (techno
     await noted(1)
     expect((await keysSaid(one))?.status).to.equal('ok')
     await expectLinksOpen(one, one)
+  })
+})
+
+describe('The keys of a process (D13)', () => {
+  const h = suiteHarness()
+
+  const messageOf = async () => {
+    const { checks } = await adminOf(h).runDoctor()
+    return checks.find(({ step }) => step === 'keys')?.message
+  }
+
+  it('are noted as long as it runs, and those of one that was killed for a few minutes (SIG-17)', async () => {
+    await h.store.keyRings.note('killed', ['another-key'])
+    expect(await messageOf()).to.include('in 1 of 2 processes')
+    await moveTime(300_000)
+    expect(await messageOf()).to.match(/^The one process signs with the key [\w-]{11}\.$/)
+    await eventually('it has noted them again', async () => {
+      const [only, ...others] = await h.store.keyRings.noted(60_000)
+      return only !== undefined && others.length === 0
+    })
+  })
+
+  it("are nobody's once it has stopped, and those of whoever starts again", async () => {
+    await h.flows.stop({ withinMs: 2_000 })
+    expect(await h.store.keyRings.noted(60_000)).to.deep.equal([])
+    await h.flows.start()
+    await eventually(
+      'it notes them',
+      async () => (await h.store.keyRings.noted(60_000)).length === 1,
+    )
   })
 })
