@@ -473,79 +473,76 @@ describe('The example server', () => {
     }
   })
 
-  describeWithMongo(
-    'two processes on one database, a step of a rotation of keys apart (SIG-17) [full]',
-    () => {
-      let database: FreshDatabase
-      let first: ExampleServer
-      let second: ExampleServer
+  describeWithMongo('two processes on one database, mid-rotation (SIG-17) [full]', () => {
+    let database: FreshDatabase
+    let first: ExampleServer
+    let second: ExampleServer
 
-      before(async function () {
-        this.timeout(120_000)
-        database = await freshDatabase()
-        const shared = { MONGODB_URI: database.uri, SEED_FILE: file('seed.json') }
-        first = await startExampleServer({ ...shared, SIGNING_KEYS: `${KEY},${NEXT_KEY}` })
-        // The same service on another port.
-        const same = { ...shared, BASE_URL: first.baseUrl }
-        second = await startExampleServer({ ...same, SIGNING_KEYS: `${NEXT_KEY},${KEY}` })
-      })
+    before(async function () {
+      this.timeout(120_000)
+      database = await freshDatabase()
+      const shared = { MONGODB_URI: database.uri, SEED_FILE: file('seed.json') }
+      first = await startExampleServer({ ...shared, SIGNING_KEYS: `${KEY},${NEXT_KEY}` })
+      // The same service on another port.
+      const same = { ...shared, BASE_URL: first.baseUrl }
+      second = await startExampleServer({ ...same, SIGNING_KEYS: `${NEXT_KEY},${KEY}` })
+    })
 
-      after(async function () {
-        this.timeout(60_000)
-        await Promise.all([first?.kill(), second?.kill()])
-        await database?.drop()
-      })
+    after(async function () {
+      this.timeout(60_000)
+      await Promise.all([first?.kill(), second?.kill()])
+      await database?.drop()
+    })
 
-      const atSecond = (path: string) => `http://localhost:${second.port}${path}`
+    const atSecond = (path: string) => `http://localhost:${second.port}${path}`
 
-      async function loginAtFirst(browser: Browser, password: string) {
-        const page = await browser.visit(authorization({}))
-        const login = { ...page.hidden, username: 'dora', password }
-        return browser.submit('/oauth2/login', login)
-      }
+    async function loginAtFirst(browser: Browser, password: string) {
+      const page = await browser.visit(authorization({}))
+      const login = { ...page.hidden, username: 'dora', password }
+      return browser.submit('/oauth2/login', login)
+    }
 
-      it('have the users and clients of the seed once', async () => {
-        const users = await database.db.collection('users').find().toArray()
-        expect(users.map(({ username }) => username)).to.have.members(['dora', 'emil', 'fred'])
-        expect(users[0]).to.include.keys('_id', 'email', 'email_verified', 'disabled')
-        const clients = await database.db.collection('client').find().toArray()
-        expect(clients.map(({ _id }) => String(_id))).to.have.members(['app', 'native'])
-      })
+    it('have the users and clients of the seed once', async () => {
+      const users = await database.db.collection('users').find().toArray()
+      expect(users.map(({ username }) => username)).to.have.members(['dora', 'emil', 'fred'])
+      expect(users[0]).to.include.keys('_id', 'email', 'email_verified', 'disabled')
+      const clients = await database.db.collection('client').find().toArray()
+      expect(clients.map(({ _id }) => String(_id))).to.have.members(['app', 'native'])
+    })
 
-      it('sign with the same keys, which are not in the database in plain', async () => {
-        const keysAt = async (url: string) => (await fetch(url)).json()
-        const keys = await keysAt(`${first.baseUrl}/oauth2/jwks`)
-        expect(await keysAt(atSecond('/oauth2/jwks'))).to.deep.equal(keys)
-        const stored = await database.db.collection('provider_jwks').find().toArray()
-        expect(stored).to.have.length(1)
-        expect(JSON.stringify(stored)).not.to.include('"kty"')
-      })
+    it('sign with the same keys, which are not in the database in plain', async () => {
+      const keysAt = async (url: string) => (await fetch(url)).json()
+      const keys = await keysAt(`${first.baseUrl}/oauth2/jwks`)
+      expect(await keysAt(atSecond('/oauth2/jwks'))).to.deep.equal(keys)
+      const stored = await database.db.collection('provider_jwks').find().toArray()
+      expect(stored).to.have.length(1)
+      expect(JSON.stringify(stored)).not.to.include('"kty"')
+    })
 
-      it('share sessions, and end them in both by a reset', async function () {
-        this.timeout(60_000)
-        const browser = createBrowser(first.baseUrl)
-        expect((await loginAtFirst(browser, 'dora-password')).location).to.include('code=')
-        const silent = atSecond(authorization({ prompt: 'none' }))
-        expect((await browser.get(silent)).location).to.include('code=')
-        // Its cookie has been signed by the second meanwhile.
-        expect((await browser.get(authorization({ prompt: 'none' }))).location).to.include('code=')
+    it('share sessions, and end them in both by a reset', async function () {
+      this.timeout(60_000)
+      const browser = createBrowser(first.baseUrl)
+      expect((await loginAtFirst(browser, 'dora-password')).location).to.include('code=')
+      const silent = atSecond(authorization({ prompt: 'none' }))
+      expect((await browser.get(silent)).location).to.include('code=')
+      // Its cookie has been signed by the second meanwhile.
+      expect((await browser.get(authorization({ prompt: 'none' }))).location).to.include('code=')
 
-        await browser.postForm('/oauth2/forgot-password', { identifier: 'dora@example.com' })
-        const link = await mailedLink([first, second], 'dora@example.com', '/reset-password?')
-        const page = await browser.get(link)
-        const password = 'a brand new password'
-        const fields = { ...page.hidden, password, confirm_password: password }
-        const done = await browser.postForm(atSecond('/oauth2/reset-password'), fields)
-        expect(done.mode).to.equal('done')
+      await browser.postForm('/oauth2/forgot-password', { identifier: 'dora@example.com' })
+      const link = await mailedLink([first, second], 'dora@example.com', '/reset-password?')
+      const page = await browser.get(link)
+      const password = 'a brand new password'
+      const fields = { ...page.hidden, password, confirm_password: password }
+      const done = await browser.postForm(atSecond('/oauth2/reset-password'), fields)
+      expect(done.mode).to.equal('done')
 
-        expect((await browser.get(silent)).location).to.include('login_required')
-        expect((await loginAtFirst(browser, 'dora-password')).status).to.equal(401)
-        expect((await loginAtFirst(browser, password)).location).to.include('code=')
-      })
+      expect((await browser.get(silent)).location).to.include('login_required')
+      expect((await loginAtFirst(browser, 'dora-password')).status).to.equal(401)
+      expect((await loginAtFirst(browser, password)).location).to.include('code=')
+    })
 
-      it('let go of the database on SIGTERM, and exit with 0', async () => {
-        expect(await Promise.all([first.stop(), second.stop()])).to.deep.equal([0, 0])
-      })
-    },
-  )
+    it('let go of the database on SIGTERM, and exit with 0', async () => {
+      expect(await Promise.all([first.stop(), second.stop()])).to.deep.equal([0, 0])
+    })
+  })
 })
