@@ -25,12 +25,13 @@ const h = await startHarness({
   flows: { trustedProxies: 1 },
 })
 
-// Looks for due mails, for unfinished resets and for a newer version of the settings.
+// Looks for due mails, for unfinished resets and for a newer version of the settings, and notes of the keys.
 function isBackground({ commandName, command }: CommandStartedEvent): boolean {
   if (['hello', 'ping', 'endSessions'].includes(commandName)) return true
-  const { findAndModify, find, query } = command
+  const { findAndModify, find, update, query } = command
   return (
     find === 'settings' ||
+    update === 'key_rings' ||
     findAndModify === 'mail_outbox' ||
     (findAndModify === 'password_reset_tokens' && 'lease_until' in query)
   )

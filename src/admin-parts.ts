@@ -17,6 +17,7 @@ import { adminMails } from './http/admin-mails.ts'
 import { createAdminRouter } from './http/admin-router.ts'
 import { adminSettings } from './http/admin-settings.ts'
 import { adminSupport } from './http/admin-support.ts'
+import type { OwnKeyRing } from './key-rings.ts'
 import { createMailCheck } from './mail/mail-check.ts'
 import type { CheckedOptions } from './options.ts'
 import type {
@@ -39,6 +40,7 @@ export interface AdminParts {
   store: AccountFlowsStore
   users: UserStore
   settings: SettingsKeeper
+  keyRing: Pick<OwnKeyRing, 'all'>
   /** Where jobs are added, so that workers hear of them. */
   outbox: Pick<MailOutbox, 'add'>
   wake(at: Date): void

@@ -28,6 +28,7 @@ import { responseDelay } from './http/response-delay.ts'
 import { createRequestLimit } from './http/request-limit.ts'
 import { requesterOf } from './http/requester.ts'
 import { createRoutes } from './http/routes.ts'
+import { createOwnKeyRing } from './key-rings.ts'
 import { createMailPipeline } from './mail-pipeline.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions, type StartableAdapterFactory } from './oidc/endable-sessions.ts'
@@ -144,7 +145,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   const { viewsDirectory: directory, defaultLocale, trustedProxies } = checked
   const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })
-  const shared = { store, users, authorizeSig, oauthUrl, views, audit, noteLogin, clock, log }
+  const keyRing = createOwnKeyRing(store.keyRings, keys)
+  const told = { audit, noteLogin, clock, log }
+  const shared = { store, users, authorizeSig, keyRing, oauthUrl, views, ...told }
   const mail = createMailPipeline({
     ...shared,
     identify: clients.identify,
@@ -152,7 +155,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     keys,
     developmentMailer: checked.developmentMailer,
   })
-  const upkeep = createUpkeep({ settings: settingsKeeper, passwordReset, mail, store, clock, log })
+  const upkeep = createUpkeep({ ...shared, settings: settingsKeeper, passwordReset, mail })
 
   const pages = createPages(views)
   const browserCookie = createBrowserCookie(baseUrl.protocol === 'https:')

@@ -1,6 +1,7 @@
 import { MIN_ADMIN_TOKEN_LENGTH } from './admin-options.ts'
 import { timeout, type Clock } from './clock.ts'
 import { inTime } from './in-time.ts'
+import { type OwnKeyRing, ringsCheck } from './key-rings.ts'
 import { MIN_KEY_BYTES } from './options.ts'
 import type { AccountFlowsStore, CheckedStep, CheckMail, MailStep } from './ports.ts'
 import { secretsCheck, settingsCheck, type StoredSettingsKeeper } from './settings-checks.ts'
@@ -23,6 +24,7 @@ type Check = CheckedStep<DoctorStep>
 export interface DoctorParts {
   store: Pick<AccountFlowsStore, 'now' | 'inspect' | 'outbox'>
   settings: Pick<SettingsKeeper, 'current'> & StoredSettingsKeeper
+  keyRing: Pick<OwnKeyRing, 'all'>
   checkMail: CheckMail
   /** The key ring of the options. */
   secrets: readonly Buffer[]
@@ -48,7 +50,7 @@ export function createDoctor(parts: DoctorParts) {
   const { store, settings, checkMail, clock } = parts
   const now = () => clock.now().getTime()
 
-  async function databaseChecks(): Promise<Check[]> {
+  async function databaseChecks(): Promise<[keys: Check, ...Check[]]> {
     const askedAt = now()
     let storeTime: Date
     try {
@@ -61,11 +63,12 @@ export function createDoctor(parts: DoctorParts) {
         advice: 'Check that it runs, and that this server may connect to it.',
       }
       const unseen = ['indexes', 'clock', 'secrets', 'settings', 'outbox'] as const
-      return [failed, ...unseen.map(skipped)]
+      return [skipped('keys'), failed, ...unseen.map(skipped)]
     }
     const answeredAt = now()
     const between = (askedAt + answeredAt) / 2
     return [
+      await orFailed('keys', async () => ringsCheck(await parts.keyRing.all())),
       ok('database', `The database answers in ${answeredAt - askedAt} ms.`),
       await orFailed('indexes', indexCheck),
       clockCheck(between - storeTime.getTime()),
@@ -129,13 +132,13 @@ export function createDoctor(parts: DoctorParts) {
   }
 
   return async (to?: string): Promise<Check[]> => {
-    const [database, baseUrl, mail] = await Promise.all([
+    const [[keys, ...database], baseUrl, mail] = await Promise.all([
       databaseChecks(),
       baseUrlCheck(parts.oauthUrl, clock),
       mailChecks(to),
     ])
     return [
-      keyCheck(parts),
+      weakKeyCheck(parts) ?? keys,
       ...database,
       baseUrl,
       ...(parts.hasDevelopmentMailer ? mail.map(inDevelopment) : mail),
@@ -149,21 +152,18 @@ function inDevelopment(check: Check): Check {
   return { ...check, status: 'warning', message }
 }
 
-function keyCheck({ secrets, adminTokens }: DoctorParts): Check {
-  const step = 'keys'
+/** `undefined`: each is long enough. */
+function weakKeyCheck({ secrets, adminTokens }: DoctorParts): Check | undefined {
   const isShort = secrets.some((key) => key.length < MIN_KEY_BYTES)
   const isGuessable = adminTokens.some((token) => token.length < MIN_ADMIN_TOKEN_LENGTH)
-  if (!isShort && !isGuessable) {
-    const message = `The ring has ${secrets.length} key(s) of ${MIN_KEY_BYTES} bytes or more.`
-    return ok(step, message)
-  }
+  if (!isShort && !isGuessable) return undefined
   return {
-    step,
+    step: 'keys',
     status: 'failed',
     message: isShort
       ? `A key of the ring has fewer than ${MIN_KEY_BYTES} bytes.`
       : `An admin token has fewer than ${MIN_ADMIN_TOKEN_LENGTH} characters.`,
-    advice: 'Make a new one from 32 random bytes; put a new key in front of the others.',
+    advice: 'Make a new one from 32 random bytes; a new key goes to the end of the ring first.',
   }
 }
 

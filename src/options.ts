@@ -18,8 +18,8 @@ export interface AccountFlowsOptions {
   /** The prefix under which the provider is mounted, such as `/oauth2`; empty for none. The issuer is both together. */
   oauthPath?: string
   /**
-   * The key ring: each 32 bytes or more, a string in base64url. The first signs and encrypts, all verify and decrypt; to rotate,
-   * put a new one in front.
+   * The key ring: each 32 bytes or more, a string in base64url. The first signs and encrypts, all verify and decrypt. To rotate,
+   * put a new one at the end in every process, and in front when all of them have it; `doctor` tells.
    */
   secrets: readonly (string | Uint8Array)[]
   store: AccountFlowsStore

@@ -308,6 +308,20 @@ export interface RateLimits {
 }
 
 /** Everything that the flows store, on one technology. */
+/** The keys of one process: the first signs, all verify. */
+export interface NotedKeyRing {
+  processId: string
+  keyIds: string[]
+}
+
+/** `key_rings`: the keys of the processes that share the store, by ids that tell nothing about them (D13). */
+export interface KeyRings {
+  /** Notes the ids of the keys of a process, in place of those of before. None: it has ended, and its note goes. */
+  note(processId: string, keyIds: readonly string[]): Promise<void>
+  /** What was noted within the last so many milliseconds, by the time of the database. */
+  noted(withinMs: number): Promise<NotedKeyRing[]>
+}
+
 export interface AccountFlowsStore {
   resetTokens: ResetTokenStore
   verificationTokens: VerificationTokenStore
@@ -317,6 +331,7 @@ export interface AccountFlowsStore {
   audit: AuditLog
   settings: SettingsStore
   limits: RateLimits
+  keyRings: KeyRings
   /** Creates collections and indexes; idempotent, and safe when several processes start at once. */
   start(): Promise<void>
   /** Time of the database. */

@@ -22,8 +22,12 @@ export async function secretsCheck(
   if (resealed.length === 0) {
     return { step, status: 'ok', message: 'Stored secrets are encrypted with the first key.' }
   }
-  const message = `${resealed.join(', ')}: encrypted with a key that is not the first.`
-  return { step, status: 'warning', message, advice: 'Run account-flows keys rotate.' }
+  return {
+    step,
+    status: 'warning',
+    message: `${resealed.join(', ')}: encrypted with a key that is not the first, and still needed.`,
+    advice: 'Run account-flows keys rotate once all processes have the same key in front.',
+  }
 }
 
 /** What the doctor says of everything that is stored of the settings. */

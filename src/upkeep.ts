@@ -1,9 +1,11 @@
 import { within, type Clock } from './clock.ts'
+import type { OwnKeyRing } from './key-rings.ts'
 import type { AccountFlowsStore, Log } from './ports.ts'
 import type { SettingsKeeper } from './settings/settings.ts'
 
 const FOLLOW_SETTINGS_MS = 1_000
 const SWEEP_MS = 5_000
+const NOTE_KEYS_MS = 60_000
 const CLOCK_TOLERANCE_MS = 1_000
 
 /** What goes on beside the requests: following the settings, and finishing what a dead process left. */
@@ -18,13 +20,14 @@ export interface UpkeepParts {
   settings: SettingsKeeper
   passwordReset: { sweep(): Promise<void> }
   mail: { tidy(): Promise<void> }
+  keyRing: Pick<OwnKeyRing, 'note' | 'forget'>
   store: Pick<AccountFlowsStore, 'now'>
   clock: Clock
   log: Log
 }
 
 export function createUpkeep(parts: UpkeepParts): Upkeep {
-  const { settings, passwordReset, mail, store, clock, log } = parts
+  const { settings, passwordReset, mail, keyRing, store, clock, log } = parts
   let stopping = new AbortController()
   let loops: Promise<void>[] = []
 
@@ -58,7 +61,10 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
         throw new TypeError(`initialSettings: ${wrong}`)
       }
       await checkClock()
-      loops = [repeat('following the settings', FOLLOW_SETTINGS_MS, settings.refresh)]
+      loops = [
+        repeat('following the settings', FOLLOW_SETTINGS_MS, settings.refresh),
+        repeat('noting the keys', NOTE_KEYS_MS, keyRing.note),
+      ]
       if (!sweeps) return
       loops.push(
         repeat('finishing resets', SWEEP_MS, passwordReset.sweep),
@@ -68,7 +74,10 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
 
     async stop(withinMs) {
       stopping.abort()
-      await within(clock, withinMs, Promise.all(loops))
+      if (loops.length === 0) return
+      // Where that fails, the note ends by itself.
+      const forget = () => keyRing.forget().catch(() => {})
+      await within(clock, withinMs, Promise.all(loops).then(forget))
     },
   }
 }

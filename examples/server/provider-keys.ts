@@ -17,6 +17,8 @@ export interface ProviderKeys {
 interface SealedKeys {
   _id: 'jwks'
   jwe: string
+  /** The same, under the other keys of the ring. */
+  jwes_of_others?: string[]
 }
 
 /** RS256 is what a client expects that says nothing; ES256 is there for those that ask for it. */
@@ -27,40 +29,54 @@ export async function createProviderKeys(): Promise<ProviderKeys> {
   return { keys: await Promise.all(pairs.map(({ privateKey }) => exportJWK(privateKey))) }
 }
 
-/** The first process creates them; to rotate SIGNING_KEYS, put a new one in front and restart before the old one goes. */
+/**
+ * The first process creates them. They are sealed under each key of SIGNING_KEYS, and anew where a process starts with other ones: so
+ * while keys are rotated, every process can start, with the ring of before and with the next.
+ */
 export async function sharedProviderKeys(db: Db, signingKeys: string[]): Promise<ProviderKeys> {
   const collection = db.collection<SealedKeys>('provider_jwks', { writeConcern: { w: 'majority' } })
-  const { jwe } =
+  const { jwe, jwes_of_others: others = [] } =
     (await collection.findOne({ _id: 'jwks' })) ?? (await create(collection, signingKeys))
-  const [first, ...others] = signingKeys
-  const opened = await open(jwe, first)
-  if (opened) return opened
-  for (const key of others) {
-    const keys = await open(jwe, key)
-    if (!keys) continue
-    await collection.updateOne({ _id: 'jwks', jwe }, { $set: { jwe: await seal(keys, first) } })
-    return keys
+  const opened = await Promise.all(signingKeys.map((key) => openAny([jwe, ...others], key)))
+  const keys = opened.find((each) => each !== undefined)
+  if (!keys) {
+    throw new StartRefused('SIGNING_KEYS holds no key that this database was used with before.')
   }
-  throw new StartRefused('SIGNING_KEYS holds no key that this database was used with before.')
+  const isForThese = opened.every(Boolean) && others.length + 1 === signingKeys.length
+  if (!isForThese) {
+    await collection.updateOne({ _id: 'jwks', jwe }, { $set: await sealedFor(signingKeys, keys) })
+  }
+  return keys
 }
 
-async function create(collection: Collection<SealedKeys>, [first]: string[]): Promise<SealedKeys> {
-  const jwe = await seal(await createProviderKeys(), first)
+async function create(
+  collection: Collection<SealedKeys>,
+  signingKeys: string[],
+): Promise<SealedKeys> {
+  const sealed = await sealedFor(signingKeys, await createProviderKeys())
   const stored = await collection.findOneAndUpdate(
     { _id: 'jwks' },
-    { $setOnInsert: { jwe } },
+    { $setOnInsert: sealed },
     { upsert: true, returnDocument: 'after' },
   )
-  return stored ?? { _id: 'jwks', jwe }
+  return stored ?? { _id: 'jwks', ...sealed }
 }
 
-function seal(keys: ProviderKeys, signingKey = ''): Promise<string> {
+async function sealedFor(signingKeys: string[], keys: ProviderKeys) {
+  const [jwe = '', ...others] = await Promise.all(signingKeys.map((key) => seal(keys, key)))
+  return { jwe, jwes_of_others: others }
+}
+
+function seal(keys: ProviderKeys, signingKey: string): Promise<string> {
   return new CompactEncrypt(Buffer.from(JSON.stringify(keys)))
     .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
     .encrypt(derivedKey(signingKey, 'jwks'))
 }
 
-async function open(jwe: string, signingKey = ''): Promise<ProviderKeys | undefined> {
-  const decrypted = await compactDecrypt(jwe, derivedKey(signingKey, 'jwks')).catch(() => undefined)
-  return decrypted && JSON.parse(Buffer.from(decrypted.plaintext).toString())
+async function openAny(jwes: string[], signingKey: string): Promise<ProviderKeys | undefined> {
+  for (const jwe of jwes) {
+    const decrypted = await compactDecrypt(jwe, derivedKey(signingKey, 'jwks')).catch(() => {})
+    if (decrypted) return JSON.parse(Buffer.from(decrypted.plaintext).toString())
+  }
+  return undefined
 }

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import { randomUUID } from 'node:crypto'
-import type { AuditEvent, AuditLog, SettingsStore } from '../ports.ts'
-import { after, atOnce } from './store-contract-samples.ts'
+import type { AuditEvent, AuditLog, KeyRings, SettingsStore } from '../ports.ts'
+import { after, atOnce, minute, oddTexts } from './store-contract-samples.ts'
 
 export function itKeepsAuditEvents(port: () => AuditLog): void {
   it('records an event once, when 20 record it at once (3.3, effect 5)', async () => {
@@ -61,5 +61,37 @@ export function itKeepsSettings(port: () => SettingsStore): void {
       const values = { smtp_host: `${answers.indexOf(true)}` }
       expect(await port().read()).to.deep.equal({ version: version + 1, values })
     }
+  })
+}
+
+export function itKeepsKeyRings(port: () => KeyRings): void {
+  it('tells the newest note of each process, in the order of its keys', async () => {
+    await port().note('one', ['old'])
+    await port().note('one', ['old', 'new'])
+    await port().note('two', ['new', 'old'])
+    expect(await port().noted(minute)).to.have.deep.members([
+      { processId: 'one', keyIds: ['old', 'new'] },
+      { processId: 'two', keyIds: ['new', 'old'] },
+    ])
+  })
+
+  it('forgets the process that notes no keys, and no other', async () => {
+    await port().note('one', ['key'])
+    await port().note('two', ['key'])
+    await port().note('one', [])
+    await port().note('none', [])
+    expect(await port().noted(minute)).to.deep.equal([{ processId: 'two', keyIds: ['key'] }])
+  })
+
+  it('does not count what was noted before', async () => {
+    await port().note('one', ['key'])
+    expect(await port().noted(0)).to.deep.equal([])
+    expect(await port().noted(minute)).to.have.length(1)
+  })
+
+  it('takes any text for an id, and reads nothing into it', async () => {
+    for (const odd of oddTexts) await port().note(odd, [odd])
+    const expected = oddTexts.map((odd) => ({ processId: odd, keyIds: [odd] }))
+    expect(await port().noted(minute)).to.have.deep.members(expected)
   })
 }

@@ -7,7 +7,7 @@ import {
   itTellsWhatBecameOfVerificationTokens,
   itTellsWhatWasRecorded,
 } from './store-contract-histories.ts'
-import { itKeepsAuditEvents, itKeepsSettings } from './store-contract-records.ts'
+import { itKeepsAuditEvents, itKeepsKeyRings, itKeepsSettings } from './store-contract-records.ts'
 import { itKeepsCutoffs, itKeepsPendingLogins } from './store-contract-logins.ts'
 import { itCountsHits, itKnowsWhatIsLeftToUse } from './store-contract-limits.ts'
 import { itKeepsMailJobs } from './store-contract-outbox.ts'
@@ -53,6 +53,7 @@ export function itIsAnAccountFlowsStore(
       itTellsWhatWasRecorded(() => opened.store.audit)
     })
     describe('settings (2.5)', () => itKeepsSettings(() => opened.store.settings))
+    describe('key rings (D13)', () => itKeepsKeyRings(() => opened.store.keyRings))
 
     describe('limits (D21)', () => {
       itCountsHits(() => opened.store.limits)

@@ -2,6 +2,7 @@ import { systemClock } from '../clock.ts'
 import type { AccountFlowsStore } from '../ports.ts'
 import { type MemoryAuditLog, memoryAudit } from './memory-audit.ts'
 import { memoryCutoffs } from './memory-cutoffs.ts'
+import { memoryKeyRings } from './memory-key-rings.ts'
 import { memoryOutbox } from './memory-outbox.ts'
 import { memoryPendingLogins } from './memory-pending-logins.ts'
 import { memoryRateLimits } from './memory-rate-limits.ts'
@@ -23,6 +24,7 @@ export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: M
     audit: memoryAudit(clock),
     settings: memorySettings(),
     limits: memoryRateLimits(),
+    keyRings: memoryKeyRings(clock.now),
     async start() {},
     async now() {
       return clock.now()

@@ -3,6 +3,7 @@ import { systemClock } from '../clock.ts'
 import type { AccountFlowsStore } from '../ports.ts'
 import { mongoAudit } from './mongodb-audit.ts'
 import { mongoCutoffs } from './mongodb-cutoffs.ts'
+import { mongoKeyRings } from './mongodb-key-rings.ts'
 import { mongoOutbox } from './mongodb-outbox.ts'
 import { mongoPendingLogins } from './mongodb-pending-logins.ts'
 import { mongoRateLimits } from './mongodb-rate-limits.ts'
@@ -22,6 +23,7 @@ export function mongoStore(db: Db, clock = systemClock): AccountFlowsStore {
     audit: withUnavailable(mongoAudit(db, clock)),
     settings: withUnavailable(mongoSettings(db)),
     limits: withUnavailable(mongoRateLimits(db)),
+    keyRings: withUnavailable(mongoKeyRings(db)),
   }
   return withUnavailable({
     ...ports,

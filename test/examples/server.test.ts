@@ -25,6 +25,7 @@ const { scripts }: { scripts: { start: string } } = JSON.parse(
 )
 
 const KEY = Buffer.alloc(32, 1).toString('base64url')
+const NEXT_KEY = Buffer.alloc(32, 2).toString('base64url')
 
 interface Mail {
   id: string
@@ -472,7 +473,7 @@ describe('The example server', () => {
     }
   })
 
-  describeWithMongo('two processes on one database [full]', () => {
+  describeWithMongo('two processes on one database, mid-rotation (SIG-17) [full]', () => {
     let database: FreshDatabase
     let first: ExampleServer
     let second: ExampleServer
@@ -481,9 +482,10 @@ describe('The example server', () => {
       this.timeout(120_000)
       database = await freshDatabase()
       const shared = { MONGODB_URI: database.uri, SEED_FILE: file('seed.json') }
-      first = await startExampleServer(shared)
+      first = await startExampleServer({ ...shared, SIGNING_KEYS: `${KEY},${NEXT_KEY}` })
       // The same service on another port.
-      second = await startExampleServer({ ...shared, BASE_URL: first.baseUrl })
+      const same = { ...shared, BASE_URL: first.baseUrl }
+      second = await startExampleServer({ ...same, SIGNING_KEYS: `${NEXT_KEY},${KEY}` })
     })
 
     after(async function () {
@@ -523,6 +525,8 @@ describe('The example server', () => {
       expect((await loginAtFirst(browser, 'dora-password')).location).to.include('code=')
       const silent = atSecond(authorization({ prompt: 'none' }))
       expect((await browser.get(silent)).location).to.include('code=')
+      // Its cookie has been signed by the second meanwhile.
+      expect((await browser.get(authorization({ prompt: 'none' }))).location).to.include('code=')
 
       await browser.postForm('/oauth2/forgot-password', { identifier: 'dora@example.com' })
       const link = await mailedLink([first, second], 'dora@example.com', '/reset-password?')

@@ -56,4 +56,23 @@ export const adminMutants: Mutant[] = [
     edits: { 'meansSecret(key) && !isTold': 'meansSecret(key) && !isTold && args.length === 0' },
     caughtBy: 'CLI-01',
   },
+  {
+    name: 'a process verifies with the key that it signs with alone',
+    breaks: 'Every process takes the links of any other one while keys are rotated (D13, SIG-17).',
+    edits: { "keys('authorize_sig').some(": "keys('authorize_sig').slice(0, 1).some(" },
+    caughtBy: 'SIG-17',
+  },
+  {
+    name: 'a process opens what its first key sealed alone',
+    breaks:
+      'Every process opens the secrets of any other one while keys are rotated (D13, SIG-17).',
+    edits: { "keys('jwe').find(": "keys('jwe').slice(0, 1).find(" },
+    caughtBy: 'SIG-17',
+  },
+  {
+    name: 'doctor does not mind a key that signs and that a process does not have',
+    breaks: 'doctor fails where a process refuses what another one signs (D13, SIG-17).',
+    edits: { '(key) => partly.includes(key)': '(key) => partly.includes(key) && !all' },
+    caughtBy: 'SIG-17',
+  },
 ]

@@ -304,9 +304,10 @@ function bytesOf({ head, body }: Pick<WireAnswer, 'head' | 'body'>): string {
   return `${head}\r\n\r\n${body}`.replace(/^(date: ).*$/im, '$1masked')
 }
 
-// Looks for a newer version of the settings, and for signs of life.
+// Looks for a newer version of the settings, notes of the keys, and signs of life.
 function isBackground({ commandName, command }: CommandStartedEvent): boolean {
-  return ['hello', 'ping', 'endSessions'].includes(commandName) || command['find'] === 'settings'
+  const isAlive = ['hello', 'ping', 'endSessions'].includes(commandName)
+  return isAlive || command['find'] === 'settings' || command[commandName] === 'key_rings'
 }
 
 function shapeOf({ commandName, command }: CommandStartedEvent): string {

@@ -66,6 +66,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
       ],
       settings: ['_id_'],
       rate_limits: ['_id_', 'key_unique', 'expire_ttl'],
+      key_rings: ['_id_', 'noted_at_ttl'],
     })
   })
 
@@ -130,6 +131,9 @@ describeWithMongo('mongoStore().start() [full]', function () {
     const queries = [{}, { state: 'dead' }, { state: 'waiting' }, { accountId: 'ann' }] as const
     for (const query of queries) await outbox.list({ ...query, limit: 10 }, later(1))
     await outbox.discardDead()
+    await store.keyRings.note('process', ['key'])
+    await store.keyRings.noted(minute)
+    await store.keyRings.note('process', [])
     await store.audit.record({ id: 'event', type: 'sessions_ended', at: later(0) })
     await store.audit.find('event')
     for (const query of [

@@ -90,6 +90,8 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'audit.find': [text],
     'settings.read': [],
     'settings.write': [{}, 0],
+    'keyRings.note': [text, [text]],
+    'keyRings.noted': [1_000],
     'store.start': [],
     'store.now': [],
     'store.inspect': [],
