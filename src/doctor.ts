@@ -27,7 +27,7 @@ export interface DoctorParts {
   /** The key ring of the options. */
   secrets: readonly Buffer[]
   /** The fixed admin tokens; none where JWTs are checked. */
-  adminTokens: readonly string[]
+  adminTokens: readonly { token: string }[]
   /** Whether something takes the mails while SMTP is not configured. */
   hasDevelopmentMailer: boolean
   /** The issuer: base URL and OAuth path. */
@@ -152,7 +152,7 @@ function inDevelopment(check: Check): Check {
 function keyCheck({ secrets, adminTokens }: DoctorParts): Check {
   const step = 'keys'
   const isShort = secrets.some((key) => key.length < MIN_KEY_BYTES)
-  const isGuessable = adminTokens.some((token) => token.length < MIN_ADMIN_TOKEN_LENGTH)
+  const isGuessable = adminTokens.some(({ token }) => token.length < MIN_ADMIN_TOKEN_LENGTH)
   if (!isShort && !isGuessable) {
     const message = `The ring has ${secrets.length} key(s) of ${MIN_KEY_BYTES} bytes or more.`
     return ok(step, message)

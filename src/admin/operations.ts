@@ -6,12 +6,15 @@
 import { AUDIT_EVENT_TYPES } from '../audit-event-types.ts'
 import type { TypedSchema } from './schema-kinds.ts'
 import type { schemas } from './schemas.ts'
+import type { AdminScope } from './scopes.ts'
 
 type SchemaName = keyof typeof schemas
 
 export interface Operation {
   method: 'GET' | 'PUT' | 'POST'
   path: string
+  /** What the token must have. */
+  scope: AdminScope
   summary: string
   query?: Record<
     string,
@@ -42,6 +45,7 @@ export const operations = {
   getSettings: {
     method: 'GET',
     path: '/settings',
+    scope: 'account-flows:read',
     summary: 'The settings in force.',
     answer: 'SettingsInForce',
     etag: true,
@@ -49,6 +53,7 @@ export const operations = {
   putSettings: {
     method: 'PUT',
     path: '/settings',
+    scope: 'account-flows:settings',
     summary: 'Changes settings: all keys are checked, then all are applied, or none.',
     query: { dry_run: DRY_RUN },
     body: 'Settings',
@@ -58,6 +63,7 @@ export const operations = {
   unsetSettings: {
     method: 'POST',
     path: '/settings/unset',
+    scope: 'account-flows:settings',
     summary: 'Gives settings their defaults back, or no value where there is none.',
     query: {
       key: {
@@ -74,6 +80,7 @@ export const operations = {
   testMail: {
     method: 'POST',
     path: '/mail/test',
+    scope: 'account-flows:settings',
     summary: 'Sends a test mail at once, and tells each step.',
     body: 'MailTest',
     answer: 'CheckReport',
@@ -81,6 +88,7 @@ export const operations = {
   previewMail: {
     method: 'GET',
     path: '/mail/preview',
+    scope: 'account-flows:read',
     summary: 'Renders a mail.',
     query: {
       template: {
@@ -96,6 +104,7 @@ export const operations = {
   mailOutcome: {
     method: 'GET',
     path: '/mail/outcome',
+    scope: 'account-flows:read',
     summary: 'What became of a mail that was asked for.',
     query: { mail_id: { type: 'string', description: 'From `Accepted`.', isRequired: true } },
     answer: 'MailOutcome',
@@ -103,6 +112,7 @@ export const operations = {
   runDoctor: {
     method: 'POST',
     path: '/doctor',
+    scope: 'account-flows:support',
     summary: 'Checks keys, database, clock, base URL and mail server, from the server itself.',
     body: 'DoctorRequest',
     answer: 'CheckReport',
@@ -110,6 +120,7 @@ export const operations = {
   userStatus: {
     method: 'POST',
     path: '/users/status',
+    scope: 'account-flows:read',
     summary: 'What is known of an account, its links and its mails. Audited.',
     body: 'AccountQuery',
     answer: 'UserStatus',
@@ -117,6 +128,7 @@ export const operations = {
   sendReset: {
     method: 'POST',
     path: '/users/send-reset',
+    scope: 'account-flows:support',
     summary: 'Asks for a reset link to the address of the account. Audited.',
     body: 'AccountQuery',
     answer: 'Accepted',
@@ -125,6 +137,7 @@ export const operations = {
   sendVerification: {
     method: 'POST',
     path: '/users/send-verification',
+    scope: 'account-flows:support',
     summary: 'Asks for a verification link to the address of the account. Audited.',
     body: 'AccountQuery',
     answer: 'Accepted',
@@ -133,6 +146,7 @@ export const operations = {
   endSessions: {
     method: 'POST',
     path: '/users/end-sessions',
+    scope: 'account-flows:support',
     summary: 'Ends everything the account is signed in with. Audited.',
     body: 'AccountQuery',
     answer: 'EndedSessions',
@@ -140,6 +154,7 @@ export const operations = {
   listOutbox: {
     method: 'GET',
     path: '/outbox',
+    scope: 'account-flows:read',
     summary: 'Mails that wait, and dead letters.',
     query: {
       state: { type: 'string', enum: ['waiting', 'dead'], description: 'Both by default.' },
@@ -151,6 +166,7 @@ export const operations = {
   retryMails: {
     method: 'POST',
     path: '/outbox/retry',
+    scope: 'account-flows:support',
     summary: 'Sends a waiting mail now, or asks again for what became a dead letter. Audited.',
     body: 'MailChoice',
     answer: 'MailsChanged',
@@ -158,6 +174,7 @@ export const operations = {
   purgeMails: {
     method: 'POST',
     path: '/outbox/purge',
+    scope: 'account-flows:support',
     summary: 'Removes a waiting mail, or dead letters. Audited.',
     body: 'MailChoice',
     answer: 'MailsChanged',
@@ -165,6 +182,7 @@ export const operations = {
   listAudit: {
     method: 'GET',
     path: '/audit',
+    scope: 'account-flows:read',
     summary: 'Events of the audit log.',
     query: {
       account_id: { type: 'string', description: 'Of one account.' },
@@ -186,6 +204,7 @@ export const operations = {
   explainLink: {
     method: 'POST',
     path: '/links/explain',
+    scope: 'account-flows:read',
     summary: 'What a link is, and what became of it. It is not consumed. Audited.',
     body: 'LinkQuery',
     answer: 'LinkExplanation',
@@ -193,6 +212,7 @@ export const operations = {
   rotateKeys: {
     method: 'POST',
     path: '/keys/rotate',
+    scope: 'account-flows:settings',
     summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
     answer: 'KeysRotation',
   },

@@ -9,9 +9,11 @@ import { freePort } from '../support/free-port.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
 
 const GET = ['settings', 'get', 'password_reset_expiration']
+const READER = 'x'.repeat(32)
 
 describe('account-flows: which server, which token, and how it ends', () => {
-  const cli = suiteCli()
+  const reader = { token: READER, scopes: ['account-flows:read' as const] }
+  const cli = suiteCli({ flows: { adminToken: [ADMIN_TOKEN, reader] } })
   const file = suiteFolder()
   before(() => writeFile(file('token'), `${ADMIN_TOKEN}\n`))
 
@@ -107,6 +109,19 @@ describe('account-flows: which server, which token, and how it ends', () => {
       expect(stderr).not.to.equal('').and.not.to.include('canary')
       const asJson = await cli.run([...GET, '--json'], { env })
       expect(JSON.parse(asJson.stderr).error).to.include({ status: 401 })
+    })
+
+    it('that lacks a scope: exit 4, and one sentence that names the scope (ADM-15)', async () => {
+      const env = { ACCOUNT_FLOWS_TOKEN: READER }
+      const before = await cli.settings()
+      const args = ['settings', 'unset', 'smtp_host']
+      const { exitCode, stdout, stderr } = await cli.run(args, { env })
+      expect({ exitCode, stdout }).to.deep.equal({ exitCode: 4, stdout: '' })
+      expect(stderr).to.equal('This token lacks the scope account-flows:settings.\n')
+      const asJson = await cli.run([...args, '--json'], { env })
+      expect(JSON.parse(asJson.stderr).error).to.include({ status: 403, code: 'forbidden' })
+      expect(await cli.settings()).to.deep.equal(before)
+      works(await cli.run(GET, { env }))
     })
 
     it('that no header can carry is refused with exit 2, and not repeated', async () => {

@@ -28,9 +28,26 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'a JWT without the scope is an admin token',
-    breaks: 'A JWT of an admin has the scope account-flows:admin (D28, ADM-09).',
-    edits: { 'scopes.includes(scope)': '(scopes.includes(scope) || scope !== undefined)' },
+    breaks: 'A JWT of an admin has a scope of ours (D28, ADM-09).',
+    edits: { 'names.includes(all)': '(names.includes(all) || all !== undefined)' },
     caughtBy: '403, and nothing changes',
+  },
+  {
+    name: 'whoever may look may change settings',
+    breaks: 'Each operation takes its own scope alone (D28, ADM-15).',
+    edits: {
+      'scope !== undefined && !verdict.scopes.includes(scope)': 'verdict.scopes.length === 0',
+    },
+    caughtBy: 'ADM-15',
+  },
+  {
+    name: 'support sends test mails to whomever it likes',
+    breaks: 'No mail goes to an address that support chose (D28, ADM-15).',
+    edits: {
+      "path: '/mail/test', scope: 'account-flows:settings'":
+        "path: '/mail/test', scope: 'account-flows:support'",
+    },
+    caughtBy: 'ADM-15',
   },
   {
     name: 'failures at the admin API are not limited',
