@@ -105,7 +105,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const keys = createKeyRing(secrets)
   const settingsKeeper = createSettingsKeeper(store.settings, createSecretBox(keys), log)
   const settings = settingsKeeper.current
-  const { record: audit, events } = createAudit(store.audit, log)
+  const { record: audit, events } = createAudit(store.audit, () => settings().auditRetention, log)
 
   const sessions = createEndableSessions(store.cutoffs, users, clock, log)
   const policy = createAccountPolicy(users, settings, log)

@@ -262,8 +262,11 @@ export interface AuditEvent {
 
 /** `audit_events`. */
 export interface AuditLog extends AuditHistory {
-  /** `false`: an event with this id was recorded before; nothing changed. */
-  record(event: AuditEvent): Promise<boolean>
+  /**
+   * Keeps the event for `keepMs` from now on; then it is removed, be it somewhat later. `false`: one with this id was recorded
+   * before; nothing changed.
+   */
+  record(event: AuditEvent, keepMs: number): Promise<boolean>
   /** Whether an event with this id was recorded. */
   has(id: string): Promise<boolean>
 }

@@ -36,6 +36,8 @@ export interface Settings {
   mails_per_minute?: string
   /** TLS to the SMTP server. auto: implicit on port 465, otherwise STARTTLS, which only a loopback host may do without. implicit: from the first byte. starttls: it must succeed. none: never. Expected: "auto", "implicit", "starttls" or "none". */
   smtp_tls?: 'auto' | 'implicit' | 'starttls' | 'none'
+  /** How long an event of the audit log is kept, from when it is recorded. Expected: a duration from 7d to 3650d, such as 90d. */
+  audit_retention?: string
   /** Minimum length of a new password, in characters. Expected: a decimal number from 1 to 72. */
   validation_min_password_length?: string
   /** Maximum length of a new password, in characters. Expected: a decimal number from 1 to 72. */
@@ -78,6 +80,8 @@ export interface SettingsInForce {
   mails_per_minute: string
   /** TLS to the SMTP server. auto: implicit on port 465, otherwise STARTTLS, which only a loopback host may do without. implicit: from the first byte. starttls: it must succeed. none: never. Expected: "auto", "implicit", "starttls" or "none". */
   smtp_tls: 'auto' | 'implicit' | 'starttls' | 'none'
+  /** How long an event of the audit log is kept, from when it is recorded. Expected: a duration from 7d to 3650d, such as 90d. */
+  audit_retention: string
   /** Minimum length of a new password, in characters. Expected: a decimal number from 1 to 72. */
   validation_min_password_length: string
   /** Maximum length of a new password, in characters. Expected: a decimal number from 1 to 72. */

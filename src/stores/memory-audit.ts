@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { AuditEvent, AuditLog, AuditQuery, RecordedEvent } from '../ports.ts'
+import { purge } from './memory-purge.ts'
 
 export interface MemoryAuditLog extends AuditLog {
   /** Everything recorded so far, oldest first. */
@@ -9,6 +10,7 @@ export interface MemoryAuditLog extends AuditLog {
 interface Entry {
   event: AuditEvent
   recordedAt: Date
+  purgeAt: Date
 }
 
 /** Of more, the oldest are forgotten: it is for development, and anybody can cause events. */
@@ -18,9 +20,12 @@ const MAX_EVENTS = 10_000
 export function memoryAudit({ now }: Clock): MemoryAuditLog {
   const recorded = new Map<string, Entry>()
   return {
-    async record(event) {
+    async record(event, keepMs) {
+      const recordedAt = now()
+      purge(recorded, recordedAt)
       if (recorded.has(event.id)) return false
-      recorded.set(event.id, { event: structuredClone(event), recordedAt: now() })
+      const purgeAt = new Date(recordedAt.getTime() + keepMs)
+      recorded.set(event.id, { event: structuredClone(event), recordedAt, purgeAt })
       const [oldest] = recorded.keys()
       if (recorded.size > MAX_EVENTS && oldest !== undefined) recorded.delete(oldest)
       return true

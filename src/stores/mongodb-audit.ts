@@ -10,7 +10,7 @@ import {
 import { openCollection } from './mongodb-collection.ts'
 import { atMost, text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
-import { type NamedIndex, storedPart, type StoredPart } from './mongodb-indexes.ts'
+import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './mongodb-indexes.ts'
 
 const indexes: NamedIndex[] = [
   { name: 'newest', key: { recorded_at: 1 } },
@@ -21,6 +21,14 @@ const indexes: NamedIndex[] = [
     key: { 'details.identifier_hash': 1, recorded_at: 1 },
     partialFilterExpression: { 'details.identifier_hash': { $exists: true } },
   },
+  purgeIndex,
+  // What a version records that does not write when to remove it: 400 days.
+  {
+    name: 'at_ttl',
+    key: { at: 1 },
+    expireAfterSeconds: 34_560_000,
+    partialFilterExpression: { purge_at: null },
+  },
 ]
 
 /** `audit_events` on MongoDB (D33). */
@@ -29,9 +37,9 @@ export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart {
   return {
     ...storedPart(collection, indexes),
 
-    async record(event) {
+    async record(event, keepMs) {
       try {
-        await collection.insertOne(toAuditDocument(event, now()))
+        await collection.insertOne(toAuditDocument(event, now(), keepMs))
         return true
       } catch (error) {
         if (isDuplicateKey(error)) return false

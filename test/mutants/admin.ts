@@ -68,6 +68,18 @@ export const adminMutants: Mutant[] = [
     caughtBy: 'SET-18',
   },
   {
+    name: 'an event is kept for ever',
+    breaks: 'Events are kept for audit_retention (D33, LOG-11).',
+    edits: { 'purge_at: time(new Date(recordedAt.getTime() + keepMs)),': '' },
+    caughtBy: 'LOG-11',
+  },
+  {
+    name: 'a setting removes the next events at once',
+    breaks: 'Nobody removes traces by a setting (D33, LOG-11).',
+    edits: { 'ms < minDays * DAY ||': '' },
+    caughtBy: 'LOG-11',
+  },
+  {
     name: 'the command line takes a secret as an argument',
     breaks: 'A secret is never an argument (D29, CLI-01).',
     edits: { 'meansSecret(key) && !isTold': 'meansSecret(key) && !isTold && args.length === 0' },

@@ -82,7 +82,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'limits.hit': [text, 1_000],
     'limits.msToEnd': [text],
     'audit.has': [text],
-    'audit.record': [event],
+    'audit.record': [event, 1],
     'audit.list': [{ limit: 1 }],
     'audit.find': [text],
     'settings.read': [],
