@@ -192,6 +192,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     outbox,
     wake: mail.wake,
     endSessions,
+    keyedHash: hashed,
     requesterOf: requester,
   })
 

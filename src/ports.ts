@@ -305,6 +305,17 @@ export interface RateLimits {
   msToEnd(key: string): Promise<number>
 }
 
+/** How many records of an account were removed, by what they are. */
+export interface ForgottenAccount {
+  mails: number
+  resetTokens: number
+  verificationTokens: number
+  pendingLogins: number
+  events: number
+  /** Resets that are being finished, and mails that a worker holds: they are still there. */
+  underWay: number
+}
+
 /** Everything that the flows store, on one technology. */
 export interface AccountFlowsStore {
   resetTokens: ResetTokenStore
@@ -319,6 +330,12 @@ export interface AccountFlowsStore {
   start(): Promise<void>
   /** Time of the database. */
   now(): Promise<Date>
+  /**
+   * Removes all that is about one account, whether or not there is a user of that id: its mails, links, logins that wait, and events.
+   * Its cut-offs stay, so that nothing that was ended comes back, and so does what is under way `at` that time. Repeated, it removes
+   * what came since.
+   */
+  forget(accountId: string, at: Date): Promise<ForgottenAccount>
   /** Looks whether everything is as `start` left it. `undefined`: the store cannot tell. */
   inspect?(): Promise<StoreInspection>
 }

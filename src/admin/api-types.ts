@@ -250,6 +250,22 @@ export interface EndedSessions {
   idp?: number
 }
 
+/** One account by its id, be the user gone already. */
+export interface AccountId {
+  id: string
+}
+
+/** How many records of the account were removed. */
+export interface ForgottenAccount {
+  mails: number
+  reset_links: number
+  verification_links: number
+  waiting_logins: number
+  events: number
+  /** Resets that are being finished, and mails that are being sent: they are still there. Ask again in a minute. */
+  under_way: number
+}
+
 /** Mails, newest request first. */
 export interface Outbox {
   mails: MailJob[]
@@ -373,6 +389,8 @@ export interface Operations {
   sendVerification: { query: {}; body: AccountQuery; answer: Accepted }
   /** Ends everything the account is signed in with. Audited. */
   endSessions: { query: {}; body: AccountQuery; answer: EndedSessions }
+  /** Erases what is recorded of an account: mails, links, logins that wait, events. Audited, without the id. */
+  forgetUser: { query: {}; body: AccountId; answer: ForgottenAccount }
   /** Mails that wait, and dead letters. */
   listOutbox: {
     query: {

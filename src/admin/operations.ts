@@ -4,7 +4,7 @@
  * @module
  */
 import { AUDIT_EVENT_TYPES } from '../audit-event-types.ts'
-import type { TypedSchema } from './schema-kinds.ts'
+import { DRY_RUN, LIMIT, type TypedSchema } from './schema-kinds.ts'
 import type { schemas } from './schemas.ts'
 import type { AdminScope } from './scopes.ts'
 
@@ -26,20 +26,6 @@ export interface Operation {
   /** Whether it answers an ETag, or honours `If-Match`. */
   etag?: true
 }
-
-const LIMIT = {
-  type: 'integer',
-  minimum: 1,
-  maximum: 1000,
-  default: 50,
-  description: 'At most so many.',
-} as const
-
-const DRY_RUN = {
-  type: 'boolean',
-  default: false,
-  description: 'Everything is checked, and nothing applied; the answer is what would be.',
-} as const
 
 export const operations = {
   getSettings: {
@@ -150,6 +136,15 @@ export const operations = {
     summary: 'Ends everything the account is signed in with. Audited.',
     body: 'AccountQuery',
     answer: 'EndedSessions',
+  },
+  forgetUser: {
+    method: 'POST',
+    path: '/users/forget',
+    scope: 'account-flows:support',
+    summary:
+      'Erases what is recorded of an account: mails, links, logins that wait, events. Audited, without the id.',
+    body: 'AccountId',
+    answer: 'ForgottenAccount',
   },
   listOutbox: {
     method: 'GET',

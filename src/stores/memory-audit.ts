@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { AuditEvent, AuditLog, AuditQuery, RecordedEvent } from '../ports.ts'
+import { forgetIn, type Forgetful } from './forget-account.ts'
 import { purge } from './memory-purge.ts'
 
 export interface MemoryAuditLog extends AuditLog {
@@ -17,7 +18,7 @@ interface Entry {
 const MAX_EVENTS = 10_000
 
 /** `audit_events` in memory. */
-export function memoryAudit({ now }: Clock): MemoryAuditLog {
+export function memoryAudit({ now }: Clock): MemoryAuditLog & Forgetful {
   const recorded = new Map<string, Entry>()
   return {
     async record(event, keepMs) {
@@ -47,6 +48,8 @@ export function memoryAudit({ now }: Clock): MemoryAuditLog {
       const found = recorded.get(id)
       return found && toRecordedEvent(found)
     },
+
+    forget: async (accountId) => forgetIn(recorded, ({ event }) => event.accountId === accountId),
 
     events() {
       return structuredClone([...recorded.values()].map(({ event }) => event))

@@ -1,5 +1,6 @@
 import { systemClock } from '../clock.ts'
 import type { AccountFlowsStore } from '../ports.ts'
+import { forgetAccount } from './forget-account.ts'
 import { type MemoryAuditLog, memoryAudit } from './memory-audit.ts'
 import { memoryCutoffs } from './memory-cutoffs.ts'
 import { memoryOutbox } from './memory-outbox.ts'
@@ -14,7 +15,7 @@ import { memoryVerificationTokens } from './memory-verification-tokens.ts'
  * nothing of it.
  */
 export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: MemoryAuditLog } {
-  return {
+  const ports = {
     resetTokens: memoryResetTokens(),
     verificationTokens: memoryVerificationTokens(),
     pendingLogins: memoryPendingLogins(),
@@ -23,7 +24,11 @@ export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: M
     audit: memoryAudit(clock),
     settings: memorySettings(),
     limits: memoryRateLimits(),
+  }
+  return {
+    ...ports,
     async start() {},
+    forget: (accountId, at) => forgetAccount(ports, accountId, at),
     async now() {
       return clock.now()
     },

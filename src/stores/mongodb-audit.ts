@@ -7,9 +7,11 @@ import {
   isEvent,
   toAuditDocument,
 } from './mongodb-audit-document.ts'
+import type { Forgetful } from './forget-account.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { atMost, text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
+import { forgetDocuments } from './mongodb-forget.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './mongodb-indexes.ts'
 
 const indexes: NamedIndex[] = [
@@ -32,7 +34,7 @@ const indexes: NamedIndex[] = [
 ]
 
 /** `audit_events` on MongoDB (D33). */
-export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart {
+export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart & Forgetful {
   const collection = openCollection<AuditDocument>(db, 'audit_events')
   return {
     ...storedPart(collection, indexes),
@@ -60,6 +62,8 @@ export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart {
         .toArray()
       return documents.map(fromAuditDocument)
     },
+
+    forget: (accountId) => forgetDocuments(collection, { account_id: text(accountId) }),
 
     async find(id) {
       const document = await collection.findOne({ _id: text(id), ...isEvent })

@@ -30,6 +30,7 @@ const OPERATIONS: {
   sendReset: [SUPPORT, (admin) => admin.sendReset(account)],
   sendVerification: [SUPPORT, (admin) => admin.sendVerification(account)],
   endSessions: [SUPPORT, (admin) => admin.endSessions(account)],
+  forgetUser: [SUPPORT, (admin) => admin.forgetUser({ id: 'nobody' })],
   listOutbox: [READ, (admin) => admin.listOutbox()],
   retryMails: [SUPPORT, (admin) => admin.retryMails(mail)],
   purgeMails: [SUPPORT, (admin) => admin.purgeMails(mail)],

@@ -70,7 +70,7 @@ export const adminMutants: Mutant[] = [
   {
     name: 'an event is kept for ever',
     breaks: 'Events are kept for audit_retention (D33, LOG-11).',
-    edits: { 'purge_at: time(new Date(recordedAt.getTime() + keepMs)),': '' },
+    edits: { '() => settings().auditRetention': '() => Infinity' },
     caughtBy: 'LOG-11',
   },
   {
