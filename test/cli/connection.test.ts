@@ -189,6 +189,8 @@ describe('account-flows: which server, which token, and how it ends', () => {
       [['outbox', 'purge', '--all-dead'], '--yes'],
       [['outbox', 'retry', '--all-dead'], '--yes'],
       [['user', 'end-sessions', 'alice'], '--yes'],
+      [['user', 'forget', '1'], '--yes'],
+      [['user', 'forget', '--yes'], 'missing required argument'],
       [['link', 'explain'], 'stdin'],
       [['audit', 'tail', '-n', '-1'], 'whole number'],
       [['audit', 'tail', '--type', 'password_reset_complete'], 'password_reset_completed'],
@@ -254,7 +256,7 @@ describe('account-flows: which server, which token, and how it ends', () => {
     const commands = {
       settings: ['get', 'list', 'set', 'unset'],
       mail: ['test', 'preview'],
-      user: ['status', 'send-reset', 'send-verification', 'end-sessions'],
+      user: ['status', 'send-reset', 'send-verification', 'end-sessions', 'forget'],
       link: ['explain'],
       audit: ['tail'],
       outbox: ['list', 'retry', 'purge'],

@@ -80,6 +80,24 @@ export const adminMutants: Mutant[] = [
     caughtBy: 'LOG-11',
   },
   {
+    name: 'the events of a forgotten account stay',
+    breaks: 'All that is recorded of an account is erased (LOG-12).',
+    edits: { "const events = await forget('audit')": 'const events = { erased: 0, left: 0 }' },
+    caughtBy: 'LOG-12',
+  },
+  {
+    name: 'the event of forgetting names the account',
+    breaks: 'What is left after forgetting is no personal data (LOG-12).',
+    edits: { 'account_hash: parts.keyedHash(id)': 'account_hash: id' },
+    caughtBy: 'LOG-12',
+  },
+  {
+    name: 'forgetting breaks off a reset',
+    breaks: 'A reset that was begun is finished (3.3).',
+    edits: { "({ state }) => state === 'claimed'": '() => false' },
+    caughtBy: 'leaves a reset that is being finished',
+  },
+  {
     name: 'the command line takes a secret as an argument',
     breaks: 'A secret is never an argument (D29, CLI-01).',
     edits: { 'meansSecret(key) && !isTold': 'meansSecret(key) && !isTold && args.length === 0' },

@@ -90,6 +90,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'store.start': [],
     'store.now': [],
     'store.inspect': [],
+    'store.forget': [text, now],
     'users.start': [],
     'users.findById': [text],
     'users.findByUsername': [text],
@@ -115,7 +116,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     adapters: { start: adapters.start },
     adapter: adapters('Session'),
   }
-  const ofTheWholeStore = new Set(['start', 'wrongIndexes'])
+  const ofTheWholeStore = new Set(['start', 'wrongIndexes', 'forget'])
   const calls: Record<string, () => Promise<unknown>> = {}
   for (const [portName, port] of Object.entries(ports)) {
     for (const name of Object.keys(port)) {
