@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
 import { actionsOf, codeOf, suiteAdmin, withDeleted } from '../support/admin-calls.ts'
-import { accountOf, blockedLogin, resend } from '../support/blocked-login.ts'
+import { accountOf, addUnverified, blockedLogin, resend } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import type { Harness } from '../support/harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
@@ -44,9 +44,13 @@ onBothStores('Forgetting an account (5, D33)', (technology) => {
     return JSON.stringify(all)
   }
 
+  let named = 0
+
   /** Has waited for a link, was verified, has reset its password, and has a dead letter. */
   async function busy(): Promise<User> {
-    const { user } = await blockedLogin(h)
+    named += 1
+    const blocked = await addUnverified(h, { id: `id-of-somebody-busy-${named}` })
+    const { user } = await blockedLogin(h, { user: blocked })
     await createUserAgent().get(await resend(h, user))
     expect((await h.reset(await h.resetLink(user), NEW)).mode).to.equal('done')
     answers.set(user.email ?? '', 'refuse')
@@ -100,8 +104,8 @@ onBothStores('Forgetting an account (5, D33)', (technology) => {
 
   it('is recorded with who did it, and with a keyed hash in place of the id (LOG-12)', async () => {
     const [one, other] = [
-      await h.addUser({ username: 'one' }),
-      await h.addUser({ username: 'two' }),
+      await h.addUser({ username: 'one', id: 'id-of-one' }),
+      await h.addUser({ username: 'two', id: 'id-of-two' }),
     ]
     const hashes: unknown[] = []
     for (const { id } of [one, one, other]) {
