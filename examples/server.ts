@@ -33,13 +33,15 @@ import { unavailablePage } from './server/unavailable-page.ts'
 async function start() {
   const stopEarly = exitOnSignals()
   const environment = readEnvironment(process.env)
-  const { port, baseUrl, oauthPath, mongodbUri, bcryptCost, trustedProxies } = environment
+  const { port, baseUrl, oauthPath, mongodbUri, records, bcryptCost, trustedProxies } = environment
   const seed = await readSeed(environment.seedFile, baseUrl)
   const settings = environment.settingsFile ? await readSettings(environment.settingsFile) : {}
   const signingKeys = environment.signingKeys ?? (await checkoutSigningKeys())
   const adminToken = environment.adminToken ?? randomBytes(32).toString('base64url')
 
-  const storage = mongodbUri ? await mongoStorage(mongodbUri, signingKeys) : await memoryStorage()
+  const storage = mongodbUri
+    ? await mongoStorage({ mongodbUri, records }, signingKeys)
+    : await memoryStorage()
   const mailbox = environment.isProduction ? undefined : memoryMailbox()
 
   const flows = createAccountFlows({
@@ -65,15 +67,16 @@ async function start() {
     Buffer.from(derivedKey(key, 'cookies')).toString('base64url'),
   )
 
+  const adapter = flows.adapter(storage.adapter)
   const provider = new Provider(
     issuer,
-    providerConfiguration({ flows, storage, cookieKeys, paths, show }),
+    providerConfiguration({ flows, adapter, storage, cookieKeys, paths, show }),
   )
   provider.proxy = trustedProxies > 0
   flows.attach(provider)
   stopEarly.work = () => flows.stop({ withinMs: 5_000 })
   await flows.start()
-  await insertSeed(seed, { storage, provider, bcryptCost })
+  await insertSeed(seed, { storage, clients: adapter('Client'), provider, bcryptCost })
 
   const parts = { baseUrl, show, paths }
   const noTimeLeft = new AbortController()

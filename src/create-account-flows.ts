@@ -22,6 +22,7 @@ import { createChangePassword, type ChangePassword } from './http/change-passwor
 import { createForgotPasswordCheck } from './http/forgot-password-check.ts'
 import { createBrowserCookie } from './http/browser-cookie.ts'
 import { createPages } from './http/pages.ts'
+import { unavailableAnswer } from './http/failure.ts'
 import { createResendCooldown } from './http/resend-cooldown.ts'
 import { responseDelay } from './http/response-delay.ts'
 import { createRequestLimit } from './http/request-limit.ts'
@@ -31,6 +32,7 @@ import { createMailPipeline } from './mail-pipeline.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions, type StartableAdapterFactory } from './oidc/endable-sessions.ts'
 import { createInteractions } from './oidc/interactions.ts'
+import { answeringOutages } from './oidc/outages.ts'
 import { createAccountPolicy, type InteractionPolicy } from './oidc/policy.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
 import { createResume } from './oidc/resume.ts'
@@ -103,11 +105,11 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   }
 
   const keys = createKeyRing(secrets)
-  const settingsKeeper = createSettingsKeeper(store.settings, createSecretBox(keys), log)
+  const box = createSecretBox(keys)
+  const settingsKeeper = createSettingsKeeper(store.settings, box, log)
   const settings = settingsKeeper.current
   const { record: audit, events } = createAudit(store.audit, () => settings().auditRetention, log)
-
-  const sessions = createEndableSessions(store.cutoffs, users, clock, log)
+  const sessions = createEndableSessions(store.cutoffs, users, clock, log, box)
   const policy = createAccountPolicy(users, settings, log)
   const clients = createClients(provider, baseUrl.origin)
   const resume = createResume(provider, clock)
@@ -139,7 +141,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   const waitingLogins = createWaitingLogins({ ...common, pendingLogins, readCutoffs })
 
-  const { viewsDirectory: directory, defaultLocale } = checked
+  const { viewsDirectory: directory, defaultLocale, trustedProxies } = checked
   const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })
   const shared = { store, users, authorizeSig, oauthUrl, views, audit, clock, log }
   const mail = createMailPipeline({
@@ -153,7 +155,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   const pages = createPages(views)
   const browserCookie = createBrowserCookie(baseUrl.protocol === 'https:')
-  const { trustedProxies } = checked
   const requester = (req: IncomingMessage) => requesterOf(req, trustedProxies)
   const hashed = (text: string) => keyedHash(keys, text)
   const cooldown = createResendCooldown({ limits: store.limits, keyedHash: hashed, settings })
@@ -220,6 +221,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       policy.expectMade()
       warnOfOtherIssuer(host, oauthUrl, log)
       attached = host
+      host.use(answeringOutages(unavailableAnswer(pages, log)))
       for (const ours of [restoreRequest, sessions.perRequest, routes]) host.use(ours)
       onSignOut(host, (req, res) => browserCookie.read(req) && browserCookie.drop(res))
     },

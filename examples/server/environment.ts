@@ -15,6 +15,8 @@ export interface Environment {
   oauthPath: string
   /** `undefined`: the embedded store. */
   mongodbUri: string | undefined
+  /** `clear`: while processes of version 0.1.0 share the database. */
+  records: 'sealed' | 'clear'
   /** `undefined`: one is made up and printed. */
   adminToken: string | undefined
   /** `undefined`: those of the checkout. */
@@ -52,6 +54,7 @@ export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     baseUrl: checkBaseUrl(text('BASE_URL') ?? `http://localhost:${port}`, isProduction),
     oauthPath: checkOAuthPath(variables['OAUTH_PATH'] ?? '/oauth2'),
     mongodbUri: text('MONGODB_URI'),
+    records: checkRecords(text('RECORDS')),
     adminToken: checkAdminToken(text('ADMIN_TOKEN'), isProduction),
     signingKeys: checkSigningKeys(text('SIGNING_KEYS'), isProduction),
     seedFile: checkSeedFile(seedFile, isShippedSeed && isProduction),
@@ -81,6 +84,11 @@ function checkBaseUrl(value: string, isProduction: boolean): string {
     throw new StartRefused('BASE_URL must be https in production.')
   }
   return url.href.replace(/(?<!\/)\/+$/, '')
+}
+
+function checkRecords(value = 'sealed'): Environment['records'] {
+  if (value === 'sealed' || value === 'clear') return value
+  throw new StartRefused('RECORDS must be sealed or clear.')
 }
 
 function checkOAuthPath(value: string): string {

@@ -1,4 +1,9 @@
-import { interactionPolicy, type Configuration, type Provider } from 'oidc-provider'
+import {
+  interactionPolicy,
+  type AdapterFactory,
+  type Configuration,
+  type Provider,
+} from 'oidc-provider'
 import type { AccountFlows, UserStore } from '../../src/index.ts'
 import { firstPartyGrant } from './consent.ts'
 import type { Paths, ShowPage } from './page.ts'
@@ -8,8 +13,9 @@ import type { Storage } from './storage.ts'
 type Client = InstanceType<Provider['Client']>
 
 export interface ProviderParts {
-  flows: Pick<AccountFlows, 'adapter' | 'policy'>
-  storage: Pick<Storage, 'adapter' | 'users' | 'providerKeys'>
+  flows: Pick<AccountFlows, 'policy'>
+  adapter: AdapterFactory
+  storage: Pick<Storage, 'users' | 'providerKeys'>
   cookieKeys: string[]
   paths: Paths
   show: ShowPage
@@ -24,7 +30,7 @@ export function providerConfiguration(parts: ProviderParts): Configuration {
   const { flows, storage, paths, show } = parts
   const pages = providerPages(show)
   return {
-    adapter: flows.adapter(storage.adapter),
+    adapter: parts.adapter,
     interactions: {
       url: (_ctx, { uid }) => `${paths.oauth}/login?interaction=${uid}`,
       policy: flows.policy(interactionPolicy.base()),

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import bcrypt from 'bcrypt'
-import type { AdapterPayload, Provider } from 'oidc-provider'
+import type { Adapter, AdapterPayload, Provider } from 'oidc-provider'
 import { reasonOf, StartRefused } from './start-refused.ts'
 import type { Storage } from './storage.ts'
 
@@ -43,12 +43,19 @@ export async function readSettings(file: string): Promise<Record<string, string>
   return settings
 }
 
+interface SeedTarget {
+  storage: Pick<Storage, 'users' | 'addUser'>
+  clients: Adapter
+  provider: Provider
+  bcryptCost: number
+}
+
 /** Inserts what is absent, and leaves alone what is there. */
 export async function insertSeed(
-  { users, clients }: Seed,
-  { storage, provider, bcryptCost }: { storage: Storage; provider: Provider; bcryptCost: number },
+  seed: Seed,
+  { storage, clients, provider, bcryptCost }: SeedTarget,
 ): Promise<void> {
-  for (const { password, ...user } of users) {
+  for (const { password, ...user } of seed.users) {
     if (await storage.users.findByUsername(user.username)) continue
     const plain = password && 'plain' in password ? password.plain : undefined
     const hash = password && 'hash' in password ? password.hash : undefined
@@ -57,12 +64,12 @@ export async function insertSeed(
       passwordHash: plain === undefined ? hash : await bcrypt.hash(plain, bcryptCost),
     })
   }
-  const adapter = storage.adapter('Client')
-  for (const client of clients) {
-    if (!(await adapter.find(client.client_id))) await adapter.upsert(client.client_id, client)
-    await provider.Client.find(client.client_id).catch((error: unknown) => {
+  for (const client of seed.clients) {
+    const { client_id: id } = client
+    if (!(await clients.find(id))) await clients.upsert(id, client)
+    await provider.Client.find(id).catch((error: unknown) => {
       const reason = Reflect.get(Object(error), 'error_description') ?? reasonOf(error)
-      throw wrong(`client ${client.client_id}: ${reason}`)
+      throw wrong(`client ${id}: ${reason}`)
     })
   }
 }

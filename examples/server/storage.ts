@@ -7,8 +7,8 @@ import {
   mongoAdapter,
   mongoStore,
   mongoUsers,
-  type AccountAdapter,
   type AccountFlowsStore,
+  type StartableAdapterFactory,
   type User,
   type UserStore,
 } from '../../src/index.ts'
@@ -19,7 +19,7 @@ import { reasonOf, StartRefused } from './start-refused.ts'
 export interface Storage {
   store: AccountFlowsStore
   users: UserStore
-  adapter: ((model: string) => AccountAdapter) & { start?(): Promise<void> }
+  adapter: StartableAdapterFactory
   providerKeys: ProviderKeys
   /** Does nothing where the username is taken. */
   addUser(user: Omit<User, 'id'>): Promise<void>
@@ -63,14 +63,17 @@ export async function memoryStorage(): Promise<Storage> {
   }
 }
 
-export async function mongoStorage(uri: string, signingKeys: string[]): Promise<Storage> {
-  const client = await connect(uri)
+export async function mongoStorage(
+  { mongodbUri, records }: { mongodbUri: string; records: 'sealed' | 'clear' },
+  signingKeys: string[],
+): Promise<Storage> {
+  const client = await connect(mongodbUri)
   const db = client.db()
   const users = db.collection<UserDocument>('users', { writeConcern: { w: 'majority' } })
   return {
     store: mongoStore(db),
     users: mongoUsers(users),
-    adapter: mongoAdapter(db),
+    adapter: mongoAdapter(db, { records }),
     providerKeys: await sharedProviderKeys(db, signingKeys),
 
     async addUser({ username, email, emailVerified, passwordHash, disabled }) {

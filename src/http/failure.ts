@@ -2,6 +2,7 @@ import type { Context } from 'koa'
 import { isStoreUnavailable, isOverloaded } from '../errors.ts'
 import { framesOf } from '../log.ts'
 import type { Log } from '../ports.ts'
+import type { Pages } from './pages.ts'
 
 /** As the page says: "wait a minute". */
 export const RETRY_AFTER_SECONDS = '60'
@@ -23,4 +24,19 @@ export function reportFailure(
   }
   ctx.set('Retry-After', RETRY_AFTER_SECONDS)
   return 'unavailable'
+}
+
+/** What everybody is told while the database cannot be reached: a page, or, as clients expect of the provider, JSON. */
+export function unavailableAnswer(pages: Pages, log: Log): (ctx: Context, error: unknown) => void {
+  return (ctx, error) => {
+    pages.showError(
+      ctx,
+      reportFailure(ctx, { message: 'request failed', path: ctx.path, log }, error),
+    )
+    ctx.remove('Location')
+    ctx.remove('Set-Cookie')
+    if (ctx.accepts('json', 'html') === 'html') return
+    const error_description = 'the database cannot be reached'
+    ctx.body = { error: 'temporarily_unavailable', error_description }
+  }
 }

@@ -5,6 +5,7 @@ import type { Clock } from '../clock.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import { afterCutoffs, beforeCutoffs, isEndedBy, loginSecond } from '../login-second.ts'
 import { passwordDigest } from '../crypto/password.ts'
+import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log, SessionCutoffs, SessionCutoffStore, UserStore } from '../ports.ts'
 import {
   accountStamp,
@@ -13,6 +14,7 @@ import {
   LOGIN_SECOND,
   type AccountStamp,
 } from './account-stamp.ts'
+import { waitingOnce } from './outages.ts'
 
 /**
  * An adapter that finds what an account has. With it, ended sessions and tokens are also deleted, and counted; without it
@@ -26,9 +28,13 @@ export interface AccountAdapter extends Adapter {
   ): Promise<number>
 }
 
-/** An adapter factory with work to do before it is used, such as creating indexes. */
-export interface StartableAdapterFactory extends AdapterFactory {
-  start?(): Promise<void>
+/**
+ * An adapter factory that may have work to do before it is used, such as creating indexes, and may seal what it stores with the
+ * secrets of the flows.
+ */
+export interface StartableAdapterFactory {
+  (model: string, box: SecretBox): Adapter
+  start?(box: SecretBox): Promise<void>
 }
 
 /** How many records were deleted. `undefined`: the adapter cannot tell. */
@@ -75,6 +81,7 @@ export function createEndableSessions(
   users: Pick<UserStore, 'findById'>,
   { now }: Clock,
   log: Log,
+  box: SecretBox,
 ): EndableSessions {
   const request = new AsyncLocalStorage<RequestMemory>()
   const wrappers = new WeakSet<object>()
@@ -154,7 +161,7 @@ export function createEndableSessions(
     })
 
   function wrap(model: string, inner: Adapter): Adapter {
-    const outer: Adapter = {
+    const outer = waitingOnce({
       upsert: async (id, payload, expiresIn) =>
         inner.upsert(id, await stamped(model, payload), expiresIn),
       find: async (id) => alive(model, await inner.find(id)),
@@ -163,7 +170,7 @@ export function createEndableSessions(
       consume: (id) => inner.consume(id),
       destroy: (id) => inner.destroy(id),
       revokeByGrantId: (grantId) => inner.revokeByGrantId(grantId),
-    }
+    })
     wrappers.add(outer)
     return outer
   }
@@ -177,7 +184,7 @@ export function createEndableSessions(
     let count: EndedCount
     for (const factory of factories) {
       for (const model of models) {
-        const adapter = factory(model)
+        const adapter = factory(model, box)
         if (!findsAccounts(adapter)) continue
         try {
           count = (count ?? 0) + (await adapter.destroyByAccountId(accountId, ended(model)))
@@ -195,7 +202,7 @@ export function createEndableSessions(
     adapter(wrapped) {
       const factory = onePerModel(asFactory(wrapped))
       factories.push(factory)
-      return (model) => wrap(model, factory(model))
+      return (model) => wrap(model, factory(model, box))
     },
 
     readCutoffs: read,
@@ -220,7 +227,7 @@ export function createEndableSessions(
     },
 
     async start() {
-      for (const factory of factories) await factory.start?.()
+      for (const factory of factories) await factory.start?.(box)
     },
   }
 }
@@ -241,12 +248,12 @@ function asFactory(adapter: AdapterConstructor | StartableAdapterFactory): Start
 // An adapter may keep its data in the instance.
 function onePerModel(factory: StartableAdapterFactory): StartableAdapterFactory {
   const made = new Map<string, Adapter>()
-  const adapterOf = (model: string) => {
-    const adapter = made.get(model) ?? factory(model)
+  const adapterOf = (model: string, box: SecretBox) => {
+    const adapter = made.get(model) ?? factory(model, box)
     made.set(model, adapter)
     return adapter
   }
-  return Object.assign(adapterOf, { start: async () => factory.start?.() })
+  return Object.assign(adapterOf, { start: async (box: SecretBox) => factory.start?.(box) })
 }
 
 function isConstructor(

@@ -5,10 +5,10 @@ import { settingNamed, settingsTable } from './table.ts'
 export type Report = (key: string, value: string, problem: string) => void
 
 /** Opens what is sealed; a secret that cannot be opened is left out. */
-export async function openAll(values: Record<string, string>, box: SecretBox, report: Report) {
+export function openAll(values: Record<string, string>, box: SecretBox, report: Report) {
   const opened: Record<string, string> = {}
   for (const [name, value] of Object.entries(values)) {
-    const plain = isSealed(name, value) ? await box.open(value, purposeOf(name, values)) : value
+    const plain = isSealed(name, value) ? box.open(value, purposeOf(name, values)) : value
     if (plain === undefined)
       report(
         name,
@@ -21,12 +21,12 @@ export async function openAll(values: Record<string, string>, box: SecretBox, re
 }
 
 /** Seals the secrets among these settings. */
-export async function sealAll(names: string[], values: Record<string, string>, box: SecretBox) {
+export function sealAll(names: string[], values: Record<string, string>, box: SecretBox) {
   const sealed: Record<string, string> = {}
   for (const name of names) {
     const value = values[name]
     if (value === undefined) continue
-    sealed[name] = isSealed(name, value) ? await box.seal(value, purposeOf(name, values)) : value
+    sealed[name] = isSealed(name, value) ? box.seal(value, purposeOf(name, values)) : value
   }
   return sealed
 }

@@ -129,7 +129,7 @@ export function createSettingsKeeper(
       report('values', '', UNREADABLE)
       held = { ...held, ...stored }
     } else {
-      const plain = await openAll(stored.values, box, report)
+      const plain = openAll(stored.values, box, report)
       held = { ...stored, plain, inForce: failClosed(plain, held.inForce, report) }
       current = parseAll(usable(held), report)
     }
@@ -172,7 +172,7 @@ export function createSettingsKeeper(
       if (changed.length === 0 || isDryRun) return { outcome }
       await announce?.(changed)
       const kept = Object.entries(held.values).filter(([name]) => !changed.includes(name))
-      const sealed = await sealAll(toSeal(changed, values), values, box)
+      const sealed = sealAll(toSeal(changed, values), values, box)
       return { stored: { ...Object.fromEntries(kept), ...sealed }, outcome }
     })
     if (Array.isArray(outcome) || typeof outcome === 'string') return outcome
@@ -217,7 +217,7 @@ export function createSettingsKeeper(
           const outcome = { resealed, unreadable }
           if (resealed.length === 0 || isDryRun) return { outcome }
           return {
-            stored: { ...held.values, ...(await sealAll(resealed, held.plain, box)) },
+            stored: { ...held.values, ...sealAll(resealed, held.plain, box) },
             outcome,
           }
         }),

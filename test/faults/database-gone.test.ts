@@ -120,6 +120,7 @@ describeWithMongo('The example server while MongoDB is gone', () => {
         const answered = await Promise.all([
           ...NAMES.map((name) => postForgot(server, name)),
           ...NAMES.map((name) => postResend(server, name)),
+          createBrowser(server.baseUrl).visit('/demo/start', { accept: 'text/html' }),
           ...[token, UNKNOWN_TOKEN].map((each) => getReset(server, each)),
           ...[token, UNKNOWN_TOKEN].map((each) => postReset(server, each, 'a new password')),
         ])

@@ -5,8 +5,22 @@ export const requestMutants: Mutant[] = [
   {
     name: 'a code is redeemed by everybody who read it before it was consumed',
     breaks: 'A code is used once (RFC 6749, 4.1.2).',
-    edits: { '{ _id: id, ...NOT_CONSUMED },': '{ _id: id },' },
+    edits: { '{ _id: ownId(id), ...NOT_CONSUMED },': '{ _id: ownId(id) },' },
     caughtBy: 'RACE-12',
+    store: 'mongodb',
+  },
+  {
+    name: 'a hash that was read in the database is an id',
+    breaks: 'Whoever reads the database can use nothing of it (TOK-24).',
+    edits: { '{ _id: id, ...IN_CLEAR }': '{ _id: id }' },
+    caughtBy: 'TOK-24',
+    store: 'mongodb',
+  },
+  {
+    name: 'what holds an id is kept in clear',
+    breaks: 'Whoever reads the database can use nothing of it (TOK-24).',
+    edits: { '[payload, lookedForBy(payload)]': '[payload, payload]' },
+    caughtBy: 'TOK-24',
     store: 'mongodb',
   },
   {
@@ -62,8 +76,8 @@ export const requestMutants: Mutant[] = [
     name: 'the SMTP password is stored as it is',
     breaks: 'The SMTP password is encrypted at rest (D27).',
     edits: {
-      '? await box.seal(value, purposeOf(name, values))': '? value',
-      '? await box.open(value, purposeOf(name, values))': '? value',
+      '? box.seal(value, purposeOf(name, values))': '? value',
+      '? box.open(value, purposeOf(name, values))': '? value',
     },
     caughtBy: 'ADM-14',
   },

@@ -1,7 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import Koa from 'koa'
 import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { memoryAdapter, memoryStore, memoryUsers, type User } from '../../src/index.ts'
 import { secondAfter } from '../../src/login-second.ts'
 import { createEndableSessions } from '../../src/oidc/endable-sessions.ts'
@@ -285,6 +288,7 @@ describe('A request that began before a cut-off and ends after it (D9)', () => {
         memoryUsers([]),
         movableClock,
         () => {},
+        createSecretBox(createKeyRing([randomBytes(32)])),
       )
       const adapter = sessions.adapter(memoryAdapter())(model)
       const save = (id: string) => {

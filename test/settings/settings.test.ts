@@ -275,9 +275,12 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
   it('loses none of two changes at the same time in two processes', async () => {
     const store = memorySettings()
     const [one, other] = [keeperOf(store), keeperOf(store)]
-    await Promise.all([one.change({ smtp_password: 'secret' }), other.change({ smtp_port: '26' })])
+    await Promise.all([
+      one.change({ smtp_password: 'secret' }),
+      other.change({ smtp_from: 'a@b.example' }),
+    ])
     await one.refresh()
-    expect(one.shown()).to.include({ smtp_password: '***', smtp_port: '26' })
+    expect(one.shown()).to.include({ smtp_password: '***', smtp_from: 'a@b.example' })
   })
 
   it('never goes back to older settings when a look at the store comes late', async () => {

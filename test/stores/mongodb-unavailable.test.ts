@@ -1,5 +1,7 @@
 import { expect } from 'chai'
 import { MongoClient, type Db } from 'mongodb'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import {
   samplePendingLogin,
   sampleMailJob,
@@ -109,12 +111,13 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
   }
   const store = mongoStore(db)
   const adapters = mongoAdapter(db)
+  const box = createSecretBox(createKeyRing([Buffer.alloc(32)]))
   const ports: Record<string, object> = {
     ...store,
     store,
     users: mongoUsers(db.collection('users')),
-    adapters: { start: adapters.start },
-    adapter: adapters('Session'),
+    adapters: { start: () => adapters.start(box) },
+    adapter: adapters('Session', box),
   }
   const ofTheWholeStore = new Set(['start', 'wrongIndexes', 'forget'])
   const calls: Record<string, () => Promise<unknown>> = {}

@@ -17,10 +17,10 @@ export function createBrowser(baseUrl: string): Browser {
   const base = new URL(baseUrl)
   const urlOf = (path: string) => new URL(path, base)
 
-  async function followed(first: Answer): Promise<Answer> {
+  async function followed(first: Answer, headers = {}): Promise<Answer> {
     let answer = first
     while (answer.location !== undefined && urlOf(answer.location).origin === base.origin) {
-      answer = await agent.get(answer.location)
+      answer = await agent.get(answer.location, headers)
     }
     return answer
   }
@@ -32,7 +32,7 @@ export function createBrowser(baseUrl: string): Browser {
   return {
     get,
     postForm,
-    visit: async (path, headers) => followed(await get(path, headers)),
+    visit: async (path, headers) => followed(await get(path, headers), headers),
     submit: async (path, form, headers) => followed(await postForm(path, form, headers)),
   }
 }

@@ -11,6 +11,8 @@ import {
   type ClientMetadata,
   type Configuration,
 } from 'oidc-provider'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import {
   createAccountFlows,
   memoryAdapter,
@@ -127,17 +129,21 @@ export const CONFIDENTIAL = {
   scope: 'openid email offline_access',
 } as const satisfies ClientMetadata
 
+/** Processes on one database share them. */
+const SECRETS = [randomBytes(32)] as const
+
 let running = 0
 
 export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
   const { technology = 'memory', oauthPath = '/oauth2', usesHook = true, host = koaHost } = options
-  const { basePath = '', adapter: replace = (same: AdapterFactory) => same } = options
+  const { basePath = '', adapter: replace } = options
   const database =
     options.database ?? (technology === 'mongodb' ? await freshDatabase() : undefined)
   const inMemory = memoryUsers()
   const users = database ? mongoUsers(database.db.collection('users')) : inMemory
   const store = database ? mongoStore(database.db, movableClock) : memoryStore(movableClock)
   const adapter = database ? mongoAdapter(database.db, movableClock) : memoryAdapter(movableClock)
+  const box = createSecretBox(createKeyRing(SECRETS))
   const mail = await startMailServer(options.mail)
 
   let listener: Listener = (_req, res) => res.end()
@@ -151,7 +157,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const flows = createAccountFlows({
     baseUrl,
     oauthPath,
-    secrets: [randomBytes(32)],
+    secrets: SECRETS,
     store,
     users,
     adminToken: ADMIN_TOKEN,
@@ -175,7 +181,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const events: AuditEvent[] = []
   flows.events.on('audit', (event) => events.push(event))
   const provider = new Provider(oauthUrl, {
-    adapter: flows.adapter(replace(adapter)),
+    adapter: flows.adapter(replace?.((model) => adapter(model, box)) ?? adapter),
     clients: options.clients ?? [CLIENT, CONFIDENTIAL],
     interactions: {
       url: (_ctx, { uid }) => `${basePath}${oauthPath}/login?interaction=${uid}`,

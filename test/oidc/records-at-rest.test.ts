@@ -1,0 +1,231 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { expect } from 'chai'
+import type { AdapterPayload } from 'oidc-provider'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createSecretBox } from '../../src/crypto/secret-box.ts'
+import { mongoAdapter } from '../../src/index.ts'
+import { addVerified, blockedLogin, expectResumed, sessionId } from '../support/blocked-login.ts'
+import { CONFIDENTIAL } from '../support/harness.ts'
+import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import {
+  beginDevice,
+  CLIENTS,
+  isActive,
+  offlineTokens,
+  pollDevice,
+  refresh,
+  userinfo,
+} from '../support/oauth-requests.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+const HOUR = 3600
+
+describeWithMongo('Who reads the whole database', () => {
+  const h = suiteHarness({ technology: 'mongodb', clients: CLIENTS })
+  const everything = async () => {
+    const collections = (await h.db?.collections()) ?? []
+    return Promise.all(
+      collections.map(async (collection) => ({
+        name: collection.collectionName,
+        records: await collection.find().toArray(),
+      })),
+    )
+  }
+
+  it('reads nothing that opens a session, a request, a code or a token, and nobody is let in with what it reads (TOK-24)', async () => {
+    const [user, agent, waiting] = [await addVerified(h), createUserAgent(), createUserAgent()]
+    const tokens = await offlineTokens(h, agent, user)
+    const { location = '' } = await agent.get((await h.party.begin()).url)
+    const device = await beginDevice(h)
+    const { location: login = '' } = await waiting.get((await h.party.begin()).url)
+    const blocked = await blockedLogin(h)
+    const pushed = await createUserAgent().post(`${h.oauthUrl}/request`, {
+      client_id: 'app',
+      response_type: 'code',
+      redirect_uri: blocked.request.redirectUri,
+      code_challenge: 'c'.repeat(43),
+      code_challenge_method: 'S256',
+    })
+    const { request_uri } = JSON.parse(pushed.text) as { request_uri: string }
+    const { access_token, refresh_token = '' } = tokens
+    const secrets = {
+      session: sessionId(h, agent),
+      code: new URL(location).searchParams.get('code'),
+      access_token,
+      refresh_token,
+      device_code: device.device_code,
+      user_code: device.verification_uri_complete.split('user_code=')[1]?.replaceAll('-', ''),
+      interaction: new URL(login).searchParams.get('interaction'),
+      'interaction of a login that waits': blocked.interaction,
+      request_uri: request_uri.replace(/^.*:/, ''),
+    }
+    const dump = await everything()
+    for (const [what, secret] of Object.entries(secrets)) {
+      expect(secret, what).to.be.a('string').with.length.at.least(8)
+      for (const { name, records } of dump) {
+        expect(JSON.stringify(records), `${what} in ${name}`).to.not.include(secret)
+      }
+    }
+
+    const ids = dump.flatMap(({ records }) => records.map(({ _id }) => String(_id)))
+    expect(ids).to.have.length.above(10)
+    for (const id of ids) {
+      expect(await isActive(h, id), id).to.equal(false)
+      expect(await userinfo(h, id), id).to.equal(401)
+      expect(await refresh(h, id), id).to.equal('invalid_grant')
+    }
+    const session = dump.find(({ name }) => name === 'session')?.records[0]
+    const thief = { cookie: `_session=${String(session?._id)}` }
+    const { url } = await h.party.begin({ prompt: 'none' })
+    const silent = new URL((await createUserAgent().get(url, thief)).location ?? '')
+    expect(silent.searchParams.get('error')).to.equal('login_required')
+
+    expect(await isActive(h, access_token)).to.equal(true)
+    expect(await refresh(h, refresh_token)).to.equal('tokens')
+    expect(await pollDevice(h, device)).to.equal('authorization_pending')
+    await expectResumed(h, blocked, await blocked.agent.get(blocked.link))
+  })
+})
+
+describeWithMongo('mongoAdapter(), sealing', () => {
+  const [first, second] = [randomBytes(32), randomBytes(32)]
+  const box = createSecretBox(createKeyRing([first]))
+  let fresh: FreshDatabase
+
+  before(async () => {
+    fresh = await freshDatabase()
+    await mongoAdapter(fresh.db).start(box)
+  })
+  after(() => fresh.drop())
+  beforeEach(async () => {
+    for (const collection of await fresh.db.collections()) await collection.deleteMany({})
+  })
+
+  const adapterOf = (model: string, keys = box) => mongoAdapter(fresh.db)(model, keys)
+  const inClear = (model: string) => mongoAdapter(fresh.db, { records: 'clear' })(model, box)
+  const stored = (name: string) => fresh.db.collection<{ _id: string }>(name).find().toArray()
+
+  it('stores in clear without flows.adapter(…), says so, and opens nothing that is sealed', async () => {
+    const warned = once(process, 'warning')
+    const alone = mongoAdapter(fresh.db)('Session')
+    expect(String((await warned)[0])).to.include('in clear without flows.adapter')
+    await alone.upsert('1', { uid: 'u1' }, HOUR)
+    expect(await stored('session')).to.have.nested.property('[0]._id', '1')
+    expect(await adapterOf('Session').find('1')).to.deep.equal({ uid: 'u1' })
+    expect(await alone.find('1')).to.equal(undefined)
+  })
+
+  it('shows of a record whose it is, of which grant, and whether it was consumed', async () => {
+    const payload = { accountId: 'ann', grantId: 'g', scope: 'openid', iat: 5 }
+    await adapterOf('AuthorizationCode').upsert('the code', payload, HOUR)
+    await adapterOf('AuthorizationCode').consume('the code')
+    const [record] = await stored('authorization_code')
+    expect(record).to.have.all.keys('_id', 'payload', 'sealed', 'expiresAt')
+    expect(record?._id).to.match(/^[0-9a-f]{64}$/)
+    expect(Reflect.get(record ?? {}, 'payload')).to.have.all.keys(
+      'accountId',
+      'grantId',
+      'consumed',
+    )
+  })
+
+  const SAMPLES: [string, AdapterPayload][] = [
+    ['Session', { jti: '1', uid: 'u1', accountId: 'ann', loginTs: 5 }],
+    ['DeviceCode', { jti: '1', userCode: 'ABCD', grantId: 'g' }],
+    ['Interaction', { jti: '1', result: { login: { accountId: 'ann' } }, returnTo: '/auth/1' }],
+    ['RefreshToken', { jti: '1', accountId: 'ann', grantId: 'g', exp: 9 }],
+  ]
+  for (const [wrote, writer, reads, reader] of [
+    ['in clear', inClear, 'sealed', adapterOf],
+    ['sealed', adapterOf, 'in clear', inClear],
+  ] as const) {
+    it(`finds what was written ${wrote} where it writes ${reads}, and leaves it in one form`, async () => {
+      for (const [model, payload] of SAMPLES) {
+        await writer(model).upsert('1', payload, HOUR)
+        const of = reader(model)
+        if (payload.uid) expect(await of.findByUid(payload.uid)).to.deep.equal(payload)
+        if (payload.userCode)
+          expect(await of.findByUserCode(payload.userCode)).to.deep.equal(payload)
+        const found = await Promise.all(Array.from({ length: 12 }, () => of.find('1')))
+        for (const one of found) expect(one, model).to.deep.equal(payload)
+        await of.upsert('1', { ...payload, scope: 'more' }, HOUR)
+        expect(await writer(model).find('1')).to.deep.equal({ ...payload, scope: 'more' })
+        expect(await of.find('1')).to.deep.equal({ ...payload, scope: 'more' })
+        const collection = model.replaceAll(/(?<!^)[A-Z]/g, '_$&').toLowerCase()
+        const [record, ...others] = await stored(collection)
+        expect([others, record && 'sealed' in record]).to.deep.equal([[], reads === 'sealed'])
+        expect(record).to.have.property('expiresAt').that.is.instanceOf(Date)
+      }
+    })
+
+    it(`ends what was written ${wrote} where it writes ${reads}`, async () => {
+      const session = { accountId: 'ann', loginTs: 1 }
+      for (const id of ['1', '2']) await writer('Session').upsert(id, session, HOUR)
+      await reader('Session').destroy('1')
+      expect(await writer('Session').find('1')).to.equal(undefined)
+      expect(
+        await reader('Session').destroyByAccountId('ann', ({ loginTs }) => loginTs === 1),
+      ).to.equal(1)
+      await writer('RefreshToken').upsert('1', { grantId: 'g' }, HOUR)
+      await reader('RefreshToken').revokeByGrantId('g')
+      expect([...(await stored('session')), ...(await stored('refresh_token'))]).to.deep.equal([])
+    })
+
+    it(`lets one of 12 use a code once that was written ${wrote} where it writes ${reads} (RACE-12)`, async () => {
+      await writer('AuthorizationCode').upsert('1', { grantId: 'g' }, HOUR)
+      const uses = Array.from({ length: 12 }, async () => {
+        const codes = reader('AuthorizationCode')
+        if ((await codes.find('1'))?.consumed !== undefined) throw new Error('used')
+        await codes.consume('1')
+      })
+      const outcomes = await Promise.allSettled(uses)
+      expect(outcomes.filter(({ status }) => status === 'fulfilled')).to.have.length(1)
+    })
+  }
+
+  it('finds nothing under a hash that was read in the database, nor where a record was exchanged for another one', async () => {
+    await adapterOf('Session').upsert('1', { uid: 'u1', accountId: 'ann' }, HOUR)
+    await adapterOf('Session').upsert('2', { uid: 'u2', accountId: 'eve' }, HOUR)
+    const sessions = fresh.db.collection<{ _id: string; sealed: string; payload: AdapterPayload }>(
+      'session',
+    )
+    const records = await sessions.find().toArray()
+    for (const { _id, payload } of records) {
+      expect(await adapterOf('Session').find(_id)).to.equal(undefined)
+      expect(await adapterOf('Session').findByUid(payload.uid ?? '')).to.equal(undefined)
+      await adapterOf('Session').destroy(_id)
+    }
+    const [one, other] = records
+    await sessions.updateOne({ _id: one?._id ?? '' }, { $set: { sealed: other?.sealed ?? '' } })
+    expect(await sessions.countDocuments()).to.equal(2)
+    const found = await Promise.all(['1', '2'].map((id) => adapterOf('Session').find(id)))
+    expect(found.filter((payload) => payload !== undefined)).to.have.length(1)
+  })
+
+  it('opens what an earlier key of the ring sealed, and forgets what no key opens', async () => {
+    await adapterOf('Session').upsert('1', { accountId: 'ann' }, HOUR)
+    const rotated = createSecretBox(createKeyRing([second, first]))
+    const other = createSecretBox(createKeyRing([second]))
+    expect(await adapterOf('Session', rotated).find('1')).to.deep.equal({ accountId: 'ann' })
+    expect(await adapterOf('Session', other).find('1')).to.equal(undefined)
+  })
+
+  it('seals the secrets of clients alone; a start seals those in clear, and those of an earlier key with the first', async () => {
+    const { client_secret, ...rest } = CONFIDENTIAL
+    await inClear('Client').upsert('clear', CONFIDENTIAL)
+    await adapterOf('Client').upsert('sealed', CONFIDENTIAL)
+    await adapterOf('Client').upsert('public', { client_id: 'public' })
+    const rotated = createSecretBox(createKeyRing([second, first]))
+    await mongoAdapter(fresh.db).start(rotated)
+    const clients = await stored('client')
+    expect(JSON.stringify(clients)).to.not.include(client_secret)
+    for (const { _id, ...record } of clients) {
+      if (_id !== 'public') expect(record).to.deep.include({ payload: rest })
+    }
+    const other = adapterOf('Client', createSecretBox(createKeyRing([second])))
+    for (const id of ['clear', 'sealed']) expect(await other.find(id)).to.deep.equal(CONFIDENTIAL)
+    expect(await other.find('public')).to.deep.equal({ client_id: 'public' })
+  })
+})
