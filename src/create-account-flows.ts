@@ -131,15 +131,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     sessions,
     hashPassword: (password) => hashQueue(() => hashPassword(password, checked.bcryptCost)),
   })
-  const verification = createEmailVerification({
-    ...common,
-    verificationTokens,
-    pendingLogins,
-    readCutoffs,
-    authorizeSig,
-  })
-
-  const waitingLogins = createWaitingLogins({ ...common, pendingLogins, readCutoffs })
+  const logins = { ...common, pendingLogins, readCutoffs }
+  const verification = createEmailVerification({ ...logins, verificationTokens, authorizeSig })
+  const waitingLogins = createWaitingLogins(logins)
 
   const { viewsDirectory: directory, defaultLocale, trustedProxies } = checked
   const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })
