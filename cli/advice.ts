@@ -1,8 +1,5 @@
-const TOKEN = 'Is it the admin token of this server, and not one that has expired?'
-
 const byStatus: { [status: number]: string } = {
-  401: TOKEN,
-  403: TOKEN,
+  401: 'Is it the admin token of this server, and not one that has expired?',
   429: 'Wait a minute, and try again.',
 }
 

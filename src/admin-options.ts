@@ -1,4 +1,6 @@
 import { createPublicKey } from 'node:crypto'
+import { ADMIN_SCOPES, ALL_SCOPES, scopesOf, type AdminScope } from './admin/scopes.ts'
+import type { ScopedToken } from './crypto/admin-authentication.ts'
 import type { AdminJwtOptions } from './crypto/admin-jwt.ts'
 import { isLoopbackHost } from './loopback-host.ts'
 
@@ -7,8 +9,12 @@ export const MIN_ADMIN_TOKEN_LENGTH = 32
 /** Signed with a private key that only the issuer has: a shared secret would let whoever checks a token make one. */
 const ASYMMETRIC = /^(?:(?:RS|PS)(?:256|384|512)|ES(?:256|384|512)|EdDSA|Ed25519)$/
 
+/** A fixed token; a text alone may do everything. */
+export type AdminToken =
+  string | { token: string; scopes: readonly (AdminScope | typeof ALL_SCOPES)[] }
+
 interface AdminOptions {
-  adminToken?: string | readonly string[] | undefined
+  adminToken?: AdminToken | readonly AdminToken[] | undefined
   adminJwt?: AdminJwtOptions
 }
 
@@ -16,7 +22,7 @@ interface AdminOptions {
 export function checkAdmin(
   { adminToken, adminJwt }: AdminOptions,
   weak: (problem: string) => void,
-): { adminTokens: readonly string[]; adminJwt: AdminJwtOptions | undefined } {
+): { adminTokens: readonly ScopedToken[]; adminJwt: AdminJwtOptions | undefined } {
   if (adminToken !== undefined && adminJwt !== undefined) {
     throw new TypeError('adminToken and adminJwt exclude each other: give one')
   }
@@ -27,19 +33,39 @@ export function checkAdmin(
 }
 
 function checkTokens(
-  given: string | readonly string[] | undefined,
+  given: AdminOptions['adminToken'],
   weak: (problem: string) => void,
-): readonly string[] {
-  const tokens = given === undefined ? [] : [given].flat()
-  for (const token of tokens) {
-    if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) {
-      throw new TypeError('adminToken must be ASCII without spaces, and not empty')
-    }
+): readonly ScopedToken[] {
+  const tokens = given === undefined ? [] : [given].flat().map(withScopes)
+  if (new Set(tokens.map(({ token }) => token)).size < tokens.length) {
+    throw new TypeError('adminToken must name no token twice')
+  }
+  for (const { token } of tokens) {
     if (token.length < MIN_ADMIN_TOKEN_LENGTH) {
       weak(`adminToken must have ${MIN_ADMIN_TOKEN_LENGTH} characters or more`)
     }
   }
   return tokens
+}
+
+const SCOPE_NAMES: readonly unknown[] = [...ADMIN_SCOPES, ALL_SCOPES]
+
+function withScopes(given: AdminToken): ScopedToken {
+  const { token, scopes } =
+    typeof given === 'string' ? { token: given, scopes: [ALL_SCOPES] } : Object(given)
+  if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) {
+    throw new TypeError('adminToken must be ASCII without spaces, and not empty')
+  }
+  if (
+    !Array.isArray(scopes) ||
+    scopes.length === 0 ||
+    !scopes.every((scope) => SCOPE_NAMES.includes(scope))
+  ) {
+    throw new TypeError(
+      `adminToken.scopes must name at least one of ${SCOPE_NAMES.join(', ')}, and no other`,
+    )
+  }
+  return { token, scopes: scopesOf(scopes) }
 }
 
 function checkJwt(options: AdminJwtOptions): AdminJwtOptions {

@@ -45,6 +45,7 @@ export interface AdminParts {
   outbox: Pick<MailOutbox, 'add'>
   wake(at: Date): void
   endSessions(accountId: string): Promise<EndedSessions>
+  keyedHash(text: string): string
   authorizeSig: AuthorizeSig
   views: Views
   audit(event: AuditEvent): Promise<void>
@@ -93,6 +94,8 @@ export function createAdmin(parts: AdminParts): AdminApi {
         }),
         outbox: parts.outbox,
         endSessions: parts.endSessions,
+        forget: (accountId) => store.forget(accountId, now()),
+        keyedHash: parts.keyedHash,
       }),
       ...adminMails({
         ...common,

@@ -9,7 +9,8 @@ export interface Audit {
   events: AuditEvents
 }
 
-export function createAudit(store: AuditLog, log: Log): Audit {
+/** @param keepMs - how long an event is kept that is recorded now. */
+export function createAudit(store: AuditLog, keepMs: () => number, log: Log): Audit {
   const events: AuditEvents = new EventEmitter({ captureRejections: true })
   const failed = (error: unknown) =>
     log('error', 'a listener of the audit events failed', { error: String(error) })
@@ -19,7 +20,7 @@ export function createAudit(store: AuditLog, log: Log): Audit {
 
     async record(given) {
       const event = withoutLanguages(given)
-      if (!(await store.record(event))) return
+      if (!(await store.record(event, keepMs()))) return
       try {
         events.emit('audit', event)
       } catch (error) {

@@ -110,7 +110,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const box = createSecretBox(keys)
   const settingsKeeper = createSettingsKeeper(store.settings, box, log)
   const settings = settingsKeeper.current
-  const { record: audit, events } = createAudit(store.audit, log)
+  const { record: audit, events } = createAudit(store.audit, () => settings().auditRetention, log)
   const sessions = createEndableSessions(store.cutoffs, users, clock, log, box)
   const policy = createAccountPolicy(users, settings, log)
   const clients = createClients(provider, baseUrl.origin)
@@ -133,15 +133,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     sessions,
     hashPassword: (password) => hashQueue(() => hashPassword(password, checked.bcryptCost)),
   })
-  const verification = createEmailVerification({
-    ...common,
-    verificationTokens,
-    pendingLogins,
-    readCutoffs,
-    authorizeSig,
-  })
-
-  const waitingLogins = createWaitingLogins({ ...common, pendingLogins, readCutoffs })
+  const logins = { ...common, pendingLogins, readCutoffs }
+  const verification = createEmailVerification({ ...logins, verificationTokens, authorizeSig })
+  const waitingLogins = createWaitingLogins(logins)
 
   const { viewsDirectory: directory, defaultLocale, trustedProxies } = checked
   const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })
@@ -197,6 +191,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     outbox,
     wake: mail.wake,
     endSessions,
+    keyedHash: hashed,
     requesterOf: requester,
   })
 

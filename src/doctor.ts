@@ -29,7 +29,7 @@ export interface DoctorParts {
   /** The key ring of the options. */
   secrets: readonly Buffer[]
   /** The fixed admin tokens; none where JWTs are checked. */
-  adminTokens: readonly string[]
+  adminTokens: readonly { token: string }[]
   /** Whether something takes the mails while SMTP is not configured. */
   hasDevelopmentMailer: boolean
   /** The issuer: base URL and OAuth path. */
@@ -155,7 +155,7 @@ function inDevelopment(check: Check): Check {
 /** `undefined`: each is long enough. */
 function weakKeyCheck({ secrets, adminTokens }: DoctorParts): Check | undefined {
   const isShort = secrets.some((key) => key.length < MIN_KEY_BYTES)
-  const isGuessable = adminTokens.some((token) => token.length < MIN_ADMIN_TOKEN_LENGTH)
+  const isGuessable = adminTokens.some(({ token }) => token.length < MIN_ADMIN_TOKEN_LENGTH)
   if (!isShort && !isGuessable) return undefined
   return {
     step: 'keys',

@@ -23,6 +23,8 @@ export type {
   StartableAdapterFactory,
 } from './oidc/endable-sessions.ts'
 export type { InteractionPolicy } from './oidc/policy.ts'
+export type { AdminToken } from './admin-options.ts'
+export type { AdminScope } from './admin/scopes.ts'
 export type { AdminJwtOptions } from './crypto/admin-jwt.ts'
 export type { NodeHandler } from './http/admin-api.ts'
 export { memoryStore } from './stores/memory-store.ts'

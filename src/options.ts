@@ -1,7 +1,8 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { checkAdmin } from './admin-options.ts'
+import { checkAdmin, type AdminToken } from './admin-options.ts'
 import { systemClock, type Clock } from './clock.ts'
+import type { ScopedToken } from './crypto/admin-authentication.ts'
 import type { AdminJwtOptions } from './crypto/admin-jwt.ts'
 import type { BeforeForgotPassword } from './http/forgot-password-check.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
@@ -25,10 +26,10 @@ export interface AccountFlowsOptions {
   store: AccountFlowsStore
   users: UserStore
   /**
-   * Fixed bearer token of the admin API (5), or several that are all in force, as during a rotation. Without it and `adminJwt`, the
-   * admin API lets nobody in.
+   * Fixed bearer token of the admin API (5), or several that are all in force, as during a rotation. A text may do everything;
+   * `{ token, scopes }` what its scopes say. Without it and `adminJwt`, the admin API lets nobody in.
    */
-  adminToken?: string | readonly string[] | undefined
+  adminToken?: AdminToken | readonly AdminToken[] | undefined
   /** How a JWT of an admin is judged, in place of a fixed token (D28). */
   adminJwt?: AdminJwtOptions
   /** Cost of the hashes of new passwords; 12 by default. Below 10 is warned of in production. */
@@ -67,7 +68,7 @@ export interface CheckedOptions {
   secrets: readonly [Buffer, ...Buffer[]]
   store: AccountFlowsStore
   users: UserStore
-  adminTokens: readonly string[]
+  adminTokens: readonly ScopedToken[]
   adminJwt: AdminJwtOptions | undefined
   bcryptCost: number
   responseDelay: ResponseDelay

@@ -267,8 +267,11 @@ export interface AuditEvent {
 
 /** `audit_events`. */
 export interface AuditLog extends AuditHistory {
-  /** `false`: an event with this id was recorded before; nothing changed. */
-  record(event: AuditEvent): Promise<boolean>
+  /**
+   * Keeps the event for `keepMs` from now on; then it is removed, be it somewhat later. `false`: one with this id was recorded
+   * before; nothing changed.
+   */
+  record(event: AuditEvent, keepMs: number): Promise<boolean>
   /** Whether an event with this id was recorded. */
   has(id: string): Promise<boolean>
 }
@@ -307,6 +310,17 @@ export interface RateLimits {
   msToEnd(key: string): Promise<number>
 }
 
+/** How many records of an account were removed, by what they are. */
+export interface ForgottenAccount {
+  mails: number
+  resetTokens: number
+  verificationTokens: number
+  pendingLogins: number
+  events: number
+  /** Resets that are being finished, and mails that a worker holds: they are still there. */
+  underWay: number
+}
+
 /** Everything that the flows store, on one technology. */
 /** The keys of one process: the first signs, all verify. */
 export interface NotedKeyRing {
@@ -336,6 +350,12 @@ export interface AccountFlowsStore {
   start(): Promise<void>
   /** Time of the database. */
   now(): Promise<Date>
+  /**
+   * Removes all that is about one account, whether or not there is a user of that id: its mails, links, logins that wait, and events.
+   * Its cut-offs stay, so that nothing that was ended comes back, and so does what is under way `at` that time. Repeated, it removes
+   * what came since.
+   */
+  forget(accountId: string, at: Date): Promise<ForgottenAccount>
   /** Looks whether everything is as `start` left it. `undefined`: the store cannot tell. */
   inspect?(): Promise<StoreInspection>
 }

@@ -80,7 +80,18 @@ describe('createAccountFlows() (D1)', () => {
     ],
     store: [undefined, null, 'mongodb'],
     users: [undefined, null, () => {}],
-    adminToken: [''],
+    adminToken: [
+      '',
+      [''],
+      [null],
+      ['x'.repeat(32), 'x'.repeat(32)],
+      { token: 'x'.repeat(32) },
+      { token: 'x'.repeat(32), scopes: [] },
+      { token: 'x'.repeat(32), scopes: 'account-flows:read' },
+      { token: 'x'.repeat(32), scopes: ['read'] },
+      { token: 'x'.repeat(32), scopes: ['account-flows:read', 'openid'] },
+      [{ scopes: ['account-flows:read'] }],
+    ],
     beforeForgotPassword: [null, 'allow', {}, true],
     bcryptCost: [0, 3, 32, 4.5, NaN, '12', null],
     responseDelay: [
@@ -196,6 +207,7 @@ describe('createAccountFlows() (D1)', () => {
     ['secrets', [randomBytes(32), randomBytes(16)]],
     ['secrets', [randomBytes(31).toString('base64url')]],
     ['adminToken', 'x'.repeat(31)],
+    ['adminToken', { token: 'x'.repeat(31), scopes: ['account-flows:read'] }],
   ]
   for (const [name, value] of weak) {
     const shown = name === 'secrets' ? 'a key under 32 bytes' : JSON.stringify(value)

@@ -1,5 +1,11 @@
 import type { Command } from 'commander'
-import type { Accepted, AccountQuery, AdminClient, MailOutcome } from '../../src/admin/client.ts'
+import type {
+  Accepted,
+  AccountQuery,
+  AdminClient,
+  ForgottenAccount,
+  MailOutcome,
+} from '../../src/admin/client.ts'
 import { accountOf, withAccount, type AccountOptions } from '../account-argument.ts'
 import { awaitMail } from '../await-mail.ts'
 import { confirm } from '../confirm.ts'
@@ -38,6 +44,14 @@ export function addUser(user: Command): void {
     .option('--yes', 'do not ask')
     .action(endSessions)
   withExamples(end, 'user end-sessions alice', 'user end-sessions alice --yes')
+
+  const forget = user
+    .command('forget')
+    .argument('<id>', 'id of the account; the user may be gone already')
+    .description('Erase what is recorded of an account: mails, links, logins that wait, events.')
+    .option('--yes', 'do not ask')
+    .action(forgetUser)
+  withExamples(forget, 'user forget 507f1f77bcf86cd799439011')
 }
 
 function addSending(user: Command, name: string, { what, ask }: { what: string; ask: Ask }) {
@@ -120,4 +134,26 @@ async function endSessions(
       `Sessions and login results deleted: ${idp ?? 'the adapter cannot tell'}`,
     ].join('\n'),
   )
+}
+
+async function forgetUser(id: string, { yes }: { yes?: true }, command: Command) {
+  const output = outputOf(command)
+  const { admin, url, run } = await connect(command)
+  await confirm(run.io, `Erase all that is recorded of the account ${id} on ${url}?`, yes)
+  const forgotten = await admin.forgetUser({ id })
+  output.answer(forgotten, forgottenText)
+  if (forgotten.under_way > 0) run.exitCode = exitCodes.refused
+}
+
+function forgottenText({ under_way: underWay, ...erased }: ForgottenAccount): string {
+  return [
+    `Mails erased: ${erased.mails}`,
+    `Reset links erased: ${erased.reset_links}`,
+    `Verification links erased: ${erased.verification_links}`,
+    `Waiting logins erased: ${erased.waiting_logins}`,
+    `Events erased: ${erased.events}`,
+    ...(underWay === 0
+      ? []
+      : [`Left, because they are under way: ${underWay}. Do this again in a minute.`]),
+  ].join('\n')
 }

@@ -36,6 +36,8 @@ export interface Settings {
   mails_per_minute?: string
   /** TLS to the SMTP server. auto: implicit on port 465, otherwise STARTTLS, which only a loopback host may do without. implicit: from the first byte. starttls: it must succeed. none: never. Expected: "auto", "implicit", "starttls" or "none". */
   smtp_tls?: 'auto' | 'implicit' | 'starttls' | 'none'
+  /** How long an event of the audit log is kept, from when it is recorded. Expected: a duration from 7d to 3650d, such as 90d. */
+  audit_retention?: string
   /** Minimum length of a new password, in characters. Expected: a decimal number from 1 to 72. */
   validation_min_password_length?: string
   /** Maximum length of a new password, in characters. Expected: a decimal number from 1 to 72. */
@@ -78,6 +80,8 @@ export interface SettingsInForce {
   mails_per_minute: string
   /** TLS to the SMTP server. auto: implicit on port 465, otherwise STARTTLS, which only a loopback host may do without. implicit: from the first byte. starttls: it must succeed. none: never. Expected: "auto", "implicit", "starttls" or "none". */
   smtp_tls: 'auto' | 'implicit' | 'starttls' | 'none'
+  /** How long an event of the audit log is kept, from when it is recorded. Expected: a duration from 7d to 3650d, such as 90d. */
+  audit_retention: string
   /** Minimum length of a new password, in characters. Expected: a decimal number from 1 to 72. */
   validation_min_password_length: string
   /** Maximum length of a new password, in characters. Expected: a decimal number from 1 to 72. */
@@ -246,6 +250,22 @@ export interface EndedSessions {
   idp?: number
 }
 
+/** One account by its id, be the user gone already. */
+export interface AccountId {
+  id: string
+}
+
+/** How many records of the account were removed. */
+export interface ForgottenAccount {
+  mails: number
+  reset_links: number
+  verification_links: number
+  waiting_logins: number
+  events: number
+  /** Resets that are being finished, and mails that are being sent: they are still there. Ask again in a minute. */
+  under_way: number
+}
+
 /** Mails, newest request first. */
 export interface Outbox {
   mails: MailJob[]
@@ -369,6 +389,8 @@ export interface Operations {
   sendVerification: { query: {}; body: AccountQuery; answer: Accepted }
   /** Ends everything the account is signed in with. Audited. */
   endSessions: { query: {}; body: AccountQuery; answer: EndedSessions }
+  /** Erases what is recorded of an account: mails, links, logins that wait, events. Audited, without the id. */
+  forgetUser: { query: {}; body: AccountId; answer: ForgottenAccount }
   /** Mails that wait, and dead letters. */
   listOutbox: {
     query: {

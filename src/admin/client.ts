@@ -68,6 +68,8 @@ export interface AdminClient {
     options?: CallOptions,
   ): Promise<Answer<'sendVerification'>>
   endSessions(account: Body<'endSessions'>, options?: CallOptions): Promise<Answer<'endSessions'>>
+  /** Erases what is recorded of an account; the user and what it is signed in with stay. */
+  forgetUser(account: Body<'forgetUser'>, options?: CallOptions): Promise<Answer<'forgetUser'>>
   listOutbox(query?: Query<'listOutbox'>, options?: CallOptions): Promise<Answer<'listOutbox'>>
   retryMails(which: Body<'retryMails'>, options?: CallOptions): Promise<Answer<'retryMails'>>
   purgeMails(which: Body<'purgeMails'>, options?: CallOptions): Promise<Answer<'purgeMails'>>
@@ -140,6 +142,7 @@ export function createAdminClient(url: string, token: string): AdminClient {
     sendReset: answerOf('sendReset'),
     sendVerification: answerOf('sendVerification'),
     endSessions: answerOf('endSessions'),
+    forgetUser: answerOf('forgetUser'),
     listOutbox: answerTo('listOutbox'),
     retryMails: answerOf('retryMails'),
     purgeMails: answerOf('purgeMails'),

@@ -7,7 +7,7 @@ const problem = { 'application/problem+json': { schema: ref('Problem') } }
 const REFUSALS: Record<number, string> = {
   400: 'Something in the request is wrong; nothing was changed.',
   401: 'The bearer token is missing or wrong.',
-  403: 'The bearer token is genuine, and lacks the scope.',
+  403: 'The bearer token is genuine, and lacks the scope; `WWW-Authenticate` names it.',
   404: 'What the request names does not exist.',
   405: 'Another method is needed, which `Allow` names.',
   409: 'Not one account alone is meant, or a worker holds the mail.',
@@ -39,14 +39,14 @@ export function openApiDocument() {
         variables: { base_url: { default: 'http://localhost:3000' } },
       },
     ],
-    security: [{ bearer: [] }],
     paths,
     components: {
       securitySchemes: {
         bearer: {
           type: 'http',
           scheme: 'bearer',
-          description: 'The fixed token, or a JWT with the scope `account-flows:admin`.',
+          description:
+            'A fixed token, or a JWT, with the scope that the operation names. `account-flows:admin` is all of them.',
         },
       },
       schemas,
@@ -55,7 +55,7 @@ export function openApiDocument() {
 }
 
 function describe(operationId: string, operation: Operation): object {
-  const { summary, query = {}, body, answer, status = 200, etag } = operation
+  const { summary, scope, query = {}, body, answer, status = 200, etag } = operation
   const headers = etag && {
     headers: { ETag: { description: 'Of the settings.', schema: { type: 'string' } } },
   }
@@ -81,6 +81,7 @@ function describe(operationId: string, operation: Operation): object {
   return {
     operationId,
     summary,
+    security: [{ bearer: [scope] }],
     ...(parameters.length > 0 && { parameters }),
     ...(body && {
       requestBody: { required: true, content: { 'application/json': { schema: ref(body) } } },

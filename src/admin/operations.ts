@@ -4,14 +4,17 @@
  * @module
  */
 import { AUDIT_EVENT_TYPES } from '../audit-event-types.ts'
-import type { TypedSchema } from './schema-kinds.ts'
+import { DRY_RUN, LIMIT, type TypedSchema } from './schema-kinds.ts'
 import type { schemas } from './schemas.ts'
+import type { AdminScope } from './scopes.ts'
 
 type SchemaName = keyof typeof schemas
 
 export interface Operation {
   method: 'GET' | 'PUT' | 'POST'
   path: string
+  /** What the token must have. */
+  scope: AdminScope
   summary: string
   query?: Record<
     string,
@@ -24,24 +27,11 @@ export interface Operation {
   etag?: true
 }
 
-const LIMIT = {
-  type: 'integer',
-  minimum: 1,
-  maximum: 1000,
-  default: 50,
-  description: 'At most so many.',
-} as const
-
-const DRY_RUN = {
-  type: 'boolean',
-  default: false,
-  description: 'Everything is checked, and nothing applied; the answer is what would be.',
-} as const
-
 export const operations = {
   getSettings: {
     method: 'GET',
     path: '/settings',
+    scope: 'account-flows:read',
     summary: 'The settings in force.',
     answer: 'SettingsInForce',
     etag: true,
@@ -49,6 +39,7 @@ export const operations = {
   putSettings: {
     method: 'PUT',
     path: '/settings',
+    scope: 'account-flows:settings',
     summary: 'Changes settings: all keys are checked, then all are applied, or none.',
     query: { dry_run: DRY_RUN },
     body: 'Settings',
@@ -58,6 +49,7 @@ export const operations = {
   unsetSettings: {
     method: 'POST',
     path: '/settings/unset',
+    scope: 'account-flows:settings',
     summary: 'Gives settings their defaults back, or no value where there is none.',
     query: {
       key: {
@@ -74,6 +66,7 @@ export const operations = {
   testMail: {
     method: 'POST',
     path: '/mail/test',
+    scope: 'account-flows:settings',
     summary: 'Sends a test mail at once, and tells each step.',
     body: 'MailTest',
     answer: 'CheckReport',
@@ -81,6 +74,7 @@ export const operations = {
   previewMail: {
     method: 'GET',
     path: '/mail/preview',
+    scope: 'account-flows:read',
     summary: 'Renders a mail.',
     query: {
       template: {
@@ -96,6 +90,7 @@ export const operations = {
   mailOutcome: {
     method: 'GET',
     path: '/mail/outcome',
+    scope: 'account-flows:read',
     summary: 'What became of a mail that was asked for.',
     query: { mail_id: { type: 'string', description: 'From `Accepted`.', isRequired: true } },
     answer: 'MailOutcome',
@@ -103,6 +98,7 @@ export const operations = {
   runDoctor: {
     method: 'POST',
     path: '/doctor',
+    scope: 'account-flows:support',
     summary: 'Checks keys, database, clock, base URL and mail server, from the server itself.',
     body: 'DoctorRequest',
     answer: 'CheckReport',
@@ -110,6 +106,7 @@ export const operations = {
   userStatus: {
     method: 'POST',
     path: '/users/status',
+    scope: 'account-flows:read',
     summary: 'What is known of an account, its links and its mails. Audited.',
     body: 'AccountQuery',
     answer: 'UserStatus',
@@ -117,6 +114,7 @@ export const operations = {
   sendReset: {
     method: 'POST',
     path: '/users/send-reset',
+    scope: 'account-flows:support',
     summary: 'Asks for a reset link to the address of the account. Audited.',
     body: 'AccountQuery',
     answer: 'Accepted',
@@ -125,6 +123,7 @@ export const operations = {
   sendVerification: {
     method: 'POST',
     path: '/users/send-verification',
+    scope: 'account-flows:support',
     summary: 'Asks for a verification link to the address of the account. Audited.',
     body: 'AccountQuery',
     answer: 'Accepted',
@@ -133,13 +132,24 @@ export const operations = {
   endSessions: {
     method: 'POST',
     path: '/users/end-sessions',
+    scope: 'account-flows:support',
     summary: 'Ends everything the account is signed in with. Audited.',
     body: 'AccountQuery',
     answer: 'EndedSessions',
   },
+  forgetUser: {
+    method: 'POST',
+    path: '/users/forget',
+    scope: 'account-flows:support',
+    summary:
+      'Erases what is recorded of an account: mails, links, logins that wait, events. Audited, without the id.',
+    body: 'AccountId',
+    answer: 'ForgottenAccount',
+  },
   listOutbox: {
     method: 'GET',
     path: '/outbox',
+    scope: 'account-flows:read',
     summary: 'Mails that wait, and dead letters.',
     query: {
       state: { type: 'string', enum: ['waiting', 'dead'], description: 'Both by default.' },
@@ -151,6 +161,7 @@ export const operations = {
   retryMails: {
     method: 'POST',
     path: '/outbox/retry',
+    scope: 'account-flows:support',
     summary: 'Sends a waiting mail now, or asks again for what became a dead letter. Audited.',
     body: 'MailChoice',
     answer: 'MailsChanged',
@@ -158,6 +169,7 @@ export const operations = {
   purgeMails: {
     method: 'POST',
     path: '/outbox/purge',
+    scope: 'account-flows:support',
     summary: 'Removes a waiting mail, or dead letters. Audited.',
     body: 'MailChoice',
     answer: 'MailsChanged',
@@ -165,6 +177,7 @@ export const operations = {
   listAudit: {
     method: 'GET',
     path: '/audit',
+    scope: 'account-flows:read',
     summary: 'Events of the audit log.',
     query: {
       account_id: { type: 'string', description: 'Of one account.' },
@@ -186,6 +199,7 @@ export const operations = {
   explainLink: {
     method: 'POST',
     path: '/links/explain',
+    scope: 'account-flows:read',
     summary: 'What a link is, and what became of it. It is not consumed. Audited.',
     body: 'LinkQuery',
     answer: 'LinkExplanation',
@@ -193,6 +207,7 @@ export const operations = {
   rotateKeys: {
     method: 'POST',
     path: '/keys/rotate',
+    scope: 'account-flows:settings',
     summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
     answer: 'KeysRotation',
   },

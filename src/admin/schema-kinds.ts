@@ -70,3 +70,18 @@ export function object(description: string, properties: Record<string, Schema>):
 }
 
 export const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` })
+
+/** What several queries take. */
+export const LIMIT = {
+  type: 'integer',
+  minimum: 1,
+  maximum: 1000,
+  default: 50,
+  description: 'At most so many.',
+} as const
+
+export const DRY_RUN = {
+  type: 'boolean',
+  default: false,
+  description: 'Everything is checked, and nothing applied; the answer is what would be.',
+} as const

@@ -162,6 +162,18 @@ export const schemas = {
     },
   ),
 
+  AccountId: object('One account by its id, be the user gone already.', { id: given() }),
+  ForgottenAccount: object('How many records of the account were removed.', {
+    mails: count(),
+    reset_links: count(),
+    verification_links: count(),
+    waiting_logins: count(),
+    events: count(),
+    under_way: count(
+      'Resets that are being finished, and mails that are being sent: they are still there. Ask again in a minute.',
+    ),
+  }),
+
   Outbox: object('Mails, newest request first.', { mails: list(ref('MailJob')) }),
   MailChoice: object('One mail by its id, or all dead letters.', {
     'id?': given(),

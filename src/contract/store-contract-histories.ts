@@ -235,7 +235,7 @@ export function itTellsWhatWasRecorded(port: () => AuditLog): void {
       at: after(0),
       ...changes,
     }
-    expect(await port().record(event)).to.equal(true)
+    expect(await port().record(event, hour)).to.equal(true)
     // The time of recording counts milliseconds.
     await delay(3)
     return event
@@ -279,7 +279,7 @@ export function itTellsWhatWasRecorded(port: () => AuditLog): void {
 
   it('tells the first of two events with the same id', async () => {
     const event = await recorded(full)
-    expect(await port().record({ ...event, accountId: 'bob' })).to.equal(false)
+    expect(await port().record({ ...event, accountId: 'bob' }, hour)).to.equal(false)
     expect(await port().find(event.id)).to.include({ accountId: 'ann' })
     expect(await idsOf()).to.deep.equal([event.id])
   })

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { it } from 'mocha'
 import { randomUUID } from 'node:crypto'
 import type { AuditEvent, AuditLog, KeyRings, SettingsStore } from '../ports.ts'
-import { after, atOnce, minute, oddTexts } from './store-contract-samples.ts'
+import { after, atOnce, hour, minute, oddTexts } from './store-contract-samples.ts'
 
 export function itKeepsAuditEvents(port: () => AuditLog): void {
   it('records an event once, when 20 record it at once (3.3, effect 5)', async () => {
@@ -13,9 +13,9 @@ export function itKeepsAuditEvents(port: () => AuditLog): void {
       accountId: 'ann',
       details: { count: 2, keys: ['smtp_host'], 'a.b': '$' },
     }
-    const answers = await atOnce(() => port().record(event))
+    const answers = await atOnce(() => port().record(event, hour))
     expect(answers.filter(Boolean)).to.have.length(1)
-    expect(await port().record({ ...event, accountId: 'bob' })).to.equal(false)
+    expect(await port().record({ ...event, accountId: 'bob' }, hour)).to.equal(false)
     expect(await port().has(event.id)).to.equal(true)
     expect(await port().has(randomUUID())).to.equal(false)
   })
@@ -30,8 +30,8 @@ export function itKeepsAuditEvents(port: () => AuditLog): void {
       reason: 'expired',
       details: {},
     }
-    expect(await port().record(least)).to.equal(true)
-    expect(await port().record({ ...least, id: randomUUID(), ...full })).to.equal(true)
+    expect(await port().record(least, hour)).to.equal(true)
+    expect(await port().record({ ...least, id: randomUUID(), ...full }, hour)).to.equal(true)
   })
 }
 

@@ -7,6 +7,7 @@ import {
   itTellsWhatBecameOfVerificationTokens,
   itTellsWhatWasRecorded,
 } from './store-contract-histories.ts'
+import { itForgetsAccounts } from './store-contract-forget.ts'
 import { itKeepsAuditEvents, itKeepsKeyRings, itKeepsSettings } from './store-contract-records.ts'
 import { itKeepsCutoffs, itKeepsPendingLogins } from './store-contract-logins.ts'
 import { itCountsHits, itKnowsWhatIsLeftToUse } from './store-contract-limits.ts'
@@ -52,6 +53,7 @@ export function itIsAnAccountFlowsStore(
       itKeepsAuditEvents(() => opened.store.audit)
       itTellsWhatWasRecorded(() => opened.store.audit)
     })
+    describe('all that is about one account', () => itForgetsAccounts(() => opened.store))
     describe('settings (2.5)', () => itKeepsSettings(() => opened.store.settings))
     describe('key rings (D13)', () => itKeepsKeyRings(() => opened.store.keyRings))
 

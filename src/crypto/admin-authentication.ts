@@ -1,9 +1,22 @@
+import type { AdminScope } from '../admin/scopes.ts'
 import type { Clock } from '../clock.ts'
 import { createJwtCheck, type AdminJwtOptions } from './admin-jwt.ts'
 import { createBearerCheck } from './bearer-token.ts'
 
-/** Who presented a bearer token, for the audit log; or why nobody is let in. */
-export type AdminVerdict = { actor: string } | 'wrong' | 'insufficient_scope' | 'unavailable'
+/** A fixed token, and what it may do. */
+export interface ScopedToken {
+  token: string
+  scopes: readonly AdminScope[]
+}
+
+export interface Admin {
+  /** For the audit log. */
+  actor: string
+  scopes: readonly AdminScope[]
+}
+
+/** Who presented a bearer token, and what it may do; or why nobody is let in. */
+export type AdminVerdict = Admin | 'wrong' | 'unavailable'
 
 export type AuthenticateAdmin = (token: string) => Promise<AdminVerdict>
 
@@ -11,7 +24,7 @@ const MAX_ACTOR_LENGTH = 256
 
 /** @param tokens - the fixed tokens in force; without any, and without `jwt`, nobody is let in. */
 export function createAdminAuthentication(
-  tokens: readonly string[],
+  tokens: readonly ScopedToken[],
   jwt: AdminJwtOptions | undefined,
   clock: Clock,
 ): AuthenticateAdmin {
@@ -20,9 +33,13 @@ export function createAdminAuthentication(
     return async (token) => {
       const verdict = await check(token)
       if (typeof verdict === 'string') return verdict
-      return { actor: Array.from(`sub:${verdict.subject}`).slice(0, MAX_ACTOR_LENGTH).join('') }
+      const { subject, scopes } = verdict
+      return { actor: Array.from(`sub:${subject}`).slice(0, MAX_ACTOR_LENGTH).join(''), scopes }
     }
   }
-  const isToken = createBearerCheck(tokens)
-  return async (token) => (isToken(token) ? { actor: 'admin_token' } : 'wrong')
+  const find = createBearerCheck(tokens.map(({ token, scopes }) => [token, scopes]))
+  return async (token) => {
+    const [scopes] = find(token)
+    return scopes ? { actor: 'admin_token', scopes } : 'wrong'
+  }
 }

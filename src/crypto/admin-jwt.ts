@@ -8,6 +8,7 @@ import {
   type JWTPayload,
 } from 'jose'
 
+import { scopesOf, type AdminScope } from '../admin/scopes.ts'
 import type { Clock } from '../clock.ts'
 
 /** How an admin's JWT is judged (D28): RFC 7519, and RFC 9068 for its type and scope. */
@@ -20,17 +21,20 @@ export interface AdminJwtOptions {
   algorithms: readonly string[]
   /** The issuer's public keys, or the https address where they are. */
   keys: JSONWebKeySet | URL
-  /** What its `scope` must hold; `account-flows:admin` by default. */
+  /**
+   * The scope that stands for all three, `account-flows:read`, `account-flows:support` and `account-flows:settings`;
+   * `account-flows:admin` by default.
+   */
   scope?: string
   /** Its `typ`; `at+jwt` by default, so that no id_token is taken for it. */
   type?: string
 }
 
 /**
- * `wrong`: nobody's, or not for us, or not at this time. `insufficient_scope`: genuine, and for something else. `unavailable`: the
- * issuer's keys cannot be fetched.
+ * `wrong`: nobody's, or not for us, or not at this time. `unavailable`: the issuer's keys cannot be fetched. Without scopes of ours
+ * it is genuine, and for something else.
  */
-export type JwtVerdict = { subject: string } | 'wrong' | 'insufficient_scope' | 'unavailable'
+export type JwtVerdict = { subject: string; scopes: AdminScope[] } | 'wrong' | 'unavailable'
 
 const CLOCK_TOLERANCE_S = 5
 const RETRY_AFTER_MS = 1_000
@@ -41,7 +45,7 @@ export function createJwtCheck(
   options: AdminJwtOptions,
   { now }: Clock,
 ): (token: string) => Promise<JwtVerdict> {
-  const { issuer, audience, algorithms, keys, scope = 'account-flows:admin' } = options
+  const { issuer, audience, algorithms, keys, scope: all } = options
   const keyOf = keys instanceof URL ? createRemoteJWKSet(keys) : createLocalJWKSet(keys)
   const expected = () => ({
     issuer,
@@ -83,9 +87,9 @@ export function createJwtCheck(
     if (isLeftAlone()) return 'unavailable'
     try {
       const { sub, scope: granted } = await payloadOf(token)
-      const scopes = typeof granted === 'string' ? granted.split(' ') : []
       if (typeof sub !== 'string' || sub === '') return 'wrong'
-      return scopes.includes(scope) ? { subject: sub } : 'insufficient_scope'
+      const names = typeof granted === 'string' ? granted.split(' ') : []
+      return { subject: sub, scopes: scopesOf(names, all) }
     } catch (error) {
       if (isAboutToken(error)) return 'wrong'
       retryAt = now().getTime() + RETRY_AFTER_MS

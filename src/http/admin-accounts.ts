@@ -4,7 +4,7 @@ import { findAccount, type AccountQuery } from '../flows/find-account.ts'
 import { requestMail } from '../flows/mail-request.ts'
 import type { UserStatus } from '../flows/user-status.ts'
 import type { AccountQuery as WireQuery } from '../admin/api-types.ts'
-import type { MailOutbox, User, UserStore } from '../ports.ts'
+import type { ForgottenAccount, MailOutbox, User, UserStore } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
 import type { AuditAction } from './admin-audit.ts'
 import type { AdminAnswer, AdminEndpoints, AdminRefusal, AdminRequest } from './admin-router.ts'
@@ -15,6 +15,9 @@ export interface AdminAccountsParts {
   statusOf(user: User): Promise<UserStatus>
   outbox: Pick<MailOutbox, 'add'>
   endSessions(accountId: string): Promise<EndedSessions>
+  forget(accountId: string): Promise<ForgottenAccount>
+  /** Stands for an account that is forgotten. */
+  keyedHash(text: string): string
   auditAction: AuditAction
   settings(): Settings
   now(): Date
@@ -74,6 +77,23 @@ export function adminAccounts(parts: AdminAccountsParts) {
         answer: { ...(oauth !== undefined && { oauth }), ...(idp !== undefined && { idp }) },
       }
     }),
+
+    // Without a look at the user, who may be gone; and recorded without the id, which would be the next thing to forget.
+    async forgetUser(request) {
+      const { id } = request.body
+      await auditAction(request, 'user_forget', { details: { account_hash: parts.keyedHash(id) } })
+      const forgotten = await parts.forget(id)
+      return {
+        answer: {
+          mails: forgotten.mails,
+          reset_links: forgotten.resetTokens,
+          verification_links: forgotten.verificationTokens,
+          waiting_logins: forgotten.pendingLogins,
+          events: forgotten.events,
+          under_way: forgotten.underWay,
+        },
+      }
+    },
   } satisfies Partial<AdminEndpoints>
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import Koa, { type Context, type Middleware } from 'koa'
+import type { AdminScope } from '../admin/scopes.ts'
 import type { Log } from '../ports.ts'
 import { reportFailure } from './failure.ts'
 import { showProblem } from './problem.ts'
@@ -9,6 +10,13 @@ export type NodeHandler = (
   res: ServerResponse,
   next: (error?: unknown) => void,
 ) => void
+
+/** What a request asks for. */
+export interface AdminRoute {
+  /** `undefined`: there is no such operation. */
+  scope: AdminScope | undefined
+  answer(actor: string): void | Promise<void>
+}
 
 export interface AdminApi {
   middleware: Middleware
@@ -27,19 +35,23 @@ const FAILURES: Record<
  * Answers what lies below one path of the full address, whatever prefix a framework has stripped before (D3).
  *
  * @param root - path of the base URL plus `/admin/api`.
- * @param authenticate - lets an admin in, or answers.
- * @param route - answers what an admin asks for, by its path below the root.
+ * @param authenticate - lets an admin in who has the scope, or answers. `undefined`: nothing is there to be allowed.
+ * @param route - finds what is asked for, by its path below the root.
  */
 export function createAdminApi(
   root: string,
-  authenticate: (ctx: Context) => Promise<{ actor: string } | undefined>,
-  route: (ctx: Context, path: string, actor: string) => Promise<void>,
+  authenticate: (
+    ctx: Context,
+    scope: AdminScope | undefined,
+  ) => Promise<{ actor: string } | undefined>,
+  route: (ctx: Context, path: string) => AdminRoute,
   log: Log,
 ): AdminApi {
   async function answer(ctx: Context, path: string) {
     try {
-      const admin = await authenticate(ctx)
-      if (admin) await route(ctx, path, admin.actor)
+      const { scope, answer } = route(ctx, path)
+      const admin = await authenticate(ctx, scope)
+      if (admin) await answer(admin.actor)
     } catch (error) {
       const mode = reportFailure(ctx, { message: 'admin request failed', path, log }, error)
       showProblem(ctx, ...FAILURES[mode])

@@ -3,10 +3,14 @@ import type { Operations, Problem } from '../admin/api-types.ts'
 import { operations, type Operation } from '../admin/operations.ts'
 import type { Requester } from '../ports.ts'
 import { problemsOf, readObject, readQuery } from './admin-input.ts'
+import type { AdminRoute } from './admin-api.ts'
 import type { BodyRefusal } from './body.ts'
 import { showProblem } from './problem.ts'
 
 type Name = keyof Operations
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types are made of it
+const NAMES = Object.keys(operations) as Name[]
 
 export interface AdminRequest<N extends Name = Name> {
   query: Operations[N]['query']
@@ -36,7 +40,7 @@ const BODY_PROBLEMS: Record<BodyRefusal, [status: number, code: string, title: s
   bad_request: [400, 'bad_request', 'The body could not be read. Send one JSON object.'],
 }
 
-/** Finds the operation, reads what it takes, and answers what it says. Whoever asks is known to be an admin. */
+/** Finds the operation and its scope; once whoever asks is known to have it, reads what it takes and answers what it says. */
 export function createAdminRouter(
   endpoints: AdminEndpoints,
   requesterOf: (ctx: Context) => Requester,
@@ -65,17 +69,20 @@ export function createAdminRouter(
     ctx.body = outcome.answer
   }
 
-  return async (ctx: Context, path: string, actor: string): Promise<void> => {
-    const there = Object.entries<Operation>(operations).filter(([, one]) => one.path === path)
+  function refuseMethod(ctx: Context, there: Operation['method'][]) {
     if (there.length === 0) return showProblem(ctx, 404, 'not_found', 'There is nothing here.')
-    const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
-    const found = there.find(([, one]) => one.method === method)
-    if (found && isName(found[0])) return answer(ctx, found[0], actor)
-    const methods = there.flatMap(([, one]) =>
-      one.method === 'GET' ? ['GET', 'HEAD'] : one.method,
-    )
+    const methods = there.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method))
     ctx.set('Allow', methods.join(', '))
     showProblem(ctx, 405, 'method_not_allowed', `Use ${methods.join(' or ')} here.`)
+  }
+
+  return (ctx: Context, path: string): AdminRoute => {
+    const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
+    const there = NAMES.filter((name) => operations[name].path === path)
+    const name = there.find((name) => operations[name].method === method)
+    if (name) return { scope: operations[name].scope, answer: (actor) => answer(ctx, name, actor) }
+    const methods = there.map((name) => operations[name].method)
+    return { scope: undefined, answer: () => refuseMethod(ctx, methods) }
   }
 }
 
@@ -95,8 +102,4 @@ function refuseInput(ctx: Context, errors: Problem['errors']) {
 function etagsOf(ctx: Context): string[] | undefined {
   const etags = ctx.req.headers['if-match']?.split(',').map((etag) => etag.trim())
   return etags && etags.length > 1 ? etags.filter((etag) => etag !== '*') : etags
-}
-
-function isName(name: string): name is Name {
-  return Object.hasOwn(operations, name)
 }

@@ -33,19 +33,25 @@ export interface Setting<T> {
 const DAY = 86_400_000
 const MAX_LIMIT = 10_000
 
-export function duration<D extends string>(name: string, byDefault: D, max: number, about: About) {
+export function duration<D extends string>(
+  name: string,
+  byDefault: D,
+  max: number,
+  { minDays = 0, ...about }: About & { minDays?: number },
+) {
+  const least = minDays === 0 ? '1s' : `${minDays}d`
   return {
     ...about,
     name,
     type: 'duration' as const,
     default: byDefault,
-    bounds: `1s to ${max / DAY}d`,
-    expected: `a duration from 1s to ${max / DAY}d, such as 1h, 90m, 1h30m or 7d`,
+    bounds: `${least} to ${max / DAY}d`,
+    expected: `a duration from ${least} to ${max / DAY}d, such as ${minDays === 0 ? '1h, 90m, 1h30m or 7d' : '90d'}`,
     values: undefined,
     secret: false,
     parse(value: string) {
       const ms = parseDuration(value)
-      return ms === undefined || ms > max ? undefined : ms
+      return ms === undefined || ms < minDays * DAY || ms > max ? undefined : ms
     },
   }
 }

@@ -113,6 +113,11 @@ export const settingsTable = {
     // The others work on some ports only.
     strictest: 'auto',
   }),
+  auditRetention: duration('audit_retention', '400d', 3650 * DAY, {
+    // Links and dead letters are told of for a week, and so is what became of them.
+    minDays: 7,
+    meaning: 'How long an event of the audit log is kept, from when it is recorded.',
+  }),
   minPasswordLength: length('validation_min_password_length', '8', 'Minimum'),
   maxPasswordLength: length('validation_max_password_length', '64', 'Maximum'),
 } as const

@@ -1,5 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { AuditEvent, AuditLog, AuditQuery, RecordedEvent } from '../ports.ts'
+import { forgetIn, type Forgetful } from './forget-account.ts'
+import { purge } from './memory-purge.ts'
 
 export interface MemoryAuditLog extends AuditLog {
   /** Everything recorded so far, oldest first. */
@@ -9,18 +11,22 @@ export interface MemoryAuditLog extends AuditLog {
 interface Entry {
   event: AuditEvent
   recordedAt: Date
+  purgeAt: Date
 }
 
 /** Of more, the oldest are forgotten: it is for development, and anybody can cause events. */
 const MAX_EVENTS = 10_000
 
 /** `audit_events` in memory. */
-export function memoryAudit({ now }: Clock): MemoryAuditLog {
+export function memoryAudit({ now }: Clock): MemoryAuditLog & Forgetful {
   const recorded = new Map<string, Entry>()
   return {
-    async record(event) {
+    async record(event, keepMs) {
+      const recordedAt = now()
+      purge(recorded, recordedAt)
       if (recorded.has(event.id)) return false
-      recorded.set(event.id, { event: structuredClone(event), recordedAt: now() })
+      const purgeAt = new Date(recordedAt.getTime() + keepMs)
+      recorded.set(event.id, { event: structuredClone(event), recordedAt, purgeAt })
       const [oldest] = recorded.keys()
       if (recorded.size > MAX_EVENTS && oldest !== undefined) recorded.delete(oldest)
       return true
@@ -42,6 +48,8 @@ export function memoryAudit({ now }: Clock): MemoryAuditLog {
       const found = recorded.get(id)
       return found && toRecordedEvent(found)
     },
+
+    forget: async (accountId) => forgetIn(recorded, ({ event }) => event.accountId === accountId),
 
     events() {
       return structuredClone([...recorded.values()].map(({ event }) => event))

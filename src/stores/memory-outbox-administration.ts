@@ -1,12 +1,13 @@
 import type { Clock } from '../clock.ts'
 import type { MailJobStatus, OutboxAdministration } from '../ports.ts'
+import { forgetIn, type Forgetful } from './forget-account.ts'
 import { type JobEntry, NEVER } from './memory-outbox-entry.ts'
 
 /** What an admin asks of `mail_outbox` in memory. */
 export function memoryOutboxAdministration(
   entries: Map<string, JobEntry>,
   { now }: Clock,
-): OutboxAdministration {
+): OutboxAdministration & Forgetful {
   return {
     async list({ state, accountId, requestedBefore, limit }, at) {
       return [...entries.values()]
@@ -50,6 +51,13 @@ export function memoryOutboxAdministration(
       for (const [id] of dead) entries.delete(id)
       return dead.length
     },
+
+    forget: async (accountId, at) =>
+      forgetIn(
+        entries,
+        ({ job }) => job.accountId === accountId,
+        (entry) => isHeld(entry, at),
+      ),
   }
 }
 

@@ -1,13 +1,14 @@
 import type { Clock } from '../clock.ts'
 import type { MailJob, MailOutbox, MailStage } from '../ports.ts'
 import { isLater, orderOf } from '../request-order.ts'
+import type { Forgetful } from './forget-account.ts'
 import { memoryOutboxAdministration } from './memory-outbox-administration.ts'
 import { type JobEntry, NEVER } from './memory-outbox-entry.ts'
 import { purge } from './memory-purge.ts'
 import { purgeTime } from './purge-time.ts'
 
 /** `mail_outbox` in memory. */
-export function memoryOutbox(clock: Clock): MailOutbox {
+export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
   const entries = new Map<string, JobEntry>()
 
   function ofSameKind({ accountId, kind }: MailJob) {

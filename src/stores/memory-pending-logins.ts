@@ -1,9 +1,10 @@
 import type { PendingLogin, PendingLoginStore } from '../ports.ts'
 import { capturedParameters } from './captured-parameters.ts'
+import { forgetIn, type Forgetful } from './forget-account.ts'
 import { purge } from './memory-purge.ts'
 
 /** `pending_logins` in memory. */
-export function memoryPendingLogins(): PendingLoginStore {
+export function memoryPendingLogins(): PendingLoginStore & Forgetful {
   const logins = new Map<string, PendingLogin>()
   const turns = new WeakMap<PendingLogin, string>()
   return {
@@ -11,6 +12,8 @@ export function memoryPendingLogins(): PendingLoginStore {
       purge(logins, login.createdAt)
       logins.set(login.id, structuredClone(login))
     },
+
+    forget: async (accountId) => forgetIn(logins, (login) => login.accountId === accountId),
 
     async find(id) {
       return structuredClone(logins.get(id))

@@ -7,6 +7,7 @@ import type {
   ResetTokenStore,
 } from '../ports.ts'
 import { isLater } from '../request-order.ts'
+import { forgetIn, type Forgetful } from './forget-account.ts'
 import { purge } from './memory-purge.ts'
 import { memoryTokenHistories } from './memory-token-histories.ts'
 import { purgeTime } from './purge-time.ts'
@@ -25,7 +26,7 @@ interface Entry {
 }
 
 /** `password_reset_tokens` in memory. */
-export function memoryResetTokens(): ResetTokenStore {
+export function memoryResetTokens(): ResetTokenStore & Forgetful {
   const entries = new Map<string, Entry>()
 
   function invalidateLive(userId: string, request: RequestOrder, at: Date) {
@@ -149,6 +150,13 @@ export function memoryResetTokens(): ResetTokenStore {
       entry.state = 'completed'
       entry.completedAt = at
     },
+
+    forget: async (userId) =>
+      forgetIn(
+        entries,
+        ({ token }) => token.userId === userId,
+        ({ state }) => state === 'claimed',
+      ),
 
     ...memoryTokenHistories(entries),
   }

@@ -1,5 +1,6 @@
 import { systemClock } from '../clock.ts'
 import type { AccountFlowsStore } from '../ports.ts'
+import { forgetAccount } from './forget-account.ts'
 import { type MemoryAuditLog, memoryAudit } from './memory-audit.ts'
 import { memoryCutoffs } from './memory-cutoffs.ts'
 import { memoryKeyRings } from './memory-key-rings.ts'
@@ -15,7 +16,7 @@ import { memoryVerificationTokens } from './memory-verification-tokens.ts'
  * nothing of it.
  */
 export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: MemoryAuditLog } {
-  return {
+  const ports = {
     resetTokens: memoryResetTokens(),
     verificationTokens: memoryVerificationTokens(),
     pendingLogins: memoryPendingLogins(),
@@ -25,7 +26,11 @@ export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: M
     settings: memorySettings(),
     limits: memoryRateLimits(),
     keyRings: memoryKeyRings(clock.now),
+  }
+  return {
+    ...ports,
     async start() {},
+    forget: (accountId, at) => forgetAccount(ports, accountId, at),
     async now() {
       return clock.now()
     },

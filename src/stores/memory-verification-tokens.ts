@@ -1,5 +1,6 @@
 import type { VerificationToken, VerificationTokenStore } from '../ports.ts'
 import { isLater } from '../request-order.ts'
+import { forgetIn, type Forgetful } from './forget-account.ts'
 import { purge } from './memory-purge.ts'
 import { memoryTokenHistories } from './memory-token-histories.ts'
 import { purgeTime } from './purge-time.ts'
@@ -11,7 +12,7 @@ interface Entry {
 }
 
 /** `email_verification_tokens` in memory. */
-export function memoryVerificationTokens(): VerificationTokenStore {
+export function memoryVerificationTokens(): VerificationTokenStore & Forgetful {
   const entries = new Map<string, Entry>()
   return {
     async issue(token) {
@@ -85,6 +86,8 @@ export function memoryVerificationTokens(): VerificationTokenStore {
         else if (token.userId === userId && token.email === email) expire(entry, at)
       }
     },
+
+    forget: async (userId) => forgetIn(entries, ({ token }) => token.userId === userId),
 
     ...memoryTokenHistories(entries),
   }

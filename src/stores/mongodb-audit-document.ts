@@ -12,6 +12,8 @@ export interface AuditDocument extends SenderFields {
   at: Date
   /** By the clock of the process. Missing in documents of a version that did not write it. */
   recorded_at?: Date
+  /** Likewise. */
+  purge_at?: Date
   account_id?: string
   client_id?: string
   reason?: string
@@ -24,13 +26,18 @@ export const isEvent = {
   at: isDate,
 }
 
-export function toAuditDocument(event: AuditEvent, recordedAt: Date): AuditDocument {
+export function toAuditDocument(
+  event: AuditEvent,
+  recordedAt: Date,
+  keepMs: number,
+): AuditDocument {
   const { id, type, at, accountId, clientId, reason, details } = event
   return {
     _id: id,
     type,
     at: time(at),
     recorded_at: recordedAt,
+    purge_at: time(new Date(recordedAt.getTime() + keepMs)),
     ...(accountId !== undefined && { account_id: accountId }),
     ...toSenderFields(event),
     ...(clientId !== undefined && { client_id: clientId }),

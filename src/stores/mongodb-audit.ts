@@ -7,10 +7,12 @@ import {
   isEvent,
   toAuditDocument,
 } from './mongodb-audit-document.ts'
+import type { Forgetful } from './forget-account.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { atMost, text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
-import { type NamedIndex, storedPart, type StoredPart } from './mongodb-indexes.ts'
+import { forgetDocuments } from './mongodb-forget.ts'
+import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './mongodb-indexes.ts'
 
 const indexes: NamedIndex[] = [
   { name: 'newest', key: { recorded_at: 1 } },
@@ -21,17 +23,25 @@ const indexes: NamedIndex[] = [
     key: { 'details.identifier_hash': 1, recorded_at: 1 },
     partialFilterExpression: { 'details.identifier_hash': { $exists: true } },
   },
+  purgeIndex,
+  // What a version records that does not write when to remove it: 400 days.
+  {
+    name: 'at_ttl',
+    key: { at: 1 },
+    expireAfterSeconds: 34_560_000,
+    partialFilterExpression: { purge_at: null },
+  },
 ]
 
 /** `audit_events` on MongoDB (D33). */
-export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart {
+export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart & Forgetful {
   const collection = openCollection<AuditDocument>(db, 'audit_events')
   return {
     ...storedPart(collection, indexes),
 
-    async record(event) {
+    async record(event, keepMs) {
       try {
-        await collection.insertOne(toAuditDocument(event, now()))
+        await collection.insertOne(toAuditDocument(event, now(), keepMs))
         return true
       } catch (error) {
         if (isDuplicateKey(error)) return false
@@ -52,6 +62,8 @@ export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart {
         .toArray()
       return documents.map(fromAuditDocument)
     },
+
+    forget: (accountId) => forgetDocuments(collection, { account_id: text(accountId) }),
 
     async find(id) {
       const document = await collection.findOne({ _id: text(id), ...isEvent })

@@ -1,13 +1,15 @@
 import type { Collection, Filter } from 'mongodb'
 import type { MailJobQuery, OutboxAdministration } from '../ports.ts'
+import type { Forgetful } from './forget-account.ts'
 import { atMost, text, time } from './mongodb-conditions.ts'
+import { forgetDocuments } from './mongodb-forget.ts'
 import { isReadable, isRevivable, type JobDocument } from './mongodb-job-document.ts'
 import { statusFields, toJobStatus } from './mongodb-job-status.ts'
 
 /** What an admin asks of `mail_outbox` on MongoDB. */
 export function mongoOutboxAdministration(
   collection: Collection<JobDocument>,
-): OutboxAdministration {
+): OutboxAdministration & Forgetful {
   async function isUpdated(which: Filter<JobDocument>, update: object) {
     const { matchedCount } = await collection.updateOne(which, update)
     return matchedCount === 1
@@ -45,12 +47,7 @@ export function mongoOutboxAdministration(
     },
 
     async discard(id, at) {
-      const isHeld = {
-        state: { $ne: 'dead' as const },
-        lease_id: { $exists: true },
-        available_at: { $gt: time(at) },
-      }
-      const { deletedCount } = await collection.deleteOne({ _id: text(id), $nor: [isHeld] })
+      const { deletedCount } = await collection.deleteOne({ _id: text(id), $nor: [heldAt(at)] })
       if (deletedCount === 1) return 'discarded'
       return (await exists({ _id: id })) ? 'held' : 'not_found'
     },
@@ -59,6 +56,17 @@ export function mongoOutboxAdministration(
       const { deletedCount } = await collection.deleteMany({ state: 'dead' })
       return deletedCount
     },
+
+    forget: (accountId, at) =>
+      forgetDocuments(collection, { account_id: text(accountId) }, heldAt(at)),
+  }
+}
+
+function heldAt(at: Date): Filter<JobDocument> {
+  return {
+    state: { $ne: 'dead' },
+    lease_id: { $exists: true },
+    available_at: { $gt: time(at) },
   }
 }
 

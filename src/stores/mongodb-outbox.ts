@@ -1,6 +1,7 @@
 import type { Db, Filter } from 'mongodb'
 import type { MailJob, MailOutbox, MailStage } from '../ports.ts'
 import { orderOf } from '../request-order.ts'
+import type { Forgetful } from './forget-account.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
@@ -28,7 +29,7 @@ const indexes: NamedIndex[] = [
 ]
 
 /** `mail_outbox` on MongoDB (D20). */
-export function mongoOutbox(db: Db): MailOutbox & StoredPart {
+export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
   const collection = openCollection<JobDocument>(db, 'mail_outbox')
 
   async function isUpdated(job: MailJob, update: object) {

@@ -2,9 +2,11 @@ import type { Db } from 'mongodb'
 import type { PendingLogin, PendingLoginStore } from '../ports.ts'
 import { capturedParameters } from './captured-parameters.ts'
 import { parseCapturedRequest } from './captured-request.ts'
+import type { Forgetful } from './forget-account.ts'
 import { toCarriedFields } from './mongodb-carried.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { hasTypes, text, time } from './mongodb-conditions.ts'
+import { forgetDocuments } from './mongodb-forget.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './mongodb-indexes.ts'
 
 interface PendingLoginDocument {
@@ -44,10 +46,11 @@ const indexes: NamedIndex[] = [
 ]
 
 /** `pending_logins` on MongoDB (D11). */
-export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart {
+export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & Forgetful {
   const collection = openCollection<PendingLoginDocument>(db, 'pending_logins')
   return {
     ...storedPart(collection, indexes),
+    forget: (accountId) => forgetDocuments(collection, { account_id: text(accountId) }),
 
     async save(login) {
       await collection.insertOne({

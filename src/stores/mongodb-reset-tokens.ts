@@ -1,9 +1,11 @@
 import type { Db } from 'mongodb'
 import { AccountFlowsError } from '../errors.ts'
 import type { RequestOrder, ResetToken, ResetTokenStore } from '../ports.ts'
+import type { Forgetful } from './forget-account.ts'
 import { openCollection } from './mongodb-collection.ts'
 import { text, time } from './mongodb-conditions.ts'
 import { isDuplicateKey } from './mongodb-errors.ts'
+import { forgetDocuments } from './mongodb-forget.ts'
 import { type NamedIndex, storedPart, type StoredPart } from './mongodb-indexes.ts'
 import {
   isClaimed,
@@ -34,7 +36,7 @@ const unfinished: NamedIndex = { name: 'unfinished', key: { lease_until: 1 }, sp
 const MAX_ATTEMPTS = 100
 
 /** `password_reset_tokens` on MongoDB (D4, D5, D6). */
-export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart {
+export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetful {
   const collection = openCollection<ResetTokenDocument>(db, 'password_reset_tokens')
 
   async function invalidateLive(userId: string, request: RequestOrder, at: Date) {
@@ -62,6 +64,10 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart {
 
   return {
     ...storedPart(collection, [...tokenIndexes, oneLivePerUser, unfinished]),
+
+    forget: (userId) =>
+      forgetDocuments(collection, { user_id: text(userId) }, { lease_until: { $exists: true } }),
+
     ...mongoTokenHistories(db, collection.collectionName, isWhole),
 
     async issue(token) {

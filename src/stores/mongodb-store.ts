@@ -1,6 +1,7 @@
 import type { Db } from 'mongodb'
 import { systemClock } from '../clock.ts'
 import type { AccountFlowsStore } from '../ports.ts'
+import { forgetAccount } from './forget-account.ts'
 import { mongoAudit } from './mongodb-audit.ts'
 import { mongoCutoffs } from './mongodb-cutoffs.ts'
 import { mongoKeyRings } from './mongodb-key-rings.ts'
@@ -36,6 +37,8 @@ export function mongoStore(db: Db, clock = systemClock): AccountFlowsStore {
       const wrong = await Promise.all(Object.values(ports).map((port) => port.wrongIndexes()))
       return { wrongIndexes: wrong.flat(), isVolatile: false }
     },
+
+    forget: (accountId, at) => forgetAccount(ports, accountId, at),
 
     async now() {
       const { localTime } = await db.command({ hello: 1 }, { readPreference: 'primary' })

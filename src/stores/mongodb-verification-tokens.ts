@@ -1,6 +1,8 @@
 import type { Db, Filter } from 'mongodb'
 import type { VerificationTokenStore } from '../ports.ts'
+import type { Forgetful } from './forget-account.ts'
 import { openCollection } from './mongodb-collection.ts'
+import { forgetDocuments } from './mongodb-forget.ts'
 import { hasTypes, text, time } from './mongodb-conditions.ts'
 import { storedPart, type StoredPart } from './mongodb-indexes.ts'
 import { tokensAfter } from './mongodb-request-order.ts'
@@ -32,7 +34,7 @@ const isUnused = hasTypes({ ...tokenTypes, used_at: 'null' }, optionalTypes)
 const isWhole = hasTypes({ ...tokenTypes, used_at: ['date', 'null'] }, optionalTypes)
 
 /** `email_verification_tokens` on MongoDB (D4, D6). */
-export function mongoVerificationTokens(db: Db): VerificationTokenStore & StoredPart {
+export function mongoVerificationTokens(db: Db): VerificationTokenStore & StoredPart & Forgetful {
   const collection = openCollection<VerificationTokenDocument>(db, 'email_verification_tokens')
 
   async function expire(which: Filter<VerificationTokenDocument>, at: Date) {
@@ -44,6 +46,7 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
 
   return {
     ...storedPart(collection, tokenIndexes),
+    forget: (userId) => forgetDocuments(collection, { user_id: text(userId) }),
     ...mongoTokenHistories(db, collection.collectionName, isWhole),
 
     async issue(token) {

@@ -27,6 +27,7 @@ const RIGHT: Record<OperationName, DocumentedRequest> = {
   sendReset: { body: { user: 'ann' } },
   sendVerification: { body: { user: 'new' } },
   endSessions: { body: { user: 'ann' } },
+  forgetUser: { body: { id: 'nobody' } },
   listOutbox: {},
   retryMails: { body: { all_dead: true } },
   purgeMails: { body: { all_dead: true } },

@@ -52,6 +52,7 @@ describe('createAdminClient()', () => {
     sendReset: () => admin.sendReset({ user: 'ann' }),
     sendVerification: () => admin.sendVerification({ user: 'new' }),
     endSessions: () => admin.endSessions({ user: 'ann' }),
+    forgetUser: () => admin.forgetUser({ id: 'nobody' }),
     listOutbox: () => admin.listOutbox({ state: 'waiting', limit: 5 }),
     retryMails: () => admin.retryMails({ all_dead: true }),
     purgeMails: () => admin.purgeMails({ all_dead: true }),

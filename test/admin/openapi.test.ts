@@ -41,6 +41,17 @@ describe('What is made out of the table of settings and the description of the a
     expect([valid, validator.version]).to.deep.equal([true, '3.1'])
   })
 
+  it('names for each operation one of the three scopes, and nothing that changes settings is for another one', async () => {
+    const { paths, security } = JSON.parse(await read('docs/openapi.json'))
+    expect(security).to.equal(undefined)
+    for (const { path, method, scope } of Object.values<Operation>(operations)) {
+      const described = paths[path][method.toLowerCase()]
+      expect(described.security, path).to.deep.equal([{ bearer: [scope] }])
+      expect(scope).to.match(/^account-flows:(read|support|settings)$/)
+      if (method === 'GET') expect(scope, path).to.equal('account-flows:read')
+    }
+  })
+
   it('is refused as OpenAPI where it is none', async () => {
     const broken = { ...openApiDocument(), paths: { settings: {} } }
     expect((await new Validator().validate(broken)).valid).to.equal(false)

@@ -94,9 +94,9 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
     },
     'the event cannot be recorded'({ audit }, fail) {
       const { record } = audit
-      audit.record = async (event) => {
+      audit.record = async (event, keepMs) => {
         if (event.type === 'password_reset_completed') await fail()
-        return record(event)
+        return record(event, keepMs)
       }
     },
   }

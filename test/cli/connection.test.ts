@@ -9,9 +9,11 @@ import { freePort } from '../support/free-port.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
 
 const GET = ['settings', 'get', 'password_reset_expiration']
+const READER = 'x'.repeat(32)
 
 describe('account-flows: which server, which token, and how it ends', () => {
-  const cli = suiteCli()
+  const reader = { token: READER, scopes: ['account-flows:read' as const] }
+  const cli = suiteCli({ flows: { adminToken: [ADMIN_TOKEN, reader] } })
   const file = suiteFolder()
   before(() => writeFile(file('token'), `${ADMIN_TOKEN}\n`))
 
@@ -109,6 +111,19 @@ describe('account-flows: which server, which token, and how it ends', () => {
       expect(JSON.parse(asJson.stderr).error).to.include({ status: 401 })
     })
 
+    it('that lacks a scope: exit 4, and one sentence that names the scope (ADM-15)', async () => {
+      const env = { ACCOUNT_FLOWS_TOKEN: READER }
+      const before = await cli.settings()
+      const args = ['settings', 'unset', 'smtp_host']
+      const { exitCode, stdout, stderr } = await cli.run(args, { env })
+      expect({ exitCode, stdout }).to.deep.equal({ exitCode: 4, stdout: '' })
+      expect(stderr).to.equal('This token lacks the scope account-flows:settings.\n')
+      const asJson = await cli.run([...args, '--json'], { env })
+      expect(JSON.parse(asJson.stderr).error).to.include({ status: 403, code: 'forbidden' })
+      expect(await cli.settings()).to.deep.equal(before)
+      works(await cli.run(GET, { env }))
+    })
+
     it('that no header can carry is refused with exit 2, and not repeated', async () => {
       for (const token of ['canary canary', 'cänary']) {
         const run = await cli.run(GET, { env: { ACCOUNT_FLOWS_TOKEN: token } })
@@ -174,6 +189,8 @@ describe('account-flows: which server, which token, and how it ends', () => {
       [['outbox', 'purge', '--all-dead'], '--yes'],
       [['outbox', 'retry', '--all-dead'], '--yes'],
       [['user', 'end-sessions', 'alice'], '--yes'],
+      [['user', 'forget', '1'], '--yes'],
+      [['user', 'forget', '--yes'], 'missing required argument'],
       [['link', 'explain'], 'stdin'],
       [['audit', 'tail', '-n', '-1'], 'whole number'],
       [['audit', 'tail', '--type', 'password_reset_complete'], 'password_reset_completed'],
@@ -239,7 +256,7 @@ describe('account-flows: which server, which token, and how it ends', () => {
     const commands = {
       settings: ['get', 'list', 'set', 'unset'],
       mail: ['test', 'preview'],
-      user: ['status', 'send-reset', 'send-verification', 'end-sessions'],
+      user: ['status', 'send-reset', 'send-verification', 'end-sessions', 'forget'],
       link: ['explain'],
       audit: ['tail'],
       outbox: ['list', 'retry', 'purge'],

@@ -10,6 +10,7 @@ import { freePort } from '../support/free-port.ts'
 import { answerJson, openFrontDoor, type Doorkeeper } from '../support/front-door.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
+import { sha256, tokenOf } from '../support/observe.ts'
 
 const NASTY = 'mal\u001B[2Jice\u202E'
 
@@ -53,6 +54,11 @@ describe('account-flows for those who help others', () => {
     const asJson = await cli.run([...args, '--json'])
     expect(asJson.exitCode, asJson.stderr).to.equal(exitCode)
     return { text, json: jsonOf(asJson) }
+  }
+
+  async function sentTo(address: string, username: string) {
+    await cli.done(['user', 'send-reset', username])
+    return cli.h.mail.mailTo(address)
   }
 
   async function idOf(username: string): Promise<string> {
@@ -275,6 +281,31 @@ describe('account-flows for those who help others', () => {
       expect(json).to.include({ oauth: 0, idp: 0 })
       const status = await cli.json(['user', 'status', 'alice'])
       expect(status.oauth_sessions_ended_at).to.be.a('string')
+    })
+
+    it('forget --yes erases what is recorded of an id, and tells how much', async () => {
+      const { id } = await cli.h.addUser({ username: 'forgotten' })
+      await cli.done(['user', 'send-reset', 'forgotten'])
+      const { stdout } = await cli.done(['user', 'forget', id, '--yes'])
+      expect(stdout)
+        .to.match(/^Reset links erased: 1$/m)
+        .and.match(/^Events erased: [1-9]/m)
+      const again = await cli.json(['user', 'forget', id, '--yes'])
+      expect(again).to.include({ reset_links: 0, events: 0, under_way: 0 })
+    })
+
+    it('forget says what is under way, and that it is left: exit 1', async () => {
+      const { id, email } = await cli.h.addUser({ username: 'under-way' })
+      const { link } = await sentTo(String(email), 'under-way')
+      const tokenHash = sha256(tokenOf(link))
+      const now = new Date()
+      const claim = { newHash: 'hash', by: { address: undefined, userAgent: undefined }, at: now }
+      const leaseUntil = new Date(now.getTime() + 60_000)
+      await cli.h.store.resetTokens.claim(tokenHash, { ...claim, leaseUntil })
+      const { exitCode, stdout } = await cli.run(['user', 'forget', id, '--yes'])
+      expect(exitCode).to.equal(1)
+      expect(stdout).to.match(/^Left, because they are under way: 1\./m)
+      expect(stdout).to.match(/^Reset links erased: 0$/m)
     })
   })
 

@@ -134,6 +134,7 @@ describe('account-flows at a terminal', () => {
 
   for (const [args, question] of [
     [['user', 'end-sessions', 'alice'], 'alice'],
+    [['user', 'forget', 'id-of-alice'], 'id-of-alice'],
     [['outbox', 'purge', '--all-dead'], 'all dead letters (0)'],
     [['outbox', 'retry', '--all-dead'], 'all dead letters (0)'],
   ] as const) {

@@ -1,8 +1,12 @@
 import { expect } from 'chai'
 import { type AdminClient, type AuditEvent, memoryStore } from '../../src/index.ts'
-import { refusalOf, suiteAdmin } from '../support/admin-calls.ts'
+import { adminOf, refusalOf, suiteAdmin } from '../support/admin-calls.ts'
+import { settingsOf } from '../support/admin-requests.ts'
+import { onBothStores } from '../support/both-stores.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
+
+const DAY = 86_400_000
 
 type Query = NonNullable<Parameters<AdminClient['listAudit']>[0]>
 
@@ -27,7 +31,7 @@ describe('The admin API about the audit log (6, D33)', () => {
     happened -= 1_000
     const details = { keys: ['one'], count: 1 }
     const about = { address: '192.0.2.1', userAgent: 'a browser', clientId: 'app', reason: 'why' }
-    await h.store.audit.record({ ...event, ...about, at: new Date(happened), details })
+    await h.store.audit.record({ ...event, ...about, at: new Date(happened), details }, DAY)
   }
 
   const idsOf = async (query?: Query) => (await admin.listAudit(query)).events.map(({ id }) => id)
@@ -105,14 +109,57 @@ describe('The admin API about the audit log (6, D33)', () => {
   })
 })
 
+onBothStores('The life of an event (D33)', (technology) => {
+  const h = suiteHarness({ technology })
+
+  const idsOf = async () => (await adminOf(h).listAudit({ limit: 1000 })).events.map(({ id }) => id)
+
+  it('is audit_retention as it was when it was recorded: a shorter one later takes nothing away (LOG-11)', async () => {
+    await h.flows.endSessions('ann')
+    await h.put({ audit_retention: '7d' })
+    const before = await idsOf()
+    await h.flows.endSessions('ann')
+    const [short] = await idsOf()
+    await moveTime(7 * DAY)
+    await h.put({ audit_retention: '400d' })
+    await h.flows.endSessions('ann')
+    const [long] = await idsOf()
+    // On MongoDB its own clock sweeps; there, what it sweeps by.
+    const ends =
+      h.db &&
+      (await h.db
+        .collection<{ _id: string; purge_at: Date; recorded_at: Date }>('audit_events')
+        .find()
+        .toArray())
+    const lifeOf = (id: string | undefined) => {
+      const found = ends?.find(({ _id }) => _id === id)
+      return found && (found.purge_at.getTime() - found.recorded_at.getTime()) / DAY
+    }
+    if (ends) expect([lifeOf(before[2]), lifeOf(short), lifeOf(long)]).to.deep.equal([400, 7, 400])
+    else
+      expect(await idsOf())
+        .to.include.members([...before.slice(1), long])
+        .and.not.include(short)
+  })
+
+  it('is at least a week, so that nobody removes traces by a setting (LOG-11)', async () => {
+    for (const audit_retention of ['6d', '1s', '0s', '3651d', '', 'never']) {
+      const refused = await settingsOf(h).put({ body: { audit_retention } })
+      expect(refused.status, audit_retention).to.equal(400)
+    }
+    await h.put({ audit_retention: '3650d' })
+    expect((await adminOf(h).getSettings()).answer.audit_retention).to.equal('3650d')
+  })
+})
+
 describe('What an admin does and the audit log cannot record (D33)', () => {
   const store = memoryStore()
   let mayRecord: (event: AuditEvent) => boolean = () => true
   const audit = {
     ...store.audit,
-    async record(event: AuditEvent) {
+    async record(event: AuditEvent, keepMs: number) {
       if (!mayRecord(event)) throw new Error('no room in the audit log')
-      return store.audit.record(event)
+      return store.audit.record(event, keepMs)
     },
   }
   const h = suiteHarness({ flows: { store: { ...store, audit } }, mayLogErrors: true })

@@ -26,6 +26,7 @@ describe('PUT {base_url}/admin/api/settings (4.5)', () => {
         password_reset_expiration: '1h',
         require_email_verification: 'true',
         email_verification_expiration: '24h',
+        audit_retention: '400d',
         smtp_host: '127.0.0.1',
         smtp_port: String(h.mail.port),
         smtp_from: 'accounts@idp.example',

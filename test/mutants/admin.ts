@@ -28,9 +28,26 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'a JWT without the scope is an admin token',
-    breaks: 'A JWT of an admin has the scope account-flows:admin (D28, ADM-09).',
-    edits: { 'scopes.includes(scope)': '(scopes.includes(scope) || scope !== undefined)' },
+    breaks: 'A JWT of an admin has a scope of ours (D28, ADM-09).',
+    edits: { 'names.includes(all)': '(names.includes(all) || all !== undefined)' },
     caughtBy: '403, and nothing changes',
+  },
+  {
+    name: 'whoever may look may change settings',
+    breaks: 'Each operation takes its own scope alone (D28, ADM-15).',
+    edits: {
+      'scope !== undefined && !verdict.scopes.includes(scope)': 'verdict.scopes.length === 0',
+    },
+    caughtBy: 'ADM-15',
+  },
+  {
+    name: 'support sends test mails to whomever it likes',
+    breaks: 'No mail goes to an address that support chose (D28, ADM-15).',
+    edits: {
+      "path: '/mail/test', scope: 'account-flows:settings'":
+        "path: '/mail/test', scope: 'account-flows:support'",
+    },
+    caughtBy: 'ADM-15',
   },
   {
     name: 'failures at the admin API are not limited',
@@ -49,6 +66,36 @@ export const adminMutants: Mutant[] = [
     breaks: 'An unreadable record is kept until an admin decides (SET-18).',
     edits: { "if (held.isUnreadable) return 'unreadable'": '' },
     caughtBy: 'SET-18',
+  },
+  {
+    name: 'an event is kept for ever',
+    breaks: 'Events are kept for audit_retention (D33, LOG-11).',
+    edits: { '() => settings().auditRetention': '() => Infinity' },
+    caughtBy: 'LOG-11',
+  },
+  {
+    name: 'a setting removes the next events at once',
+    breaks: 'Nobody removes traces by a setting (D33, LOG-11).',
+    edits: { 'ms < minDays * DAY ||': '' },
+    caughtBy: 'LOG-11',
+  },
+  {
+    name: 'the events of a forgotten account stay',
+    breaks: 'All that is recorded of an account is erased (LOG-12).',
+    edits: { "const events = await forget('audit')": 'const events = { erased: 0, left: 0 }' },
+    caughtBy: 'LOG-12',
+  },
+  {
+    name: 'the event of forgetting names the account',
+    breaks: 'What is left after forgetting is no personal data (LOG-12).',
+    edits: { 'account_hash: parts.keyedHash(id)': 'account_hash: id' },
+    caughtBy: 'LOG-12',
+  },
+  {
+    name: 'forgetting breaks off a reset',
+    breaks: 'A reset that was begun is finished (3.3).',
+    edits: { "({ state }) => state === 'claimed'": '() => false' },
+    caughtBy: 'leaves a reset that is being finished',
   },
   {
     name: 'the command line takes a secret as an argument',

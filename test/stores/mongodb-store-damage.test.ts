@@ -263,9 +263,9 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       const requester = { address: '192.0.2.1', userAgent: 'test', clientId: 'app' }
       const about = { accountId: 'ann', reason: 'expired', details: { count: 1 }, ...requester }
       const event = { id: 'event', type: 'sessions_ended', at: later(0), ...about } as const
-      await audit.record({ ...event, id: 'sound' })
+      await audit.record({ ...event, id: 'sound' }, hour)
       await delay(3)
-      await audit.record(event)
+      await audit.record(event, hour)
       const document = mustExist((await events.findOne({ _id: 'event' })) ?? undefined)
       for (const each of damaged(document)) {
         const what = JSON.stringify(each)

@@ -63,6 +63,8 @@ describeWithMongo('mongoStore().start() [full]', function () {
         'newest_of_type',
         'newest_of_account',
         'newest_of_identifier',
+        'purge_at_ttl',
+        'at_ttl',
       ],
       settings: ['_id_'],
       rate_limits: ['_id_', 'key_unique', 'expire_ttl'],
@@ -134,7 +136,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
     await store.keyRings.note('process', ['key'])
     await store.keyRings.noted(minute)
     await store.keyRings.note('process', [])
-    await store.audit.record({ id: 'event', type: 'sessions_ended', at: later(0) })
+    await store.audit.record({ id: 'event', type: 'sessions_ended', at: later(0) }, hour)
     await store.audit.find('event')
     for (const query of [
       {},
@@ -146,6 +148,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
       { recordedFrom: later(0), identifierHash: 'hash' },
     ] as const)
       await store.audit.list({ ...query, types: ['sessions_ended'], limit: 10 })
+    await store.forget('ann', later(3))
     await fresh.db.setProfilingLevel('off')
     const plans = await fresh.db
       .collection('system.profile')
@@ -177,5 +180,23 @@ describeWithMongo('mongoStore().start() [full]', function () {
     const isGone = async () => (await tokens.countDocuments()) === 1
     await eventually('the older one is removed', isGone, TTL_LIMIT)
     expect(await tokens.distinct('_id')).to.deep.equal(['almost a week ago'])
+  })
+
+  it('has MongoDB remove events when they say so, and those of a version that does not write it after 400 days (LOG-11)', async function () {
+    this.timeout(TTL_LIMIT + 10_000)
+    const events = fresh.db.collection<{ _id: string; type: string; at: Date }>('audit_events')
+    const daysAgo = (days: number) => new Date(Date.now() - days * 24 * hour)
+    const type = 'sessions_ended'
+    await events.insertMany([
+      { _id: 'old', type, at: daysAgo(401) },
+      { _id: 'old, and not yet', type, at: daysAgo(399) },
+    ])
+    const { start, audit } = mongoStore(fresh.db)
+    await start()
+    await audit.record({ id: 'short', type, at: daysAgo(0) }, 0)
+    await audit.record({ id: 'long', type, at: daysAgo(500) }, hour)
+    const isGone = async () => (await events.countDocuments()) === 2
+    await eventually('two are removed', isGone, TTL_LIMIT)
+    expect(await events.distinct('_id')).to.deep.equal(['long', 'old, and not yet'])
   })
 })

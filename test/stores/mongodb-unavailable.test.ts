@@ -85,7 +85,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'limits.hit': [text, 1_000],
     'limits.msToEnd': [text],
     'audit.has': [text],
-    'audit.record': [event],
+    'audit.record': [event, 1],
     'audit.list': [{ limit: 1 }],
     'audit.find': [text],
     'settings.read': [],
@@ -95,6 +95,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'store.start': [],
     'store.now': [],
     'store.inspect': [],
+    'store.forget': [text, now],
     'users.start': [],
     'users.findById': [text],
     'users.findByUsername': [text],
@@ -121,7 +122,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     adapters: { start: () => adapters.start(box) },
     adapter: adapters('Session', box),
   }
-  const ofTheWholeStore = new Set(['start', 'wrongIndexes'])
+  const ofTheWholeStore = new Set(['start', 'wrongIndexes', 'forget'])
   const calls: Record<string, () => Promise<unknown>> = {}
   for (const [portName, port] of Object.entries(ports)) {
     for (const name of Object.keys(port)) {
