@@ -6,7 +6,7 @@ const ROOT = new URL('../../', import.meta.url)
 
 /** The classes of attacks, by section. */
 const CLASSES: Record<string, string> = {
-  ENU: '01 02 03 04 05 06 07 08 09 12 13',
+  ENU: '01 02 03 04 05 06 07 08 09 10 12 13',
   TIM: '01 02 03 05 06 07 08 09 10 12',
   TOK: '01 02 03 04 05 06 07 08 09 10 11 12 13 14 16 17 18 19 21 22 23',
   RACE: '01 02 03 04 05 06 07 08 09 10 11 12',

@@ -65,8 +65,8 @@ export const resetMutants: Mutant[] = [
     name: 'used_at is set before the password is replaced',
     breaks: 'The effects come in the order of section 3.3.',
     edits: {
-      'const owner = await replacePassword(reset)': `usedAt = await resetTokens.markUsed(reset.id, now())
-      const owner = await replacePassword(reset)`,
+      'const obstacle = await replacePassword(reset)': `usedAt = await resetTokens.markUsed(reset.id, now())
+      const obstacle = await replacePassword(reset)`,
     },
     caughtBy: 'its effects in the order of section 3.3',
   },
