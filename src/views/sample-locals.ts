@@ -63,6 +63,10 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'expired', reason, carried, client, renew: link },
     ]),
     sent: [{ mode: 'sent' }, { mode: 'sent', waiting, waitMs: 30_000 }],
+    invalid: [
+      { mode: 'invalid', carried: {} },
+      { mode: 'invalid', carried, waiting },
+    ],
     verified: [
       { mode: 'verified' },
       { mode: 'verified', client },

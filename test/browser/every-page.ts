@@ -73,6 +73,7 @@ const MODES: EveryMode = {
       changed: { reason: 'changed', carried },
     },
     sent: { plain: {}, waiting: { waiting }, cooldown: { waiting, waitMs: 45_000 } },
+    invalid: { plain: { carried: {} }, waiting: { carried, waiting } },
     verified: { plain: {}, elsewhere: { goesOnElsewhere: true }, client: { client } },
     confirm: {
       plain: { link },

@@ -84,7 +84,7 @@ export const verificationMutants: Mutant[] = [
   {
     name: 'HEAD uses a verification link up',
     breaks: 'HEAD consumes nothing (D14).',
-    edits: { "if (ctx.method === 'HEAD') return pages.showError(ctx, 'refused')": '' },
+    edits: { "if (ctx.method === 'HEAD') return true": '' },
     caughtBy: 'VER-01',
   },
   {
@@ -94,6 +94,12 @@ export const verificationMutants: Mutant[] = [
       'if (purposes.some((purpose) => /prefetch|prerender|preview/i.test(purpose))) return true':
         'void purposes',
     },
+    caughtBy: 'VER-02',
+  },
+  {
+    name: 'a browser may keep the page of a link that it fetched ahead',
+    breaks: 'A prefetch takes nothing from the person who opens the link (D14).',
+    edits: { 'if (isByNobody) ctx.status = 403': '' },
     caughtBy: 'VER-02',
   },
   {
