@@ -65,7 +65,8 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
         userId: user.id,
         email,
         passwordDigest: passwordDigest(user.passwordHash),
-        pendingLoginId: pending?.id,
+        // That of a login stays one of a login: it signs nobody in where that is gone.
+        pendingLoginId: job.pendingLoginId ?? pending?.id,
         carried,
         ...attemptOf(job),
         createdAt,

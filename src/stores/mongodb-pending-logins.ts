@@ -41,16 +41,19 @@ const indexes: NamedIndex[] = [
   purgeIndex,
 ]
 
+/** What is left over from before there was a limit goes step by step. */
+const MOST_REMOVED = 100
+
 /** `pending_logins` on MongoDB (D11). */
 export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart {
   const collection = openCollection<PendingLoginDocument>(db, 'pending_logins')
   return {
     ...storedPart(collection, indexes),
 
-    async save(login) {
-      await collection.insertOne({
-        _id: login.id,
-        account_id: login.accountId,
+    async save(login, most) {
+      const { id, accountId } = login
+      const document = {
+        account_id: accountId,
         ...(login.email !== undefined && { email: login.email }),
         password_digest: login.passwordDigest,
         captured: JSON.stringify(login.captured),
@@ -60,7 +63,15 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart {
         ...(login.verifiedAt && { verified_at: time(login.verifiedAt) }),
         ...(login.continuedAt && { continued_at: time(login.continuedAt) }),
         purge_at: time(login.purgeAt),
-      })
+      }
+      await collection.replaceOne({ _id: text(id) }, document, { upsert: true })
+      const surplus = await collection
+        .find({ account_id: text(accountId), _id: { $ne: id } }, { projection: { _id: 1 } })
+        .sort({ created_at: -1 })
+        .skip(most - 1)
+        .limit(MOST_REMOVED)
+        .toArray()
+      await collection.deleteMany({ _id: { $in: surplus.map(({ _id }) => _id) } })
     },
 
     async find(id) {

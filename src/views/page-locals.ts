@@ -86,6 +86,7 @@ export type ErrorMode =
   | 'unsupported_media_type'
   | 'body_too_large'
   | 'bad_request'
+  | 'request_too_long'
   | 'too_many_requests'
   | 'unavailable'
   | 'error'

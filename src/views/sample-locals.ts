@@ -92,6 +92,7 @@ export const SAMPLE_PAGES: PageSamples = {
     unsupported_media_type: [{ mode: 'unsupported_media_type' }],
     body_too_large: [{ mode: 'body_too_large' }],
     bad_request: [{ mode: 'bad_request' }],
+    request_too_long: [{ mode: 'request_too_long' }],
     too_many_requests: [{ mode: 'too_many_requests' }],
     unavailable: [{ mode: 'unavailable' }],
     error: [{ mode: 'error' }],

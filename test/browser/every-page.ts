@@ -96,6 +96,7 @@ const MODES: EveryMode = {
     unsupported_media_type: { plain: {} },
     body_too_large: { plain: {} },
     bad_request: { plain: {} },
+    request_too_long: { plain: {} },
     too_many_requests: { plain: {} },
     unavailable: { plain: {} },
     error: { plain: {} },

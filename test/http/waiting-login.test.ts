@@ -229,7 +229,7 @@ describe('The window that logged in goes on by itself (D15)', () => {
       const own = windowOf(h, login)
       const other = await blockedLogin(h)
       const expired = { ...(await pendingOf(h, own)), id: `${own.id.slice(1)}x` }
-      await h.store.pendingLogins.save({ ...expired, purgeAt: new Date(Date.now() - 1) })
+      await h.store.pendingLogins.save({ ...expired, purgeAt: new Date(Date.now() - 1) }, 2)
       const windows = [
         own.in(createUserAgent()),
         own.in(other.agent),

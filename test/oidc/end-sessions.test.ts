@@ -349,7 +349,7 @@ describe('A fresh link for an old login (D6, D9)', () => {
     }
     const pending = await pendingOf(h, windowOf(h, login))
     const captured = { ...pending.captured, lastSubmission } as typeof pending.captured
-    await h.store.pendingLogins.save({ ...pending, captured })
+    await h.store.pendingLogins.save({ ...pending, captured }, 1)
     await expectResumed(h, login, await createUserAgent().get(login.link))
   })
 })

@@ -51,7 +51,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'verificationTokens.markUsed': [sampleVerificationToken(), now],
     'verificationTokens.findHistory': [text],
     'verificationTokens.historiesOf': [text, 1],
-    'pendingLogins.save': [samplePendingLogin()],
+    'pendingLogins.save': [samplePendingLogin(), 1],
     'pendingLogins.find': [text],
     'pendingLogins.findNewest': [text, {}],
     'pendingLogins.keepUntil': [text, now],
