@@ -72,6 +72,14 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     expect(await port().find(ofBob.id)).to.deep.equal(ofBob)
   })
 
+  it('voids all of an account, and none of another', async () => {
+    const [ann, bob] = [await saved(), await saved({ accountId: 'bob' })]
+    await port().voidOf('ann')
+    await port().voidOf('nobody')
+    expect(await port().find(ann.id)).to.deep.equal({ ...ann, passwordDigest: '' })
+    expect(await port().find(bob.id)).to.deep.equal(bob)
+  })
+
   it('tells an absent parameter from an empty one, and leaves the scope aside', async () => {
     const without = await saved({}, { client_id: 'app' })
     const empty = await saved({}, { client_id: 'app', state: '', scope: 'openid' })

@@ -84,7 +84,7 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
     isServedLater: (job, user) => verificationTokens.hasLater(user.id, attemptOf(job)),
 
     async revoke({ token }) {
-      if (token) await verificationTokens.revoke(token.id, now())
+      if (token) await verificationTokens.revoke({ id: token.id }, now())
     },
 
     abandon: (job, accountId) => verificationTokens.revokeOf(accountId, attemptOf(job), now()),

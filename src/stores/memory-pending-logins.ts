@@ -24,6 +24,10 @@ export function memoryPendingLogins(): PendingLoginStore {
       return structuredClone(logins.get(id))
     },
 
+    async voidOf(accountId) {
+      for (const login of newestOf(accountId)) login.passwordDigest = ''
+    },
+
     async findNewest(accountId, { clientId, redirectUri, state }) {
       const found = newestOf(accountId).find(({ captured }) => {
         const own = capturedParameters(captured)

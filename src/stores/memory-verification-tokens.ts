@@ -60,8 +60,11 @@ export function memoryVerificationTokens(): VerificationTokenStore {
       return latest
     },
 
-    async revoke(id, at) {
-      expire(entries.get(id), at)
+    async revoke(which, at) {
+      for (const entry of entries.values()) {
+        const { id, userId } = entry.token
+        if ('id' in which ? id === which.id : userId === which.userId) expire(entry, at)
+      }
     },
 
     async revokeOf(userId, { mailJobId, attempt }, at) {
@@ -90,6 +93,6 @@ export function memoryVerificationTokens(): VerificationTokenStore {
   }
 }
 
-function expire(entry: Entry | undefined, at: Date) {
-  if (entry && !entry.usedAt && entry.token.expiresAt > at) entry.token.expiresAt = at
+function expire(entry: Entry, at: Date) {
+  if (!entry.usedAt && entry.token.expiresAt > at) entry.token.expiresAt = at
 }

@@ -79,6 +79,13 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart {
       return document ? toPendingLogin(document) : undefined
     },
 
+    async voidOf(accountId) {
+      await collection.updateMany(
+        { account_id: text(accountId) },
+        { $set: { password_digest: '' } },
+      )
+    },
+
     async findNewest(accountId, { clientId, redirectUri, state }) {
       const document = await collection.findOne(
         {

@@ -166,7 +166,7 @@ export const verificationMutants: Mutant[] = [
     name: 'a login that was ended is finished by its link',
     breaks: 'What was ended stays ended, also behind a link (D9, D12).',
     edits: { '!isEndedBy(endedAt, ts)': 'endedAt !== new Date(ts)' },
-    caughtBy: 'without session and code once everything',
+    caughtBy: 'is finished by nothing once it is blocked',
   },
   {
     name: 'a verified account gets verification mails',
