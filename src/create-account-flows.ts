@@ -14,6 +14,7 @@ import { createEndSessions, type EndedSessions } from './end-sessions.ts'
 import { AccountFlowsError } from './errors.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
+import { createVoidLinks, usersWithLinks } from './flows/void-links.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
 import type { NodeHandler } from './http/admin-api.ts'
 import { browserRoutes } from './http/browser-routes.ts'
@@ -76,8 +77,10 @@ export interface AccountFlows extends Login, ChangePassword {
    */
   verifyPassword: VerifyPassword
   /**
-   * Ends everything the account is signed in with; a login that begins after it resolves is good (D10). One that is under way with the
-   * password of now may outlive it, as one a moment later would: change the password first where that is known to others.
+   * Ends everything the account is signed in with, and voids every link that was mailed to it (D10). Call it when you disable an
+   * account, so that no link from before works once it is enabled again. A login that begins after it resolves is good. One that is
+   * under way with the password of now may outlive it, as one a moment later would: change the password first where that is known to
+   * others.
    */
   endSessions(accountId: string): Promise<EndedSessions>
   /** Emits `audit` with each `AuditEvent` once it is recorded. */
@@ -117,16 +120,13 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const resume = createResume(provider, clock)
   const authorizeSig = createAuthorizeSig(keys)
 
-  const outbox: Pick<MailOutbox, 'add'> = {
-    async add(job) {
-      await store.outbox.add(job)
-      mail.wake(job.notBefore)
-    },
-  }
+  const outbox = wakingOutbox(store.outbox, (at) => mail.wake(at))
 
   const { resetTokens, verificationTokens, pendingLogins } = store
   const { readCutoffs, noteLogin } = sessions
-  const common = { users, outbox, audit, settings, clock, now: clock.now }
+  const voidLinks = createVoidLinks(store)
+  const met = { users: usersWithLinks(users, voidLinks) }
+  const common = { ...met, outbox, audit, settings, clock, now: clock.now }
   const passwordReset = createPasswordReset({
     ...common,
     resetTokens,
@@ -144,6 +144,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const shared = { store, users, authorizeSig, keyRing, oauthUrl, views, ...told }
   const mail = createMailPipeline({
     ...shared,
+    ...met,
     identify: clients.identify,
     settings,
     keys,
@@ -182,7 +183,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     limit: createRequestLimit({ ...http, limits: store.limits, trustedProxies }),
     log,
   })
-  const endSessions = createEndSessions(sessions, clock, audit)
+  const endSessions = createEndSessions(sessions, voidLinks, clock, audit)
   const admin = createAdmin({
     options: { ...checked, secrets },
     ...shared,
@@ -243,6 +244,15 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     events,
 
     endSessions,
+  }
+}
+
+function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Pick<MailOutbox, 'add'> {
+  return {
+    async add(job) {
+      await outbox.add(job)
+      wake(job.notBefore)
+    },
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Clock } from './clock.ts'
 import { newId } from './crypto/token.ts'
 import { secondAfter } from './login-second.ts'
+import type { VoidLinks } from './flows/void-links.ts'
 import type { EndableSessions, EndedCount } from './oidc/endable-sessions.ts'
 import type { AuditEvent } from './ports.ts'
 
@@ -11,13 +12,15 @@ export interface EndedSessions {
   idp: EndedCount
 }
 
-/** Ends everything that an account is signed in with (D10). */
+/** Ends everything that an account is signed in with, or could be by a link that was mailed before (D10). */
 export function createEndSessions(
   sessions: EndableSessions,
+  voidLinks: VoidLinks,
   clock: Clock,
   audit: (event: AuditEvent) => Promise<void>,
 ) {
   return async (accountId: string): Promise<EndedSessions> => {
+    await voidLinks(accountId)
     const at = clock.now()
     const oauth = await sessions.endOAuthSessions(accountId, at)
     const idp = await sessions.endIdpSessions(accountId, at)

@@ -47,8 +47,11 @@ export interface PendingLogin {
 
 /** `pending_logins`: logins that wait for a verification link (D11). */
 export interface PendingLoginStore {
-  save(login: PendingLogin): Promise<void>
+  /** In the place of the one with its id, if there is one. Besides it, only the newest of its account stay: `most` in all. */
+  save(login: PendingLogin, most: number): Promise<void>
   find(id: string): Promise<PendingLogin | undefined>
+  /** Makes all of an account logins of no password, so that nothing finishes them; their windows still know where to lead. */
+  voidOf(accountId: string): Promise<void>
   /** Finds the account's newest one with exactly this client, redirect URI and state, absent distinct from empty (D12). */
   findNewest(accountId: string, carried: CarriedParameters): Promise<PendingLogin | undefined>
   /** Moves `purgeAt` to a later time; never to an earlier one. */

@@ -102,6 +102,9 @@ export interface RequestOrder {
 /** An account as a token knows it: with another address or password the token is void (D6). */
 export type IssuedAccount = Pick<StoredToken, 'userId' | 'email' | 'passwordDigest'>
 
+/** One token, or all of one user. */
+export type Revoked = { id: string } | { userId: string }
+
 /** With the request that it was issued for. */
 export interface ResetToken extends StoredToken, RequestOrder {}
 
@@ -157,8 +160,8 @@ export interface ResetTokenStore extends TokenHistories {
   findDead(tokenHash: string, at: Date): Promise<DeadToken | undefined>
   /** Whether a token that is usable `at` that time was issued for the account as it is. */
   hasUsable(account: IssuedAccount, at: Date): Promise<boolean>
-  /** Invalidates this one token, if it is live. */
-  revoke(id: string, at: Date): Promise<void>
+  /** Lets a token, or all of a user, expire at that time; none that was claimed. */
+  revoke(which: Revoked, at: Date): Promise<void>
   /**
    * The commit point of a reset (D5): takes a usable token and stores the new password hash with it, in one step. Of
    * concurrent callers exactly one gets the token. Until `leaseUntil` nobody else finishes it.
@@ -197,8 +200,8 @@ export interface VerificationTokenStore extends TokenHistories {
    * @param ofLogin - only those count that finish a login that waits.
    */
   hasUsable(account: IssuedAccount, at: Date, ofLogin?: boolean): Promise<boolean>
-  /** Lets a token that nobody used expire at that time. */
-  revoke(id: string, at: Date): Promise<void>
+  /** Lets a token that nobody used, or all such of a user, expire at that time. */
+  revoke(which: Revoked, at: Date): Promise<void>
   /** Likewise all that were issued for one mail job of the user, in this attempt or before. */
   revokeOf(userId: string, request: RequestOrder, at: Date): Promise<void>
   /** When the last of all tokens that are usable `at` that time expires. `undefined`: none is. */

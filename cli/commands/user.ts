@@ -40,7 +40,7 @@ export function addUser(user: Command): void {
   })
 
   const end = withAccount(user.command('end-sessions'))
-    .description('End everything the account is signed in with.')
+    .description('End everything the account is signed in with, and void its links.')
     .option('--yes', 'do not ask')
     .action(endSessions)
   withExamples(end, 'user end-sessions alice', 'user end-sessions alice --yes')

@@ -387,7 +387,7 @@ export interface Operations {
   sendReset: { query: {}; body: AccountQuery; answer: Accepted }
   /** Asks for a verification link to the address of the account. Audited. */
   sendVerification: { query: {}; body: AccountQuery; answer: Accepted }
-  /** Ends everything the account is signed in with. Audited. */
+  /** Ends everything the account is signed in with, and voids every link that was mailed to it. Audited. */
   endSessions: { query: {}; body: AccountQuery; answer: EndedSessions }
   /** Erases what is recorded of an account: mails, links, logins that wait, events. Audited, without the id. */
   forgetUser: { query: {}; body: AccountId; answer: ForgottenAccount }

@@ -133,7 +133,8 @@ export const operations = {
     method: 'POST',
     path: '/users/end-sessions',
     scope: 'account-flows:support',
-    summary: 'Ends everything the account is signed in with. Audited.',
+    summary:
+      'Ends everything the account is signed in with, and voids every link that was mailed to it. Audited.',
     body: 'AccountQuery',
     answer: 'EndedSessions',
   },

@@ -36,7 +36,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     await store().outbox.add(mail)
     await store().resetTokens.issue(reset)
     await store().verificationTokens.issue(verification)
-    await store().pendingLogins.save(login)
+    await store().pendingLogins.save(login, 10)
     const event = { id: randomUUID(), type: 'sessions_ended', at: after(0) } as const
     await store().audit.record({ ...event, accountId: userId }, hour)
     await store().cutoffs.endIdpSessions(userId, after(0))

@@ -101,7 +101,7 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
     const { resetTokens } = store()
     const token = sampleResetToken()
     await resetTokens.issue(token)
-    await resetTokens.revoke(token.id, after(1))
+    await resetTokens.revoke({ id: token.id }, after(1))
     expect(await resetTokens.hasUsable(ann, after(1))).to.equal(false)
   })
 

@@ -1,7 +1,16 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import type { PendingLoginStore, SessionCutoffStore } from '../ports.ts'
-import { after, atOnce, hour, minute, samplePendingLogin } from './store-contract-samples.ts'
+import {
+  after,
+  atOnce,
+  hour,
+  minute,
+  mustExist,
+  samplePendingLogin,
+} from './store-contract-samples.ts'
+
+const MANY = 100
 
 const awkward: unknown = JSON.parse(
   '{ "__proto__": { "a.b": [null, true, 1.5e-7, { "$where": "" }] }, "$set": { ".": "\\u0000\\ud800" }, "": 0 }',
@@ -10,7 +19,7 @@ const awkward: unknown = JSON.parse(
 export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
   async function saved(...sample: Parameters<typeof samplePendingLogin>) {
     const login = samplePendingLogin(...sample)
-    await port().save(login)
+    await port().save(login, MANY)
     return login
   }
 
@@ -30,6 +39,45 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     await saved({ createdAt: after(4), accountId: 'bob' })
     expect(await port().findNewest('ann', carried)).to.deep.equal(newest)
     expect(await port().findNewest('eve', carried)).to.equal(undefined)
+  })
+
+  it('puts a login in the place of the one with its id, turn and all', async () => {
+    const login = await saved({ verifiedAt: after(1) })
+    await port().takeTurn(login.id, after(2), 'a')
+    const again = await saved({ id: login.id, createdAt: after(3), purgeAt: after(hour) })
+    expect(await port().find(login.id)).to.deep.equal(again)
+    expect(await port().takeTurn(login.id, after(4), 'b')).to.equal(true)
+  })
+
+  it('keeps the newest of an account and no others, also where 20 are saved at once', async () => {
+    const ofBob = await saved({ accountId: 'bob', createdAt: after(0) })
+    const logins = Array.from({ length: 20 }, (_, at) =>
+      samplePendingLogin({ createdAt: after(at) }),
+    )
+    for (const login of logins.slice(0, 10)) await port().save(login, 3)
+    const kept = async () => {
+      const found = await Promise.all(logins.map(({ id }) => port().find(id)))
+      return found.flatMap((login, at) => (login ? [at] : []))
+    }
+    expect(await kept()).to.deep.equal([7, 8, 9])
+    await atOnce((caller) => port().save(mustExist(logins[caller]), 3))
+    expect((await kept()).length).to.be.within(1, 3)
+    await port().save(mustExist(logins[19]), 3)
+    expect(await kept()).to.include(19)
+    const [early] = logins
+    await port().save(mustExist(early), 3)
+    expect(await port().find(mustExist(early).id), 'the one that is saved stays').to.deep.equal(
+      early,
+    )
+    expect(await port().find(ofBob.id)).to.deep.equal(ofBob)
+  })
+
+  it('voids all of an account, and none of another', async () => {
+    const [ann, bob] = [await saved(), await saved({ accountId: 'bob' })]
+    await port().voidOf('ann')
+    await port().voidOf('nobody')
+    expect(await port().find(ann.id)).to.deep.equal({ ...ann, passwordDigest: '' })
+    expect(await port().find(bob.id)).to.deep.equal(bob)
   })
 
   it('tells an absent parameter from an empty one, and leaves the scope aside', async () => {

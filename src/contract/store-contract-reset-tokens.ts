@@ -119,13 +119,17 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     expect(await port().findUsable(next.tokenHash, after(1))).to.include({ id: next.id })
   })
 
-  it('revokes one live token, and none that was claimed', async () => {
-    const [ann, bob] = [await issued(), await issued({ userId: 'bob' })]
-    await port().revoke(ann.id, after(1))
-    expect(await port().findUsable(ann.tokenHash, after(1))).to.equal(undefined)
-    expect(await port().findUsable(bob.tokenHash, after(1))).to.include({ id: bob.id })
+  it('lets one live token expire, or that of a user, and none that was claimed', async () => {
+    for (const by of ['id', 'userId'] as const) {
+      const [ann, bob] = [await issued(), await issued({ userId: 'bob' })]
+      await port().revoke(by === 'id' ? { id: ann.id } : { userId: 'ann' }, after(1))
+      expect(await port().findUsable(ann.tokenHash, after(1))).to.equal(undefined)
+      expect(await port().findDead(ann.tokenHash, after(1))).to.include({ reason: 'expired' })
+      expect(await port().findUsable(bob.tokenHash, after(1))).to.include({ id: bob.id })
+    }
     const reset = await claimed()
-    await port().revoke(reset.id, after(2))
+    await port().revoke({ id: reset.id }, after(2))
+    await port().revoke({ userId: reset.userId }, after(2))
     expect(await port().takeUnfinished(after(minute), after(hour))).to.deep.equal(reset)
   })
 

@@ -40,7 +40,7 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
       await issued({ expiresAt: after(3_000) }),
       await issued({ userId: 'cleo', expiresAt: after(4_000) }),
     ]
-    await port().revoke(revoked.id, after(1))
+    await port().revoke({ id: revoked.id }, after(1))
     await port().markUsed(used, after(1))
     expect(await port().latestExpiry(after(2))).to.deep.equal(late.expiresAt)
     expect(await port().latestExpiry(soon.expiresAt)).to.deep.equal(late.expiresAt)
@@ -84,12 +84,24 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
     const used = await issued()
     await port().markUsed(used, after(1))
     const [revoked, other] = [await issued(), await issued()]
-    await port().revoke(revoked.id, after(2))
-    await port().revoke(used.id, after(2))
+    await port().revoke({ id: revoked.id }, after(2))
+    await port().revoke({ id: used.id }, after(2))
     expect(await port().findUsable(revoked.tokenHash, after(2))).to.equal(undefined)
     expect(await port().findUsable(other.tokenHash, after(2))).to.include({ id: other.id })
     expect(await port().findDead(revoked.tokenHash, after(2))).to.include({ reason: 'expired' })
     expect(await port().findDead(used.tokenHash, after(2))).to.include({ reason: 'used' })
+  })
+
+  it('revokes all links of one user that nobody used', async () => {
+    const [used, bobs] = [await issued(), await issued({ userId: 'bob' })]
+    await port().markUsed(used, after(1))
+    const tokens = [await issued(), await issued({ email: 'other@example.com' })]
+    await port().revoke({ userId: 'ann' }, after(2))
+    for (const { tokenHash } of tokens) {
+      expect(await port().findUsable(tokenHash, after(2))).to.equal(undefined)
+    }
+    expect(await port().findDead(used.tokenHash, after(2))).to.include({ reason: 'used' })
+    expect(await port().findUsable(bobs.tokenHash, after(2))).to.include({ id: bobs.id })
   })
 
   it('revokes all links of one mail job of the user, up to one attempt', async () => {

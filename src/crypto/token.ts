@@ -21,6 +21,15 @@ export function newId(): string {
   return id.startsWith('-') ? newId() : id
 }
 
+/** The identifier of the one record that stands for these values; nobody can tell it who does not know them all. */
+export function idOf(values: unknown): string {
+  return createHash('sha256')
+    .update(JSON.stringify(values))
+    .digest('base64url')
+    .slice(0, 22)
+    .replace(/^-/, '_')
+}
+
 /** Whether it has the shape of one. */
 export function isId(value: string): boolean {
   return /^[A-Za-z0-9_-]{22}$/.test(value)

@@ -12,8 +12,7 @@
  * @module
  */
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
-import { passwordDigest } from '../crypto/password.ts'
-import { hashToken, isToken, newId } from '../crypto/token.ts'
+import { hashToken, isToken } from '../crypto/token.ts'
 import type {
   AuditEvent,
   CapturedRequest,
@@ -33,7 +32,7 @@ import { isEndedBy, loginSecond } from '../login-second.ts'
 import { isStillFor } from './issued-for.ts'
 import { inLoginTurn } from './login-turn.ts'
 import { requestMail } from './mail-request.ts'
-import { isLoginOf, KEEP_LOGIN_MS } from './pending-login.ts'
+import { isLoginOf, MOST_LOGINS, newPendingLogin } from './pending-login.ts'
 import { completed, rejected, type RejectedToken } from './verification-events.ts'
 import { carriedBy, isSameCarried, type VerificationLink } from './verification-link.ts'
 
@@ -71,8 +70,11 @@ export interface LinkOpener extends Requester {
 export interface EmailVerification {
   /** Whether this user may not finish the login (4.8). */
   blocks(user: User): boolean
-  /** Keeps the login that waits, and asks for a link. Answers the id of the pending login. */
-  block(user: User, captured: CapturedRequest, by: LinkOpener): Promise<string>
+  /**
+   * Keeps the login that waits, and asks for a link. Answers the id of the pending login: of the same request in the same browser
+   * always the same. `undefined`: the request is too long to be kept, and nothing was done.
+   */
+  block(user: User, captured: CapturedRequest, by: LinkOpener): Promise<string | undefined>
   /** Asks for a fresh link (4.7). Does the same for every username, and answers nothing. */
   resend(username: string, carried: CarriedParameters, requester: Requester): Promise<void>
   /** Asks for a fresh link in the place of a genuine one that expired (D17). */
@@ -136,25 +138,19 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
     blocks: (user) => settings().requireEmailVerification && !user.emailVerified,
 
     async block(user, captured, { browser, ...requester }) {
-      const pendingLoginId = newId()
       const createdAt = now()
       const lifetimeMs = settings().emailVerificationExpiration
-      await pendingLogins.save({
-        id: pendingLoginId,
+      const login = newPendingLogin(user, captured, browser, createdAt, lifetimeMs)
+      if (!login) return undefined
+      await pendingLogins.save(login, MOST_LOGINS)
+      const request = {
         accountId: user.id,
-        email: user.email,
-        passwordDigest: passwordDigest(user.passwordHash),
-        captured,
-        browserHash: browser === undefined ? undefined : hashToken(browser),
-        createdAt,
-        verifiedAt: undefined,
-        continuedAt: undefined,
-        purgeAt: new Date(createdAt.getTime() + lifetimeMs + KEEP_LOGIN_MS),
-      })
-      const carried = carriedBy(captured)
-      const request = { accountId: user.id, pendingLoginId, carried, requester }
+        pendingLoginId: login.id,
+        carried: carriedBy(captured),
+        requester,
+      }
       await requestMail(outbox, { kind: 'email_verification', ...request }, lifetimeMs, createdAt)
-      return pendingLoginId
+      return login.id
     },
 
     resend: (username, carried, requester) =>

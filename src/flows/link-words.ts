@@ -67,7 +67,10 @@ function unknown({ tokenLength = 0, signature }: ExplainedFacts, another: string
 }
 
 function expired({ token, user, kind }: ExplainedFacts, another: string): Words {
-  const summary = `The link expired ${time(token?.expiresAt)}.`
+  const isVoided = token && token.expiresAt < token.createdAt
+  const summary = isVoided
+    ? 'The link was voided: its account was disabled, or everything of it was ended.'
+    : `The link expired ${time(token?.expiresAt)}.`
   return kind === 'email_verification' && user?.emailVerified
     ? { summary, advice: 'The address is verified: there is nothing left to do.' }
     : { summary, advice: another }

@@ -23,7 +23,6 @@ import type {
   MailOutbox,
   Requester,
   ResetTokenStore,
-  User,
   UserStore,
 } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
@@ -53,9 +52,8 @@ export interface ResetForm {
   confirmPassword: string
 }
 
-/** A reset that is done, whose it was, and what was carried through it. */
+/** A reset that is done, and what was carried through it: not whose it was, as a stranger may have asked for it. */
 export interface ResetDone {
-  username: string
   carried: CarriedParameters
 }
 
@@ -117,11 +115,9 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
   async function finish(reset: ClaimedReset, by: 'request' | 'sweep') {
     const { userId } = reset
     let { usedAt } = reset
-    let username = ''
     if (!usedAt) {
-      const owner = await replacePassword(reset) // 1
-      if (typeof owner === 'string') return reject(reset, owner, by)
-      username = owner.username
+      const obstacle = await replacePassword(reset) // 1
+      if (obstacle) return reject(reset, obstacle, by)
       usedAt = await resetTokens.markUsed(reset.id, now()) // 2
     }
     const oauth = await sessions.endOAuthSessions(userId, usedAt) // 3
@@ -129,19 +125,19 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
     if (settings().passwordChangedEmail) await requestNotice(ports.outbox, reset, now())
     await audit({ ...completed(reset, now()), details: { oauth, idp } }) // 5
     await resetTokens.complete(reset.id, now())
-    return { usedAt, username }
+    return usedAt
   }
 
   // The account is judged after the claim, so that a change up to the last moment counts (D6).
-  async function replacePassword(reset: ClaimedReset): Promise<User | Obstacle> {
+  async function replacePassword(reset: ClaimedReset): Promise<Obstacle | undefined> {
     const { userId, newHash } = reset
     const user = await users.findById(userId)
     if (!user || newHash === undefined) return 'account_changed'
-    if (user.passwordHash === newHash) return user
+    if (user.passwordHash === newHash) return undefined
     if (user.passwordHash === undefined || !isIssuedUnder(reset, user)) return 'newer_password'
     if (!isStillFor(reset, user)) return 'account_changed'
-    if (await users.replacePasswordHash(userId, user.passwordHash, newHash)) return user
-    return (await users.findById(userId))?.passwordHash === newHash ? user : 'newer_password'
+    if (await users.replacePasswordHash(userId, user.passwordHash, newHash)) return undefined
+    return (await users.findById(userId))?.passwordHash === newHash ? undefined : 'newer_password'
   }
 
   // A newer password is not overwritten (D5). Where a dead process may have replaced the one before, and somebody else that one
@@ -252,10 +248,10 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       const reset = await inTurn(form.token, () => claim(form, requester))
       if (!reset) return refuseToken(form.token, requester)
       if ('refusal' in reset) return reset
-      const finished = await finish(reset, 'request')
-      if (!finished) return { fault: 'changed' }
-      await secondAfter(clock, finished.usedAt)
-      return { username: finished.username, carried: reset.carried }
+      const usedAt = await finish(reset, 'request')
+      if (!usedAt) return { fault: 'changed' }
+      await secondAfter(clock, usedAt)
+      return { carried: reset.carried }
     },
 
     async sweep() {

@@ -60,7 +60,7 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
     isServedLater: async () => false,
 
     async revoke({ token }) {
-      if (token) await resetTokens.revoke(token.id, now())
+      if (token) await resetTokens.revoke({ id: token.id }, now())
     },
 
     abandon: (job, accountId) => resetTokens.invalidateLive(accountId, attemptOf(job), now()),

@@ -71,7 +71,8 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
         userId: user.id,
         email,
         passwordDigest: digest,
-        pendingLoginId: pending?.id,
+        // That of a login stays one of a login: it signs nobody in where that is gone.
+        pendingLoginId: job.pendingLoginId ?? pending?.id,
         ...(second !== undefined && { loginAt: new Date(second * 1000) }),
         carried,
         ...attemptOf(job),
@@ -90,7 +91,7 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
     isServedLater: (job, user) => verificationTokens.hasLater(user.id, attemptOf(job)),
 
     async revoke({ token }) {
-      if (token) await verificationTokens.revoke(token.id, now())
+      if (token) await verificationTokens.revoke({ id: token.id }, now())
     },
 
     abandon: (job, accountId) => verificationTokens.revokeOf(accountId, attemptOf(job), now()),

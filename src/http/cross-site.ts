@@ -28,8 +28,9 @@ export function isByPerson(ctx: Context, form: Fields): boolean {
   return ctx.get('Sec-Fetch-Site') === '' || ctx.get('Sec-Fetch-User') === '?1'
 }
 
-/** Whether nobody looks at the answer: a prefetch, or a request for something other than a page (D14). */
+/** Whether nobody looks at the answer: HEAD, a prefetch, or a request for something other than a page (D14). */
 export function isUnattended(ctx: Context): boolean {
+  if (ctx.method === 'HEAD') return true
   const purposes = ['Sec-Purpose', 'Purpose', 'X-Moz'].map((name) => ctx.get(name))
   if (purposes.some((purpose) => /prefetch|prerender|preview/i.test(purpose))) return true
   const destination = ctx.get('Sec-Fetch-Dest')

@@ -35,7 +35,8 @@ export interface Login {
   /** The second in which a login POST arrived (D9). */
   loginStarted(): number
   /**
-   * Answers with the verification page in mode `blocked`, and sends a link, when the user may not finish the login (4.8).
+   * Answers with the verification page in mode `blocked`, and sends a link, when the user may not finish the login (4.8). An
+   * authorization request of more than 32 KiB cannot be kept for that: it is refused by a page, with status 400.
    *
    * @returns `false`: nothing was answered; the login may be finished. Of a host that does that without `finishLogin`, the result
    * needs `ts: startedAt`, and between processes whose clocks differ a reset may not end it.
@@ -81,6 +82,10 @@ export function createLogin(parts: LoginParts): Login {
     const browser = browserCookie.keep(req, res, waitsForMs)
     const by = { ...parts.requesterOf(req), browser }
     const pendingLoginId = await verification.block(user, captured, by)
+    if (pendingLoginId === undefined) {
+      pages.send(req, res, { status: 400, name: 'error', locals: { mode: 'request_too_long' } })
+      return true
+    }
     const waitMs = await parts.cooldown.count({
       kind: 'email_verification',
       typed: user.username,

@@ -26,6 +26,7 @@ const ERROR_STATUS: Record<ErrorMode, number> = {
   method_not_allowed: 405,
   body_too_large: 413,
   unsupported_media_type: 415,
+  request_too_long: 400,
   too_many_requests: 429,
   error: 500,
   unavailable: 503,

@@ -29,17 +29,18 @@ export function resendVerification(parts: ResendVerificationParts) {
   const show = verifyEmailPages(pages, clients)
 
   /** Keeps the window waiting that asked, whatever name was typed (D15). */
-  async function showSent(ctx: Context, form: Fields, waitMs: number | undefined) {
+  async function answer(ctx: Context, form: Fields, mode: 'sent' | 'invalid', waitMs?: number) {
     const waiting = waitingPage(form, settings())
-    const { clientId, redirectUri } = carriedFrom(form)
+    const carried = carriedFrom(form)
+    const { clientId, redirectUri } = carried
     const genuine =
       waiting && clientId !== undefined && redirectUri !== undefined
         ? await clients.genuine({ clientId, redirectUri })
         : {}
     pages.show(ctx, {
-      status: 200,
+      status: mode === 'sent' ? 200 : 400,
       name: 'verify-email',
-      locals: { mode: 'sent', waiting, waitMs },
+      locals: mode === 'sent' ? { mode, waiting, waitMs } : { mode, waiting, carried },
       formMayLeadTo: genuine.redirectUri,
       uiLocales: uiLocalesIn(form),
     })
@@ -55,7 +56,7 @@ export function resendVerification(parts: ResendVerificationParts) {
         ? await cooldown.count({ kind: 'email_verification', typed: link.token, requester })
         : undefined
     await waited()
-    return outcome === 'requested' ? showSent(ctx, form, waitMs) : show.expired(ctx, outcome)
+    return outcome === 'requested' ? answer(ctx, form, 'sent', waitMs) : show.expired(ctx, outcome)
   }
 
   return {
@@ -65,7 +66,8 @@ export function resendVerification(parts: ResendVerificationParts) {
       if (typeof form === 'string') return pages.showError(ctx, form)
       const username = form.get('username')
       if (username === undefined && form.has('token')) return renew(ctx, form, waited)
-      if (!username || username.includes('\0')) return pages.showError(ctx, 'bad_request')
+      if (!username) return answer(ctx, form, 'invalid')
+      if (username.includes('\0')) return pages.showError(ctx, 'bad_request')
       const requester = { ...requesterOf(ctx), uiLocales: uiLocalesIn(form) }
       const waitMs = await cooldown.count({
         kind: 'email_verification',
@@ -74,7 +76,7 @@ export function resendVerification(parts: ResendVerificationParts) {
       })
       await verification.resend(username, carriedFrom(form), requester)
       await waited()
-      await showSent(ctx, form, waitMs)
+      await answer(ctx, form, 'sent', waitMs)
     },
   }
 }

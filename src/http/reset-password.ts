@@ -50,7 +50,7 @@ export function resetPassword(parts: ResetPasswordParts) {
       )
       if ('fault' in outcome) return showInvalidLink(pages, ctx, outcome, token)
       if ('refusal' in outcome) return showForm(ctx, 400, outcome.refusal, token)
-      const client = await clients.restart(outcome.carried, outcome.username)
+      const client = await clients.restart(outcome.carried)
       pages.show(ctx, {
         status: 200,
         name: 'reset-password',

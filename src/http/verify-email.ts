@@ -142,14 +142,15 @@ export function verifyEmail(parts: VerifyEmailParts) {
   return {
     async get(ctx: Context, next: Next) {
       const arrivedAt = loginSecond(now())
-      if (ctx.method === 'HEAD') return pages.showError(ctx, 'refused')
-      if (isUnattended(ctx)) return pages.showError(ctx, 'refused')
       const link = linkInQuery(ctx.querystring, verification.isGenuine)
       if (!link) return show.expired(ctx, UNKNOWN)
       const opened = await openOrShowWhyNot(ctx, link)
       if (!opened) return
-      if (mustBeAsked(opened)) return show.confirm(ctx, link, opened)
-      return finish(ctx, next, link, opened, arrivedAt)
+      const isByNobody = isUnattended(ctx)
+      if (!isByNobody && !mustBeAsked(opened)) return finish(ctx, next, link, opened, arrivedAt)
+      await show.confirm(ctx, link, opened)
+      // A browser then throws away what it fetched ahead. Where it is shown all the same, its button goes on.
+      if (isByNobody) ctx.status = 403
     },
 
     /** The answers to the questions of D14 and D16. */

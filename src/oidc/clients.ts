@@ -27,10 +27,9 @@ export interface Clients {
   /**
    * Where the client of genuine parameters starts a login anew: its own address for that (OpenID Connect Core, section 4); a new
    * authorization request, which only a client that needs no PKCE can finish; or its front page. `undefined`: there is none.
-   *
-   * @param loginHint - the username, where it is known who signs in.
+   * It says nothing of the account: whoever asked for a mail to somebody else chose the client.
    */
-  restart(carried: CarriedParameters, loginHint?: string): Promise<ClientLink | undefined>
+  restart(carried: CarriedParameters): Promise<ClientLink | undefined>
 }
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
@@ -69,14 +68,11 @@ export function createClients(provider: () => Provider, origin: string): Clients
     return { clientName, ...(isOwn && { logo: logoUri }) }
   }
 
-  function hrefOf(client: Client, carried: CarriedParameters, loginHint?: string) {
+  function hrefOf(client: Client, carried: CarriedParameters) {
     const { issuer } = provider()
-    const hint = loginHint !== undefined && { login_hint: loginHint }
-    if (client.initiateLoginUri !== undefined) {
-      return withQuery(client.initiateLoginUri, { iss: issuer, ...hint })
-    }
+    if (client.initiateLoginUri !== undefined) return withIssuer(client.initiateLoginUri, issuer)
     if (!canRestart(client)) return client.clientUri ?? frontPage(client, carried)
-    const query = { response_type: 'code', ...hint }
+    const query = { response_type: 'code' }
     const path = provider().pathFor('authorization', { mountPath: '' })
     return `${issuer}${path}?${appendCarried(new URLSearchParams(query), carried).toString()}`
   }
@@ -116,9 +112,9 @@ export function createClients(provider: () => Provider, origin: string): Clients
       return client && shownClient(client)
     },
 
-    async restart(carried, loginHint) {
+    async restart(carried) {
       const client = await genuineClient(carried)
-      const href = client && hrefOf(client, carried, loginHint)
+      const href = client && hrefOf(client, carried)
       return client && href !== undefined ? { ...shownClient(client), href } : undefined
     },
   }
@@ -149,8 +145,8 @@ function originOf(url: string): string | undefined {
   return URL.canParse(url) ? new URL(url).origin : undefined
 }
 
-function withQuery(address: string, query: Record<string, string>): string {
+function withIssuer(address: string, issuer: string): string {
   const url = new URL(address)
-  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
+  url.searchParams.set('iss', issuer)
   return url.href
 }

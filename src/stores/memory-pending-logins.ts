@@ -7,9 +7,18 @@ import { purge } from './memory-purge.ts'
 export function memoryPendingLogins(): PendingLoginStore & Forgetful {
   const logins = new Map<string, PendingLogin>()
   const turns = new WeakMap<PendingLogin, string>()
+
+  const newestOf = (accountId: string) =>
+    [...logins.values()]
+      .filter((login) => login.accountId === accountId)
+      .toReversed()
+      .sort((one, other) => other.createdAt.getTime() - one.createdAt.getTime())
+
   return {
-    async save(login) {
+    async save(login, most) {
       purge(logins, login.createdAt)
+      logins.delete(login.id)
+      for (const { id } of newestOf(login.accountId).slice(most - 1)) logins.delete(id)
       logins.set(login.id, structuredClone(login))
     },
 
@@ -19,18 +28,16 @@ export function memoryPendingLogins(): PendingLoginStore & Forgetful {
       return structuredClone(logins.get(id))
     },
 
+    async voidOf(accountId) {
+      for (const login of newestOf(accountId)) login.passwordDigest = ''
+    },
+
     async findNewest(accountId, { clientId, redirectUri, state }) {
-      const found = [...logins.values()].filter(({ accountId: owner, captured }) => {
+      const found = newestOf(accountId).find(({ captured }) => {
         const own = capturedParameters(captured)
-        return (
-          owner === accountId &&
-          own.clientId === clientId &&
-          own.redirectUri === redirectUri &&
-          own.state === state
-        )
+        return own.clientId === clientId && own.redirectUri === redirectUri && own.state === state
       })
-      found.sort((one, other) => one.createdAt.getTime() - other.createdAt.getTime())
-      return structuredClone(found.at(-1))
+      return structuredClone(found)
     },
 
     async markVerified(accountId, email, at) {

@@ -103,9 +103,11 @@ export function memoryResetTokens(): ResetTokenStore & Forgetful {
       )
     },
 
-    async revoke(id, at) {
-      const entry = entries.get(id)
-      if (entry?.state === 'live') invalidate(entry, at)
+    async revoke(which, at) {
+      for (const { token, state } of entries.values()) {
+        const isIt = 'id' in which ? token.id === which.id : token.userId === which.userId
+        if (isIt && state === 'live' && token.expiresAt > at) token.expiresAt = at
+      }
     },
 
     async claim(tokenHash, { newHash, by, at, leaseUntil }) {

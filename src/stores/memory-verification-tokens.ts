@@ -61,8 +61,11 @@ export function memoryVerificationTokens(): VerificationTokenStore & Forgetful {
       return latest
     },
 
-    async revoke(id, at) {
-      expire(entries.get(id), at)
+    async revoke(which, at) {
+      for (const entry of entries.values()) {
+        const { id, userId } = entry.token
+        if ('id' in which ? id === which.id : userId === which.userId) expire(entry, at)
+      }
     },
 
     async revokeOf(userId, { mailJobId, attempt }, at) {
@@ -93,6 +96,6 @@ export function memoryVerificationTokens(): VerificationTokenStore & Forgetful {
   }
 }
 
-function expire(entry: Entry | undefined, at: Date) {
-  if (entry && !entry.usedAt && entry.token.expiresAt > at) entry.token.expiresAt = at
+function expire(entry: Entry, at: Date) {
+  if (!entry.usedAt && entry.token.expiresAt > at) entry.token.expiresAt = at
 }

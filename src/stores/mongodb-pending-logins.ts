@@ -45,6 +45,9 @@ const indexes: NamedIndex[] = [
   purgeIndex,
 ]
 
+/** What is left over from before there was a limit goes step by step. */
+const MOST_REMOVED = 100
+
 /** `pending_logins` on MongoDB (D11). */
 export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & Forgetful {
   const collection = openCollection<PendingLoginDocument>(db, 'pending_logins')
@@ -52,10 +55,10 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
     ...storedPart(collection, indexes),
     forget: (accountId) => forgetDocuments(collection, { account_id: text(accountId) }),
 
-    async save(login) {
-      await collection.insertOne({
-        _id: login.id,
-        account_id: login.accountId,
+    async save(login, most) {
+      const { id, accountId } = login
+      const document = {
+        account_id: accountId,
         ...(login.email !== undefined && { email: login.email }),
         password_digest: login.passwordDigest,
         captured: JSON.stringify(login.captured),
@@ -65,12 +68,27 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
         ...(login.verifiedAt && { verified_at: time(login.verifiedAt) }),
         ...(login.continuedAt && { continued_at: time(login.continuedAt) }),
         purge_at: time(login.purgeAt),
-      })
+      }
+      await collection.replaceOne({ _id: text(id) }, document, { upsert: true })
+      const surplus = await collection
+        .find({ account_id: text(accountId), _id: { $ne: id } }, { projection: { _id: 1 } })
+        .sort({ created_at: -1 })
+        .skip(most - 1)
+        .limit(MOST_REMOVED)
+        .toArray()
+      await collection.deleteMany({ _id: { $in: surplus.map(({ _id }) => _id) } })
     },
 
     async find(id) {
       const document = await collection.findOne({ _id: text(id), ...isWhole })
       return document ? toPendingLogin(document) : undefined
+    },
+
+    async voidOf(accountId) {
+      await collection.updateMany(
+        { account_id: text(accountId) },
+        { $set: { password_digest: '' } },
+      )
     },
 
     async findNewest(accountId, { clientId, redirectUri, state }) {

@@ -22,6 +22,7 @@ import {
   fromTokenDocument,
   isOwned,
   issuedTo,
+  revoked,
   tokenIndexes,
   toTokenDocument,
 } from './mongodb-token-document.ts'
@@ -111,10 +112,10 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
       return (await collection.findOne(usable, { projection: { _id: 1 } })) !== null
     },
 
-    async revoke(id, at) {
-      await collection.updateOne(
-        { _id: text(id), live: true },
-        { $set: { invalidated_at: time(at) }, $unset: { live: true } },
+    async revoke(which, at) {
+      await collection.updateMany(
+        { ...revoked(which), live: true, expires_at: { $gt: time(at) } },
+        { $set: { expires_at: at } },
       )
     },
 

@@ -1,4 +1,4 @@
-import type { DeadToken, IssuedAccount, ResetToken, VerificationToken } from '../ports.ts'
+import type { DeadToken, IssuedAccount, ResetToken, Revoked, VerificationToken } from '../ports.ts'
 import {
   type CarriedFields,
   carriedTypes,
@@ -56,6 +56,10 @@ export const tokenIndexes: NamedIndex[] = [
 /** Tokens that were issued for the account as it is. */
 export function issuedTo({ userId, email, passwordDigest }: IssuedAccount) {
   return { user_id: text(userId), email: text(email), password_digest: text(passwordDigest) }
+}
+
+export function revoked(which: Revoked) {
+  return 'id' in which ? { _id: text(which.id) } : { user_id: text(which.userId) }
 }
 
 type StoredToken = ResetToken & Omit<VerificationToken, 'pendingLoginId'>

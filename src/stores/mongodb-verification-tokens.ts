@@ -13,6 +13,7 @@ import {
   isOwned,
   issuedTo,
   optionalTokenTypes,
+  revoked,
   type TokenDocument,
   tokenIndexes,
   tokenTypes,
@@ -97,7 +98,7 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
       return latest?.expires_at
     },
 
-    revoke: (id, at) => expire({ _id: text(id) }, at),
+    revoke: (which, at) => expire(revoked(which), at),
 
     revokeOf: (userId, { mailJobId, attempt }, at) =>
       expire(

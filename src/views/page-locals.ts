@@ -64,6 +64,8 @@ type VerifyEmail =
       client?: ClientLink | undefined
     }
   | { mode: 'sent'; waiting?: WaitingPage | undefined; waitMs?: number | undefined }
+  /** Nobody was named that a link is to be sent to. */
+  | { mode: 'invalid'; carried: CarriedParameters; waiting?: WaitingPage | undefined }
   /** `goesOnElsewhere`: the window that logged in finishes the login. */
   | { mode: 'verified'; goesOnElsewhere?: boolean; client?: ClientLink | undefined }
   /** The question of D14. `asks`, the second time: nothing showed that a person is here, and a tick or a press of theirs will. */
@@ -84,6 +86,7 @@ export type ErrorMode =
   | 'unsupported_media_type'
   | 'body_too_large'
   | 'bad_request'
+  | 'request_too_long'
   | 'too_many_requests'
   | 'unavailable'
   | 'error'

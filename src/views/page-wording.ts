@@ -19,13 +19,14 @@ export function refusalOf(
     return asks && { text: t(`${name}.confirm.${asks}.refusal`), field: fieldOf(name, asks) }
   }
   const key = `${name}.${locals.mode}.refusal`
-  return has(key) ? { text: t(key, limits), field: fieldOf(name) } : undefined
+  return has(key) ? { text: t(key, limits), field: fieldOf(name, locals.mode) } : undefined
 }
 
-function fieldOf(name: PageName, asks?: 'tick' | 'press'): string | undefined {
+function fieldOf(name: PageName, what: string): string | undefined {
   if (name === 'forgot-password') return 'identifier'
   if (name === 'reset-password') return 'password'
-  return asks === 'tick' ? 'tick' : undefined
+  if (what === 'invalid') return 'username'
+  return what === 'tick' ? 'tick' : undefined
 }
 
 /** The limits of a password, as bare numbers and with the word that is counted. */

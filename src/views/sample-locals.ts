@@ -63,6 +63,10 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'expired', reason, carried, client, renew: link },
     ]),
     sent: [{ mode: 'sent' }, { mode: 'sent', waiting, waitMs: 30_000 }],
+    invalid: [
+      { mode: 'invalid', carried: {} },
+      { mode: 'invalid', carried, waiting },
+    ],
     verified: [
       { mode: 'verified' },
       { mode: 'verified', client },
@@ -88,6 +92,7 @@ export const SAMPLE_PAGES: PageSamples = {
     unsupported_media_type: [{ mode: 'unsupported_media_type' }],
     body_too_large: [{ mode: 'body_too_large' }],
     bad_request: [{ mode: 'bad_request' }],
+    request_too_long: [{ mode: 'request_too_long' }],
     too_many_requests: [{ mode: 'too_many_requests' }],
     unavailable: [{ mode: 'unavailable' }],
     error: [{ mode: 'error' }],

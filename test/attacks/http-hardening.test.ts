@@ -80,8 +80,9 @@ describe('Every page of ours (D30, HDR)', () => {
     ['/reset-password', 400, { body: 'token=x' }],
     ['/verify-email?token=x', 400, get],
     ['/verify-email', 400, { body: 'action=x' }],
-    ['/verify-email?token=x', 403, { ...get, headers: { 'sec-purpose': 'prefetch' } }],
+    ['/verify-email?token=x', 400, { ...get, headers: { 'sec-purpose': 'prefetch' } }],
     ['/resend-verification', 200, { body: 'username=nobody' }],
+    ['/resend-verification', 400, { body: 'username=' }],
     ['/resend-verification', 405, get],
   ]
   itHasEveryHeader(asked, () => h.oauthUrl)

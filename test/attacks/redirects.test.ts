@@ -258,7 +258,6 @@ describe('What a client sent comes back as it was sent (4.2, 4.6)', () => {
     const href = decodeEntities(/<a [^>]*href="([^"]*)"/.exec(text)?.[1] ?? '')
     expect(Object.fromEntries(new URL(href).searchParams)).to.deep.equal({
       response_type: 'code',
-      login_hint: user.username,
       ...sentAll,
     })
     expect(new URL(href).origin).to.equal(h.baseUrl)

@@ -73,6 +73,7 @@ const MODES: EveryMode = {
       changed: { reason: 'changed', carried },
     },
     sent: { plain: {}, waiting: { waiting }, cooldown: { waiting, waitMs: 45_000 } },
+    invalid: { plain: { carried: {} }, waiting: { carried, waiting } },
     verified: { plain: {}, elsewhere: { goesOnElsewhere: true }, client: { client } },
     confirm: {
       plain: { link },
@@ -95,6 +96,7 @@ const MODES: EveryMode = {
     unsupported_media_type: { plain: {} },
     body_too_large: { plain: {} },
     bad_request: { plain: {} },
+    request_too_long: { plain: {} },
     too_many_requests: { plain: {} },
     unavailable: { plain: {} },
     error: { plain: {} },

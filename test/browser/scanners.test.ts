@@ -1,4 +1,6 @@
+import { expect } from 'chai'
 import { blockedLogin } from '../support/blocked-login.ts'
+import { eventually } from '../support/eventually.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { keptWindow } from './kept-window.ts'
 import {
@@ -36,6 +38,35 @@ describeInChromium('What scans a mail before its reader opens it (D14) [full]', 
     }
     await confirmElsewhere(h, page(), login)
   })
+
+  for (const action of ['prefetch', 'prerender']) {
+    it(`is thrown away by the browser where it was a ${action}, and the person confirms afterwards`, async () => {
+      const login = await blockedLogin(h)
+      const before = h.requests.length
+      await page().goto(h.callback)
+      await page().setContent(`<a href="${login.link}">the link</a>`)
+      await page().evaluate(
+        ([name = '', url = '']) => {
+          const rules = document.createElement('script')
+          rules.type = 'speculationrules'
+          rules.textContent = JSON.stringify({ [name]: [{ urls: [url], eagerness: 'immediate' }] })
+          document.head.append(rules)
+        },
+        [action, login.link],
+      )
+      const opened = () =>
+        h.requests
+          .slice(before)
+          .filter((request) => request.startsWith('GET /oauth2/verify-email?'))
+      await eventually('the link is fetched ahead', () => opened().length === 1)
+      await page().click('a')
+      await inMode(page(), 'confirm')
+      expect(opened()).to.have.length(2)
+      await expectNothingHappened(h, page(), login.user)
+      await page().click('button[value=confirm]')
+      await expectConfirmed(h, page(), login.user)
+    })
+  }
 
   it('is seen through where its clicks by script count as a gesture', async () => {
     const login = await blockedLogin(h)

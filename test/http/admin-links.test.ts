@@ -85,7 +85,7 @@ describe('The admin API explains a link (5, D29)', () => {
   async function isExpired({ link }: Mailed) {
     const { verificationTokens } = h.store
     const { id = '' } = (await verificationTokens.findHistory(sha256(tokenOf(link)))) ?? {}
-    await verificationTokens.revoke(id, new Date(Date.now() - 60_000))
+    await verificationTokens.revoke({ id }, new Date(Date.now() - 60_000))
   }
   const bare = () => verificationLink()
 

@@ -81,7 +81,6 @@ describe('After a reset the person continues to the client (4.2)', () => {
     expect((href?.href ?? '').split('?')[0]).to.equal(`${h.oauthUrl}/auth`)
     expect(Object.fromEntries(href?.searchParams ?? [])).to.deep.equal({
       response_type: 'code',
-      login_hint: user.username,
       ...carried,
     })
 
@@ -102,7 +101,7 @@ describe('After a reset the person continues to the client (4.2)', () => {
     expect(tokens.claims()?.sub).to.equal(user.id)
   })
 
-  it('a client with an address to start at is told who we are and who signs in, and begins its own request', async () => {
+  it('a client with an address to start at is told who we are, and begins its own request', async () => {
     const user = await addUser()
     const { client_id, initiate_login_uri, redirect_uris } = CLIENTS.starter
     const [redirectUri] = redirect_uris
@@ -111,10 +110,10 @@ describe('After a reset the person continues to the client (4.2)', () => {
     const href = continueLink(page)
     expect(href?.href.split('?')[0]).to.equal(initiate_login_uri.split('?')[0])
     const told = Object.fromEntries(href?.searchParams ?? [])
-    expect(told).to.deep.equal({ via: 'us', iss: h.oauthUrl, login_hint: user.username })
+    expect(told).to.deep.equal({ via: 'us', iss: h.oauthUrl })
 
     const party = await createRelyingParty(told['iss'] ?? '', { clientId: client_id, redirectUri })
-    const request = await party.begin({ login_hint: told['login_hint'] ?? '' })
+    const request = await party.begin()
     const agent = createUserAgent()
     const login = await h.login(agent, request.url, user.username, NEW)
     const { location = '' } = await h.follow(agent, login)
@@ -137,6 +136,20 @@ describe('After a reset the person continues to the client (4.2)', () => {
     expect(await leadsTo(native, loopback)).to.equal(undefined)
     expect(await leadsTo(native, 'http://127.0.0.1:54321/cb')).to.equal(undefined)
     expect((await leadsTo(native, web))?.href).to.equal('https://app.example/')
+  })
+
+  it('no client that a stranger chose is told whose link it was (ENU-10)', async () => {
+    const clients = [CONFIDENTIAL, CLIENT, ...Object.values(CLIENTS)]
+    for (const { client_id, redirect_uris } of clients) {
+      const user = await addUser()
+      const page = await done(user, { client_id, redirect_uri: redirect_uris[0] })
+      const shown = decodeURIComponent(decodeEntities(page.text).replaceAll('+', ' '))
+      expect(shown).to.not.include(user.username)
+      expect(shown).to.not.include(user.email)
+      expect(shown).to.not.include('login_hint')
+      const { location } = await h.signIn(createUserAgent(), user.username, NEW)
+      expect(location).to.include('code=')
+    }
   })
 
   it('nothing leads to what is not genuine, and the new password works all the same', async () => {

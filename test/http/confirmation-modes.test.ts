@@ -86,6 +86,32 @@ describe('The setting email_link_confirmation (D14)', () => {
     })
   })
 
+  for (const mode of ['off', 'other_browser', 'always']) {
+    it(`${mode}: what was fetched ahead spends nothing, and whoever is shown it goes on by its button (VER-02)`, async () => {
+      await setMode(mode)
+      const login = await blockedLogin(h)
+      for (const headers of [{ 'sec-purpose': 'prefetch;prerender' }, { purpose: 'prefetch' }]) {
+        // No browser keeps an answer of this status for the page that its person opens.
+        expectQuestion(await login.agent.get(login.link, headers), 403)
+        await expectUntouched(login, createUserAgent())
+      }
+      const page = await login.agent.get(login.link, { 'x-purpose': 'preview', purpose: 'preview' })
+      expectQuestion(page, 403)
+      await expectResumed(h, login, await press(login.agent, page))
+      expectExpired(await login.agent.get(login.link, { purpose: 'prefetch' }))
+    })
+
+    it(`${mode}: after a prefetch the link does what it does without one (VER-02)`, async () => {
+      await setMode(mode)
+      const login = await blockedLogin(h)
+      await login.agent.request('HEAD', login.link)
+      await login.agent.get(login.link, { 'sec-purpose': 'prefetch' })
+      const page = await login.agent.get(login.link)
+      const answer = mode === 'always' ? await press(login.agent, page) : page
+      await expectResumed(h, login, answer)
+    })
+  }
+
   for (const mode of ['other_browser', 'always']) {
     describe(`${mode}, in a browser other than the one that logged in`, () => {
       let login: BlockedLogin

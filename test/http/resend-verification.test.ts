@@ -19,7 +19,7 @@ import {
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { jobs, later } from '../support/jobs.ts'
 import { shapeOf, tokenOf } from '../support/observe.ts'
-import { press } from '../support/page-forms.ts'
+import { formsOf, press } from '../support/page-forms.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
@@ -187,6 +187,38 @@ describe('POST {oauth_path}/resend-verification from a page of ours', () => {
       await openElsewhere({ ...login, link })
       expect(await window.status()).to.equal('verified')
       await expectResumed(h, login, await window.goOn())
+    })
+
+    it('asks again for a name where none was typed, keeps all that the form carried, and waits on', async () => {
+      const login = await blockedLogin(h)
+      const window = windowOf(h, login)
+      const { username = '', ...fields } = login.blocked.hidden
+      const carried: Record<string, string> = { ...fields, ui_locales: 'de en' }
+      const known = await jobs(h)
+      for (const form of [{ ...carried, username: '' }, carried]) {
+        const page = await login.agent.post(`${h.oauthUrl}/resend-verification`, form)
+        expect([page.status, page.mode]).to.deep.equal([400, 'invalid'])
+        expect(page.text).to.include('Geben Sie Ihren Benutzernamen ein.')
+        expect(page.headers.get('content-security-policy')).to.include("form-action 'self' https:;")
+        const asked = formsOf(page).find(({ action }) => action.endsWith('/resend-verification'))
+        expect(asked?.fields).to.deep.equal({ ...carried, username: '' })
+      }
+      expect(known).to.include.members(await jobs(h))
+      expect(await window.status()).to.equal('waiting')
+      const page = await login.agent.post(`${h.oauthUrl}/resend-verification`, carried)
+      const typed = { username }
+      const sent = await press(login.agent, page, '/resend-verification', { typed })
+      expect([sent.status, sent.mode, sent.hidden['login']]).to.deep.equal([200, 'sent', window.id])
+      const { link } = await h.mail.mailTo(login.user.email ?? '', 2)
+      await expectStillWorks(h, { ...login, link })
+    })
+
+    it('asks for a name in the place of an unknown link, and carries nothing that was not sent', async () => {
+      const page = await post({ username: '' })
+      expect([page.status, page.mode, page.hidden]).to.deep.equal([400, 'invalid', {}])
+      for (const username of ['\0', 'a\0b']) {
+        expect((await post({ username })).mode).to.equal('bad_request')
+      }
     })
 
     it('is the same page whatever name was typed, and tells nothing without the cookie', async () => {

@@ -65,8 +65,8 @@ export const resetMutants: Mutant[] = [
     name: 'used_at is set before the password is replaced',
     breaks: 'The effects come in the order of section 3.3.',
     edits: {
-      'const owner = await replacePassword(reset)': `usedAt = await resetTokens.markUsed(reset.id, now())
-      const owner = await replacePassword(reset)`,
+      'const obstacle = await replacePassword(reset)': `usedAt = await resetTokens.markUsed(reset.id, now())
+      const obstacle = await replacePassword(reset)`,
     },
     caughtBy: 'its effects in the order of section 3.3',
   },
@@ -97,6 +97,18 @@ export const resetMutants: Mutant[] = [
     caughtBy: 'SES-01',
   },
   {
+    name: 'links from before come back once an account is enabled again',
+    breaks: 'A token is void once the enabled state of its account changed (D6).',
+    edits: { 'if (user?.disabled) await voidLinks(user.id)': '' },
+    caughtBy: 'TOK-25',
+  },
+  {
+    name: 'ending everything of an account leaves its links',
+    breaks: 'What was mailed before an account was ended signs nobody in (D10).',
+    edits: { 'await voidLinks(accountId)': '' },
+    caughtBy: 'TOK-25',
+  },
+  {
     name: 'a reset link outlives another address',
     breaks: 'A token is void once the address of its account changed (D6).',
     edits: { 'user.email === issued.email &&': '' },
@@ -113,7 +125,7 @@ export const resetMutants: Mutant[] = [
     breaks: 'A refused form leaves the token unspent (D8).',
     edits: {
       'if (refusal) return {': `if (refusal) {
-        await resetTokens.revoke(found.id, now())
+        await resetTokens.revoke({ id: found.id }, now())
         return { refusal, username: undefined }
       }
       if (refusal) return {`,

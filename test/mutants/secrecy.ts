@@ -9,6 +9,15 @@ export const secrecyMutants: Mutant[] = [
     caughtBy: 'IDN-13',
   },
   {
+    name: 'the way back to the client says who has reset a password',
+    breaks: 'A client that a stranger chose is told nothing of the account (4.2).',
+    edits: {
+      'return { carried: reset.carried }': `const owner = await users.findById(reset.userId)
+      return { carried: { ...reset.carried, state: String(owner?.username) } }`,
+    },
+    caughtBy: 'ENU-10',
+  },
+  {
     name: 'the answer waits for the mail',
     breaks: 'The mail is sent asynchronously (4.2.4).',
     edits: {

@@ -15,6 +15,33 @@ export const verificationMutants: Mutant[] = [
     caughtBy: 'RATE-13',
   },
   {
+    name: 'any number of logins of an account wait',
+    breaks: 'What is kept of the logins of an account is bounded (D11).',
+    edits: { 'of newestOf(login.accountId).slice(most - 1)': 'of newestOf(String(most))' },
+    caughtBy: 'RATE-16',
+  },
+  {
+    name: 'a request of any length is kept',
+    breaks: 'What is kept of a login is bounded (D11).',
+    edits: { '> MAX_CAPTURED_BYTES': '> MAX_CAPTURED_BYTES * 9' },
+    caughtBy: 'RATE-16',
+  },
+  {
+    name: 'a link whose login is gone signs in by the mailbox alone',
+    breaks: 'A link whose login is no longer kept signs nobody in (D12).',
+    edits: { 'job.pendingLoginId ?? pending?.id': 'pending?.id' },
+    caughtBy: 'RATE-16',
+  },
+  {
+    name: 'a login that is posted again is another one',
+    breaks: 'A repeated login pushes no other one out (D11).',
+    edits: {
+      'idOf([browser, checked, params, deviceCode])':
+        'idOf([browser, checked, params, deviceCode, newId()])',
+    },
+    caughtBy: 'RATE-16',
+  },
+  {
     name: 'a tick by script counts as a person',
     breaks: 'What a scanner does with a page uses no link up (D14).',
     edits: {
@@ -96,7 +123,7 @@ export const verificationMutants: Mutant[] = [
   {
     name: 'HEAD uses a verification link up',
     breaks: 'HEAD consumes nothing (D14).',
-    edits: { "if (ctx.method === 'HEAD') return pages.showError(ctx, 'refused')": '' },
+    edits: { "if (ctx.method === 'HEAD') return true": '' },
     caughtBy: 'VER-01',
   },
   {
@@ -106,6 +133,12 @@ export const verificationMutants: Mutant[] = [
       'if (purposes.some((purpose) => /prefetch|prerender|preview/i.test(purpose))) return true':
         'void purposes',
     },
+    caughtBy: 'VER-02',
+  },
+  {
+    name: 'a browser may keep the page of a link that it fetched ahead',
+    breaks: 'A prefetch takes nothing from the person who opens the link (D14).',
+    edits: { 'if (isByNobody) ctx.status = 403': '' },
     caughtBy: 'VER-02',
   },
   {
@@ -145,7 +178,7 @@ export const verificationMutants: Mutant[] = [
     name: 'a login that was ended is finished by its link',
     breaks: 'What was ended stays ended, also behind a link (D9, D12).',
     edits: { '!isEndedBy(endedAt, ts)': 'endedAt !== new Date(ts)' },
-    caughtBy: 'without session and code once everything',
+    caughtBy: 'is finished by nothing once it is blocked',
   },
   {
     name: 'a verified account gets verification mails',

@@ -23,7 +23,7 @@ import * as ask from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { pendingOf, windowOf } from '../support/waiting-window.ts'
+import { expectMode, pendingOf, windowOf } from '../support/waiting-window.ts'
 
 async function signIn(h: Harness, user: User) {
   const agent = createUserAgent()
@@ -308,6 +308,28 @@ describe('A request that began before a cut-off and ends after it (D9)', () => {
   }
 })
 
+describe('A login that is under way while everything of its account is ended (D9)', () => {
+  let meanwhile: (id: string) => Promise<unknown> = async () => {}
+  const h: Harness = suiteHarness({
+    // A host that tells no password: there the time of the login decides.
+    async finishLogin(req, res, { account: { id }, startedAt }) {
+      await meanwhile(id)
+      await h.flows.finishLogin(req, res, { account: id, startedAt })
+    },
+  })
+
+  it('is finished by nothing once it is blocked; its link verifies, and the next login is good', async () => {
+    meanwhile = h.flows.endSessions
+    const login = await blockedLogin(h)
+    meanwhile = async () => {}
+    expectMode(await windowOf(h, login).goOn(), 400, 'ended')
+    await expectOnlyVerified(h, login, await login.agent.get(login.link))
+    expectMode(await windowOf(h, login).goOn(), 400, 'ended')
+    const next = await h.signIn(createUserAgent(), login.user.username)
+    expect(next.location).to.include('code=')
+  })
+})
+
 describe('A fresh link for an old login (D6, D9)', () => {
   const h = suiteHarness()
 
@@ -335,11 +357,13 @@ describe('A fresh link for an old login (D6, D9)', () => {
     expect((await h.signIn(createUserAgent(), 'bob', NEW)).location).to.include('code=')
   })
 
-  it('signs nobody in once everything was ended since it was mailed', async () => {
+  it('signs nobody in once everything was ended since the login', async () => {
     const carol = await h.addUser({ username: 'carol', emailVerified: false })
-    const link = await resendFor(carol, 'a state')
+    const request = await h.party.begin()
+    await h.login(createUserAgent(), request.url, 'carol')
+    await h.mail.mailTo(carol.email ?? '')
     await h.flows.endSessions(carol.id)
-    await expectVerifiesOnly(carol, link)
+    await expectVerifiesOnly(carol, await resendFor(carol, request.state))
   })
 
   it('takes over no answer that another account gave in the same interaction', async () => {
@@ -353,7 +377,7 @@ describe('A fresh link for an old login (D6, D9)', () => {
     }
     const pending = await pendingOf(h, windowOf(h, login))
     const captured = { ...pending.captured, lastSubmission } as typeof pending.captured
-    await h.store.pendingLogins.save({ ...pending, captured })
+    await h.store.pendingLogins.save({ ...pending, captured }, 1)
     await expectResumed(h, login, await createUserAgent().get(login.link))
   })
 })

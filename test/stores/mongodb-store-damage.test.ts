@@ -74,7 +74,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
     it('is no pending login, no job, and does not hold up the others', async () => {
       const { pendingLogins, outbox, resetTokens } = await emptyStore()
       const { id } = samplePendingLogin()
-      await pendingLogins.save({ ...samplePendingLogin(), id })
+      await pendingLogins.save({ ...samplePendingLogin(), id }, 9)
       for (const captured of ['{', '[]', '{"params":{},"login":{"accountId":1,"ts":1}}', 1, null]) {
         await stored('pending_logins').updateOne({ _id: id }, { $set: { captured } })
         expect(await pendingLogins.find(id)).to.equal(undefined)

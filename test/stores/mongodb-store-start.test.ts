@@ -102,7 +102,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
     await verificationTokens.markUsed(verification, later(1))
     await store.audit.has('event')
     const login = samplePendingLogin()
-    await pendingLogins.save(login)
+    await pendingLogins.save(login, 1)
     await pendingLogins.markVerified(login.accountId, login.email ?? '', later(1))
     await pendingLogins.takeTurn(login.id, later(1), 'turn')
     await pendingLogins.returnTurn(login.id, 'turn')

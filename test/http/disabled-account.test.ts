@@ -1,0 +1,111 @@
+import { expect } from 'chai'
+import {
+  addUnverified,
+  blockedLogin,
+  type BlockedLogin,
+  changeUser,
+  expectExpired,
+  expectNothingChanged,
+  expectResumed,
+  mailsTo,
+  resend,
+} from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { CLIENT, type Harness, PASSWORD } from '../support/harness.ts'
+import { isIdle } from '../support/jobs.ts'
+import { ask, hasPassword, tokenOf } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+import { expectMode, windowOf } from '../support/waiting-window.ts'
+
+const NEW = 'a new password'
+
+interface Mailed {
+  login: BlockedLogin
+  /** Another login, whose link and window nobody touches. */
+  other: BlockedLogin
+  reset: string
+  /** Asked for by name: no login waits for it. */
+  loose: string
+}
+
+onBothStores('What an account was mailed before it was disabled (TOK-25)', (technology) => {
+  const h: Harness = suiteHarness({ technology })
+
+  async function mailed(): Promise<Mailed> {
+    const user = await addUnverified(h)
+    const login = await blockedLogin(h, { user })
+    const other = await blockedLogin(h, { user })
+    const carried = {
+      client_id: CLIENT.client_id,
+      redirect_uri: CLIENT.redirect_uris[0],
+      state: 's',
+    }
+    const loose = await resend(h, user, carried)
+    const before = mailsTo(h, user)
+    await h.forgot(user.username)
+    return { login, other, loose, reset: (await h.mail.mailTo(user.email ?? '', before + 1)).link }
+  }
+
+  async function expectAllDead({ login, other, reset, loose }: Mailed) {
+    const { user } = login
+    const agent = createUserAgent()
+    expectMode(await windowOf(h, login).goOn(), 400, 'ended')
+    expectMode(await windowOf(h, other).goOn(), 400, 'ended')
+    for (const link of [login.link, other.link, loose]) {
+      const page = await agent.get(link)
+      expectExpired(page)
+      await expectNothingChanged(h, { user, agent }, page)
+    }
+    expect((await agent.get(reset)).mode).to.equal('invalid')
+    expect((await h.reset(reset, NEW)).mode).to.equal('invalid')
+    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    // However the address comes to be verified, no login from before goes on.
+    await changeUser(h, user, { emailVerified: true })
+    expectMode(await windowOf(h, other).goOn(), 400, 'ended')
+    await changeUser(h, user, { emailVerified: false })
+  }
+
+  async function expectNewOnesWork({ login: { user } }: Mailed) {
+    const fresh = await blockedLogin(h, { user })
+    await expectResumed(h, fresh, await createUserAgent().get(fresh.link))
+    expect((await h.reset(await h.resetLink(user), NEW)).mode).to.equal('done')
+  }
+
+  const agent = createUserAgent()
+  const meetings: Record<string, (all: Mailed) => Promise<unknown>> = {
+    'its reset link was opened': ({ reset }) => agent.get(reset),
+    'a password was posted with its reset link': ({ reset }) => h.reset(reset, NEW),
+    'a new reset link was asked for with it': ({ reset }) =>
+      agent.post(`${h.oauthUrl}/forgot-password`, { token: tokenOf(reset) }),
+    'one of its verification links was opened': ({ login }) => agent.get(login.link),
+    'that without a login was fetched ahead': ({ loose }) =>
+      agent.get(loose, { 'sec-purpose': 'prefetch' }),
+    'one of its windows was reloaded': ({ login }) => windowOf(h, login).reload(),
+    'somebody asked for its reset link': ({ login }) => ask(h, login.user.username),
+    'somebody asked for its verification link': async ({ login: { user } }) => {
+      const form = { username: user.username }
+      await agent.post(`${h.oauthUrl}/resend-verification`, form)
+      await isIdle(h)
+    },
+    'the host ended everything of the account': ({ login }) => h.flows.endSessions(login.user.id),
+  }
+  for (const [what, meet] of Object.entries(meetings)) {
+    it(`stays dead once it is enabled again, where meanwhile ${what}`, async () => {
+      const all = await mailed()
+      await changeUser(h, all.login.user, { disabled: true })
+      await meet(all)
+      await changeUser(h, all.login.user, { disabled: false })
+      await expectAllDead(all)
+      await expectNewOnesWork(all)
+    })
+  }
+
+  it('leaves what other accounts were mailed as it is', async () => {
+    const [one, another] = [await mailed(), await mailed()]
+    await changeUser(h, one.login.user, { disabled: true })
+    await agent.get(one.reset)
+    await expectResumed(h, another.login, await createUserAgent().get(another.login.link))
+    expect((await h.reset(another.reset, NEW)).mode).to.equal('done')
+  })
+})
