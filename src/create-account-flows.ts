@@ -140,8 +140,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const { viewsDirectory: directory, defaultLocale, trustedProxies } = checked
   const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })
   const keyRing = createOwnKeyRing(store.keyRings, keys)
-  const told = { audit, noteLogin, clock, log }
-  const shared = { store, users, authorizeSig, keyRing, oauthUrl, views, ...told }
+  const shared = { store, users, authorizeSig, keyRing, oauthUrl, views, audit, clock, log }
   const mail = createMailPipeline({
     ...shared,
     ...met,

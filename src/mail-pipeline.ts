@@ -43,8 +43,6 @@ export interface MailPipelineParts {
   /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
   identify(carried: CarriedParameters): Promise<IdentifiedClient>
   authorizeSig: AuthorizeSig
-  /** Answers the second to date a login with. */
-  noteLogin(accountId: string, second: number, passwordDigest: string): Promise<number>
   /** Where links start: base URL and OAuth path, never anything from a request. */
   oauthUrl: string
   views: Views
@@ -134,7 +132,7 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
 }
 
 function mailFlows(parts: MailPipelineParts, now: () => Date): MailFlows {
-  const { users, identify, oauthUrl, settings, authorizeSig, noteLogin } = parts
+  const { users, identify, oauthUrl, settings, authorizeSig } = parts
   const { resetTokens, verificationTokens, pendingLogins } = parts.store
   const common = { users, identify, oauthUrl, settings, now }
   return {
@@ -144,7 +142,6 @@ function mailFlows(parts: MailPipelineParts, now: () => Date): MailFlows {
       verificationTokens,
       pendingLogins,
       authorizeSig,
-      noteLogin,
     }),
     password_changed: createPasswordChanged(common),
   }

@@ -180,11 +180,6 @@ export interface ResetTokenStore extends TokenHistories {
 export interface VerificationToken extends StoredToken, RequestOrder {
   /** The login that waits for this verification. `undefined`: none does. */
   pendingLoginId: string | undefined
-  /**
-   * Where none does: what the login is dated with that the link alone would be, and so what ends it. `undefined`: made by a version
-   * that did not keep it.
-   */
-  loginAt?: Date
 }
 
 /** `email_verification_tokens` (2.2, 3.2). All of a user's links live side by side (D6). */

@@ -28,7 +28,6 @@ import type {
   VerificationTokenStore,
 } from '../ports.ts'
 import type { Settings } from '../settings/table.ts'
-import { isEndedBy, loginSecond } from '../login-second.ts'
 import { isStillFor } from './issued-for.ts'
 import { inLoginTurn } from './login-turn.ts'
 import { requestMail } from './mail-request.ts'
@@ -201,12 +200,11 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
         return refuse(found, 'changed', 'account_changed', requester)
       }
       if (user.emailVerified) return { refusal: 'verified', reason: 'used', carried: found.carried }
-      const { idpAt } = (await ports.readCutoffs(user.id)) ?? {}
       const opened = { accountId: user.id, token: found, captured: undefined }
       if (found.pendingLoginId === undefined) {
-        const loginEnded = isEndedBy(idpAt, loginSecond(found.loginAt ?? found.createdAt))
-        return { ...opened, loginEnded, isFirstBrowser: false, isAwaited: false }
+        return { ...opened, loginEnded: false, isFirstBrowser: false, isAwaited: false }
       }
+      const { idpAt } = (await ports.readCutoffs(user.id)) ?? {}
       const pending = await pendingLogins.find(found.pendingLoginId)
       const isFirstBrowser = browser !== undefined && pending?.browserHash === hashToken(browser)
       const login = pending && isLoginOf(pending, user, idpAt) ? pending : undefined

@@ -10,7 +10,6 @@ import type {
   UserStore,
   VerificationTokenStore,
 } from '../ports.ts'
-import { loginSecond } from '../login-second.ts'
 import { attemptOf } from '../request-order.ts'
 import { KEEP_LOGIN_MS } from './pending-login.ts'
 import { issuedNow } from './issued-for.ts'
@@ -26,14 +25,12 @@ export interface VerificationMailPorts {
   identify(carried: CarriedParameters): Promise<IdentifiedClient>
   /** Where links start: base URL and OAuth path, never anything from a request. */
   oauthUrl: string
-  /** Answers the second to date the login with. */
-  noteLogin(accountId: string, second: number, passwordDigest: string): Promise<number>
   now(): Date
 }
 
 /** The mail with a verification link: (none) → unused of section 3.2. */
 export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
-  const { users, verificationTokens, pendingLogins, authorizeSig, noteLogin, now } = ports
+  const { users, verificationTokens, pendingLogins, authorizeSig, now } = ports
 
   async function pendingLoginOf(job: MailJob, userId: string): Promise<PendingLogin | undefined> {
     return job.pendingLoginId === undefined
@@ -62,18 +59,14 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
         const purgeAt = new Date(expiresAt.getTime() + KEEP_LOGIN_MS)
         await pendingLogins.keepUntil(pending.id, purgeAt)
       }
-      const digest = passwordDigest(user.passwordHash)
-      // The link alone signs in then, and whatever ends that later must not be taken for earlier.
-      const second = pending ? undefined : await noteLogin(user.id, loginSecond(createdAt), digest)
       await verificationTokens.issue({
         id,
         tokenHash: hashToken(token),
         userId: user.id,
         email,
-        passwordDigest: digest,
+        passwordDigest: passwordDigest(user.passwordHash),
         // That of a login stays one of a login: it signs nobody in where that is gone.
         pendingLoginId: job.pendingLoginId ?? pending?.id,
-        ...(second !== undefined && { loginAt: new Date(second * 1000) }),
         carried,
         ...attemptOf(job),
         createdAt,

@@ -23,14 +23,9 @@ import { stringOf } from './mongodb-values.ts'
 
 interface VerificationTokenDocument extends TokenDocument {
   pending_login_id?: string
-  login_at?: Date
 }
 
-const optionalTypes = {
-  ...optionalTokenTypes,
-  pending_login_id: 'string',
-  login_at: 'date',
-} as const
+const optionalTypes = { ...optionalTokenTypes, pending_login_id: 'string' } as const
 const isUnused = hasTypes({ ...tokenTypes, used_at: 'null' }, optionalTypes)
 const isWhole = hasTypes({ ...tokenTypes, used_at: ['date', 'null'] }, optionalTypes)
 
@@ -54,7 +49,6 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
       await collection.insertOne({
         ...toTokenDocument(token),
         ...(token.pendingLoginId !== undefined && { pending_login_id: token.pendingLoginId }),
-        ...(token.loginAt && { login_at: time(token.loginAt) }),
       })
     },
 
@@ -64,9 +58,9 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
         expires_at: { $gt: time(at) },
         ...isUnused,
       })
-      if (!document) return undefined
-      const { pending_login_id: pendingLoginId, login_at: loginAt } = document
-      return { ...fromTokenDocument(document), pendingLoginId, ...(loginAt && { loginAt }) }
+      return document
+        ? { ...fromTokenDocument(document), pendingLoginId: document.pending_login_id }
+        : undefined
     },
 
     async findDead(tokenHash, at) {

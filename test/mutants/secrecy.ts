@@ -21,12 +21,17 @@ export const secrecyMutants: Mutant[] = [
     name: 'the answer waits for the mail',
     breaks: 'The mail is sent asynchronously (4.2.4).',
     edits: {
-      'mail.wake(job.notBefore)': `mail.wake(job.notBefore)
-      await new Promise<void>((resolve) => {
-        events.on('audit', ({ type, reason }) => {
-          if (type.endsWith('_mail_sent') || reason === 'unknown') resolve()
-        })
-      })`,
+      'const outbox = wakingOutbox(store.outbox,': `const outbox: Pick<MailOutbox, 'add'> = {
+        async add(job) {
+          await woken.add(job)
+          await new Promise<void>((resolve) => {
+            events.on('audit', ({ type, reason }) => {
+              if (type.endsWith('_mail_sent') || reason === 'unknown') resolve()
+            })
+          })
+        },
+      }
+      const woken = wakingOutbox(store.outbox,`,
     },
     caughtBy: 'SET-11',
   },

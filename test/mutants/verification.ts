@@ -51,18 +51,6 @@ export const verificationMutants: Mutant[] = [
     caughtBy: 'VER-04',
   },
   {
-    name: 'the clock of its worker tells what ends a link',
-    breaks: 'Nothing that ended is decided by comparing the clocks of two processes (D9).',
-    edits: { 'found.loginAt ?? found.createdAt': 'found.createdAt' },
-    caughtBy: 'signs in where it was made after everything was ended there',
-  },
-  {
-    name: 'a link that would sign in by itself is not noted',
-    breaks: 'What is ended is not earlier than a link that was made before (D9).',
-    edits: { 'await noteLogin(user.id, loginSecond(createdAt), digest)': 'loginSecond(createdAt)' },
-    caughtBy: 'only verifies where it was made there',
-  },
-  {
     name: 'signing out leaves the windows of the browser waiting',
     breaks: 'After a sign-out nobody is signed in without a password (D15).',
     edits: { '&& session?.accountId !== undefined': '&& session?.accountId === undefined' },
