@@ -15,7 +15,7 @@ import { HOW_TO_GET_IT, lastRelease } from '../support/last-release.ts'
 import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { followWithin } from '../support/relying-party.ts'
-import { leaveOut } from '../support/setup-advice.ts'
+import { leaveOutAnywhere } from '../support/setup-advice.ts'
 import { suiteFolder } from '../support/suite-folder.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import { windowNamed } from '../support/waiting-window.ts'
@@ -48,7 +48,7 @@ function suiteOfBoth(): Both {
   before(async function () {
     this.timeout(180_000)
     const command = lastRelease()
-    if (command === undefined) leaveOut(this, HOW_TO_GET_IT)
+    if (command === undefined) leaveOutAnywhere(this, HOW_TO_GET_IT)
     const database = await freshDatabase()
     ends.unshift(database.drop)
     const answer = (to: string) => (deferred.delete(to) ? ('defer' as const) : ('take' as const))
