@@ -1,6 +1,7 @@
 import type { TokenHistory, User } from '../ports.ts'
 import { isIssuedUnder } from './issued-for.ts'
 import type { ExplainedFacts } from './link-explanation.ts'
+import { BEFORE_EVERY_CLOCK } from './void-links.ts'
 
 interface Words {
   summary: string
@@ -67,7 +68,7 @@ function unknown({ tokenLength = 0, signature }: ExplainedFacts, another: string
 }
 
 function expired({ token, user, kind }: ExplainedFacts, another: string): Words {
-  const isVoided = token && token.expiresAt < token.createdAt
+  const isVoided = token?.expiresAt.getTime() === BEFORE_EVERY_CLOCK.getTime()
   const summary = isVoided
     ? 'The link was voided: its account was disabled, or everything of it was ended.'
     : `The link expired ${time(token?.expiresAt)}.`

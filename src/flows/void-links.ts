@@ -4,7 +4,7 @@ import type { AccountFlowsStore, User, UserStore } from '../ports.ts'
 export type VoidLinks = (accountId: string) => Promise<void>
 
 /** Links have expired by it, however far behind the clock of a process is. */
-const BEFORE_EVERY_CLOCK = new Date(0)
+export const BEFORE_EVERY_CLOCK = new Date(0)
 
 export function createVoidLinks({
   resetTokens,

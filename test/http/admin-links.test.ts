@@ -87,12 +87,14 @@ describe('The admin API explains a link (5, D29)', () => {
     const { id = '' } = (await verificationTokens.findHistory(sha256(tokenOf(link)))) ?? {}
     await verificationTokens.revoke({ id }, new Date(Date.now() - 60_000))
   }
+  const isVoided = ({ user }: Mailed) => h.flows.endSessions(user.id)
   const bare = () => verificationLink()
 
   const LIVE = /^The link works until /
   const USED = /^The link was used /
   const REPLACED = /^The link was replaced: a newer one was made /
   const EXPIRED = /^The link expired /
+  const VOIDED = /^The link was voided: /
   const cases: [title: string, state: State, summary: RegExp, make: Make][] = [
     ['a reset link', 'live', LIVE, resetLink],
     ['a used reset link', 'used', USED, mailedAnd(resetLink, isUsed)],
@@ -103,6 +105,8 @@ describe('The admin API explains a link (5, D29)', () => {
       mailedAnd(resetLink, ({ user }) => h.resetLink(user)),
     ],
     ['an expired reset link', 'expired', EXPIRED, () => expiredResetLink()],
+    ['a voided reset link', 'expired', VOIDED, mailedAnd(resetLink, isVoided)],
+    ['a voided verification link', 'expired', VOIDED, mailedAnd(bare, isVoided)],
     ['a verification link', 'live', LIVE, bare],
     ['a verification link with all parameters', 'live', LIVE, () => verificationLink(CARRIED)],
     ['a used verification link', 'used', USED, mailedAnd(bare, isUsed)],
