@@ -14,21 +14,18 @@ import { createEndSessions, type EndedSessions } from './end-sessions.ts'
 import { AccountFlowsError } from './errors.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
-import { createVoidLinks, usersWithLinks } from './flows/void-links.ts'
+import { createVoidLinks, createVoidMails, usersWithLinks } from './flows/void-links.ts'
+import { sealedLogins } from './flows/sealed-logins.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
 import type { NodeHandler } from './http/admin-api.ts'
-import { browserRoutes } from './http/browser-routes.ts'
+import { createBrowserRoutes } from './http/browser-routes.ts'
 import { createLogin, type Login } from './http/login.ts'
 import { createChangePassword, type ChangePassword } from './http/change-password.ts'
-import { createForgotPasswordCheck } from './http/forgot-password-check.ts'
 import { createBrowserCookie } from './http/browser-cookie.ts'
 import { createPages } from './http/pages.ts'
 import { unavailableAnswer } from './http/failure.ts'
 import { createResendCooldown } from './http/resend-cooldown.ts'
-import { responseDelay } from './http/response-delay.ts'
-import { createRequestLimit } from './http/request-limit.ts'
 import { requesterOf } from './http/requester.ts'
-import { createRoutes } from './http/routes.ts'
 import { createOwnKeyRing } from './key-rings.ts'
 import { createMailPipeline } from './mail-pipeline.ts'
 import { createClients } from './oidc/clients.ts'
@@ -122,7 +119,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   const outbox = wakingOutbox(store.outbox, (at) => mail.wake(at))
 
-  const { resetTokens, verificationTokens, pendingLogins } = store
+  const { resetTokens, verificationTokens } = store
+  const pendingLogins = sealedLogins(store.pendingLogins, box)
   const { readCutoffs, noteLogin } = sessions
   const voidLinks = createVoidLinks(store)
   const met = { users: usersWithLinks(users, voidLinks) }
@@ -144,6 +142,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const mail = createMailPipeline({
     ...shared,
     ...met,
+    pendingLogins,
     identify: clients.identify,
     settings,
     keys,
@@ -157,32 +156,30 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const hashed = (text: string) => keyedHash(keys, text)
   const cooldown = createResendCooldown({ limits: store.limits, keyedHash: hashed, settings })
   const http = { settings, audit, clock, log, requesterOf: (ctx: Context) => requester(ctx.req) }
-  const routes = createRoutes({
-    routes: browserRoutes({
-      ...http,
-      passwordReset,
-      verification,
-      waitingLogins,
-      clients,
-      resume,
-      browserCookie,
-      noteLogin,
-      pages,
-      assets: views,
-      startDelay: responseDelay(clock, checked.responseDelay),
-      cooldown,
-      check: createForgotPasswordCheck({
-        ...http,
-        before: checked.beforeForgotPassword,
-        keyedHash: hashed,
-      }),
-    }),
+  const routes = createBrowserRoutes({
+    ...http,
+    passwordReset,
+    verification,
+    waitingLogins,
+    clients,
+    resume,
+    browserCookie,
+    noteLogin,
     pages,
+    assets: views,
+    cooldown,
+    limits: store.limits,
+    keyedHash: hashed,
     origin: baseUrl.origin,
-    limit: createRequestLimit({ ...http, limits: store.limits, trustedProxies }),
-    log,
+    options: checked,
+    trustedProxies,
   })
-  const endSessions = createEndSessions(sessions, voidLinks, clock, audit)
+  const endSessions = createEndSessions(
+    sessions,
+    createVoidMails(store.outbox, voidLinks),
+    clock,
+    audit,
+  )
   const admin = createAdmin({
     options: { ...checked, secrets },
     ...shared,

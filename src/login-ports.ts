@@ -23,6 +23,8 @@ export interface CapturedRequest {
   cid?: string
   parJti?: string
   deviceCode?: string
+  /** Secrets of the request, as a store gets them. */
+  sealed?: string
   lastSubmission?: Record<string, unknown>
   login: LoginResult
 }

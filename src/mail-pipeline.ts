@@ -22,6 +22,7 @@ import type {
   Mailer,
   MailJob,
   MailKind,
+  PendingLoginStore,
   User,
   UserStore,
 } from './ports.ts'
@@ -40,6 +41,7 @@ export interface MailPipeline {
 export interface MailPipelineParts {
   store: AccountFlowsStore
   users: UserStore
+  pendingLogins: PendingLoginStore
   /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
   identify(carried: CarriedParameters): Promise<IdentifiedClient>
   authorizeSig: AuthorizeSig
@@ -133,14 +135,14 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
 
 function mailFlows(parts: MailPipelineParts, now: () => Date): MailFlows {
   const { users, identify, oauthUrl, settings, authorizeSig } = parts
-  const { resetTokens, verificationTokens, pendingLogins } = parts.store
+  const { resetTokens, verificationTokens } = parts.store
   const common = { users, identify, oauthUrl, settings, now }
   return {
     password_reset: createResetMail({ ...common, resetTokens }),
     email_verification: createVerificationMail({
       ...common,
       verificationTokens,
-      pendingLogins,
+      pendingLogins: parts.pendingLogins,
       authorizeSig,
     }),
     password_changed: createPasswordChanged(common),

@@ -58,7 +58,10 @@ export interface MailOutbox extends OutboxAdministration {
   /** Keeps the account, and erases the typed identifier. The job counts as resolved from here on, also as a dead letter. */
   resolve(job: MailJob, accountId: string, at: Date): Promise<boolean>
   /** Supersedes what the account asked for earlier, of the same kind, whoever holds it. */
-  supersedeEarlier(job: MailJob, at: Date): Promise<void>
+  supersedeEarlier(
+    job: Pick<MailJob, 'id' | 'kind' | 'accountId' | 'requestedAt'>,
+    at: Date,
+  ): Promise<void>
   /** Whether a later request of the account, of the same kind, is resolved and still here, be it as a dead letter. */
   isOvertaken(job: MailJob): Promise<boolean>
   /**

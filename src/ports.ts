@@ -319,7 +319,6 @@ export interface ForgottenAccount {
   underWay: number
 }
 
-/** Everything that the flows store, on one technology. */
 /** The keys of one process: the first signs, all verify. */
 export interface NotedKeyRing {
   processId: string
@@ -334,6 +333,7 @@ export interface KeyRings {
   noted(withinMs: number): Promise<NotedKeyRing[]>
 }
 
+/** Everything that the flows store, on one technology. */
 export interface AccountFlowsStore {
   resetTokens: ResetTokenStore
   verificationTokens: VerificationTokenStore

@@ -1,10 +1,11 @@
-import type { AccountFlowsStore, User, UserStore } from '../ports.ts'
+import type { AccountFlowsStore, MailOutbox, User, UserStore } from '../ports.ts'
 
 /** Voids all that was mailed to an account, and the logins that wait for it. A reset that was decided is finished all the same (D5). */
 export type VoidLinks = (accountId: string) => Promise<void>
 
 /** Links have expired by it, however far behind the clock of a process is. */
 export const BEFORE_EVERY_CLOCK = new Date(0)
+const AFTER_EVERY_CLOCK = new Date(8.64e15)
 
 export function createVoidLinks({
   resetTokens,
@@ -15,6 +16,20 @@ export function createVoidLinks({
     await pendingLogins.voidOf(userId)
     await resetTokens.revoke({ userId }, BEFORE_EVERY_CLOCK)
     await verificationTokens.revoke({ userId }, BEFORE_EVERY_CLOCK)
+  }
+}
+
+/** Voids what is still to be mailed to the account, also what is on its way to the mail server, and then as above. */
+export function createVoidMails(
+  outbox: Pick<MailOutbox, 'supersedeEarlier'>,
+  voidLinks: VoidLinks,
+): VoidLinks {
+  return async (accountId) => {
+    for (const kind of ['password_reset', 'email_verification'] as const) {
+      const last = { id: '', kind, accountId, requestedAt: AFTER_EVERY_CLOCK }
+      await outbox.supersedeEarlier(last, BEFORE_EVERY_CLOCK)
+    }
+    await voidLinks(accountId)
   }
 }
 

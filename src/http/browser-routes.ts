@@ -1,13 +1,21 @@
+import type { Middleware } from 'koa'
 import { asset } from './asset.ts'
+import {
+  createForgotPasswordCheck,
+  type BeforeForgotPassword,
+  type ForgotPasswordCheckParts,
+} from './forgot-password-check.ts'
+import { createRequestLimit, type RequestLimitParts } from './request-limit.ts'
+import { responseDelay, type ResponseDelay } from './response-delay.ts'
 import { forgotPassword, type ForgotPasswordParts } from './forgot-password.ts'
 import { resendVerification, type ResendVerificationParts } from './resend-verification.ts'
 import { resetPassword, type ResetPasswordParts } from './reset-password.ts'
-import type { Route } from './routes.ts'
+import { createRoutes, type Route } from './routes.ts'
 import type { Assets } from '../views.ts'
 import { verifyEmail, type VerifyEmailParts } from './verify-email.ts'
 import { waitingLogin, type WaitingLoginParts } from './waiting-login.ts'
 
-export interface BrowserRoutesParts
+interface RoutesParts
   extends
     Omit<ForgotPasswordParts, 'clients'>,
     Omit<ResetPasswordParts, 'passwordReset' | 'clients'>,
@@ -24,8 +32,27 @@ export interface BrowserRoutesParts
   assets: Assets
 }
 
+export interface BrowserRoutesParts
+  extends
+    Omit<RoutesParts, 'startDelay' | 'check'>,
+    RequestLimitParts,
+    Omit<ForgotPasswordCheckParts, 'before'> {
+  /** Origin of the configured base URL. */
+  origin: string
+  options: { responseDelay: ResponseDelay; beforeForgotPassword?: BeforeForgotPassword | undefined }
+}
+
+/** All that browsers see of us. */
+export function createBrowserRoutes(parts: BrowserRoutesParts): Middleware {
+  const { responseDelay: delay, beforeForgotPassword: before } = parts.options
+  const startDelay = responseDelay(parts.clock, delay)
+  const check = createForgotPasswordCheck({ ...parts, before })
+  const routes = routesByPath({ ...parts, startDelay, check })
+  return createRoutes({ ...parts, routes, limit: createRequestLimit(parts) })
+}
+
 /** Sections 4.1 to 4.4, 4.6 and 4.7, by path below the OAuth path. */
-export function browserRoutes(parts: BrowserRoutesParts): Record<string, Route> {
+function routesByPath(parts: RoutesParts): Record<string, Route> {
   const waiting = waitingLogin(parts)
   return {
     '/forgot-password': forgotPassword(parts),

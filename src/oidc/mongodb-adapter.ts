@@ -1,4 +1,4 @@
-import type { Collection, Db } from 'mongodb'
+import type { Collection, Db, Filter } from 'mongodb'
 import type { AdapterPayload } from 'oidc-provider'
 import { systemClock, type Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
@@ -24,11 +24,14 @@ const MODELS = [
 /** As versions before the sealing wrote it. Without this, a hash that was read in the database would be an id. */
 const IN_CLEAR = { sealed: { $exists: false } }
 const NOT_CONSUMED = { 'payload.consumed': { $exists: false } }
+/** As an expression, and true of a record that is not there. */
 const REPLACEABLE = {
-  any: () => ({}),
-  'not consumed': () => NOT_CONSUMED,
-  expired: (now: Date) => ({ expiresAt: { $lte: now } }),
+  any: () => true,
+  'not consumed': () => ({ $eq: [{ $type: '$payload.consumed' }, 'missing'] }),
+  expired: (now: Date) => ({ $lte: ['$expiresAt', now] }),
 }
+/** Models whose records may have no time to expire. */
+const LASTING = ['Client', 'InitialAccessToken', 'RegistrationAccessToken']
 const LOGIN_ACCOUNTS = ['payload.result.login.accountId', 'payload.lastSubmission.login.accountId']
 
 interface MongoAdapterOptions extends Partial<Pick<Clock, 'now'>> {
@@ -46,10 +49,10 @@ type MongoAdapterFactory = ((model: string, box?: SecretBox) => AccountAdapter) 
  * Reads see every write that was answered before.
  *
  * `flows.adapter` hands it the keys; what you wrap around it passes the second argument on. Without keys it stores records in clear,
- * and says so in a warning. `flows.start()` creates its collections and indexes, and seals the secrets of clients that are in clear or under another key.
+ * and says so in a warning. `flows.start()` creates its collections and indexes, and seals the secrets of clients that are in clear, and what never expires and is under another key.
  *
- * @param options.records - `clear` writes records as version 0.1.0 did: for the time in which processes of that version share the
- *   database. Both forms are always read.
+ * @param options.records - `clear` makes new records as version 0.1.0 did: for the time in which processes of that version share the
+ *   database. Both forms are always read, and a record stays in the form in which it was made.
  */
 export function mongoAdapter(
   db: Db,
@@ -64,56 +67,57 @@ export function mongoAdapter(
 
   const factory = (model: string, box?: SecretBox): AccountAdapter => {
     const collection = collectionOf(model)
-    const isSealing = records === 'sealed' && box !== undefined
-    if (!box) process.emitWarning('mongoAdapter() stores records in clear without flows.adapter(…)')
-    const ownId = (id: string) => (isSealing ? storedId(model, id) : id)
-    const ownForm = (id: string, payload: AdapterPayload) =>
-      isSealing ? sealRecord(box, model, id, payload) : { _id: id, payload }
+    if (!box)
+      process.emitWarning(
+        'mongoAdapter() stores records in clear: it has no keys. Call it in flows.adapter(…), and pass on the second argument',
+      )
+
+    const inClear = (id: string, payload: AdapterPayload) => ({ _id: id, payload })
+    const sealed = (id: string, payload: AdapterPayload) =>
+      box ? sealRecord(box, model, storedId(model, id), payload) : inClear(id, payload)
+    // Whoever made a record has chosen its form, and it stays in one place.
+    const [ownForm, otherForm] = records === 'sealed' ? [sealed, inClear] : [inClear, sealed]
     const withId = (id: string) => ({
       $or: [{ _id: storedId(model, id) }, { _id: id, ...IN_CLEAR }],
     })
 
-    async function find(id: string): Promise<AdapterPayload | undefined> {
-      if (typeof id !== 'string') return undefined
-      const forms = await collection.find(withId(id)).toArray()
-      const found = forms.find(({ _id }) => _id === ownId(id)) ?? forms[0]
-      const payload = found && openRecord(box, model, found)
-      if (!payload || found._id === ownId(id)) return payload
-      return (await isRewritten(found, id, payload)) ? payload : find(id)
-    }
-
-    // It is replaced and consumed in its own form only. `false`: another one was faster.
-    async function isRewritten(found: StoredRecord, id: string, payload: AdapterPayload) {
-      const { expiresAt } = found
-      const own = { ...ownForm(id, payload), ...(expiresAt && { expiresAt }) }
-      if (!(await collection.insertOne(own).then(() => true, falseIfDuplicate))) return false
-      if ((await collection.deleteOne({ _id: found._id })).deletedCount === 1) return true
-      // It has been destroyed since it was found.
-      await collection.deleteOne({ _id: own._id })
-      return false
-    }
-
-    async function findBy(field: 'payload.uid' | 'payload.userCode', value: string) {
-      if (typeof value !== 'string') return undefined
-      const isEither = { $or: [{ [field]: hashToken(value) }, { [field]: value, ...IN_CLEAR }] }
-      const found = await collection.findOne(isEither)
+    async function findWhere(filter: Filter<StoredRecord>) {
+      const found = await collection.findOne(filter)
       return found ? openRecord(box, model, found) : undefined
+    }
+
+    const find = async (id: string) => (typeof id === 'string' ? findWhere(withId(id)) : undefined)
+
+    const findBy = async (field: 'payload.uid' | 'payload.userCode', value: string) =>
+      typeof value === 'string'
+        ? findWhere({ $or: [{ [field]: hashToken(value) }, { [field]: value, ...IN_CLEAR }] })
+        : undefined
+
+    /** Answers the record before, or `null`. */
+    async function replace(id: string, payload: AdapterPayload, expiresAt?: Date) {
+      const [own, other] = [ownForm, otherForm].map((form) => ({
+        $literal: { ...form(id, payload), ...(expiresAt && { expiresAt }) },
+      }))
+      const isOther = { $ne: ['$_id', { $literal: own?.$literal._id }] }
+      const isThere = { $ne: [{ $type: '$_id' }, 'missing'] }
+      const form = { $cond: [{ $and: [isThere, isOther] }, other, own] }
+      const next = { $cond: [REPLACEABLE[mayReplace(model)](now()), form, '$$ROOT'] }
+      return collection.findOneAndUpdate(withId(id), [{ $replaceWith: next }], {
+        upsert: true,
+        returnDocument: 'before',
+        projection: { expiresAt: 1, 'payload.consumed': 1 },
+      })
     }
 
     return withUnavailable<AccountAdapter>({
       async upsert(id, payload, expiresIn) {
-        const expiresAt = expiresIn
-          ? { expiresAt: new Date(now().getTime() + expiresIn * 1000) }
-          : {}
-        const { _id, ...form } = ownForm(id, payload)
-        const replaceable = { _id, ...REPLACEABLE[mayReplace(model)](now()) }
-        try {
-          await collection.replaceOne(replaceable, { ...form, ...expiresAt }, { upsert: true })
-        } catch (error) {
-          if (!isDuplicateKey(error) || mayReplace(model) === 'any') throw error
-          if (!(await find(id))) throw error
-          refuseUsed(model)
-        }
+        const expiresAt = expiresIn ? new Date(now().getTime() + expiresIn * 1000) : undefined
+        // Of two who make it at the same time the later one finds it.
+        const before = await replace(id, payload, expiresAt).catch((error: unknown) => {
+          if (!isDuplicateKey(error)) throw error
+          return replace(id, payload, expiresAt)
+        })
+        if (before && !isReplaceable(model, before, now())) refuseUsed(model)
       },
       find,
       findByUid: (uid) => findBy('payload.uid', uid),
@@ -121,7 +125,7 @@ export function mongoAdapter(
       async consume(id) {
         const consumed = Math.floor(now().getTime() / 1000)
         const { matchedCount } = await collection.updateOne(
-          { _id: ownId(id), ...NOT_CONSUMED },
+          { ...withId(id), ...NOT_CONSUMED },
           { $set: { 'payload.consumed': consumed } },
         )
         if (matchedCount === 1) return
@@ -147,40 +151,42 @@ export function mongoAdapter(
     })
   }
 
-  // Clients never expire, and would be lost with the key that sealed their secrets.
-  async function sealClients(box: SecretBox) {
-    const clients = collectionOf('Client')
-    const withSecret = {
-      $or: [{ sealed: { $exists: true } }, { 'payload.client_secret': { $exists: true } }],
-    }
-    for await (const found of clients.find(withSecret)) {
-      if (found.sealed !== undefined && box.isCurrent(found.sealed)) continue
-      const payload = openRecord(box, 'Client', found)
-      if (payload) {
-        const { _id, ...form } = sealRecord(box, 'Client', found._id, payload)
-        const { payload: inDatabase, sealed } = found
-        const unchanged = {
-          _id,
-          payload: inDatabase,
-          ...(sealed === undefined ? IN_CLEAR : { sealed }),
-        }
-        await clients.updateOne(unchanged, { $set: form })
+  // What never expires would be lost with the key that sealed it.
+  async function sealAnew(box: SecretBox, model: string) {
+    const collection = collectionOf(model)
+    const isSealedOrSecret = [
+      { sealed: { $exists: true } },
+      { 'payload.client_secret': { $exists: true } },
+    ]
+    const lasting = collection.find({ expiresAt: { $exists: false }, $or: isSealedOrSecret })
+    for await (const found of lasting) {
+      const { _id, sealed } = found
+      if (sealed !== undefined && box.isCurrent(sealed)) continue
+      const payload = openRecord(box, model, found)
+      if (!payload) continue
+      const unchanged = {
+        _id,
+        payload: found.payload,
+        ...(sealed === undefined ? IN_CLEAR : { sealed }),
       }
+      await collection.replaceOne(unchanged, sealRecord(box, model, _id, payload))
     }
   }
 
   const { start } = withUnavailable({
     async start(box?: SecretBox) {
       for (const model of MODELS) await createIndexes(collectionOf(model), indexesOf(model))
-      if (records === 'sealed' && box) await sealClients(box)
+      if (records === 'clear' || !box) return
+      for (const model of LASTING) await sealAnew(box, model)
     },
   })
   return Object.assign(factory, { start })
 }
 
-function falseIfDuplicate(error: unknown): false {
-  if (isDuplicateKey(error)) return false
-  throw error
+function isReplaceable(model: string, { payload, expiresAt }: StoredRecord, at: Date): boolean {
+  const those = mayReplace(model)
+  if (those === 'expired') return expiresAt !== undefined && expiresAt <= at
+  return those === 'any' || payload?.consumed === undefined
 }
 
 // Names are those of the adapter that oidc-provider used to show, so that its collections can be taken over.

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context, Middleware } from 'koa'
 import type { Adapter } from 'oidc-provider'
 import { isStoreUnavailable } from '../errors.ts'
+import { failureOf } from './provider-answers.ts'
 
 interface Outage {
   error?: unknown
@@ -40,6 +41,7 @@ export function answeringOutages(answer: (ctx: Context, error: unknown) => void)
       outage.error = error
       ctx.status = 500
     }
-    if (outage.error && ctx.status === 500) answer(ctx, outage.error)
+    const failure = outage.error ?? failureOf(ctx.req)
+    if (ctx.status === 500 && isStoreUnavailable(failure)) answer(ctx, failure)
   }
 }

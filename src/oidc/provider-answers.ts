@@ -19,7 +19,12 @@ export function watchAnswers(provider: Provider): void {
   )
 }
 
-/** Throws what broke while the request was answered. */
+/** What broke while the request was answered. */
+export function failureOf(req: IncomingMessage): Error | undefined {
+  return failures.get(req)
+}
+
+/** Throws it. */
 export function rethrowFailure(req: IncomingMessage): void {
   const failure = failures.get(req)
   if (failure) throw failure

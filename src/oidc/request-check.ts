@@ -2,6 +2,7 @@ import { type IncomingMessage, ServerResponse } from 'node:http'
 import { UnsecuredJWT } from 'jose'
 import type { Context } from 'koa'
 import type { Provider } from 'oidc-provider'
+import { AccountFlowsError } from '../errors.ts'
 import type { CapturedRequest } from '../ports.ts'
 import { begunInteraction, rethrowFailure } from './provider-answers.ts'
 
@@ -30,10 +31,12 @@ export function createRequestCheck(provider: () => Provider): PassesToday {
   async function begins(ctx: Context, query: URLSearchParams): Promise<boolean> {
     const path = provider().pathFor('authorization', { mountPath: '' })
     const req = asNobody(ctx, `${path}?${query.toString()}`)
-    await provider().callback()(req, new ServerResponse(req))
-    rethrowFailure(req)
+    const res = new ServerResponse(req)
+    await provider().callback()(req, res)
     const interaction = begunInteraction(req)
     await interaction?.destroy()
+    rethrowFailure(req)
+    if (!interaction) expectAnswer(res)
     return interaction !== undefined
   }
 
@@ -59,6 +62,15 @@ export function createRequestCheck(provider: () => Provider): PassesToday {
     // Only the client can sign. What it proved once counts, and the rest is asked as of a request that it pushed.
     return takesPushed(provider()) ? pushed(ctx, captured) : isRegistered(captured, client)
   }
+}
+
+/** A refusal is about the request; anything else tells nothing of it. */
+function expectAnswer({ statusCode }: ServerResponse) {
+  if (statusCode < 500 && statusCode !== 429) return
+  const message = `The provider answered ${statusCode} when it was asked about a captured request`
+  throw statusCode === 503
+    ? new AccountFlowsError('ERR_STORE_UNAVAILABLE', message)
+    : new Error(message)
 }
 
 function isRegistered({ params }: CapturedRequest, client: Client): boolean {

@@ -12,22 +12,22 @@ export interface StoredRecord {
   expiresAt?: Date
 }
 
-/** Ids of clients are no secrets, and admins look for clients by hand. */
-const isPublic = (model: string) => model === 'Client'
+/** Ids that open nothing: admins look for clients by hand, and what was seen once is only compared. */
+const PUBLIC = new Set(['Client', 'ReplayDetection'])
 
-/** The id itself opens what it names, so that the database holds its hash. */
+/** Elsewhere the id itself opens what it names, so that the database holds its hash. */
 export function storedId(model: string, id: string): string {
-  return isPublic(model) ? id : hashToken(id)
+  return PUBLIC.has(model) ? id : hashToken(id)
 }
 
+/** @param _id - as it is stored. */
 export function sealRecord(
   box: SecretBox,
   model: string,
-  id: string,
+  _id: string,
   payload: AdapterPayload,
 ): Pick<StoredRecord, '_id' | 'payload' | 'sealed'> {
-  const _id = storedId(model, id)
-  const [secret, rest] = isPublic(model) ? clientParts(payload) : [payload, lookedForBy(payload)]
+  const [secret, rest] = PUBLIC.has(model) ? clientParts(payload) : [payload, lookedForBy(payload)]
   if (secret === undefined) return { _id, payload }
   return { _id, payload: rest, sealed: box.seal(JSON.stringify(secret), `${model} ${_id}`) }
 }
@@ -42,7 +42,7 @@ export function openRecord(
   const opened = box?.open(sealed, `${model} ${_id}`)
   if (opened === undefined) return undefined
   const secret: AdapterPayload = JSON.parse(opened)
-  if (isPublic(model)) return { ...payload, ...secret }
+  if (PUBLIC.has(model)) return { ...payload, ...secret }
   const { consumed } = payload
   return consumed === undefined ? secret : Object.assign(secret, { consumed })
 }

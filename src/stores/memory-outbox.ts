@@ -11,7 +11,7 @@ import { purgeTime } from './purge-time.ts'
 export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
   const entries = new Map<string, JobEntry>()
 
-  function ofSameKind({ accountId, kind }: MailJob) {
+  function ofSameKind({ accountId, kind }: Pick<MailJob, 'accountId' | 'kind'>) {
     return [...entries.values()].filter(
       ({ job }) => job.accountId === accountId && job.kind === kind,
     )

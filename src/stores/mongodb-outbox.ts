@@ -165,6 +165,6 @@ function deadLetter(at: Date, reason: string) {
   } as const
 }
 
-function ofSameKind({ accountId, kind }: MailJob) {
+function ofSameKind({ accountId, kind }: Pick<MailJob, 'accountId' | 'kind'>) {
   return { account_id: text(accountId ?? ''), kind }
 }

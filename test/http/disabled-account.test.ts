@@ -11,6 +11,7 @@ import {
   resend,
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
 import { CLIENT, type Harness, PASSWORD } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
 import { ask, hasPassword, tokenOf } from '../support/observe.ts'
@@ -100,6 +101,20 @@ onBothStores('What an account was mailed before it was disabled (TOK-25)', (tech
       await expectNewOnesWork(all)
     })
   }
+
+  it('and a mail that was on its way meanwhile brings no link that works, where the host ended everything', async () => {
+    const user = await addUnverified(h)
+    h.mail.fallSilent()
+    await h.forgot(user.username)
+    await eventually('the worker waits for the mail server', () => h.mail.mostOpen() > 0)
+    await changeUser(h, user, { disabled: true })
+    await h.flows.endSessions(user.id)
+    h.mail.speak()
+    await isIdle(h)
+    await changeUser(h, user, { disabled: false })
+    expect(mailsTo(h, user)).to.equal(0)
+    expect((await h.reset(await h.resetLink(user), NEW)).mode).to.equal('done')
+  })
 
   it('leaves what other accounts were mailed as it is', async () => {
     const [one, another] = [await mailed(), await mailed()]

@@ -8,9 +8,16 @@ import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 
 describe('The endpoints of the provider, while its records cannot be reached', () => {
   let isGone = false
+  let areUsersGone = false
   let looks = 0
   const h = suiteHarness({
     mayLogErrors: true,
+    provider: {
+      async findAccount(_ctx, sub) {
+        if (areUsersGone) throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'no answer in time')
+        return { accountId: sub, claims: () => ({ sub }) }
+      },
+    },
     adapter: (adapter) => (model) => {
       const inner = adapter(model)
       const unlessGone = <K extends keyof Adapter>(name: K): Adapter[K] =>
@@ -49,6 +56,16 @@ describe('The endpoints of the provider, while its records cannot be reached', (
       expect(looks).to.equal(1)
     }
     isGone = false
+    expect(outcomeOf(await authorization(agent))).to.equal('code')
+  })
+
+  it('answer so too where the users of the host cannot be reached', async () => {
+    isGone = false
+    areUsersGone = true
+    const answer = await authorization(agent)
+    expect([answer.status, answer.page, answer.mode]).to.deep.equal([503, 'error', 'unavailable'])
+    expect(answer.headers.getSetCookie()).to.deep.equal([])
+    areUsersGone = false
     expect(outcomeOf(await authorization(agent))).to.equal('code')
   })
 

@@ -21,6 +21,7 @@ import {
   type DynamicClient,
   type Sending,
 } from '../support/clients.ts'
+import { AccountFlowsError } from '../../src/index.ts'
 import { CLIENT, type Host } from '../support/harness.ts'
 import { OFFLINE } from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -179,4 +180,35 @@ describe('A login that waited, where the host trusts a proxy that ends TLS (D11)
     for (const line of answer.headers.getSetCookie()) expect(line).to.include('; secure')
     await expectResumed(h, login, answer)
   })
+})
+
+describe('A link whose request the provider cannot judge, because what is in front of it fails', () => {
+  let fails: 'not' | 'gone' | 'broken' | 'busy' = 'not'
+  const h = suiteHarness({ mayLogErrors: true })
+  before(() => {
+    h.provider.use(async (ctx, next) => {
+      const isOurs = fails !== 'not' && ctx.path === '/auth'
+      if (isOurs && fails === 'gone') throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'gone')
+      if (isOurs && fails === 'broken') throw new Error('broken')
+      if (isOurs) ctx.status = 429
+      else await next()
+    })
+  })
+
+  for (const [how, status] of [
+    ['gone', 503],
+    ['broken', 500],
+    ['busy', 500],
+  ] as const) {
+    it(`is not used up: ${how}, and finishes its request afterwards (RED-15)`, async () => {
+      const login = await blockedLogin(h)
+      fails = how
+      const answer = await login.agent.get(login.link)
+      fails = 'not'
+      expect(answer.status).to.equal(status)
+      expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
+      expect(await isVerified(h, login.user)).to.equal(false)
+      await expectResumed(h, login, await login.agent.get(login.link))
+    })
+  }
 })

@@ -5,7 +5,7 @@ export const requestMutants: Mutant[] = [
   {
     name: 'a code is redeemed by everybody who read it before it was consumed',
     breaks: 'A code is used once (RFC 6749, 4.1.2).',
-    edits: { '{ _id: ownId(id), ...NOT_CONSUMED },': '{ _id: ownId(id) },' },
+    edits: { '{ ...withId(id), ...NOT_CONSUMED },': 'withId(id),' },
     caughtBy: 'RACE-12',
     store: 'mongodb',
   },

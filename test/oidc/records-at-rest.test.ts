@@ -4,16 +4,25 @@ import { expect } from 'chai'
 import type { AdapterPayload } from 'oidc-provider'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
-import { mongoAdapter } from '../../src/index.ts'
-import { addVerified, blockedLogin, expectResumed, sessionId } from '../support/blocked-login.ts'
+import { itIsAnAdapter } from '../../src/contract/store-contract.ts'
+import { mongoAdapter, type AccountAdapter } from '../../src/index.ts'
+import {
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  expectResumed,
+  sessionId,
+} from '../support/blocked-login.ts'
 import { CONFIDENTIAL } from '../support/harness.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import {
   beginDevice,
   CLIENTS,
+  confirmDevice,
   isActive,
   offlineTokens,
   pollDevice,
+  postLogin,
   refresh,
   userinfo,
 } from '../support/oauth-requests.ts'
@@ -41,6 +50,12 @@ describeWithMongo('Who reads the whole database', () => {
     const device = await beginDevice(h)
     const { location: login = '' } = await waiting.get((await h.party.begin()).url)
     const blocked = await blockedLogin(h)
+    const [held, holder] = [await beginDevice(h), createUserAgent()]
+    await confirmDevice(h, holder, held)
+    const stopped = await postLogin(h, holder, await addUnverified(h))
+    expect([stopped.page, stopped.mode]).to.deep.equal(['verify-email', 'blocked'])
+    const hint = tokens.id_token ?? ''
+    await blockedLogin(h, { extra: { id_token_hint: hint } })
     const pushed = await createUserAgent().post(`${h.oauthUrl}/request`, {
       client_id: 'app',
       response_type: 'code',
@@ -56,6 +71,8 @@ describeWithMongo('Who reads the whole database', () => {
       access_token,
       refresh_token,
       device_code: device.device_code,
+      'device_code of a login that waits': held.device_code,
+      id_token_hint: hint,
       user_code: device.verification_uri_complete.split('user_code=')[1]?.replaceAll('-', ''),
       interaction: new URL(login).searchParams.get('interaction'),
       'interaction of a login that waits': blocked.interaction,
@@ -99,9 +116,7 @@ describeWithMongo('mongoAdapter(), sealing', () => {
     await mongoAdapter(fresh.db).start(box)
   })
   after(() => fresh.drop())
-  beforeEach(async () => {
-    for (const collection of await fresh.db.collections()) await collection.deleteMany({})
-  })
+  beforeEach(() => emptied(undefined)())
 
   const adapterOf = (model: string, keys = box) => mongoAdapter(fresh.db)(model, keys)
   const inClear = (model: string) => mongoAdapter(fresh.db, { records: 'clear' })(model, box)
@@ -110,11 +125,14 @@ describeWithMongo('mongoAdapter(), sealing', () => {
   it('stores in clear without flows.adapter(…), says so, and opens nothing that is sealed', async () => {
     const warned = once(process, 'warning')
     const alone = mongoAdapter(fresh.db)('Session')
-    expect(String((await warned)[0])).to.include('in clear without flows.adapter')
+    expect(String((await warned)[0]))
+      .to.include('in clear')
+      .and.include('flows.adapter')
     await alone.upsert('1', { uid: 'u1' }, HOUR)
     expect(await stored('session')).to.have.nested.property('[0]._id', '1')
     expect(await adapterOf('Session').find('1')).to.deep.equal({ uid: 'u1' })
-    expect(await alone.find('1')).to.equal(undefined)
+    await adapterOf('Session').upsert('2', { uid: 'u2' }, HOUR)
+    expect(await alone.find('2')).to.equal(undefined)
   })
 
   it('shows of a record whose it is, of which grant, and whether it was consumed', async () => {
@@ -131,59 +149,85 @@ describeWithMongo('mongoAdapter(), sealing', () => {
     )
   })
 
-  const SAMPLES: [string, AdapterPayload][] = [
-    ['Session', { jti: '1', uid: 'u1', accountId: 'ann', loginTs: 5 }],
-    ['DeviceCode', { jti: '1', userCode: 'ABCD', grantId: 'g' }],
-    ['Interaction', { jti: '1', result: { login: { accountId: 'ann' } }, returnTo: '/auth/1' }],
-    ['RefreshToken', { jti: '1', accountId: 'ann', grantId: 'g', exp: 9 }],
-  ]
-  for (const [wrote, writer, reads, reader] of [
-    ['in clear', inClear, 'sealed', adapterOf],
-    ['sealed', adapterOf, 'in clear', inClear],
+  /** Of two processes, one of which makes records in clear, each call is made by the other one. */
+  function inTurns(model: string): AccountAdapter {
+    const both = [adapterOf(model), inClear(model)] as const
+    return new Proxy(both[0], {
+      get(_, name) {
+        calls += 1
+        return Reflect.get(both[calls % 2 === 0 ? 0 : 1], name)
+      },
+    })
+  }
+  let calls = 0
+
+  const close = async () => {}
+  const emptied =
+    <T>(of: T) =>
+    async () => {
+      for (const collection of await fresh.db.collections()) await collection.deleteMany({})
+      return of
+    }
+  itIsAnAdapter('one that makes records in clear', async () => ({
+    adapterOf: await emptied(inClear)(),
+    close,
+  }))
+  itIsAnAdapter('two processes, one of which makes records in clear,', async () => ({
+    adapterOf: await emptied(inTurns)(),
+    close,
+  }))
+
+  for (const [wrote, writer, reader] of [
+    ['in clear', inClear, adapterOf],
+    ['sealed', adapterOf, inClear],
   ] as const) {
-    it(`finds what was written ${wrote} where it writes ${reads}, and leaves it in one form`, async () => {
-      for (const [model, payload] of SAMPLES) {
-        await writer(model).upsert('1', payload, HOUR)
-        const of = reader(model)
-        if (payload.uid) expect(await of.findByUid(payload.uid)).to.deep.equal(payload)
-        if (payload.userCode)
-          expect(await of.findByUserCode(payload.userCode)).to.deep.equal(payload)
-        const found = await Promise.all(Array.from({ length: 12 }, () => of.find('1')))
-        for (const one of found) expect(one, model).to.deep.equal(payload)
-        await of.upsert('1', { ...payload, scope: 'more' }, HOUR)
-        expect(await writer(model).find('1')).to.deep.equal({ ...payload, scope: 'more' })
-        expect(await of.find('1')).to.deep.equal({ ...payload, scope: 'more' })
-        const collection = model.replaceAll(/(?<!^)[A-Z]/g, '_$&').toLowerCase()
-        const [record, ...others] = await stored(collection)
-        expect([others, record && 'sealed' in record]).to.deep.equal([[], reads === 'sealed'])
-        expect(record).to.have.property('expiresAt').that.is.instanceOf(Date)
+    it(`keeps what was made ${wrote} in that form, in one place, whoever changes it`, async () => {
+      const session = { jti: '1', uid: 'u1', accountId: 'ann', loginTs: 1 }
+      await writer('Session').upsert('1', session, HOUR)
+      await reader('Session').upsert('1', { ...session, loginTs: 2 }, HOUR)
+      for (const of of [writer, reader]) {
+        expect(await of('Session').find('1')).to.include({ loginTs: 2 })
+        expect(await of('Session').findByUid('u1')).to.include({ loginTs: 2 })
+      }
+      const [record, ...others] = await stored('session')
+      expect([others, record && 'sealed' in record]).to.deep.equal([[], wrote === 'sealed'])
+      expect(record).to.have.property('expiresAt').that.is.instanceOf(Date)
+      const isEnded = ({ loginTs }: AdapterPayload) => loginTs === 2
+      expect(await reader('Session').destroyByAccountId('ann', isEnded)).to.equal(1)
+    })
+
+    it(`lets one of 12 processes, of either kind, use a code once that was made ${wrote} (RACE-12)`, async () => {
+      for (let round = 0; round < 5; round += 1) {
+        const id = `code ${round}`
+        await writer('AuthorizationCode').upsert(id, { grantId: 'g' }, HOUR)
+        const uses = Array.from({ length: 12 }, async (_, at) => {
+          const codes = at % 2 === 0 ? writer('AuthorizationCode') : reader('AuthorizationCode')
+          if ((await codes.find(id))?.consumed !== undefined) throw new Error('used')
+          await codes.consume(id)
+        })
+        const outcomes = await Promise.allSettled(uses)
+        expect(outcomes.filter(({ status }) => status === 'fulfilled')).to.have.length(1)
       }
     })
 
-    it(`ends what was written ${wrote} where it writes ${reads}`, async () => {
-      const session = { accountId: 'ann', loginTs: 1 }
-      for (const id of ['1', '2']) await writer('Session').upsert(id, session, HOUR)
-      await reader('Session').destroy('1')
-      expect(await writer('Session').find('1')).to.equal(undefined)
-      expect(
-        await reader('Session').destroyByAccountId('ann', ({ loginTs }) => loginTs === 1),
-      ).to.equal(1)
-      await writer('RefreshToken').upsert('1', { grantId: 'g' }, HOUR)
-      await reader('RefreshToken').revokeByGrantId('g')
-      expect([...(await stored('session')), ...(await stored('refresh_token'))]).to.deep.equal([])
-    })
-
-    it(`lets one of 12 use a code once that was written ${wrote} where it writes ${reads} (RACE-12)`, async () => {
-      await writer('AuthorizationCode').upsert('1', { grantId: 'g' }, HOUR)
-      const uses = Array.from({ length: 12 }, async () => {
-        const codes = reader('AuthorizationCode')
-        if ((await codes.find('1'))?.consumed !== undefined) throw new Error('used')
-        await codes.consume('1')
-      })
-      const outcomes = await Promise.allSettled(uses)
-      expect(outcomes.filter(({ status }) => status === 'fulfilled')).to.have.length(1)
+    it(`lets a device be answered once whose code was made ${wrote}`, async () => {
+      const code = { jti: '1', userCode: 'ABCD', grantId: 'g' }
+      await writer('DeviceCode').upsert('1', code, HOUR)
+      await reader('DeviceCode').upsert('1', { ...code, accountId: 'ann' }, HOUR)
+      for (const of of [writer, reader]) {
+        expect(await of('DeviceCode').findByUserCode('ABCD')).to.include({ accountId: 'ann' })
+      }
     })
   }
+
+  it('lets one of two processes of either kind save the id of one JWT (RACE-12)', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const saved = await Promise.allSettled(
+        [adapterOf, inClear].map((of) => of('ReplayDetection').upsert(`${round}`, {}, HOUR)),
+      )
+      expect(saved.filter(({ status }) => status === 'fulfilled')).to.have.length(1)
+    }
+  })
 
   it('finds nothing under a hash that was read in the database, nor where a record was exchanged for another one', async () => {
     await adapterOf('Session').upsert('1', { uid: 'u1', accountId: 'ann' }, HOUR)
@@ -212,11 +256,12 @@ describeWithMongo('mongoAdapter(), sealing', () => {
     expect(await adapterOf('Session', other).find('1')).to.equal(undefined)
   })
 
-  it('seals the secrets of clients alone; a start seals those in clear, and those of an earlier key with the first', async () => {
+  it('seals the secrets of clients alone; a start seals those in clear, and what never expires with the first key', async () => {
     const { client_secret, ...rest } = CONFIDENTIAL
     await inClear('Client').upsert('clear', CONFIDENTIAL)
     await adapterOf('Client').upsert('sealed', CONFIDENTIAL)
     await adapterOf('Client').upsert('public', { client_id: 'public' })
+    await adapterOf('RegistrationAccessToken').upsert('1', { clientId: 'sealed' })
     const rotated = createSecretBox(createKeyRing([second, first]))
     await mongoAdapter(fresh.db).start(rotated)
     const clients = await stored('client')
@@ -227,5 +272,7 @@ describeWithMongo('mongoAdapter(), sealing', () => {
     const other = adapterOf('Client', createSecretBox(createKeyRing([second])))
     for (const id of ['clear', 'sealed']) expect(await other.find(id)).to.deep.equal(CONFIDENTIAL)
     expect(await other.find('public')).to.deep.equal({ client_id: 'public' })
+    const tokens = adapterOf('RegistrationAccessToken', createSecretBox(createKeyRing([second])))
+    expect(await tokens.find('1')).to.deep.equal({ clientId: 'sealed' })
   })
 })

@@ -1,0 +1,57 @@
+import type { SecretBox } from '../crypto/secret-box.ts'
+import type { CapturedRequest, PendingLogin, PendingLoginStore } from '../ports.ts'
+
+/** What of a captured request opens something, or tells about a person, to whoever reads the database. */
+interface Secrets {
+  deviceCode?: string | undefined
+  parJti?: string | undefined
+  idTokenHint?: unknown
+  /** It repeats the hint. */
+  prompt?: unknown
+}
+
+/** The same store, in which the secrets of captured requests are sealed. A login that no key opens is not found. */
+export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingLoginStore {
+  const opened = (login: PendingLogin | undefined) => {
+    const captured = login && open(login.captured, login.id, box)
+    return captured && { ...login, captured }
+  }
+  return {
+    save: (login, most) =>
+      store.save({ ...login, captured: seal(login.captured, login.id, box) }, most),
+    find: async (id) => opened(await store.find(id)),
+    findNewest: async (accountId, carried) => opened(await store.findNewest(accountId, carried)),
+    voidOf: (accountId) => store.voidOf(accountId),
+    keepUntil: (id, purgeAt) => store.keepUntil(id, purgeAt),
+    markVerified: (accountId, email, at) => store.markVerified(accountId, email, at),
+    takeTurn: (id, at, turn) => store.takeTurn(id, at, turn),
+    returnTurn: (id, turn) => store.returnTurn(id, turn),
+  }
+}
+
+function seal(captured: CapturedRequest, id: string, box: SecretBox): CapturedRequest {
+  const { deviceCode, parJti, ...rest } = captured
+  const { id_token_hint: idTokenHint, ...params } = captured.params
+  const prompt = idTokenHint === undefined ? undefined : captured.prompt
+  const secrets = JSON.stringify({ deviceCode, parJti, idTokenHint, prompt } satisfies Secrets)
+  if (secrets === '{}') return captured
+  const sealed = box.seal(secrets, purposeOf(id))
+  return { ...rest, params, prompt: prompt === undefined ? rest.prompt : undefined, sealed }
+}
+
+function open(stored: CapturedRequest, id: string, box: SecretBox): CapturedRequest | undefined {
+  const { sealed, ...rest } = stored
+  if (sealed === undefined) return stored
+  const secrets = box.open(sealed, purposeOf(id))
+  if (secrets === undefined) return undefined
+  const { deviceCode, parJti, idTokenHint, prompt = rest.prompt }: Secrets = JSON.parse(secrets)
+  return {
+    ...rest,
+    prompt,
+    ...(deviceCode !== undefined && { deviceCode }),
+    ...(parJti !== undefined && { parJti }),
+    params: { ...rest.params, ...(idTokenHint !== undefined && { id_token_hint: idTokenHint }) },
+  }
+}
+
+const purposeOf = (id: string) => `login that waits ${id}`
