@@ -82,6 +82,9 @@ function checkJwt(options: AdminJwtOptions): AdminJwtOptions {
       throw new TypeError(`adminJwt.${name} must be ASCII without spaces, and not empty`)
     }
   }
+  if (ADMIN_SCOPES.some((scope) => scope === options.scope)) {
+    throw new TypeError('adminJwt.scope stands for all three scopes, and must be none of them')
+  }
   if (!Array.isArray(algorithms) || algorithms.length === 0) {
     throw new TypeError('adminJwt.algorithms must name at least one algorithm')
   }

@@ -94,7 +94,7 @@ export function createAdmin(parts: AdminParts): AdminApi {
         }),
         outbox: parts.outbox,
         endSessions: parts.endSessions,
-        forget: (accountId) => store.forget(accountId, now()),
+        forget: (accountId, hash) => store.forget(accountId, now(), hash),
         keyedHash: parts.keyedHash,
       }),
       ...adminMails({

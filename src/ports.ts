@@ -350,10 +350,10 @@ export interface AccountFlowsStore {
   now(): Promise<Date>
   /**
    * Removes all that is about one account, whether or not there is a user of that id: its mails, links, logins that wait, and events.
-   * Its cut-offs stay, so that nothing that was ended comes back, and so does what is under way `at` that time. Repeated, it removes
-   * what came since.
+   * Its cut-offs stay, so that nothing that was ended comes back, and so does what is under way `at` that time. What admins did to it
+   * (`admin_action`) stays too, without its id and with `accountHash` as `details.account_hash`. Repeated, it removes what came since.
    */
-  forget(accountId: string, at: Date): Promise<ForgottenAccount>
+  forget(accountId: string, at: Date, accountHash: string): Promise<ForgottenAccount>
   /** Looks whether everything is as `start` left it. `undefined`: the store cannot tell. */
   inspect?(): Promise<StoreInspection>
 }

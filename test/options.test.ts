@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { interactionPolicy, Provider, type Configuration } from 'oidc-provider'
+import { ADMIN_SCOPES } from '../src/admin/scopes.ts'
 import {
   createAccountFlows,
   memoryAdapter,
@@ -134,7 +135,7 @@ describe('createAccountFlows() (D1)', () => {
       [null],
       ['RSA-OAEP'],
     ],
-    'adminJwt.scope': ['', 'two scopes', 42, null, ['account-flows:admin']],
+    'adminJwt.scope': ['', 'two scopes', 42, null, ['account-flows:admin'], ...ADMIN_SCOPES],
     'adminJwt.type': ['', 'at jwt', 42, null],
     'adminJwt.keys': [
       undefined,

@@ -389,7 +389,7 @@ export interface Operations {
   sendVerification: { query: {}; body: AccountQuery; answer: Accepted }
   /** Ends everything the account is signed in with, and voids every link that was mailed to it. Audited. */
   endSessions: { query: {}; body: AccountQuery; answer: EndedSessions }
-  /** Erases what is recorded of an account: mails, links, logins that wait, events. Audited, without the id. */
+  /** Erases what is recorded of an account: mails, links, logins that wait, events; not what admins did, which loses the id. Audited, without the id. */
   forgetUser: { query: {}; body: AccountId; answer: ForgottenAccount }
   /** Mails that wait, and dead letters. */
   listOutbox: {

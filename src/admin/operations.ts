@@ -143,7 +143,7 @@ export const operations = {
     path: '/users/forget',
     scope: 'account-flows:support',
     summary:
-      'Erases what is recorded of an account: mails, links, logins that wait, events. Audited, without the id.',
+      'Erases what is recorded of an account: mails, links, logins that wait, events; not what admins did, which loses the id. Audited, without the id.',
     body: 'AccountId',
     answer: 'ForgottenAccount',
   },

@@ -55,7 +55,8 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     ]
   }
 
-  const forget = (accountId: string, at = 2) => store().forget(accountId, after(at))
+  const forget = (accountId: string, at = 2) =>
+    store().forget(accountId, after(at), `hash of ${accountId}`)
 
   it('removes what is about one account and tells how much; of others nothing, and no cut-off', async () => {
     const ann = await recorded('ann')
@@ -98,6 +99,40 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     await store().resetTokens.issue(sampleResetToken({ userId: 'ann' }))
     expect(await forget('ann')).to.deep.equal({ ...NOTHING, resetTokens: 1 })
     expect(await store().outbox.status(bob.mail.id, after(2))).to.include({ accountId: 'bob' })
+  })
+
+  it('keeps what admins did to it, with the hash in place of its id; a second time changes nothing', async () => {
+    const { audit } = store()
+    const action = { type: 'admin_action', at: after(0), address: '192.0.2.1' } as const
+    const details = { action: 'send_reset', actor: 'admin_token:support' }
+    const record = (id: string, accountId: string, more?: object) =>
+      audit.record({ ...action, id, accountId, ...more }, hour)
+    await recorded('ann')
+    await record('of-ann', 'ann', { details })
+    await record('of-ann-without-details', 'ann')
+    await record('of-bob', 'bob', { details })
+    const bobs = await audit.find('of-bob')
+
+    expect(await forget('ann')).to.include({ events: 1 })
+    for (const [id, kept] of [
+      ['of-ann', details],
+      ['of-ann-without-details', {}],
+    ] as const) {
+      const { recordedAt: _recordedAt, ...event } = mustExist(await audit.find(id))
+      expect(event).to.deep.equal({
+        ...action,
+        id,
+        details: { ...kept, account_hash: 'hash of ann' },
+      })
+    }
+    expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0])
+    expect(await audit.find('of-bob')).to.deep.equal(bobs)
+
+    const all = await audit.list({ limit: 10 })
+    for (const each of ['ann', 'hash of ann']) {
+      expect(await forget(each)).to.deep.equal(NOTHING)
+    }
+    expect(await audit.list({ limit: 10 })).to.deep.equal(all)
   })
 
   it('leaves a reset that is being finished, which is finished; then it is removed', async () => {

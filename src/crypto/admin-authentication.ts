@@ -1,4 +1,4 @@
-import type { AdminScope } from '../admin/scopes.ts'
+import { ADMIN_SCOPES, type AdminScope } from '../admin/scopes.ts'
 import type { Clock } from '../clock.ts'
 import { createJwtCheck, type AdminJwtOptions } from './admin-jwt.ts'
 import { createBearerCheck } from './bearer-token.ts'
@@ -40,6 +40,12 @@ export function createAdminAuthentication(
   const find = createBearerCheck(tokens.map(({ token, scopes }) => [token, scopes]))
   return async (token) => {
     const [scopes] = find(token)
-    return scopes ? { actor: 'admin_token', scopes } : 'wrong'
+    return scopes ? { actor: actorWith(scopes), scopes } : 'wrong'
   }
+}
+
+/** Fixed tokens have no names; a lesser one is told by what it may do. */
+function actorWith(scopes: readonly AdminScope[]): string {
+  if (scopes.length === ADMIN_SCOPES.length) return 'admin_token'
+  return `admin_token:${scopes.map((scope) => scope.replace('account-flows:', '')).join('+')}`
 }

@@ -23,7 +23,7 @@ export interface AdminJwtOptions {
   keys: JSONWebKeySet | URL
   /**
    * The scope that stands for all three, `account-flows:read`, `account-flows:support` and `account-flows:settings`;
-   * `account-flows:admin` by default.
+   * `account-flows:admin` by default. None of the three.
    */
   scope?: string
   /** Its `typ`; `at+jwt` by default, so that no id_token is taken for it. */

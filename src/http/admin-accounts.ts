@@ -15,8 +15,8 @@ export interface AdminAccountsParts {
   statusOf(user: User): Promise<UserStatus>
   outbox: Pick<MailOutbox, 'add'>
   endSessions(accountId: string): Promise<EndedSessions>
-  forget(accountId: string): Promise<ForgottenAccount>
-  /** Stands for an account that is forgotten. */
+  forget(accountId: string, accountHash: string): Promise<ForgottenAccount>
+  /** Stands for an account that is forgotten, in what is kept of it. */
   keyedHash(text: string): string
   auditAction: AuditAction
   settings(): Settings
@@ -81,8 +81,9 @@ export function adminAccounts(parts: AdminAccountsParts) {
     // Without a look at the user, who may be gone; and recorded without the id, which would be the next thing to forget.
     async forgetUser(request) {
       const { id } = request.body
-      await auditAction(request, 'user_forget', { details: { account_hash: parts.keyedHash(id) } })
-      const forgotten = await parts.forget(id)
+      const accountHash = parts.keyedHash(id)
+      await auditAction(request, 'user_forget', { details: { account_hash: accountHash } })
+      const forgotten = await parts.forget(id, accountHash)
       return {
         answer: {
           mails: forgotten.mails,

@@ -6,9 +6,9 @@ export interface Forgotten {
   left: number
 }
 
-/** A part of the store that has something about accounts. */
+/** A part of the store that has something about accounts. What it keeps has `accountHash` in place of the id. */
 export interface Forgetful {
-  forget(accountId: string, at: Date): Promise<Forgotten>
+  forget(accountId: string, at: Date, accountHash: string): Promise<Forgotten>
 }
 
 type Parts = Record<
@@ -21,8 +21,9 @@ export async function forgetAccount(
   parts: Parts,
   accountId: string,
   at: Date,
+  accountHash: string,
 ): Promise<ForgottenAccount> {
-  const forget = (part: keyof Parts) => parts[part].forget(accountId, at)
+  const forget = (part: keyof Parts) => parts[part].forget(accountId, at, accountHash)
   const mails = await forget('outbox')
   const resetTokens = await forget('resetTokens')
   const verificationTokens = await forget('verificationTokens')

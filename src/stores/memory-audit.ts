@@ -49,7 +49,14 @@ export function memoryAudit({ now }: Clock): MemoryAuditLog & Forgetful {
       return found && toRecordedEvent(found)
     },
 
-    forget: async (accountId) => forgetIn(recorded, ({ event }) => event.accountId === accountId),
+    async forget(accountId, _at, accountHash) {
+      for (const { event } of recorded.values()) {
+        if (event.accountId !== accountId || event.type !== 'admin_action') continue
+        delete event.accountId
+        event.details = { ...event.details, account_hash: accountHash }
+      }
+      return forgetIn(recorded, ({ event }) => event.accountId === accountId)
+    },
 
     events() {
       return structuredClone([...recorded.values()].map(({ event }) => event))

@@ -30,7 +30,7 @@ export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: M
   return {
     ...ports,
     async start() {},
-    forget: (accountId, at) => forgetAccount(ports, accountId, at),
+    forget: (accountId, at, hash) => forgetAccount(ports, accountId, at, hash),
     async now() {
       return clock.now()
     },

@@ -63,7 +63,19 @@ export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart & Forg
       return documents.map(fromAuditDocument)
     },
 
-    forget: (accountId) => forgetDocuments(collection, { account_id: text(accountId) }),
+    // An action that is recorded meanwhile is not erased either.
+    async forget(accountId, _at, accountHash) {
+      const ofAccount = { account_id: text(accountId) }
+      const erased = await forgetDocuments(collection, {
+        ...ofAccount,
+        type: { $ne: 'admin_action' },
+      })
+      await collection.updateMany({ ...ofAccount, type: 'admin_action' }, [
+        { $set: { 'details.account_hash': { $literal: accountHash } } },
+        { $unset: 'account_id' },
+      ])
+      return erased
+    },
 
     async find(id) {
       const document = await collection.findOne({ _id: text(id), ...isEvent })

@@ -38,7 +38,7 @@ export function mongoStore(db: Db, clock = systemClock): AccountFlowsStore {
       return { wrongIndexes: wrong.flat(), isVolatile: false }
     },
 
-    forget: (accountId, at) => forgetAccount(ports, accountId, at),
+    forget: (accountId, at, hash) => forgetAccount(ports, accountId, at, hash),
 
     async now() {
       const { localTime } = await db.command({ hello: 1 }, { readPreference: 'primary' })

@@ -1,16 +1,18 @@
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
-import type { User } from '../../src/index.ts'
+import { createAdminClient, type User } from '../../src/index.ts'
 import { actionsOf, codeOf, suiteAdmin, withDeleted } from '../support/admin-calls.ts'
 import { accountOf, addUnverified, blockedLogin, resend } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import type { Harness } from '../support/harness.ts'
+import { ADMIN_TOKEN, type Harness } from '../support/harness.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { isIdle } from '../support/jobs.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a brand new password'
+const SUPPORT = 'account-flows:support'
+const SUPPORT_TOKEN = 'a token of support'.padEnd(40, '-').replaceAll(' ', '-')
 
 /** Where something about an account may be; session cut-offs stay, with its id and times. */
 const COLLECTIONS = [
@@ -29,6 +31,7 @@ onBothStores('Forgetting an account (5, D33)', (technology) => {
     mail: { answer: (to) => answers.get(to) ?? 'take' },
     // One that cannot delete: what was ended is dead by the cut-off alone.
     adapter: withoutDeleting,
+    flows: { adminToken: [ADMIN_TOKEN, { token: SUPPORT_TOKEN, scopes: [SUPPORT] }] },
   })
   const admin = suiteAdmin(h)
 
@@ -121,6 +124,39 @@ onBothStores('Forgetting an account (5, D33)', (technology) => {
     expect(recorded.events.map(({ details }) => details?.['account_hash'])).to.deep.equal(
       hashes.toReversed(),
     )
+  })
+
+  it('keeps what support did to it, and who: support cannot erase its own traces (LOG-12)', async () => {
+    const { id } = await h.addUser({ username: 'dear', id: 'id-of-somebody-dear' })
+    const support = createAdminClient(h.baseUrl, SUPPORT_TOKEN)
+    await support.sendReset({ id })
+    await isIdle(h)
+    await support.endSessions({ id })
+    const listed = () => admin.listAudit({ type: ['admin_action'], limit: 2 })
+    const before = (await listed()).events
+    expect(before.map(({ account_id }) => account_id)).to.deep.equal([id, id])
+
+    await support.forgetUser({ id })
+    const { events } = await admin.listAudit({ type: ['admin_action'], limit: 3 })
+    const [forgotten, ...kept] = events
+    const account_hash = forgotten?.details?.['account_hash']
+    expect(account_hash).to.be.a('string')
+    expect(kept).to.deep.equal(
+      before.map(({ account_id: _id, details, ...event }) => ({
+        ...event,
+        details: { ...details, account_hash },
+      })),
+    )
+    expect(events.map(({ details }) => [details?.['action'], details?.['actor']])).to.deep.equal(
+      ['user_forget', 'end_sessions', 'send_reset'].map((a) => [a, 'admin_token:support']),
+    )
+    expect(await stored()).not.to.include(id)
+    expect((await admin.listAudit({ account_id: id })).events).to.deep.equal([])
+
+    await support.forgetUser({ id: String(account_hash) })
+    const after = await admin.listAudit({ type: ['admin_action'], limit: 4 })
+    expect(after.events.slice(1)).to.deep.equal(events)
+    expect((await support.sendReset({ id })).mail_id).to.be.a('string')
   })
 
   it('takes an id alone, and an unknown one has nothing to erase', async () => {

@@ -133,6 +133,18 @@ describe('Scopes of fixed admin tokens (5.1, D28)', () => {
     }
     expect(actionsOf(h, 'send_reset').at(-1)?.details).to.include({ actor: 'admin_token' })
   })
+
+  for (const [scopes, actor] of [
+    [[SUPPORT], 'admin_token:support'],
+    [[READ, SUPPORT], 'admin_token:read+support'],
+    [[SUPPORT, SETTINGS], 'admin_token:support+settings'],
+    [['account-flows:admin'], 'admin_token'],
+  ] as const) {
+    it(`the audit log names a token with ${scopes.join(' and ')} ${actor}`, async () => {
+      await createAdminClient(h.baseUrl, tokenFor(...scopes)).sendReset(account)
+      expect(actionsOf(h, 'send_reset').at(-1)?.details).to.include({ actor })
+    })
+  }
 })
 
 describe('Scopes of a JWT as admin token (5.1, D28)', () => {

@@ -88,7 +88,13 @@ export const adminMutants: Mutant[] = [
   {
     name: 'the event of forgetting names the account',
     breaks: 'What is left after forgetting is no personal data (LOG-12).',
-    edits: { 'account_hash: parts.keyedHash(id)': 'account_hash: id' },
+    edits: { 'const accountHash = parts.keyedHash(id)': 'const accountHash = id' },
+    caughtBy: 'LOG-12',
+  },
+  {
+    name: 'support erases its own traces',
+    breaks: 'What admins did to an account stays when it is forgotten (LOG-12).',
+    edits: { "event.accountId !== accountId || event.type !== 'admin_action'": 'event' },
     caughtBy: 'LOG-12',
   },
   {

@@ -292,6 +292,20 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       expect(await audit.list({ limit: 1 })).to.have.length(1)
     })
 
+    it('is an action of an admin that loses the id of a forgotten account all the same (LOG-12)', async () => {
+      const store = await emptyStore()
+      const events = stored('audit_events')
+      const about = { accountId: 'ann', details: { action: 'send_reset' } }
+      await store.audit.record({ id: 'event', type: 'admin_action', at: later(0), ...about }, hour)
+      const document = mustExist((await events.findOne({ _id: 'event' })) ?? undefined)
+      for (const details of [null, 'text', [], ['text'], 1]) {
+        await events.replaceOne({ _id: 'event' }, { ...document, details })
+        await store.forget('ann', later(1), 'hash')
+        const left = mustExist((await events.findOne({ _id: 'event' })) ?? undefined)
+        expect(left, JSON.stringify(details)).not.to.have.property('account_id')
+      }
+    })
+
     it('is no window of a limit: the key begins anew (D21)', async () => {
       const { limits } = await emptyStore()
       const windows = stored('rate_limits')

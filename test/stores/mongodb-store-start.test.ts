@@ -148,7 +148,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
       { recordedFrom: later(0), identifierHash: 'hash' },
     ] as const)
       await store.audit.list({ ...query, types: ['sessions_ended'], limit: 10 })
-    await store.forget('ann', later(3))
+    await store.forget('ann', later(3), 'hash')
     await fresh.db.setProfilingLevel('off')
     const plans = await fresh.db
       .collection('system.profile')

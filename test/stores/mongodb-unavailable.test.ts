@@ -96,7 +96,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'store.start': [],
     'store.now': [],
     'store.inspect': [],
-    'store.forget': [text, now],
+    'store.forget': [text, now, text],
     'users.start': [],
     'users.findById': [text],
     'users.findByUsername': [text],
