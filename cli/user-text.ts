@@ -38,7 +38,7 @@ function linkTable(links: Link[], columns: number | undefined): string {
       link.kind,
       link.state,
       link.created_at,
-      link.expires_at,
+      link.state === 'void' ? '' : link.expires_at,
       link.used_at ?? '',
       link.client_id ?? '',
       link.mail_id,

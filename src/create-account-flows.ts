@@ -14,7 +14,7 @@ import { createEndSessions, type EndedSessions } from './end-sessions.ts'
 import { AccountFlowsError } from './errors.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
-import { createVoidLinks, createVoidMails, usersWithLinks } from './flows/void-links.ts'
+import { createVoidLinks, createVoidEverything, usersWithLinks } from './flows/void-links.ts'
 import { sealedLogins } from './flows/sealed-logins.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
 import type { NodeHandler } from './http/admin-api.ts'
@@ -123,8 +123,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const pendingLogins = sealedLogins(store.pendingLogins, box)
   const { readCutoffs, noteLogin } = sessions
   const voidLinks = createVoidLinks(store)
-  const met = { users: usersWithLinks(users, voidLinks) }
-  const common = { ...met, outbox, audit, settings, clock, now: clock.now }
+  const watched = { users: usersWithLinks(users, voidLinks) }
+  const common = { ...watched, outbox, audit, settings, clock, now: clock.now }
   const passwordReset = createPasswordReset({
     ...common,
     resetTokens,
@@ -141,7 +141,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const shared = { store, users, authorizeSig, keyRing, oauthUrl, views, audit, clock, log }
   const mail = createMailPipeline({
     ...shared,
-    ...met,
+    ...watched,
     pendingLogins,
     identify: clients.identify,
     settings,
@@ -176,7 +176,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   })
   const endSessions = createEndSessions(
     sessions,
-    createVoidMails(store.outbox, voidLinks),
+    createVoidEverything(store.outbox, voidLinks),
     clock,
     audit,
   )

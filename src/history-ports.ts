@@ -22,7 +22,7 @@ export interface TokenHistory {
   usedAt: Date | undefined
   /** A reset was decided with it (D5). Always `undefined` for a verification token. */
   claimedAt: Date | undefined
-  /** A newer one took its place, or something voided it. Always `undefined` for a verification token. */
+  /** A newer one took its place, or its mail was given up. Always `undefined` for a verification token. */
   invalidatedAt: Date | undefined
   /** All effects of the reset are done. Always `undefined` for a verification token. */
   completedAt: Date | undefined

@@ -48,7 +48,7 @@ function textOf(link: LinkExplanation, output: Output): string {
     ['account', link.account_id],
     ['client', link.client_id],
     ['made', link.created_at],
-    ['expires', link.expires_at],
+    ['expires', link.state === 'void' ? undefined : link.expires_at],
     ['used', link.used_at],
     ['invalidated', link.invalidated_at],
     ['completed', link.completed_at],

@@ -1,7 +1,7 @@
 import type { TokenHistory, User } from '../ports.ts'
 import { isIssuedUnder } from './issued-for.ts'
 import type { ExplainedFacts } from './link-explanation.ts'
-import { BEFORE_EVERY_CLOCK } from './void-links.ts'
+import { isVoided } from './void-links.ts'
 
 interface Words {
   summary: string
@@ -68,10 +68,7 @@ function unknown({ tokenLength = 0, signature }: ExplainedFacts, another: string
 }
 
 function expired({ token, user, kind }: ExplainedFacts, another: string): Words {
-  const isVoided = token?.expiresAt.getTime() === BEFORE_EVERY_CLOCK.getTime()
-  const summary = isVoided
-    ? 'The link was voided: its account was disabled, or everything of it was ended.'
-    : `The link expired ${time(token?.expiresAt)}.`
+  const summary = `The link expired ${time(token?.expiresAt)}.`
   return kind === 'email_verification' && user?.emailVerified
     ? { summary, advice: 'The address is verified: there is nothing left to do.' }
     : { summary, advice: another }
@@ -85,6 +82,10 @@ function voided({ token, user }: ExplainedFacts, another: string): Words {
     }
   if (user.disabled) {
     return { summary: 'The account of the link is disabled.', advice: 'Enable the account first.' }
+  }
+  if (token && isVoided(token)) {
+    const summary = 'The link was voided: its account was disabled, or everything of it was ended.'
+    return { summary, advice: another }
   }
   const changed = changeSince(token, user)
   return {

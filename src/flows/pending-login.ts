@@ -4,7 +4,7 @@ import type { CapturedRequest, PendingLogin, User } from '../ports.ts'
 import { isEndedBy } from '../login-second.ts'
 import { isStillFor } from './issued-for.ts'
 
-/** A login that waits outlives its link, so that a fresh link, asked for late, still finishes it. */
+/** A login that waits (`pending_logins`) outlives its link, so that a fresh link, asked for late, still finishes it. */
 export const KEEP_LOGIN_MS = 7 * 86_400_000
 
 /** Of one account. The newest: whoever knows its password could otherwise keep its owner out for as long as logins are kept. */

@@ -4,7 +4,7 @@ import type { AccountFlowsStore, MailOutbox, User, UserStore } from '../ports.ts
 export type VoidLinks = (accountId: string) => Promise<void>
 
 /** Links have expired by it, however far behind the clock of a process is. */
-export const BEFORE_EVERY_CLOCK = new Date(0)
+const BEFORE_EVERY_CLOCK = new Date(0)
 const AFTER_EVERY_CLOCK = new Date(8.64e15)
 
 export function createVoidLinks({
@@ -19,8 +19,13 @@ export function createVoidLinks({
   }
 }
 
-/** Voids what is still to be mailed to the account, also what is on its way to the mail server, and then as above. */
-export function createVoidMails(
+/** Whether it was voided with all others of its account. */
+export function isVoided({ expiresAt }: { expiresAt: Date }): boolean {
+  return expiresAt.getTime() === BEFORE_EVERY_CLOCK.getTime()
+}
+
+/** Voids what is still to be mailed to the account too, also what is on its way to the mail server. */
+export function createVoidEverything(
   outbox: Pick<MailOutbox, 'supersedeEarlier'>,
   voidLinks: VoidLinks,
 ): VoidLinks {

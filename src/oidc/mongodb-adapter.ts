@@ -49,7 +49,10 @@ type MongoAdapterFactory = ((model: string, box?: SecretBox) => AccountAdapter) 
  * Reads see every write that was answered before.
  *
  * `flows.adapter` hands it the keys; what you wrap around it passes the second argument on. Without keys it stores records in clear,
- * and says so in a warning. `flows.start()` creates its collections and indexes, and seals the secrets of clients that are in clear, and what never expires and is under another key.
+ * and says so in a warning.
+ *
+ * `flows.start()` creates its collections and indexes. It seals the secrets of clients that are still in clear, and seals anew, with the
+ * first secret, what never expires.
  *
  * @param options.records - `clear` makes new records as version 0.1.0 did: for the time in which processes of that version share the
  *   database. Both forms are always read, and a record stays in the form in which it was made.

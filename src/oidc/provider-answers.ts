@@ -24,7 +24,7 @@ export function failureOf(req: IncomingMessage): Error | undefined {
   return failures.get(req)
 }
 
-/** Throws it. */
+/** Throws what broke, if anything did. */
 export function rethrowFailure(req: IncomingMessage): void {
   const failure = failures.get(req)
   if (failure) throw failure

@@ -13,11 +13,11 @@ export interface StoredRecord {
 }
 
 /** Ids that open nothing: admins look for clients by hand, and what was seen once is only compared. */
-const PUBLIC = new Set(['Client', 'ReplayDetection'])
+const ID_IN_CLEAR = new Set(['Client', 'ReplayDetection'])
 
 /** Elsewhere the id itself opens what it names, so that the database holds its hash. */
 export function storedId(model: string, id: string): string {
-  return PUBLIC.has(model) ? id : hashToken(id)
+  return ID_IN_CLEAR.has(model) ? id : hashToken(id)
 }
 
 /** @param _id - as it is stored. */
@@ -27,7 +27,9 @@ export function sealRecord(
   _id: string,
   payload: AdapterPayload,
 ): Pick<StoredRecord, '_id' | 'payload' | 'sealed'> {
-  const [secret, rest] = PUBLIC.has(model) ? clientParts(payload) : [payload, lookedForBy(payload)]
+  const [secret, rest] = ID_IN_CLEAR.has(model)
+    ? withoutClientSecret(payload)
+    : [payload, lookedForBy(payload)]
   if (secret === undefined) return { _id, payload }
   return { _id, payload: rest, sealed: box.seal(JSON.stringify(secret), `${model} ${_id}`) }
 }
@@ -42,12 +44,12 @@ export function openRecord(
   const opened = box?.open(sealed, `${model} ${_id}`)
   if (opened === undefined) return undefined
   const secret: AdapterPayload = JSON.parse(opened)
-  if (PUBLIC.has(model)) return { ...payload, ...secret }
+  if (ID_IN_CLEAR.has(model)) return { ...payload, ...secret }
   const { consumed } = payload
   return consumed === undefined ? secret : Object.assign(secret, { consumed })
 }
 
-function clientParts({ client_secret, ...rest }: AdapterPayload) {
+function withoutClientSecret({ client_secret, ...rest }: AdapterPayload) {
   return [client_secret === undefined ? undefined : { client_secret }, rest] as const
 }
 

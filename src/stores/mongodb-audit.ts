@@ -24,7 +24,7 @@ const indexes: NamedIndex[] = [
     partialFilterExpression: { 'details.identifier_hash': { $exists: true } },
   },
   purgeIndex,
-  // What a version records that does not write when to remove it: 400 days.
+  // What a version records that does not write when to remove it: 400 days, the default of `audit_retention`.
   {
     name: 'at_ttl',
     key: { at: 1 },

@@ -13,7 +13,7 @@ interface RingDocument {
 const HOUR_S = 3_600
 const MAX_PROCESSES = 1_000
 
-/** A broom: how long a note counts, its reader says. */
+/** Cleans up; how long a note counts, its reader says. */
 const indexes: NamedIndex[] = [
   { name: 'noted_at_ttl', key: { noted_at: 1 }, expireAfterSeconds: HOUR_S },
 ]
