@@ -225,8 +225,15 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) =>
   })
 
   it('lead to their error: the refusal has the focus, and is told with the field', async () => {
-    const found = await findings({}, (page) =>
-      page.evaluate(() => {
+    const found = await findings({}, async (page) => {
+      // The browser moves the focus when it next draws the page.
+      const arrived = page.waitForFunction(
+        () => document.querySelector('#refusal')?.contains(document.activeElement) ?? true,
+        undefined,
+        { timeout: 5_000 },
+      )
+      await arrived.catch(() => {})
+      return page.evaluate(() => {
         const refusal = document.querySelector('#refusal')
         if (!refusal) return []
         const fields = [...document.querySelectorAll('input:not([type=hidden])')]
@@ -237,8 +244,8 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) =>
           ...(refusal.contains(document.activeElement) ? [] : ['the refusal has no focus']),
           ...(isTold || fields.length === 0 ? [] : ['no field tells of the refusal']),
         ]
-      }),
-    )
+      })
+    })
     expect(found).to.deep.equal([])
   })
 })
