@@ -22,7 +22,7 @@ const KINDS = new Map<string, LinkKind>([
 ])
 
 /**
- * Reads a link out of a mail: wrapped, in angle brackets, with `&amp;` left in, or quoted-printable as in the source of the mail.
+ * Reads a link out of a mail: wrapped, in angle brackets, or with `&amp;` left in.
  *
  * @param oauthUrl - where links start.
  * @returns `undefined`: it is no link of this service.
@@ -32,8 +32,7 @@ export function readPastedLink(
   oauthUrl: string,
   isGenuine: (link: PastedLink) => boolean,
 ): PastedLink | undefined {
-  // Quoted-printable comes second, because a token may begin with 3D.
-  const links = [pasted, unquoted(pasted)].flatMap((text) => readUrl(text, oauthUrl))
+  const links = readUrl(pasted, oauthUrl)
   return links.find(isGenuine) ?? links.find(({ token }) => isToken(token)) ?? links[0]
 }
 
@@ -61,15 +60,6 @@ function readQuery(search: string, kind: LinkKind): PastedLink {
     signature: query.get('authorize_sig') ?? undefined,
     refused: refusedIn(search, kind),
   }
-}
-
-/** RFC 2045, 6.7: every equals sign begins an escape there, or ends a line. */
-function unquoted(text: string): string {
-  const joined = text.replaceAll(/=[ \t]*\r?\n/g, '')
-  if (/=(?![0-9A-F]{2})/.test(joined)) return joined
-  return joined.replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
-  )
 }
 
 // Both pages pass over foreign parameters (D13).

@@ -37,11 +37,6 @@ const wrapped =
   (link) =>
     link.slice(0, column) + by + link.slice(column)
 
-const onValues =
-  (change: (value: string) => string): Change =>
-  (link) =>
-    link.replaceAll(/=([^&]*)/g, (_, value: string) => `=${change(value)}`)
-
 const quotedPrintable: Change = (link) => link.replaceAll('=', '=3D')
 
 /** What changes no word of the link, or can be undone because token and signature say which reading was mailed. */
@@ -54,14 +49,6 @@ const MENDED: Record<string, Change> = {
   'wrapped near the end': (link) => wrapped(link.length - 10, '%0A')(link),
   'with a space in the token': wrapped(60, '%20'),
   'with a plus in the signature': (link) => wrapped(link.length - 10, '+')(link),
-  'in quoted-printable': quotedPrintable,
-  'in quoted-printable with a soft break': (link) => wrapped(80, '=%0D%0A')(quotedPrintable(link)),
-  'with a soft break that lost its line break': wrapped(140, '='),
-  'with values encoded twice': onValues(encodeURIComponent),
-  'with the whole query encoded': (link) => {
-    const [address = '', query = ''] = link.split('?')
-    return `${address}?${encodeURIComponent(query)}`
-  },
   'with its plus turned into a space': (link) => link.replaceAll('+', '%20'),
   'with parameters of a campaign': plus('&utm_source=mail&utm_source=news&mc_eid=%ZZ'),
   'with a parameter of a campaign in front': (link) => link.replace('?', '?fbclid=abc&'),
@@ -90,6 +77,7 @@ const BROKEN: Record<string, Change> = {
   'with text glued to its end': plus('Thanks'),
   'pasted twice in a row': (link) => link + link,
   'with an encoding that is none': (link) => link.replace('state=', 'state=%ZZ'),
+  'in quoted-printable': quotedPrintable,
 }
 
 describe('A verification link that a mail program or a person changed', () => {
@@ -201,12 +189,9 @@ const MENDED_RESETS: Record<string, Change> = {
   'wrapped with %0D%0A and indented': inToken('%0D%0A%20%20'),
   'with a space in it': inToken('%20'),
   'with a plus in it': inToken('+'),
-  'with a soft break of quoted-printable': inToken('=%0D%0A'),
   'with padding': plus('='),
   'with NUL': plus('%00'),
   'with a space in front': (link) => link.replace('token=', 'token=%20'),
-  'in quoted-printable': (link) => link.replace('token=', 'token=3D'),
-  'with its query encoded': (link) => link.replace('token=', 'token%3D'),
   'with parameters of a campaign': plus('&utm_source=mail&utm_source=news&mc_eid=%ZZ'),
   'with &amp; before a parameter of a campaign': plus('&amp;utm_source=mail'),
   'with a parameter of a campaign and &amp; in front': (link) =>
@@ -227,6 +212,7 @@ const BROKEN_RESETS: Record<string, Change> = {
   'pasted twice in a row': (link) => link + link,
   'with the token twice': (link) => `${link}&token=${tokenOf(link)}`,
   'with an encoding that is none': inToken('%ZZ'),
+  'in quoted-printable': quotedPrintable,
 }
 
 describe('A reset link that a mail program or a person changed', () => {
