@@ -1,5 +1,5 @@
 import { systemClock } from './clock.ts'
-import type { Log } from './ports.ts'
+import type { Log } from './ports/index.ts'
 
 const MAX_TEXT = 1_000
 const MAX_READ = 4_000

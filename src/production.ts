@@ -1,4 +1,4 @@
-import type { Log } from './ports.ts'
+import type { Log } from './ports/index.ts'
 
 export function isProduction(): boolean {
   return process.env['NODE_ENV'] === 'production'

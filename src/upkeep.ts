@@ -1,6 +1,6 @@
 import { within, type Clock } from './clock.ts'
-import type { OwnKeyRing } from './key-rings.ts'
-import type { AccountFlowsStore, Log } from './ports.ts'
+import type { OwnKeyRing } from './crypto/key-rings.ts'
+import type { AccountFlowsStore, Log } from './ports/index.ts'
 import type { SettingsKeeper } from './settings/settings.ts'
 
 const FOLLOW_SETTINGS_MS = 1_000

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/audit-event-types.ts'
+import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/ports/audit-event-types.ts'
 import { connect } from '../connection.ts'
 import { eventText } from '../events.ts'
 import { withExamples } from '../examples.ts'

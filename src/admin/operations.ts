@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { AUDIT_EVENT_TYPES } from '../audit-event-types.ts'
+import { AUDIT_EVENT_TYPES } from '../ports/audit-event-types.ts'
 import { DRY_RUN, LIMIT, type TypedSchema } from './schema-kinds.ts'
 import type { schemas } from './schemas.ts'
 import type { AdminScope } from './scopes.ts'

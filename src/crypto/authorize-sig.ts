@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { CarriedParameters } from '../ports.ts'
+import type { CarriedParameters } from '../ports/index.ts'
 import type { DerivedKey, KeyRing } from './keys.ts'
 
 /**

@@ -1,5 +1,5 @@
 import bcrypt from 'bcrypt'
-import type { User } from '../ports.ts'
+import type { User } from '../ports/index.ts'
 import type { HashQueue } from './hash-queue.ts'
 import { isReadWhole } from './password.ts'
 

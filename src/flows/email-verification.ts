@@ -26,11 +26,11 @@ import type {
   UserStore,
   VerificationToken,
   VerificationTokenStore,
-} from '../ports.ts'
+} from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import { isStillFor } from './issued-for.ts'
 import { inLoginTurn } from './login-turn.ts'
-import { requestMail } from './mail-request.ts'
+import { requestMail } from '../outbox/request.ts'
 import { isLoginOf, MOST_LOGINS, newPendingLogin } from './pending-login.ts'
 import { completed, rejected, type RejectedToken } from './verification-events.ts'
 import { carriedBy, isSameCarried, type VerificationLink } from './verification-link.ts'

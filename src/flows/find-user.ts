@@ -1,5 +1,5 @@
-import { equalsInAsciiCase } from '../ascii-case.ts'
-import type { User, UserStore } from '../ports.ts'
+import { equalsInAsciiCase } from '../ports/ascii-case.ts'
+import type { User, UserStore } from '../ports/index.ts'
 
 /** `ambiguous`: several verified addresses match and none of them byte for byte (D22). */
 export type UserMatch = User | 'ambiguous' | 'unknown'

@@ -1,5 +1,5 @@
 import { passwordDigest } from '../crypto/password.ts'
-import type { IssuedAccount, User } from '../ports.ts'
+import type { IssuedAccount, User } from '../ports/index.ts'
 
 /** The account as it was when something was issued for it, or when its password was checked. */
 export interface IssuedFor {

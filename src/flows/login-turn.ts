@@ -1,5 +1,5 @@
 import { newId } from '../crypto/token.ts'
-import type { PendingLoginStore } from '../ports.ts'
+import type { PendingLoginStore } from '../ports/index.ts'
 
 /**
  * Does the work in the one turn of a login that waits (D15). Work that fails gives the turn back, and so does a turn of which nobody

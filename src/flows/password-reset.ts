@@ -24,13 +24,13 @@ import type {
   Requester,
   ResetTokenStore,
   UserStore,
-} from '../ports.ts'
+} from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import { isIssuedUnder, isStillFor } from './issued-for.ts'
 import { oneAtATime } from './one-at-a-time.ts'
-import { secondAfter } from '../login-second.ts'
-import { requestMail } from './mail-request.ts'
-import { requestNotice } from './password-changed.ts'
+import { secondAfter } from '../ports/login-second.ts'
+import { requestMail } from '../outbox/request.ts'
+import { requestNotice } from '../outbox/password-changed.ts'
 
 /** The effects are idempotent: to finish a slow one twice does no harm, to wait for a dead one keeps sessions alive. */
 const LEASE_MS = 10_000

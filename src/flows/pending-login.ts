@@ -1,7 +1,7 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, idOf, newId } from '../crypto/token.ts'
-import type { CapturedRequest, PendingLogin, User } from '../ports.ts'
-import { isEndedBy } from '../login-second.ts'
+import type { CapturedRequest, PendingLogin, User } from '../ports/index.ts'
+import { isEndedBy } from '../ports/login-second.ts'
 import { isStillFor } from './issued-for.ts'
 
 /** A login that waits (`pending_logins`) outlives its link, so that a fresh link, asked for late, still finishes it. */

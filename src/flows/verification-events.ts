@@ -1,5 +1,5 @@
 import { hashToken } from '../crypto/token.ts'
-import type { AuditEvent, Requester, VerificationToken } from '../ports.ts'
+import type { AuditEvent, Requester, VerificationToken } from '../ports/index.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -1,5 +1,5 @@
-import { appendCarried, CARRIED } from '../carried-query.ts'
-import type { CapturedRequest, CarriedParameters } from '../ports.ts'
+import { appendCarried, CARRIED } from '../ports/carried-query.ts'
+import type { CapturedRequest, CarriedParameters } from '../ports/index.ts'
 
 /** What a verification link carries (4.6). */
 export interface VerificationLink {

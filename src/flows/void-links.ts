@@ -1,4 +1,4 @@
-import type { AccountFlowsStore, MailOutbox, User, UserStore } from '../ports.ts'
+import type { AccountFlowsStore, MailOutbox, User, UserStore } from '../ports/index.ts'
 
 /** Voids all that was mailed to an account, and the logins that wait for it. A reset that was decided is finished all the same (D5). */
 export type VoidLinks = (accountId: string) => Promise<void>

@@ -11,7 +11,7 @@ import type {
   SessionCutoffs,
   User,
   UserStore,
-} from '../ports.ts'
+} from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import { inLoginTurn } from './login-turn.ts'
 import { isLoginOf, waitsUntil } from './pending-login.ts'

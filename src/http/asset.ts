@@ -1,4 +1,4 @@
-import type { Asset } from '../views.ts'
+import type { Asset } from '../views/index.ts'
 import type { Route } from './routes.ts'
 
 const YEAR_SECONDS = 31_536_000

@@ -1,6 +1,6 @@
 import { carriedBy } from '../flows/verification-link.ts'
 import type { Clients } from '../oidc/clients.ts'
-import type { CapturedRequest, User } from '../ports.ts'
+import type { CapturedRequest, User } from '../ports/index.ts'
 import { pageOf } from './captured-page.ts'
 import type { Page } from './pages.ts'
 

@@ -11,7 +11,7 @@ import { forgotPassword, type ForgotPasswordParts } from './forgot-password.ts'
 import { resendVerification, type ResendVerificationParts } from './resend-verification.ts'
 import { resetPassword, type ResetPasswordParts } from './reset-password.ts'
 import { createRoutes, type Route } from './routes.ts'
-import type { Assets } from '../views.ts'
+import type { Assets } from '../views/index.ts'
 import { verifyEmail, type VerifyEmailParts } from './verify-email.ts'
 import { waitingLogin, type WaitingLoginParts } from './waiting-login.ts'
 

@@ -1,5 +1,5 @@
 import { carriedBy } from '../flows/verification-link.ts'
-import type { CapturedRequest } from '../ports.ts'
+import type { CapturedRequest } from '../ports/index.ts'
 import type { Page } from './pages.ts'
 
 /** What a page takes over from the request that its form goes on with: where that may lead, and its languages. */

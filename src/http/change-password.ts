@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
-import { fullUrl, type NodeHandler } from './admin-api.ts'
+import { fullUrl, type NodeHandler } from '../admin/api.ts'
 
 const PATH = '/.well-known/change-password'
 

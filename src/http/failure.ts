@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { isStoreUnavailable, isOverloaded } from '../errors.ts'
 import { framesOf } from '../log.ts'
-import type { Log } from '../ports.ts'
+import type { Log } from '../ports/index.ts'
 import type { Pages } from './pages.ts'
 
 /** As the page says: "wait a minute". */

@@ -1,6 +1,6 @@
 import { within, type Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
-import type { AuditEvent, CarriedParameters, Log, Requester } from '../ports.ts'
+import type { AuditEvent, CarriedParameters, Log, Requester } from '../ports/index.ts'
 import type { Fields } from './form.ts'
 
 /** A request for a reset link that was judged to be one, before anything is done for it. */

@@ -1,4 +1,4 @@
-import { carriedFrom } from '../carried-query.ts'
+import { carriedFrom } from '../ports/carried-query.ts'
 import { isToken } from '../crypto/token.ts'
 import { readingsOf } from '../flows/mended-link.ts'
 import { isBracketed, SIGNED, type VerificationLink } from '../flows/verification-link.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
-import type { ErrorMode, PageLocals, PageName, Views } from '../views.ts'
+import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
 
 export interface Page<N extends PageName = PageName> {
   status: number

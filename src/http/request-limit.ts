@@ -2,7 +2,7 @@ import { Server, type Socket } from 'node:net'
 import type { Context } from 'koa'
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
-import type { AuditEvent, AuditEventType, Log, RateLimits, Requester } from '../ports.ts'
+import type { AuditEvent, AuditEventType, Log, RateLimits, Requester } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import { isLoopback, networkOf } from './network.ts'
 

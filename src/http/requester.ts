@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import { acceptedTags, keptTags } from '../language-tags.ts'
-import type { Requester } from '../ports.ts'
+import { acceptedTags, keptTags } from '../views/language-tags.ts'
+import type { Requester } from '../ports/index.ts'
 
 const MAX_USER_AGENT = 256
 

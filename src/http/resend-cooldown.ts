@@ -1,4 +1,4 @@
-import type { MailKind, RateLimits, Requester } from '../ports.ts'
+import type { MailKind, RateLimits, Requester } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import { networkOf } from './network.ts'
 

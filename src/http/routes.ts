@@ -1,5 +1,5 @@
 import type { Context, Middleware, Next } from 'koa'
-import type { Log } from '../ports.ts'
+import type { Log } from '../ports/index.ts'
 import { isCrossSite } from './cross-site.ts'
 import { reportFailure } from './failure.ts'
 import type { Pages } from './pages.ts'

@@ -8,7 +8,7 @@ import type {
 import { carriedBy } from '../flows/verification-link.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Resume } from '../oidc/resume.ts'
-import type { Requester } from '../ports.ts'
+import type { Requester } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import { blockedPage } from './blocked-page.ts'
 import type { BrowserCookie } from './browser-cookie.ts'

@@ -1,9 +1,9 @@
 import type { Context } from 'koa'
 import { errors, type Provider } from 'oidc-provider'
-import { appendCarried } from '../carried-query.ts'
-import { isLoopbackHost } from '../loopback-host.ts'
-import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../ports.ts'
-import type { ClientLink, ShownClient } from '../shown-client.ts'
+import { appendCarried } from '../ports/carried-query.ts'
+import { isLoopbackHost } from '../settings/loopback-host.ts'
+import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../ports/index.ts'
+import type { ClientLink, ShownClient } from '../views/shown-client.ts'
 import { createRequestCheck, type Client } from './request-check.ts'
 
 export interface Clients {

@@ -3,10 +3,10 @@ import type { Middleware } from 'koa'
 import type { Adapter, AdapterConstructor, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { isStoreUnavailable } from '../errors.ts'
-import { afterCutoffs, beforeCutoffs, isEndedBy, loginSecond } from '../login-second.ts'
+import { afterCutoffs, beforeCutoffs, isEndedBy, loginSecond } from '../ports/login-second.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
-import type { Log, SessionCutoffs, SessionCutoffStore, UserStore } from '../ports.ts'
+import type { Log, SessionCutoffs, SessionCutoffStore, UserStore } from '../ports/index.ts'
 import {
   accountStamp,
   IDP_MODELS,

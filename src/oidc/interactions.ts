@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
-import type { CapturedRequest, LoginResult } from '../ports.ts'
+import type { CapturedRequest, LoginResult } from '../ports/index.ts'
 
 /** The login prompt that the browser is in; found by its cookie. oidc-provider throws `SessionNotFound` where there is none. */
 export interface Interactions {

@@ -1,5 +1,5 @@
 import { interactionPolicy } from 'oidc-provider'
-import type { Log, UserStore } from '../ports.ts'
+import type { Log, UserStore } from '../ports/index.ts'
 import { refuseWeak } from '../production.ts'
 import type { Settings } from '../settings/table.ts'
 

@@ -3,7 +3,7 @@ import { UnsecuredJWT } from 'jose'
 import type { Context } from 'koa'
 import type { Provider } from 'oidc-provider'
 import { AccountFlowsError } from '../errors.ts'
-import type { CapturedRequest } from '../ports.ts'
+import type { CapturedRequest } from '../ports/index.ts'
 import { begunInteraction, rethrowFailure } from './provider-answers.ts'
 
 /**

@@ -10,10 +10,10 @@
 import { randomBytes } from 'node:crypto'
 import type { Context, Next } from 'koa'
 import type { Interaction, Provider } from 'oidc-provider'
-import { appendCarried } from '../carried-query.ts'
+import { appendCarried } from '../ports/carried-query.ts'
 import type { Clock } from '../clock.ts'
-import { loginSecond } from '../login-second.ts'
-import type { CapturedRequest, CarriedParameters, LoginResult } from '../ports.ts'
+import { loginSecond } from '../ports/login-second.ts'
+import type { CapturedRequest, CarriedParameters, LoginResult } from '../ports/index.ts'
 import { rethrowFailure } from './provider-answers.ts'
 import { dropCookie, injectCookie } from './request-cookies.ts'
 

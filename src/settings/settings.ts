@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { AccountFlowsError } from '../errors.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
-import type { Log, SettingsStore, StoredSettings } from '../ports.ts'
+import type { Log, SettingsStore, StoredSettings } from '../ports/index.ts'
 import {
   applied,
   MASK,

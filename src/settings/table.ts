@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { isMailAddress } from '../mail-address.ts'
+import { isMailAddress } from './mail-address.ts'
 import {
   boolean,
   choice,

@@ -1,4 +1,4 @@
-import type { Log } from '../ports.ts'
+import type { Log } from '../ports/index.ts'
 import { placeholdersOf } from './catalog.ts'
 import type { LocaleWords } from './locale-files.ts'
 import type { LayeredTemplates } from './templates.ts'

@@ -1,4 +1,4 @@
-import { acceptedTags, askedTags } from '../language-tags.ts'
+import { acceptedTags, askedTags } from './language-tags.ts'
 
 /** What is known of the language that somebody reads, best first (D24). */
 export interface Languages {

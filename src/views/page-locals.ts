@@ -1,5 +1,5 @@
-import type { CarriedParameters } from '../ports.ts'
-import type { ClientLink, ShownClient } from '../shown-client.ts'
+import type { CarriedParameters } from '../ports/index.ts'
+import type { ClientLink, ShownClient } from './shown-client.ts'
 
 /** The window that logged in, and goes on by itself once the address is confirmed (D15). */
 export interface WaitingPage {

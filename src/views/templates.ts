@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import pug from 'pug'
-import type { Log } from '../ports.ts'
+import type { Log } from '../ports/index.ts'
 import type { ViewFile, ViewFiles } from './view-files.ts'
 
 /** The files of `views/`, each in the host's copy where there is one. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { carriedFrom } from '../../src/carried-query.ts'
+import { carriedFrom } from '../../src/ports/carried-query.ts'
 import { parseFields } from '../../src/http/form.ts'
 import { startHarness } from '../support/harness.ts'
 import { rawRequest } from '../support/raw-request.ts'

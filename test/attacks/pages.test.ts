@@ -7,7 +7,7 @@ import { suiteExampleServer } from '../support/example-server.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
-/** What templates do to any text is shown in test/views.test.ts; here, that every page says it through them. */
+/** What templates do to any text is shown in test/views/views.test.ts; here, that every page says it through them. */
 const PAYLOADS = [
   '"><script>alert(1)</script>',
   "' onmouseover='alert(1)",

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
-import { appendCarried, carriedFrom } from '../../src/carried-query.ts'
+import { appendCarried, carriedFrom } from '../../src/ports/carried-query.ts'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { newToken } from '../../src/crypto/token.ts'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Agent, request as send } from 'node:http'
 import { expect } from 'chai'
-import { appendCarried } from '../../src/carried-query.ts'
+import { appendCarried } from '../../src/ports/carried-query.ts'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { newToken } from '../../src/crypto/token.ts'

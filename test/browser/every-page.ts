@@ -1,5 +1,5 @@
-import type { CarriedParameters } from '../../src/ports.ts'
-import type { PageLocals, PageName } from '../../src/views.ts'
+import type { CarriedParameters } from '../../src/ports/index.ts'
+import type { PageLocals, PageName } from '../../src/views/index.ts'
 
 /** One page in one mode, as somebody could come to see it. */
 export interface ShownPage<N extends PageName = PageName> {

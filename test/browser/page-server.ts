@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createPages } from '../../src/http/pages.ts'
-import { createViews, type Views } from '../../src/views.ts'
+import { createViews, type Views } from '../../src/views/index.ts'
 import { everyPage, type ShownPage } from './every-page.ts'
 
 /** Serves every page with the headers that it has in earnest. */

@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import type { AdapterPayload } from 'oidc-provider'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
-import { itIsAnAdapter } from '../../src/contract/store-contract.ts'
+import { itIsAnAdapter } from '../../src/contract/index.ts'
 import { mongoAdapter, type AccountAdapter } from '../../src/index.ts'
 import {
   addUnverified,

@@ -4,7 +4,7 @@ import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import type { SettingsStore } from '../../src/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { settingNamed } from '../../src/settings/table.ts'
-import { memorySettings } from '../../src/stores/memory-settings.ts'
+import { memorySettings } from '../../src/stores/memory/settings.ts'
 
 const ring = (fill: number) => createSecretBox(createKeyRing([Buffer.alloc(32, fill)]))
 

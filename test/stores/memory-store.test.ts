@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { memoryStore } from '../../src/stores/memory-store.ts'
+import { memoryStore } from '../../src/stores/memory/store.ts'
 import { movableClock, moveTime } from '../support/time.ts'
-import { itIsAnAccountFlowsStore } from '../../src/contract/store-contract.ts'
+import { itIsAnAccountFlowsStore } from '../../src/contract/index.ts'
 
 itIsAnAccountFlowsStore('memoryStore()', async () => ({
   store: memoryStore(),

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { memoryUsers } from '../../src/stores/memory-users.ts'
-import { itIsAUserStore } from '../../src/contract/store-contract.ts'
-import { sampleUser } from '../../src/contract/user-store-contract.ts'
+import { memoryUsers } from '../../src/stores/memory/users.ts'
+import { itIsAUserStore } from '../../src/contract/index.ts'
+import { sampleUser } from '../../src/contract/user-store.ts'
 
 itIsAUserStore('memoryUsers()', async (initial) => ({
   users: memoryUsers(initial),

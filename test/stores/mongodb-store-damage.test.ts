@@ -13,7 +13,7 @@ import {
   samplePendingLogin,
   sampleResetToken,
   sampleVerificationToken,
-} from '../../src/contract/store-contract-samples.ts'
+} from '../../src/contract/samples.ts'
 
 describeWithMongo('mongoStore() with damaged records [full]', () => {
   const { stored, storedOne, emptyStore } = emptiedStore()

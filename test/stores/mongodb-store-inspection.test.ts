@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { CreateIndexesOptions, IndexSpecification } from 'mongodb'
-import { mongoStore } from '../../src/stores/mongodb-store.ts'
+import { mongoStore } from '../../src/stores/mongodb/store.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { suiteDatabase } from '../support/suite-database.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { MongoClient } from 'mongodb'
-import { mongoStore } from '../../src/stores/mongodb-store.ts'
+import { mongoStore } from '../../src/stores/mongodb/store.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import {
@@ -13,7 +13,7 @@ import {
   samplePendingLogin,
   sampleResetToken,
   sampleVerificationToken,
-} from '../../src/contract/store-contract-samples.ts'
+} from '../../src/contract/samples.ts'
 
 const TTL_LIMIT = process.env['MONGODB_URI'] ? 90_000 : 15_000
 

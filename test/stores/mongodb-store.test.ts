@@ -1,8 +1,8 @@
 import { expect } from 'chai'
-import { mongoStore } from '../../src/stores/mongodb-store.ts'
+import { mongoStore } from '../../src/stores/mongodb/store.ts'
 import { emptiedStore } from '../support/emptied-store.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { itIsAnAccountFlowsStore } from '../../src/contract/store-contract.ts'
+import { itIsAnAccountFlowsStore } from '../../src/contract/index.ts'
 import {
   after as later,
   hour,
@@ -11,7 +11,7 @@ import {
   sampleClaim,
   sampleMailJob,
   sampleResetToken,
-} from '../../src/contract/store-contract-samples.ts'
+} from '../../src/contract/samples.ts'
 
 async function expectRefused(act: () => Promise<unknown>, what = String(act)) {
   const refusal: unknown = await act().catch((error: unknown) => error)

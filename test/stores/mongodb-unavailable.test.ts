@@ -8,7 +8,7 @@ import {
   sampleClaim,
   sampleResetToken,
   sampleVerificationToken,
-} from '../../src/contract/store-contract-samples.ts'
+} from '../../src/contract/samples.ts'
 import { mongoAdapter, mongoStore, mongoUsers } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'

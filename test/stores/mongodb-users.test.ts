@@ -1,11 +1,11 @@
 import { expect } from 'chai'
 import { ObjectId } from 'mongodb'
-import type { User } from '../../src/ports.ts'
-import { mongoUsers } from '../../src/stores/mongodb-users.ts'
+import type { User } from '../../src/ports/index.ts'
+import { mongoUsers } from '../../src/stores/mongodb/users.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { suiteDatabase } from '../support/suite-database.ts'
-import { itIsAUserStore } from '../../src/contract/store-contract.ts'
-import { sampleUser } from '../../src/contract/user-store-contract.ts'
+import { itIsAUserStore } from '../../src/contract/index.ts'
+import { sampleUser } from '../../src/contract/user-store.ts'
 
 interface HostUser {
   _id: string | ObjectId

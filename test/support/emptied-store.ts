@@ -1,5 +1,5 @@
-import { mustExist } from '../../src/contract/store-contract-samples.ts'
-import { mongoStore } from '../../src/stores/mongodb-store.ts'
+import { mustExist } from '../../src/contract/samples.ts'
+import { mongoStore } from '../../src/stores/mongodb/store.ts'
 import { suiteDatabase } from './suite-database.ts'
 
 export interface AnyDocument {

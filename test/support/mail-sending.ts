@@ -1,6 +1,6 @@
 import { AccountFlowsError } from '../../src/errors.ts'
-import type { SmtpPool } from '../../src/mail/smtp-pool.ts'
-import type { OutgoingMail } from '../../src/ports.ts'
+import type { SmtpPool } from '../../src/smtp/pool.ts'
+import type { OutgoingMail } from '../../src/ports/index.ts'
 
 export const MAIL: OutgoingMail = {
   to: 'Ada@example.org',

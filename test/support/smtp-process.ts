@@ -4,9 +4,9 @@
  */
 import { systemClock } from '../../src/clock.ts'
 import { AccountFlowsError } from '../../src/errors.ts'
-import { checkSmtp } from '../../src/mail/smtp-check.ts'
-import { smtpPool } from '../../src/mail/smtp-pool.ts'
-import type { SmtpSettings } from '../../src/mail/smtp-settings.ts'
+import { checkSmtp } from '../../src/smtp/check.ts'
+import { smtpPool } from '../../src/smtp/pool.ts'
+import type { SmtpSettings } from '../../src/smtp/settings.ts'
 import { MAIL, sendThrough } from './mail-sending.ts'
 
 async function send(settings: SmtpSettings): Promise<string> {

@@ -1,5 +1,5 @@
-import { smtpPool, type SmtpPool } from '../../src/mail/smtp-pool.ts'
-import type { SmtpSettings } from '../../src/mail/smtp-settings.ts'
+import { smtpPool, type SmtpPool } from '../../src/smtp/pool.ts'
+import type { SmtpSettings } from '../../src/smtp/settings.ts'
 import { startFaultySmtp, type FaultySmtp, type FaultySmtpOptions } from './faulty-smtp.ts'
 import { movableClock } from './time.ts'
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { SmtpSettings } from '../../src/mail/smtp-settings.ts'
+import type { SmtpSettings } from '../../src/smtp/settings.ts'
 import type { Certificate } from './certificates.ts'
 
 const SCRIPT = fileURLToPath(new URL('smtp-process.ts', import.meta.url))

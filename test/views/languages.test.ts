@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { expect } from 'chai'
-import { acceptedTags, askedTags, keptTags } from '../../src/language-tags.ts'
+import { acceptedTags, askedTags, keptTags } from '../../src/views/language-tags.ts'
 import { chooseLocale, type Languages } from '../../src/views/languages.ts'
 
 const LOCALES = ['en', 'de', 'fr', 'es', 'ar', 'pt-BR', 'zh', 'zh-Hant', 'sr-Latn', 'he']

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import type { Log } from '../../src/ports.ts'
-import { createViews } from '../../src/views.ts'
+import type { Log } from '../../src/ports/index.ts'
+import { createViews } from '../../src/views/index.ts'
 import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
 
 const OWN = createViews('/oauth2')

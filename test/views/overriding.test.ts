@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { expect } from 'chai'
-import type { Log } from '../../src/ports.ts'
-import { createViews, type MailLocals, type Views } from '../../src/views.ts'
+import type { Log } from '../../src/ports/index.ts'
+import { createViews, type MailLocals, type Views } from '../../src/views/index.ts'
 import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
 
 type Files = Record<string, string>

@@ -1,7 +1,12 @@
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
 import { refusePassword } from '../../src/crypto/password.ts'
-import { createViews, type Languages, type PageLocals, type PageName } from '../../src/views.ts'
+import {
+  createViews,
+  type Languages,
+  type PageLocals,
+  type PageName,
+} from '../../src/views/index.ts'
 
 const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
 const RESET_REASONS = [...VERIFICATION_REASONS, 'superseded'] as const

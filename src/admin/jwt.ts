@@ -1,0 +1,119 @@
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  errors,
+  jwtVerify,
+  type CryptoKey,
+  type JSONWebKeySet,
+  type JWTPayload,
+} from 'jose'
+
+import { scopesOf, type AdminScope } from './scopes.ts'
+import type { Clock } from '../clock.ts'
+
+/** How an admin's JWT is judged (D28): RFC 7519, and RFC 9068 for its type and scope. */
+export interface AdminJwtOptions {
+  /** Must be its `iss`, character for character. */
+  issuer: string
+  /** Must be in its `aud`. */
+  audience: string
+  /** Algorithms of RFC 7518 that are accepted, all of them with public keys. */
+  algorithms: readonly string[]
+  /** The issuer's public keys, or the https address where they are. */
+  keys: JSONWebKeySet | URL
+  /**
+   * The scope that stands for all three, `account-flows:read`, `account-flows:support` and `account-flows:settings`;
+   * `account-flows:admin` by default. None of the three.
+   */
+  scope?: string
+  /** Its `typ`; `at+jwt` by default, so that no id_token is taken for it. */
+  type?: string
+}
+
+/**
+ * `wrong`: nobody's, or not for us, or not at this time. `unavailable`: the issuer's keys cannot be fetched. Without scopes of ours
+ * it is genuine, and for something else.
+ */
+export type JwtVerdict = { subject: string; scopes: AdminScope[] } | 'wrong' | 'unavailable'
+
+const CLOCK_TOLERANCE_S = 5
+const RETRY_AFTER_MS = 1_000
+const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
+
+/** Keys come from the options alone, whatever the header of a token names (`jku`, `jwk`, `x5u`, `x5c`). */
+export function createJwtCheck(
+  options: AdminJwtOptions,
+  { now }: Clock,
+): (token: string) => Promise<JwtVerdict> {
+  const { issuer, audience, algorithms, keys, scope: all } = options
+  const keyOf = keys instanceof URL ? createRemoteJWKSet(keys) : createLocalJWKSet(keys)
+  const expected = () => ({
+    issuer,
+    audience,
+    algorithms: [...algorithms],
+    typ: options.type ?? 'at+jwt',
+    requiredClaims: ['exp', 'sub'],
+    clockTolerance: CLOCK_TOLERANCE_S,
+    currentDate: now(),
+  })
+
+  async function payloadOf(token: string): Promise<JWTPayload> {
+    try {
+      return (await jwtVerify(token, keyOf, expected())).payload
+    } catch (error) {
+      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+      return payloadUnderOneOf(error, token)
+    }
+  }
+
+  // A token without `kid`, while the issuer has several keys.
+  async function payloadUnderOneOf(keys: AsyncIterable<CryptoKey>, token: string) {
+    for await (const key of keys) {
+      try {
+        return (await jwtVerify(token, key, expected())).payload
+      } catch (error) {
+        if (isAboutClaims(error)) throw error
+      }
+    }
+    throw new errors.JWSSignatureVerificationFailed()
+  }
+
+  let retryAt = 0
+  // Anybody can ask for the keys; where they cannot be had, the issuer is left alone for a while.
+  const isLeftAlone = () => 'fresh' in keyOf && !keyOf.fresh && now().getTime() < retryAt
+
+  return async (token) => {
+    if (!COMPACT.test(token)) return 'wrong'
+    if (isLeftAlone()) return 'unavailable'
+    try {
+      const { sub, scope: granted } = await payloadOf(token)
+      if (typeof sub !== 'string' || sub === '') return 'wrong'
+      const names = typeof granted === 'string' ? granted.split(' ') : []
+      return { subject: sub, scopes: scopesOf(names, all) }
+    } catch (error) {
+      if (isAboutToken(error)) return 'wrong'
+      retryAt = now().getTime() + RETRY_AFTER_MS
+      return 'unavailable'
+    }
+  }
+}
+
+function isAboutClaims(error: unknown): boolean {
+  return error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired
+}
+
+/** The others are about the issuer's keys, or about the way to them. */
+const ABOUT_TOKEN = [
+  errors.JWTClaimValidationFailed,
+  errors.JWTExpired,
+  errors.JWTInvalid,
+  errors.JWSInvalid,
+  errors.JWSSignatureVerificationFailed,
+  errors.JOSEAlgNotAllowed,
+  errors.JOSENotSupported,
+  errors.JWKSNoMatchingKey,
+]
+
+function isAboutToken(error: unknown): boolean {
+  return ABOUT_TOKEN.some((kind) => error instanceof kind)
+}

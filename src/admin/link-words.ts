@@ -1,0 +1,114 @@
+import type { TokenHistory, User } from '../ports/index.ts'
+import { isIssuedUnder } from '../flows/issued-for.ts'
+import type { ExplainedFacts } from './link-explanation.ts'
+import { isVoided } from '../flows/void-links.ts'
+
+interface Words {
+  summary: string
+  advice: string
+}
+
+const TOKEN_LENGTH = 43
+
+/** Puts an explanation into words: what is so, and what to do. */
+export function linkWords(facts: ExplainedFacts): Words {
+  const command = facts.kind === 'email_verification' ? 'send-verification' : 'send-reset'
+  return WORDS[facts.state](facts, `Have a new link sent: account-flows user ${command}.`)
+}
+
+const WORDS: Record<ExplainedFacts['state'], (facts: ExplainedFacts, another: string) => Words> = {
+  not_a_link: () => ({
+    summary: 'This is no reset or verification link of this service.',
+    advice: 'Paste the whole link as it is in the mail, from https:// to its last character.',
+  }),
+  unknown,
+  used: ({ token }, another) => ({
+    summary: `The link was used ${time(token?.usedAt ?? token?.claimedAt)}.`,
+    advice: `A link works once. ${another}`,
+  }),
+  superseded: ({ token, newer }, another) =>
+    newer
+      ? {
+          summary: `The link was replaced: a newer one was made ${time(newer.createdAt)}.`,
+          advice: 'Only the link in the newest mail works.',
+        }
+      : {
+          summary: `The link was voided ${time(token?.invalidatedAt)}.`,
+          advice: `The account asked again, or the mail could not be delivered. ${another}`,
+        },
+  expired,
+  void: voided,
+  altered: ({ altered }) => ({
+    summary: `The link is alive, but not as it was mailed: ${altered.join(', ')}.`,
+    advice:
+      'Something on its way changed it, such as a mail program that rewrites links. Open the link in the mail itself, or have a new one sent.',
+  }),
+  live,
+}
+
+function unknown({ tokenLength = 0, signature }: ExplainedFacts, another: string): Words {
+  if (tokenLength === 0) {
+    return { summary: 'The link has no token.', advice: `It was cut. ${another}` }
+  }
+  if (tokenLength !== TOKEN_LENGTH) {
+    return {
+      summary: `The token of the link has ${tokenLength} characters in place of ${TOKEN_LENGTH}.`,
+      advice: 'It was cut or wrapped, by a mail program perhaps. Copy the whole link again.',
+    }
+  }
+  return signature === 'valid'
+    ? {
+        summary: 'The link is genuine, and so old that nothing is known of it any more.',
+        advice: another,
+      }
+    : {
+        summary: 'No link with this token is known.',
+        advice: `It was mistyped, is of another service, or expired more than a week ago. ${another}`,
+      }
+}
+
+function expired({ token, user, kind }: ExplainedFacts, another: string): Words {
+  const summary = `The link expired ${time(token?.expiresAt)}.`
+  return kind === 'email_verification' && user?.emailVerified
+    ? { summary, advice: 'The address is verified: there is nothing left to do.' }
+    : { summary, advice: another }
+}
+
+function voided({ token, user }: ExplainedFacts, another: string): Words {
+  if (!user)
+    return {
+      summary: 'The account of the link does not exist any more.',
+      advice: 'Nothing can be done with the link.',
+    }
+  if (user.disabled) {
+    return { summary: 'The account of the link is disabled.', advice: 'Enable the account first.' }
+  }
+  if (token && isVoided(token)) {
+    const summary = 'The link was voided: its account was disabled, or everything of it was ended.'
+    return { summary, advice: another }
+  }
+  const changed = changeSince(token, user)
+  return {
+    summary: changed
+      ? `The ${changed} of the account was changed after the link was made.`
+      : `The link was refused ${time(token?.claimedAt)}: the account was not as it was when the link was made.`,
+    advice: another,
+  }
+}
+
+function changeSince(token: TokenHistory | undefined, user: User): string | undefined {
+  if (!token || user.email !== token.email) return 'address'
+  return isIssuedUnder(token, user) ? undefined : 'password'
+}
+
+function live({ kind, user, token }: ExplainedFacts): Words {
+  const summary = `The link works until ${time(token?.expiresAt)}.`
+  if (kind === 'email_verification' && user?.emailVerified) {
+    return { summary, advice: 'The address is verified already: there is nothing left to do.' }
+  }
+  return { summary, advice: 'The person may open it on any device.' }
+}
+
+function time(at: Date | undefined): string {
+  return at ? at.toISOString().replace(/\.\d+Z$/, 'Z') : 'at a time that is not known'
+}

@@ -1,0 +1,84 @@
+import { carriedFrom } from '../ports/carried-query.ts'
+import { isToken } from '../crypto/token.ts'
+import type { CarriedParameters } from '../ports/index.ts'
+import type { LinkKind } from './link-explanation.ts'
+import { readingsOf } from '../flows/mended-link.ts'
+import { isBracketed, SIGNED } from '../flows/verification-link.ts'
+
+/** A link of ours, as somebody pasted it. */
+export interface PastedLink {
+  kind: LinkKind
+  token: string
+  carried: CarriedParameters
+  /** Of a verification link (5.4). `undefined`: the link has none. */
+  signature: string | undefined
+  /** Names of the parameters for which its page refuses the link, whatever they hold: repeated, in brackets, or not readable. */
+  refused: string[]
+}
+
+const KINDS = new Map<string, LinkKind>([
+  ['/reset-password', 'password_reset'],
+  ['/verify-email', 'email_verification'],
+])
+
+/**
+ * Reads a link out of a mail: wrapped, in angle brackets, or with `&amp;` left in.
+ *
+ * @param oauthUrl - where links start.
+ * @returns `undefined`: it is no link of this service.
+ */
+export function readPastedLink(
+  pasted: string,
+  oauthUrl: string,
+  isGenuine: (link: PastedLink) => boolean,
+): PastedLink | undefined {
+  const links = readUrl(pasted, oauthUrl)
+  return links.find(isGenuine) ?? links.find(({ token }) => isToken(token)) ?? links[0]
+}
+
+/** As its page would read it, in every way. */
+function readUrl(pasted: string, oauthUrl: string): PastedLink[] {
+  const text = pasted
+    .replace(/\s+/g, '')
+    .replace(/^[<("']+|(?<![>)"'.,;])[>)"'.,;]+$/g, '')
+    .replaceAll('&amp;', '&')
+  if (!URL.canParse(text)) return []
+  const url = new URL(text)
+  const home = new URL(oauthUrl)
+  const path = home.pathname.replace(/\/$/, '')
+  if (url.origin !== home.origin || !url.pathname.startsWith(path)) return []
+  const kind = KINDS.get(url.pathname.slice(path.length))
+  return kind ? readingsOf(url.search.slice(1)).map((query) => readQuery(query, kind)) : []
+}
+
+function readQuery(search: string, kind: LinkKind): PastedLink {
+  const query = new URLSearchParams(search)
+  return {
+    kind,
+    token: query.get('token') ?? '',
+    carried: carriedFrom(query),
+    signature: query.get('authorize_sig') ?? undefined,
+    refused: refusedIn(search, kind),
+  }
+}
+
+// Both pages pass over foreign parameters (D13).
+function refusedIn(search: string, kind: LinkKind): string[] {
+  const pairs = search.split('&').filter((pair) => pair !== '')
+  const names = pairs.map((pair) => [...new URLSearchParams(pair).keys()].join())
+  const refused = names.filter((name, at) => {
+    if (kind === 'email_verification' && isBracketed(name)) return true
+    if (!(kind === 'email_verification' ? SIGNED : ['token']).includes(name)) return false
+    return names.indexOf(name) !== at || !isReadable(pairs[at] ?? '')
+  })
+  return [...new Set(refused)]
+}
+
+function isReadable(encoded: string): boolean {
+  try {
+    decodeURIComponent(encoded)
+    return true
+  } catch {
+    return false
+  }
+}

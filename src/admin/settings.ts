@@ -1,0 +1,93 @@
+import type { Clock } from '../clock.ts'
+import { inTime } from './in-time.ts'
+import type { SettingsInForce } from './api-types.ts'
+import { newId } from '../crypto/token.ts'
+import type { AuditEvent, Log } from '../ports/index.ts'
+import type { SettingsKeeper, SettingsOutcome } from '../settings/settings.ts'
+import type { AuditAction } from './audit.ts'
+import type { AdminEndpoints, AdminRefusal, AdminRequest } from './router.ts'
+
+export interface AdminSettingsParts {
+  settings: SettingsKeeper
+  audit(event: AuditEvent): Promise<void>
+  auditAction: AuditAction
+  log: Log
+  clock: Clock
+}
+
+/** What is answered where nothing was changed because of what is stored. */
+export const settingsRefusals = {
+  stale: {
+    status: 412,
+    code: 'stale_settings',
+    title: 'Nothing was changed: the settings are not those of If-Match any more. Read them again.',
+  },
+  unreadable: {
+    status: 409,
+    code: 'settings_unreadable',
+    title:
+      'Nothing was changed: the stored settings cannot be read; repair the record in the database, or delete it to begin with the defaults (docs/settings.md).',
+  },
+} satisfies Record<string, AdminRefusal>
+
+/** 4.5, D27. */
+export function adminSettings(parts: AdminSettingsParts) {
+  const { settings, audit, auditAction, log, clock } = parts
+  type Change = AdminRequest<'putSettings' | 'unsetSettings'>
+
+  async function changed(wanted: Record<string, unknown>, request: Change) {
+    const { query, ifMatch } = request
+    const isDryRun = query.dry_run === true
+    const outcome = await settings.change(wanted, {
+      ifMatch,
+      isDryRun,
+      announce: (keys) => auditAction(request, 'change_settings', { details: { keys } }),
+    })
+    if (typeof outcome === 'string' || Array.isArray(outcome)) return answerOf(outcome)
+    const { changed: keys, warnings } = outcome
+    if (isDryRun || keys.length === 0 || (await isRecorded(keys, request))) return answerOf(outcome)
+    const unrecorded = 'this change is in force, and is missing in the audit log'
+    return answerOf({ ...outcome, warnings: [...warnings, unrecorded] })
+  }
+
+  // It is in force: whoever asked is not told that it failed because it could not be recorded.
+  async function isRecorded(keys: string[], { actor, requester }: Change): Promise<boolean> {
+    try {
+      const details = { keys, actor }
+      await audit({ id: newId(), type: 'settings_changed', at: clock.now(), details, ...requester })
+      return true
+    } catch (error) {
+      log('error', 'a change of settings was not recorded', { keys, error: String(error) })
+      return false
+    }
+  }
+
+  return {
+    async getSettings() {
+      const { settings: shown, etag } = await inTime(clock, settings.read())
+      return { answer: inForce(shown), etag }
+    },
+
+    putSettings: (request) => changed({ ...request.body }, request),
+
+    unsetSettings: (request) =>
+      changed(Object.fromEntries(request.query.key.map((key) => [key, undefined])), request),
+  } satisfies Partial<AdminEndpoints>
+}
+
+function answerOf(
+  outcome: SettingsOutcome,
+): { answer: SettingsInForce; etag: string } | AdminRefusal {
+  if (typeof outcome === 'string') return settingsRefusals[outcome]
+  if (Array.isArray(outcome)) {
+    const title = 'Nothing was changed: some settings are not acceptable.'
+    return { status: 400, code: 'invalid_settings', title, errors: outcome }
+  }
+  const { settings, warnings, etag } = outcome
+  return { answer: inForce(settings, warnings), etag }
+}
+
+function inForce(shown: Record<string, string>, warnings: string[] = []): SettingsInForce {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- both are made of the table of settings
+  return { ...shown, ...(warnings.length > 0 && { warnings }) } as SettingsInForce
+}

@@ -1,0 +1,333 @@
+import { expect } from 'chai'
+import { it } from 'mocha'
+import { setTimeout as delay } from 'node:timers/promises'
+import type {
+  MailJobQuery,
+  MailJobStatus,
+  MailOutbox,
+  MailStage,
+  NewMailJob,
+} from '../ports/index.ts'
+import { after, atOnce, hour, minute, mustExist, oddTexts, sampleMailJob } from './samples.ts'
+
+export function itAdministersMailJobs(port: () => MailOutbox): void {
+  async function added(changes: Partial<NewMailJob> = {}) {
+    const job = sampleMailJob(changes)
+    await port().add(job)
+    // The time of the database counts milliseconds.
+    await delay(3)
+    return job
+  }
+
+  const claim = (stage: MailStage, at: number, leaseId = 'lease') =>
+    port().claim(stage, leaseId, after(at), after(at + minute))
+
+  const statusOf = (id: string, at = 1) => port().status(id, after(at))
+
+  const idsOf = async (query: Partial<MailJobQuery> = {}, at = 1) =>
+    (await port().list({ limit: 100, ...query }, after(at))).map(({ id }) => id)
+
+  /** Takes the next one as far as a worker comes that then fails to send it. */
+  async function sent(accountId = 'ann') {
+    const job = mustExist(await claim('resolve', 1))
+    expect(await port().resolve(job, accountId, after(1))).to.equal(true)
+    expect(await port().ready(job, after(1))).to.equal(true)
+    const held = mustExist(await claim('send', 1))
+    expect(held.id).to.equal(job.id)
+    return { ...held, accountId }
+  }
+
+  async function dead(changes: Partial<NewMailJob> = {}, accountId = 'ann') {
+    await added(changes)
+    const job = await sent(accountId)
+    expect(await port().giveUp(job, after(2), 'no such mailbox')).to.equal(true)
+    return job
+  }
+
+  async function deadWithoutAccount() {
+    const { id } = await added()
+    const job = mustExist(await claim('resolve', 1))
+    expect(await port().giveUp(job, after(2), 'expired')).to.equal(true)
+    return id
+  }
+
+  const revive = (id: string, at = 3) => port().revive(id, after(at), after(at + hour))
+
+  const discard = (id: string, at = 3) => port().discard(id, after(at))
+
+  /** That the refusal changed nothing of the job. */
+  async function keeps<T>(id: string, act: () => Promise<T>): Promise<T> {
+    const before = await statusOf(id)
+    const answer = await act()
+    expect(await statusOf(id)).to.deep.equal(before)
+    return answer
+  }
+
+  it('tells of a request without what was typed', async () => {
+    const { id } = await added({ identifier: 'typed by a stranger', notBefore: after(10) })
+    const { requestedAt, ...status } = mustExist(await statusOf(id))
+    expect(mustExist(requestedAt).getTime()).to.be.closeTo(Date.now(), minute)
+    expect(status).to.deep.equal({
+      id,
+      kind: 'password_reset',
+      state: 'waiting',
+      accountId: undefined,
+      nextAttemptAt: after(10),
+      expiresAt: after(hour),
+      attempts: 0,
+      reason: undefined,
+      isHeld: false,
+    })
+    const answers = [status, await port().list({ limit: 1 }, after(1))]
+    expect(JSON.stringify(answers)).to.include(id).and.not.include('typed')
+  })
+
+  it('tells who holds a job, what failed, and when it is tried again', async () => {
+    const { id } = await added()
+    const expected: Partial<MailJobStatus> = { ...mustExist(await statusOf(id)) }
+    const job = mustExist(await claim('resolve', 1))
+    const heldBy = { isHeld: true, nextAttemptAt: after(1 + minute) }
+    expect(await statusOf(id)).to.deep.equal({ ...expected, ...heldBy })
+    const over = { ...expected, ...heldBy, isHeld: false }
+    expect(await statusOf(id, minute)).to.deep.equal({ ...over, isHeld: true })
+    expect(await statusOf(id, minute + 1)).to.deep.equal(over)
+    await port().resolve(job, 'ann', after(1))
+    await port().ready(job, after(2))
+    const ready = { ...expected, accountId: 'ann', nextAttemptAt: after(2) }
+    expect(await statusOf(id)).to.deep.equal(ready)
+    const held = mustExist(await claim('send', 2))
+    const sending = { ...ready, isHeld: true, attempts: 1, nextAttemptAt: after(2 + minute) }
+    expect(await statusOf(id)).to.deep.equal(sending)
+    await port().retry(held, after(minute), 'refused for now')
+    const failed = { ...sending, isHeld: false, reason: 'refused for now' }
+    expect(await statusOf(id)).to.deep.equal({ ...failed, nextAttemptAt: after(minute) })
+    const again = mustExist(await claim('send', minute))
+    await port().giveUp(again, after(minute), 'no such mailbox')
+    const over2 = { ...failed, attempts: 2, reason: 'no such mailbox', state: 'dead' }
+    expect(await statusOf(id)).to.deep.equal({ ...over2, nextAttemptAt: undefined })
+    expect(await port().list({ limit: 1 }, after(1))).to.deep.equal([await statusOf(id)])
+  })
+
+  it('knows nothing of a job that left', async () => {
+    await added()
+    const job = await sent()
+    expect(await port().remove(job)).to.equal(true)
+    expect(await statusOf(job.id)).to.equal(undefined)
+    expect(await idsOf()).to.deep.equal([])
+  })
+
+  it('lists the newest request first, of an account, waiting or dead, as many as were asked for', async () => {
+    const letter = await dead()
+    const other = await dead({}, 'bob')
+    const first = await added({ accountId: 'ann', notBefore: after(hour) })
+    const second = await added({ accountId: 'bob', kind: 'email_verification' })
+    const third = await added()
+    for (const [query, expected] of [
+      [{}, [third, second, first, other, letter]],
+      [{ limit: 2 }, [third, second]],
+      [{ state: 'waiting' }, [third, second, first]],
+      [{ state: 'waiting', limit: 1 }, [third]],
+      [{ state: 'dead' }, [other, letter]],
+      [{ accountId: 'ann' }, [first, letter]],
+      [{ accountId: 'ann', state: 'dead' }, [letter]],
+      [{ accountId: 'bob', state: 'waiting', limit: 1 }, [second]],
+      ...oddTexts.map((accountId) => [{ accountId }, []]),
+    ] as [Partial<MailJobQuery>, { id: string }[]][]) {
+      expect(await idsOf(query), JSON.stringify(query)).to.deep.equal(expected.map(({ id }) => id))
+    }
+    const { requestedAt: requestedBefore } = mustExist(await statusOf(first.id))
+    expect(await idsOf({ requestedBefore: mustExist(requestedBefore) })).to.deep.equal([
+      other.id,
+      letter.id,
+    ])
+  })
+
+  it('counts a superseded job as one that waits', async () => {
+    await added()
+    const older = await sent()
+    const newer = mustExist(await added({ accountId: 'ann' }))
+    const job = mustExist(await claim('resolve', 1))
+    expect(job.id).to.equal(newer.id)
+    await port().supersedeEarlier(job, after(1))
+    expect(await statusOf(older.id)).to.include({ state: 'waiting', isHeld: false })
+    expect(await idsOf({ state: 'waiting' })).to.deep.equal([newer.id, older.id])
+    expect(await discard(older.id)).to.equal('discarded')
+  })
+
+  it('knows no job by another id, and changes none', async () => {
+    const waiting = await added({ notBefore: after(hour) })
+    const all = await port().list({ limit: 10 }, after(1))
+    for (const id of [...oddTexts, 'unknown', waiting.id.toUpperCase()]) {
+      expect(await statusOf(id), id).to.equal(undefined)
+      expect(await revive(id), id).to.equal('not_found')
+      expect(await discard(id), id).to.equal('not_found')
+    }
+    expect(await port().list({ limit: 10 }, after(1))).to.deep.equal(all)
+    expect(await revive(waiting.id)).to.equal('revived')
+    expect(await discard(waiting.id)).to.equal('discarded')
+  })
+
+  it('takes any text for an id', async () => {
+    for (const id of oddTexts) await added({ id, notBefore: after(hour) })
+    for (const id of oddTexts) {
+      expect(await statusOf(id)).to.include({ id })
+      expect(await revive(id)).to.equal('revived')
+      expect(await discard(id)).to.equal('discarded')
+      expect(await statusOf(id)).to.equal(undefined)
+    }
+  })
+
+  it('makes of a dead letter a request that its account made now', async () => {
+    const carried = { clientId: 'app', state: '' }
+    const letter = await dead({ carried, pendingLoginId: 'pending', sendTo: 'ann@example.com' })
+    const { requestedAt, ...before } = mustExist(await statusOf(letter.id))
+    expect(await port().revive(letter.id, after(minute), after(2 * hour))).to.equal('revived')
+    const { requestedAt: now, ...status } = mustExist(await statusOf(letter.id))
+    expect(mustExist(now)).to.be.greaterThan(mustExist(requestedAt))
+    expect(status).to.deep.equal({
+      ...before,
+      state: 'waiting',
+      nextAttemptAt: after(minute),
+      expiresAt: after(2 * hour),
+      reason: undefined,
+    })
+    expect(await claim('send', 2 * hour)).to.equal(undefined)
+    expect(await claim('resolve', minute - 1)).to.equal(undefined)
+    expect(await claim('resolve', minute, 'new lease')).to.deep.equal({
+      ...letter,
+      requestedAt: now,
+      expiresAt: after(2 * hour),
+      isResolved: false,
+      leaseId: 'new lease',
+    })
+  })
+
+  it('counts the attempts on after it was revived, and sends within the new life', async () => {
+    const letter = await dead({ expiresAt: after(minute) })
+    await revive(letter.id)
+    const job = mustExist(await claim('resolve', 3))
+    await port().resolve(job, 'ann', after(3))
+    await port().ready(job, after(3))
+    expect(await claim('expire', hour)).to.equal(undefined)
+    expect(await claim('send', hour)).to.include({ id: letter.id, attempts: 2 })
+  })
+
+  it('takes a revived job for the latest request of its account', async () => {
+    const letter = await dead()
+    await added({ expiresAt: after(2 * hour) })
+    const newer = await sent()
+    expect(await port().isOvertaken({ ...letter, accountId: 'ann' })).to.equal(true)
+    await revive(letter.id)
+    const revived = mustExist(await claim('resolve', 3))
+    expect(revived.id).to.equal(letter.id)
+    expect(await port().isOvertaken(revived)).to.equal(false)
+    expect(await port().isOvertaken(newer)).to.equal(false)
+    await port().supersedeEarlier(revived, after(3))
+    expect(await port().isOvertaken(newer)).to.equal(false)
+    expect(await port().resolve(revived, 'ann', after(3))).to.equal(true)
+    expect(await port().isOvertaken(newer)).to.equal(true)
+    expect(await claim('resolve', 3, 'second')).to.include({ id: newer.id, isSuperseded: true })
+  })
+
+  it('revives a dead letter for one of 20 that do so at once', async () => {
+    const letter = await dead()
+    const answers = await atOnce(() => revive(letter.id))
+    expect(answers.filter((answer) => answer === 'revived')).to.have.length(1)
+    expect(answers.filter((answer) => answer === 'held')).to.have.length(19)
+    const claims = await atOnce((worker) => claim('resolve', 3, `worker ${worker}`))
+    expect(claims.filter(Boolean)).to.have.length(1)
+  })
+
+  it('revives no dead letter of which nobody knows for whom it was', async () => {
+    const id = await deadWithoutAccount()
+    expect(await keeps(id, () => revive(id))).to.equal('no_account')
+    expect(await claim('resolve', hour)).to.equal(undefined)
+    const letter = await dead()
+    expect(await revive(letter.id)).to.equal('revived')
+  })
+
+  it('lets a job that waits become due at once, and changes nothing else of it', async () => {
+    const { id } = await added({ notBefore: after(minute) })
+    const before = mustExist(await statusOf(id))
+    expect(await revive(id)).to.equal('revived')
+    expect(await statusOf(id)).to.deep.equal({ ...before, nextAttemptAt: after(3) })
+    expect(await claim('resolve', 3)).to.include({ id, identifier: 'ann' })
+  })
+
+  it('lets a mail that waits for its next attempt become due at once', async () => {
+    await added()
+    const job = await sent()
+    await port().retry(job, after(minute), 'refused for now')
+    const before = mustExist(await statusOf(job.id))
+    const answers = await atOnce(() => revive(job.id))
+    expect(answers.filter((answer) => answer === 'revived')).to.have.length(1)
+    expect(await statusOf(job.id)).to.deep.equal({ ...before, nextAttemptAt: after(3) })
+    expect(await claim('send', 3)).to.include({ id: job.id, attempts: 2 })
+  })
+
+  it('takes no job from the worker that holds it', async () => {
+    await added()
+    const job = await sent()
+    expect(await keeps(job.id, () => revive(job.id))).to.equal('held')
+    expect(await keeps(job.id, () => discard(job.id))).to.equal('held')
+    expect(await port().renew(job, after(hour))).to.equal(true)
+    expect(await keeps(job.id, () => discard(job.id, hour - 1))).to.equal('held')
+    expect(await port().remove(job)).to.equal(true)
+  })
+
+  it('leaves a job that is due to the next worker', async () => {
+    const { id } = await added()
+    expect(await keeps(id, () => revive(id))).to.equal('held')
+    expect(await claim('resolve', 3, 'first')).to.include({ id })
+    expect(await keeps(id, () => revive(id, 2 * minute))).to.equal('held')
+    expect(await claim('resolve', 2 * minute, 'second')).to.include({ id, leaseId: 'second' })
+  })
+
+  it('discards a dead letter, a job that waits, and one whose lease ran out', async () => {
+    const letter = await dead()
+    const nobodys = await deadWithoutAccount()
+    await added()
+    const lost = await sent()
+    const waiting = await added()
+    const ids = [letter.id, nobodys, waiting.id]
+    for (const id of ids) expect(await discard(id)).to.equal('discarded')
+    expect(await discard(lost.id, minute)).to.equal('held')
+    expect(await discard(lost.id, minute + 1)).to.equal('discarded')
+    expect(await idsOf()).to.deep.equal([])
+    expect(await port().renew(lost, after(hour))).to.equal(false)
+    for (const id of [...ids, lost.id]) expect(await discard(id)).to.equal('not_found')
+    expect(await claim('resolve', hour)).to.equal(undefined)
+  })
+
+  it('discards a job for one of 20 that do so at once', async () => {
+    const other = await added({ notBefore: after(hour) })
+    for (const { id } of [await dead(), await added()]) {
+      const answers = await atOnce(() => discard(id))
+      expect(answers.filter((answer) => answer === 'discarded')).to.have.length(1)
+      expect(answers.filter((answer) => answer === 'not_found')).to.have.length(19)
+    }
+    expect(await idsOf()).to.deep.equal([other.id])
+  })
+
+  it('gives a job to a worker or discards it, never both', async () => {
+    const { id } = await added()
+    const answers = await atOnce<unknown>((caller) =>
+      caller % 2 === 0 ? discard(id) : claim('resolve', 3, `worker ${caller}`),
+    )
+    const won = answers.filter((answer) => answer === 'discarded' || typeof answer === 'object')
+    expect(won).to.have.length(1)
+    expect(await idsOf()).to.have.length(won[0] === 'discarded' ? 0 : 1)
+  })
+
+  it('discards all dead letters, counts each once, and leaves what waits', async () => {
+    for (const accountId of ['ann', 'bob', 'eve']) await dead({}, accountId)
+    await added()
+    const held = await sent()
+    const waiting = await added()
+    const counts = await atOnce(() => port().discardDead())
+    expect(counts.reduce((sum, count) => sum + count, 0)).to.equal(3)
+    expect(await idsOf()).to.deep.equal([waiting.id, held.id])
+    expect(await port().discardDead()).to.equal(0)
+    expect(await port().remove(held)).to.equal(true)
+  })
+}

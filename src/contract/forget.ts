@@ -1,0 +1,175 @@
+import { expect } from 'chai'
+import { it } from 'mocha'
+import { randomUUID } from 'node:crypto'
+import type { AccountFlowsStore, MailJob } from '../ports/index.ts'
+import {
+  after,
+  hour,
+  minute,
+  mustExist,
+  oddTexts,
+  sampleClaim,
+  sampleMailJob,
+  samplePendingLogin,
+  sampleResetToken,
+  sampleVerificationToken,
+} from './samples.ts'
+
+const NOTHING = {
+  mails: 0,
+  resetTokens: 0,
+  verificationTokens: 0,
+  pendingLogins: 0,
+  events: 0,
+  underWay: 0,
+}
+
+export function itForgetsAccounts(store: () => AccountFlowsStore): void {
+  /** One record of each kind. */
+  async function recorded(userId: string) {
+    const login = samplePendingLogin({ accountId: userId })
+    const [reset, verification] = [
+      sampleResetToken({ userId }),
+      sampleVerificationToken({ userId, pendingLoginId: login.id }),
+    ]
+    const mail = sampleMailJob({ accountId: userId, identifier: undefined })
+    await store().outbox.add(mail)
+    await store().resetTokens.issue(reset)
+    await store().verificationTokens.issue(verification)
+    await store().pendingLogins.save(login, 10)
+    const event = { id: randomUUID(), type: 'sessions_ended', at: after(0) } as const
+    await store().audit.record({ ...event, accountId: userId }, hour)
+    await store().cutoffs.endIdpSessions(userId, after(0))
+    await store().cutoffs.endOAuthSessions(userId, after(1))
+    return { login, reset, verification, mail }
+  }
+
+  /** How much is left of an account. */
+  async function leftOf(accountId: string) {
+    const { outbox, resetTokens, verificationTokens, audit } = store()
+    return [
+      (await outbox.list({ accountId, limit: 10 }, after(1))).length,
+      (await resetTokens.historiesOf(accountId, 10)).length,
+      (await verificationTokens.historiesOf(accountId, 10)).length,
+      (await audit.list({ accountId, limit: 10 })).length,
+    ]
+  }
+
+  const forget = (accountId: string, at = 2) =>
+    store().forget(accountId, after(at), `hash of ${accountId}`)
+
+  it('removes what is about one account and tells how much; of others nothing, and no cut-off', async () => {
+    const ann = await recorded('ann')
+    const bob = await recorded('bob')
+    expect(await forget('ann')).to.deep.equal({
+      mails: 1,
+      resetTokens: 1,
+      verificationTokens: 1,
+      pendingLogins: 1,
+      events: 1,
+      underWay: 0,
+    })
+    expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0])
+    expect(await store().pendingLogins.find(ann.login.id)).to.equal(undefined)
+    const { resetTokens, verificationTokens, pendingLogins, cutoffs } = store()
+    expect(await resetTokens.findUsable(ann.reset.tokenHash, after(2))).to.equal(undefined)
+    expect(await resetTokens.findDead(ann.reset.tokenHash, after(2))).to.equal(undefined)
+    const ends = { idpAt: after(0), oauthAt: after(1) }
+    expect(await cutoffs.read('ann')).to.deep.equal(ends)
+
+    expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1])
+    expect(await pendingLogins.find(bob.login.id)).to.include({ accountId: 'bob' })
+    for (const [found, { id }] of [
+      [await resetTokens.findUsable(bob.reset.tokenHash, after(2)), bob.reset],
+      [await verificationTokens.findUsable(bob.verification.tokenHash, after(2)), bob.verification],
+    ] as const) {
+      expect(found).to.include({ id })
+    }
+  })
+
+  it('removes nothing the second time, or where nothing is known, and what came since', async () => {
+    await recorded('ann')
+    await forget('ann')
+    expect(await forget('ann')).to.deep.equal(NOTHING)
+    const bob = await recorded('bob')
+    for (const each of ['nobody', 'BOB', ...oddTexts]) {
+      expect(await forget(each), each).to.deep.equal(NOTHING)
+    }
+    expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1])
+    await store().resetTokens.issue(sampleResetToken({ userId: 'ann' }))
+    expect(await forget('ann')).to.deep.equal({ ...NOTHING, resetTokens: 1 })
+    expect(await store().outbox.status(bob.mail.id, after(2))).to.include({ accountId: 'bob' })
+  })
+
+  it('keeps what admins did to it, with the hash in place of its id; a second time changes nothing', async () => {
+    const { audit } = store()
+    const action = { type: 'admin_action', at: after(0), address: '192.0.2.1' } as const
+    const details = { action: 'send_reset', actor: 'admin_token:support' }
+    const record = (id: string, accountId: string, more?: object) =>
+      audit.record({ ...action, id, accountId, ...more }, hour)
+    await recorded('ann')
+    await record('of-ann', 'ann', { details })
+    await record('of-ann-without-details', 'ann')
+    await record('of-bob', 'bob', { details })
+    const bobs = await audit.find('of-bob')
+
+    expect(await forget('ann')).to.include({ events: 1 })
+    for (const [id, kept] of [
+      ['of-ann', details],
+      ['of-ann-without-details', {}],
+    ] as const) {
+      const { recordedAt: _recordedAt, ...event } = mustExist(await audit.find(id))
+      expect(event).to.deep.equal({
+        ...action,
+        id,
+        details: { ...kept, account_hash: 'hash of ann' },
+      })
+    }
+    expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0])
+    expect(await audit.find('of-bob')).to.deep.equal(bobs)
+
+    const all = await audit.list({ limit: 10 })
+    for (const each of ['ann', 'hash of ann']) {
+      expect(await forget(each)).to.deep.equal(NOTHING)
+    }
+    expect(await audit.list({ limit: 10 })).to.deep.equal(all)
+  })
+
+  it('leaves a reset that is being finished, which is finished; then it is removed', async () => {
+    const { reset } = await recorded('ann')
+    await store().resetTokens.claim(reset.tokenHash, sampleClaim())
+    expect(await forget('ann')).to.include({ resetTokens: 0, underWay: 1 })
+    const taken = mustExist(
+      await store().resetTokens.takeUnfinished(after(minute), after(2 * minute)),
+    )
+    expect(taken).to.include({ id: reset.id, newHash: 'next' })
+    await store().resetTokens.markUsed(reset.id, after(minute))
+    expect(await forget('ann')).to.include({ resetTokens: 0, underWay: 1 })
+    await store().resetTokens.complete(reset.id, after(minute))
+    expect(await forget('ann')).to.deep.equal({ ...NOTHING, resetTokens: 1 })
+  })
+
+  it('removes a reset that was rejected', async () => {
+    const { reset } = await recorded('ann')
+    await store().resetTokens.claim(reset.tokenHash, sampleClaim())
+    await store().resetTokens.reject(reset.id, after(2))
+    expect(await forget('ann')).to.include({ resetTokens: 1, underWay: 0 })
+  })
+
+  it('leaves a mail that a worker holds, until its lease ends, and removes a dead letter', async () => {
+    const { mail } = await recorded('ann')
+    const { outbox } = store()
+    const held: MailJob = mustExist(await outbox.claim('resolve', 'lease', after(1), after(minute)))
+    expect(held.id).to.equal(mail.id)
+    expect(await forget('ann')).to.include({ mails: 0, underWay: 1 })
+    expect(await outbox.renew(held, after(2 * minute))).to.equal(true)
+    expect(await forget('ann', 2 * minute)).to.deep.equal({ ...NOTHING, mails: 1 })
+    expect(await outbox.resolve(held, 'ann', after(2 * minute))).to.equal(false)
+
+    await recorded('bob')
+    const dead = mustExist(await outbox.claim('resolve', 'lease', after(1), after(minute)))
+    await outbox.giveUp(dead, after(1), 'no such mailbox')
+    expect(await forget('bob')).to.include({ mails: 1, underWay: 0 })
+    expect(await leftOf('bob')).to.deep.equal([0, 0, 0, 0])
+  })
+}

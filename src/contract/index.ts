@@ -1,0 +1,84 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import type { AccountFlowsStore } from '../ports/index.ts'
+import { itAdministersMailJobs } from './administration.ts'
+import {
+  itTellsWhatBecameOfResetTokens,
+  itTellsWhatBecameOfVerificationTokens,
+  itTellsWhatWasRecorded,
+} from './histories.ts'
+import { itForgetsAccounts } from './forget.ts'
+import { itKeepsAuditEvents, itKeepsKeyRings, itKeepsSettings } from './records.ts'
+import { itKeepsCutoffs, itKeepsPendingLogins } from './logins.ts'
+import { itCountsHits, itKnowsWhatIsLeftToUse } from './limits.ts'
+import { itKeepsMailJobs } from './outbox.ts'
+import { itKeepsResetTokens } from './reset-tokens.ts'
+import { itKeepsVerificationTokens } from './verification-tokens.ts'
+
+export { itIsAnAdapter } from './adapter.ts'
+export { itIsAUserStore } from './user-store.ts'
+
+/** What an implementation of `AccountFlowsStore` promises; `create` opens an empty one for each test. */
+export function itIsAnAccountFlowsStore(
+  name: string,
+  create: () => Promise<{ store: AccountFlowsStore; close(): Promise<void> }>,
+): void {
+  describe(`${name} is an AccountFlowsStore`, function () {
+    this.timeout(20_000)
+    let opened: Awaited<ReturnType<typeof create>>
+
+    beforeEach(async () => {
+      opened = await create()
+      await opened.store.start()
+    })
+
+    afterEach(() => opened.close())
+
+    describe('password reset tokens (2.1, 3.1, 3.3)', () => {
+      itKeepsResetTokens(() => opened.store.resetTokens)
+      itTellsWhatBecameOfResetTokens(() => opened.store.resetTokens)
+    })
+    describe('e-mail verification tokens (2.2, 3.2)', () => {
+      itKeepsVerificationTokens(() => opened.store.verificationTokens)
+      itTellsWhatBecameOfVerificationTokens(() => opened.store.verificationTokens)
+    })
+    describe('pending logins', () => itKeepsPendingLogins(() => opened.store.pendingLogins))
+    describe('session cut-offs (2.4, 3.3)', () => itKeepsCutoffs(() => opened.store.cutoffs))
+
+    describe('the mail outbox', () => {
+      itKeepsMailJobs(() => opened.store.outbox)
+      itAdministersMailJobs(() => opened.store.outbox)
+    })
+    describe('audit events (6)', () => {
+      itKeepsAuditEvents(() => opened.store.audit)
+      itTellsWhatWasRecorded(() => opened.store.audit)
+    })
+    describe('all that is about one account', () => itForgetsAccounts(() => opened.store))
+    describe('settings (2.5)', () => itKeepsSettings(() => opened.store.settings))
+    describe('key rings (D13)', () => itKeepsKeyRings(() => opened.store.keyRings))
+
+    describe('limits (D21)', () => {
+      itCountsHits(() => opened.store.limits)
+      itKnowsWhatIsLeftToUse(() => opened.store)
+    })
+
+    it('can be started again, and loses nothing', async () => {
+      await opened.store.settings.write({ smtp_host: 'mail.example' }, 0)
+      await opened.store.start()
+      expect((await opened.store.settings.read()).values).to.deep.equal({
+        smtp_host: 'mail.example',
+      })
+    })
+
+    it('finds everything as it was started, if it can tell', async () => {
+      const inspection = await opened.store.inspect?.()
+      expect(inspection?.wrongIndexes ?? []).to.deep.equal([])
+    })
+
+    it('tells the time', async () => {
+      const now = await opened.store.now()
+      expect(now).to.be.instanceOf(Date)
+      expect(now.getTime()).to.be.closeTo(Date.now(), 60_000)
+    })
+  })
+}

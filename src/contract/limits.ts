@@ -1,0 +1,204 @@
+import { expect } from 'chai'
+import { it } from 'mocha'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { AccountFlowsStore, MailJob, RateLimits } from '../ports/index.ts'
+import {
+  after,
+  hour,
+  minute,
+  mustExist,
+  sampleClaim,
+  sampleMailJob,
+  sampleResetToken,
+  sampleVerificationToken,
+} from './samples.ts'
+
+const CALLERS = 50
+
+export function itCountsHits(port: () => RateLimits): void {
+  it('counts from one, and tells how long the window lasts', async () => {
+    for (const count of [1, 2, 3]) {
+      const hit = await port().hit('requests:192.0.2.1', minute)
+      expect(hit.count).to.equal(count)
+      expect(hit.msToEnd).to.be.within(1, minute)
+    }
+  })
+
+  it(`gives ${CALLERS} callers at once ${CALLERS} different counts`, async () => {
+    const hits = await Promise.all(
+      Array.from({ length: CALLERS }, () => port().hit('a key', minute)),
+    )
+    const expected = Array.from({ length: CALLERS }, (_, caller) => caller + 1)
+    expect(hits.map(({ count }) => count)).to.have.members(expected)
+    expect((await port().hit('a key', minute)).count).to.equal(CALLERS + 1)
+  })
+
+  it('tells how long a window lasts, and counts nothing by that', async () => {
+    expect(await port().msToEnd('a key')).to.equal(0)
+    await port().hit('a key', minute)
+    await port().hit('another key', hour)
+    for (const time of [1, 2]) {
+      expect(await port().msToEnd('a key'), `${time}`).to.be.within(1, minute)
+    }
+    expect(await port().hit('a key', minute)).to.include({ count: 2 })
+  })
+
+  it('counts each key by itself', async () => {
+    await port().hit('a', minute)
+    await port().hit('a', minute)
+    for (const other of ['A', 'a ', 'a:', 'a.b', '$a', 'ä', 'b', 'a'.repeat(100)]) {
+      expect((await port().hit(other, minute)).count, other).to.equal(1)
+    }
+    expect((await port().hit('a', minute)).count).to.equal(3)
+  })
+
+  it('begins anew once the window is over', async () => {
+    await port().hit('short', 100)
+    await port().hit('long', minute)
+    for (;;) {
+      await delay(20)
+      const { count, msToEnd } = await port().hit('short', 100)
+      expect(msToEnd).to.be.within(0, 100)
+      if (count === 1) break
+    }
+    expect((await port().hit('long', minute)).count).to.equal(2)
+  })
+
+  it('begins anew where the window would last longer than asked for (RATE-12)', async () => {
+    await port().hit('a key', hour)
+    await port().hit('a key', hour)
+    const shorter = await port().hit('a key', minute)
+    expect(shorter.count).to.equal(1)
+    expect(shorter.msToEnd).to.be.within(1, minute)
+    expect((await port().hit('a key', minute)).count).to.equal(2)
+  })
+}
+
+/** What the limits of mails need to know of an account: whether it has something to use. */
+export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
+  const ann = { userId: 'ann', email: 'Ann@example.com', passwordDigest: 'digest' }
+  const others = [
+    { ...ann, userId: 'bob' },
+    { ...ann, email: 'ann@example.com' },
+    { ...ann, passwordDigest: 'another' },
+  ]
+
+  it('knows whether an account has a reset link that could be used', async () => {
+    const { resetTokens } = store()
+    const token = sampleResetToken()
+    expect(await resetTokens.hasUsable(ann, after(1))).to.equal(false)
+    await resetTokens.issue(token)
+    expect(await resetTokens.hasUsable(ann, after(1))).to.equal(true)
+    expect(await resetTokens.hasUsable(ann, after(hour))).to.equal(false)
+    for (const other of others) {
+      expect(await resetTokens.hasUsable(other, after(1))).to.equal(false)
+    }
+    await resetTokens.claim(token.tokenHash, sampleClaim())
+    expect(await resetTokens.hasUsable(ann, after(1))).to.equal(false)
+  })
+
+  it('does not count a reset link that was invalidated', async () => {
+    const { resetTokens } = store()
+    const token = sampleResetToken()
+    await resetTokens.issue(token)
+    await resetTokens.revoke({ id: token.id }, after(1))
+    expect(await resetTokens.hasUsable(ann, after(1))).to.equal(false)
+  })
+
+  it('knows whether an account has a verification link that could be used', async () => {
+    const { verificationTokens } = store()
+    const token = sampleVerificationToken()
+    expect(await verificationTokens.hasUsable(ann, after(1))).to.equal(false)
+    await verificationTokens.issue(token)
+    await verificationTokens.issue(sampleVerificationToken({ expiresAt: after(minute) }))
+    expect(await verificationTokens.hasUsable(ann, after(1))).to.equal(true)
+    expect(await verificationTokens.hasUsable(ann, after(hour))).to.equal(false)
+    for (const other of others) {
+      expect(await verificationTokens.hasUsable(other, after(1))).to.equal(false)
+    }
+    await verificationTokens.markUsed(token, after(2))
+    expect(await verificationTokens.hasUsable(ann, after(2))).to.equal(false)
+  })
+
+  it('knows whether one of them finishes a login that waits', async () => {
+    const { verificationTokens } = store()
+    await verificationTokens.issue(sampleVerificationToken({ pendingLoginId: undefined }))
+    expect(await verificationTokens.hasUsable(ann, after(1), true)).to.equal(false)
+    expect(await verificationTokens.hasUsable(ann, after(1), false)).to.equal(true)
+    await verificationTokens.issue(sampleVerificationToken({ pendingLoginId: 'a login' }))
+    expect(await verificationTokens.hasUsable(ann, after(1), true)).to.equal(true)
+    expect(await verificationTokens.hasUsable(ann, after(hour), true)).to.equal(false)
+  })
+
+  async function claimed(id = sampleMailJob().id): Promise<MailJob> {
+    const { outbox } = store()
+    await outbox.add(sampleMailJob({ id, accountId: 'ann' }))
+    return mustExist(await outbox.claim('resolve', `lease of ${id}`, after(1), after(minute)))
+  }
+
+  it('counts a mail as under way from when it was looked up until it left', async () => {
+    const { outbox } = store()
+    const asking = { ...(await claimed()), accountId: 'ann' }
+    const other = await claimed()
+    expect(await outbox.isUnderWay(asking, after(1))).to.equal(false)
+    await outbox.resolve(other, 'ann', after(1))
+    expect(await outbox.isUnderWay(asking, after(1))).to.equal(true)
+    expect(await outbox.isUnderWay({ ...other, accountId: 'ann' }, after(1))).to.equal(false)
+    expect(await outbox.isUnderWay({ ...asking, accountId: 'bob' }, after(1))).to.equal(false)
+    expect(await outbox.isUnderWay({ ...asking, kind: 'email_verification' }, after(1))).to.equal(
+      false,
+    )
+    expect(await outbox.isUnderWay(asking, after(hour))).to.equal(false)
+    await outbox.ready(other, after(1))
+    expect(await outbox.isUnderWay(asking, after(1))).to.equal(true)
+    const sending = mustExist(await outbox.claim('send', 'sender', after(1), after(minute)))
+    expect(await outbox.isUnderWay(asking, after(1))).to.equal(true)
+    await outbox.remove(sending)
+    expect(await outbox.isUnderWay(asking, after(1))).to.equal(false)
+  })
+
+  it('counts to a request of a login only others of a login', async () => {
+    const { outbox } = store()
+    const kind = 'email_verification'
+    const take = async (pendingLoginId: string | undefined) => {
+      const { id } = sampleMailJob()
+      await outbox.add(sampleMailJob({ id, kind, accountId: 'ann', pendingLoginId }))
+      return mustExist(await outbox.claim('resolve', `lease of ${id}`, after(1), after(minute)))
+    }
+    const byName = await take(undefined)
+    const ofLogin = await take('a login')
+    await outbox.resolve(byName, 'ann', after(1))
+    expect(await outbox.isUnderWay(ofLogin, after(1))).to.equal(false)
+    const another = await take('another login')
+    await outbox.resolve(another, 'ann', after(1))
+    expect(await outbox.isUnderWay(ofLogin, after(1))).to.equal(true)
+  })
+
+  for (const end of ['superseded', 'dead'] as const) {
+    it(`does not count a mail that is ${end}`, async () => {
+      const { outbox } = store()
+      const other = await claimed()
+      await outbox.resolve(other, 'ann', after(1))
+      // The time of the database counts milliseconds.
+      await delay(3)
+      const asking = { ...(await claimed()), accountId: 'ann' }
+      if (end === 'dead') await outbox.giveUp(other, after(1), 'refused')
+      else await outbox.supersedeEarlier(asking, after(1))
+      expect(await outbox.isUnderWay(asking, after(1))).to.equal(false)
+    })
+  }
+
+  it('postpones a mail without counting an attempt', async () => {
+    const { outbox } = store()
+    const job = await claimed()
+    await outbox.resolve(job, 'ann', after(1))
+    await outbox.ready(job, after(1))
+    const sending = mustExist(await outbox.claim('send', 'sender', after(1), after(minute)))
+    expect(await outbox.postpone(sending, after(10))).to.equal(true)
+    expect(await outbox.postpone(sending, after(20))).to.equal(false)
+    expect(await outbox.claim('send', 'next', after(9), after(minute))).to.equal(undefined)
+    const next = await outbox.claim('send', 'next', after(10), after(minute))
+    expect(next).to.deep.equal({ ...sending, leaseId: 'next' })
+    expect(next).to.include({ attempts: 1 })
+  })
+}

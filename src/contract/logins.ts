@@ -1,0 +1,196 @@
+import { expect } from 'chai'
+import { it } from 'mocha'
+import type { PendingLoginStore, SessionCutoffStore } from '../ports/index.ts'
+import { after, atOnce, hour, minute, mustExist, samplePendingLogin } from './samples.ts'
+
+const MANY = 100
+
+const awkward: unknown = JSON.parse(
+  '{ "__proto__": { "a.b": [null, true, 1.5e-7, { "$where": "" }] }, "$set": { ".": "\\u0000\\ud800" }, "": 0 }',
+)
+
+export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
+  async function saved(...sample: Parameters<typeof samplePendingLogin>) {
+    const login = samplePendingLogin(...sample)
+    await port().save(login, MANY)
+    return login
+  }
+
+  it('keeps the whole authorization request, whatever its JSON', async () => {
+    const login = await saved({}, { client_id: 'app', claims: awkward })
+    const found = await port().find(login.id)
+    expect(found).to.deep.equal(login)
+    expect(JSON.stringify(found?.captured)).to.equal(JSON.stringify(login.captured))
+    expect(await port().find('unknown')).to.equal(undefined)
+  })
+
+  it('finds the newest one of the account', async () => {
+    const carried = { clientId: 'app', redirectUri: 'https://app.example/cb' }
+    await saved({ createdAt: after(1) })
+    const newest = await saved({ createdAt: after(3) })
+    await saved({ createdAt: after(2) })
+    await saved({ createdAt: after(4), accountId: 'bob' })
+    expect(await port().findNewest('ann', carried)).to.deep.equal(newest)
+    expect(await port().findNewest('eve', carried)).to.equal(undefined)
+  })
+
+  it('puts a login in the place of the one with its id, turn and all', async () => {
+    const login = await saved({ verifiedAt: after(1) })
+    await port().takeTurn(login.id, after(2), 'a')
+    const again = await saved({ id: login.id, createdAt: after(3), purgeAt: after(hour) })
+    expect(await port().find(login.id)).to.deep.equal(again)
+    expect(await port().takeTurn(login.id, after(4), 'b')).to.equal(true)
+  })
+
+  it('keeps the newest of an account and no others, also where 20 are saved at once', async () => {
+    const ofBob = await saved({ accountId: 'bob', createdAt: after(0) })
+    const logins = Array.from({ length: 20 }, (_, at) =>
+      samplePendingLogin({ createdAt: after(at) }),
+    )
+    for (const login of logins.slice(0, 10)) await port().save(login, 3)
+    const kept = async () => {
+      const found = await Promise.all(logins.map(({ id }) => port().find(id)))
+      return found.flatMap((login, at) => (login ? [at] : []))
+    }
+    expect(await kept()).to.deep.equal([7, 8, 9])
+    await atOnce((caller) => port().save(mustExist(logins[caller]), 3))
+    expect((await kept()).length).to.be.within(1, 3)
+    await port().save(mustExist(logins[19]), 3)
+    expect(await kept()).to.include(19)
+    const [early] = logins
+    await port().save(mustExist(early), 3)
+    expect(await port().find(mustExist(early).id), 'the one that is saved stays').to.deep.equal(
+      early,
+    )
+    expect(await port().find(ofBob.id)).to.deep.equal(ofBob)
+  })
+
+  it('voids all of an account, and none of another', async () => {
+    const [ann, bob] = [await saved(), await saved({ accountId: 'bob' })]
+    await port().voidOf('ann')
+    await port().voidOf('nobody')
+    expect(await port().find(ann.id)).to.deep.equal({ ...ann, passwordDigest: '' })
+    expect(await port().find(bob.id)).to.deep.equal(bob)
+  })
+
+  it('tells an absent parameter from an empty one, and leaves the scope aside', async () => {
+    const without = await saved({}, { client_id: 'app' })
+    const empty = await saved({}, { client_id: 'app', state: '', scope: 'openid' })
+    expect(await port().findNewest('ann', { clientId: 'app' })).to.deep.equal(without)
+    expect(await port().findNewest('ann', { clientId: 'app', state: '' })).to.deep.equal(empty)
+    expect(await port().findNewest('ann', { clientId: 'app', state: 'x' })).to.equal(undefined)
+    expect(await port().findNewest('ann', { state: '' })).to.equal(undefined)
+    expect(
+      await port().findNewest('ann', { clientId: 'app', redirectUri: '', state: '' }),
+    ).to.equal(undefined)
+  })
+
+  it('gives its one turn to one of 20 that take it at once (D15)', async () => {
+    const login = await saved()
+    const turns = await atOnce((caller) =>
+      port().takeTurn(login.id, after(caller), `turn ${caller}`),
+    )
+    expect(turns.filter(Boolean)).to.have.length(1)
+    const taken = turns.indexOf(true)
+    expect((await port().find(login.id))?.continuedAt).to.deep.equal(after(taken))
+    expect(await port().takeTurn(login.id, after(30), 'turn')).to.equal(false)
+    expect(await port().takeTurn('unknown', after(30), 'turn')).to.equal(false)
+    expect(await port().takeTurn((await saved()).id, after(30), 'turn')).to.equal(true)
+  })
+
+  it('takes a turn back from whoever took it, and lets nobody give back the turn of another (D15)', async () => {
+    const { id } = await saved()
+    await port().returnTurn(id, 'first')
+    expect(await port().takeTurn(id, after(1), 'first')).to.equal(true)
+    await port().returnTurn(id, 'second')
+    await port().returnTurn('unknown', 'first')
+    expect((await port().find(id))?.continuedAt).to.deep.equal(after(1))
+    await atOnce(() => port().returnTurn(id, 'first'))
+    expect((await port().find(id))?.continuedAt).to.equal(undefined)
+    expect(await port().takeTurn(id, after(2), 'second')).to.equal(true)
+    await port().returnTurn(id, 'first')
+    expect((await port().find(id))?.continuedAt).to.deep.equal(after(2))
+  })
+
+  it('keeps when the address was verified, of all logins with this address', async () => {
+    const ours = [await saved(), await saved()]
+    const others = [
+      await saved({ accountId: 'bob' }),
+      await saved({ email: 'other@example.com' }),
+      await saved({ email: undefined }),
+    ]
+    await port().markVerified('ann', 'Ann@example.com', after(1))
+    await port().markVerified('ann', 'Ann@example.com', after(2))
+    for (const { id } of ours) {
+      expect((await port().find(id))?.verifiedAt).to.deep.equal(after(1))
+    }
+    for (const { id } of others) expect((await port().find(id))?.verifiedAt).to.equal(undefined)
+  })
+
+  it('is kept until the latest of the times that 20 ask for at once', async () => {
+    const { id } = await saved()
+    await atOnce((caller) => port().keepUntil(id, after(hour + caller * minute)))
+    await port().keepUntil(id, after(1))
+    expect((await port().find(id))?.purgeAt).to.deep.equal(after(hour + 19 * minute))
+    await port().keepUntil('unknown', after(1))
+    expect(await port().find('unknown')).to.equal(undefined)
+  })
+}
+
+export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
+  it('knows of no cut-off before the first', async () => {
+    expect(await port().read('ann')).to.equal(undefined)
+  })
+
+  it('ends OAuth sessions and IdP sessions apart (3.3, effects 3 and 4)', async () => {
+    await port().endOAuthSessions('ann', after(1))
+    expect(await port().read('ann')).to.deep.include({ oauthAt: after(1), idpAt: undefined })
+    await port().endIdpSessions('ann', after(2))
+    expect(await port().read('ann')).to.deep.include({ oauthAt: after(1), idpAt: after(2) })
+    expect(await port().read('bob')).to.equal(undefined)
+  })
+
+  it('only moves forward, when 20 write at once', async () => {
+    await atOnce(async (caller) => {
+      await port().endIdpSessions('ann', after(caller))
+      await port().endOAuthSessions('ann', after(20 - caller))
+    })
+    await port().endIdpSessions('ann', after(0))
+    await port().endOAuthSessions('ann', after(0))
+    expect(await port().read('ann')).to.deep.include({ idpAt: after(19), oauthAt: after(20) })
+  })
+
+  it('moves to the latest login, by whichever clock that was, and answers where it is', async () => {
+    expect(await port().noteLogin('ann', after(9))).to.equal(undefined)
+    expect(await port().noteLogin('ann', after(5))).to.equal(undefined)
+    expect(await port().read('ann')).to.equal(undefined)
+    const ended = { oauthAt: after(9), idpAt: undefined }
+    expect(await port().endOAuthSessions('ann', after(1))).to.deep.equal(ended)
+    expect(await port().noteLogin('ann', after(2))).to.deep.equal(ended)
+    expect(await port().endIdpSessions('ann', after(12))).to.deep.include({
+      oauthAt: after(9),
+      idpAt: after(12),
+    })
+  })
+
+  it('is in the answer to a login, or as late as that login: 20 at once', async () => {
+    const [ends, ...logins] = await atOnce((caller) =>
+      caller === 0
+        ? port().endIdpSessions('ann', after(0))
+        : port().noteLogin('ann', after(caller)),
+    )
+    const { idpAt = after(0) } = ends ?? {}
+    for (const [at, seen] of logins.entries()) {
+      if (!seen) expect(idpAt.getTime()).to.be.at.least(after(at + 1).getTime())
+    }
+  })
+
+  it('changes nothing when it is repeated, and moves when it is asked for again', async () => {
+    await port().endIdpSessions('ann', after(1))
+    await port().noteLogin('ann', after(5))
+    expect(await port().endIdpSessions('ann', after(1))).to.deep.include({ idpAt: after(1) })
+    expect(await port().endOAuthSessions('ann', after(1))).to.deep.include({ oauthAt: after(5) })
+    expect(await port().endIdpSessions('ann', after(2), true)).to.deep.include({ idpAt: after(2) })
+    expect(await port().endIdpSessions('ann', after(3))).to.deep.include({ idpAt: after(5) })
+  })
+}

@@ -1,0 +1,274 @@
+import { expect } from 'chai'
+import { it } from 'mocha'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { MailJob, MailOutbox, MailStage, NewMailJob } from '../ports/index.ts'
+import { after, atOnce, hour, idOf, minute, mustExist, sampleMailJob } from './samples.ts'
+
+export function itKeepsMailJobs(port: () => MailOutbox): void {
+  async function added(changes: Partial<NewMailJob> = {}) {
+    const job = sampleMailJob(changes)
+    await port().add(job)
+    // The time of the database counts milliseconds.
+    await delay(3)
+    return job
+  }
+
+  const claim = (stage: MailStage, at: number, leaseId = 'lease', leaseMs = minute) =>
+    port().claim(stage, leaseId, after(at), after(at + leaseMs))
+
+  async function claimed(changes: Partial<NewMailJob> = {}, leaseId = 'lease') {
+    const { id } = await added(changes)
+    const job = mustExist(await claim('resolve', 1, leaseId))
+    expect(job.id).to.equal(id)
+    return job
+  }
+
+  async function ready(changes: Partial<NewMailJob> = {}, accountId = 'ann') {
+    const job = await claimed(changes)
+    expect(await port().resolve(job, accountId, after(1))).to.equal(true)
+    expect(await port().ready(job, after(1))).to.equal(true)
+    return job
+  }
+
+  async function changesNothing(job: MailJob) {
+    await mayNotWrite(job)
+    expect(await port().remove(job)).to.equal(false)
+  }
+
+  async function mayNotWrite(job: MailJob) {
+    expect(await port().resolve(job, 'eve', after(1))).to.equal(false)
+    expect(await port().ready(job, after(1))).to.equal(false)
+    expect(await port().renew(job, after(hour))).to.equal(false)
+    expect(await port().retry(job, after(1), 'lost')).to.equal(false)
+    expect(await port().giveUp(job, after(1), 'lost')).to.equal(false)
+  }
+
+  it('gives a job out as it was added, with the time of the database', async () => {
+    const jobs = [
+      await added(),
+      await added({
+        kind: 'email_verification',
+        identifier: undefined,
+        accountId: 'ann',
+        pendingLoginId: 'pending',
+        sendTo: 'ann@example.com',
+        carried: { clientId: 'app', redirectUri: 'x:/', scope: 'openid', state: '$a.b' },
+        requester: {
+          address: undefined,
+          userAgent: 'test',
+          uiLocales: 'de-AT de',
+          acceptLanguage: 'fr,en',
+          isAdmin: true,
+        },
+      }),
+    ]
+    for (const job of jobs) {
+      const { requestedAt, ...rest } = mustExist(await claim('resolve', 1))
+      expect(rest).to.deep.equal({
+        ...job,
+        isSuperseded: false,
+        isResolved: false,
+        attempts: 0,
+        leaseId: 'lease',
+      })
+      expect(requestedAt.getTime()).to.be.closeTo(Date.now(), minute)
+    }
+  })
+
+  it('adds a job once', async () => {
+    const job = await claimed()
+    await delay(3)
+    await port().add({ ...sampleMailJob({ id: job.id }), identifier: 'another' })
+    expect(await claim('resolve', minute, 'second')).to.equal(undefined)
+    const again = await claim('resolve', 2 * minute, 'second')
+    expect(again).to.deep.equal({ ...job, leaseId: 'second' })
+    expect(await claim('resolve', 2 * minute, 'third')).to.equal(undefined)
+  })
+
+  it('gives no job out before its time', async () => {
+    const { id } = await added({ notBefore: after(10) })
+    expect(await claim('resolve', 9)).to.equal(undefined)
+    expect(idOf(await claim('resolve', 10))).to.equal(id)
+  })
+
+  it('gives out the job that has been due for the longest, the oldest of several', async () => {
+    const late = await added({ notBefore: after(10) })
+    const [first, second] = [await added(), await added()]
+    for (const { id } of [first, second, late])
+      expect(idOf(await claim('resolve', 10))).to.equal(id)
+    expect(await claim('resolve', 10)).to.equal(undefined)
+  })
+
+  for (const stage of ['resolve', 'send'] as const) {
+    it(`gives each of 20 jobs to one of 20 workers that claim at once, to ${stage}`, async () => {
+      const jobs = await Promise.all(Array.from({ length: 20 }, () => added()))
+      if (stage === 'send') {
+        for (let count = 0; count < 20; count += 1) {
+          const job = mustExist(await claim('resolve', 1))
+          await port().resolve(job, `account ${count}`, after(1))
+          await port().ready(job, after(1))
+        }
+      }
+      const claims = await atOnce(async (worker) => {
+        const mine: (string | undefined)[] = []
+        for (;;) {
+          const job = await claim(stage, 1, `worker ${worker}`)
+          if (!job) return mine
+          mine.push(job.id)
+        }
+      })
+      expect(claims.flat()).to.have.members(jobs.map(({ id }) => id))
+    })
+  }
+
+  it('gives a job out again once its lease ran out', async () => {
+    await claimed({}, 'first')
+    expect(await claim('resolve', minute, 'second')).to.equal(undefined)
+    expect(await claim('resolve', minute + 1, 'second')).to.include({ leaseId: 'second' })
+  })
+
+  it('keeps the account and erases the typed identifier', async () => {
+    const job = await claimed()
+    expect(await port().resolve(job, 'ann', after(1))).to.equal(true)
+    const again = await claim('resolve', minute + 1, 'second')
+    expect(again).to.include({ accountId: 'ann', identifier: undefined, isResolved: true })
+  })
+
+  it('gives a job out to be sent once it is ready, within its life, and counts the attempts', async () => {
+    const { id } = await ready()
+    expect(await claim('resolve', hour - 1)).to.equal(undefined)
+    expect(await claim('send', 0)).to.equal(undefined)
+    expect(await claim('expire', 1)).to.equal(undefined)
+    expect(await claim('send', 1)).to.include({ id, accountId: 'ann', attempts: 1 })
+    expect(await claim('send', 2)).to.equal(undefined)
+    expect(await claim('send', minute + 1)).to.include({ id, attempts: 2 })
+  })
+
+  it('gives a job out to be ended once its life is over', async () => {
+    const { id } = await ready()
+    expect(await claim('expire', hour - 1)).to.equal(undefined)
+    expect(await claim('send', hour)).to.equal(undefined)
+    expect(idOf(await claim('expire', hour))).to.equal(id)
+    expect(await claim('expire', hour)).to.equal(undefined)
+  })
+
+  it('supersedes what the account asked for earlier, of the same kind', async () => {
+    const parked = await ready()
+    const known = await added({ kind: 'password_reset', accountId: 'ann', notBefore: after(hour) })
+    const others = [
+      await added({ kind: 'email_verification', accountId: 'ann', notBefore: after(hour) }),
+      await added({ accountId: 'bob', notBefore: after(hour) }),
+      await added({ notBefore: after(hour) }),
+    ]
+    const newest = await ready()
+    await port().supersedeEarlier({ ...newest, accountId: 'ann' }, after(1))
+    for (const { id } of [parked, known]) {
+      const superseded = mustExist(await claim('resolve', 1))
+      expect(superseded).to.include({ id, isSuperseded: true })
+      expect(await port().remove(superseded)).to.equal(true)
+    }
+    expect(idOf(await claim('send', 1))).to.equal(newest.id)
+    expect(await claim('send', 1)).to.equal(undefined)
+    for (const { id } of others) {
+      expect(await claim('resolve', hour)).to.include({ id, isSuperseded: false })
+    }
+  })
+
+  it('takes a superseded job from whoever holds it', async () => {
+    await ready()
+    const held = mustExist(await claim('send', 1))
+    expect(await port().renew(held, after(2 * minute))).to.equal(true)
+    const newest = await ready()
+    await port().supersedeEarlier({ ...newest, accountId: 'ann' }, after(1))
+    await mayNotWrite(held)
+    expect(await claim('resolve', 1)).to.include({ id: held.id, isSuperseded: true })
+    expect(await port().remove(held)).to.equal(true)
+    expect(await claim('resolve', hour)).to.equal(undefined)
+  })
+
+  it('knows whether a later request of the account was looked up, also as a dead letter', async () => {
+    const older = { ...(await ready()), accountId: 'ann' }
+    const newer = await claimed({ accountId: 'ann' }, 'newer')
+    expect(await port().isOvertaken(older)).to.equal(false)
+    await port().resolve(newer, 'ann', after(1))
+    expect(await port().isOvertaken(older)).to.equal(true)
+    expect(await port().isOvertaken({ ...newer, accountId: 'ann' })).to.equal(false)
+    expect(await port().isOvertaken({ ...older, accountId: 'bob' })).to.equal(false)
+    expect(await port().isOvertaken({ ...older, kind: 'email_verification' })).to.equal(false)
+    expect(await port().giveUp(newer, after(1), 'refused')).to.equal(true)
+    expect(await port().isOvertaken(older)).to.equal(true)
+  })
+
+  it('leaves one job of 20 that one account asked for, also when all are looked up at once', async () => {
+    const jobs = await atOnce(async (caller) => {
+      await port().add(sampleMailJob())
+      return mustExist(await claim('resolve', 1, `lease ${caller}`))
+    })
+    await Promise.all(
+      jobs.map(async (job) => {
+        const found = { ...job, accountId: 'ann' }
+        await port().resolve(job, 'ann', after(1))
+        await port().supersedeEarlier(found, after(1))
+        if (!(await port().isOvertaken(found))) await port().ready(job, after(1))
+      }),
+    )
+    const [newest] = jobs.toSorted(
+      (one, other) =>
+        other.requestedAt.getTime() - one.requestedAt.getTime() || (other.id > one.id ? 1 : -1),
+    )
+    expect(idOf(await claim('send', 1))).to.equal(newest?.id)
+    expect(await claim('send', 1)).to.equal(undefined)
+  })
+
+  it('prolongs a lease', async () => {
+    await ready()
+    const job = mustExist(await claim('send', 1))
+    expect(await port().renew(job, after(2 * minute))).to.equal(true)
+    expect(await claim('send', 2 * minute - 1)).to.equal(undefined)
+    expect(idOf(await claim('send', 2 * minute))).to.equal(job.id)
+  })
+
+  it('changes nothing for the holder of an earlier lease', async () => {
+    const lost = await claimed({}, 'first')
+    const held = mustExist(await claim('resolve', minute + 1, 'second'))
+    await changesNothing(lost)
+    expect(await claim('resolve', 2 * minute, 'third')).to.equal(undefined)
+    const again = await claim('resolve', 2 * minute + 1, 'third')
+    expect(again).to.deep.equal({ ...held, leaseId: 'third' })
+  })
+
+  it('is gone once it is removed', async () => {
+    const job = await claimed()
+    expect(await port().remove(job)).to.equal(true)
+    await changesNothing(job)
+    expect(await claim('resolve', 2 * hour)).to.equal(undefined)
+  })
+
+  it('waits for the next attempt, and belongs to nobody until then', async () => {
+    await ready()
+    const job = mustExist(await claim('send', 1))
+    expect(await port().retry(job, after(10), 'refused for now')).to.equal(true)
+    await changesNothing(job)
+    expect(await claim('send', 9)).to.equal(undefined)
+    expect(await claim('send', 10)).to.include({ attempts: 2 })
+  })
+
+  it('is never given out again once nobody will try again', async () => {
+    await ready()
+    const job = mustExist(await claim('send', 1))
+    expect(await port().giveUp(job, after(2), 'no such mailbox')).to.equal(true)
+    await changesNothing(job)
+    for (const stage of ['resolve', 'send', 'expire'] as const) {
+      expect(await claim(stage, 2 * hour)).to.equal(undefined)
+    }
+    await port().add(sampleMailJob({ id: job.id }))
+    expect(await claim('resolve', 2 * hour)).to.equal(undefined)
+  })
+
+  it('takes no readable job for an unreadable one', async () => {
+    const job = await claimed()
+    await ready()
+    expect(await port().giveUpUnreadable(after(2))).to.equal(undefined)
+    expect(await port().renew(job, after(hour))).to.equal(true)
+  })
+}

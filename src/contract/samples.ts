@@ -1,0 +1,116 @@
+import { createHash, randomUUID } from 'node:crypto'
+import type {
+  MailJob,
+  NewMailJob,
+  PendingLogin,
+  ResetClaim,
+  ResetToken,
+  VerificationToken,
+} from '../ports/index.ts'
+
+/** A fixed time that the contract counts from; far enough ahead that no broom sweeps its records away. */
+const start = Date.now() + 60_000
+
+export function after(milliseconds: number): Date {
+  return new Date(start + milliseconds)
+}
+
+export const minute = 60_000
+export const hour = 60 * minute
+
+/** That must not be read as operators, paths or fields. */
+export const oddTexts = ['$ne', 'a.b', '$', '{"$gt":""}', '', '__proto__']
+
+/** Twenty callers at once. */
+export function atOnce<T>(act: (caller: number) => Promise<T>): Promise<T[]> {
+  return Promise.all(Array.from({ length: 20 }, (_, caller) => act(caller)))
+}
+
+export function sampleResetToken(changes: Partial<ResetToken> = {}): ResetToken {
+  return { ...sampleToken(), ...changes }
+}
+
+function sampleToken() {
+  const id = randomUUID()
+  return {
+    id,
+    tokenHash: createHash('sha256').update(id).digest('hex'),
+    userId: 'ann',
+    email: 'Ann@example.com',
+    passwordDigest: 'digest',
+    carried: { clientId: 'app', redirectUri: 'https://app.example/cb', scope: '', state: 'ü$.' },
+    requestedAt: after(0),
+    mailJobId: 'job',
+    attempt: 1,
+    createdAt: after(0),
+    expiresAt: after(hour),
+  }
+}
+
+export function sampleVerificationToken(
+  changes: Partial<VerificationToken> = {},
+): VerificationToken {
+  return { ...sampleToken(), pendingLoginId: 'pending', ...changes }
+}
+
+export function samplePendingLogin(
+  changes: Partial<PendingLogin> = {},
+  params: Record<string, unknown> = { client_id: 'app', redirect_uri: 'https://app.example/cb' },
+): PendingLogin {
+  return {
+    id: randomUUID(),
+    accountId: 'ann',
+    email: 'Ann@example.com',
+    passwordDigest: 'digest',
+    captured: {
+      params,
+      prompt: { name: 'login', reasons: ['no_session'], details: {} },
+      login: { accountId: 'ann', amr: ['pwd'], ts: 1_700_000_000 },
+    },
+    browserHash: 'hash of a browser',
+    createdAt: after(0),
+    verifiedAt: undefined,
+    continuedAt: undefined,
+    purgeAt: after(hour),
+    ...changes,
+  }
+}
+
+export function sampleMailJob(changes: Partial<NewMailJob> = {}): NewMailJob {
+  return {
+    id: randomUUID(),
+    kind: 'password_reset',
+    identifier: 'ann',
+    accountId: undefined,
+    pendingLoginId: undefined,
+    carried: { state: '' },
+    requester: {
+      address: '192.0.2.1',
+      userAgent: undefined,
+      uiLocales: 'de-AT',
+      acceptLanguage: 'fr,en',
+    },
+    notBefore: after(0),
+    expiresAt: after(hour),
+    ...changes,
+  }
+}
+
+export function sampleClaim(changes: Partial<ResetClaim> = {}): ResetClaim {
+  return {
+    newHash: 'next',
+    by: { address: '192.0.2.1', userAgent: undefined, acceptLanguage: 'de-AT,en' },
+    at: after(1),
+    leaseUntil: after(minute),
+    ...changes,
+  }
+}
+
+export function mustExist<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('Expected a value, got undefined')
+  return value
+}
+
+export function idOf(job: MailJob | undefined): string | undefined {
+  return job?.id
+}

@@ -1,0 +1,139 @@
+import { expect } from 'chai'
+import { afterEach, describe, it } from 'mocha'
+import type { User, UserStore } from '../ports/index.ts'
+import { atOnce } from './samples.ts'
+
+export function sampleUser(changes: Partial<User> = {}): User {
+  return {
+    id: 'ann',
+    username: 'Ann',
+    email: 'Ann@Example.com',
+    emailVerified: true,
+    passwordHash: '$2b$12$old',
+    disabled: false,
+    ...changes,
+  }
+}
+
+/** What an implementation of `UserStore` promises; `create` opens one for each test, with these users and no others. */
+export function itIsAUserStore(
+  name: string,
+  create: (users: User[]) => Promise<{ users: UserStore; close(): Promise<void> }>,
+): void {
+  describe(`${name} is a UserStore`, function () {
+    this.timeout(20_000)
+    let close = async () => {}
+
+    async function having(...users: Partial<User>[]): Promise<UserStore> {
+      const opened = await create(users.map(sampleUser))
+      close = opened.close
+      await opened.users.start?.()
+      return opened.users
+    }
+
+    afterEach(() => close())
+
+    it('finds a user by id, with every field and with the least', async () => {
+      const bob = { id: 'bob', username: 'b', email: undefined, passwordHash: undefined }
+      const users = await having({}, { ...bob, emailVerified: false, disabled: true })
+      expect(await users.findById('ann')).to.deep.equal(sampleUser())
+      expect(await users.findById('bob')).to.deep.equal(
+        sampleUser({ ...bob, emailVerified: false, disabled: true }),
+      )
+      expect(await users.findById('Ann')).to.equal(undefined)
+      expect(await users.findById('')).to.equal(undefined)
+      for (const typed of ['Ann@Example.com', 'a b', 'ä', '$ne', 'x'.repeat(300), '0'.repeat(24)]) {
+        expect(await users.findById(typed), typed).to.equal(undefined)
+      }
+    })
+
+    it('finds a username by its exact bytes', async () => {
+      const users = await having({}, { id: 'kelvin', username: 'é' })
+      expect(await users.findByUsername('Ann')).to.deep.equal(sampleUser())
+      expect(await users.findByUsername('é')).to.include({ id: 'kelvin' })
+      for (const other of ['ann', 'Ann ', ' Ann', 'Ann\0', 'Ànn', 'e\u0301', '', '.*', '\ud800'])
+        expect(await users.findByUsername(other), JSON.stringify(other)).to.equal(undefined)
+    })
+
+    it('finds a verified address in either case of ASCII letters (IDN-05)', async () => {
+      const users = await having({})
+      for (const typed of ['Ann@Example.com', 'ann@example.com', 'ANN@EXAMPLE.COM'])
+        expect(await users.findByVerifiedEmail(typed), typed).to.deep.equal([sampleUser()])
+    })
+
+    it('never takes one letter for another (IDN-01, IDN-02)', async () => {
+      const users = await having(
+        { email: 'mike@jose.example' },
+        { id: 'accent', username: 'accent', email: 'mike@jos\u00e9.example' },
+      )
+      const lookalikes = [
+        'm\u0131ke@jose.example',
+        'M\u0130KE@jose.example',
+        'mi\u212ae@jose.example',
+        'mike@jo\u017fe.example',
+        'mi\u00adke@jose.example',
+        'mike@jose.example\0',
+        'm\u200bike@jose.example',
+        'mike+a@jose.example',
+        '\ud800mike@jose.example',
+        '',
+      ]
+      for (const typed of lookalikes)
+        expect(await users.findByVerifiedEmail(typed), JSON.stringify(typed)).to.deep.equal([])
+      expect(await users.findByVerifiedEmail('MIKE@JOSE.EXAMPLE')).to.have.length(1)
+      expect(await users.findByVerifiedEmail('MIKE@JOS\u00e9.EXAMPLE')).to.have.length(1)
+      expect(await users.findByVerifiedEmail('mike@jos\u00c9.example')).to.deep.equal([])
+    })
+
+    it('finds every user of an address, and none whose address is unverified', async () => {
+      const users = await having(
+        {},
+        { id: 'two', username: 'two', email: 'ANN@example.com' },
+        { id: 'three', username: 'three', emailVerified: false },
+      )
+      const found = await users.findByVerifiedEmail('ann@example.com')
+      expect(found.map(({ id }) => id)).to.have.members(['ann', 'two'])
+    })
+
+    it('replaces the password hash only while it is the expected one (3.3, effect 1)', async () => {
+      const users = await having({}, { id: 'bob', username: 'bob' })
+      expect(await users.replacePasswordHash('ann', '$2b$12$OLD', 'next')).to.equal(false)
+      expect(await users.replacePasswordHash('eve', '$2b$12$old', 'next')).to.equal(false)
+      expect(await users.findById('ann')).to.deep.equal(sampleUser())
+      expect(await users.replacePasswordHash('ann', '$2b$12$old', 'next')).to.equal(true)
+      expect(await users.findById('ann')).to.deep.equal(sampleUser({ passwordHash: 'next' }))
+      expect(await users.findById('bob')).to.include({ passwordHash: '$2b$12$old' })
+    })
+
+    it('replaces the password hash for one of 20 at once', async () => {
+      const users = await having({})
+      const answers = await atOnce((caller) =>
+        users.replacePasswordHash('ann', '$2b$12$old', `hash ${caller}`),
+      )
+      expect(answers.filter(Boolean)).to.have.length(1)
+      const passwordHash = `hash ${answers.indexOf(true)}`
+      expect(await users.findById('ann')).to.include({ passwordHash })
+    })
+
+    it('verifies an address once, when 20 follow a link at once (3.2)', async () => {
+      const users = await having({ emailVerified: false })
+      const answers = await atOnce(() => users.markEmailVerified('ann', 'Ann@Example.com'))
+      expect(answers.filter(Boolean)).to.have.length(1)
+      expect(await users.findById('ann')).to.deep.equal(sampleUser())
+      expect(await users.markEmailVerified('ann', 'Ann@Example.com')).to.equal(false)
+    })
+
+    it('verifies no other address, and none of a disabled or unknown user', async () => {
+      const users = await having(
+        { emailVerified: false },
+        { id: 'off', username: 'off', emailVerified: false, disabled: true },
+      )
+      expect(await users.markEmailVerified('ann', 'ann@example.com')).to.equal(false)
+      expect(await users.markEmailVerified('ann', '')).to.equal(false)
+      expect(await users.markEmailVerified('off', 'Ann@Example.com')).to.equal(false)
+      expect(await users.markEmailVerified('eve', 'Ann@Example.com')).to.equal(false)
+      expect(await users.findById('ann')).to.include({ emailVerified: false })
+      expect(await users.findById('off')).to.include({ emailVerified: false })
+    })
+  })
+}

@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto'
+import type { KeyRing } from './keys.ts'
+import type { CheckedStep, KeyRings, NotedKeyRing } from '../ports/index.ts'
+
+/** Three notes may be late, or lost. */
+const NOTED_WITHIN_MS = 240_000
+
+/** What the processes that share a store tell each other of their keys, so that a rotation goes step by step (D13). */
+export interface OwnKeyRing {
+  note(): Promise<void>
+  /** The process ends: nobody waits for it. */
+  forget(): Promise<void>
+  /** The ids of the keys of every process that runs, of this one too. */
+  all(): Promise<string[][]>
+}
+
+export function createOwnKeyRing(rings: KeyRings, keys: KeyRing): OwnKeyRing {
+  const own: NotedKeyRing = {
+    processId: randomUUID(),
+    // They are in the headers of what the keys sealed, too.
+    keyIds: [...new Set(keys('jwe').map(({ kid }) => kid))],
+  }
+  return {
+    note: () => rings.note(own.processId, own.keyIds),
+    forget: () => rings.note(own.processId, []),
+
+    async all() {
+      const noted = await rings.noted(NOTED_WITHIN_MS)
+      const others = noted.filter(({ processId }) => processId !== own.processId)
+      return [own, ...others].map(({ keyIds }) => keyIds)
+    },
+  }
+}
+
+/** Whether each process takes what every other one signs and seals, and whether the next step of a rotation may be taken. */
+export function ringsCheck(rings: readonly string[][]): CheckedStep<'keys'> {
+  const step = 'keys'
+  const all = rings.length
+  const count = (is: (ring: string[]) => boolean) => rings.filter(is).length
+  const told = (is: (ring: string[], key: string) => boolean) => (key: string) =>
+    `${key} in ${count((ring) => is(ring, key))} of ${all} processes`
+  const verifies = told((ring, key) => ring.includes(key))
+  const signs = told((ring, key) => ring[0] === key)
+  const known = [...new Set(rings.flat())].toSorted()
+  const signing = known.filter((key) => rings.some(([first]) => first === key))
+  const partly = known.filter((key) => !rings.every((ring) => ring.includes(key)))
+  const missing = signing.filter((key) => partly.includes(key))
+
+  if (missing.length > 0) {
+    return {
+      step,
+      status: 'failed',
+      message: `Not every process verifies with the keys that sign: ${missing.map(verifies).join(', ')}.`,
+      advice: 'Put each of these keys at the end of the ring of the processes that lack it.',
+    }
+  }
+  if (partly.length > 0) {
+    return {
+      step,
+      status: 'warning',
+      message: `Every process verifies with the keys that sign; of the others, ${partly.map(verifies).join(', ')}.`,
+      advice: 'Give every process the same keys before one of these is put in front.',
+    }
+  }
+  if (signing.length > 1) {
+    return {
+      step,
+      status: 'warning',
+      message: `Every process verifies with all keys; in front: ${signing.map(signs).join(', ')}.`,
+      advice: 'Put the same key in front everywhere, then run account-flows keys rotate.',
+    }
+  }
+  const [front, ...others] = rings[0] ?? []
+  const processes = all === 1 ? 'The one process signs' : `All ${all} processes sign`
+  const verified = others.length > 0 ? `, and verify with ${others.join(', ')} too` : ''
+  return { step, status: 'ok', message: `${processes} with the key ${front}${verified}.` }
+}

@@ -1,0 +1,31 @@
+import type { Clock } from '../clock.ts'
+import { newId } from '../crypto/token.ts'
+import { secondAfter } from '../ports/login-second.ts'
+import type { VoidLinks } from './void-links.ts'
+import type { EndableSessions, EndedCount } from '../oidc/endable-sessions.ts'
+import type { AuditEvent } from '../ports/index.ts'
+
+export interface EndedSessions {
+  /** Grants, codes and tokens that were deleted. `undefined`: the adapter cannot tell; they are dead all the same. */
+  oauth: EndedCount
+  /** Sessions and login results that were deleted. */
+  idp: EndedCount
+}
+
+/** Ends everything that an account is signed in with, or could be by a link that was mailed before (D10). */
+export function createEndSessions(
+  sessions: EndableSessions,
+  voidLinks: VoidLinks,
+  clock: Clock,
+  audit: (event: AuditEvent) => Promise<void>,
+) {
+  return async (accountId: string): Promise<EndedSessions> => {
+    await voidLinks(accountId)
+    const at = clock.now()
+    const oauth = await sessions.endOAuthSessions(accountId, at)
+    const idp = await sessions.endIdpSessions(accountId, at)
+    await audit({ id: newId(), type: 'sessions_ended', at, accountId, details: { oauth, idp } })
+    await secondAfter(clock, at)
+    return { oauth, idp }
+  }
+}

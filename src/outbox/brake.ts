@@ -1,0 +1,34 @@
+import type { RateLimits } from '../ports/index.ts'
+import type { Settings } from '../settings/table.ts'
+
+const MINUTE_MS = 60_000
+
+/** `mails_per_minute`: at most so many mails leave in a minute, of all processes together; the others wait (D21). */
+export interface MailBrake {
+  /** Whether it is worth while to take a job. Keeps whoever was told to wait from asking again and again. */
+  isOpen(): boolean
+  /** Counts one mail, and answers whether it may leave. */
+  mayLeave(): Promise<boolean>
+}
+
+export function createMailBrake(
+  limits: RateLimits,
+  settings: () => Settings,
+  now: () => Date,
+): MailBrake {
+  let full = { until: new Date(0), most: 0 }
+
+  return {
+    // A limit that was changed is in force at once.
+    isOpen: () => now() >= full.until || settings().mailsPerMinute !== full.most,
+
+    async mayLeave() {
+      const { mailsPerMinute: most } = settings()
+      if (most === 0) return true
+      const { count, msToEnd } = await limits.hit('mails:all', MINUTE_MS)
+      if (count <= most) return true
+      full = { until: new Date(now().getTime() + msToEnd), most }
+      return false
+    },
+  }
+}

@@ -1,0 +1,154 @@
+import type { Clock } from '../clock.ts'
+import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
+import type {
+  Log,
+  MailConnection,
+  MailJob,
+  MailKind,
+  MailOutbox,
+  OutgoingMail,
+  SendAttempt,
+  User,
+} from '../ports/index.ts'
+import type { Settings } from '../settings/table.ts'
+import type { MailBrake } from './brake.ts'
+import type { MailEvents } from './events.ts'
+import type { MailLink, Recipient } from './mail-flow.ts'
+import type { MailFlows, MailResolution } from './resolve.ts'
+
+const FIRST_RETRY_MS = 2_000
+const LAST_RETRY_MS = 60_000
+const SETTLE_AGAIN_MS = 1_000
+
+/** Sends the mail of one resolved job (D20): what cannot be sent is tried again, or given up. */
+export type DeliverMail = (job: MailJob, attempt: SendAttempt) => Promise<void>
+
+export interface MailDeliveryPorts {
+  flows: MailFlows
+  resolution: Pick<MailResolution, 'recipientOf' | 'end' | 'giveUp'>
+  outbox: MailOutbox
+  brake: Pick<MailBrake, 'mayLeave'>
+  events: MailEvents
+  /** Throws `ERR_MAIL_FAILED`. */
+  connect(settings: Settings, signal: AbortSignal): Promise<MailConnection>
+  render(
+    kind: MailKind,
+    user: User,
+    link: MailLink,
+    job: MailJob,
+  ): Omit<OutgoingMail, 'to' | 'kind'>
+  settings(): Settings
+  log: Log
+  clock: Clock
+}
+
+export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
+  const { flows, resolution, outbox, brake, events, log, clock } = ports
+  const { now } = clock
+
+  // The token is made when a connection is free, and counts only while this worker holds the job (D20). Answers until when it
+  // does, once the mail left.
+  async function send(
+    job: MailJob,
+    recipient: Recipient,
+    settings: Settings,
+    attempt: SendAttempt,
+  ) {
+    if (!(await brake.mayLeave())) {
+      await outbox.postpone(job, job.notBefore)
+      return undefined
+    }
+    const flow = flows[job.kind]
+    const connection = await ports.connect(settings, attempt.signal)
+    try {
+      const link = await flow.mint(job, recipient, settings)
+      const heldUntil = attempt.leaseUntil()
+      const isHeld = await outbox.renew(job, heldUntil)
+      if (link === 'superseded') {
+        if (isHeld) await resolution.end(job, link)
+        return undefined
+      }
+      if (!isHeld) {
+        await flow.revoke(link)
+        return undefined
+      }
+      const mail = ports.render(job.kind, recipient.user, link, job)
+      await connection.send({ ...mail, to: recipient.email, kind: job.kind })
+      return heldUntil
+    } finally {
+      connection.release()
+    }
+  }
+
+  // It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.
+  async function settle(job: MailJob, heldUntil: Date, attempt: SendAttempt) {
+    let isRecorded = false
+    for (;;) {
+      try {
+        isRecorded ||= await recorded(job)
+        await outbox.remove(job)
+        return
+      } catch (error) {
+        const mayTryAgain = !attempt.isStopping() && now() < heldUntil
+        if (!isStoreUnavailable(error) || !mayTryAgain) throw error
+      }
+      await clock.sleep(SETTLE_AGAIN_MS)
+    }
+  }
+
+  async function recorded(job: MailJob): Promise<true> {
+    try {
+      await events.sent(job)
+    } catch (error) {
+      if (isStoreUnavailable(error)) throw error
+      log('error', 'a sent mail was not recorded', { job: job.id, error: String(error) })
+    }
+    return true
+  }
+
+  async function fail(job: MailJob, error: unknown, attempt: SendAttempt) {
+    if (isStoreUnavailable(error)) throw error
+    if (attempt.isStopping()) return outbox.retry(job, now(), 'stopped')
+    const reason = reasonOf(error)
+    const level = reason === UNEXPECTED ? 'error' : 'warn'
+    log(level, String(error), { job: job.id, kind: job.kind, reason })
+    await events.failed(job, reason)
+    const retryAt = new Date(now().getTime() + backoffMs(job.attempts))
+    return isPermanent(error) || retryAt >= job.expiresAt
+      ? resolution.giveUp(job, reason)
+      : outbox.retry(job, retryAt, reason)
+  }
+
+  async function sendOrFail(job: MailJob, attempt: SendAttempt) {
+    try {
+      const settings = ports.settings()
+      const recipient = await resolution.recipientOf(job)
+      if (typeof recipient !== 'string') return await send(job, recipient, settings, attempt)
+      await resolution.end(job, recipient)
+    } catch (error) {
+      await fail(job, error, attempt)
+    }
+    return undefined
+  }
+
+  return async (job, attempt) => {
+    const heldUntil = await sendOrFail(job, attempt)
+    if (heldUntil) await settle(job, heldUntil, attempt)
+  }
+}
+
+const UNEXPECTED = 'unexpected_error'
+
+function reasonOf(error: unknown): string {
+  return error instanceof AccountFlowsError ? error.code : UNEXPECTED
+}
+
+function isPermanent(error: unknown): boolean {
+  const reason = reasonOf(error)
+  return reason === 'ERR_MAIL_REFUSED' || reason === 'ERR_MAIL_ADDRESS'
+}
+
+function backoffMs(attempts: number): number {
+  const longest = Math.min(FIRST_RETRY_MS * 2 ** (attempts - 1), LAST_RETRY_MS)
+  return longest / 2 + Math.random() * (longest / 2)
+}

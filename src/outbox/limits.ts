@@ -1,0 +1,120 @@
+/**
+ * How many mails may be asked for (D21). Whoever is over a limit is told nothing: the request ends without a mail, before it
+ * supersedes, invalidates or creates anything. An account that has nothing to use has spares beyond the cap, so that a
+ * stranger's requests lock nobody out.
+ *
+ * @module
+ */
+import { passwordDigest } from '../crypto/password.ts'
+import type { MailJob, MailOutbox, RateLimits, User } from '../ports/index.ts'
+import type { Settings } from '../settings/table.ts'
+import type { MailFlows } from './resolve.ts'
+
+const HOUR_MS = 3_600_000
+
+/** Beyond the cap, for whoever has nothing to use: one, and another should the worker die with it. */
+const SPARES = 2
+const SPARE_MIN_MS = 600_000
+
+/** A request is counted here somewhat later than by the page that says when the next one may be made. */
+const LATE_MS = 1_000
+
+export interface MailLimits {
+  /** Counts a request, and answers whether it gets no mail. Counted twice, it is refused only where a link is left to use. */
+  refuse(job: MailJob, user: User): Promise<boolean>
+}
+
+export interface MailLimitsPorts {
+  flows: MailFlows
+  limits: Pick<RateLimits, 'hit'>
+  outbox: Pick<MailOutbox, 'isUnderWay'>
+  /** Stands for an account or a mailbox in the keys. */
+  keyedHash(text: string): string
+  settings(): Settings
+  now(): Date
+}
+
+export function createMailLimits(ports: MailLimitsPorts): MailLimits {
+  const { flows, limits, outbox, keyedHash, settings, now } = ports
+
+  async function count(key: string, windowMs: number): Promise<number> {
+    return (await limits.hit(`mails:${key}`, windowMs)).count
+  }
+
+  // The outbox first: a mail that leaves between the two looks has left its link. What somebody asked for by name finishes no login.
+  const hasSomethingToUse = async (job: MailJob, user: User) =>
+    (await outbox.isUnderWay(job, now())) || flows[job.kind].hasUsable(user, isOfLogin(job))
+
+  const lifetimeOf = ({ kind }: MailJob) =>
+    kind === 'password_reset'
+      ? settings().passwordResetExpiration
+      : settings().emailVerificationExpiration
+
+  // Whoever used the link has another one. Not so where the mail was refused, nor where an account that proves nothing changes its
+  // password, or its address within one mailbox.
+  async function hasSpare(
+    job: MailJob,
+    { id, passwordHash, emailVerified }: User,
+    mailbox: string,
+  ) {
+    const digest = emailVerified ? passwordDigest(passwordHash) : ''
+    const owner = keyedHash(JSON.stringify([id, mailbox, digest]))
+    const windowMs = Math.min(Math.max(lifetimeOf(job), SPARE_MIN_MS), HOUR_MS)
+    if ((await count(`spare:${job.kind}:${owner}`, windowMs)) > SPARES) return false
+    if (emailVerified) return true
+    const { mailsPerAccountPerHour: most } = settings()
+    const ofMailbox = await count(`spares:${job.kind}:${keyedHash(mailbox)}`, windowMs)
+    return most === 0 || ofMailbox <= most
+  }
+
+  // Whoever asks again after a login is too soon; a login after somebody asked is not.
+  async function isTooSoon(job: MailJob, { id }: User): Promise<boolean> {
+    const { resendCooldown } = settings()
+    if (resendCooldown === 0) return false
+    const key = `${job.kind}:${keyedHash(id)}`
+    const [asked, ofLogins] = await Promise.all([
+      limits.hit(`mails:${key}`, resendCooldown),
+      isOfLogin(job) ? limits.hit(`mails:login:${key}`, resendCooldown) : undefined,
+    ])
+    const { count: requests, msToEnd } = ofLogins ?? asked
+    return requests > 1 && msToEnd > Math.min(LATE_MS, resendCooldown / 2)
+  }
+
+  async function isTooMuch(job: MailJob, { id }: User, mailbox: string): Promise<boolean> {
+    const { mailsPerAccountPerHour: most } = settings()
+    if (most === 0) return false
+    const by = isOfLogin(job) ? 'login:' : ''
+    const counts = await Promise.all([
+      count(`${by}account:${keyedHash(id)}`, HOUR_MS),
+      count(`${by}mailbox:${keyedHash(mailbox)}`, HOUR_MS),
+    ])
+    return Math.max(...counts) > most
+  }
+
+  return {
+    async refuse(job, user) {
+      // What was done to an account is always told.
+      if (job.kind === 'password_changed') return false
+      const mailbox = mailboxOf(user.email ?? '')
+      const [tooMuch, tooSoon] = await Promise.all([
+        isTooMuch(job, user, mailbox),
+        isTooSoon(job, user),
+      ])
+      if (!tooMuch && !tooSoon) return false
+      const found = { ...job, accountId: user.id }
+      return (await hasSomethingToUse(found, user)) || !(await hasSpare(job, user, mailbox))
+    },
+  }
+}
+
+/** Its password was checked: strangers, who know a name at most, do not use up what its logins are sent. */
+function isOfLogin({ pendingLoginId }: MailJob): boolean {
+  return pendingLoginId !== undefined
+}
+
+/** One bucket for the addresses that most mail servers put into one mailbox; it identifies nobody. */
+function mailboxOf(email: string): string {
+  const [, mailbox = '', domain = ''] =
+    /^(.[^+@]*)(?:\+[^@]*)?(@.*)$/.exec(email.toLowerCase()) ?? []
+  return mailbox + domain
+}

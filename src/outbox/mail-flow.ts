@@ -1,0 +1,57 @@
+import type { MailJob, User } from '../ports/index.ts'
+import type { Settings } from '../settings/table.ts'
+
+/** What is particular to one kind of mail; looking up, sending and giving up are the same for all (D20). */
+export interface MailFlow {
+  /** Finds whom a typed identifier means. */
+  findUser(identifier: string): Promise<User | 'unknown' | 'ambiguous'>
+  /** Why this account gets no such mail. `undefined`: it gets one. */
+  refuses(user: User): NoMail | undefined
+  /** Whether the account has a link of this kind that could still be used; `ofLogin`: to finish a login that waits. */
+  hasUsable(user: User, ofLogin: boolean): Promise<boolean>
+  /** Only the newest request of an account gets a mail, however early the others are. Otherwise each does that can be sent at once. */
+  newestOnly: boolean
+  /** What is due once the account is known, whether or not the mail will arrive. Repeated, however late, it changes nothing. */
+  onRequest(job: MailJob, user: User): Promise<void>
+  /** Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since. */
+  mint(job: MailJob, recipient: Recipient, settings: Settings): Promise<MailLink | 'superseded'>
+  /** Whether a later request of the account has got its mail. */
+  isServedLater(job: MailJob, user: User): Promise<boolean>
+  /** Voids a link that was made and not handed over, because somebody else holds the job. */
+  revoke(link: MailLink): Promise<void>
+  /** Voids the links of a job that ends as a dead letter. */
+  abandon(job: MailJob, accountId: string): Promise<void>
+}
+
+export interface Recipient {
+  user: User
+  /** The stored address, never the typed one. */
+  email: string
+}
+
+/** The link of one mail. The only place where a raw token is (5.5). */
+export interface MailLink {
+  url: string
+  /** `undefined`: it leads to a page that anybody may open. */
+  token: { id: string; lifetimeMs: number } | undefined
+  /** The client that the request came from. `undefined`: none, or none that is genuine. */
+  clientName: string | undefined
+  /** `ui_locales` of the login that waits for the link. `undefined`: none, or no login waits. */
+  uiLocales?: string | undefined
+}
+
+/** Why a job ends without a mail; for the audit log and the dead letters. */
+export type NoMail =
+  | 'unknown'
+  | 'ambiguous'
+  | 'already_verified'
+  | 'not_verified'
+  | 'throttled'
+  | 'superseded'
+  | 'sent_before'
+  | 'expired'
+  | 'account_gone'
+  | 'disabled'
+  | 'no_address'
+  | 'bad_address'
+  | 'no_password'

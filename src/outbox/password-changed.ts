@@ -1,0 +1,57 @@
+import type {
+  CarriedParameters,
+  ClaimedReset,
+  IdentifiedClient,
+  MailOutbox,
+} from '../ports/index.ts'
+import type { MailFlow } from './mail-flow.ts'
+import { keptRequester } from './request.ts'
+
+/** Whoever did not change the password wants to know, however late. */
+const JOB_LIFE_MS = 24 * 3_600_000
+
+/** Asks for the mail that tells of a reset (D25). Repeated, it asks once, while that mail did not leave. */
+export function requestNotice(
+  outbox: Pick<MailOutbox, 'add'>,
+  { id, userId, email, carried, claimedBy }: ClaimedReset,
+  now: Date,
+): Promise<void> {
+  return outbox.add({
+    id: `changed:${id}`,
+    kind: 'password_changed',
+    identifier: undefined,
+    accountId: userId,
+    pendingLoginId: undefined,
+    // Where the link went: a thief may have changed the account's address by then.
+    sendTo: email,
+    carried,
+    requester: keptRequester(claimedBy),
+    notBefore: now,
+    expiresAt: new Date(now.getTime() + JOB_LIFE_MS),
+  })
+}
+
+export interface PasswordChangedPorts {
+  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
+  identify(carried: CarriedParameters): Promise<IdentifiedClient>
+  /** Where links start: base URL and OAuth path, never anything from a request. */
+  oauthUrl: string
+}
+
+/** The mail that tells of a reset. Its link leads to the forgot-password form, and holds no secret. */
+export function createPasswordChanged({ oauthUrl, identify }: PasswordChangedPorts): MailFlow {
+  return {
+    newestOnly: false,
+    findUser: async () => 'unknown',
+    refuses: () => undefined,
+    hasUsable: async () => false,
+    async onRequest() {},
+    async mint({ carried }) {
+      const { clientName } = await identify(carried)
+      return { url: `${oauthUrl}/forgot-password`, token: undefined, clientName }
+    },
+    isServedLater: async () => false,
+    async revoke() {},
+    async abandon() {},
+  }
+}

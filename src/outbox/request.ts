@@ -1,0 +1,62 @@
+import { newId } from '../crypto/token.ts'
+import { acceptedTags, askedTags, keptTags } from '../views/language-tags.ts'
+import type { CarriedParameters, MailOutbox, NewMailJob, Requester } from '../ports/index.ts'
+
+/** No username or address is longer; nothing is looked up for one that is (RFC 5321, 4.5.3.1.3). */
+const MAX_IDENTIFIER_LENGTH = 254
+
+/** The same for all, so that jobs become due in the order of the requests. */
+const DUE_AFTER_MS = 50
+const MIN_JOB_LIFE_MS = 3_600_000
+
+export interface MailRequest {
+  /** Of the job, so that somebody can ask for it later. `undefined`: any. */
+  id?: string
+  kind: NewMailJob['kind']
+  identifier?: string
+  accountId?: string
+  pendingLoginId?: string
+  carried: CarriedParameters
+  requester: Requester
+}
+
+/**
+ * Writes the outbox job of a request for a mail: the same one write for everybody, with no user look-up (D19). A worker takes
+ * it a short time later, so that its work does not fall on the request that follows.
+ *
+ * @param lifetimeMs - how long the link will be valid; nobody wants the mail after that.
+ */
+export function requestMail(
+  outbox: Pick<MailOutbox, 'add'>,
+  { id = newId(), identifier, accountId, pendingLoginId, ...request }: MailRequest,
+  lifetimeMs: number,
+  now: Date,
+): Promise<void> {
+  return outbox.add({
+    ...request,
+    requester: keptRequester(request.requester),
+    // One character more tells that it was too long; it is a job like the others all the same.
+    identifier: identifier?.slice(0, MAX_IDENTIFIER_LENGTH + 1),
+    accountId,
+    pendingLoginId,
+    id,
+    notBefore: new Date(now.getTime() + DUE_AFTER_MS),
+    expiresAt: new Date(now.getTime() + Math.max(lifetimeMs, MIN_JOB_LIFE_MS)),
+  })
+}
+
+/** Whether somebody can be meant by what was typed. */
+export function isIdentifier(typed: string): boolean {
+  return typed.length <= MAX_IDENTIFIER_LENGTH
+}
+
+/** What a job keeps of whoever asked for it, who may have sent anything. */
+export function keptRequester({ uiLocales, acceptLanguage, ...requester }: Requester): Requester {
+  const asked = keptTags(askedTags(uiLocales ?? ''), ' ')
+  const accepted = keptTags(acceptedTags(acceptLanguage ?? ''), ',')
+  return {
+    ...requester,
+    ...(asked !== undefined && { uiLocales: asked }),
+    ...(accepted !== undefined && { acceptLanguage: accepted }),
+  }
+}

@@ -1,0 +1,97 @@
+import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import { passwordDigest } from '../crypto/password.ts'
+import { hashToken, newId, newToken } from '../crypto/token.ts'
+import type {
+  CarriedParameters,
+  IdentifiedClient,
+  MailJob,
+  PendingLogin,
+  PendingLoginStore,
+  UserStore,
+  VerificationTokenStore,
+} from '../ports/index.ts'
+import { attemptOf } from '../ports/request-order.ts'
+import { KEEP_LOGIN_MS } from '../flows/pending-login.ts'
+import { issuedNow } from '../flows/issued-for.ts'
+import type { MailFlow } from './mail-flow.ts'
+import { linkQuery } from '../flows/verification-link.ts'
+
+export interface VerificationMailPorts {
+  users: Pick<UserStore, 'findByUsername'>
+  verificationTokens: VerificationTokenStore
+  pendingLogins: PendingLoginStore
+  authorizeSig: AuthorizeSig
+  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
+  identify(carried: CarriedParameters): Promise<IdentifiedClient>
+  /** Where links start: base URL and OAuth path, never anything from a request. */
+  oauthUrl: string
+  now(): Date
+}
+
+/** The mail with a verification link: (none) → unused of section 3.2. */
+export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
+  const { users, verificationTokens, pendingLogins, authorizeSig, now } = ports
+
+  async function pendingLoginOf(job: MailJob, userId: string): Promise<PendingLogin | undefined> {
+    return job.pendingLoginId === undefined
+      ? pendingLogins.findNewest(userId, job.carried)
+      : pendingLogins.find(job.pendingLoginId)
+  }
+
+  return {
+    newestOnly: false,
+    findUser: async (username) => (await users.findByUsername(username)) ?? 'unknown',
+
+    refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
+
+    hasUsable: (user, ofLogin) => verificationTokens.hasUsable(issuedNow(user), now(), ofLogin),
+
+    async onRequest() {},
+
+    async mint(job, { user, email }, { emailVerificationExpiration: lifetimeMs }) {
+      const token = newToken()
+      const id = newId()
+      const createdAt = now()
+      const expiresAt = new Date(createdAt.getTime() + lifetimeMs)
+      const { carried, clientName } = await ports.identify(job.carried)
+      const pending = await pendingLoginOf(job, user.id)
+      if (pending) {
+        const purgeAt = new Date(expiresAt.getTime() + KEEP_LOGIN_MS)
+        await pendingLogins.keepUntil(pending.id, purgeAt)
+      }
+      await verificationTokens.issue({
+        id,
+        tokenHash: hashToken(token),
+        userId: user.id,
+        email,
+        passwordDigest: passwordDigest(user.passwordHash),
+        // That of a login stays one of a login: it signs nobody in where that is gone.
+        pendingLoginId: job.pendingLoginId ?? pending?.id,
+        carried,
+        ...attemptOf(job),
+        createdAt,
+        expiresAt,
+      })
+      const signature = authorizeSig.sign(token, carried)
+      return {
+        url: `${ports.oauthUrl}/verify-email?${linkQuery({ token, carried, signature })}`,
+        token: { id, lifetimeMs },
+        clientName,
+        uiLocales: uiLocalesOf(pending),
+      }
+    },
+
+    isServedLater: (job, user) => verificationTokens.hasLater(user.id, attemptOf(job)),
+
+    async revoke({ token }) {
+      if (token) await verificationTokens.revoke({ id: token.id }, now())
+    },
+
+    abandon: (job, accountId) => verificationTokens.revokeOf(accountId, attemptOf(job), now()),
+  }
+}
+
+function uiLocalesOf(pending: PendingLogin | undefined): string | undefined {
+  const uiLocales = pending?.captured.params['ui_locales']
+  return typeof uiLocales === 'string' ? uiLocales : undefined
+}

@@ -1,0 +1,71 @@
+/**
+ * Logins that wait for a verification link: what is kept of the authorization request, and by whom it is finished (D11, D15).
+ *
+ * @module
+ */
+import type { CarriedParameters } from './index.ts'
+
+/** What a login result of oidc-provider holds. */
+export interface LoginResult {
+  accountId: string
+  acr?: string
+  amr?: string[]
+  remember?: boolean
+  /** The second in which the login POST arrived, before the password hash was read (D9). */
+  ts: number
+}
+
+/** A whole authorization request, as oidc-provider keeps it in an interaction, and the login it waits for (D11). */
+export interface CapturedRequest {
+  params: Record<string, unknown>
+  prompt: unknown
+  trusted?: string[]
+  cid?: string
+  parJti?: string
+  deviceCode?: string
+  /** Secrets of the request, as a store gets them. */
+  sealed?: string
+  lastSubmission?: Record<string, unknown>
+  login: LoginResult
+}
+
+export interface PendingLogin {
+  id: string
+  accountId: string
+  /** The address and the digest of the password hash that the login was checked with; it is void under others (D6). */
+  email: string | undefined
+  passwordDigest: string
+  captured: CapturedRequest
+  /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: it cannot go on by itself. */
+  browserHash: string | undefined
+  createdAt: Date
+  /** When its account's address was verified. `undefined`: not yet. */
+  verifiedAt: Date | undefined
+  /** When the browser that logged in went on, which it does once. `undefined`: not yet. */
+  continuedAt: Date | undefined
+  /** After this time the record may be removed. */
+  purgeAt: Date
+}
+
+/** `pending_logins`: logins that wait for a verification link (D11). */
+export interface PendingLoginStore {
+  /** In the place of the one with its id, if there is one. Besides it, only the newest of its account stay: `most` in all. */
+  save(login: PendingLogin, most: number): Promise<void>
+  find(id: string): Promise<PendingLogin | undefined>
+  /** Makes all of an account logins of no password, so that nothing finishes them; their windows still know where to lead. */
+  voidOf(accountId: string): Promise<void>
+  /** Finds the account's newest one with exactly this client, redirect URI and state, absent distinct from empty (D12). */
+  findNewest(accountId: string, carried: CarriedParameters): Promise<PendingLogin | undefined>
+  /** Moves `purgeAt` to a later time; never to an earlier one. */
+  keepUntil(id: string, purgeAt: Date): Promise<void>
+  /** Sets `verifiedAt` of all of the account's logins that were made with this address, where it is not set yet. */
+  markVerified(accountId: string, email: string, at: Date): Promise<void>
+  /**
+   * Sets `continuedAt`, atomically: of concurrent callers exactly one gets `true` (D15).
+   *
+   * @param turn - a name of its own, by which it can be given back.
+   */
+  takeTurn(id: string, at: Date, turn: string): Promise<boolean>
+  /** Unsets `continuedAt`, atomically, and only while it is set by the turn of this name. */
+  returnTurn(id: string, turn: string): Promise<void>
+}

@@ -1,0 +1,153 @@
+/**
+ * The ports of mails: the outbox that they wait in, and whoever takes them.
+ *
+ * @module
+ */
+import type { OutboxAdministration } from './histories.ts'
+import type { CarriedParameters, Requester } from './index.ts'
+import type { Settings } from '../settings/table.ts'
+
+export type MailKind = 'password_reset' | 'email_verification' | 'password_changed'
+
+export interface NewMailJob {
+  id: string
+  kind: MailKind
+  /** As typed, until a worker has looked the user up. `undefined`: the account is known. */
+  identifier: string | undefined
+  /** `undefined`: not looked up yet. */
+  accountId: string | undefined
+  pendingLoginId: string | undefined
+  /** Where the mail goes, whatever address the account has by then. `undefined`: to that. */
+  sendTo?: string | undefined
+  carried: CarriedParameters
+  requester: Requester
+  /** No worker takes the job before this time. */
+  notBefore: Date
+  /** After this time nobody wants the mail any more. */
+  expiresAt: Date
+}
+
+export interface MailJob extends NewMailJob {
+  /** Whether the account asked again since: then this job ends without a mail. */
+  isSuperseded: boolean
+  /** Whether its account was looked up before, by a worker that did not come to the end. */
+  isResolved: boolean
+  /** Time of the database, not of the process. */
+  requestedAt: Date
+  /** How often it was taken to be sent, this time included. */
+  attempts: number
+  /** Names the claim; a write with the id of an earlier claim changes nothing. */
+  leaseId: string
+}
+
+/**
+ * What a job is taken for: `resolve` to look its account up, or to end it when it is superseded; `send` once it is `ready` and
+ * while it is within its life; `expire` when nobody sent it within its life.
+ */
+export type MailStage = 'resolve' | 'send' | 'expire'
+
+/**
+ * `mail_outbox` (D19, D20). A job never holds a token or a link. Where a write answers a boolean, `false` is: the lease was lost,
+ * or the job superseded, and nothing changed.
+ */
+export interface MailOutbox extends OutboxAdministration {
+  /** One write, the same for everybody. A job whose id is there already changes nothing. */
+  add(job: NewMailJob): Promise<void>
+  /** Takes the job that has been due for the longest and that nobody holds; each is given to one caller until `leaseUntil`. */
+  claim(stage: MailStage, leaseId: string, at: Date, leaseUntil: Date): Promise<MailJob | undefined>
+  /** Keeps the account, and erases the typed identifier. The job counts as resolved from here on, also as a dead letter. */
+  resolve(job: MailJob, accountId: string, at: Date): Promise<boolean>
+  /** Supersedes what the account asked for earlier, of the same kind, whoever holds it. */
+  supersedeEarlier(
+    job: Pick<MailJob, 'id' | 'kind' | 'accountId' | 'requestedAt'>,
+    at: Date,
+  ): Promise<void>
+  /** Whether a later request of the account, of the same kind, is resolved and still here, be it as a dead letter. */
+  isOvertaken(job: MailJob): Promise<boolean>
+  /**
+   * Whether another request of the account, of the same kind, was looked up, and its mail may leave yet. To a request of a login
+   * that waits only others of such a login count.
+   */
+  isUnderWay(job: MailJob, at: Date): Promise<boolean>
+  /** Gives a resolved job back, to be sent from now on. */
+  ready(job: MailJob, at: Date): Promise<boolean>
+  /** Prolongs the lease. */
+  renew(job: MailJob, leaseUntil: Date): Promise<boolean>
+  /** The job is over; nothing of it stays. Also whoever held it before may remove a superseded one: it was just sent. */
+  remove(job: MailJob): Promise<boolean>
+  /** Gives the job back, to be claimed again from `at` on. */
+  retry(job: MailJob, at: Date, reason: string): Promise<boolean>
+  /** Gives back a job that was claimed to be sent and not tried: the claim counts as no attempt. */
+  postpone(job: MailJob, at: Date): Promise<boolean>
+  /** Nobody will try again; the record stays for a week as a dead letter, with its reason and without the typed identifier. */
+  giveUp(job: MailJob, at: Date, reason: string): Promise<boolean>
+  /** Makes a dead letter of one record that is no readable job, and answers its id. `undefined`: there is none. */
+  giveUpUnreadable(at: Date): Promise<string | undefined>
+}
+
+/** One try to send the mail of a job. */
+export interface SendAttempt {
+  /** Aborted at the deadline of the attempt, and when the worker cannot wait for it any more. */
+  signal: AbortSignal
+  /** Whether the job is to be given back because the worker stops. */
+  isStopping(): boolean
+  /** Until when to hold the job, from now on. */
+  leaseUntil(): Date
+}
+
+/** One mail, rendered. */
+export interface OutgoingMail {
+  to: string
+  subject: string
+  text: string
+  html: string
+  /** Tells a machine what mail this is, in the header `X-Account-Flows-Mail`. `undefined`: no such header. */
+  kind?: MailKind
+}
+
+/** Hands a mail over. Throws where it was not accepted. */
+export interface Mailer {
+  send(mail: OutgoingMail): Promise<void>
+}
+
+/** A connection to the mail server, free for one mail. */
+export interface MailConnection {
+  /**
+   * Throws `ERR_MAIL_ADDRESS` before it says anything to the server, `ERR_MAIL_REFUSED` where the server will never take this
+   * mail, and `ERR_MAIL_FAILED` where a later attempt may succeed.
+   */
+  send(mail: OutgoingMail): Promise<void>
+  /** Gives it back for the next mail; one that failed is closed. Repeated, it changes nothing. */
+  release(): void
+}
+
+/** The steps of handing a mail over, in their order. */
+export type MailStep = 'dns' | 'connect' | 'tls' | 'auth' | 'from' | 'rcpt' | 'data'
+
+/** What one check found. After the first that failed, the rest is `skipped`. */
+export interface CheckedStep<Step extends string = MailStep> {
+  step: Step
+  status: 'ok' | 'warning' | 'failed' | 'skipped'
+  /** One sentence: what is so. */
+  message: string
+  /** What the other side said, without anything secret; at most 500 printable characters. */
+  reply?: string
+  /** What to do. */
+  advice?: string
+}
+
+export interface MailCheckOptions {
+  /** Whom to send to. `undefined`: no recipient is tried. */
+  to?: string
+  /** Really sent to `to`. `undefined`: the recipient is tried, and nothing is sent. */
+  mail?: Omit<OutgoingMail, 'to'>
+}
+
+/**
+ * Tries the settings out, past the outbox and its connections. Always answers every step, in their order, and never throws for
+ * what settings, network or server do wrong. Takes 32 seconds at most.
+ */
+export type CheckMail = (
+  settings: Settings,
+  options: MailCheckOptions,
+) => Promise<CheckedStep<'configuration' | MailStep>[]>

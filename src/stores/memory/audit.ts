@@ -1,0 +1,79 @@
+import type { Clock } from '../../clock.ts'
+import type { AuditEvent, AuditLog, AuditQuery, RecordedEvent } from '../../ports/index.ts'
+import { forgetIn, type Forgetful } from '../state/forget-account.ts'
+import { purge } from './purge.ts'
+
+export interface MemoryAuditLog extends AuditLog {
+  /** Everything recorded so far, oldest first. */
+  events(): AuditEvent[]
+}
+
+interface Entry {
+  event: AuditEvent
+  recordedAt: Date
+  purgeAt: Date
+}
+
+/** Of more, the oldest are forgotten: it is for development, and anybody can cause events. */
+const MAX_EVENTS = 10_000
+
+/** `audit_events` in memory. */
+export function memoryAudit({ now }: Clock): MemoryAuditLog & Forgetful {
+  const recorded = new Map<string, Entry>()
+  return {
+    async record(event, keepMs) {
+      const recordedAt = now()
+      purge(recorded, recordedAt)
+      if (recorded.has(event.id)) return false
+      const purgeAt = new Date(recordedAt.getTime() + keepMs)
+      recorded.set(event.id, { event: structuredClone(event), recordedAt, purgeAt })
+      const [oldest] = recorded.keys()
+      if (recorded.size > MAX_EVENTS && oldest !== undefined) recorded.delete(oldest)
+      return true
+    },
+
+    async has(id) {
+      return recorded.has(id)
+    },
+
+    async list(query) {
+      return [...recorded.values()]
+        .toReversed()
+        .filter((each) => isAskedFor(each, query))
+        .slice(0, query.limit)
+        .map(toRecordedEvent)
+    },
+
+    async find(id) {
+      const found = recorded.get(id)
+      return found && toRecordedEvent(found)
+    },
+
+    async forget(accountId, _at, accountHash) {
+      for (const { event } of recorded.values()) {
+        if (event.accountId !== accountId || event.type !== 'admin_action') continue
+        delete event.accountId
+        event.details = { ...event.details, account_hash: accountHash }
+      }
+      return forgetIn(recorded, ({ event }) => event.accountId === accountId)
+    },
+
+    events() {
+      return structuredClone([...recorded.values()].map(({ event }) => event))
+    },
+  }
+}
+
+function toRecordedEvent({ event, recordedAt }: Entry): RecordedEvent {
+  return structuredClone({ ...event, recordedAt })
+}
+
+function isAskedFor({ event, recordedAt }: Entry, query: AuditQuery): boolean {
+  const { accountId, identifierHash, types, recordedFrom } = query
+  return (
+    (accountId === undefined || event.accountId === accountId) &&
+    (identifierHash === undefined || event.details?.['identifier_hash'] === identifierHash) &&
+    (types === undefined || types.includes(event.type)) &&
+    (recordedFrom === undefined || recordedAt >= recordedFrom)
+  )
+}

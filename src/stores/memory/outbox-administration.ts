@@ -1,0 +1,96 @@
+import type { Clock } from '../../clock.ts'
+import type { MailJobStatus, OutboxAdministration } from '../../ports/index.ts'
+import { forgetIn, type Forgetful } from '../state/forget-account.ts'
+import { type JobEntry, NEVER } from './outbox-entry.ts'
+
+/** What an admin asks of `mail_outbox` in memory. */
+export function memoryOutboxAdministration(
+  entries: Map<string, JobEntry>,
+  { now }: Clock,
+): OutboxAdministration & Forgetful {
+  return {
+    async list({ state, accountId, requestedBefore, limit }, at) {
+      return [...entries.values()]
+        .toReversed()
+        .toSorted((one, other) => other.job.requestedAt.getTime() - one.job.requestedAt.getTime())
+        .map((entry) => toStatus(entry, at))
+        .filter((status) => state === undefined || status.state === state)
+        .filter((status) => accountId === undefined || status.accountId === accountId)
+        .filter(({ requestedAt }) => !requestedBefore || (requestedAt ?? NEVER) < requestedBefore)
+        .slice(0, limit)
+    },
+
+    async status(id, at) {
+      const entry = entries.get(id)
+      return entry && toStatus(entry, at)
+    },
+
+    async revive(id, at, expiresAt) {
+      const entry = entries.get(id)
+      if (!entry) return 'not_found'
+      if (entry.state === 'dead') {
+        if (entry.job.accountId === undefined) return 'no_account'
+        requestAnew(entry, { requestedAt: now(), at, expiresAt })
+        return 'revived'
+      }
+      if (entry.leaseId !== undefined || entry.availableAt <= at) return 'held'
+      entry.availableAt = at
+      return 'revived'
+    },
+
+    async discard(id, at) {
+      const entry = entries.get(id)
+      if (!entry) return 'not_found'
+      if (isHeld(entry, at)) return 'held'
+      entries.delete(id)
+      return 'discarded'
+    },
+
+    async discardDead() {
+      const dead = [...entries].filter(([, { state }]) => state === 'dead')
+      for (const [id] of dead) entries.delete(id)
+      return dead.length
+    },
+
+    forget: async (accountId, at) =>
+      forgetIn(
+        entries,
+        ({ job }) => job.accountId === accountId,
+        (entry) => isHeld(entry, at),
+      ),
+  }
+}
+
+function requestAnew(
+  entry: JobEntry,
+  { requestedAt, at, expiresAt }: { requestedAt: Date; at: Date; expiresAt: Date },
+) {
+  entry.state = 'requested'
+  entry.isResolved = false
+  entry.job.requestedAt = requestedAt
+  entry.job.expiresAt = expiresAt
+  entry.availableAt = at
+  entry.reason = undefined
+  entry.purgeAt = NEVER
+}
+
+function isHeld({ leaseId, availableAt }: JobEntry, at: Date): boolean {
+  return leaseId !== undefined && availableAt > at
+}
+
+function toStatus(entry: JobEntry, at: Date): MailJobStatus {
+  const { id, kind, accountId, requestedAt, expiresAt, attempts } = entry.job
+  const isDead = entry.state === 'dead'
+  return structuredClone({
+    id,
+    kind,
+    state: isDead ? 'dead' : 'waiting',
+    accountId,
+    requestedAt,
+    nextAttemptAt: isDead ? undefined : entry.availableAt,
+    expiresAt,
+    attempts,
+    reason: entry.reason,
+    isHeld: isHeld(entry, at),
+  })
+}

@@ -1,0 +1,41 @@
+import { systemClock } from '../../clock.ts'
+import type { AccountFlowsStore } from '../../ports/index.ts'
+import { forgetAccount } from '../state/forget-account.ts'
+import { type MemoryAuditLog, memoryAudit } from './audit.ts'
+import { memoryCutoffs } from './cutoffs.ts'
+import { memoryKeyRings } from './key-rings.ts'
+import { memoryOutbox } from './outbox.ts'
+import { memoryPendingLogins } from './pending-logins.ts'
+import { memoryRateLimits } from './rate-limits.ts'
+import { memoryResetTokens } from './reset-tokens.ts'
+import { memorySettings } from './settings.ts'
+import { memoryVerificationTokens } from './verification-tokens.ts'
+
+/**
+ * Keeps everything in this process: for a first try and for tests. Nothing survives a restart, and a second process knows
+ * nothing of it.
+ */
+export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: MemoryAuditLog } {
+  const ports = {
+    resetTokens: memoryResetTokens(),
+    verificationTokens: memoryVerificationTokens(),
+    pendingLogins: memoryPendingLogins(),
+    cutoffs: memoryCutoffs(),
+    outbox: memoryOutbox(clock),
+    audit: memoryAudit(clock),
+    settings: memorySettings(),
+    limits: memoryRateLimits(),
+    keyRings: memoryKeyRings(clock.now),
+  }
+  return {
+    ...ports,
+    async start() {},
+    forget: (accountId, at, hash) => forgetAccount(ports, accountId, at, hash),
+    async now() {
+      return clock.now()
+    },
+    async inspect() {
+      return { wrongIndexes: [], isVolatile: true }
+    },
+  }
+}

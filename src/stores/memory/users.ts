@@ -1,0 +1,46 @@
+import type { User, UserStore } from '../../ports/index.ts'
+import { equalsInAsciiCase } from '../../ports/ascii-case.ts'
+
+/** Users in memory: for a first try and for tests. */
+export function memoryUsers(initial: User[] = []): UserStore & { add(user: User): void } {
+  const users = new Map<string, User>()
+
+  function add(user: User) {
+    users.set(user.id, { ...user })
+  }
+  for (const user of initial) add(user)
+
+  return {
+    /** Adds a user, or replaces the one with this id. */
+    add,
+
+    async findById(id) {
+      return structuredClone(users.get(id))
+    },
+
+    async findByUsername(username) {
+      return structuredClone([...users.values()].find((user) => user.username === username))
+    },
+
+    async findByVerifiedEmail(email) {
+      const found = [...users.values()].filter(
+        (user) => user.emailVerified && user.email && equalsInAsciiCase(user.email, email),
+      )
+      return structuredClone(found)
+    },
+
+    async replacePasswordHash(id, expected, next) {
+      const user = users.get(id)
+      if (!user || user.passwordHash !== expected) return false
+      user.passwordHash = next
+      return true
+    },
+
+    async markEmailVerified(id, email) {
+      const user = users.get(id)
+      if (!user || user.disabled || user.emailVerified || user.email !== email) return false
+      user.emailVerified = true
+      return true
+    },
+  }
+}

@@ -1,0 +1,121 @@
+import type { Db, IndexDescription, IndexDescriptionInfo } from 'mongodb'
+import { createCollection } from './create-collection.ts'
+import { AccountFlowsError } from '../../errors.ts'
+import { isDuplicateKey, serverErrorCode } from './errors.ts'
+
+export type NamedIndex = IndexDescription & { name: string }
+
+interface IndexedCollection {
+  db: Db
+  collectionName: string
+  createIndexes(indexes: NamedIndex[]): Promise<unknown>
+}
+
+interface ListedCollection extends IndexedCollection {
+  indexes(): Promise<IndexDescriptionInfo[]>
+}
+
+/** A collection of the store. */
+export interface StoredPart {
+  /** Creates the collection and its indexes. */
+  start(): Promise<void>
+  /** The indexes that are missing or have other options, as `collection.index`; all of them where there is no collection. */
+  wrongIndexes(): Promise<string[]>
+}
+
+const NAMESPACE_NOT_FOUND = 26
+const INDEX_OPTIONS_CONFLICT = 85
+const INDEX_KEY_SPECS_CONFLICT = 86
+
+/** A broom, never the judge: nothing relies on when it sweeps (D4). */
+export const purgeIndex: NamedIndex = {
+  name: 'purge_at_ttl',
+  key: { purge_at: 1 },
+  expireAfterSeconds: 0,
+}
+
+/** What `start` creates, `wrongIndexes` looks for. */
+export function storedPart(collection: ListedCollection, indexes: NamedIndex[] = []): StoredPart {
+  return {
+    start: () => createIndexes(collection, indexes),
+
+    async wrongIndexes() {
+      const found = await indexesOf(collection)
+      return [ofEveryCollection, ...indexes]
+        .filter((index) => !found.some((other) => isSame(index, other)))
+        .map(({ name }) => `${collection.collectionName}.${name}`)
+    },
+  }
+}
+
+const ofEveryCollection: NamedIndex = { name: '_id_', key: { _id: 1 } }
+
+async function indexesOf(collection: ListedCollection): Promise<IndexDescriptionInfo[]> {
+  try {
+    return await collection.indexes()
+  } catch (error) {
+    if (serverErrorCode(error) === NAMESPACE_NOT_FOUND) return []
+    throw error
+  }
+}
+
+function isSame(index: IndexDescription, other: IndexDescription): boolean {
+  return definitionOf(index) === definitionOf(other)
+}
+
+/** As text: the order of the fields in a key matters. */
+function definitionOf(index: IndexDescription): string {
+  const {
+    name,
+    key,
+    unique,
+    sparse,
+    partialFilterExpression,
+    expireAfterSeconds,
+    collation,
+    hidden,
+  } = index
+  return JSON.stringify([
+    name,
+    key,
+    unique ?? false,
+    sparse ?? false,
+    partialFilterExpression,
+    expireAfterSeconds,
+    collation,
+    hidden ?? false,
+  ])
+}
+
+/** Creates the collection and the indexes that are missing, one after the other. */
+export async function createIndexes(
+  collection: IndexedCollection,
+  indexes: NamedIndex[],
+): Promise<void> {
+  await createCollection(collection.db, collection.collectionName)
+  for (const index of indexes) {
+    try {
+      await collection.createIndexes([index])
+    } catch (error) {
+      throw explained(error, collection.collectionName, index.name)
+    }
+  }
+}
+
+function explained(error: unknown, collection: string, index: string): unknown {
+  const subject = `The index "${index}" of the collection "${collection}" cannot be created`
+  // Without the server's message, which quotes the value: it may be somebody's username.
+  if (isDuplicateKey(error))
+    return new AccountFlowsError(
+      'ERR_STORE_INDEX',
+      `${subject}: several documents have the same value. Make the values unique and start again.`,
+    )
+  const code = serverErrorCode(error)
+  if (code !== INDEX_OPTIONS_CONFLICT && code !== INDEX_KEY_SPECS_CONFLICT) return error
+  return new AccountFlowsError(
+    'ERR_STORE_INDEX',
+    `${subject}: one with other options exists. Drop it (db.${collection}.getIndexes() lists its name) and start ` +
+      'again: it is created anew.',
+    { cause: error },
+  )
+}

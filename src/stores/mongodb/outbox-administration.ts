@@ -1,0 +1,87 @@
+import type { Collection, Filter } from 'mongodb'
+import type { MailJobQuery, OutboxAdministration } from '../../ports/index.ts'
+import type { Forgetful } from '../state/forget-account.ts'
+import { atMost, text, time } from './conditions.ts'
+import { forgetDocuments } from './forget.ts'
+import { isReadable, isRevivable, type JobDocument } from './job-document.ts'
+import { statusFields, toJobStatus } from './job-status.ts'
+
+/** What an admin asks of `mail_outbox` on MongoDB. */
+export function mongoOutboxAdministration(
+  collection: Collection<JobDocument>,
+): OutboxAdministration & Forgetful {
+  async function isUpdated(which: Filter<JobDocument>, update: object) {
+    const { matchedCount } = await collection.updateOne(which, update)
+    return matchedCount === 1
+  }
+
+  async function exists(which: Filter<JobDocument>) {
+    return (await collection.findOne(which, { projection: { _id: 1 } })) !== null
+  }
+
+  return {
+    async list(query, at) {
+      const documents = await collection
+        .find(isAskedFor(query), { projection: statusFields })
+        .sort({ requested_at: -1 })
+        .limit(atMost(query.limit))
+        .toArray()
+      return documents.map((document) => toJobStatus(document, time(at)))
+    },
+
+    async status(id, at) {
+      const document = await collection.findOne({ _id: text(id) }, { projection: statusFields })
+      return document ? toJobStatus(document, time(at)) : undefined
+    },
+
+    async revive(id, at, expiresAt) {
+      const letter = { _id: text(id), ...isRevivable }
+      if (await isUpdated(letter, asNewRequest(at, expiresAt))) return 'revived'
+      const job = { _id: id, ...isReadable }
+      const waits = { available_at: { $gt: at }, lease_id: { $exists: false } }
+      if (await isUpdated({ ...job, ...waits }, { $set: { available_at: at } })) return 'revived'
+      // Whoever held it may have given it up since.
+      if ((await exists(job)) || (await exists(letter))) return 'held'
+      const isNobodys = await exists({ _id: id, state: 'dead', account_id: { $exists: false } })
+      return isNobodys ? 'no_account' : 'not_found'
+    },
+
+    async discard(id, at) {
+      const { deletedCount } = await collection.deleteOne({ _id: text(id), $nor: [heldAt(at)] })
+      if (deletedCount === 1) return 'discarded'
+      return (await exists({ _id: id })) ? 'held' : 'not_found'
+    },
+
+    async discardDead() {
+      const { deletedCount } = await collection.deleteMany({ state: 'dead' })
+      return deletedCount
+    },
+
+    forget: (accountId, at) =>
+      forgetDocuments(collection, { account_id: text(accountId) }, heldAt(at)),
+  }
+}
+
+function heldAt(at: Date): Filter<JobDocument> {
+  return {
+    state: { $ne: 'dead' },
+    lease_id: { $exists: true },
+    available_at: { $gt: time(at) },
+  }
+}
+
+function isAskedFor({ state, accountId, requestedBefore }: MailJobQuery): Filter<JobDocument> {
+  return {
+    ...(state && { state: state === 'dead' ? 'dead' : { $ne: 'dead' } }),
+    ...(accountId !== undefined && { account_id: text(accountId) }),
+    ...(requestedBefore && { requested_at: { $lt: time(requestedBefore) } }),
+  }
+}
+
+function asNewRequest(at: Date, expiresAt: Date) {
+  return {
+    $set: { state: 'requested', available_at: time(at), expires_at: time(expiresAt) },
+    $unset: { purge_at: true, reason: true, resolved_at: true },
+    $currentDate: { requested_at: true },
+  }
+}

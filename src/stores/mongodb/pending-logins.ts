@@ -1,0 +1,156 @@
+import type { Db } from 'mongodb'
+import type { PendingLogin, PendingLoginStore } from '../../ports/index.ts'
+import { capturedParameters } from '../state/captured-parameters.ts'
+import { parseCapturedRequest } from '../state/captured-request.ts'
+import type { Forgetful } from '../state/forget-account.ts'
+import { toCarriedFields } from './carried.ts'
+import { openCollection } from './collection.ts'
+import { hasTypes, text, time } from './conditions.ts'
+import { forgetDocuments } from './forget.ts'
+import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
+
+interface PendingLoginDocument {
+  _id: string
+  account_id: string
+  email?: string
+  password_digest: string
+  /** JSON: any name of a parameter is stored as it is, be it with dots or dollars. */
+  captured: string
+  browser_hash?: string
+  client_id?: string
+  redirect_uri?: string
+  state?: string
+  created_at: Date
+  verified_at?: Date
+  continued_at?: Date
+  /** The name of the turn that set it. */
+  continued_by?: string
+  purge_at: Date
+}
+
+const isWhole = hasTypes(
+  {
+    _id: 'string',
+    account_id: 'string',
+    password_digest: 'string',
+    captured: 'string',
+    created_at: 'date',
+    purge_at: 'date',
+  },
+  { email: 'string', browser_hash: 'string', verified_at: 'date', continued_at: 'date' },
+)
+
+const indexes: NamedIndex[] = [
+  { name: 'newest_of_account', key: { account_id: 1, created_at: -1 } },
+  purgeIndex,
+]
+
+/** What is left over from before there was a limit goes step by step. */
+const MOST_REMOVED = 100
+
+/** `pending_logins` on MongoDB (D11). */
+export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & Forgetful {
+  const collection = openCollection<PendingLoginDocument>(db, 'pending_logins')
+  return {
+    ...storedPart(collection, indexes),
+    forget: (accountId) => forgetDocuments(collection, { account_id: text(accountId) }),
+
+    async save(login, most) {
+      const { id, accountId } = login
+      const document = {
+        account_id: accountId,
+        ...(login.email !== undefined && { email: login.email }),
+        password_digest: login.passwordDigest,
+        captured: JSON.stringify(login.captured),
+        ...(login.browserHash !== undefined && { browser_hash: login.browserHash }),
+        ...toCarriedFields(capturedParameters(login.captured)),
+        created_at: time(login.createdAt),
+        ...(login.verifiedAt && { verified_at: time(login.verifiedAt) }),
+        ...(login.continuedAt && { continued_at: time(login.continuedAt) }),
+        purge_at: time(login.purgeAt),
+      }
+      await collection.replaceOne({ _id: text(id) }, document, { upsert: true })
+      const surplus = await collection
+        .find({ account_id: text(accountId), _id: { $ne: id } }, { projection: { _id: 1 } })
+        .sort({ created_at: -1 })
+        .skip(most - 1)
+        .limit(MOST_REMOVED)
+        .toArray()
+      await collection.deleteMany({ _id: { $in: surplus.map(({ _id }) => _id) } })
+    },
+
+    async find(id) {
+      const document = await collection.findOne({ _id: text(id), ...isWhole })
+      return document ? toPendingLogin(document) : undefined
+    },
+
+    async voidOf(accountId) {
+      await collection.updateMany(
+        { account_id: text(accountId) },
+        { $set: { password_digest: '' } },
+      )
+    },
+
+    async findNewest(accountId, { clientId, redirectUri, state }) {
+      const document = await collection.findOne(
+        {
+          account_id: text(accountId),
+          client_id: sameAs(clientId),
+          redirect_uri: sameAs(redirectUri),
+          state: sameAs(state),
+          ...isWhole,
+        },
+        { sort: { created_at: -1 } },
+      )
+      return document ? toPendingLogin(document) : undefined
+    },
+
+    async markVerified(accountId, email, at) {
+      await collection.updateMany(
+        { account_id: text(accountId), email: text(email), verified_at: { $exists: false } },
+        { $set: { verified_at: time(at) } },
+      )
+    },
+
+    async takeTurn(id, at, turn) {
+      const { modifiedCount } = await collection.updateOne(
+        { _id: text(id), continued_at: { $exists: false }, ...isWhole },
+        { $set: { continued_at: time(at), continued_by: text(turn) } },
+      )
+      return modifiedCount === 1
+    },
+
+    async returnTurn(id, turn) {
+      await collection.updateOne(
+        { _id: text(id), continued_by: text(turn) },
+        { $unset: { continued_at: '', continued_by: '' } },
+      )
+    },
+
+    async keepUntil(id, purgeAt) {
+      await collection.updateOne({ _id: text(id) }, { $max: { purge_at: time(purgeAt) } })
+    },
+  }
+}
+
+function sameAs(parameter: string | undefined) {
+  return parameter === undefined ? { $exists: false } : { $eq: text(parameter) }
+}
+
+function toPendingLogin(document: PendingLoginDocument): PendingLogin | undefined {
+  const captured = parseCapturedRequest(document.captured)
+  return (
+    captured && {
+      id: document._id,
+      accountId: document.account_id,
+      email: document.email,
+      passwordDigest: document.password_digest,
+      captured,
+      browserHash: document.browser_hash,
+      createdAt: document.created_at,
+      verifiedAt: document.verified_at,
+      continuedAt: document.continued_at,
+      purgeAt: document.purge_at,
+    }
+  )
+}

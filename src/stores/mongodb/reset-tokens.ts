@@ -1,0 +1,177 @@
+import type { Db } from 'mongodb'
+import { AccountFlowsError } from '../../errors.ts'
+import type { RequestOrder, ResetToken, ResetTokenStore } from '../../ports/index.ts'
+import type { Forgetful } from '../state/forget-account.ts'
+import { openCollection } from './collection.ts'
+import { text, time } from './conditions.ts'
+import { isDuplicateKey } from './errors.ts'
+import { forgetDocuments } from './forget.ts'
+import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
+import {
+  isClaimed,
+  isLive,
+  isWhole,
+  type ResetTokenDocument,
+  toClaimedReset,
+  toDeadToken,
+} from './reset-document.ts'
+import { toRequesterFields } from './requester.ts'
+import { tokensAfter } from './request-order.ts'
+import { mongoTokenHistories } from './token-histories.ts'
+import {
+  fromTokenDocument,
+  isOwned,
+  issuedTo,
+  revoked,
+  tokenIndexes,
+  toTokenDocument,
+} from './token-document.ts'
+
+const oneLivePerUser: NamedIndex = {
+  name: 'one_live_per_user',
+  key: { user_id: 1 },
+  unique: true,
+  partialFilterExpression: { live: true },
+}
+const unfinished: NamedIndex = { name: 'unfinished', key: { lease_until: 1 }, sparse: true }
+const MAX_ATTEMPTS = 100
+
+/** `password_reset_tokens` on MongoDB (D4, D5, D6). */
+export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetful {
+  const collection = openCollection<ResetTokenDocument>(db, 'password_reset_tokens')
+
+  async function invalidateLive(userId: string, request: RequestOrder, at: Date) {
+    await collection.updateMany(
+      // A damaged record without the time is no reason to keep a token alive.
+      { user_id: text(userId), live: true, $nor: [tokensAfter(request)] },
+      { $set: { invalidated_at: time(at) }, $unset: { live: true } },
+    )
+  }
+
+  async function isSuperseded(token: ResetToken) {
+    const later = { user_id: text(token.userId), ...tokensAfter(token) }
+    return (await collection.findOne(later, { projection: { _id: 1 } })) !== null
+  }
+
+  async function isInserted(document: ResetTokenDocument) {
+    try {
+      await collection.insertOne(document)
+      return true
+    } catch (error) {
+      if (isDuplicateKey(error) && error.message.includes(oneLivePerUser.name)) return false
+      throw error
+    }
+  }
+
+  return {
+    ...storedPart(collection, [...tokenIndexes, oneLivePerUser, unfinished]),
+
+    forget: (userId) =>
+      forgetDocuments(collection, { user_id: text(userId) }, { lease_until: { $exists: true } }),
+
+    ...mongoTokenHistories(db, collection.collectionName, isWhole),
+
+    async issue(token) {
+      const document: ResetTokenDocument = {
+        ...toTokenDocument(token),
+        live: true,
+        claimed_at: null,
+        invalidated_at: null,
+        completed_at: null,
+      }
+      // Each turn that fails is a turn in which another caller's token was issued.
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+        if (await isSuperseded(token)) return false
+        if (await isInserted(document)) return true
+        await invalidateLive(token.userId, token, token.createdAt)
+      }
+      throw new AccountFlowsError(
+        'ERR_STORE_CONTENTION',
+        'Too many reset tokens are being issued for one user',
+      )
+    },
+
+    invalidateLive,
+
+    async findUsable(tokenHash, at) {
+      const document = await collection.findOne({
+        token_hash: text(tokenHash),
+        expires_at: { $gt: time(at) },
+        ...isLive,
+      })
+      return document ? fromTokenDocument(document) : undefined
+    },
+
+    async findDead(tokenHash, at) {
+      const document = await collection.findOne({ token_hash: text(tokenHash), ...isOwned })
+      return document ? toDeadToken(document, time(at)) : undefined
+    },
+
+    async hasUsable(account, at) {
+      const usable = { ...issuedTo(account), expires_at: { $gt: time(at) }, ...isLive }
+      return (await collection.findOne(usable, { projection: { _id: 1 } })) !== null
+    },
+
+    async revoke(which, at) {
+      await collection.updateMany(
+        { ...revoked(which), live: true, expires_at: { $gt: time(at) } },
+        { $set: { expires_at: at } },
+      )
+    },
+
+    async claim(tokenHash, { newHash, by, at, leaseUntil }) {
+      const claimed = {
+        claimed_at: time(at),
+        claimed_by: toRequesterFields(by),
+        new_hash: text(newHash),
+        lease_until: time(leaseUntil),
+      }
+      const document = await collection.findOneAndUpdate(
+        { token_hash: text(tokenHash), expires_at: { $gt: at }, ...isLive },
+        { $set: claimed, $unset: { live: true } },
+        { returnDocument: 'after' },
+      )
+      return document ? toClaimedReset(document) : undefined
+    },
+
+    async takeUnfinished(at, leaseUntil) {
+      const document = await collection.findOneAndUpdate(
+        { lease_until: { $lte: time(at) }, ...isClaimed },
+        { $set: { lease_until: time(leaseUntil) } },
+        { sort: { lease_until: 1 }, returnDocument: 'after' },
+      )
+      return document ? toClaimedReset(document) : undefined
+    },
+
+    async markUsed(id, at) {
+      const marked = await collection.findOneAndUpdate(
+        {
+          _id: text(id),
+          claimed_at: { $type: 'date' },
+          used_at: { $type: 'null' },
+          invalidated_at: { $type: 'null' },
+        },
+        { $set: { used_at: time(at) }, $unset: { new_hash: true } },
+        { returnDocument: 'after' },
+      )
+      // Once set, `used_at` never changes, so that a second look is as good as one step.
+      const document = marked ?? (await collection.findOne({ _id: id, used_at: { $type: 'date' } }))
+      if (!document?.used_at) throw new Error(`No claimed reset has the id ${id}`)
+      return document.used_at
+    },
+
+    async reject(id, at) {
+      await collection.updateOne(
+        { _id: text(id), used_at: { $type: 'null' }, lease_until: { $type: 'date' } },
+        { $set: { invalidated_at: time(at) }, $unset: { new_hash: true, lease_until: true } },
+      )
+    },
+
+    async complete(id, at) {
+      await collection.updateOne(
+        { _id: text(id), used_at: { $type: 'date' }, completed_at: { $type: 'null' } },
+        { $set: { completed_at: time(at) }, $unset: { lease_until: true } },
+      )
+    },
+  }
+}

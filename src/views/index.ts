@@ -1,0 +1,103 @@
+import { fileURLToPath } from 'node:url'
+import { logJsonLines } from '../log.ts'
+import type { Log } from '../ports/index.ts'
+import { addressesOf, assetOf, type Assets } from './assets.ts'
+import { createCatalog } from './catalog.ts'
+import { findProblems, warnOfOddities } from './check-overrides.ts'
+import { chooseLocale, type Languages } from './languages.ts'
+import { canonicalLocale, readLocales } from './locale-files.ts'
+import { renderMail, type MailLocals, type MailName, type RenderedMail } from './mails.ts'
+import type { PageLocals, PageName } from './page-locals.ts'
+import { renderPage } from './pages.ts'
+import { createTemplates } from './templates.ts'
+import { tryAll } from './trial.ts'
+import { readViewFiles, type ViewFiles } from './view-files.ts'
+
+export type { Asset, Assets } from './assets.ts'
+export type { Languages } from './languages.ts'
+export type { MailLocals, MailName, RenderedMail } from './mails.ts'
+export type * from './page-locals.ts'
+
+/** The style sheet of the pages with the host's `theme.css`, and the one script, served below the OAuth path. */
+export interface Views extends Assets {
+  /** In the language that suits the reader best. */
+  page<N extends PageName>(
+    name: N,
+    locals: PageLocals[N],
+    languages?: Languages,
+  ): { html: string; lang: string }
+  mail(name: MailName, locals: MailLocals, languages?: Languages): RenderedMail
+  /** Languages that there are words in (BCP 47, canonical). */
+  locales: string[]
+}
+
+export interface ViewsOptions {
+  /** A host's own views: each of its files takes the place of ours. */
+  directory?: string | undefined
+  /** Spoken where nothing better is known; `en` by default. */
+  defaultLocale?: string | undefined
+  log?: Log
+}
+
+const DIRECTORY = fileURLToPath(new URL('../../views/', import.meta.url))
+const REFERENCE_LOCALE = 'en'
+
+/**
+ * Pages and mails out of `views/`, worded by `views/locales/*.json`. All is read here, and nothing on a request.
+ *
+ * @param oauthPath - where the forms, the style sheet and the script are; may be empty.
+ * @throws TypeError naming the option that is not acceptable, with all that is wrong in the host's files.
+ */
+export function createViews(oauthPath: string, options: ViewsOptions = {}): Views {
+  const { directory, defaultLocale = REFERENCE_LOCALE, log = logJsonLines } = options
+  const problems: string[] = []
+  const files = readViewFiles(DIRECTORY, directory, problems)
+  const locales = readLocales(files, problems)
+  const templates = createTemplates(files, log, problems)
+  const reference = locales.get(REFERENCE_LOCALE)
+  if (!reference) throw new TypeError(`locales/${REFERENCE_LOCALE}.json is missing`)
+  const wanted = locales.get(canonicalLocale(defaultLocale) ?? '')
+  const byDefault = wanted ?? reference
+  const overrides = { files, templates, locales, reference, defaultLocale: byDefault }
+  problems.push(...findProblems(overrides))
+  const assets = {
+    stylesheet: assetOf([templates.read('account-flows.css'), ...theme(files)].join('\n')),
+    script: assetOf(templates.read('account-flows.js')),
+  }
+  const addresses = addressesOf(oauthPath, assets)
+  const fallback = createCatalog(byDefault, [reference])
+  if (files.hasHostsTemplates && problems.length === 0) {
+    problems.push(...tryAll(templates.strict, fallback, addresses))
+  }
+  if (problems.length > 0) throw new TypeError(`viewsDirectory: ${problems.join('; ')}`)
+  if (!wanted) {
+    throw new TypeError(`defaultLocale must be one of ${[...locales.keys()].join(', ')}`)
+  }
+  warnOfOddities(overrides, log)
+
+  const catalogs = new Map(
+    [...locales].map(([locale, words]) => [locale, createCatalog(words, [byDefault, reference])]),
+  )
+  const spoken = [...catalogs.keys()]
+  const catalogFor = (languages: Languages) =>
+    catalogs.get(chooseLocale(spoken, languages, byDefault.locale)) ?? fallback
+
+  return {
+    locales: spoken,
+    ...assets,
+
+    page(name, locals, languages = {}) {
+      const catalog = catalogFor(languages)
+      const shown = { uiLocales: languages.asked, ...locals }
+      return { html: renderPage(templates, catalog, addresses, name, shown), lang: catalog.lang }
+    },
+
+    mail: (name, locals, languages = {}) =>
+      renderMail(templates, catalogFor(languages), name, locals),
+  }
+}
+
+function theme(files: ViewFiles): string[] {
+  const file = files.hosts.get('theme.css')
+  return file ? [file.text] : []
+}

@@ -1,0 +1,150 @@
+import { hostname, networkInterfaces } from 'node:os'
+import { expect } from 'chai'
+import { simpleParser } from 'mailparser'
+import type { SmtpSettings } from '../../src/smtp/settings.ts'
+import type { OutgoingMail } from '../../src/ports/index.ts'
+import { newCertificate } from '../support/certificates.ts'
+import { answers, type Fault } from '../support/faulty-smtp.ts'
+import { freePort } from '../support/free-port.ts'
+import { failureOf, MAIL, sendThrough } from '../support/mail-sending.ts'
+import { SENDER, suiteSmtp } from '../support/suite-smtp.ts'
+
+const MALFORMED = ['victim@example.com\r\nBcc: x@evil.example', 'a@x.io,b@x.io', '<a@b.io>', '']
+
+describe('smtpPool (D23)', () => {
+  const { start: startServer, poolFor } = suiteSmtp()
+
+  function startMailer(
+    server: { port: number; host: string },
+    settings: Partial<SmtpSettings> = {},
+  ) {
+    const pool = poolFor(server, settings)
+    return { pool, send: (mail: OutgoingMail) => sendThrough(pool, mail) }
+  }
+
+  it('hands over a text part and an HTML part, from one plain address to one other (MAIL-06)', async () => {
+    let greeting = ''
+    const listens: Fault = (step, { line }) => {
+      if (step === 'EHLO') greeting = line
+      return undefined
+    }
+    const server = await startServer({ fault: listens })
+    const { send } = startMailer(server)
+    await send({ ...MAIL, kind: 'password_reset' })
+    await send(MAIL)
+    const [taken] = server.mails
+    expect(taken).to.deep.include({ from: SENDER, to: ['Ada@example.org'] })
+    const [mail, other] = await Promise.all(server.mails.map(({ raw }) => simpleParser(raw)))
+    expect(mail?.subject).to.equal('Set a new password')
+    expect(mail?.text?.trim()).to.equal(MAIL.text)
+    expect(mail?.html).to.contain('<a href="https://id.example.com/x?token=t1">this</a>')
+    const sender = [{ address: SENDER, name: '' }]
+    expect(mail?.from?.value).to.deep.equal(sender)
+    const kinds = [mail, other].map((each) => each?.headers.get('x-account-flows-mail'))
+    expect(kinds, 'its kind, where it has one').to.deep.equal(['password_reset', undefined])
+    expect(greeting).to.equal('EHLO login.example.com')
+    expect(taken?.raw, 'nothing about this machine').not.to.contain(hostname())
+  })
+
+  it('keeps a line break in the subject out of the headers', async () => {
+    const server = await startServer()
+    const subject = 'Hello\r\nBcc: x@evil.example\r\n\r\nbody'
+    await startMailer(server).send({ ...MAIL, subject })
+    const [taken] = server.mails
+    const mail = await simpleParser(taken?.raw ?? '')
+    expect(taken?.to).to.deep.equal(['Ada@example.org'])
+    expect(mail.headers.has('bcc')).to.equal(false)
+    expect(mail.text?.trim()).to.equal(MAIL.text)
+  })
+
+  it('refuses an address that is not one plain address before it says anything', async () => {
+    const server = await startServer()
+    const { pool, send } = startMailer(server)
+    for (const to of MALFORMED) {
+      const error = await failureOf(send({ ...MAIL, to }))
+      expect([error.code, error.message], JSON.stringify(to)).to.deep.equal([
+        'ERR_MAIL_ADDRESS',
+        'The recipient is not one plain address',
+      ])
+    }
+    expect(pool.isEmpty(), 'the connection stays for the next').to.equal(false)
+    await send(MAIL)
+    expect([server.connections, server.logins, server.steps.MAIL]).to.deep.equal([1, [], 1])
+    expect(server.mails.map(({ to }) => to)).to.deep.equal([[MAIL.to]])
+  })
+
+  it('refuses a sender that is not one plain address before it connects', async () => {
+    const server = await startServer()
+    const mailer = startMailer(server, { from: 'a@x.example\r\nX-Injected: 1' })
+    expect((await failureOf(mailer.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
+    expect(server.connections).to.equal(0)
+  })
+
+  describe('failures', () => {
+    it('throws ERR_MAIL_FAILED for a sender that is refused for good: the admin can mend that', async () => {
+      const server = await startServer({ fault: answers('MAIL', '550 Not this one') })
+      const error = await failureOf(startMailer(server).send(MAIL))
+      expect(error).to.include({ code: 'ERR_MAIL_FAILED' })
+      expect(error.message).to.include('550').and.to.include('MAIL FROM')
+      expect(server.mails).to.have.length(0)
+    })
+
+    for (const [responseCode, code] of [
+      [550, 'ERR_MAIL_REFUSED'],
+      [451, 'ERR_MAIL_FAILED'],
+    ] as const) {
+      it(`throws ${code} for a mail answered with ${responseCode} after its data`, async () => {
+        const server = await startServer({ fault: answers('dot', `${responseCode} Not this one`) })
+        expect((await failureOf(startMailer(server).send(MAIL))).code).to.equal(code)
+      })
+    }
+
+    it('throws ERR_MAIL_FAILED where the server wants a login first', async () => {
+      const fault: Fault = (step) => {
+        if (step === 'MAIL') return '530 5.7.0 Authentication required'
+        return step === 'AUTH' ? '535 5.7.8 Wrong password' : undefined
+      }
+      const server = await startServer({ fault })
+      const refused = [{}, { username: 'service' }, { username: 'service', password: 'wrong' }]
+      for (const credentials of refused) {
+        const error = await failureOf(startMailer(server, credentials).send(MAIL))
+        expect(error.code).to.equal('ERR_MAIL_FAILED')
+        expect(error.message).not.to.contain('wrong')
+      }
+      expect(server.logins, 'half of a login is none').to.have.length(1)
+      expect([server.steps.RCPT, server.mails]).to.deep.equal([0, []])
+    })
+
+    it('throws ERR_MAIL_FAILED where nobody listens', async () => {
+      const { send } = startMailer({ host: '127.0.0.1', port: await freePort() })
+      expect((await failureOf(send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
+    })
+  })
+
+  describe('on any other host', () => {
+    const other =
+      Object.values(networkInterfaces())
+        .flatMap((addresses) => addresses ?? [])
+        .find(({ family, internal }) => family === 'IPv4' && !internal)?.address ?? ''
+    const credentials = { username: 'service', password: 'right' }
+
+    before(function () {
+      if (!other) this.skip()
+    })
+
+    it('sends no login and no mail where STARTTLS is not offered (MAIL-14)', async () => {
+      const server = await startServer({ host: other })
+      const error = await failureOf(startMailer(server, credentials).send(MAIL))
+      expect(error.code).to.equal('ERR_MAIL_FAILED')
+      expect([server.connections, server.logins, server.steps.MAIL]).to.deep.equal([1, [], 0])
+    })
+
+    it('sends no login and no mail to a certificate that nobody vouches for', async () => {
+      const tls = newCertificate({ names: [other] })
+      const server = await startServer({ host: other, tls })
+      const error = await failureOf(startMailer(server, credentials).send(MAIL))
+      expect(error.code).to.equal('ERR_MAIL_FAILED')
+      expect([server.logins, server.steps.MAIL]).to.deep.equal([[], 0])
+    })
+  })
+})

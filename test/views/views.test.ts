@@ -1,0 +1,479 @@
+import { expect } from 'chai'
+import { DomUtils, parseDocument } from 'htmlparser2'
+import type { CarriedParameters } from '../../src/ports/index.ts'
+import {
+  createViews,
+  type ErrorMode,
+  type LinkReason,
+  type MailName,
+  type PageLocals,
+  type PageName,
+} from '../../src/views/index.ts'
+
+const PAYLOADS = [
+  '"><script>alert(1)</script>',
+  "'><img src=x onerror=alert(1)>",
+  '" autofocus onfocus="alert(1)',
+  "' onmouseover='alert(1)",
+  '</title></h1></main></form><form action="https://evil.example"><input name=token>',
+  '<a href="https://evil.example">Sign in</a>',
+  '<!--',
+  '<meta http-equiv="refresh" content="0;url=https://evil.example">',
+  '<base href="https://evil.example/"><style>*{display:none}</style>',
+  '{"a":["<b>"]}',
+  'javascript:alert(1)//<b>',
+  '\u202Eevil\u2066<b>\u200B',
+  ']]><svg/onload=alert(1)>',
+  '&quot;&gt;&lt;script&gt;&#60;b&#62;',
+  '#{7007*7} !{7007*7} {{7007*7}} ${7007*7} <%= 7007*7 %>',
+  '{link} {lead} {user} {client} {min}',
+  '$& $1 $` $$',
+  '`-alert(1)-`</textarea></script>',
+  '`${alert(1)}`',
+]
+const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
+const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
+const REFUSALS = [
+  'password_mismatch',
+  'password_too_short',
+  'password_too_long',
+  'password_invalid',
+] as const
+const ERRORS: ErrorMode[] = [
+  'refused',
+  'not_found',
+  'method_not_allowed',
+  'unsupported_media_type',
+  'body_too_large',
+  'bad_request',
+  'too_many_requests',
+  'unavailable',
+  'error',
+]
+const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
+const EDGE =
+  'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/143.0.0.0 Safari/537.36 Edg/143.0.0.0'
+const LINK_MAILS: MailName[] = ['password-reset', 'email-verification']
+const MAILS: MailName[] = [...LINK_MAILS, 'password-changed']
+
+const views = createViews('/oauth2')
+
+function page<N extends PageName>(name: N, locals: PageLocals[N]): string {
+  return views.page(name, locals).html
+}
+
+describe('pages', () => {
+  for (const { name, mode, reason, label, html } of renderAll('plain')) {
+    it(`${label} is one whole page that says what it is`, () => {
+      const { main, find, document } = read(html)
+      expect(main.attribs).to.deep.equal({
+        'data-page': name,
+        'data-mode': mode,
+        ...(reason && { 'data-reason': reason }),
+      })
+      expect(find('html').map(({ attribs }) => attribs)).to.deep.equal([{ lang: 'en', dir: 'ltr' }])
+      expect(find('h1')).to.have.length(1)
+      expect(text(find('h1')).length).to.be.above(5)
+      expect(text(find('title'))).to.contain(text(find('h1')))
+      expect(find('p').every((paragraph) => text([paragraph]).length > 10)).to.equal(true)
+      const meta = Object.fromEntries(
+        find('meta').map(({ attribs }) => [attribs['name'], attribs['content']]),
+      )
+      expect(meta).to.include({ robots: 'noindex', referrer: 'no-referrer' })
+      expect(find('link').map(({ attribs }) => attribs['href'])).to.deep.equal([
+        `/oauth2/account-flows.css?v=${views.stylesheet.version}`,
+      ])
+      expect(DomUtils.textContent(document)).not.to.match(/undefined|null|NaN|\[object|[{}]/)
+    })
+
+    it(`${label} needs no exception from a strict content security policy`, () => {
+      const { find, all } = read(html)
+      for (const forbidden of ['style', 'iframe', 'object', 'base', 'svg', 'noscript']) {
+        expect(find(forbidden)).to.have.length(0)
+      }
+      const scripts = find('script')
+      expect(scripts.map(({ attribs }) => attribs)).to.deep.equal([
+        { type: 'module', src: `/oauth2/account-flows.js?v=${views.script.version}` },
+      ])
+      expect(text(scripts)).to.equal('')
+      expect(all.flatMap(({ attribs }) => Object.keys(attribs)).join(' ')).not.to.match(
+        /\bstyle\b|\bon\w+/,
+      )
+    })
+
+    it(`${label} labels each field and says where its forms go`, () => {
+      const { find, all } = read(html)
+      const ids = all.flatMap(({ attribs }) => attribs['id'] ?? [])
+      expect(new Set(ids).size).to.equal(ids.length)
+      for (const form of find('form')) {
+        expect(form.attribs['method']).to.equal('post')
+        expect(form.attribs['action']).to.match(/^\/oauth2\/[a-z-]+(\/waiting)?$/)
+      }
+      for (const { attribs } of find('input')) {
+        if (attribs['type'] === 'hidden' || 'hidden' in attribs) continue
+        expect(find('label').map((label) => label.attribs['for'])).to.include(attribs['id'])
+        expect(attribs['id']).to.equal(attribs['name'])
+      }
+      const described = all.flatMap(({ attribs }) => attribs['aria-describedby']?.split(' ') ?? [])
+      expect(ids).to.include.members(described)
+    })
+  }
+
+  const plain = renderAll('plain')
+  for (const payload of PAYLOADS) {
+    it(`keep ${JSON.stringify(payload)} a text in every place`, () => {
+      for (const [index, { label, html }] of renderAll(payload).entries()) {
+        expect(skeleton(html), label).to.deep.equal(skeleton(plain[index]?.html ?? ''))
+        for (const [field, value] of Object.entries(hiddenFields(html))) {
+          expect(value, `${label} ${field}`).to.equal(payload)
+        }
+      }
+    })
+  }
+
+  it('carry the OAuth 2.0 parameters, an absent one differently from an empty one', () => {
+    const fields = (carried: CarriedParameters) =>
+      hiddenFields(page('forgot-password', { mode: 'form', carried }))
+    expect(fields({})).to.deep.equal({})
+    expect(fields({ clientId: 'c', redirectUri: 'r', scope: 'o p', state: 's' })).to.deep.equal({
+      client_id: 'c',
+      redirect_uri: 'r',
+      scope: 'o p',
+      state: 's',
+    })
+    expect(fields({ state: '' })).to.deep.equal({ state: '' })
+  })
+
+  it('work without a path prefix', () => {
+    const { find } = read(
+      createViews('').page('verify-email', { mode: 'expired', reason: 'unknown', carried: {} })
+        .html,
+    )
+    expect(find('form')[0]?.attribs['action']).to.equal('/resend-verification')
+    expect(find('link')[0]?.attribs['href']).to.match(/^\/account-flows\.css\?v=[\w-]{12}$/)
+  })
+
+  it('tell the length rule before the new password is typed', () => {
+    const { find } = read(reset('form'))
+    const fields = find('input').filter(({ attribs }) => attribs['type'] === 'password')
+    expect(fields.map(({ attribs }) => attribs['name'])).to.deep.equal([
+      'password',
+      'confirm_password',
+    ])
+    for (const { attribs } of fields) {
+      expect(attribs).to.include({ autocomplete: 'new-password', 'aria-describedby': 'rule' })
+      expect(attribs).not.to.have.any.keys('value', 'maxlength', 'minlength')
+    }
+    const rule = find('p').filter(({ attribs }) => attribs['id'] === 'rule')
+    expect(text(rule)).to.contain('8').and.to.contain('64')
+  })
+
+  for (const mode of REFUSALS) {
+    it(`show the same form again after ${mode}, with what is wrong`, () => {
+      const { find } = read(reset(mode))
+      const alerts = find('div').filter(({ attribs }) => attribs['role'] === 'alert')
+      expect(alerts.map(({ attribs }) => attribs['tabindex'])).to.deep.equal(['-1'])
+      expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal(['#password'])
+      expect(text(find('title'))).to.equal('Error: Set a new password')
+      for (const { attribs } of find('input').filter((input) => input.attribs['id'])) {
+        expect(attribs['aria-describedby']).to.equal('refusal rule')
+        expect(attribs['aria-invalid']).to.equal('true')
+      }
+      expect(hiddenFields(reset(mode))).to.deep.equal({ token: 't' })
+    })
+  }
+
+  it('name the limits in the refusals', () => {
+    expect(text(read(reset('password_too_short')).find('a'))).to.contain('8 characters')
+    expect(text(read(reset('password_too_long')).find('a'))).to.contain('64 characters')
+  })
+
+  it('lead on to the client after a reset, and otherwise back to the app (XSS-06)', () => {
+    const done = (href?: string) => {
+      const client = href === undefined ? {} : { client: { clientName: 'Shop', href } }
+      return read(page('reset-password', { mode: 'done', ...client }))
+    }
+    const genuine = ['https://shop.example/cb?a=1', 'http://127.0.0.1/', 'com.example.app:/cb']
+    for (const href of genuine) {
+      const [link] = done(href).find('a')
+      expect(link?.attribs).to.include({ href, rel: 'noreferrer' })
+      expect(link && text([link])).to.equal('Continue to Shop')
+    }
+    for (const href of [
+      undefined,
+      'javascript:alert(1)',
+      'JaVaScRiPt:alert(1)',
+      'java\tscript:alert(1)',
+      ' \u0001javascript:alert(1)',
+      'data:text/html,<script>alert(1)</script>',
+      'vbscript:msgbox(1)',
+      'blob:https://shop.example/1',
+      'file:///etc/passwd',
+      '//evil.example',
+      '/\\evil.example',
+      'myapp:/cb',
+    ]) {
+      expect(done(href).find('a'), href).to.have.length(0)
+      expect(DomUtils.textContent(done(href).document)).to.contain('Go back to the app')
+    }
+  })
+
+  it('offer both ways on where another account is signed in, and name neither account', () => {
+    const html = page('verify-email', {
+      mode: 'other_account',
+      link: { token: 't', carried: { clientId: 'c', state: '' }, authorizeSig: 'sig' },
+      session: 's',
+    })
+    expect(hiddenFields(html)).to.deep.equal({
+      token: 't',
+      client_id: 'c',
+      state: '',
+      authorize_sig: 'sig',
+      session: 's',
+    })
+    const buttons = read(html).find('button')
+    expect(buttons.map(({ attribs }) => [attribs['name'], attribs['value']])).to.deep.equal([
+      ['action', 'continue'],
+      ['action', 'confirm_only'],
+    ])
+  })
+
+  it('tell how long a verification link works', () => {
+    const told = (lifetimeMs: number) =>
+      page('verify-email', { mode: 'blocked', username: 'u', lifetimeMs, carried: {} })
+    for (const [lifetimeMs, expected] of [
+      [3_600_000, '1 hour'],
+      [86_400_000, '24 hours'],
+      [7 * 86_400_000, '7 days'],
+      [90 * 60_000, '90 minutes'],
+      [25 * 3_600_000, '25 hours'],
+      [60_000, '1 minute'],
+      [90_000, '90 seconds'],
+      [2_500, '2 seconds'],
+      [3_600_000 + 59_999, '1 hour'],
+    ] as const) {
+      expect(told(lifetimeMs)).to.contain(`The link works for ${expected}.`)
+    }
+  })
+})
+
+describe('the style sheet', () => {
+  it('is small and loads nothing', () => {
+    expect(Buffer.byteLength(views.stylesheet.text)).to.be.below(8192)
+    expect(views.stylesheet.text).not.to.match(/url\(|@import|expression/)
+  })
+})
+
+describe('mails', () => {
+  const common = { username: 'ada', link: LINK, at: new Date('2026-01-02T03:04:05Z') }
+
+  for (const name of MAILS) {
+    const locals = LINK_MAILS.includes(name) ? { ...common, lifetimeMs: 3_600_000 } : common
+
+    it(`${name} has the link once per part and never in the subject`, () => {
+      const mail = views.mail(name, locals)
+      expect(mail.text.split('\n').filter((line) => line === LINK)).to.have.length(1)
+      expect(mail.text.split('token=')).to.have.length(2)
+      expect(mail.html.split('token=')).to.have.length(2)
+      const { find, document } = read(mail.html)
+      expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal([LINK])
+      expect(DomUtils.textContent(document)).not.to.contain('http')
+      expect(mail.subject).to.match(/^[\w -]+$/)
+      expect(mail.text).not.to.match(/undefined|[{}]/)
+    })
+
+    it(`${name} says for whom, when, how long and where to, and what to do if it was not you`, () => {
+      const mail = views.mail(name, { ...locals, clientName: 'Shop & Co', userAgent: EDGE })
+      const html = DomUtils.textContent(read(mail.html).document)
+      for (const part of [mail.text.replaceAll('\n', ' '), html]) {
+        expect(part).to.contain('Hello ada,')
+        expect(part).to.contain('Shop & Co')
+        expect(part).to.match(/ on January 2, 2026 at 3:04.AM UTC, with Edge on Windows\./)
+        if (LINK_MAILS.includes(name)) {
+          expect(part).to.contain('The link works once, for 1 hour.')
+          expect(part).to.contain('If you did not expect this mail, do ')
+        } else expect(part).to.contain('If it was not you, ')
+      }
+      expect(html).to.contain('The button opens a page of id.\u2060example.\u2060com.')
+    })
+
+    it(`${name} tells of no browser where it is not sure of one, and never what a browser calls itself`, () => {
+      for (const userAgent of [undefined, '', 'curl/8.5.0', `${EDGE} Evil/1.0`, 'evil.example']) {
+        const mail = views.mail(name, { ...locals, userAgent })
+        expect(mail.text).to.match(/ on January 2, 2026 at 3:04.AM UTC\.$/m)
+        expect(`${mail.text}${mail.html}`).not.to.match(/Edge|curl|evil|with \./i)
+      }
+    })
+
+    it(`${name} says beforehand what it is about, in words and without its link`, () => {
+      const { find, all } = read(views.mail(name, locals).html)
+      const [preheader] = find('div')
+      expect(preheader?.attribs['style']).to.match(/^display:none/)
+      expect(text(find('div')).length).to.be.within(30, 110)
+      expect(text(find('div'))).not.to.match(/http|token|example/)
+      expect(all.find((element) => element.parent === find('body')[0])).to.equal(preheader)
+    })
+
+    it(`${name} can be read in a narrow text window`, () => {
+      const mail = views.mail(name, { ...locals, username: 'w'.repeat(99), clientName: 'Shop' })
+      const long = mail.text.split('\n').filter((line) => line.length > 76)
+      expect(long).to.deep.equal(long.filter((line) => line === LINK))
+      expect(mail.text).not.to.match(/ $/m)
+    })
+
+    it(`${name} loads nothing and runs nothing`, () => {
+      const { find, html } = read(views.mail(name, locals).html)
+      for (const forbidden of ['img', 'script', 'link', 'form', 'iframe', 'svg'])
+        expect(find(forbidden), forbidden).to.deep.equal([])
+      expect(html).not.to.match(/url\(|src=|@import|@font-face|expression|background=/)
+    })
+
+    it(`${name} is made for small windows, the dark, and readers that drop what html and body say`, () => {
+      const { find, html } = read(views.mail(name, locals).html)
+      const [outer, card] = find('table')
+      expect(outer?.attribs).to.include({ lang: 'en', dir: 'ltr', width: '100%' })
+      expect(Number(card?.attribs['width'])).to.be.at.most(600)
+      expect(card?.attribs['style']).to.match(/^width:100%;max-width:\d{3}px;/)
+      expect(find('table').every(({ attribs }) => attribs['role'] === 'presentation')).to.equal(
+        true,
+      )
+      const meta = find('meta').map(({ attribs }) => [attribs['name'], attribs['content']])
+      expect(meta).to.deep.include(['color-scheme', 'light dark'])
+      expect(html).to.contain('@media (prefers-color-scheme: dark)')
+      const words = find('td').filter(({ attribs }) => attribs['class'] === 'text')
+      expect(words.map(({ attribs }) => attribs['align'])).to.deep.equal(['left'])
+    })
+
+    for (const payload of PAYLOADS) {
+      it(`${name} keeps ${JSON.stringify(payload)} a text`, () => {
+        const plain = views.mail(name, { ...locals, clientName: 'Shop' })
+        const payloads = { username: payload, clientName: payload, userAgent: payload }
+        const hostile = views.mail(name, { ...locals, ...payloads })
+        expect(skeleton(hostile.html)).to.deep.equal(skeleton(plain.html))
+        expect(hostile.subject).to.equal(plain.subject)
+        expect(hostile.text.split('\n\n')).to.have.length(plain.text.split('\n\n').length)
+        expect(hostile.text.split(LINK)).to.have.length(2)
+        expect(hostile.text).not.to.match(/49049/)
+      })
+    }
+
+    it(`${name} shows a hostile username in one line, bounded, and never as a link`, () => {
+      const shown = (username: string) =>
+        /^Hello(?: (.*))?,$/m.exec(views.mail(name, { ...locals, username }).text)?.[1]
+      expect(shown('a\r\nBcc: x\u2028y\0z\u001b[31m')).to.equal('a Bcc: x y z [31m')
+      expect(shown('x\u202egnp.exe\u2066\u200fy')).not.to.match(/[\p{Bidi_Control}]/u)
+      expect([...(shown('a'.repeat(500)) ?? '')]).to.have.length(64)
+      expect([...(shown('😀'.repeat(64)) ?? '')]).to.have.length(64)
+      expect(shown(' \r\n\t ')).to.equal(undefined)
+      for (const link of [
+        'https://evil.example/login',
+        'http:\\\\evil.example',
+        '//evil.example',
+        'www.evil.example',
+        'evil.example',
+        'mailto:x@evil.example',
+        'tel:+4912345',
+        '\\\\evil\\share',
+      ]) {
+        expect(shown(link), link).not.to.match(/:\/\/|\/\/|\\\\|[.:](?=[^\s\u2060])/)
+      }
+    })
+  }
+
+  it('that an admin has sent say so, and name no browser', () => {
+    for (const name of LINK_MAILS) {
+      const admin = { isByAdmin: true, userAgent: EDGE, clientName: 'Shop', lifetimeMs: 3_600_000 }
+      const mail = views.mail(name, { ...common, ...admin })
+      expect(mail.text).to.contain('The people who run this sign-in service sent you this mail')
+      expect(`${mail.text}${mail.html}`).not.to.match(/Somebody, hopefully you|Edge|Windows|Shop/)
+      expect(mail.text.split(LINK)).to.have.length(2)
+    }
+  })
+})
+
+function reset(mode: 'form' | (typeof REFUSALS)[number]) {
+  return page('reset-password', { mode, token: 't', minLength: 8, maxLength: 64 })
+}
+
+/** Every page in every mode and for every reason, with `value` in every place that takes a text from outside. */
+function renderAll(value: string) {
+  const carried = { clientId: value, redirectUri: value, scope: value, state: value }
+  const limits = { token: value, minLength: 8, maxLength: 64 }
+  const shownClient = { clientName: value, logo: `/logos/${value}` }
+  const client = { ...shownClient, href: `https://shop.example/?${value}` }
+  const link = { token: value, carried, authorizeSig: value }
+  const waiting = { pendingLoginId: value, forMs: 86_400_000 }
+  const blocked = { mode: 'blocked', username: value, lifetimeMs: 86_400_000, carried } as const
+  const shown = <N extends PageName>(name: N, locals: PageLocals[N], state = '') => ({
+    name,
+    mode: locals.mode,
+    reason: 'reason' in locals ? locals.reason : undefined,
+    label: `${name} in mode ${locals.mode} ${'reason' in locals ? locals.reason : ''} ${state}`,
+    html: page(name, locals),
+  })
+  return [
+    shown('forgot-password', { mode: 'form', carried }),
+    shown('forgot-password', { mode: 'form', carried, client: shownClient, uiLocales: value }),
+    shown('forgot-password', { mode: 'invalid', carried, client: shownClient }),
+    shown('forgot-password', { mode: 'sent' }),
+    shown('forgot-password', { mode: 'sent', waitMs: 30_000 }, 'with a time to wait'),
+    ...(['form', ...REFUSALS] as const).map((mode) => shown('reset-password', { mode, ...limits })),
+    ...REASONS.map((reason) => shown('reset-password', { mode: 'invalid', reason })),
+    shown('reset-password', { mode: 'invalid', reason: 'expired', renew: value }, 'to renew'),
+    shown('reset-password', { mode: 'done' }),
+    shown('reset-password', { mode: 'done', client }, 'with a client'),
+    shown('verify-email', blocked),
+    shown('verify-email', { ...blocked, client: shownClient, waiting }, 'that waits'),
+    shown('verify-email', { ...blocked, waiting, waitMs: 30_000, isNotYet: true }, 'not yet'),
+    ...VERIFICATION_REASONS.map((reason) =>
+      shown('verify-email', { mode: 'expired', reason, carried }),
+    ),
+    ...VERIFICATION_REASONS.map((reason) =>
+      shown('verify-email', { mode: 'expired', reason, carried, client }, 'with a client'),
+    ),
+    shown('verify-email', { mode: 'expired', reason: 'expired', carried, renew: link }, 'to renew'),
+    shown('verify-email', { mode: 'sent' }),
+    shown('verify-email', { mode: 'sent', waiting, waitMs: 30_000 }, 'that waits'),
+    shown('verify-email', { mode: 'verified' }),
+    shown('verify-email', { mode: 'verified', goesOnElsewhere: true }, 'that goes on elsewhere'),
+    shown('verify-email', { mode: 'verified', client }, 'with a client'),
+    shown('verify-email', { mode: 'other_account', link, session: value }, 'of a link'),
+    shown(
+      'verify-email',
+      { mode: 'other_account', pendingLoginId: value, session: value },
+      'of a window',
+    ),
+    shown('verify-email', { mode: 'confirm', link, client: shownClient }),
+    shown('verify-email', { mode: 'confirm', link, asks: 'tick' }, 'with a box'),
+    shown('verify-email', { mode: 'confirm', link, asks: 'press' }, 'again'),
+    shown('verify-email', { mode: 'signed_in' }),
+    shown('verify-email', { mode: 'continued', client }),
+    shown('verify-email', { mode: 'ended' }),
+    ...ERRORS.map((mode) => shown('error', { mode })),
+  ]
+}
+
+function read(html: string) {
+  const document = parseDocument(html)
+  const find = (name: string) => DomUtils.getElementsByTagName(name, document)
+  const [main] = find('main')
+  return { html, document, find, all: find('*'), main: main ?? { attribs: {} } }
+}
+
+/** All elements with the names of their attributes: what must not depend on any value. */
+function skeleton(html: string): string[] {
+  return read(html).all.map(({ name, attribs }) => `${name} ${Object.keys(attribs).join(' ')}`)
+}
+
+function hiddenFields(html: string): Record<string, string | undefined> {
+  const hidden = read(html).find('input')
+  return Object.fromEntries(
+    hidden
+      .filter(({ attribs }) => attribs['type'] === 'hidden')
+      .map(({ attribs }) => [attribs['name'], attribs['value']]),
+  )
+}
+
+function text(nodes: Parameters<typeof DomUtils.textContent>[0]): string {
+  return DomUtils.textContent(nodes)
+}
