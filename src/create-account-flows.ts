@@ -39,15 +39,17 @@ import { createResume } from './oidc/resume.ts'
 import { onSignOut } from './oidc/sign-out.ts'
 import { checkOptions, type AccountFlowsOptions } from './options.ts'
 import type { Log, MailOutbox } from './ports/index.ts'
+import { createMailCheck } from './smtp/mail-check.ts'
+import { createMailSender } from './smtp/sender.ts'
 import { createUpkeep } from './upkeep.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { createViews } from './views/index.ts'
 
 export interface AccountFlows extends Login, ChangePassword {
-  /** Wraps any adapter of oidc-provider; without it, ended sessions come back (D9). */
+  /** Wraps any adapter of oidc-provider; without it, ended sessions come back. */
   adapter(adapter: AdapterConstructor | StartableAdapterFactory): AdapterFactory
   /**
-   * Adds our checks to an interaction policy, such as `interactionPolicy.base()`, and returns it (D18). Where it was never called,
+   * Adds our checks to an interaction policy, such as `interactionPolicy.base()`, and returns it. Where it was never called,
    * `attach` warns, and throws a `TypeError` in production.
    */
   policy(base: InteractionPolicy): InteractionPolicy
@@ -74,7 +76,7 @@ export interface AccountFlows extends Login, ChangePassword {
    */
   verifyPassword: VerifyPassword
   /**
-   * Ends everything the account is signed in with, and voids every link that was mailed to it (D10). Call it when you disable an
+   * Ends everything the account is signed in with, and voids every link that was mailed to it. Call it when you disable an
    * account, so that no link from before works once it is enabled again. A login that begins after it resolves is good. One that is
    * under way with the password of now may outlive it, as one a moment later would: change the password first where that is known to
    * others.
@@ -146,7 +148,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     identify: clients.identify,
     settings,
     keys,
-    developmentMailer: checked.developmentMailer,
+    sender: createMailSender(settings, clock, checked.developmentMailer),
   })
   const upkeep = createUpkeep({ ...shared, settings: settingsKeeper, passwordReset, mail })
 
@@ -187,6 +189,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     settings: settingsKeeper,
     outbox,
     wake: mail.wake,
+    checkMail: createMailCheck(clock),
     endSessions,
     keyedHash: hashed,
     requesterOf: requester,

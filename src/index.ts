@@ -17,11 +17,7 @@ export type { ResponseDelay } from './http/response-delay.ts'
 export { logJsonLines } from './log.ts'
 export { memoryAdapter } from './oidc/memory-adapter.ts'
 export { mongoAdapter } from './oidc/mongodb-adapter.ts'
-export type {
-  AccountAdapter,
-  EndedCount,
-  StartableAdapterFactory,
-} from './oidc/endable-sessions.ts'
+export type { AccountAdapter, StartableAdapterFactory } from './oidc/endable-sessions.ts'
 export type { InteractionPolicy } from './oidc/policy.ts'
 export type { AdminToken } from './admin/options.ts'
 export type { AdminScope } from './admin/scopes.ts'

@@ -12,7 +12,7 @@ import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports/index.ts
 import { isProduction, refuseWeak } from './production.ts'
 import { canonicalLocale } from './views/locale-files.ts'
 
-/** What `createAccountFlows` takes. Bad options are refused with a `TypeError` that names the option (D1). */
+/** What `createAccountFlows` takes. Bad options are refused with a `TypeError` that names the option. */
 export interface AccountFlowsOptions {
   /** Where the service is reached from outside. Links are built from it, and from nothing in a request. */
   baseUrl: string
@@ -30,7 +30,7 @@ export interface AccountFlowsOptions {
    * `{ token, scopes }` what its scopes say. Without it and `adminJwt`, the admin API lets nobody in.
    */
   adminToken?: AdminToken | readonly AdminToken[] | undefined
-  /** How a JWT of an admin is judged, in place of a fixed token (D28). */
+  /** How a JWT of an admin is judged, in place of a fixed token. */
   adminJwt?: AdminJwtOptions
   /** Cost of the hashes of new passwords; 12 by default. Below 10 is warned of in production. */
   bcryptCost?: number

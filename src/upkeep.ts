@@ -43,7 +43,7 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
     }
   }
 
-  // Cut-offs and expiry compare times of several processes (D9).
+  // Cut-offs and expiry compare times of several processes.
   async function checkClock() {
     const skewMs = clock.now().getTime() - (await store.now()).getTime()
     if (Math.abs(skewMs) > CLOCK_TOLERANCE_MS) {

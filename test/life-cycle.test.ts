@@ -24,7 +24,7 @@ describe('The life of the flows', () => {
     expect((await h.reset(link, 'a new password')).mode).to.equal('done')
   })
 
-  it('invalidate the earlier link also while SMTP is not configured, and send the mail later (3.1, D20)', async () => {
+  it('invalidate the earlier link also while SMTP is not configured, and send the mail later (3.1)', async () => {
     const alice = await h.addUser({ username: 'alice' })
     const first = await h.resetLink(alice)
     await h.put({ smtp_host: '' })

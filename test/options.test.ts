@@ -26,7 +26,7 @@ const GOOD = {
   adminToken: 'x'.repeat(32),
 } satisfies AccountFlowsOptions
 
-describe('createAccountFlows() (D1)', () => {
+describe('createAccountFlows()', () => {
   const logged: string[] = []
 
   // The types forbid some of these; a host in JavaScript has no types.
@@ -173,7 +173,7 @@ describe('createAccountFlows() (D1)', () => {
     }
   })
 
-  it('refuses adminToken and adminJwt together, and names both (D28)', () => {
+  it('refuses adminToken and adminJwt together, and names both', () => {
     for (const adminToken of ['x'.repeat(32), []]) {
       expect(() => create({ adminToken, adminJwt: JWT })).to.throw(
         TypeError,

@@ -32,7 +32,7 @@ const FAILURES: Record<
 }
 
 /**
- * Answers what lies below one path of the full address, whatever prefix a framework has stripped before (D3).
+ * Answers what lies below one path of the full address, whatever prefix a framework has stripped before.
  *
  * @param root - path of the base URL plus `/admin/api`.
  * @param authenticate - lets an admin in who has the scope, or answers. `undefined`: nothing is there to be allowed.

@@ -25,7 +25,6 @@ export function createAuditAction(
     })
 }
 
-/** D33. */
 export function adminAudit(audit: AuditHistory) {
   return {
     async listAudit({ query }) {

@@ -26,7 +26,7 @@ export interface AdminAuthParts {
 }
 
 /**
- * Lets in whoever shows a right bearer token (5.1, D28) with the scope that is needed, and answers all others. Failures are limited
+ * Lets in whoever shows a right bearer token (5.1) with the scope that is needed, and answers all others. Failures are limited
  * by network; a right token is let in all the same, so that nobody can lock the admins out.
  *
  * @returns who it is; `undefined`: it is answered.

@@ -10,7 +10,7 @@ export interface Candidates {
 
 /**
  * Finds the account that an admin means: by its id, or by a text that is the username, the verified address or the id of one
- * account alone. Unlike what a person types at a form (D22), no meaning wins over another.
+ * account alone. Unlike what a person types at a form, no meaning wins over another.
  */
 export async function findAccount(
   users: UserStore,

@@ -11,7 +11,7 @@ import {
 import { scopesOf, type AdminScope } from './scopes.ts'
 import type { Clock } from '../clock.ts'
 
-/** How an admin's JWT is judged (D28): RFC 7519, and RFC 9068 for its type and scope. */
+/** How an admin's JWT is judged: RFC 7519, and RFC 9068 for its type and scope. */
 export interface AdminJwtOptions {
   /** Must be its `iss`, character for character. */
   issuer: string

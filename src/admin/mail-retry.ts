@@ -36,7 +36,7 @@ export function createMailRetry({ outbox, resetTokens, wake, now }: MailRetryPor
     return outcome
   }
 
-  // Only the newest reset link works (3.1); verification links live side by side (D6).
+  // Only the newest reset link works (3.1); verification links live side by side.
   async function isSuperseded({ id, kind, state, accountId, requestedAt }: MailJobStatus) {
     if (state !== 'dead' || kind !== 'password_reset') return false
     if (accountId === undefined || requestedAt === undefined) return false

@@ -1,5 +1,5 @@
 /**
- * The operations of the admin API (4.5, D27), by the name of the method of `AdminClient`.
+ * The operations of the admin API (4.5), by the name of the method of `AdminClient`.
  *
  * @module
  */

@@ -18,7 +18,7 @@ interface AdminOptions {
   adminJwt?: AdminJwtOptions
 }
 
-/** Who may use the admin API: one of the two ways, so that nobody forgets the other (D28). */
+/** Who may use the admin API: one of the two ways, so that nobody forgets the other. */
 export function checkAdmin(
   { adminToken, adminJwt }: AdminOptions,
   weak: (problem: string) => void,

@@ -18,11 +18,11 @@ import { createAdminRouter } from './router.ts'
 import { adminSettings } from './settings.ts'
 import { adminSupport } from './support.ts'
 import type { OwnKeyRing } from '../crypto/key-rings.ts'
-import { createMailCheck } from '../smtp/mail-check.ts'
 import type { CheckedOptions } from '../options.ts'
 import type {
   AccountFlowsStore,
   AuditEvent,
+  CheckMail,
   Log,
   MailOutbox,
   Requester,
@@ -44,6 +44,7 @@ export interface AdminParts {
   /** Where jobs are added, so that workers hear of them. */
   outbox: Pick<MailOutbox, 'add'>
   wake(at: Date): void
+  checkMail: CheckMail
   endSessions(accountId: string): Promise<EndedSessions>
   keyedHash(text: string): string
   authorizeSig: AuthorizeSig
@@ -56,7 +57,7 @@ export interface AdminParts {
 
 /** The admin API (4.5, 5): what its endpoints need, put together. */
 export function createAdmin(parts: AdminParts): AdminApi {
-  const { options, store, users, audit, log, clock, oauthUrl, views } = parts
+  const { options, store, users, audit, log, clock, oauthUrl, views, checkMail } = parts
   const { now } = clock
   const settings = parts.settings.current
   const tokens = {
@@ -64,7 +65,6 @@ export function createAdmin(parts: AdminParts): AdminApi {
     email_verification: store.verificationTokens,
   }
   const hasDevelopmentMailer = options.developmentMailer !== undefined
-  const checkMail = createMailCheck(clock)
   const requesterOf = (ctx: Context) => parts.requesterOf(ctx.req)
   const auditAction = createAuditAction(audit, now)
   const common = { auditAction, settings, now }

@@ -62,7 +62,7 @@ function readQuery(search: string, kind: LinkKind): PastedLink {
   }
 }
 
-// Both pages pass over foreign parameters (D13).
+// Both pages pass over foreign parameters.
 function refusedIn(search: string, kind: LinkKind): string[] {
   const pairs = search.split('&').filter((pair) => pair !== '')
   const names = pairs.map((pair) => [...new URLSearchParams(pair).keys()].join())

@@ -30,7 +30,7 @@ export const settingsRefusals = {
   },
 } satisfies Record<string, AdminRefusal>
 
-/** 4.5, D27. */
+/** Section 4.5. */
 export function adminSettings(parts: AdminSettingsParts) {
   const { settings, audit, auditAction, log, clock } = parts
   type Change = AdminRequest<'putSettings' | 'unsetSettings'>

@@ -55,9 +55,9 @@ export function itIsAnAccountFlowsStore(
     })
     describe('all that is about one account', () => itForgetsAccounts(() => opened.store))
     describe('settings (2.5)', () => itKeepsSettings(() => opened.store.settings))
-    describe('key rings (D13)', () => itKeepsKeyRings(() => opened.store.keyRings))
+    describe('key rings', () => itKeepsKeyRings(() => opened.store.keyRings))
 
-    describe('limits (D21)', () => {
+    describe('limits', () => {
       itCountsHits(() => opened.store.limits)
       itKnowsWhatIsLeftToUse(() => opened.store)
     })

@@ -85,7 +85,7 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     ).to.equal(undefined)
   })
 
-  it('gives its one turn to one of 20 that take it at once (D15)', async () => {
+  it('gives its one turn to one of 20 that take it at once', async () => {
     const login = await saved()
     const turns = await atOnce((caller) =>
       port().takeTurn(login.id, after(caller), `turn ${caller}`),
@@ -98,7 +98,7 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     expect(await port().takeTurn((await saved()).id, after(30), 'turn')).to.equal(true)
   })
 
-  it('takes a turn back from whoever took it, and lets nobody give back the turn of another (D15)', async () => {
+  it('takes a turn back from whoever took it, and lets nobody give back the turn of another', async () => {
     const { id } = await saved()
     await port().returnTurn(id, 'first')
     expect(await port().takeTurn(id, after(1), 'first')).to.equal(true)

@@ -53,7 +53,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     expect(await port().findUsable(other.tokenHash, after(1))).to.include({ id: other.id })
   })
 
-  it('refuses a token that was requested before the newest one, whatever became of that (D20)', async () => {
+  it('refuses a token that was requested before the newest one, whatever became of that', async () => {
     const late = sampleResetToken({ requestedAt: after(1) })
     const newest = await issued({ requestedAt: after(2) })
     expect(await port().issue(late)).to.equal(false)

@@ -49,7 +49,7 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
       expect(await port().findUsable(tokenHash, after(1))).to.include({ id })
   })
 
-  it('cannot be used again, and the other links of the user for this address expire (D6)', async () => {
+  it('cannot be used again, and the other links of the user for this address expire', async () => {
     const [used, other] = [await issued(), await issued()]
     const kept = [await issued({ email: 'other@example.com' }), await issued({ userId: 'bob' })]
     await atOnce((caller) => port().markUsed(used, after(caller)))

@@ -3,7 +3,7 @@ import type { CarriedParameters } from '../ports/index.ts'
 import type { DerivedKey, KeyRing } from './keys.ts'
 
 /**
- * `authorize_sig` (5.4, D13): HMAC-SHA-256 over the token and the carried parameters of a verification link, base64url.
+ * `authorize_sig` (5.4): HMAC-SHA-256 over the token and the carried parameters of a verification link, base64url.
  * Changing, adding or removing any of them is noticed; the order in the link does not matter.
  */
 export interface AuthorizeSig {

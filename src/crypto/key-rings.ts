@@ -5,7 +5,7 @@ import type { CheckedStep, KeyRings, NotedKeyRing } from '../ports/index.ts'
 /** Three notes may be late, or lost. */
 const NOTED_WITHIN_MS = 240_000
 
-/** What the processes that share a store tell each other of their keys, so that a rotation goes step by step (D13). */
+/** What the processes that share a store tell each other of their keys, so that a rotation goes step by step. */
 export interface OwnKeyRing {
   note(): Promise<void>
   /** The process ends: nobody waits for it. */

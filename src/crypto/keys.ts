@@ -1,6 +1,6 @@
 import { createHash, hkdfSync } from 'node:crypto'
 
-/** Each purpose has its own key; the ring itself signs and encrypts nothing (D13). */
+/** Each purpose has its own key; the ring itself signs and encrypts nothing. */
 export type KeyPurpose = 'authorize_sig' | 'cookie' | 'jwe' | 'keyed_hash'
 
 export interface DerivedKey {

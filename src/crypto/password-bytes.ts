@@ -1,2 +1,2 @@
-/** bcrypt reads no further (D8). */
+/** bcrypt reads no further. */
 export const MAX_PASSWORD_BYTES = 72

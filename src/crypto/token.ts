@@ -5,7 +5,7 @@ export function newToken(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** Anything else is unknown without a look-up (D4). */
+/** Anything else is unknown without a look-up. */
 export function isToken(value: string): boolean {
   return /^[A-Za-z0-9_-]{43}$/.test(value)
 }

@@ -42,18 +42,18 @@ export type LinkFault = 'unknown' | 'expired' | 'used' | 'changed'
 export interface OpenedLink {
   accountId: string
   token: VerificationToken
-  /** The request that the link finishes. `undefined`: none was captured, or its login was ended since (D9). */
+  /** The request that the link finishes. `undefined`: none was captured, or its login was ended since. */
   captured: CapturedRequest | undefined
   /** True when a login waited for this link and was ended since: the link verifies, and signs nobody in. */
   loginEnded: boolean
-  /** Whether the browser that opened it is the one that logged in (D14). */
+  /** Whether the browser that opened it is the one that logged in. */
   isFirstBrowser: boolean
-  /** Whether a window in another browser waits to go on (D15). */
+  /** Whether a window in another browser waits to go on. */
   isAwaited: boolean
 }
 
 export interface LinkRefusal {
-  /** `verified`: the account was verified by other means, and the link has nothing left to do (D12). */
+  /** `verified`: the account was verified by other means, and the link has nothing left to do. */
   refusal: 'expired' | 'verified'
   reason: LinkFault
   /** What the page may carry on; nothing unless we signed it. */
@@ -62,7 +62,7 @@ export interface LinkRefusal {
 
 /** Who opens a link, in which browser. */
 export interface LinkOpener extends Requester {
-  /** The cookie of the browser (D15). `undefined`: it has none. */
+  /** The cookie of the browser. `undefined`: it has none. */
   browser: string | undefined
 }
 
@@ -76,7 +76,7 @@ export interface EmailVerification {
   block(user: User, captured: CapturedRequest, by: LinkOpener): Promise<string | undefined>
   /** Asks for a fresh link (4.7). Does the same for every username, and answers nothing. */
   resend(username: string, carried: CarriedParameters, requester: Requester): Promise<void>
-  /** Asks for a fresh link in the place of a genuine one that expired (D17). */
+  /** Asks for a fresh link in the place of a genuine one that expired. */
   renew(link: VerificationLink, requester: Requester): Promise<'requested' | LinkRefusal>
   /** Whether we signed exactly this link (5.4). */
   isGenuine(link: VerificationLink): boolean
@@ -84,7 +84,7 @@ export interface EmailVerification {
   open(link: VerificationLink, opener: LinkOpener): Promise<OpenedLink | LinkRefusal>
   /**
    * unverified → verified, unused → used, and then `goOn`. `expired`: somebody else was first, or the account changed just now.
-   * `continued`: the waiting window of this browser has taken the turn of the login, which `takesTurn` asks for (D15). In neither is
+   * `continued`: the waiting window of this browser has taken the turn of the login, which `takesTurn` asks for. In neither is
    * `goOn` called; where that fails in its turn, the turn is given back.
    */
   confirm(

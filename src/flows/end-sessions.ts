@@ -2,8 +2,7 @@ import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import { secondAfter } from '../ports/login-second.ts'
 import type { VoidLinks } from './void-links.ts'
-import type { EndableSessions, EndedCount } from '../oidc/endable-sessions.ts'
-import type { AuditEvent } from '../ports/index.ts'
+import type { AccountSessions, AuditEvent, EndedCount } from '../ports/index.ts'
 
 export interface EndedSessions {
   /** Grants, codes and tokens that were deleted. `undefined`: the adapter cannot tell; they are dead all the same. */
@@ -12,9 +11,9 @@ export interface EndedSessions {
   idp: EndedCount
 }
 
-/** Ends everything that an account is signed in with, or could be by a link that was mailed before (D10). */
+/** Ends everything that an account is signed in with, or could be by a link that was mailed before. */
 export function createEndSessions(
-  sessions: EndableSessions,
+  sessions: AccountSessions,
   voidLinks: VoidLinks,
   clock: Clock,
   audit: (event: AuditEvent) => Promise<void>,

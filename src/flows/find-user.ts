@@ -1,12 +1,12 @@
 import { equalsInAsciiCase } from '../ports/ascii-case.ts'
 import type { User, UserStore } from '../ports/index.ts'
 
-/** `ambiguous`: several verified addresses match and none of them byte for byte (D22). */
+/** `ambiguous`: several verified addresses match and none of them byte for byte. */
 export type UserMatch = User | 'ambiguous' | 'unknown'
 
 /**
  * Finds the user that an identifier names (4.2.3): a verified address wins over another user's username, so that nobody can
- * take the place of an address by choosing it as a name (D22).
+ * take the place of an address by choosing it as a name.
  */
 export async function findUser(users: UserStore, identifier: string): Promise<UserMatch> {
   const matches = await users.findByVerifiedEmail(identifier)

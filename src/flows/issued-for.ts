@@ -7,7 +7,7 @@ export interface IssuedFor {
   passwordDigest: string
 }
 
-/** Void once the address, the password or the enabled state changed since (D6). */
+/** Void once the address, the password or the enabled state changed since. */
 export function isStillFor(issued: IssuedFor, user: User): boolean {
   return !user.disabled && user.email === issued.email && isIssuedUnder(issued, user)
 }

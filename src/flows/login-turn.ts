@@ -2,7 +2,7 @@ import { newId } from '../crypto/token.ts'
 import type { PendingLoginStore } from '../ports/index.ts'
 
 /**
- * Does the work in the one turn of a login that waits (D15). Work that fails gives the turn back, and so does a turn of which nobody
+ * Does the work in the one turn of a login that waits. Work that fails gives the turn back, and so does a turn of which nobody
  * knows whether it was taken: each has a name, so that nobody gives back the turn of another.
  *
  * @returns `false`: the turn was taken before, and nothing was done.

@@ -16,6 +16,7 @@ import type { Clock } from '../clock.ts'
 import { refusePassword, type PasswordRefusal } from '../crypto/password.ts'
 import { hashToken, isToken, newId } from '../crypto/token.ts'
 import type {
+  AccountSessions,
   AuditEvent,
   CarriedParameters,
   ClaimedReset,
@@ -36,7 +37,7 @@ import { requestNotice } from '../outbox/password-changed.ts'
 const LEASE_MS = 10_000
 
 /**
- * Why a link does nothing. `unknown`: nobody was ever given it; all others are told to those alone who hold the token (D17).
+ * Why a link does nothing. `unknown`: nobody was ever given it; all others are told to those alone who hold the token.
  * `superseded`: a newer one took its place. `changed`: the account changed since.
  */
 export type ResetLinkFault = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
@@ -78,7 +79,7 @@ type IssuedToken = Pick<DeadToken, 'userId' | 'email' | 'passwordDigest'>
 export interface PasswordReset {
   /** Asks for a link (4.2). Does the same for every identifier, and answers nothing. */
   request(identifier: string, carried: CarriedParameters, requester: Requester): Promise<void>
-  /** Asks for a fresh link in the place of a genuine one that expired (D17). */
+  /** Asks for a fresh link in the place of a genuine one that expired. */
   renew(token: string, requester: Requester): Promise<'requested' | RefusedLink>
   /** Judges whether a link opens the form (4.3). Consumes nothing; of a usable one, it costs two reads. */
   open(token: string): Promise<'usable' | RefusedLink>
@@ -87,18 +88,15 @@ export interface PasswordReset {
     form: ResetForm,
     requester: Requester,
   ): Promise<ResetDone | RefusedPassword | RefusedLink>
-  /** Finishes the resets that a dead process left between two effects (D5). */
+  /** Finishes the resets that a dead process left between two effects. */
   sweep(): Promise<void>
 }
-
-type End = (userId: string, at: Date, isExact?: boolean) => Promise<number | undefined>
 
 export interface PasswordResetPorts {
   users: UserStore
   resetTokens: ResetTokenStore
   outbox: Pick<MailOutbox, 'add'>
-  /** Effects 3 and 4: ends what the account has, and keeps what was made later than `at`. Answers how much, if it can tell. */
-  sessions: { endOAuthSessions: End; endIdpSessions: End }
+  sessions: AccountSessions
   hashPassword(password: string): Promise<string>
   audit(event: AuditEvent): Promise<void>
   settings(): Settings
@@ -128,7 +126,7 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
     return usedAt
   }
 
-  // The account is judged after the claim, so that a change up to the last moment counts (D6).
+  // The account is judged after the claim, so that a change up to the last moment counts.
   async function replacePassword(reset: ClaimedReset): Promise<Obstacle | undefined> {
     const { userId, newHash } = reset
     const user = await users.findById(userId)
@@ -140,7 +138,7 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
     return (await users.findById(userId))?.passwordHash === newHash ? undefined : 'newer_password'
   }
 
-  // A newer password is not overwritten (D5). Where a dead process may have replaced the one before, and somebody else that one
+  // A newer password is not overwritten. Where a dead process may have replaced the one before, and somebody else that one
   // again, what was signed in before ends all the same.
   async function reject(reset: ClaimedReset, obstacle: Obstacle, by: 'request' | 'sweep') {
     if (by === 'sweep' && obstacle === 'newer_password') {

@@ -15,7 +15,7 @@ export const SIGNED: readonly string[] = [
   'authorize_sig',
 ]
 
-/** Whether a name is one of them as some parsers read it: `state[]` (D13). */
+/** Whether a name is one of them as some parsers read it: `state[]`. */
 export function isBracketed(name: string): boolean {
   return SIGNED.some((signed) => name.startsWith(`${signed}[`))
 }

@@ -1,6 +1,6 @@
 import type { AccountFlowsStore, MailOutbox, User, UserStore } from '../ports/index.ts'
 
-/** Voids all that was mailed to an account, and the logins that wait for it. A reset that was decided is finished all the same (D5). */
+/** Voids all that was mailed to an account, and the logins that wait for it. A reset that was decided is finished all the same. */
 export type VoidLinks = (accountId: string) => Promise<void>
 
 /** Links have expired by it, however far behind the clock of a process is. */
@@ -38,7 +38,7 @@ export function createVoidEverything(
   }
 }
 
-/** The users as the flows see them: whoever is met disabled has no link any more, also once enabled again (D6). */
+/** The users as the flows see them: whoever is met disabled has no link any more, also once enabled again. */
 export function usersWithLinks(users: UserStore, voidLinks: VoidLinks): UserStore {
   async function met<Found extends User | undefined>(user: Found): Promise<Found> {
     if (user?.disabled) await voidLinks(user.id)

@@ -1,5 +1,5 @@
 /**
- * The window that logged in and waits for its address to be verified (D15). It goes on by itself, once, with the very request
+ * The window that logged in and waits for its address to be verified. It goes on by itself, once, with the very request
  * that the client made; whoever opens the link in another browser has no part in that.
  *
  * @module

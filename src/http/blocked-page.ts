@@ -17,7 +17,7 @@ export interface BlockedLogin {
   isNotYet?: boolean
 }
 
-/** The verification page in mode `blocked` (4.8), whose window goes on by itself (D15). */
+/** The verification page in mode `blocked` (4.8), whose window goes on by itself. */
 export async function blockedPage(
   clients: Pick<Clients, 'shown'>,
   { user, captured, pendingLoginId, lifetimeMs, ...asked }: BlockedLogin,

@@ -7,7 +7,7 @@ export type BodyRefusal = 'unsupported_media_type' | 'body_too_large' | 'bad_req
 export type Body = { text: string } | { parsed: unknown }
 
 /**
- * Reads a body of one media type, at most 64 KiB of well-formed UTF-8 (D31). Compressed bodies are refused unread: nobody
+ * Reads a body of one media type, at most 64 KiB of well-formed UTF-8. Compressed bodies are refused unread: nobody
  * compresses a form, and a broken one would fail in the decompressor after the limit was reached, where nobody listens.
  */
 export async function readBody(ctx: Context, mediaType: string): Promise<Body | BodyRefusal> {

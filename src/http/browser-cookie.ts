@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isToken, newToken } from '../crypto/token.ts'
 
-/** One random value for each browser, by which the one that logged in is known again (D15). */
+/** One random value for each browser, by which the one that logged in is known again. */
 export interface BrowserCookie {
   /** `undefined`: the browser sent none, or something else. */
   read(req: IncomingMessage): string | undefined

@@ -2,7 +2,7 @@ import type { Context } from 'koa'
 import type { Fields } from './form.ts'
 
 /**
- * Whether a form was posted by a page of another site (D31). Our own pages send no referrer, and so `Origin: null`; that is
+ * Whether a form was posted by a page of another site. Our own pages send no referrer, and so `Origin: null`; that is
  * believed only beside `Sec-Fetch-Site: same-origin`. A client that sends neither header is no browser.
  *
  * @param origin - of the configured base URL.
@@ -16,7 +16,7 @@ export function isCrossSite(ctx: Context, origin: string): boolean {
 }
 
 /**
- * Whether a person pressed the button of a form (D14). Scanners render pages and send their forms by script: that sends no button,
+ * Whether a person pressed the button of a form. Scanners render pages and send their forms by script: that sends no button,
  * or no sign of a person, which browsers put into a header and our script, where they do not, into a field.
  */
 export function isByPerson(ctx: Context, form: Fields): boolean {
@@ -28,7 +28,7 @@ export function isByPerson(ctx: Context, form: Fields): boolean {
   return ctx.get('Sec-Fetch-Site') === '' || ctx.get('Sec-Fetch-User') === '?1'
 }
 
-/** Whether nobody looks at the answer: HEAD, a prefetch, or a request for something other than a page (D14). */
+/** Whether nobody looks at the answer: HEAD, a prefetch, or a request for something other than a page. */
 export function isUnattended(ctx: Context): boolean {
   if (ctx.method === 'HEAD') return true
   const purposes = ['Sec-Purpose', 'Purpose', 'X-Moz'].map((name) => ctx.get(name))

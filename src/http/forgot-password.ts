@@ -29,7 +29,7 @@ export function forgotPassword(parts: ForgotPasswordParts) {
   const showSent = (ctx: Context, waitMs: number | undefined, uiLocales: string | undefined) =>
     pages.show(ctx, { status: 200, name, locals: { mode: 'sent', waitMs }, uiLocales })
 
-  /** A new link in the place of one that expired (D17). Its token says whose it is, and nothing is typed. */
+  /** A new link in the place of one that expired. Its token says whose it is, and nothing is typed. */
   async function renew(
     ctx: Context,
     token: string,

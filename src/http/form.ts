@@ -12,7 +12,7 @@ export function uiLocalesIn(fields: Fields): string | undefined {
   return fields.get('ui_locales')?.slice(0, MAX_UI_LOCALES)
 }
 
-/** Reads a form: only `application/x-www-form-urlencoded`, every field exactly one string (D31). */
+/** Reads a form: only `application/x-www-form-urlencoded`, every field exactly one string. */
 export async function readForm(ctx: Context): Promise<Fields | BodyRefusal> {
   const body = await readBody(ctx, 'application/x-www-form-urlencoded')
   if (typeof body === 'string') return body

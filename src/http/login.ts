@@ -32,7 +32,7 @@ export interface CheckedLogin {
 }
 
 export interface Login {
-  /** The second in which a login POST arrived (D9). */
+  /** The second in which a login POST arrived. */
   loginStarted(): number
   /**
    * Answers with the verification page in mode `blocked`, and sends a link, when the user may not finish the login (4.8). An

@@ -21,7 +21,7 @@ export function isLoopback(address: string | undefined): boolean {
 }
 
 /**
- * What requests are counted by (D21): an IPv4 address as it is, also where it is written as IPv6 (`::ffff:192.0.2.1`); of an
+ * What requests are counted by: an IPv4 address as it is, also where it is written as IPv6 (`::ffff:192.0.2.1`); of an
  * IPv6 address the /64, which one household or one server has to itself, however it is spelled.
  */
 export function networkOf(address: string | undefined): string {

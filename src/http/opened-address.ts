@@ -6,7 +6,7 @@ import { parseFields, type Fields } from './form.ts'
 
 /**
  * The link in the address that was opened: of the ways to read it the one that was mailed, or else the first. `undefined`: it is
- * none of ours (D13).
+ * none of ours.
  */
 export function linkInQuery(
   query: string,

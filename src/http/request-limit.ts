@@ -9,7 +9,7 @@ import { isLoopback, networkOf } from './network.ts'
 const MINUTE_MS = 60_000
 
 /**
- * Counts a form that was sent to us, and answers for how many seconds its network has to wait (D21). `undefined`: it is within
+ * Counts a form that was sent to us, and answers for how many seconds its network has to wait. `undefined`: it is within
  * the limit. One bucket for all forms; nothing of the form is looked at, so that the answer tells nothing about an account.
  */
 export type RequestLimit = (ctx: Context) => Promise<number | undefined>

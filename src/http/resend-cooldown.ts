@@ -11,7 +11,7 @@ export interface MailWish {
 
 /**
  * For how many milliseconds another mail for the same name would be too soon. It knows no account: the same name, known or not,
- * asked for from the same network counts alike. Whether a mail is sent, a worker judges (D21).
+ * asked for from the same network counts alike. Whether a mail is sent, a worker judges.
  */
 export interface ResendCooldown {
   /** Counts a request. `undefined`: no cooldown is set, and nothing was counted. */

@@ -28,7 +28,7 @@ export function resendVerification(parts: ResendVerificationParts) {
   const { verification, clients, pages, startDelay, cooldown, settings, requesterOf } = parts
   const show = verifyEmailPages(pages, clients)
 
-  /** Keeps the window waiting that asked, whatever name was typed (D15). */
+  /** Keeps the window waiting that asked, whatever name was typed. */
   async function answer(ctx: Context, form: Fields, mode: 'sent' | 'invalid', waitMs?: number) {
     const waiting = waitingPage(form, settings())
     const carried = carriedFrom(form)
@@ -46,7 +46,7 @@ export function resendVerification(parts: ResendVerificationParts) {
     })
   }
 
-  /** A new link in the place of one that expired (D17). It says whose it is, and nothing is typed. */
+  /** A new link in the place of one that expired. It says whose it is, and nothing is typed. */
   async function renew(ctx: Context, form: Fields, waited: () => Promise<void>) {
     const link = linkInForm(form)
     const requester = { ...requesterOf(ctx), uiLocales: uiLocalesIn(form) }

@@ -60,7 +60,7 @@ export function resetPassword(parts: ResetPasswordParts) {
   }
 }
 
-/** A new link is one click away from one that expired (D17). */
+/** A new link is one click away from one that expired. */
 export function showInvalidLink(
   pages: Pages,
   ctx: Context,

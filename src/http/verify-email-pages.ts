@@ -19,14 +19,14 @@ export interface VerifyEmailPages {
   confirmed(ctx: Context, opened: OpenedLink, goesOnElsewhere: boolean): Promise<void>
   /** The login went on in the waiting window of this browser. */
   signedIn(ctx: Context, opened: OpenedLink): Promise<void>
-  /** The question of D14. */
+  /** The question whether this browser may go on. */
   confirm(
     ctx: Context,
     link: VerificationLink,
     opened: OpenedLink,
     asks?: 'tick' | 'press',
   ): Promise<void>
-  /** The question of D16; `session` names the one that it is about. */
+  /** The question which account to go on as; `session` names the one that it is about. */
   otherAccount(ctx: Context, link: VerificationLink, opened: OpenedLink, session: string): void
 }
 

@@ -108,7 +108,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
     await confirm(ctx, link, false, () => show.confirmed(ctx, link, goesOn))
   }
 
-  /** Confirms, and finishes the login; asks first where another account is signed in (D16). */
+  /** Confirms, and finishes the login; asks first where another account is signed in. */
   async function finish(
     ctx: Context,
     next: Next,
@@ -133,7 +133,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
     return mode === 'always' || (mode === 'other_browser' && !isFirstBrowser)
   }
 
-  /** Whether a form names the live session, which is told by the question of D16 alone: it comes after that of D14. */
+  /** Whether a form names the live session, which only the question about another account tells: it comes after the one about another browser. */
   async function isAskedAbout(ctx: Context, form: Fields): Promise<boolean> {
     const session = form.get('session')
     return session !== undefined && (await resume.liveSession(ctx))?.uid === session
@@ -153,7 +153,7 @@ export function verifyEmail(parts: VerifyEmailParts) {
       if (isByNobody) ctx.status = 403
     },
 
-    /** The answers to the questions of D14 and D16. */
+    /** The answers to the questions about another browser and another account. */
     async post(ctx: Context, next: Next) {
       const arrivedAt = loginSecond(now())
       const form = await readForm(ctx)

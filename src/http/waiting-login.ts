@@ -28,14 +28,14 @@ export interface WaitingLoginParts {
   requesterOf(ctx: Context): Requester
 }
 
-/** The answer to the question of D16. */
+/** The answer to the question which account to go on as. */
 interface Answer {
   /** Names the session that may be replaced. */
   replaces?: string | undefined
   keepsSession?: boolean
 }
 
-/** The window that logged in goes on by itself (D15). */
+/** The window that logged in goes on by itself. */
 export function waitingLogin(parts: WaitingLoginParts) {
   const { waitingLogins, clients, resume, pages, settings } = parts
 

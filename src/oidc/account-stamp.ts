@@ -17,7 +17,7 @@ export const IDP_MODELS = ['Session', 'Interaction']
 /** Beside what oidc-provider stores of grants, codes and tokens: the second of the login that they come from. */
 export const LOGIN_SECOND = 'accountFlowsLoginAt'
 
-/** Whose a stored record of oidc-provider is, and since which second; what a cut-off is compared with (D9). */
+/** Whose a stored record of oidc-provider is, and since which second; what a cut-off is compared with. */
 export interface AccountStamp {
   accountId: string
   /** The second of the login behind the record; `undefined` in a record that does not tell: any cut-off ends it. */

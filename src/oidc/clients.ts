@@ -11,7 +11,7 @@ export interface Clients {
   identify(carried: CarriedParameters): Promise<IdentifiedClient>
   /**
    * The carried parameters when they name a registered client, and a redirect URI of its own; otherwise none of them, so that
-   * nothing unregistered is ever signed, mailed, rendered or followed (D13), nor anything too long for an address.
+   * nothing unregistered is ever signed, mailed, rendered or followed, nor anything too long for an address.
    */
   genuine(carried: CarriedParameters): Promise<CarriedParameters>
   /**

@@ -6,7 +6,14 @@ import { isStoreUnavailable } from '../errors.ts'
 import { afterCutoffs, beforeCutoffs, isEndedBy, loginSecond } from '../ports/login-second.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
-import type { Log, SessionCutoffs, SessionCutoffStore, UserStore } from '../ports/index.ts'
+import type {
+  AccountSessions,
+  EndedCount,
+  Log,
+  SessionCutoffs,
+  SessionCutoffStore,
+  UserStore,
+} from '../ports/index.ts'
 import {
   accountStamp,
   IDP_MODELS,
@@ -37,11 +44,8 @@ export interface StartableAdapterFactory {
   start?(box: SecretBox): Promise<void>
 }
 
-/** How many records were deleted. `undefined`: the adapter cannot tell. */
-export type EndedCount = number | undefined
-
-export interface EndableSessions {
-  /** Wraps any adapter of oidc-provider, so that what a cut-off ended is never found again (D9). */
+export interface EndableSessions extends AccountSessions {
+  /** Wraps any adapter of oidc-provider, so that what a cut-off ended is never found again. */
   adapter(wrapped: AdapterConstructor | StartableAdapterFactory): AdapterFactory
   /** Throws a `TypeError` where this adapter was not made here. */
   expectOurs(adapter: object): void
@@ -57,10 +61,6 @@ export interface EndableSessions {
    * @param passwordDigest - of the password hash that it was checked with. `undefined`: nobody knows, and the clock decides.
    */
   noteLogin(accountId: string, second: number, passwordDigest?: string): Promise<number>
-  /** Ends grants, codes and tokens from `at` or before, or unless `isExact` of any login until now (3.3, effect 3). */
-  endOAuthSessions(accountId: string, at: Date, isExact?: boolean): Promise<EndedCount>
-  /** Ends sessions and login results likewise (3.3, effect 4). */
-  endIdpSessions(accountId: string, at: Date, isExact?: boolean): Promise<EndedCount>
   start(): Promise<void>
 }
 

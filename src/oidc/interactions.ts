@@ -4,7 +4,7 @@ import type { CapturedRequest, LoginResult } from '../ports/index.ts'
 
 /** The login prompt that the browser is in; found by its cookie. oidc-provider throws `SessionNotFound` where there is none. */
 export interface Interactions {
-  /** Everything of the authorization request that a later resumption needs, beside the login it waits for (D11). */
+  /** Everything of the authorization request that a later resumption needs, beside the login it waits for. */
   capture(req: IncomingMessage, res: ServerResponse): Promise<Omit<CapturedRequest, 'login'>>
   /** Answers with the redirect that goes on with the authorization request. */
   finish(req: IncomingMessage, res: ServerResponse, login: LoginResult): Promise<void>

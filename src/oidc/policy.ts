@@ -22,7 +22,7 @@ export function createAccountPolicy(users: UserStore, settings: () => Settings, 
 
 /**
  * Adds two checks to the login prompt, so that no path leads to a code around section 4.8: not a session from before the
- * setting was switched on, not `prompt=none`, and not a host that forgot `finishLogin` (D18). The session of an account that is
+ * setting was switched on, not `prompt=none`, and not a host that forgot `finishLogin`. The session of an account that is
  * disabled or gone leads to the login page instead of an error.
  */
 function addAccountChecks(

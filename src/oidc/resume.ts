@@ -1,6 +1,6 @@
 /**
- * Finishes an authorization request from an e-mailed link, inside the provider's own pipeline and in one response (D12). This
- * works from any browser and long after the interaction expired, because the whole request was captured (D11).
+ * Finishes an authorization request from an e-mailed link, inside the provider's own pipeline and in one response. This
+ * works from any browser and long after the interaction expired, because the whole request was captured.
  *
  * Three things here are not documented by oidc-provider and are pinned by a contract test: the constructor of
  * `provider.Interaction`, that the resume cookie holds the interaction's uid, and the route names `resume` and `device_resume`.
@@ -30,7 +30,7 @@ export interface EmailLogin {
 export interface Resume {
   /** The live session in this browser; its `uid` stays the same while it lives. `undefined`: nobody is signed in. */
   liveSession(ctx: Context): Promise<{ accountId: string; uid: string } | undefined>
-  /** Ends a live session of another account; nothing of it may reach the one to come (D16). */
+  /** Ends a live session of another account; nothing of it may reach the one to come. */
   endForeignSession(ctx: Context, accountId: string): Promise<void>
   /**
    * Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. With `byEmail` the
@@ -40,7 +40,7 @@ export interface Resume {
   captured(ctx: Context, next: Next, captured: CapturedRequest, byEmail?: EmailLogin): Promise<void>
   /**
    * Likewise in the window that logged in, though a link may have finished the same request in another browser before, and used
-   * up the request that the client had pushed, which is good for one answer (D15).
+   * up the request that the client had pushed, which is good for one answer.
    */
   waiting(ctx: Context, next: Next, captured: CapturedRequest): Promise<void>
   /**

@@ -3,7 +3,7 @@ import type { Settings } from '../settings/table.ts'
 
 const MINUTE_MS = 60_000
 
-/** `mails_per_minute`: at most so many mails leave in a minute, of all processes together; the others wait (D21). */
+/** `mails_per_minute`: at most so many mails leave in a minute, of all processes together; the others wait. */
 export interface MailBrake {
   /** Whether it is worth while to take a job. Keeps whoever was told to wait from asking again and again. */
   isOpen(): boolean

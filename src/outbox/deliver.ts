@@ -20,7 +20,7 @@ const FIRST_RETRY_MS = 2_000
 const LAST_RETRY_MS = 60_000
 const SETTLE_AGAIN_MS = 1_000
 
-/** Sends the mail of one resolved job (D20): what cannot be sent is tried again, or given up. */
+/** Sends the mail of one resolved job: what cannot be sent is tried again, or given up. */
 export type DeliverMail = (job: MailJob, attempt: SendAttempt) => Promise<void>
 
 export interface MailDeliveryPorts {
@@ -46,7 +46,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
   const { flows, resolution, outbox, brake, events, log, clock } = ports
   const { now } = clock
 
-  // The token is made when a connection is free, and counts only while this worker holds the job (D20). Answers until when it
+  // The token is made when a connection is free, and counts only while this worker holds the job. Answers until when it
   // does, once the mail left.
   async function send(
     job: MailJob,

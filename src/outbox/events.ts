@@ -72,7 +72,7 @@ function flowOf(kind: MailKind) {
   return kind === 'password_changed' ? 'password_reset' : kind
 }
 
-// The notice belongs to the reset; D33 has no event of its own for it.
+// The notice belongs to the reset, and has no event of its own.
 function noticeOf(kind: MailKind) {
   return kind === 'password_changed' ? { details: { mail: kind } } : {}
 }

@@ -1,5 +1,5 @@
 /**
- * How many mails may be asked for (D21). Whoever is over a limit is told nothing: the request ends without a mail, before it
+ * How many mails may be asked for. Whoever is over a limit is told nothing: the request ends without a mail, before it
  * supersedes, invalidates or creates anything. An account that has nothing to use has spares beyond the cap, so that a
  * stranger's requests lock nobody out.
  *

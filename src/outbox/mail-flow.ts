@@ -1,7 +1,7 @@
 import type { MailJob, User } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 
-/** What is particular to one kind of mail; looking up, sending and giving up are the same for all (D20). */
+/** What is particular to one kind of mail; looking up, sending and giving up are the same for all. */
 export interface MailFlow {
   /** Finds whom a typed identifier means. */
   findUser(identifier: string): Promise<User | 'unknown' | 'ambiguous'>

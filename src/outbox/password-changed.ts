@@ -10,7 +10,7 @@ import { keptRequester } from './request.ts'
 /** Whoever did not change the password wants to know, however late. */
 const JOB_LIFE_MS = 24 * 3_600_000
 
-/** Asks for the mail that tells of a reset (D25). Repeated, it asks once, while that mail did not leave. */
+/** Asks for the mail that tells of a reset. Repeated, it asks once, while that mail did not leave. */
 export function requestNotice(
   outbox: Pick<MailOutbox, 'add'>,
   { id, userId, email, carried, claimedBy }: ClaimedReset,

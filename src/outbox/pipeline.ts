@@ -11,7 +11,6 @@ import { createMailResolution, type MailFlows } from './resolve.ts'
 import { createPasswordChanged } from './password-changed.ts'
 import { createResetMail } from './reset-mail.ts'
 import { createVerificationMail } from './verification-mail.ts'
-import { createMailSender } from '../smtp/sender.ts'
 import { createOutboxWorker } from './worker.ts'
 import type {
   AccountFlowsStore,
@@ -19,7 +18,7 @@ import type {
   CarriedParameters,
   IdentifiedClient,
   Log,
-  Mailer,
+  MailSender,
   MailJob,
   MailKind,
   PendingLoginStore,
@@ -51,7 +50,7 @@ export interface MailPipelineParts {
   settings(): Settings
   audit(event: AuditEvent): Promise<void>
   keys: KeyRing
-  developmentMailer: Mailer | undefined
+  sender: MailSender
   clock: Clock
   log: Log
 }
@@ -63,12 +62,11 @@ const MAILS: Record<MailKind, MailName> = {
 }
 
 export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
-  const { store, users, views, settings, audit, keys, clock, log } = parts
+  const { store, users, views, sender, settings, audit, keys, clock, log } = parts
   const { outbox, limits: windows } = store
   const { now } = clock
   const hash = (text: string) => keyedHash(keys, text)
   const flows = mailFlows(parts, now)
-  const sender = createMailSender(settings, clock, parts.developmentMailer)
   const events = createMailEvents({ record: audit, has: (id) => store.audit.has(id) }, hash, now)
   const limits = createMailLimits({
     flows,
@@ -149,7 +147,7 @@ function mailFlows(parts: MailPipelineParts, now: () => Date): MailFlows {
   }
 }
 
-/** D24. An admin reads nothing of what is sent. */
+/** An admin reads nothing of what is sent. */
 function languagesOf(user: User, link: MailLink, { requester }: MailJob): Languages {
   if (requester.isAdmin) return { user: user.locale }
   return {

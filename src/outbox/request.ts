@@ -21,7 +21,7 @@ export interface MailRequest {
 }
 
 /**
- * Writes the outbox job of a request for a mail: the same one write for everybody, with no user look-up (D19). A worker takes
+ * Writes the outbox job of a request for a mail: the same one write for everybody, with no user look-up. A worker takes
  * it a short time later, so that its work does not fall on the request that follows.
  *
  * @param lifetimeMs - how long the link will be valid; nobody wants the mail after that.

@@ -7,7 +7,7 @@ import type { MailLimits } from './limits.ts'
 
 export type MailFlows = Record<MailKind, MailFlow>
 
-/** From a request to a job that only waits for the mail server (D20). */
+/** From a request to a job that only waits for the mail server. */
 export interface MailResolution {
   /** Looks the account up, and does what is due whether or not the mail will arrive. */
   resolve(job: MailJob): Promise<void>
@@ -35,7 +35,7 @@ export interface MailResolutionPorts {
 
 const HOLD_MS = 10_000
 
-/** A mail leaves earlier than this where nothing is in its way (D20). */
+/** A mail leaves earlier than this where nothing is in its way. */
 const LATE_MS = 2_000
 
 /** What an admin can mend, or should know of; the others are ordinary, and nothing of them stays. */
@@ -109,7 +109,7 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
       const found = { ...job, accountId: user.id }
       const flow = flows[job.kind]
       const refusal = refusalOf(flow, job, user)
-      // Before it counts as resolved: a throttled request overtakes and supersedes nothing (D21). And once: what was let pass may
+      // Before it counts as resolved: a throttled request overtakes and supersedes nothing. And once: what was let pass may
       // have ended the earlier link.
       if (!refusal && !job.isResolved && (await limits.refuse(job, user))) {
         await events.requested(found, 'throttled')

@@ -8,7 +8,7 @@ const RESOLVE_AT_ONCE = 10
 const RESOLVE_LEASE_MS = 10_000
 /** As many connections as there are to the mail server at most. */
 const SEND_AT_ONCE = 5
-/** No answer of the mail server takes longer than this; it is less than the lease (D20). */
+/** No answer of the mail server takes longer than this; it is less than the lease. */
 const ATTEMPT_MS = 30_000
 const SEND_LEASE_MS = 60_000
 /** Of the time to stop, what mails under way have to leave before they are given back. */
@@ -38,7 +38,7 @@ export interface OutboxWorkerParts {
 }
 
 /**
- * Works on the outbox in any number of processes (D20). Accounts are looked up apart from sending, so that earlier links die
+ * Works on the outbox in any number of processes. Accounts are looked up apart from sending, so that earlier links die
  * also while the mail server is slow.
  */
 export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {

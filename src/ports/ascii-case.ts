@@ -1,5 +1,5 @@
 /**
- * Whether two addresses are the same but for the case of ASCII letters (D22). `toLowerCase` would take the Kelvin sign for
+ * Whether two addresses are the same but for the case of ASCII letters. `toLowerCase` would take the Kelvin sign for
  * a `k`, and so one person's address for another's.
  */
 export function equalsInAsciiCase(one: string, other: string): boolean {

@@ -1,4 +1,4 @@
-/** All audit events of these flows (6, D33). */
+/** All audit events of these flows (6). */
 export const AUDIT_EVENT_TYPES = [
   'password_reset_requested',
   'password_reset_mail_sent',

@@ -20,7 +20,7 @@ export interface TokenHistory {
   expiresAt: Date
   /** Effect 2 of 3.3, or the verification. */
   usedAt: Date | undefined
-  /** A reset was decided with it (D5). Always `undefined` for a verification token. */
+  /** A reset was decided with it. Always `undefined` for a verification token. */
   claimedAt: Date | undefined
   /** A newer one took its place, or its mail was given up. Always `undefined` for a verification token. */
   invalidatedAt: Date | undefined

@@ -1,6 +1,6 @@
 /**
  * Everything outside the flows: each port has an implementation in memory and one on MongoDB, and one contract suite that
- * both pass (D2).
+ * both pass.
  *
  * @module
  */
@@ -53,14 +53,14 @@ export interface User {
 export interface UserStore {
   /** Called once by `flows.start()`: create indexes here. */
   start?(): Promise<void>
-  /** `undefined` for whatever is no id of a user: an admin may type any text (D28). */
+  /** `undefined` for whatever is no id of a user: an admin may type any text. */
   findById(id: string): Promise<User | undefined>
-  /** Finds the user whose username has exactly these bytes (D22): nothing is trimmed or folded. */
+  /** Finds the user whose username has exactly these bytes: nothing is trimmed or folded. */
   findByUsername(username: string): Promise<User | undefined>
-  /** Finds every user whose verified address equals this one; only ASCII letters match in either case (D22). */
+  /** Finds every user whose verified address equals this one; only ASCII letters match in either case. */
   findByVerifiedEmail(email: string): Promise<User[]>
   /**
-   * Compare and set, atomically: replaces the password hash only while it still is `expected` (D2, D5). `false`: it was
+   * Compare and set, atomically: replaces the password hash only while it still is `expected`. `false`: it was
    * another one, or the user is gone; nothing changed.
    */
   replacePasswordHash(id: string, expected: string, next: string): Promise<boolean>
@@ -78,9 +78,9 @@ interface StoredToken {
   /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
   tokenHash: string
   userId: string
-  /** The address that the link was mailed to; the token is void once the user has another one (D6). */
+  /** The address that the link was mailed to; the token is void once the user has another one. */
   email: string
-  /** Digest of the password hash that the token was issued for; void once it is another one (D6). */
+  /** Digest of the password hash that the token was issued for; void once it is another one. */
   passwordDigest: string
   carried: CarriedParameters
   createdAt: Date
@@ -88,7 +88,7 @@ interface StoredToken {
 }
 
 /**
- * Of two requests for a mail the later one wins, in whatever order mails leave (D20); within a millisecond the ids decide, and
+ * Of two requests for a mail the later one wins, in whatever order mails leave; within a millisecond the ids decide, and
  * of one request the later attempt, so that a worker that held the job before cannot take back what its next holder did.
  */
 export interface RequestOrder {
@@ -99,7 +99,7 @@ export interface RequestOrder {
   attempt: number
 }
 
-/** An account as a token knows it: with another address or password the token is void (D6). */
+/** An account as a token knows it: with another address or password the token is void. */
 export type IssuedAccount = Pick<StoredToken, 'userId' | 'email' | 'passwordDigest'>
 
 /** One token, or all of one user. */
@@ -108,7 +108,7 @@ export type Revoked = { id: string } | { userId: string }
 /** With the request that it was issued for. */
 export interface ResetToken extends StoredToken, RequestOrder {}
 
-/** A reset token whose reset is decided; what is left to do is in the record (D5). */
+/** A reset token whose reset is decided; what is left to do is in the record. */
 export interface ClaimedReset extends ResetToken {
   claimedAt: Date
   /** Who posted the new password. */
@@ -143,12 +143,12 @@ export interface DeadVerificationToken extends DeadToken {
 
 /**
  * `password_reset_tokens` (2.1, 3.1). A usable token is unused, not claimed, not invalidated and not expired; a record with a
- * missing field, or a field of another type, is not usable (D4).
+ * missing field, or a field of another type, is not usable.
  */
 export interface ResetTokenStore extends TokenHistories {
   /**
    * Saves a live token and invalidates the user's earlier ones: at most one live token per user at any moment, also with
-   * concurrent callers (D6). `false`: one of a later request or attempt was issued before, whatever became of it since; nothing
+   * concurrent callers. `false`: one of a later request or attempt was issued before, whatever became of it since; nothing
    * changed.
    */
   issue(token: ResetToken): Promise<boolean>
@@ -163,7 +163,7 @@ export interface ResetTokenStore extends TokenHistories {
   /** Lets a token, or all of a user, expire at that time; none that was claimed. */
   revoke(which: Revoked, at: Date): Promise<void>
   /**
-   * The commit point of a reset (D5): takes a usable token and stores the new password hash with it, in one step. Of
+   * The commit point of a reset: takes a usable token and stores the new password hash with it, in one step. Of
    * concurrent callers exactly one gets the token. Until `leaseUntil` nobody else finishes it.
    */
   claim(tokenHash: string, claim: ResetClaim): Promise<ClaimedReset | undefined>
@@ -171,7 +171,7 @@ export interface ResetTokenStore extends TokenHistories {
   takeUnfinished(at: Date, leaseUntil: Date): Promise<ClaimedReset | undefined>
   /** Effect 2: sets `used_at` and forgets the new hash. Repeated, it changes nothing. Answers the `used_at` in force. */
   markUsed(id: string, at: Date): Promise<Date>
-  /** A newer password won: the claimed token becomes invalidated, and its reset is over (D5). */
+  /** A newer password won: the claimed token becomes invalidated, and its reset is over. */
   reject(id: string, at: Date): Promise<void>
   /** All five effects are done. */
   complete(id: string, at: Date): Promise<void>
@@ -182,7 +182,7 @@ export interface VerificationToken extends StoredToken, RequestOrder {
   pendingLoginId: string | undefined
 }
 
-/** `email_verification_tokens` (2.2, 3.2). All of a user's links live side by side (D6). */
+/** `email_verification_tokens` (2.2, 3.2). All of a user's links live side by side. */
 export interface VerificationTokenStore extends TokenHistories {
   issue(token: VerificationToken): Promise<void>
   /** Finds a token that is unused and not expired `at` that time; fails closed like `ResetTokenStore`. */
@@ -204,7 +204,7 @@ export interface VerificationTokenStore extends TokenHistories {
   /** Whether a token was issued for a later request of the user, or a later attempt, whatever became of it since. */
   hasLater(userId: string, request: RequestOrder): Promise<boolean>
   /**
-   * Sets `used_at`, and lets the user's other links for this address expire, in one step (D6). Repeated, it changes nothing of
+   * Sets `used_at`, and lets the user's other links for this address expire, in one step. Repeated, it changes nothing of
    * the token.
    */
   markUsed(token: Pick<VerificationToken, 'id' | 'userId' | 'email'>, at: Date): Promise<void>
@@ -218,7 +218,7 @@ export interface SessionCutoffs {
   oauthAt: Date | undefined
 }
 
-/** `session_cutoffs` (D9). Reads see every write that was answered before, in any process. */
+/** `session_cutoffs`. Reads see every write that was answered before, in any process. */
 export interface SessionCutoffStore {
   /** `undefined`: nothing was ever ended for this account. */
   read(accountId: string): Promise<SessionCutoffs | undefined>
@@ -236,7 +236,18 @@ export interface SessionCutoffStore {
   endIdpSessions(accountId: string, at: Date, isExact?: boolean): Promise<SessionCutoffs>
 }
 
-/** Who sent the request, for the audit log; and for the mail of the request, which language it asked for (D24). */
+/** How many records were deleted. `undefined`: the adapter cannot tell. */
+export type EndedCount = number | undefined
+
+/** What an account has at the provider. What was made later than `at` stays. */
+export interface AccountSessions {
+  /** Ends grants, codes and tokens from `at` or before, or unless `isExact` of any login until now (3.3, effect 3). */
+  endOAuthSessions(accountId: string, at: Date, isExact?: boolean): Promise<EndedCount>
+  /** Ends sessions and login results likewise (3.3, effect 4). */
+  endIdpSessions(accountId: string, at: Date, isExact?: boolean): Promise<EndedCount>
+}
+
+/** Who sent the request, for the audit log; and for the mail of the request, which language it asked for. */
 export interface Requester {
   address: string | undefined
   userAgent: string | undefined
@@ -297,7 +308,7 @@ export interface Hit {
   msToEnd: number
 }
 
-/** `rate_limits` (D21): counts in windows that begin with the first hit. How much is too much, others judge. */
+/** `rate_limits`: counts in windows that begin with the first hit. How much is too much, others judge. */
 export interface RateLimits {
   /**
    * Counts one more under the key, atomically: of concurrent callers, in any process, no two get the same count. A window that
@@ -325,7 +336,7 @@ export interface NotedKeyRing {
   keyIds: string[]
 }
 
-/** `key_rings`: the keys of the processes that share the store, by ids that tell nothing about them (D13). */
+/** `key_rings`: the keys of the processes that share the store, by ids that tell nothing about them. */
 export interface KeyRings {
   /** Notes the ids of the keys of a process, in place of those of before. None: it has ended, and its note goes. */
   note(processId: string, keyIds: readonly string[]): Promise<void>

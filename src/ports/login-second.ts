@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { SessionCutoffs } from './index.ts'
 
 /**
- * oidc-provider stamps logins in whole seconds, so a cut-off ends everything of its own second too (D9).
+ * oidc-provider stamps logins in whole seconds, so a cut-off ends everything of its own second too.
  *
  * @returns seconds since the epoch.
  */

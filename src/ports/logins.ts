@@ -1,5 +1,5 @@
 /**
- * Logins that wait for a verification link: what is kept of the authorization request, and by whom it is finished (D11, D15).
+ * Logins that wait for a verification link: what is kept of the authorization request, and by whom it is finished.
  *
  * @module
  */
@@ -11,11 +11,11 @@ export interface LoginResult {
   acr?: string
   amr?: string[]
   remember?: boolean
-  /** The second in which the login POST arrived, before the password hash was read (D9). */
+  /** The second in which the login POST arrived, before the password hash was read. */
   ts: number
 }
 
-/** A whole authorization request, as oidc-provider keeps it in an interaction, and the login it waits for (D11). */
+/** A whole authorization request, as oidc-provider keeps it in an interaction, and the login it waits for. */
 export interface CapturedRequest {
   params: Record<string, unknown>
   prompt: unknown
@@ -32,7 +32,7 @@ export interface CapturedRequest {
 export interface PendingLogin {
   id: string
   accountId: string
-  /** The address and the digest of the password hash that the login was checked with; it is void under others (D6). */
+  /** The address and the digest of the password hash that the login was checked with; it is void under others. */
   email: string | undefined
   passwordDigest: string
   captured: CapturedRequest
@@ -47,21 +47,21 @@ export interface PendingLogin {
   purgeAt: Date
 }
 
-/** `pending_logins`: logins that wait for a verification link (D11). */
+/** `pending_logins`: logins that wait for a verification link. */
 export interface PendingLoginStore {
   /** In the place of the one with its id, if there is one. Besides it, only the newest of its account stay: `most` in all. */
   save(login: PendingLogin, most: number): Promise<void>
   find(id: string): Promise<PendingLogin | undefined>
   /** Makes all of an account logins of no password, so that nothing finishes them; their windows still know where to lead. */
   voidOf(accountId: string): Promise<void>
-  /** Finds the account's newest one with exactly this client, redirect URI and state, absent distinct from empty (D12). */
+  /** Finds the account's newest one with exactly this client, redirect URI and state, absent distinct from empty. */
   findNewest(accountId: string, carried: CarriedParameters): Promise<PendingLogin | undefined>
   /** Moves `purgeAt` to a later time; never to an earlier one. */
   keepUntil(id: string, purgeAt: Date): Promise<void>
   /** Sets `verifiedAt` of all of the account's logins that were made with this address, where it is not set yet. */
   markVerified(accountId: string, email: string, at: Date): Promise<void>
   /**
-   * Sets `continuedAt`, atomically: of concurrent callers exactly one gets `true` (D15).
+   * Sets `continuedAt`, atomically: of concurrent callers exactly one gets `true`.
    *
    * @param turn - a name of its own, by which it can be given back.
    */

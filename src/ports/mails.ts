@@ -47,7 +47,7 @@ export interface MailJob extends NewMailJob {
 export type MailStage = 'resolve' | 'send' | 'expire'
 
 /**
- * `mail_outbox` (D19, D20). A job never holds a token or a link. Where a write answers a boolean, `false` is: the lease was lost,
+ * `mail_outbox`. A job never holds a token or a link. Where a write answers a boolean, `false` is: the lease was lost,
  * or the job superseded, and nothing changed.
  */
 export interface MailOutbox extends OutboxAdministration {
@@ -119,6 +119,20 @@ export interface MailConnection {
   send(mail: OutgoingMail): Promise<void>
   /** Gives it back for the next mail; one that failed is closed. Repeated, it changes nothing. */
   release(): void
+}
+
+/** Sends through an SMTP server, or into the development mailbox while there is none. */
+export interface MailSender {
+  /** Whether there is anywhere to send to under the settings in force. */
+  canSend(): boolean
+  /**
+   * Opens a connection under these settings, or takes an idle one that still answers; at most 5 are open, and whoever comes
+   * later waits. Aborting the signal destroys its socket at any later stage, until it is released, and whatever is under way
+   * fails with `ERR_MAIL_FAILED`.
+   */
+  connect(settings: Settings, signal: AbortSignal): Promise<MailConnection>
+  /** Idle connections at once, busy ones when their mail is through. */
+  close(): void
 }
 
 /** The steps of handing a mail over, in their order. */

@@ -1,7 +1,7 @@
 import { failClosed, parseAll, parseOne, withoutContradiction } from './parse-all.ts'
 import { isSmtpConfigured, settingNamed, settingsTable, type Setting } from './table.ts'
 
-/** What the admin API shows in place of a secret, and what sent back keeps it (D27). */
+/** What the admin API shows in place of a secret, and what sent back keeps it. */
 export const MASK = '***'
 
 const MAX_SHOWN = 64
@@ -34,7 +34,7 @@ type Applied =
     }
   | { problems: SettingProblem[] }
 
-/** The settings with these changes: all of them, or none and what is wrong (D27). */
+/** The settings with these changes: all of them, or none and what is wrong. */
 export function applied(held: OpenedSettings, given: WantedSettings): Applied {
   const problems: SettingProblem[] = []
   const values = { ...held.plain }
@@ -98,7 +98,7 @@ function crossProblems(values: Record<string, string>, wanted: WantedSettings): 
   return [{ key: max.name, expected: `at least ${min.name}, which is ${least}`, got: `"${most}"` }]
 }
 
-// The password was given for one server, and is never sent to another (D23).
+// The password was given for one server, and is never sent to another.
 function forgetPasswordOfOtherServer(
   held: OpenedSettings,
   wanted: WantedSettings,

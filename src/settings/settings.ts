@@ -72,11 +72,11 @@ export interface SettingsKeeper {
   read(): Promise<ShownSettings>
   /** Takes over what is stored, if it is anything else: one read. */
   refresh(): Promise<void>
-  /** All keys are checked, then all are applied, or none (D27). Effective at once in this process. */
+  /** All keys are checked, then all are applied, or none. Effective at once in this process. */
   change(wanted: WantedSettings, conditions?: ChangeConditions): Promise<SettingsOutcome>
   /** Changes those of `wanted` that have no stored value. */
   changeUnset(wanted: WantedSettings): Promise<SettingsOutcome>
-  /** Seals every secret with the first key of the ring (D13); with `isDryRun`, tells what that would do. */
+  /** Seals every secret with the first key of the ring; with `isDryRun`, tells what that would do. */
   reseal(options?: { isDryRun?: boolean }): Promise<Resealed | 'unreadable'>
 }
 

@@ -142,7 +142,7 @@ export function settingNamed(name: string): Setting<string | number | boolean> |
 
 export const allSettings: readonly Setting<string | number | boolean>[] = [...byName.values()]
 
-/** Whether mails can leave: host, port and sender are set (D23). */
+/** Whether mails can leave: host, port and sender are set. */
 export function isSmtpConfigured({ smtpHost, smtpPort, smtpFrom }: Settings): boolean {
   return smtpHost !== undefined && smtpPort !== undefined && smtpFrom !== undefined
 }

@@ -1,23 +1,9 @@
 import type { Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
-import type { MailConnection, Mailer } from '../ports/index.ts'
+import type { Mailer, MailSender } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import { smtpPool, type SmtpPool } from './pool.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
-
-/** Sends through an SMTP server, or into the development mailbox while there is none. */
-export interface MailSender {
-  /** Whether there is anywhere to send to under the settings in force. */
-  canSend(): boolean
-  /**
-   * Opens a connection under these settings, or takes an idle one that still answers; at most 5 are open, and whoever comes
-   * later waits. Aborting the signal destroys its socket at any later stage, until it is released, and whatever is under way
-   * fails with `ERR_MAIL_FAILED`.
-   */
-  connect(settings: Settings, signal: AbortSignal): Promise<MailConnection>
-  /** Idle connections at once, busy ones when their mail is through. */
-  close(): void
-}
 
 export function createMailSender(
   settings: () => Settings,

@@ -14,7 +14,7 @@ export interface SmtpSettings {
   fromName?: string
 }
 
-/** `undefined`: SMTP is not configured. User and password only as a pair (D23). */
+/** `undefined`: SMTP is not configured. User and password only as a pair. */
 export function smtpSettings(settings: Settings): SmtpSettings | undefined {
   const { smtpHost: host, smtpPort: port, smtpFrom: from, smtpTls: tls } = settings
   const { smtpUsername: username, smtpPassword: password } = settings
@@ -36,7 +36,7 @@ export interface TlsPolicy {
 }
 
 /**
- * The setting `smtp_tls` (D23). `auto` is implicit TLS on port 465, and STARTTLS that must succeed on any other; only a loopback
+ * The setting `smtp_tls`. `auto` is implicit TLS on port 465, and STARTTLS that must succeed on any other; only a loopback
  * host may do without, or show a certificate that nobody vouches for.
  */
 export function tlsPolicy({ host, port, tls }: SmtpSettings): TlsPolicy {

@@ -1,6 +1,6 @@
 import { acceptedTags, askedTags } from './language-tags.ts'
 
-/** What is known of the language that somebody reads, best first (D24). */
+/** What is known of the language that somebody reads, best first. */
 export interface Languages {
   /** `ui_locales` of the request: language tags, with spaces between them. */
   asked?: string | undefined

@@ -1,7 +1,7 @@
 import type { CarriedParameters } from '../ports/index.ts'
 import type { ClientLink, ShownClient } from './shown-client.ts'
 
-/** The window that logged in, and goes on by itself once the address is confirmed (D15). */
+/** The window that logged in, and goes on by itself once the address is confirmed. */
 export interface WaitingPage {
   /** Of the pending login; of no use without the cookie of this browser. */
   pendingLoginId: string
@@ -23,7 +23,7 @@ type ForgotPassword =
 export type ResetFormMode =
   'form' | 'password_mismatch' | 'password_too_short' | 'password_too_long' | 'password_invalid'
 
-/** Told to those alone who hold a genuine token (D17); all others read `unknown`. `changed`: the account changed since. */
+/** Told to those alone who hold a genuine token; all others read `unknown`. `changed`: the account changed since. */
 export type LinkReason = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
 
 /** Of verification links; all of an account's live side by side. */
@@ -68,9 +68,9 @@ type VerifyEmail =
   | { mode: 'invalid'; carried: CarriedParameters; waiting?: WaitingPage | undefined }
   /** `goesOnElsewhere`: the window that logged in finishes the login. */
   | { mode: 'verified'; goesOnElsewhere?: boolean; client?: ClientLink | undefined }
-  /** The question of D14. `asks`, the second time: nothing showed that a person is here, and a tick or a press of theirs will. */
+  /** The question whether this browser may go on. `asks`, the second time: nothing showed that a person is here, and a tick or a press of theirs will. */
   | { mode: 'confirm'; link: LinkFields; client?: ShownClient | undefined; asks?: 'tick' | 'press' }
-  /** The question of D16, about a link or about the window that waited; `session` names the one that was asked about. */
+  /** The question which account to go on as, about a link or about the window that waited; `session` names the one that was asked about. */
   | { mode: 'other_account'; link?: LinkFields; pendingLoginId?: string; session: string }
   /** The login went on in another window of this browser. */
   | { mode: 'signed_in'; client?: ClientLink | undefined }

@@ -10,7 +10,7 @@ const DAY = 86_400_000
 
 type Query = NonNullable<Parameters<AdminClient['listAudit']>[0]>
 
-describe('The admin API about the audit log (6, D33)', () => {
+describe('The admin API about the audit log (6)', () => {
   const h = suiteHarness()
   const admin = suiteAdmin(h)
   let recorded: string[]
@@ -109,7 +109,7 @@ describe('The admin API about the audit log (6, D33)', () => {
   })
 })
 
-onBothStores('The life of an event (D33)', (technology) => {
+onBothStores('The life of an event', (technology) => {
   const h = suiteHarness({ technology })
 
   const idsOf = async () => (await adminOf(h).listAudit({ limit: 1000 })).events.map(({ id }) => id)
@@ -152,7 +152,7 @@ onBothStores('The life of an event (D33)', (technology) => {
   })
 })
 
-describe('What an admin does and the audit log cannot record (D33)', () => {
+describe('What an admin does and the audit log cannot record', () => {
   const store = memoryStore()
   let mayRecord: (event: AuditEvent) => boolean = () => true
   const audit = {

@@ -81,7 +81,7 @@ async function within<T>(options: HarnessOptions, work: (h: Harness) => Promise<
 /** What every doctor of a store in memory says. */
 const VOLATILE = { indexes: 'warning' }
 
-describe('The doctor (D29)', () => {
+describe('The doctor', () => {
   const kept = memoryStore()
   let aheadMs = 0
   let isInspectable = true
@@ -191,7 +191,7 @@ describe('The doctor (D29)', () => {
   })
 })
 
-describe('The doctor names the failing step (D29):', () => {
+describe('The doctor names the failing step:', () => {
   const h = suiteHarness()
   const admin = suiteAdmin(h)
 
@@ -289,7 +289,7 @@ describe('The doctor names the failing step (D29):', () => {
   })
 })
 
-describeWithMongo('The doctor on MongoDB (D29) [full]', () => {
+describeWithMongo('The doctor on MongoDB [full]', () => {
   it('names indexes that are missing or another one, until start() made them anew', () =>
     within({ technology: 'mongodb' }, async (h) => {
       const admin = adminOf(h)
@@ -343,7 +343,7 @@ describeWithMongo('The doctor on MongoDB (D29) [full]', () => {
 type Template = Parameters<AdminClient['previewMail']>[0]['template']
 
 // Each step, and what is hidden of the replies, is in test/smtp/check.test.ts.
-describe('A test mail (5, D29)', () => {
+describe('A test mail (5)', () => {
   const secrets = ['d'.repeat(43)]
   const h = suiteHarness({ flows: { secrets } })
   const admin = suiteAdmin(h)
@@ -463,7 +463,7 @@ describe('A test mail (5, D29)', () => {
   })
 })
 
-describe('A preview of a mail (5, D29)', () => {
+describe('A preview of a mail (5)', () => {
   const h = suiteHarness()
   const admin = suiteAdmin(h)
 

@@ -24,7 +24,7 @@ const COLLECTIONS = [
   'rate_limits',
 ]
 
-onBothStores('Forgetting an account (5, D33)', (technology) => {
+onBothStores('Forgetting an account (5)', (technology) => {
   const answers = new Map<string, MailAnswer>()
   const h = suiteHarness({
     technology,
@@ -172,7 +172,7 @@ onBothStores('Forgetting an account (5, D33)', (technology) => {
   })
 })
 
-describe('Forgetting an account whose user is gone (5, D33)', () => {
+describe('Forgetting an account whose user is gone (5)', () => {
   const deleted = new Set<string>()
   const h: Harness = suiteHarness({ flows: { users: withDeleted(() => h.users, deleted) } })
   const admin = suiteAdmin(h)

@@ -42,7 +42,7 @@ function put({ baseUrl }: Harness, token: string, settings: Record<string, strin
   return fetch(`${baseUrl}/admin/api/settings`, { method: 'PUT', headers, body })
 }
 
-describe('A JWT as admin token (5.1, D28)', () => {
+describe('A JWT as admin token (5.1)', () => {
   const h = suiteHarness({
     flows: {
       adminToken: undefined,
@@ -247,7 +247,7 @@ const rotated = tokenIssuer('key-2')
 /** Answers the issuer's keys, or fails in one of the ways there are. */
 type Mode = 'keys' | 'gone' | 'failing' | 'garbage' | 'no set' | 'elsewhere'
 
-describe('The keys of a JWT as admin token, at an address (D28)', () => {
+describe('The keys of a JWT as admin token, at an address', () => {
   let server: Server
   let address: URL
   let jwks: JSONWebKeySet

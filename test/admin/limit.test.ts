@@ -39,7 +39,7 @@ function requestsOf(h: Harness) {
   return { newNetwork, guess, withToken, useUp }
 }
 
-describe('Requests without a right admin token, from one network (5.1, D28)', () => {
+describe('Requests without a right admin token, from one network (5.1)', () => {
   const h = suiteHarness({ flows: { trustedProxies: 1 } })
   const { newNetwork, guess, withToken, useUp } = requestsOf(h)
 
@@ -95,7 +95,7 @@ describe('Requests without a right admin token, from one network (5.1, D28)', ()
   })
 })
 
-onBothStores('Many requests without a right admin token, at once (5.1, D28)', (technology) => {
+onBothStores('Many requests without a right admin token, at once (5.1)', (technology) => {
   const h = suiteHarness({ technology, flows: { trustedProxies: 1 } })
   const { newNetwork, guess, withToken } = requestsOf(h)
 

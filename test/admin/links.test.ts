@@ -31,7 +31,7 @@ type State = AdminApi.LinkExplanation['state']
 type Mailed = UserWithLink
 type Make = () => Promise<Mailed>
 
-describe('The admin API explains a link (5, D29)', () => {
+describe('The admin API explains a link (5)', () => {
   const secrets = [randomBytes(32)]
   const deleted = new Set<string>()
   const logs: string[] = []

@@ -15,7 +15,7 @@ import { suiteHarness } from '../support/suite-harness.ts'
 
 const NEW = 'a brand new password'
 
-describe('The admin API about the outbox (5, D20, D29)', () => {
+describe('The admin API about the outbox (5)', () => {
   const h = suiteHarness({
     mail: { answer: (recipient) => answers.get(recipient) ?? 'take' },
   })

@@ -108,7 +108,7 @@ function itKeepsScopesApart(h: Harness, tokenFor: TokenFor) {
   })
 }
 
-describe('Scopes of fixed admin tokens (5.1, D28)', () => {
+describe('Scopes of fixed admin tokens (5.1)', () => {
   const tokenFor: TokenFor = (...scopes) => [...scopes].sort().join('+').padEnd(40, '-')
   const sets = [
     ...ADMIN_SCOPES.map((scope) => [scope]),
@@ -147,7 +147,7 @@ describe('Scopes of fixed admin tokens (5.1, D28)', () => {
   }
 })
 
-describe('Scopes of a JWT as admin token (5.1, D28)', () => {
+describe('Scopes of a JWT as admin token (5.1)', () => {
   const issuer = tokenIssuer()
   const adminJwt = {
     issuer: ADMIN_ISSUER,

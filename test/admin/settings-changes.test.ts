@@ -53,7 +53,7 @@ function twoProcesses(technology: Technology = 'memory') {
   return { h, settings, elsewhere, told, stillWorks, unchangedBy }
 }
 
-describe('Settings, as an admin tries, unsets and sends them back (D27)', () => {
+describe('Settings, as an admin tries, unsets and sends them back', () => {
   const { h, settings, elsewhere, told, unchangedBy } = twoProcesses()
   const stored = async () => (await h.store.settings.read()).values
 
@@ -165,7 +165,7 @@ describe('Settings, as an admin tries, unsets and sends them back (D27)', () => 
       expect(eventsOf(h, 'settings_changed').at(-1)?.details).to.deep.equal(details)
     })
 
-    it('forgets the password with its host, and it does not come back with it (D23)', async () => {
+    it('forgets the password with its host, and it does not come back with it', async () => {
       const answer = await settings.unset({ query: 'key=smtp_host' })
       expect((await answer.json()).warnings.join()).to.include('forgotten')
       await h.put({ smtp_host: '127.0.0.1' })
@@ -281,7 +281,7 @@ describe('Settings, as an admin tries, unsets and sends them back (D27)', () => 
   })
 })
 
-onBothStores('Two admins who change settings (D27, RFC 9110)', (technology) => {
+onBothStores('Two admins who change settings (RFC 9110)', (technology) => {
   const { h, settings, elsewhere, told, stillWorks, unchangedBy } = twoProcesses(technology)
 
   describe('see by the ETag', () => {

@@ -141,7 +141,7 @@ describe('PUT {base_url}/admin/api/settings refuses (2.5, 4.5, 5.1)', () => {
     }
   })
 
-  describe('a body with one bad setting: 400 that names it, and applies none (D27, SET-01, SET-03, SET-09, SET-10, MAIL-07, MAIL-08)', () => {
+  describe('a body with one bad setting: 400 that names it, and applies none (SET-01, SET-03, SET-09, SET-10, MAIL-07, MAIL-08)', () => {
     const innocent = { password_reset_expiration: '4h', email_verification_expiration: '5h' }
 
     async function isRefused(bad: Record<string, unknown>) {

@@ -12,7 +12,7 @@ import { createUserAgent } from '../support/user-agent.ts'
 
 const CANARY = 'S3cr3t canary / of the "SMTP" password'
 
-onBothStores('The setting smtp_password (2.5, D23, D27) is', (technology) => {
+onBothStores('The setting smtp_password (2.5) is', (technology) => {
   const h = suiteHarness({ technology })
   const { get, put, shown } = settingsOf(h)
   let smtp: LoginRecorder
@@ -61,7 +61,7 @@ onBothStores('The setting smtp_password (2.5, D23, D27) is', (technology) => {
     { smtp_password: '***' },
     { smtp_password: '***', smtp_username: 'm' },
   ]) {
-    it(`forgotten when smtp_host changes with ${JSON.stringify(extra)}, and it says so (D23, SET-08)`, async () => {
+    it(`forgotten when smtp_host changes with ${JSON.stringify(extra)}, and it says so (SET-08)`, async () => {
       await h.put({ smtp_host: '127.0.0.1', smtp_username: 'mailer', smtp_password: CANARY })
       const answer = await (await put({ body: { smtp_host: 'localhost', ...extra } })).json()
       expect(answer).to.include({ smtp_host: 'localhost' })
@@ -81,7 +81,7 @@ onBothStores('The setting smtp_password (2.5, D23, D27) is', (technology) => {
   })
 })
 
-onBothStores('Keys of which a new one was put in front (D13)', (technology) => {
+onBothStores('Keys of which a new one was put in front', (technology) => {
   const [oldKey, newKey, lostKey] = [randomBytes(32), randomBytes(32), randomBytes(32)]
   let first: Harness
   let smtp: LoginRecorder
@@ -214,7 +214,7 @@ onBothStores('Keys of which a new one was put in front (D13)', (technology) => {
   })
 })
 
-describe('The old keys of a ring are needed (D13)', () => {
+describe('The old keys of a ring are needed', () => {
   const h = suiteHarness({ flows: { secrets: [randomBytes(32), randomBytes(32)] } })
 
   it('until the last live verification link expires, whatever the setting is by now', async () => {

@@ -15,7 +15,7 @@ describe('PUT {base_url}/admin/api/settings (4.5)', () => {
   const h = suiteHarness()
   const { get, put } = settingsOf(h)
 
-  describe('answers with the settings in force (D27)', () => {
+  describe('answers with the settings in force', () => {
     it('by their names, as strings, with the defaults of section 2.5', async () => {
       const response = await get()
       expect(response.status).to.equal(200)
@@ -59,7 +59,7 @@ describe('PUT {base_url}/admin/api/settings (4.5)', () => {
       await h.put({ smtp_from: 'accounts@idp.example' })
     })
 
-    it('and records the keys of what changed, never a secret (D33, SET-16)', async () => {
+    it('and records the keys of what changed, never a secret (SET-16)', async () => {
       const before = eventsOf(h, 'settings_changed').length
       const smtp_password = 'S3cr3t canary'
       await h.put({ smtp_password, smtp_port: String(h.mail.port), smtp_username: 'm' })
@@ -106,7 +106,7 @@ describe('PUT {base_url}/admin/api/settings (4.5)', () => {
   })
 })
 
-onBothStores('Several changes of settings at the same time (D27)', (technology) => {
+onBothStores('Several changes of settings at the same time', (technology) => {
   const h = suiteHarness({ technology })
   const { shown, put } = settingsOf(h)
 
@@ -144,7 +144,7 @@ const following: Clock = {
   sleep: (ms, options) => movableClock.sleep(options?.ref === false ? 3_600_000 : ms, options),
 }
 
-describeWithMongo('Settings are held in memory and followed (D27), so that [full]', () => {
+describeWithMongo('Settings are held in memory and followed, so that [full]', () => {
   let database: FreshDatabase
   let client: MongoClient
   let h: Harness

@@ -23,7 +23,7 @@ import { createUserAgent } from '../support/user-agent.ts'
 const NEW = 'a brand new password'
 const CALLS = ['userStatus', 'sendReset', 'sendVerification', 'endSessions'] as const
 
-describe('The admin API about users (5, D29)', () => {
+describe('The admin API about users (5)', () => {
   const h = suiteHarness({
     mail: { answer: (recipient) => answers.get(recipient) ?? 'take' },
   })
@@ -222,7 +222,7 @@ describe('The admin API about users (5, D29)', () => {
       expect(await stateOf()).to.deep.equal(['live', 'used', 'superseded'])
     })
 
-    it('with links that expired: one that is used ends the other of the address (D6)', async () => {
+    it('with links that expired: one that is used ends the other of the address', async () => {
       const user = await addUnverified(h)
       await resend(h, user)
       await createUserAgent().get(await resend(h, user))

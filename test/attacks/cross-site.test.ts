@@ -50,7 +50,7 @@ function headerPairs(own: string) {
   )
 }
 
-describe('A form of ours that another site posts (D31, HDR-04)', () => {
+describe('A form of ours that another site posts (HDR-04)', () => {
   const h = suiteHarness()
   let ann: User
   let link: string
@@ -131,7 +131,7 @@ describe('The forms of the example’s login page (login CSRF)', () => {
   })
 })
 
-describeInChromium('A page of another site (D31, HDR-01, HDR-04) [full]', (browser) => {
+describeInChromium('A page of another site (HDR-01, HDR-04) [full]', (browser) => {
   let h: Harness
   let evil: Server
   let evilUrl: string

@@ -14,7 +14,7 @@ const formLike = fc
   )
   .map((parts) => parts.join(''))
 
-describe('The reader of forms, for every form there is (D31)', () => {
+describe('The reader of forms, for every form there is', () => {
   it('gives back exactly the fields that a browser would send', () => {
     fc.assert(
       fc.property(fc.dictionary(wellFormed, wellFormed), (fields) => {

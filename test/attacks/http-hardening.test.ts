@@ -16,7 +16,7 @@ const UNFRAMED = {
   'x-frame-options': 'DENY',
 }
 
-/** A page that nobody frames, stores, sniffs, indexes or learns of, and that runs nothing (D30). */
+/** A page that nobody frames, stores, sniffs, indexes or learns of, and that runs nothing. */
 function expectPage({ headers, text, page }: RawAnswer, what: string): void {
   expect(page, what).to.be.a('string')
   const policy = String(headers['content-security-policy'])
@@ -60,7 +60,7 @@ function itHasEveryHeader(asked: Asked[], urlOf: () => string): void {
   }
 }
 
-describe('Every page of ours (D30, HDR)', () => {
+describe('Every page of ours (HDR)', () => {
   const h = suiteHarness({ mayLogErrors: true })
 
   before(async () => {
@@ -139,7 +139,7 @@ describe('Every page of ours (D30, HDR)', () => {
   })
 })
 
-describe('Every page of the example server (D30, HDR)', () => {
+describe('Every page of the example server (HDR)', () => {
   const server = suiteExampleServer()
 
   const asked: Asked[] = [

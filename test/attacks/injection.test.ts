@@ -31,7 +31,7 @@ function shape({ status, headers: { date: _date, ...headers }, text }: RawAnswer
   return { status, headers, text }
 }
 
-onBothStores('Forms that are none (D31, INJ)', (technology) => {
+onBothStores('Forms that are none (INJ)', (technology) => {
   const h = suiteHarness({ technology })
   let ann: User
   let link: string

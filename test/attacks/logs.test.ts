@@ -276,7 +276,7 @@ describeWithMongo(
     }
     /** Carried for its owner, so it is stored and answered. */
     const state = canary('state')
-    /** Not a secret setting: whoever sent it is told what came (D27), and nobody else. */
+    /** Not a secret setting: whoever sent it is told what came, and nobody else. */
     const mistyped = canary('port')
     const typed = {
       username: canary('username'),

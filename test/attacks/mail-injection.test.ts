@@ -51,7 +51,7 @@ describe('An address that is not one plain address (MAIL-01, MAIL-02)', () => {
         expect(byName.reason, what).to.equal('bad_address')
         expect(shapeOf(byName.answer), what).to.deep.equal(anyShape)
         expect(eventsOf(h, 'password_reset_mail_sent', user), what).to.deep.equal([])
-        // Typed, it is no name (D31).
+        // Typed, it is no name.
         if (email.length > 60_000 || email.includes('\0')) return
         const byEmail = await ask(h, email)
         expect(shapeOf(byEmail.answer), what).to.deep.equal(anyShape)

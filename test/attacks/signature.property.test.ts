@@ -31,7 +31,7 @@ const carried = fc.record(
   { requiredKeys: [] },
 ) satisfies fc.Arbitrary<CarriedParameters>
 
-describe('authorize_sig, whatever the parameters are (5.4, D13)', () => {
+describe('authorize_sig, whatever the parameters are (5.4)', () => {
   const sig = createAuthorizeSig(createKeyRing([Buffer.alloc(32, 7)]))
 
   function asPairs(token: string, parameters: CarriedParameters): Pairs {
@@ -100,7 +100,7 @@ describe('A mailed verification link, whatever becomes of its query (5.4, SIG) [
   let harness: Harness
   let login: BlockedLogin
   let pairs: Pairs
-  /** Signed in with another account: a link that is accepted asks first, and consumes nothing (D16). */
+  /** Signed in with another account: a link that is accepted asks first, and consumes nothing. */
   let bystander: UserAgent
   let url: string
 

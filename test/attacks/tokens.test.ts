@@ -346,7 +346,7 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
         const link = await h.resetLink(user)
         const isReaped = async () => {
           await turns(round)
-          // What MongoDB itself removes: what nobody used for a week (D4).
+          // What MongoDB itself removes: what nobody used for a week.
           await tokens.deleteOne({ token_hash: sha256(tokenOf(link)), claimed_at: null })
         }
         const [{ mode, status }] = await Promise.all([h.reset(link, NEW), isReaped()])

@@ -27,7 +27,7 @@ const DESTINATIONS =
   'audio embed empty fencedframe font frame iframe image manifest object report script serviceworker ' +
   'sharedworker style track video webidentity worker xslt Document'
 
-/** Requests in which no person looks at a page (D14). */
+/** Requests in which no person looks at a page. */
 const UNATTENDED: Record<string, Record<string, string>> = {
   'a prefetch': { 'sec-purpose': 'prefetch' },
   'a prerendering': { 'sec-purpose': 'prefetch;prerender' },

@@ -55,7 +55,7 @@ describeInChromium('What a person goes through', (browser) => {
     await expectAtClient(h, page(), { request, user })
   })
 
-  it('is a new password that is refused until it is good, posted by our own page, which sends Origin: null (D31)', async () => {
+  it('is a new password that is refused until it is good, posted by our own page, which sends Origin: null', async () => {
     const user = await addVerified(h)
     const origins: (string | undefined)[] = []
     page().on('request', (request) => {

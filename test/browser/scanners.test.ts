@@ -14,7 +14,7 @@ import {
 } from './login-in-chromium.ts'
 import { CLICK, LOOKS, scan, SENDS } from './scanner.ts'
 
-describeInChromium('What scans a mail before its reader opens it (D14) [full]', (browser) => {
+describeInChromium('What scans a mail before its reader opens it [full]', (browser) => {
   let h: BrowserHarness
   const scanner = keptWindow(browser)
   const page = keptWindow(browser)

@@ -32,7 +32,7 @@ async function addressOf(page: Page): Promise<string> {
   return page.url()
 }
 
-describeInChromium('The window that logged in (D15) [full]', (browser) => {
+describeInChromium('The window that logged in [full]', (browser) => {
   let h: BrowserHarness
   const page = keptWindow(browser)
   const other = keptWindow(browser)

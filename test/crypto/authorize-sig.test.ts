@@ -14,7 +14,7 @@ const carried = {
   state: 's',
 } satisfies CarriedParameters
 
-describe('authorize_sig (5.4, D13)', () => {
+describe('authorize_sig (5.4)', () => {
   const keys = createKeyRing([first])
   const sig = createAuthorizeSig(keys)
   const signature = sig.sign(token, carried)

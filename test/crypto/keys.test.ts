@@ -11,7 +11,7 @@ function hkdf(secret: Buffer, info: string): Buffer {
   return createHmac('sha256', extracted).update(`${info}\x01`).digest()
 }
 
-describe('createKeyRing() (D13)', () => {
+describe('createKeyRing()', () => {
   const keys = createKeyRing([first, second])
 
   it('derives each key by HKDF-SHA-256 for its purpose', () => {

@@ -4,7 +4,7 @@ import { hashPassword, passwordDigest, refusePassword } from '../../src/crypto/p
 
 const LIMITS = { minLength: 8, maxLength: 64 }
 
-describe('refusePassword() (8, D8)', () => {
+describe('refusePassword() (8)', () => {
   const table: [password: string, refusal: ReturnType<typeof refusePassword>][] = [
     ['', 'password_too_short'],
     ['1234567', 'password_too_short'],
@@ -67,7 +67,7 @@ describe('hashPassword() (2.3)', () => {
   })
 })
 
-describe('passwordDigest() (D6)', () => {
+describe('passwordDigest()', () => {
   it('tells two hashes apart, and a hash from none, without being one of them', () => {
     const digests = [undefined, '', 'none!', '$2b$04$a', '$2b$04$b'].map(passwordDigest)
     expect(new Set(digests)).to.have.property('size', digests.length)

@@ -7,7 +7,7 @@ const [first, second] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
 const FOR = 'smtp_password for mail.example'
 const SECRET = 'S3cr3t canary / of the "SMTP" pässword'
 
-describe('createSecretBox() (D27)', () => {
+describe('createSecretBox()', () => {
   const keys = createKeyRing([first])
   const box = createSecretBox(keys)
 

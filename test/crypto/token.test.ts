@@ -28,7 +28,7 @@ describe('A token (2.1, 2.2)', () => {
     )
   })
 
-  it('is nothing but 43 characters of base64url (D4)', () => {
+  it('is nothing but 43 characters of base64url', () => {
     const token = newToken()
     expect(isToken(token)).to.equal(true)
     const others = ['', ' ', 'null', token.slice(1), `${token}A`, `${token}=`, `${token}\n`]

@@ -314,7 +314,7 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
     const password = round.isRetryTold ? RETRIED_PASSWORD : NEW_PASSWORD
 
     const { used_at: usedAt, ...stored } = await storedToken(round)
-    // Logins are dated in whole seconds: those of the second of the reset end with it (D9).
+    // Logins are dated in whole seconds: those of the second of the reset end with it.
     if (usedAt) await secondAfter(systemClock, usedAt)
     const cutoffs = await cutoffsOf(round)
     const isCut = (cutoff: Date | undefined) => usedAt && cutoff && usedAt <= cutoff
@@ -372,7 +372,7 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
     expect(findings.of('token used twice')).to.deep.equal([])
   })
 
-  it('is told to the account by mail (D25)', async function () {
+  it('is told to the account by mail', async function () {
     this.timeout(2 * SETTLED_WITHIN_MS)
     for (const { person, title } of rounds) {
       const isNotice = ({ to, kind }: ReceivedMail) =>

@@ -32,11 +32,11 @@ const ACCOUNTS = scaled({ full: 60, short: 8 })
 const UNHAPPY: MailAnswer[] = ['defer after data', 'drop', 'defer', 'drop', 'defer after data']
 const LONGEST_BETWEEN_DUMPS_MS = 400
 
-describeWithReplicaSet('No secret at rest, nor in the oplog (D20)', () => {
+describeWithReplicaSet('No secret at rest, nor in the oplog', () => {
   noSecretAtRest(() => freshDatabase('replica set'), { hasOplog: true })
 })
 
-describeWithMongo('No secret at rest (D20)', () => {
+describeWithMongo('No secret at rest', () => {
   noSecretAtRest(() => freshDatabase(), { hasOplog: false })
 })
 

@@ -10,7 +10,7 @@ import { suiteService } from './suite-service.ts'
 
 const JOBS = scaled({ full: 500, short: 150 })
 
-describeWithMongo('Two processes on one database (D20)', function (this: Mocha.Suite) {
+describeWithMongo('Two processes on one database', function (this: Mocha.Suite) {
   this.timeout(scaled({ full: 300_000, short: 120_000 }))
 
   let second: ExampleServer

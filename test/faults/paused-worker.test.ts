@@ -34,7 +34,7 @@ const SENDING: Pause = {
   isReached: ({ name, collection }) => name === 'find' && collection === 'password_reset_tokens',
 }
 
-describeWithMongo('A worker that is paused for longer than its lease (D20)', () => {
+describeWithMongo('A worker that is paused for longer than its lease', () => {
   for (const { title, isReached } of scaled({ full: [LOOKING_UP, SENDING], short: [LOOKING_UP] })) {
     it(`undoes nothing of what another one did meanwhile, paused ${title}`, async function () {
       this.timeout(2 * TAKEN_OVER_WITHIN_MS)

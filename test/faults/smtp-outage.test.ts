@@ -27,7 +27,7 @@ const WITH_EARLIER_LINK = 5
 /** The longest pause between two attempts is far shorter. */
 const RECOVERY_LIMIT_MS = 600_000
 
-describeWithMongo('SMTP is down, and comes back (D20)', function (this: Mocha.Suite) {
+describeWithMongo('SMTP is down, and comes back', function (this: Mocha.Suite) {
   this.timeout(OUTAGE_SECONDS * 1000 + RECOVERY_LIMIT_MS + 120_000)
 
   const { database, mail, server } = suiteService({ require_email_verification: 'true' })

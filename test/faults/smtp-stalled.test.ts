@@ -31,7 +31,7 @@ interface Measured {
   p99: number
 }
 
-describeWithMongo('An SMTP server accepts, and never speaks (D20)', function (this: Mocha.Suite) {
+describeWithMongo('An SMTP server accepts, and never speaks', function (this: Mocha.Suite) {
   this.timeout(scaled({ full: 900_000, short: 480_000 }))
 
   const { database, mail, server } = suiteService()

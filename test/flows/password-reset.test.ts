@@ -62,7 +62,7 @@ describe('The flow of a password reset', () => {
     disabled: false,
   } satisfies User
 
-  it('does the same one thing for every identifier, and looks nobody up (D19, FLT-11)', async () => {
+  it('does the same one thing for every identifier, and looks nobody up (FLT-11)', async () => {
     const unverified = { ...user, id: 'u2', username: 'bob', email: 'bob@users.example' }
     const { flow, calls } = watchedFlow([
       user,

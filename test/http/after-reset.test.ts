@@ -172,7 +172,7 @@ describe('After a reset the person continues to the client (4.2)', () => {
   })
 })
 
-describe('The mail that tells of a reset (D25)', () => {
+describe('The mail that tells of a reset', () => {
   const h = suiteHarness({
     settings: { password_changed_email: 'true' },
     mail: { answer: (to) => (refused.has(to) ? 'refuse' : 'take') },

@@ -11,7 +11,7 @@ import { createUserAgent } from '../support/user-agent.ts'
 
 const USER_AGENT = 'A Browser/1.0'
 
-describe('The audit log (6, D33)', () => {
+describe('The audit log (6)', () => {
   const h = suiteHarness()
   let added = 0
 

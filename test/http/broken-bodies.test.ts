@@ -43,7 +43,7 @@ function expectRefused(answer: string, end: string | undefined): void {
   expect(answer).to.equal(end === undefined ? '' : 'HTTP/1.1 400 Bad Request')
 }
 
-describe('A body that the client breaks (D31)', () => {
+describe('A body that the client breaks', () => {
   const logged: Parameters<Log>[] = []
   const h = suiteHarness({
     flows: { log: (...line) => logged.push(line) },

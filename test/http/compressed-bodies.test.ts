@@ -23,7 +23,7 @@ const bodies = {
 
 const PATHS = ['forgot-password', 'reset-password', 'resend-verification', 'verify-email']
 
-describe('A compressed body (D31)', () => {
+describe('A compressed body', () => {
   const h = suiteHarness()
 
   before(async () => {

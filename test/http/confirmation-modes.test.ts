@@ -24,7 +24,7 @@ const PRESSED = { 'sec-fetch-site': 'same-origin', 'sec-fetch-user': '?1' }
 /** The same when a script does, and what Safari sends for both. */
 const SCRIPTED = { 'sec-fetch-site': 'same-origin' }
 
-describe('The setting email_link_confirmation (D14)', () => {
+describe('The setting email_link_confirmation', () => {
   const h = suiteHarness()
 
   const setMode = (email_link_confirmation: string) => h.put({ email_link_confirmation })

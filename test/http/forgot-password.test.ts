@@ -88,7 +88,7 @@ describe('POST {oauth_path}/forgot-password (4.2)', () => {
       expect((await h.users.findById(user.id))?.emailVerified).to.equal(false)
     })
 
-    it('mails nobody where several verified addresses match and none byte for byte (D22)', async () => {
+    it('mails nobody where several verified addresses match and none byte for byte', async () => {
       await h.addUser({ username: 'pair1', email: 'Pair@users.example' })
       await h.addUser({ username: 'pair2', email: 'pair@users.example' })
       expect(await mailedFor('PAIR@users.example')).to.deep.equal([])
@@ -114,7 +114,7 @@ describe('POST {oauth_path}/forgot-password (4.2)', () => {
       expect(statuses).to.deep.equal([400, 400, 200, 200])
     })
 
-    it('and invalidates the earlier one also while the mail cannot be sent (D20)', async () => {
+    it('and invalidates the earlier one also while the mail cannot be sent', async () => {
       const user = await h.addUser({ username: 'waiting' })
       const earlier = await asksFor(user)
       await h.put({ smtp_port: '1' })
@@ -125,7 +125,7 @@ describe('POST {oauth_path}/forgot-password (4.2)', () => {
       expect((await agent.get(link)).mode).to.equal('form')
     })
 
-    it('and the newest request wins over an older one that is tried again later (D20)', async () => {
+    it('and the newest request wins over an older one that is tried again later', async () => {
       const user = await h.addUser({ username: 'retried' })
       await h.put({ smtp_port: '1' })
       await ask(h, 'retried')
@@ -262,7 +262,7 @@ describe('The form of {oauth_path}/forgot-password', () => {
     })
   })
 
-  it('reads a url-encoded form of at most 64 KiB, with a charset or without, announced or in pieces (D31)', async () => {
+  it('reads a url-encoded form of at most 64 KiB, with a charset or without, announced or in pieces', async () => {
     // Answered like any other, and never looked up: nothing is left to wait for.
     const sized = (size: number) => `identifier=${'n'.repeat(300)}&x=`.padEnd(size, 'x')
     const charset = { 'content-type': `${FORM}; charset=UTF-8` }
@@ -276,7 +276,7 @@ describe('The form of {oauth_path}/forgot-password', () => {
     })
   })
 
-  describe('refuses a form whose fields are not each exactly one string (D31, INJ)', () => {
+  describe('refuses a form whose fields are not each exactly one string (INJ)', () => {
     // Every other way is in test/attacks/injection.test.ts, and what another site posts in cross-site.test.ts.
     it('and says so on the form itself when the identifier is missing', async () => {
       const answer = await withoutMail(h, () => post({ identifier: '', state: 's' }))

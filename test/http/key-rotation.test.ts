@@ -11,7 +11,7 @@ import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const [OLD, NEW] = [randomBytes(32), randomBytes(32)]
-/** The rings of all processes, one step after the other (D13). */
+/** The rings of all processes, one step after the other. */
 const STEPS: Record<string, [before: Buffer[], after: Buffer[]]> = {
   'the new key goes to the end': [[OLD], [OLD, NEW]],
   'the new key goes to the front': [
@@ -22,7 +22,7 @@ const STEPS: Record<string, [before: Buffer[], after: Buffer[]]> = {
 }
 const SKIPPED = [[OLD], [NEW, OLD]] as const
 
-onBothStores('Keys that are rotated in steps, process by process (D13)', (technology) => {
+onBothStores('Keys that are rotated in steps, process by process', (technology) => {
   let running: Harness[] = []
   afterEach(async () => {
     for (const h of running.toReversed()) await h.close()
@@ -148,7 +148,7 @@ onBothStores('Keys that are rotated in steps, process by process (D13)', (techno
   })
 })
 
-describe('The keys of a process (D13)', () => {
+describe('The keys of a process', () => {
   const h = suiteHarness()
 
   const messageOf = async () => {

@@ -30,7 +30,7 @@ const NETWORKS: Record<string, (string | undefined)[]> = {
   ],
 }
 
-describe('networkOf() (D21)', () => {
+describe('networkOf()', () => {
   for (const [network, spellings] of Object.entries(NETWORKS)) {
     it(`counts every spelling of ${network} as that`, () => {
       for (const spelling of spellings) {

@@ -53,7 +53,7 @@ function newAddress(): string {
   return `198.51.${Math.floor(used / 250)}.${used % 250}`
 }
 
-describe('Forms from one address (D21)', () => {
+describe('Forms from one address', () => {
   const h = suiteHarness(BEHIND_A_PROXY)
 
   const post = (
@@ -311,7 +311,7 @@ describe('Forms from one address (D21)', () => {
   })
 })
 
-describe('Forms where no proxy is declared (D21)', () => {
+describe('Forms where no proxy is declared', () => {
   const warnings: string[] = []
   const h = suiteHarness({
     settings: { requests_per_ip_per_minute: '2' },
@@ -439,7 +439,7 @@ describe('A flood of identifiers that nobody has (RATE-09)', () => {
   })
 })
 
-describeWithMongo('Limits of two processes on one database (D21, RATE-10) [full]', () => {
+describeWithMongo('Limits of two processes on one database (RATE-10) [full]', () => {
   const BURST = 10
   const CAP = 3
   let database: FreshDatabase

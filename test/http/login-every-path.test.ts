@@ -17,7 +17,7 @@ import { signedIn } from '../support/other-account.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 
-describe('require_email_verification on every path to a code (D18)', () => {
+describe('require_email_verification on every path to a code', () => {
   const deleted = new Set<string>()
   const h: Harness = suiteHarness({
     flows: { users: withDeleted(() => h.users, deleted) },
@@ -65,7 +65,7 @@ describe('require_email_verification on every path to a code (D18)', () => {
   })
 })
 
-describe('A host that forgot finishLogin (D18)', () => {
+describe('A host that forgot finishLogin', () => {
   const h = suiteHarness({ usesHook: false })
 
   it('gets no code for an unverified user, however often the password is right', async () => {

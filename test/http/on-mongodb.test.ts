@@ -78,7 +78,7 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
     expect(await isVerified(h, user)).to.equal(true)
   })
 
-  it('changes settings in one process, which are in force in the other, both ways, the password sealed (4.5, D27, SET-13)', async () => {
+  it('changes settings in one process, which are in force in the other, both ways, the password sealed (4.5, SET-13)', async () => {
     const { db } = h
     if (!db) throw new Error('no database')
     const other = await startHarness({

@@ -15,7 +15,7 @@ import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
 
-describe('The policy of a page whose form leads to a client (D30)', () => {
+describe('The policy of a page whose form leads to a client', () => {
   const pages = createPages(createViews('/oauth2'))
 
   async function formAction(redirectUri: string) {
@@ -56,7 +56,7 @@ describe('The policy of a page whose form leads to a client (D30)', () => {
   })
 })
 
-describe('The style sheet and the script of the pages (D30)', () => {
+describe('The style sheet and the script of the pages', () => {
   const h = suiteHarness()
   const agent = createUserAgent()
 

@@ -139,7 +139,7 @@ describe('POST {oauth_path}/resend-verification from a page of ours', () => {
     expect(await isVerified(h, login.user)).to.equal(reason === 'used')
   }
 
-  describe('in the place of an expired link (D17)', () => {
+  describe('in the place of an expired link', () => {
     it('sends a new one without a name being typed, and it finishes the login that waits', async () => {
       const login = await expiredLogin()
       const page = await createUserAgent().get(login.link)
@@ -174,7 +174,7 @@ describe('POST {oauth_path}/resend-verification from a page of ours', () => {
     })
   })
 
-  describe('with the window that waits (D15)', () => {
+  describe('with the window that waits', () => {
     it('keeps it waiting, and that may lead to its client alone', async () => {
       const login = await blockedLogin(h)
       const window = windowOf(h, login)
@@ -408,7 +408,7 @@ function secondsIn({ text }: Answer): number | undefined {
   return seconds === undefined ? undefined : Number(seconds)
 }
 
-describe('The countdown to the next mail (resend_cooldown, D26)', () => {
+describe('The countdown to the next mail (resend_cooldown)', () => {
   const h = suiteHarness({
     settings: { resend_cooldown: '1h' },
     flows: { trustedProxies: 1 },

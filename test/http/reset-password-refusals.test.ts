@@ -208,7 +208,7 @@ describe('{oauth_path}/reset-password refuses', () => {
   })
 })
 
-describe('A reset link is void once the account changed after it was issued (D6)', () => {
+describe('A reset link is void once the account changed after it was issued', () => {
   const h = suiteHarness()
 
   const changes: Record<string, [change: Partial<User>, back: Partial<User>]> = {
@@ -246,7 +246,7 @@ describe('A reset link is void once the account changed after it was issued (D6)
 onBothStores('A reset link of an account that changes', (technology) => {
   const h = suiteHarness({ technology })
 
-  it('while the reset runs: the newer password wins (D5, TOK-18)', async () => {
+  it('while the reset runs: the newer password wins (TOK-18)', async () => {
     const runs = Array.from({ length: 6 }, async (_, run) => {
       const { user, link } = await userWithLink(h)
       const change = async () => {
@@ -263,7 +263,7 @@ onBothStores('A reset link of an account that changes', (technology) => {
   })
 })
 
-describe('A reset link that does nothing says why, to whoever holds it (D17)', () => {
+describe('A reset link that does nothing says why, to whoever holds it', () => {
   const h = suiteHarness()
   const postForgot = (form: Form, headers?: Record<string, string>) =>
     agent.post(`${h.oauthUrl}/forgot-password`, form, headers)

@@ -58,7 +58,7 @@ describe('{oauth_path}/reset-password', () => {
   })
 
   describe('POST with a valid form applies the effects of a reset (4.4, 3.3)', () => {
-    it('and shows a success message, without a cookie and without signing in (D7, SES-06)', async () => {
+    it('and shows a success message, without a cookie and without signing in (SES-06)', async () => {
       const { user, link } = await userWithLink(h, { emailVerified: false })
       const own = createUserAgent()
       const form = { token: tokenOf(link), password: 'a new password' }
@@ -191,7 +191,7 @@ describe('The form of POST {oauth_path}/reset-password (4.4, 8)', () => {
   const passwords = (password: string, confirm_password = password) =>
     new URLSearchParams({ password, confirm_password }).toString()
 
-  describe('is refused, and leaves the token unspent (D8, TOK-12)', () => {
+  describe('is refused, and leaves the token unspent (TOK-12)', () => {
     const refused: Record<string, [mode: string, fields: string]> = {
       'passwords that differ': [MISMATCH, passwords(NEW, 'another password')],
       'passwords that differ in case': [MISMATCH, passwords(NEW, 'A new password')],
@@ -236,7 +236,7 @@ describe('The form of POST {oauth_path}/reset-password (4.4, 8)', () => {
   })
 
   // Spaces, case and other spellings of a letter are in test/attacks/passwords.test.ts.
-  describe('sets exactly the password that was typed (D8)', () => {
+  describe('sets exactly the password that was typed', () => {
     const accepted: Record<string, [password: string, others: string[]]> = {
       'of exactly the minimum of 8 characters': ['12345678', ['1234567', '123456789']],
       'of exactly the maximum of 64 characters': ['x'.repeat(64), ['x'.repeat(63)]],

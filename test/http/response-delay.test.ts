@@ -32,7 +32,7 @@ function postSlowly(url: string, form: Record<string, string>) {
   }
 }
 
-describe('The delay of an answer (4.2, 4.7, D19)', () => {
+describe('The delay of an answer (4.2, 4.7)', () => {
   let whileChecked = async () => {}
   const h = suiteHarness({
     flows: {

@@ -54,7 +54,7 @@ interface Attempt {
   user: User
 }
 
-describe('An e-mail verification amid any legal authorization request (D11, D12)', () => {
+describe('An e-mail verification amid any legal authorization request', () => {
   let h: Harness
   let signingKey: CryptoKey
   const configs = new Map<string, client.Configuration>()

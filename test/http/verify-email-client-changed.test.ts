@@ -33,7 +33,7 @@ type Change = Partial<ClientMetadata>
 const MUST_PUSH: Change = { require_pushed_authorization_requests: true }
 const MUST_SIGN: Change = { require_signed_request_object: true }
 
-describe('A login that waited while its client changed (D11, D12)', () => {
+describe('A login that waited while its client changed', () => {
   const needsProof = new Set<string>()
   const h = suiteHarness({
     clients: [CLIENT],
@@ -138,7 +138,7 @@ describe('A login that waited while its client changed (D11, D12)', () => {
   })
 })
 
-describe('A login by a signed request, where the provider takes none that are pushed (D11)', () => {
+describe('A login by a signed request, where the provider takes none that are pushed', () => {
   const h = suiteHarness({
     clients: [CLIENT, JAR_ONLY],
     provider: { features: { ...THEIR_FEATURES, pushedAuthorizationRequests: { enabled: false } } },
@@ -151,7 +151,7 @@ describe('A login by a signed request, where the provider takes none that are pu
   })
 })
 
-describe('A login that waited, where the host trusts a proxy that ends TLS (D11)', () => {
+describe('A login that waited, where the host trusts a proxy that ends TLS', () => {
   const behindTls: Host = ({ provider, oauthPath, login }) => {
     const app = new Koa({ proxy: true })
     app.keys = provider.keys

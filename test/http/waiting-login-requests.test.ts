@@ -27,7 +27,7 @@ import { expectMode, openElsewhere, windowOf } from '../support/waiting-window.t
 import { words } from '../support/words.ts'
 
 /** Consent is in test/http/verify-email-any-request.property.test.ts. */
-describe('The waiting window finishes the very request of its client (D11, D15)', () => {
+describe('The waiting window finishes the very request of its client', () => {
   const h = suiteHarness({
     clients: [CLIENT, CONFIDENTIAL, PAR_ONLY, JAR_ONLY],
     provider: { features: THEIR_FEATURES },

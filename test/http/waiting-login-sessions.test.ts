@@ -24,7 +24,7 @@ import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import { expectMode, openElsewhere, windowOf } from '../support/waiting-window.ts'
 
-describe('A waiting window in a browser with a session (D15, D16)', () => {
+describe('A waiting window in a browser with a session', () => {
   const h = suiteHarness()
 
   const answerTo = (login: BlockedLogin, { hidden }: Answer, action: string) =>
@@ -200,7 +200,7 @@ describe('A waiting window in a browser with a session (D15, D16)', () => {
   })
 })
 
-describe('A login that waited in a browser where its account signed in again since (D15)', () => {
+describe('A login that waited in a browser where its account signed in again since', () => {
   let how: Partial<CheckedLogin> = {}
   const h = suiteHarness({
     finishLogin: (req, res, login) => h.flows.finishLogin(req, res, { ...login, ...how }),
@@ -271,7 +271,7 @@ describe('A login that waited in a browser where its account signed in again sin
   })
 })
 
-describe('The cookie by which the browser that logged in is known (D15)', () => {
+describe('The cookie by which the browser that logged in is known', () => {
   const NAME = 'account_flows_browser'
   const lineOf = ({ headers }: Answer) =>
     headers.getSetCookie().find((line) => line.includes(NAME)) ?? ''

@@ -31,7 +31,7 @@ import {
   windowOf,
 } from '../support/waiting-window.ts'
 
-describe('The window that logged in goes on by itself (D15)', () => {
+describe('The window that logged in goes on by itself', () => {
   const h = suiteHarness({ flows: { trustedProxies: 1 } })
 
   async function expectGoesOn(login: BlockedLogin) {
@@ -139,7 +139,7 @@ describe('The window that logged in goes on by itself (D15)', () => {
     }
   })
 
-  it('learns that somebody else verified the account: support, an import, or a process that died then (D5)', async () => {
+  it('learns that somebody else verified the account: support, an import, or a process that died then', async () => {
     for (const verify of [
       ({ id, email = '' }: User) => h.users.markEmailVerified(id, email),
       (user: User) => changeUser(h, user, { emailVerified: true }),
@@ -288,7 +288,7 @@ describe('The window that logged in goes on by itself (D15)', () => {
       await expectGoesOn(login)
     })
 
-    it('a form of another site (D31)', async () => {
+    it('a form of another site', async () => {
       const window = windowOf(h, login)
       await openElsewhere(login)
       for (const headers of [
@@ -335,7 +335,7 @@ describe('The window that logged in goes on by itself (D15)', () => {
   })
 })
 
-onBothStores('The window that logged in, and posts many times at once (D15)', (technology) => {
+onBothStores('The window that logged in, and posts many times at once', (technology) => {
   const h = suiteHarness({ technology })
 
   it('goes on in one of 20 concurrent posts, and the others get neither code nor session (VER-20)', async () => {
@@ -353,7 +353,7 @@ onBothStores('The window that logged in, and posts many times at once (D15)', (t
   })
 })
 
-describe('A window that waits for a login that is over (D9, D15)', () => {
+describe('A window that waits for a login that is over', () => {
   const deleted = new Set<string>()
   const h: Harness = suiteHarness({ flows: { users: withDeleted(() => h.users, deleted) } })
 
@@ -443,7 +443,7 @@ describe('A window that waits for a login that is over (D9, D15)', () => {
   })
 })
 
-describeWithMongo('The page that waits (D15) [full]', () => {
+describeWithMongo('The page that waits [full]', () => {
   let database: FreshDatabase
   let client: MongoClient
   let h: Harness

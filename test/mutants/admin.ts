@@ -1,40 +1,40 @@
 import type { Mutant } from './mutant.ts'
 
-/** What admins may do, and what they are told (D27, D28, D29). */
+/** What admins may do, and what they are told. */
 export const adminMutants: Mutant[] = [
   {
     name: 'If-Match is not looked at',
-    breaks: 'Settings that somebody else changed are not overwritten (D27).',
+    breaks: 'Settings that somebody else changed are not overwritten.',
     edits: { "etag === '*'": "etag !== ''" },
     caughtBy: 'with what was right before',
   },
   {
     name: 'a dry run changes settings',
-    breaks: 'A dry run applies nothing (D27).',
+    breaks: 'A dry run applies nothing.',
     edits: { 'changed.length === 0 || isDryRun': 'changed.length === 0' },
     caughtBy: '--dry-run checks',
   },
   {
     name: 'an id_token is an admin token',
-    breaks: 'A JWT of an admin has the type that was agreed on (D28, ADM-08).',
+    breaks: 'A JWT of an admin has the type that was agreed on (ADM-08).',
     edits: { "typ: options.type ?? 'at+jwt',": '' },
     caughtBy: 'ADM-08',
   },
   {
     name: 'a token for another audience is an admin token',
-    breaks: 'A JWT of an admin is for this API (D28, ADM-08).',
+    breaks: 'A JWT of an admin is for this API (ADM-08).',
     edits: { 'audience, algorithms: [...algorithms], typ': 'algorithms: [...algorithms], typ' },
     caughtBy: 'ADM-08',
   },
   {
     name: 'a JWT without the scope is an admin token',
-    breaks: 'A JWT of an admin has a scope of ours (D28, ADM-09).',
+    breaks: 'A JWT of an admin has a scope of ours (ADM-09).',
     edits: { 'names.includes(all)': '(names.includes(all) || all !== undefined)' },
     caughtBy: '403, and nothing changes',
   },
   {
     name: 'whoever may look may change settings',
-    breaks: 'Each operation takes its own scope alone (D28, ADM-15).',
+    breaks: 'Each operation takes its own scope alone (ADM-15).',
     edits: {
       'scope !== undefined && !verdict.scopes.includes(scope)': 'verdict.scopes.length === 0',
     },
@@ -42,7 +42,7 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'support sends test mails to whomever it likes',
-    breaks: 'No mail goes to an address that support chose (D28, ADM-15).',
+    breaks: 'No mail goes to an address that support chose (ADM-15).',
     edits: {
       "path: '/mail/test', scope: 'account-flows:settings'":
         "path: '/mail/test', scope: 'account-flows:support'",
@@ -51,7 +51,7 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'failures at the admin API are not limited',
-    breaks: 'Failures are limited by network (D28, ADM-11).',
+    breaks: 'Failures are limited by network (ADM-11).',
     edits: { 'count <= FAILURES_PER_MINUTE': 'count > 0' },
     caughtBy: 'ADM-11',
   },
@@ -69,13 +69,13 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'an event is kept for ever',
-    breaks: 'Events are kept for audit_retention (D33, LOG-11).',
+    breaks: 'Events are kept for audit_retention (LOG-11).',
     edits: { '() => settings().auditRetention': '() => Infinity' },
     caughtBy: 'LOG-11',
   },
   {
     name: 'a setting removes the next events at once',
-    breaks: 'Nobody removes traces by a setting (D33, LOG-11).',
+    breaks: 'Nobody removes traces by a setting (LOG-11).',
     edits: { 'ms < minDays * DAY ||': '' },
     caughtBy: 'LOG-11',
   },
@@ -105,26 +105,25 @@ export const adminMutants: Mutant[] = [
   },
   {
     name: 'the command line takes a secret as an argument',
-    breaks: 'A secret is never an argument (D29, CLI-01).',
+    breaks: 'A secret is never an argument (CLI-01).',
     edits: { 'meansSecret(key) && !isTold': 'meansSecret(key) && !isTold && args.length === 0' },
     caughtBy: 'CLI-01',
   },
   {
     name: 'a process verifies with the key that it signs with alone',
-    breaks: 'Every process takes the links of any other one while keys are rotated (D13, SIG-17).',
+    breaks: 'Every process takes the links of any other one while keys are rotated (SIG-17).',
     edits: { "keys('authorize_sig').some(": "keys('authorize_sig').slice(0, 1).some(" },
     caughtBy: 'SIG-17',
   },
   {
     name: 'a process opens what its first key sealed alone',
-    breaks:
-      'Every process opens the secrets of any other one while keys are rotated (D13, SIG-17).',
+    breaks: 'Every process opens the secrets of any other one while keys are rotated (SIG-17).',
     edits: { "keys('jwe').find(": "keys('jwe').slice(0, 1).find(" },
     caughtBy: 'SIG-17',
   },
   {
     name: 'doctor does not mind a key that signs and that a process does not have',
-    breaks: 'doctor fails where a process refuses what another one signs (D13, SIG-17).',
+    breaks: 'doctor fails where a process refuses what another one signs (SIG-17).',
     edits: { '(key) => partly.includes(key)': '(key) => partly.includes(key) && !all' },
     caughtBy: 'SIG-17',
   },

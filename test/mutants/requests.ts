@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts'
 
-/** What requests may hold, and the admin API (4.5, 5, D27, D31). */
+/** What requests may hold, and the admin API (4.5, 5). */
 export const requestMutants: Mutant[] = [
   {
     name: 'a code is redeemed by everybody who read it before it was consumed',
@@ -25,13 +25,13 @@ export const requestMutants: Mutant[] = [
   },
   {
     name: 'of a repeated field the last one counts',
-    breaks: 'Every field is exactly one string (D31).',
+    breaks: 'Every field is exactly one string.',
     edits: { '|| fields.has(name)) return': ') return' },
     caughtBy: 'INJ-13',
   },
   {
     name: 'a form with Origin null is believed',
-    breaks: 'Forms that another site posts are refused (D31).',
+    breaks: 'Forms that another site posts are refused.',
     edits: {
       "from === '' || from === origin": "from === '' || from === 'null' || from === origin",
     },
@@ -39,7 +39,7 @@ export const requestMutants: Mutant[] = [
   },
   {
     name: 'forms of other sites are taken',
-    breaks: 'Forms that another site posts are refused (D31).',
+    breaks: 'Forms that another site posts are refused.',
     edits: { 'if (isCrossSite(ctx, origin))': 'if (!origin && isCrossSite(ctx, origin))' },
     caughtBy: 'for every pair of headers',
   },
@@ -68,13 +68,13 @@ export const requestMutants: Mutant[] = [
   },
   {
     name: 'GET settings shows the SMTP password',
-    breaks: 'Secrets are shown as *** (D27).',
+    breaks: 'Secrets are shown as ***.',
     edits: { '? MASK : value': '? value : value' },
     caughtBy: 'ADM-14',
   },
   {
     name: 'the SMTP password is stored as it is',
-    breaks: 'The SMTP password is encrypted at rest (D27).',
+    breaks: 'The SMTP password is encrypted at rest.',
     edits: {
       '? box.seal(value, purposeOf(name, values))': '? value',
       '? box.open(value, purposeOf(name, values))': '? value',
@@ -83,13 +83,13 @@ export const requestMutants: Mutant[] = [
   },
   {
     name: 'the SMTP password goes to a new host',
-    breaks: 'A password is sent to the server that it was given for (D23).',
+    breaks: 'A password is sent to the server that it was given for.',
     edits: { 'moved.length === 0 ||': 'moved.length > 0 ||' },
     caughtBy: 'SET-08',
   },
   {
     name: 'some settings of a refused body are applied',
-    breaks: 'All settings of a body are applied, or none (D27).',
+    breaks: 'All settings of a body are applied, or none.',
     edits: {
       "if ('problems' in next) return { outcome: next.problems }": `if ('problems' in next) {
         for (const [key, value] of Object.entries(wanted)) {

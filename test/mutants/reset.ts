@@ -16,13 +16,13 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a login with the new password is dated by its clock',
-    breaks: 'A login that begins after a reset is good (D10).',
+    breaks: 'A login that begins after a reset is good.',
     edits: { 'isOfNow ? afterCutoffs(at, ends)': 'isOfNow ? at' },
     caughtBy: 'FLT-14',
   },
   {
     name: 'a reset token is read, and claimed later',
-    breaks: 'One token changes one password at most (3.1, D5).',
+    breaks: 'One token changes one password at most (3.1).',
     edits: {
       "if (!entry) return undefined entry.state = 'claimed'": `if (!entry) return undefined
       await new Promise((resolve) => setTimeout(resolve, 100))
@@ -32,7 +32,7 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a reset token is read, and claimed later, on MongoDB',
-    breaks: 'One token changes one password at most (3.1, D5).',
+    breaks: 'One token changes one password at most (3.1).',
     edits: { ', expires_at: { $gt: at }, ...isLive': '' },
     caughtBy: 'gives a token to one of 20 that claim it at once',
     store: 'mongodb',
@@ -72,7 +72,7 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a reset marks the address verified',
-    breaks: 'An address is verified by its verification link alone (3.2, D7).',
+    breaks: 'An address is verified by its verification link alone (3.2).',
     edits: {
       'usedAt = await resetTokens.markUsed(reset.id, now())': `usedAt = await resetTokens.markUsed(reset.id, now())
       if (reset.email !== undefined) await users.markEmailVerified(reset.userId, reset.email)`,
@@ -81,7 +81,7 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'sessions are deleted, without a cut-off',
-    breaks: 'What a request in flight saves again is dead (3.3, D9).',
+    breaks: 'What a request in flight saves again is dead (3.3).',
     edits: {
       'const ends = await cutoffs.endOAuthSessions(accountId, at, isExact)':
         'const ends = { oauthAt: at, idpAt: undefined }',
@@ -98,37 +98,37 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'links from before come back once an account is enabled again',
-    breaks: 'A token is void once the enabled state of its account changed (D6).',
+    breaks: 'A token is void once the enabled state of its account changed.',
     edits: { 'if (user?.disabled) await voidLinks(user.id)': '' },
     caughtBy: 'TOK-25',
   },
   {
     name: 'a mail that is on its way outlives the end of everything',
-    breaks: 'After endSessions no link from before works (D10, TOK-25).',
+    breaks: 'After endSessions no link from before works (TOK-25).',
     edits: { 'await outbox.supersedeEarlier(last, BEFORE_EVERY_CLOCK)': '' },
     caughtBy: 'TOK-25',
   },
   {
     name: 'ending everything of an account leaves its links',
-    breaks: 'What was mailed before an account was ended signs nobody in (D10).',
+    breaks: 'What was mailed before an account was ended signs nobody in.',
     edits: { 'await voidLinks(accountId)\n    const at = clock.now()': 'const at = clock.now()' },
     caughtBy: 'TOK-25',
   },
   {
     name: 'a reset link outlives another address',
-    breaks: 'A token is void once the address of its account changed (D6).',
+    breaks: 'A token is void once the address of its account changed.',
     edits: { 'user.email === issued.email &&': '' },
     caughtBy: 'TOK-16',
   },
   {
     name: 'a reset link outlives a newer password',
-    breaks: 'A token is void once the password of its account changed (D6).',
+    breaks: 'A token is void once the password of its account changed.',
     edits: { '=== issued.passwordDigest': '!== issued.email' },
     caughtBy: 'its password: POST ends no session',
   },
   {
     name: 'a refused form spends the token',
-    breaks: 'A refused form leaves the token unspent (D8).',
+    breaks: 'A refused form leaves the token unspent.',
     edits: {
       'if (refusal) return {': `if (refusal) {
         await resetTokens.revoke({ id: found.id }, now())
@@ -181,7 +181,7 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a new password is trimmed',
-    breaks: 'The password is exactly what was typed (D8).',
+    breaks: 'The password is exactly what was typed.',
     edits: {
       "form.get('password') ?? ''": "(form.get('password') ?? '').trim()",
       "form.get('confirm_password') ?? ''": "(form.get('confirm_password') ?? '').trim()",
@@ -190,7 +190,7 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a password may be longer than bcrypt reads',
-    breaks: 'No password is longer than 72 bytes (D8).',
+    breaks: 'No password is longer than 72 bytes.',
     edits: {
       'Buffer.byteLength(password) <= MAX_PASSWORD_BYTES': 'password.length <= MAX_PASSWORD_BYTES',
     },
@@ -198,19 +198,19 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a used reset link asks for a new mail',
-    breaks: 'A new mail is one click away from an expired link alone (D17).',
+    breaks: 'A new mail is one click away from an expired link alone.',
     edits: { "|| why.fault !== 'expired'": '' },
     caughtBy: 'used: and it asks for nothing',
   },
   {
     name: 'a void reset link that was never posted asks for a new mail',
-    breaks: 'Whoever holds a link of the account as it was before gets no mail sent (D6, D17).',
+    breaks: 'Whoever holds a link of the account as it was before gets no mail sent.',
     edits: { '!(await isStillOfItsAccount(usable))': "token === ''" },
     caughtBy: 'a link that was never posted asks for no new one',
   },
   {
     name: 'an expired reset link outlives a change of its account',
-    breaks: 'Whoever holds a link of the account as it was before gets no mail sent (D6, D17).',
+    breaks: 'Whoever holds a link of the account as it was before gets no mail sent.',
     edits: {
       '(await isStillOfItsAccount(dead)) ?': '(await isStillOfItsAccount(dead)) || dead.carried ?',
     },
@@ -218,7 +218,7 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'the countdown to the next mail is of the name alone',
-    breaks: 'Nobody learns that somebody elsewhere asked for a name (D19).',
+    breaks: 'Nobody learns that somebody elsewhere asked for a name.',
     edits: {
       '[kind, typed, networkOf(requester.address)]':
         "[kind, typed, networkOf(requester.address) ? '' : '']",

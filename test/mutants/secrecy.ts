@@ -1,10 +1,10 @@
 import type { Mutant } from './mutant.ts'
 
-/** Who has an account stays secret; so do tokens, and what was typed (4.2, 4.7, 5.5, D33). */
+/** Who has an account stays secret; so do tokens, and what was typed (4.2, 4.7, 5.5). */
 export const secrecyMutants: Mutant[] = [
   {
     name: 'a username that is a foreign address gets a mail',
-    breaks: 'Nobody can learn who has an account (D22).',
+    breaks: 'Nobody can learn who has an account.',
     edits: { 'named && mayBeMeant(identifier, named) ? named': 'named && mayBeMeant ? named' },
     caughtBy: 'IDN-13',
   },
@@ -37,7 +37,7 @@ export const secrecyMutants: Mutant[] = [
   },
   {
     name: 'a request for nobody is answered early',
-    breaks: 'The request does the same for everybody, without a look-up (D19).',
+    breaks: 'The request does the same for everybody, without a look-up.',
     edits: {
       'request: (identifier, carried, requester) => requestMail(': `request: async (identifier, carried, requester) =>
       (await users.findByVerifiedEmail(identifier)).length === 0 &&
@@ -49,7 +49,7 @@ export const secrecyMutants: Mutant[] = [
   },
   {
     name: 'the delay counts from the arrival of the request',
-    breaks: 'A slow body does not use the delay up (4.2.2, D19).',
+    breaks: 'A slow body does not use the delay up (4.2.2).',
     edits: {
       "const form = await readForm(ctx) const waited = startDelay() if (typeof form === 'string') return pages.showError(ctx, form) const identifier": `const waited = startDelay()
       const form = await readForm(ctx)
@@ -77,7 +77,7 @@ export const secrecyMutants: Mutant[] = [
   },
   {
     name: 'the mail goes to the typed address',
-    breaks: 'The mail goes to the stored address, byte for byte (D22).',
+    breaks: 'The mail goes to the stored address, byte for byte.',
     edits: {
       'entry.job.accountId = accountId': `entry.job.accountId = accountId
         if (entry.job.identifier?.includes('@')) entry.job.sendTo = entry.job.identifier`,
@@ -86,7 +86,7 @@ export const secrecyMutants: Mutant[] = [
   },
   {
     name: 'addresses are folded as all of Unicode is',
-    breaks: 'Only ASCII letters are the same in both cases (D22).',
+    breaks: 'Only ASCII letters are the same in both cases.',
     edits: {
       'return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())':
         'return text.toLowerCase()',
@@ -104,7 +104,7 @@ export const secrecyMutants: Mutant[] = [
   },
   {
     name: 'a username takes the place of an address',
-    breaks: 'The owner of a verified address wins over a username (D22).',
+    breaks: 'The owner of a verified address wins over a username.',
     edits: {
       'const matches = await users.findByVerifiedEmail(identifier)': `const named = await users.findByUsername(identifier)
   if (named) return named
@@ -114,7 +114,7 @@ export const secrecyMutants: Mutant[] = [
   },
   {
     name: 'the audit log holds what a stranger typed',
-    breaks: 'Of what strangers typed, a keyed hash is kept (D33).',
+    breaks: 'Of what strangers typed, a keyed hash is kept.',
     edits: {
       'const hash = (text: string) => keyedHash(keys, text)':
         'const hash = (text: string) => (keyedHash(keys, text) ? text : text)',

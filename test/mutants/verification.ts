@@ -4,37 +4,37 @@ import type { Mutant } from './mutant.ts'
 export const verificationMutants: Mutant[] = [
   {
     name: 'strangers who know a name use up the mails of its logins',
-    breaks: 'The link of a login finishes the request of that login (D11, D21).',
+    breaks: 'The link of a login finishes the request of that login.',
     edits: { 'return pendingLoginId !== undefined }': "return pendingLoginId === '' }" },
     caughtBy: 'not used up by a stranger',
   },
   {
     name: 'strangers use up the mails of the logins of a mailbox',
-    breaks: 'What logins are sent is counted apart (D21).',
+    breaks: 'What logins are sent is counted apart.',
     edits: { "'login:'": "''" },
     caughtBy: 'RATE-13',
   },
   {
     name: 'any number of logins of an account wait',
-    breaks: 'What is kept of the logins of an account is bounded (D11).',
+    breaks: 'What is kept of the logins of an account is bounded.',
     edits: { 'of newestOf(login.accountId).slice(most - 1)': 'of newestOf(String(most))' },
     caughtBy: 'RATE-16',
   },
   {
     name: 'a request of any length is kept',
-    breaks: 'What is kept of a login is bounded (D11).',
+    breaks: 'What is kept of a login is bounded.',
     edits: { '> MAX_CAPTURED_BYTES': '> MAX_CAPTURED_BYTES * 9' },
     caughtBy: 'RATE-16',
   },
   {
     name: 'a link whose login is gone signs in by the mailbox alone',
-    breaks: 'A link whose login is no longer kept signs nobody in (D12).',
+    breaks: 'A link whose login is no longer kept signs nobody in.',
     edits: { 'job.pendingLoginId ?? pending?.id': 'pending?.id' },
     caughtBy: 'RATE-16',
   },
   {
     name: 'a login that is posted again is another one',
-    breaks: 'A repeated login pushes no other one out (D11).',
+    breaks: 'A repeated login pushes no other one out.',
     edits: {
       'idOf([browser, checked, params, deviceCode])':
         'idOf([browser, checked, params, deviceCode, newId()])',
@@ -43,7 +43,7 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a tick by script counts as a person',
-    breaks: 'What a scanner does with a page uses no link up (D14).',
+    breaks: 'What a scanner does with a page uses no link up.',
     edits: {
       "if (form.has('scripted')) return false":
         "if (form.has('scripted') && !form.has('tick')) return false",
@@ -52,7 +52,7 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'signing out leaves the windows of the browser waiting',
-    breaks: 'After a sign-out nobody is signed in without a password (D15).',
+    breaks: 'After a sign-out nobody is signed in without a password.',
     edits: { '&& session?.accountId !== undefined': '&& session?.accountId === undefined' },
     caughtBy: 'once the person has signed out of the browser',
   },
@@ -89,7 +89,7 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'other links of an account live on after one is used',
-    breaks: 'The leftovers of a verified account give mode expired (D6).',
+    breaks: 'The leftovers of a verified account give mode expired.',
     edits: {
       'else if (token.userId === userId && token.email === email) expire(entry, at)':
         'else void [userId, email]',
@@ -110,13 +110,13 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'HEAD uses a verification link up',
-    breaks: 'HEAD consumes nothing (D14).',
+    breaks: 'HEAD consumes nothing.',
     edits: { "if (ctx.method === 'HEAD') return true": '' },
     caughtBy: 'VER-01',
   },
   {
     name: 'a prefetch uses a verification link up',
-    breaks: 'A prefetch consumes nothing (D14).',
+    breaks: 'A prefetch consumes nothing.',
     edits: {
       'if (purposes.some((purpose) => /prefetch|prerender|preview/i.test(purpose))) return true':
         'void purposes',
@@ -125,19 +125,19 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a browser may keep the page of a link that it fetched ahead',
-    breaks: 'A prefetch takes nothing from the person who opens the link (D14).',
+    breaks: 'A prefetch takes nothing from the person who opens the link.',
     edits: { 'if (isByNobody) ctx.status = 403': '' },
     caughtBy: 'VER-02',
   },
   {
     name: 'the session of another account is replaced without a question',
-    breaks: 'A live session of another account is never replaced silently (D16).',
+    breaks: 'A live session of another account is never replaced silently.',
     edits: { '!== opened.accountId': "=== ''" },
     caughtBy: 'VER-05',
   },
   {
     name: 'redirect URIs are compared by their beginning',
-    breaks: 'A redirect URI equals a registered one (D13, RFC 9700 2.1).',
+    breaks: 'A redirect URI equals a registered one (RFC 9700 2.1).',
     edits: {
       'client?.redirectUriAllowed(redirectUri)':
         'client?.redirectUris?.some((uri) => redirectUri.startsWith(uri))',
@@ -146,7 +146,7 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a redirect URI that is no longer registered is followed',
-    breaks: 'The client is checked again when the link is opened (D12).',
+    breaks: 'The client is checked again when the link is opened.',
     edits: { 'client.redirectUriAllowed(redirectUri) && client': 'client' },
     caughtBy: 'RED-05',
   },
@@ -158,19 +158,19 @@ export const verificationMutants: Mutant[] = [
   },
   {
     name: 'a session of before goes around the block',
-    breaks: 'The setting holds on every path to a code (D18).',
+    breaks: 'The setting holds on every path to a code.',
     edits: { '?.emailVerified !== true': '=== undefined' },
     caughtBy: 'VER-11',
   },
   {
     name: 'a login that was ended is finished by its link',
-    breaks: 'What was ended stays ended, also behind a link (D9, D12).',
+    breaks: 'What was ended stays ended, also behind a link.',
     edits: { '!isEndedBy(endedAt, ts)': 'endedAt !== new Date(ts)' },
     caughtBy: 'is finished by nothing once it is blocked',
   },
   {
     name: 'a verified account gets verification mails',
-    breaks: 'A verified account gets no verification mail (D20).',
+    breaks: 'A verified account gets no verification mail.',
     edits: {
       "(emailVerified ? 'already_verified'": "(emailVerified === undefined ? 'already_verified'",
     },

@@ -1,10 +1,10 @@
 import type { Mutant } from './mutant.ts'
 
-/** The window that waits, and the question before a link is followed (D14, D15, D16). */
+/** The window that waits, and the question before a link is followed. */
 export const waitingMutants: Mutant[] = [
   {
     name: 'a waiting window needs no cookie of its own',
-    breaks: 'The window goes on in the browser that logged in, and nowhere else (D15).',
+    breaks: 'The window goes on in the browser that logged in, and nowhere else.',
     edits: {
       'pending?.browserHash === hashToken(browser) && waitsUntil':
         'pending !== undefined && waitsUntil',
@@ -13,13 +13,13 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window waits for ever',
-    breaks: 'A login that is over is like one of nobody (D15).',
+    breaks: 'A login that is over is like one of nobody.',
     edits: { '&& waitsUntil(pending) > now()': '' },
     caughtBy: 'VER-21',
   },
   {
     name: 'a waiting window goes on unverified',
-    breaks: 'The window goes on once the address is verified (3.2, D15).',
+    breaks: 'The window goes on once the address is verified (3.2).',
     edits: {
       'user.emailVerified || !settings().requireEmailVerification':
         'user.emailVerified !== undefined',
@@ -28,7 +28,7 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window learns of links alone',
-    breaks: 'The window goes on whoever verified the address (D15).',
+    breaks: 'The window goes on whoever verified the address.',
     edits: {
       'pending.verifiedAt ?? (await users.findById(pending.accountId))?.emailVerified':
         'pending.verifiedAt',
@@ -37,38 +37,38 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window goes on in each of many posts, in memory',
-    breaks: 'The window goes on once (D15).',
+    breaks: 'The window goes on once.',
     edits: { '|| login.continuedAt': '' },
     caughtBy: 'gives its one turn to one of 20',
   },
   {
     name: 'a waiting window goes on in each of many posts, on MongoDB',
-    breaks: 'The window goes on once (D15).',
+    breaks: 'The window goes on once.',
     edits: { 'continued_at: { $exists: false },': '' },
     caughtBy: 'gives its one turn to one of 20',
     store: 'mongodb',
   },
   {
     name: 'a link leaves the turn of the login to the waiting window of its browser',
-    breaks: 'One browser gets one code (D15).',
+    breaks: 'One browser gets one code.',
     edits: { 'takesTurn: true': 'takesTurn: false' },
     caughtBy: 'leaves its turn to the link',
   },
   {
     name: 'a waiting window says signed in whoever is',
-    breaks: 'The page says what is so (D15).',
+    breaks: 'The page says what is so.',
     edits: { 'live && live.accountId === captured?.login.accountId': "status === 'continued'" },
     caughtBy: 'says that it went on already',
   },
   {
     name: 'a waiting window says signed in of any account',
-    breaks: 'The page says what is so (D15).',
+    breaks: 'The page says what is so.',
     edits: { '=== captured?.login.accountId': '!== captured?.params' },
     caughtBy: 'says of a window that went on before',
   },
   {
     name: 'a changed theme keeps the address of the old one',
-    breaks: 'After a change a browser loads the new style sheet (D30).',
+    breaks: 'After a change a browser loads the new style sheet.',
     edits: {
       "createHash('sha256').update(text)": "createHash('sha256').update(text.slice(0, 400))",
     },
@@ -76,19 +76,19 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window goes on though its login was ended',
-    breaks: 'What was ended stays ended, also in a window that waits (D9).',
+    breaks: 'What was ended stays ended, also in a window that waits.',
     edits: { '!user || !isLoginOf(pending, user, idpAt)': '!user || idpAt === new Date()' },
     caughtBy: 'VER-19',
   },
   {
     name: 'a waiting window replaces the session of another account without a question',
-    breaks: 'A live session of another account is never replaced silently (D16).',
+    breaks: 'A live session of another account is never replaced silently.',
     edits: { 'live.uid !== answer.replaces': "live.uid === ''" },
     caughtBy: 'VER-18',
   },
   {
     name: 'an answer about one session replaces another',
-    breaks: 'The answer is about the session that was asked about (D16).',
+    breaks: 'The answer is about the session that was asked about.',
     edits: {
       'isForeign && live.uid !== answer.replaces': 'isForeign && answer.replaces === undefined',
     },
@@ -96,7 +96,7 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a waiting window follows a redirect URI that was withdrawn',
-    breaks: 'Client and redirect URI are looked at again when the window goes on (D12, D15).',
+    breaks: 'Client and redirect URI are looked at again when the window goes on.',
     edits: {
       'answer.keepsSession || !(await clients.mayFinish(ctx, captured))': 'answer.keepsSession',
     },
@@ -104,44 +104,44 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a failure of the provider uses the turn up',
-    breaks: 'A turn in which nothing was finished is given back (D15).',
+    breaks: 'A turn in which nothing was finished is given back.',
     edits: { 'await pendingLogins.returnTurn(pendingLoginId, turn).catch(() => {})': '' },
     caughtBy: 'RACE-13',
   },
   {
     name: 'what broke inside the provider is taken for an answer',
-    breaks: 'A turn in which nothing was finished is given back (D15).',
+    breaks: 'A turn in which nothing was finished is given back.',
     edits: { 'rethrowFailure(ctx.req)': '' },
     caughtBy: 'RACE-13',
   },
   {
     name: 'a turn is given back in the name of another, in memory',
-    breaks: 'One turn gives one code (D15).',
+    breaks: 'One turn gives one code.',
     edits: { 'login && turns.get(login) === turn': 'login' },
     caughtBy: 'lets nobody give back the turn of another',
   },
   {
     name: 'a turn is given back in the name of another, on MongoDB',
-    breaks: 'One turn gives one code (D15).',
+    breaks: 'One turn gives one code.',
     edits: { '{ _id: text(id), continued_by: text(turn) },': '{ _id: text(id) },' },
     caughtBy: 'lets nobody give back the turn of another',
     store: 'mongodb',
   },
   {
     name: 'a login that waited replaces a newer one of its account',
-    breaks: 'A session never goes back to an earlier login (D16).',
+    breaks: 'A session never goes back to an earlier login.',
     edits: { '|| loginTs <= than.ts': '|| loginTs > 0' },
     caughtBy: 'SES-15',
   },
   {
     name: 'a login that waited is finished with the session, be that newer or not',
-    breaks: 'The session is of the newest login of its account (D16).',
+    breaks: 'The session is of the newest login of its account.',
     edits: { '|| loginTs <= than.ts': '' },
     caughtBy: 'replaces a session from before that login',
   },
   {
     name: 'a login that waited goes on whatever became of its client',
-    breaks: 'The provider judges the request by its own checks when it goes on (D12).',
+    breaks: 'The provider judges the request by its own checks when it goes on.',
     edits: {
       'return passesToday(ctx, captured, client)':
         'return client.redirectUriAllowed(String(params["redirect_uri"]))',
@@ -150,31 +150,31 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a device is signed in whose client may not use the device flow any more',
-    breaks: 'The provider judges the request by its own checks when it goes on (D12).',
+    breaks: 'The provider judges the request by its own checks when it goes on.',
     edits: { 'client.grantTypeAllowed(DEVICE_GRANT) &&': '' },
     caughtBy: 'may not use the device flow any more',
   },
   {
     name: 'a request that came plainly is taken for one that was pushed',
-    breaks: 'A client that must push its requests gets no code for another one (D12).',
+    breaks: 'A client that must push its requests gets no code for another one.',
     edits: { '(mustPush && parJti === undefined) ||': '' },
     caughtBy: 'RED-15',
   },
   {
     name: 'a request of anybody is taken for one that was signed',
-    breaks: 'A client that must sign its requests gets no code for another one (D12).',
+    breaks: 'A client that must sign its requests gets no code for another one.',
     edits: { '|| (mustSign && !trusted)': '' },
     caughtBy: 'RED-15',
   },
   {
     name: 'a waiting window leaves a pushed request unused',
-    breaks: 'A pushed request is good for one answer (D15).',
+    breaks: 'A pushed request is good for one answer.',
     edits: { 'await pushed?.consume().catch(() => {})': 'void pushed' },
     caughtBy: 'uses a pushed request up where nobody',
   },
   {
     name: 'a waiting window fails where a link used the pushed request up',
-    breaks: 'The first window finishes whatever the link did elsewhere (D15).',
+    breaks: 'The first window finishes whatever the link did elsewhere.',
     edits: {
       'await finish(ctx, next, request)':
         'await finish(ctx, next, { ...request, ...(parJti && { parJti }) })',
@@ -183,43 +183,43 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a window is promised to go on that cannot',
-    breaks: 'The page says what is so (D12, D14).',
+    breaks: 'The page says what is so.',
     edits: { '&& (await clients.mayFinish(ctx, captured))': '' },
     caughtBy: 'no window is promised to go on',
   },
   {
     name: 'scripts can read the cookie of the browser',
-    breaks: 'The cookie is for no script (D15).',
+    breaks: 'The cookie is for no script.',
     edits: { 'HttpOnly; SameSite=Lax': 'SameSite=Lax' },
     caughtBy: 'is for no script and no other site',
   },
   {
     name: 'other hosts can set the cookie of the browser',
-    breaks: 'The cookie is bound to its host (D15).',
+    breaks: 'The cookie is bound to its host.',
     edits: { "${isSecure ? '__Host-' : ''}account_flows_browser": 'account_flows_browser' },
     caughtBy: 'is bound to this host over https',
   },
   {
     name: 'the cookie outlives a login that is not to be remembered',
-    breaks: 'What is not to be remembered ends with the browser (D15).',
+    breaks: 'What is not to be remembered ends with the browser.',
     edits: { 'result.remember !== false': 'result.remember !== null' },
     caughtBy: 'where the login is not to be remembered',
   },
   {
     name: 'mode always does not ask the browser that logged in',
-    breaks: 'In mode always each browser is asked (D14).',
+    breaks: 'In mode always each browser is asked.',
     edits: { "mode === 'always' ||": '' },
     caughtBy: 'asks the browser that logged in too, and then',
   },
   {
     name: 'mode other_browser does not ask',
-    breaks: 'In a careful mode another browser is asked (D14).',
+    breaks: 'In a careful mode another browser is asked.',
     edits: { "(mode === 'other_browser' && !isFirstBrowser)": 'isFirstBrowser === undefined' },
     caughtBy: 'VER-03',
   },
   {
     name: 'each browser is the one that logged in',
-    breaks: 'The browser that logged in is known by its cookie (D14).',
+    breaks: 'The browser that logged in is known by its cookie.',
     edits: {
       'browser !== undefined && pending?.browserHash === hashToken(browser)':
         'pending?.browserHash !== undefined',
@@ -228,13 +228,13 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'another browser is signed in by its button',
-    breaks: 'In a careful mode another browser gets no session and no code (D14).',
+    breaks: 'In a careful mode another browser gets no session and no code.',
     edits: { "settings().emailLinkConfirmation !== 'off' && !isFirstBrowser": 'false' },
     caughtBy: 'VER-03',
   },
   {
     name: 'a form that is sent without its button confirms',
-    breaks: 'Nothing is confirmed that nobody pressed (D14).',
+    breaks: 'Nothing is confirmed that nobody pressed.',
     edits: {
       "if (!form.has('action')) return false": '',
       "if (!isAnswer && action !== 'confirm')":
@@ -244,7 +244,7 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'a button that a script pressed confirms',
-    breaks: 'A script is no person (D14).',
+    breaks: 'A script is no person.',
     edits: {
       "return ctx.get('Sec-Fetch-Site') === '' || ctx.get('Sec-Fetch-User') === '?1'":
         'return true',
@@ -253,7 +253,7 @@ export const waitingMutants: Mutant[] = [
   },
   {
     name: 'an answer that names any session is taken for a person',
-    breaks: 'Only whoever was asked about a session can name it (D14, D16).',
+    breaks: 'Only whoever was asked about a session can name it.',
     edits: {
       'return session !== undefined && (await resume.liveSession(ctx))?.uid === session':
         'return session !== undefined',

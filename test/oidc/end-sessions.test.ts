@@ -45,7 +45,7 @@ async function expectDead(h: Harness, { agent, tokens }: SignedIn) {
   expect(await ask.refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
 }
 
-onBothStores('flows.endSessions(accountId), and what it counts (D10)', (technology) => {
+onBothStores('flows.endSessions(accountId), and what it counts', (technology) => {
   const h = suiteHarness({ technology })
 
   it('ends everything of the account and nothing of any other, tells how much that was, and audits it', async () => {
@@ -66,7 +66,7 @@ onBothStores('flows.endSessions(accountId), and what it counts (D10)', (technolo
   })
 })
 
-describe('flows.endSessions(accountId) (D10)', () => {
+describe('flows.endSessions(accountId)', () => {
   const h = suiteHarness()
 
   it('counts nothing where there is nothing', async () => {
@@ -87,7 +87,7 @@ describe('flows.endSessions(accountId) (D10)', () => {
   })
 })
 
-describe('flows.adapter(…) (D9)', () => {
+describe('flows.adapter(…)', () => {
   /** A class that keeps what it needs in `this`, as hosts write them. */
   const asClass = (factory: AdapterFactory) =>
     class HostAdapter implements Adapter {
@@ -206,7 +206,7 @@ describe('The cut-off of an account', () => {
 
 const NEW = 'a new password'
 
-describe('A reset whose eager deletion fails (D9: the cut-off is the guarantee)', () => {
+describe('A reset whose eager deletion fails (the cut-off is the guarantee)', () => {
   it('is done all the same, and nothing that was signed in stays signed in', async () => {
     const inner = memoryAdapter()
     const adapter = (model: string) => ({
@@ -237,7 +237,7 @@ describe('A reset whose eager deletion fails (D9: the cut-off is the guarantee)'
   })
 })
 
-describe('A reset that stopped after effect 1, and whose password was replaced again since (D5)', () => {
+describe('A reset that stopped after effect 1, and whose password was replaced again since', () => {
   it('is rejected by the sweep, overwrites nothing, and still ends what was signed in before', async () => {
     const inner = memoryStore()
     let fails = true
@@ -276,7 +276,7 @@ describe('A reset that stopped after effect 1, and whose password was replaced a
   })
 })
 
-describe('A request that began before a cut-off and ends after it (D9)', () => {
+describe('A request that began before a cut-off and ends after it', () => {
   const context = new Koa().createContext(
     ...([{ headers: {}, socket: {} }, {}] as unknown as Parameters<Koa['createContext']>),
   )
@@ -308,7 +308,7 @@ describe('A request that began before a cut-off and ends after it (D9)', () => {
   }
 })
 
-describe('A login that is under way while everything of its account is ended (D9)', () => {
+describe('A login that is under way while everything of its account is ended', () => {
   let meanwhile: (id: string) => Promise<unknown> = async () => {}
   const h: Harness = suiteHarness({
     // A host that tells no password: there the time of the login decides.
@@ -330,7 +330,7 @@ describe('A login that is under way while everything of its account is ended (D9
   })
 })
 
-describe('A fresh link for an old login (D6, D9)', () => {
+describe('A fresh link for an old login', () => {
   const h = suiteHarness()
 
   const resendFor = (user: User, state: string) =>

@@ -200,7 +200,7 @@ describe('A request that is in flight while a password is reset (RACE-08, RACE-0
   }
 })
 
-describe('A host that finishes logins by itself, without finishLogin (D9)', () => {
+describe('A host that finishes logins by itself, without finishLogin', () => {
   const gate = createGate()
   const h = suiteHarness({ usesHook: false, adapter: slowBy(gate) })
 

@@ -48,7 +48,7 @@ function koaWithParser(parts: HostParts): Listener {
   return app.callback()
 }
 
-describe('Both flows, on every kind of host (D3)', () => {
+describe('Both flows, on every kind of host', () => {
   itServesBothFlowsOn('Koa, with a prefix', { host: koaHost })
   itServesBothFlowsOn('Koa, without a prefix [full]', { host: koaHost, oauthPath: '' })
   itServesBothFlowsOn('Koa, with a longer prefix [full]', { host: koaHost, basePath: '/idp' })
@@ -77,7 +77,7 @@ describe('Both flows, on every kind of host (D3)', () => {
   })
 })
 
-describe('The admin API, mounted where a prefix is stripped (D3)', () => {
+describe('The admin API, mounted where a prefix is stripped', () => {
   const mounted: Record<string, (flows: AccountFlows) => MaybePromise<Listener>> = {
     'Koa with koa-mount': (flows) => new Koa().use(mount('/admin', flows.adminApi())).callback(),
     Express: (flows) => express().use('/admin', flows.adminHandler),

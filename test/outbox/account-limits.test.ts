@@ -40,7 +40,7 @@ async function settingsWith({ settings }: AccountFlowsStore, values: Record<stri
 
 const later = () => new Date(Date.now() + 120_000)
 
-describe('Mails within the cap, whose worker dies after it looked the account up (D21)', () => {
+describe('Mails within the cap, whose worker dies after it looked the account up', () => {
   it('are not judged again: one of them leaves', async () => {
     const store = memoryStore()
     const users = memoryUsers()
@@ -111,7 +111,7 @@ describe('Mails within the cap, whose worker dies after it looked the account up
   })
 })
 
-describe('The end of a cooldown, which the page counted from a moment before (D26)', () => {
+describe('The end of a cooldown, which the page counted from a moment before', () => {
   /** Whether a second request gets no mail, so many milliseconds before the end, while the first one is under way. */
   async function refuses(cooldown: string, msToEnd: number): Promise<boolean> {
     const store = memoryStore()

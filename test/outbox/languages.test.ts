@@ -34,7 +34,7 @@ function localeOf({ mail, kind }: ReceivedMail): Locale | undefined {
 
 const oneLine = (text = '') => text.replaceAll('\n', ' ').trim()
 
-/** What speaks for a language, from the strongest to the weakest (D24). */
+/** What speaks for a language, from the strongest to the weakest. */
 interface Speaks {
   asked?: string
   user?: string
@@ -52,7 +52,7 @@ const ROWS: [string, Speaks, Locale][] = [
   ['nothing says any', {}, 'en'],
 ]
 
-describe('The language of a mail (D24)', () => {
+describe('The language of a mail', () => {
   const h = suiteHarness({ settings: { password_changed_email: 'true' } })
 
   let people = 0

@@ -54,7 +54,7 @@ async function asksAgain(h: Harness, count: number, { username }: User, reason?:
 const newestLink = (h: Harness, user: User) =>
   h.mail.mails.findLast(({ to }) => to.includes(user.email ?? ''))?.link ?? ''
 
-describe('Mails to one account (D21)', () => {
+describe('Mails to one account', () => {
   const h = suiteHarness({
     settings: { mails_per_account_per_hour: String(CAP) },
     mail: { answer: () => answer },
@@ -263,7 +263,7 @@ describe('Mails to one account (D21)', () => {
   })
 })
 
-describe('Mails to one mailbox (D21, RATE-13)', () => {
+describe('Mails to one mailbox (RATE-13)', () => {
   const h = suiteHarness({ settings: { mails_per_account_per_hour: String(CAP) } })
 
   const mailbox = (name: string) => [
@@ -364,7 +364,7 @@ describe('Mails to one mailbox (D21, RATE-13)', () => {
   })
 })
 
-describe('The setting resend_cooldown (D26)', () => {
+describe('The setting resend_cooldown', () => {
   const h = suiteHarness({ settings: { resend_cooldown: '1h' } })
 
   it('lets one request of a kind through, and the next when no link is left', async () => {
@@ -409,7 +409,7 @@ describe('The setting resend_cooldown (D26)', () => {
   })
 })
 
-describe('The setting mails_per_minute (D21)', () => {
+describe('The setting mails_per_minute', () => {
   const h = suiteHarness({ settings: { mails_per_minute: '2' } })
 
   it('lets so many mails leave; the others wait, lose no attempt, and leave when they may', async () => {
@@ -443,7 +443,7 @@ describe('The setting mails_per_minute (D21)', () => {
   })
 })
 
-describe('The setting reset_requires_verified_email (D26)', () => {
+describe('The setting reset_requires_verified_email', () => {
   const h = suiteHarness({ settings: { reset_requires_verified_email: 'true' } })
 
   it('lets a username get no reset link while its address is not verified, and the answer is the same', async () => {

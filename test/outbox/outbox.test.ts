@@ -7,7 +7,7 @@ import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
-describe('The outbox (D19, D20)', () => {
+describe('The outbox', () => {
   const h = suiteHarness({
     mail: { answer: () => answers.shift() ?? 'take' },
     mayLogErrors: true,

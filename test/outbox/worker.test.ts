@@ -23,7 +23,7 @@ function collectGarbage() {
   if (typeof collect === 'function') collect()
 }
 
-describe('The worker of the outbox (D20)', () => {
+describe('The worker of the outbox', () => {
   it('ends every attempt at its deadline, whatever the garbage collector does', async () => {
     const outbox = memoryOutbox(systemClock)
     const ended: unknown[] = []

@@ -63,7 +63,7 @@ const carried: Record<string, Record<string, string>> = {
 }
 
 /** One process answers and another one works on the outbox, so that what is seen of the first is the request path alone. */
-describeWithMongo('Nobody learns who has an account (4.2, 4.7, D19)', () => {
+describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
   let database: FreshDatabase
   let client: MongoClient
   let web: Harness

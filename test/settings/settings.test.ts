@@ -8,7 +8,7 @@ import { memorySettings } from '../../src/stores/memory/settings.ts'
 
 const ring = (fill: number) => createSecretBox(createKeyRing([Buffer.alloc(32, fill)]))
 
-describe('createSettingsKeeper() (2.5, D27)', () => {
+describe('createSettingsKeeper() (2.5)', () => {
   const logged: string[] = []
   const keeperOf = (store: SettingsStore = memorySettings(), box = ring(1)) =>
     createSettingsKeeper(store, box, (level, message, details) => {
@@ -65,7 +65,7 @@ describe('createSettingsKeeper() (2.5, D27)', () => {
     expect(await store.read()).to.deep.equal(before)
   })
 
-  it('says what smtp_tls may be, and changes nothing where it is something else (D23)', async () => {
+  it('says what smtp_tls may be, and changes nothing where it is something else', async () => {
     const keeper = keeperOf()
     await keeper.change({ smtp_tls: 'starttls' })
     expect(await keeper.change({ smtp_tls: 'STARTTLS' })).to.deep.equal([

@@ -113,8 +113,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
     it(`says 421 at ${step}: the connection is closed, and the next mail goes over another`, () =>
       failsOnce(step, goesAway(step), /421 4\.3\.2/))
 
-    it(`drops the connection at ${step}: it is tried once only (D20)`, () =>
-      failsOnce(step, drops(step)))
+    it(`drops the connection at ${step}: it is tried once only`, () => failsOnce(step, drops(step)))
   }
 
   it('greets with a refusal: later attempts may succeed', () =>

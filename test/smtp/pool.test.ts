@@ -11,7 +11,7 @@ import { SENDER, suiteSmtp } from '../support/suite-smtp.ts'
 
 const MALFORMED = ['victim@example.com\r\nBcc: x@evil.example', 'a@x.io,b@x.io', '<a@b.io>', '']
 
-describe('smtpPool (D23)', () => {
+describe('smtpPool', () => {
   const { start: startServer, poolFor } = suiteSmtp()
 
   function startMailer(

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { suiteHarness } from '../support/suite-harness.ts'
 
-describe('The setting smtp_from_name (D26)', () => {
+describe('The setting smtp_from_name', () => {
   const h = suiteHarness()
 
   before(async () => {

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
-import { createMailSender, type MailSender } from '../../src/smtp/sender.ts'
+import type { MailSender } from '../../src/ports/mails.ts'
+import { createMailSender } from '../../src/smtp/sender.ts'
 import { memoryMailbox } from '../../src/smtp/mailbox.ts'
 import { createSettingsKeeper, type SettingsKeeper } from '../../src/settings/settings.ts'
 import { memorySettings } from '../../src/stores/memory/settings.ts'
@@ -14,7 +15,7 @@ import { systemClock } from '../../src/clock.ts'
 
 const FLIPS = 100
 
-describe('createMailSender() (D20, D23)', () => {
+describe('createMailSender()', () => {
   let keeper: SettingsKeeper
   let sender: MailSender
   const { start } = suiteSmtp()

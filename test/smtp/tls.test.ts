@@ -39,7 +39,7 @@ const untrusted: { tls: Certificate; code: string }[] = [
   },
 ]
 
-describe('The setting smtp_tls (D23)', () => {
+describe('The setting smtp_tls', () => {
   const smtp = suiteSmtp()
   const startServer = smtp.start
 

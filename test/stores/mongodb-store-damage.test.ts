@@ -306,7 +306,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       }
     })
 
-    it('is no window of a limit: the key begins anew (D21)', async () => {
+    it('is no window of a limit: the key begins anew', async () => {
       const { limits } = await emptyStore()
       const windows = stored('rate_limits')
       const whole = { key: 'key', points: 7, expire: later(hour) }

@@ -27,7 +27,7 @@ describeWithMongo('mongoStore()', () => {
   }))
 
   describe('what is stored', () => {
-    it('is nothing of a reset token but its hash, in the fields of D4', async () => {
+    it('is nothing of a reset token but its hash, in its fields', async () => {
       const { resetTokens } = await emptyStore()
       const { carried: _, ...token } = sampleResetToken()
       await resetTokens.issue({ ...token, carried: { state: '' } })

@@ -19,7 +19,7 @@ const SUFFIXES =
   '[] [0] [$gt] [$ne] [$regex] [$in][] [$where] [$exists] [length] [__proto__] ' +
   '[constructor][prototype] .$gt .0 %00 %20'
 
-/** Every way to send a form whose one field that matters is not exactly one string of well-formed UTF-8 (D31). */
+/** Every way to send a form whose one field that matters is not exactly one string of well-formed UTF-8. */
 const BAD_FORMS: Record<string, BadForm> = {
   'nothing at all': () => '',
   'the field left out': (_name, _value, others) => others,

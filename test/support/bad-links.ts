@@ -4,7 +4,7 @@ import type { Harness } from './harness.ts'
 import { formsOf, press } from './page-forms.ts'
 import type { Answer, UserAgent } from './user-agent.ts'
 
-/** `data-reason` of a page about a link that does nothing (D17). */
+/** `data-reason` of a page about a link that does nothing. */
 export function reasonOf({ text }: Answer): string | undefined {
   return /data-reason="([^"]*)"/.exec(text)?.[1]
 }

@@ -164,7 +164,7 @@ export function expectExpired(answer: Answer): void {
   expect(setsSession(answer)).to.equal(false)
 }
 
-/** Verified, and that is all: no session and no code (D12). */
+/** Verified, and that is all: no session and no code. */
 export async function expectOnlyVerified(
   harness: Harness,
   { user, agent }: Pick<BlockedLogin, 'user' | 'agent'>,

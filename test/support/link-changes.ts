@@ -137,7 +137,7 @@ function asMailed(name: string, value: string): string {
   return value.replaceAll(isBase64url ? /[^A-Za-z0-9_-]/g : /[\r\n\t]+ */g, '')
 }
 
-/** The same link written in another way: other order, other percent-encoding, foreign parameters beside (D13). */
+/** The same link written in another way: other order, other percent-encoding, foreign parameters beside. */
 export function spellings(pairs: Pairs): fc.Arbitrary<string> {
   const foreign = fc.tuple(
     fc

@@ -4,7 +4,7 @@ import { addVerified, sessionId, setsSession, silently } from './blocked-login.t
 import type { Harness } from './harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 
-/** A link or a window in a browser where somebody else is, or was, signed in (D16). */
+/** A link or a window in a browser where somebody else is, or was, signed in. */
 
 /** A verified user, signed in in this browser in place of whoever was there. */
 export async function signedIn(h: Harness, browser = createUserAgent()) {

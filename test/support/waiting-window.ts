@@ -5,7 +5,7 @@ import { expectPage } from './expect-page.ts'
 import type { Harness } from './harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 
-/** Where the blocked page asks whether it may go on, and where it goes on (D15). */
+/** Where the blocked page asks whether it may go on, and where it goes on. */
 export function windowOf(
   { oauthUrl }: Harness,
   { agent, blocked }: Pick<BlockedLogin, 'agent' | 'blocked'>,

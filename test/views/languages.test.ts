@@ -50,7 +50,7 @@ const ROWS: Row[] = [
   ['commas and spaces alone', { asked: '     ', accepted: ',,, ;;q=,' }, 'en'],
 ]
 
-describe('the language of pages and mails (D24)', () => {
+describe('the language of pages and mails', () => {
   for (const [what, languages, expected] of ROWS) {
     it(`is ${expected} where ${what}`, () => {
       expect(chooseLocale(LOCALES, languages, 'en')).to.equal(expected)

@@ -41,7 +41,7 @@ function show<N extends PageName>(name: N, locals: PageLocals[N], languages?: La
   return { html, find, textOf, withRole, forms, whole }
 }
 
-describe('The page of a link that does not work (D17)', () => {
+describe('The page of a link that does not work', () => {
   const refused = {
     'reset-password': RESET_REASONS.map((reason) => ({
       reason,
@@ -99,7 +99,7 @@ describe('The page of a link that does not work (D17)', () => {
   })
 })
 
-describe('The window that waits (D15)', () => {
+describe('The window that waits', () => {
   for (const [page, locals] of Object.entries({
     blocked: { ...BLOCKED, waiting: WAITING },
     sent: { mode: 'sent', waiting: WAITING },
@@ -177,7 +177,7 @@ describe('The time until another mail may be asked for', () => {
   })
 })
 
-describe('The questions before a link is used (D14, D16)', () => {
+describe('The questions before a link is used', () => {
   it('ask for a tick only where nothing showed that a person is here, and do not set it', () => {
     const asked = (asks?: 'tick' | 'press') =>
       show('verify-email', { mode: 'confirm', link: LINK, client: CLIENT, ...(asks && { asks }) })
@@ -229,7 +229,7 @@ describe('The client that a page is part of a login to', () => {
 })
 
 describe('The rule for a new password', () => {
-  it('tells in Arabic how many of its letters fit, which are two bytes each (D8)', () => {
+  it('tells in Arabic how many of its letters fit, which are two bytes each', () => {
     const locals = { mode: 'form', token: 'raw', minLength: 1, maxLength: 64 } as const
     const { whole } = show('reset-password', locals, { asked: 'ar' })
     const [letters] = whole.match(/\d+(?= حرفًا عربيًا)/) ?? []

@@ -33,7 +33,7 @@ const indexes: NamedIndex[] = [
   },
 ]
 
-/** `audit_events` on MongoDB (D33). */
+/** `audit_events` on MongoDB. */
 export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart & Forgetful {
   const collection = openCollection<AuditDocument>(db, 'audit_events')
   return {

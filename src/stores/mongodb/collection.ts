@@ -1,7 +1,7 @@
 import type { Collection, CollectionOptions, Db, Document } from 'mongodb'
 
 /**
- * What every operation needs, whatever the host chose for its own: reads see every write that was answered before (D9), and
+ * What every operation needs, whatever the host chose for its own: reads see every write that was answered before, and
  * values come back as the types that the code expects.
  */
 export const operationOptions = {

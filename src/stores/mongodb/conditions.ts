@@ -45,7 +45,7 @@ interface FieldTypes {
 
 /**
  * The condition that fields exist and have these types: a record that was damaged, or written by somebody else, does not
- * match (D4). Unlike `$type`, and unlike plain equality, it does not look into arrays.
+ * match. Unlike `$type`, and unlike plain equality, it does not look into arrays.
  */
 export function hasTypes(required: FieldTypes, optional: FieldTypes = {}) {
   return {

@@ -14,7 +14,7 @@ interface CutoffDocument {
   oauth_asked_at?: Date
 }
 
-/** `session_cutoffs` on MongoDB (D9). */
+/** `session_cutoffs` on MongoDB. */
 export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
   const collection = openCollection<CutoffDocument>(db, 'session_cutoffs')
 

@@ -27,7 +27,7 @@ const NAMESPACE_NOT_FOUND = 26
 const INDEX_OPTIONS_CONFLICT = 85
 const INDEX_KEY_SPECS_CONFLICT = 86
 
-/** A broom, never the judge: nothing relies on when it sweeps (D4). */
+/** A broom, never the judge: nothing relies on when it sweeps. */
 export const purgeIndex: NamedIndex = {
   name: 'purge_at_ttl',
   key: { purge_at: 1 },

@@ -28,7 +28,7 @@ const indexes: NamedIndex[] = [
   purgeIndex,
 ]
 
-/** `mail_outbox` on MongoDB (D20). */
+/** `mail_outbox` on MongoDB. */
 export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
   const collection = openCollection<JobDocument>(db, 'mail_outbox')
 

@@ -48,7 +48,7 @@ const indexes: NamedIndex[] = [
 /** What is left over from before there was a limit goes step by step. */
 const MOST_REMOVED = 100
 
-/** `pending_logins` on MongoDB (D11). */
+/** `pending_logins` on MongoDB. */
 export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & Forgetful {
   const collection = openCollection<PendingLoginDocument>(db, 'pending_logins')
   return {

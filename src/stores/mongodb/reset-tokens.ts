@@ -36,7 +36,7 @@ const oneLivePerUser: NamedIndex = {
 const unfinished: NamedIndex = { name: 'unfinished', key: { lease_until: 1 }, sparse: true }
 const MAX_ATTEMPTS = 100
 
-/** `password_reset_tokens` on MongoDB (D4, D5, D6). */
+/** `password_reset_tokens` on MongoDB. */
 export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetful {
   const collection = openCollection<ResetTokenDocument>(db, 'password_reset_tokens')
 

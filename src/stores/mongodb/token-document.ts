@@ -11,7 +11,7 @@ import { type NamedIndex, purgeIndex } from './indexes.ts'
 import { stringOf } from './values.ts'
 import { purgeTime } from '../state/purge-time.ts'
 
-/** What the documents of both kinds of token have in common (D4). */
+/** What the documents of both kinds of token have in common. */
 export interface TokenDocument extends CarriedFields {
   _id: string
   token_hash: string

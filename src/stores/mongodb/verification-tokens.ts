@@ -29,7 +29,7 @@ const optionalTypes = { ...optionalTokenTypes, pending_login_id: 'string' } as c
 const isUnused = hasTypes({ ...tokenTypes, used_at: 'null' }, optionalTypes)
 const isWhole = hasTypes({ ...tokenTypes, used_at: ['date', 'null'] }, optionalTypes)
 
-/** `email_verification_tokens` on MongoDB (D4, D6). */
+/** `email_verification_tokens` on MongoDB. */
 export function mongoVerificationTokens(db: Db): VerificationTokenStore & StoredPart & Forgetful {
   const collection = openCollection<VerificationTokenDocument>(db, 'email_verification_tokens')
 

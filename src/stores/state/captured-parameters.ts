@@ -1,6 +1,6 @@
 import type { CapturedRequest, CarriedParameters } from '../../ports/index.ts'
 
-/** The parameters that a pending login is looked for by (D12). */
+/** The parameters that a pending login is looked for by. */
 export function capturedParameters({ params }: CapturedRequest): CarriedParameters {
   const { client_id: clientId, redirect_uri: redirectUri, state } = params
   return {
