@@ -8,7 +8,17 @@ import type {
   MailStage,
   NewMailJob,
 } from '../ports/index.ts'
-import { after, atOnce, hour, minute, mustExist, oddTexts, sampleMailJob } from './samples.ts'
+import {
+  after,
+  atOnce,
+  claimOne,
+  hour,
+  minute,
+  mustExist,
+  oddTexts,
+  requestRules,
+  sampleMailJob,
+} from './samples.ts'
 
 export function itAdministersMailJobs(port: () => MailOutbox): void {
   async function added(changes: Partial<NewMailJob> = {}) {
@@ -19,8 +29,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     return job
   }
 
-  const claim = (stage: MailStage, at: number, leaseId = 'lease') =>
-    port().claim(stage, leaseId, after(at), after(at + minute))
+  const claim = (stage: MailStage, at: number) => claimOne(port(), stage, at)
 
   const statusOf = (id: string, at = 1) => port().status(id, after(at))
 
@@ -31,7 +40,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   async function sent(accountId = 'ann') {
     const job = mustExist(await claim('resolve', 1))
     expect(await port().resolve(job, accountId, after(1))).to.equal(true)
-    expect(await port().ready(job, after(1))).to.equal(true)
+    await port().release(job, after(1), 'resolved')
     const held = mustExist(await claim('send', 1))
     expect(held.id).to.equal(job.id)
     return { ...held, accountId }
@@ -92,13 +101,13 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     expect(await statusOf(id, minute)).to.deep.equal({ ...over, isHeld: true })
     expect(await statusOf(id, minute + 1)).to.deep.equal(over)
     await port().resolve(job, 'ann', after(1))
-    await port().ready(job, after(2))
+    await port().release(job, after(2), 'resolved')
     const ready = { ...expected, accountId: 'ann', nextAttemptAt: after(2) }
     expect(await statusOf(id)).to.deep.equal(ready)
     const held = mustExist(await claim('send', 2))
     const sending = { ...ready, isHeld: true, attempts: 1, nextAttemptAt: after(2 + minute) }
     expect(await statusOf(id)).to.deep.equal(sending)
-    await port().retry(held, after(minute), 'refused for now')
+    await port().release(held, after(minute), { reason: 'refused for now' })
     const failed = { ...sending, isHeld: false, reason: 'refused for now' }
     expect(await statusOf(id)).to.deep.equal({ ...failed, nextAttemptAt: after(minute) })
     const again = mustExist(await claim('send', minute))
@@ -111,7 +120,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   it('knows nothing of a job that left', async () => {
     await added()
     const job = await sent()
-    expect(await port().remove(job)).to.equal(true)
+    await port().remove(job)
     expect(await statusOf(job.id)).to.equal(undefined)
     expect(await idsOf()).to.deep.equal([])
   })
@@ -148,7 +157,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     const newer = mustExist(await added({ accountId: 'ann' }))
     const job = mustExist(await claim('resolve', 1))
     expect(job.id).to.equal(newer.id)
-    await port().supersedeEarlier(job, after(1))
+    await port().supersede([older.id], after(1))
     expect(await statusOf(older.id)).to.include({ state: 'waiting', isHeld: false })
     expect(await idsOf({ state: 'waiting' })).to.deep.equal([newer.id, older.id])
     expect(await discard(older.id)).to.equal('discarded')
@@ -193,12 +202,13 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     })
     expect(await claim('send', 2 * hour)).to.equal(undefined)
     expect(await claim('resolve', minute - 1)).to.equal(undefined)
-    expect(await claim('resolve', minute, 'new lease')).to.deep.equal({
+    const revived = mustExist(await claim('resolve', minute))
+    expect(revived).to.deep.equal({
       ...letter,
       requestedAt: now,
       expiresAt: after(2 * hour),
       isResolved: false,
-      leaseId: 'new lease',
+      leaseId: revived.leaseId,
     })
   })
 
@@ -207,7 +217,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     await revive(letter.id)
     const job = mustExist(await claim('resolve', 3))
     await port().resolve(job, 'ann', after(3))
-    await port().ready(job, after(3))
+    await port().release(job, after(3), 'resolved')
     expect(await claim('expire', hour)).to.equal(undefined)
     expect(await claim('send', hour)).to.include({ id: letter.id, attempts: 2 })
   })
@@ -216,17 +226,18 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     const letter = await dead()
     await added({ expiresAt: after(2 * hour) })
     const newer = await sent()
-    expect(await port().isOvertaken({ ...letter, accountId: 'ann' })).to.equal(true)
+    const rules = requestRules(port())
+    expect(await rules.isOvertaken(letter)).to.equal(true)
     await revive(letter.id)
     const revived = mustExist(await claim('resolve', 3))
     expect(revived.id).to.equal(letter.id)
-    expect(await port().isOvertaken(revived)).to.equal(false)
-    expect(await port().isOvertaken(newer)).to.equal(false)
-    await port().supersedeEarlier(revived, after(3))
-    expect(await port().isOvertaken(newer)).to.equal(false)
+    expect(await rules.isOvertaken(revived)).to.equal(false)
+    expect(await rules.isOvertaken(newer)).to.equal(false)
+    await rules.supersedeEarlier(revived, after(3))
+    expect(await rules.isOvertaken(newer)).to.equal(false)
     expect(await port().resolve(revived, 'ann', after(3))).to.equal(true)
-    expect(await port().isOvertaken(newer)).to.equal(true)
-    expect(await claim('resolve', 3, 'second')).to.include({ id: newer.id, isSuperseded: true })
+    expect(await rules.isOvertaken(newer)).to.equal(true)
+    expect(await claim('resolve', 3)).to.include({ id: newer.id, isSuperseded: true })
   })
 
   it('revives a dead letter for one of 20 that do so at once', async () => {
@@ -234,7 +245,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     const answers = await atOnce(() => revive(letter.id))
     expect(answers.filter((answer) => answer === 'revived')).to.have.length(1)
     expect(answers.filter((answer) => answer === 'held')).to.have.length(19)
-    const claims = await atOnce((worker) => claim('resolve', 3, `worker ${worker}`))
+    const claims = await atOnce(() => claim('resolve', 3))
     expect(claims.filter(Boolean)).to.have.length(1)
   })
 
@@ -257,7 +268,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   it('lets a mail that waits for its next attempt become due at once', async () => {
     await added()
     const job = await sent()
-    await port().retry(job, after(minute), 'refused for now')
+    await port().release(job, after(minute), { reason: 'refused for now' })
     const before = mustExist(await statusOf(job.id))
     const answers = await atOnce(() => revive(job.id))
     expect(answers.filter((answer) => answer === 'revived')).to.have.length(1)
@@ -272,15 +283,17 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     expect(await keeps(job.id, () => discard(job.id))).to.equal('held')
     expect(await port().renew(job, after(hour))).to.equal(true)
     expect(await keeps(job.id, () => discard(job.id, hour - 1))).to.equal('held')
-    expect(await port().remove(job)).to.equal(true)
+    await port().remove(job)
   })
 
   it('leaves a job that is due to the next worker', async () => {
     const { id } = await added()
     expect(await keeps(id, () => revive(id))).to.equal('held')
-    expect(await claim('resolve', 3, 'first')).to.include({ id })
+    const first = mustExist(await claim('resolve', 3))
     expect(await keeps(id, () => revive(id, 2 * minute))).to.equal('held')
-    expect(await claim('resolve', 2 * minute, 'second')).to.include({ id, leaseId: 'second' })
+    const second = mustExist(await claim('resolve', 2 * minute))
+    expect(second.id).to.equal(id)
+    expect(second.leaseId).not.to.equal(first.leaseId)
   })
 
   it('discards a dead letter, a job that waits, and one whose lease ran out', async () => {
@@ -312,7 +325,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   it('gives a job to a worker or discards it, never both', async () => {
     const { id } = await added()
     const answers = await atOnce<unknown>((caller) =>
-      caller % 2 === 0 ? discard(id) : claim('resolve', 3, `worker ${caller}`),
+      caller % 2 === 0 ? discard(id) : claim('resolve', 3),
     )
     const won = answers.filter((answer) => answer === 'discarded' || typeof answer === 'object')
     expect(won).to.have.length(1)
@@ -328,6 +341,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     expect(counts.reduce((sum, count) => sum + count, 0)).to.equal(3)
     expect(await idsOf()).to.deep.equal([waiting.id, held.id])
     expect(await port().discardDead()).to.equal(0)
-    expect(await port().remove(held)).to.equal(true)
+    await port().remove(held)
+    expect(await idsOf()).to.deep.equal([waiting.id])
   })
 }

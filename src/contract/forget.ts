@@ -1,9 +1,10 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import { randomUUID } from 'node:crypto'
-import type { AccountFlowsStore, MailJob } from '../ports/index.ts'
+import type { AccountFlowsStore } from '../ports/index.ts'
 import {
   after,
+  claimOne,
   hour,
   minute,
   mustExist,
@@ -159,7 +160,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
   it('leaves a mail that a worker holds, until its lease ends, and removes a dead letter', async () => {
     const { mail } = await recorded('ann')
     const { outbox } = store()
-    const held: MailJob = mustExist(await outbox.claim('resolve', 'lease', after(1), after(minute)))
+    const held = mustExist(await claimOne(outbox, 'resolve', 1, minute - 1))
     expect(held.id).to.equal(mail.id)
     expect(await forget('ann')).to.include({ mails: 0, underWay: 1 })
     expect(await outbox.renew(held, after(2 * minute))).to.equal(true)
@@ -167,7 +168,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     expect(await outbox.resolve(held, 'ann', after(2 * minute))).to.equal(false)
 
     await recorded('bob')
-    const dead = mustExist(await outbox.claim('resolve', 'lease', after(1), after(minute)))
+    const dead = mustExist(await claimOne(outbox, 'resolve', 1))
     await outbox.giveUp(dead, after(1), 'no such mailbox')
     expect(await forget('bob')).to.include({ mails: 1, underWay: 0 })
     expect(await leftOf('bob')).to.deep.equal([0, 0, 0, 0])

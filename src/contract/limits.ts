@@ -4,9 +4,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { AccountFlowsStore, MailJob, RateLimits } from '../ports/index.ts'
 import {
   after,
+  claimOne,
   hour,
   minute,
   mustExist,
+  requestRules,
   sampleClaim,
   sampleMailJob,
   sampleResetToken,
@@ -133,28 +135,32 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
   async function claimed(id = sampleMailJob().id): Promise<MailJob> {
     const { outbox } = store()
     await outbox.add(sampleMailJob({ id, accountId: 'ann' }))
-    return mustExist(await outbox.claim('resolve', `lease of ${id}`, after(1), after(minute)))
+    return mustExist(await claimOne(outbox, 'resolve', 1))
   }
 
   it('counts a mail as under way from when it was looked up until it left', async () => {
     const { outbox } = store()
     const asking = { ...(await claimed()), accountId: 'ann' }
     const other = await claimed()
-    expect(await outbox.isUnderWay(asking, after(1))).to.equal(false)
+    expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(false)
     await outbox.resolve(other, 'ann', after(1))
-    expect(await outbox.isUnderWay(asking, after(1))).to.equal(true)
-    expect(await outbox.isUnderWay({ ...other, accountId: 'ann' }, after(1))).to.equal(false)
-    expect(await outbox.isUnderWay({ ...asking, accountId: 'bob' }, after(1))).to.equal(false)
-    expect(await outbox.isUnderWay({ ...asking, kind: 'email_verification' }, after(1))).to.equal(
-      false,
-    )
-    expect(await outbox.isUnderWay(asking, after(hour))).to.equal(false)
-    await outbox.ready(other, after(1))
-    expect(await outbox.isUnderWay(asking, after(1))).to.equal(true)
-    const sending = mustExist(await outbox.claim('send', 'sender', after(1), after(minute)))
-    expect(await outbox.isUnderWay(asking, after(1))).to.equal(true)
+    expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(true)
+    expect(
+      await requestRules(outbox).isUnderWay({ ...other, accountId: 'ann' }, after(1)),
+    ).to.equal(false)
+    expect(
+      await requestRules(outbox).isUnderWay({ ...asking, accountId: 'bob' }, after(1)),
+    ).to.equal(false)
+    expect(
+      await requestRules(outbox).isUnderWay({ ...asking, kind: 'email_verification' }, after(1)),
+    ).to.equal(false)
+    expect(await requestRules(outbox).isUnderWay(asking, after(hour))).to.equal(false)
+    await outbox.release(other, after(1), 'resolved')
+    expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(true)
+    const sending = mustExist(await claimOne(outbox, 'send', 1))
+    expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(true)
     await outbox.remove(sending)
-    expect(await outbox.isUnderWay(asking, after(1))).to.equal(false)
+    expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(false)
   })
 
   it('counts to a request of a login only others of a login', async () => {
@@ -163,15 +169,15 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
     const take = async (pendingLoginId: string | undefined) => {
       const { id } = sampleMailJob()
       await outbox.add(sampleMailJob({ id, kind, accountId: 'ann', pendingLoginId }))
-      return mustExist(await outbox.claim('resolve', `lease of ${id}`, after(1), after(minute)))
+      return mustExist(await claimOne(outbox, 'resolve', 1))
     }
     const byName = await take(undefined)
     const ofLogin = await take('a login')
     await outbox.resolve(byName, 'ann', after(1))
-    expect(await outbox.isUnderWay(ofLogin, after(1))).to.equal(false)
+    expect(await requestRules(outbox).isUnderWay(ofLogin, after(1))).to.equal(false)
     const another = await take('another login')
     await outbox.resolve(another, 'ann', after(1))
-    expect(await outbox.isUnderWay(ofLogin, after(1))).to.equal(true)
+    expect(await requestRules(outbox).isUnderWay(ofLogin, after(1))).to.equal(true)
   })
 
   for (const end of ['superseded', 'dead'] as const) {
@@ -183,8 +189,8 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
       await delay(3)
       const asking = { ...(await claimed()), accountId: 'ann' }
       if (end === 'dead') await outbox.giveUp(other, after(1), 'refused')
-      else await outbox.supersedeEarlier(asking, after(1))
-      expect(await outbox.isUnderWay(asking, after(1))).to.equal(false)
+      else await requestRules(outbox).supersedeEarlier(asking, after(1))
+      expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(false)
     })
   }
 
@@ -192,13 +198,13 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
     const { outbox } = store()
     const job = await claimed()
     await outbox.resolve(job, 'ann', after(1))
-    await outbox.ready(job, after(1))
-    const sending = mustExist(await outbox.claim('send', 'sender', after(1), after(minute)))
-    expect(await outbox.postpone(sending, after(10))).to.equal(true)
-    expect(await outbox.postpone(sending, after(20))).to.equal(false)
-    expect(await outbox.claim('send', 'next', after(9), after(minute))).to.equal(undefined)
-    const next = await outbox.claim('send', 'next', after(10), after(minute))
-    expect(next).to.deep.equal({ ...sending, leaseId: 'next' })
+    await outbox.release(job, after(1), 'resolved')
+    const sending = mustExist(await claimOne(outbox, 'send', 1))
+    await outbox.release(sending, after(10), 'untried')
+    await outbox.release(sending, after(20), 'untried')
+    expect(await claimOne(outbox, 'send', 9)).to.equal(undefined)
+    const next = mustExist(await claimOne(outbox, 'send', 10))
+    expect(next).to.deep.equal({ ...sending, leaseId: next.leaseId })
     expect(next).to.include({ attempts: 1 })
   })
 }

@@ -2,7 +2,17 @@ import { expect } from 'chai'
 import { it } from 'mocha'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { MailJob, MailOutbox, MailStage, NewMailJob } from '../ports/index.ts'
-import { after, atOnce, hour, idOf, minute, mustExist, sampleMailJob } from './samples.ts'
+import {
+  after,
+  atOnce,
+  claimOne,
+  hour,
+  idOf,
+  minute,
+  mustExist,
+  requestRules,
+  sampleMailJob,
+} from './samples.ts'
 
 export function itKeepsMailJobs(port: () => MailOutbox): void {
   async function added(changes: Partial<NewMailJob> = {}) {
@@ -13,12 +23,11 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     return job
   }
 
-  const claim = (stage: MailStage, at: number, leaseId = 'lease', leaseMs = minute) =>
-    port().claim(stage, leaseId, after(at), after(at + leaseMs))
+  const claim = (stage: MailStage, at: number) => claimOne(port(), stage, at)
 
-  async function claimed(changes: Partial<NewMailJob> = {}, leaseId = 'lease') {
+  async function claimed(changes: Partial<NewMailJob> = {}) {
     const { id } = await added(changes)
-    const job = mustExist(await claim('resolve', 1, leaseId))
+    const job = mustExist(await claim('resolve', 1))
     expect(job.id).to.equal(id)
     return job
   }
@@ -26,22 +35,24 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
   async function ready(changes: Partial<NewMailJob> = {}, accountId = 'ann') {
     const job = await claimed(changes)
     expect(await port().resolve(job, accountId, after(1))).to.equal(true)
-    expect(await port().ready(job, after(1))).to.equal(true)
-    return job
+    await port().release(job, after(1), 'resolved')
+    return { ...job, accountId }
   }
 
   async function changesNothing(job: MailJob) {
     await mayNotWrite(job)
-    expect(await port().remove(job)).to.equal(false)
+    await port().remove(job)
   }
 
   async function mayNotWrite(job: MailJob) {
     expect(await port().resolve(job, 'eve', after(1))).to.equal(false)
-    expect(await port().ready(job, after(1))).to.equal(false)
     expect(await port().renew(job, after(hour))).to.equal(false)
-    expect(await port().retry(job, after(1), 'lost')).to.equal(false)
+    for (const why of ['resolved', 'untried', { reason: 'lost' }] as const)
+      await port().release(job, after(1), why)
     expect(await port().giveUp(job, after(1), 'lost')).to.equal(false)
   }
+
+  const rules = () => requestRules(port())
 
   it('gives a job out as it was added, with the time of the database', async () => {
     const jobs = [
@@ -63,14 +74,14 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
       }),
     ]
     for (const job of jobs) {
-      const { requestedAt, ...rest } = mustExist(await claim('resolve', 1))
+      const { requestedAt, leaseId, ...rest } = mustExist(await claim('resolve', 1))
       expect(rest).to.deep.equal({
         ...job,
         isSuperseded: false,
         isResolved: false,
         attempts: 0,
-        leaseId: 'lease',
       })
+      expect(leaseId).to.match(/./)
       expect(requestedAt.getTime()).to.be.closeTo(Date.now(), minute)
     }
   })
@@ -79,10 +90,10 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     const job = await claimed()
     await delay(3)
     await port().add({ ...sampleMailJob({ id: job.id }), identifier: 'another' })
-    expect(await claim('resolve', minute, 'second')).to.equal(undefined)
-    const again = await claim('resolve', 2 * minute, 'second')
-    expect(again).to.deep.equal({ ...job, leaseId: 'second' })
-    expect(await claim('resolve', 2 * minute, 'third')).to.equal(undefined)
+    expect(await claim('resolve', minute)).to.equal(undefined)
+    const again = mustExist(await claim('resolve', 2 * minute))
+    expect(again).to.deep.equal({ ...job, leaseId: again.leaseId })
+    expect(await claim('resolve', 2 * minute)).to.equal(undefined)
   })
 
   it('gives no job out before its time', async () => {
@@ -106,15 +117,16 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
         for (let count = 0; count < 20; count += 1) {
           const job = mustExist(await claim('resolve', 1))
           await port().resolve(job, `account ${count}`, after(1))
-          await port().ready(job, after(1))
+          await port().release(job, after(1), 'resolved')
         }
       }
-      const claims = await atOnce(async (worker) => {
-        const mine: (string | undefined)[] = []
+      const claims = await atOnce(async () => {
+        const mine: string[] = []
         for (;;) {
-          const job = await claim(stage, 1, `worker ${worker}`)
-          if (!job) return mine
-          mine.push(job.id)
+          const some = await port().claim(stage, 3, after(1), after(minute))
+          expect(some).to.have.length.within(0, 3)
+          if (some.length === 0) return mine
+          mine.push(...some.map(({ id }) => id))
         }
       })
       expect(claims.flat()).to.have.members(jobs.map(({ id }) => id))
@@ -122,15 +134,17 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
   }
 
   it('gives a job out again once its lease ran out', async () => {
-    await claimed({}, 'first')
-    expect(await claim('resolve', minute, 'second')).to.equal(undefined)
-    expect(await claim('resolve', minute + 1, 'second')).to.include({ leaseId: 'second' })
+    const { id, leaseId } = await claimed()
+    expect(await claim('resolve', minute)).to.equal(undefined)
+    const again = mustExist(await claim('resolve', minute + 1))
+    expect(again.id).to.equal(id)
+    expect(again.leaseId).not.to.equal(leaseId)
   })
 
   it('keeps the account and erases the typed identifier', async () => {
     const job = await claimed()
     expect(await port().resolve(job, 'ann', after(1))).to.equal(true)
-    const again = await claim('resolve', minute + 1, 'second')
+    const again = await claim('resolve', minute + 1)
     expect(again).to.include({ accountId: 'ann', identifier: undefined, isResolved: true })
   })
 
@@ -161,11 +175,11 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
       await added({ notBefore: after(hour) }),
     ]
     const newest = await ready()
-    await port().supersedeEarlier({ ...newest, accountId: 'ann' }, after(1))
+    await rules().supersedeEarlier(newest, after(1))
     for (const { id } of [parked, known]) {
       const superseded = mustExist(await claim('resolve', 1))
       expect(superseded).to.include({ id, isSuperseded: true })
-      expect(await port().remove(superseded)).to.equal(true)
+      await port().remove(superseded)
     }
     expect(idOf(await claim('send', 1))).to.equal(newest.id)
     expect(await claim('send', 1)).to.equal(undefined)
@@ -179,37 +193,36 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     const held = mustExist(await claim('send', 1))
     expect(await port().renew(held, after(2 * minute))).to.equal(true)
     const newest = await ready()
-    await port().supersedeEarlier({ ...newest, accountId: 'ann' }, after(1))
+    await rules().supersedeEarlier(newest, after(1))
     await mayNotWrite(held)
     expect(await claim('resolve', 1)).to.include({ id: held.id, isSuperseded: true })
-    expect(await port().remove(held)).to.equal(true)
+    await port().remove(held)
     expect(await claim('resolve', hour)).to.equal(undefined)
   })
 
   it('knows whether a later request of the account was looked up, also as a dead letter', async () => {
-    const older = { ...(await ready()), accountId: 'ann' }
-    const newer = await claimed({ accountId: 'ann' }, 'newer')
-    expect(await port().isOvertaken(older)).to.equal(false)
+    const older = await ready()
+    const newer = await claimed({ accountId: 'ann' })
+    expect(await rules().isOvertaken(older)).to.equal(false)
     await port().resolve(newer, 'ann', after(1))
-    expect(await port().isOvertaken(older)).to.equal(true)
-    expect(await port().isOvertaken({ ...newer, accountId: 'ann' })).to.equal(false)
-    expect(await port().isOvertaken({ ...older, accountId: 'bob' })).to.equal(false)
-    expect(await port().isOvertaken({ ...older, kind: 'email_verification' })).to.equal(false)
+    expect(await rules().isOvertaken(older)).to.equal(true)
+    expect(await rules().isOvertaken({ ...newer, accountId: 'ann' })).to.equal(false)
+    expect(await rules().isOvertaken({ ...older, accountId: 'bob' })).to.equal(false)
+    expect(await rules().isOvertaken({ ...older, kind: 'email_verification' })).to.equal(false)
     expect(await port().giveUp(newer, after(1), 'refused')).to.equal(true)
-    expect(await port().isOvertaken(older)).to.equal(true)
+    expect(await rules().isOvertaken(older)).to.equal(true)
   })
 
   it('leaves one job of 20 that one account asked for, also when all are looked up at once', async () => {
-    const jobs = await atOnce(async (caller) => {
-      await port().add(sampleMailJob())
-      return mustExist(await claim('resolve', 1, `lease ${caller}`))
-    })
+    await atOnce(() => port().add(sampleMailJob()))
+    const jobs = await port().claim('resolve', 20, after(1), after(minute))
+    expect(jobs).to.have.length(20)
     await Promise.all(
       jobs.map(async (job) => {
         const found = { ...job, accountId: 'ann' }
         await port().resolve(job, 'ann', after(1))
-        await port().supersedeEarlier(found, after(1))
-        if (!(await port().isOvertaken(found))) await port().ready(job, after(1))
+        await rules().supersedeEarlier(found, after(1))
+        if (!(await rules().isOvertaken(found))) await port().release(job, after(1), 'resolved')
       }),
     )
     const [newest] = jobs.toSorted(
@@ -229,17 +242,17 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
   })
 
   it('changes nothing for the holder of an earlier lease', async () => {
-    const lost = await claimed({}, 'first')
-    const held = mustExist(await claim('resolve', minute + 1, 'second'))
+    const lost = await claimed()
+    const held = mustExist(await claim('resolve', minute + 1))
     await changesNothing(lost)
-    expect(await claim('resolve', 2 * minute, 'third')).to.equal(undefined)
-    const again = await claim('resolve', 2 * minute + 1, 'third')
-    expect(again).to.deep.equal({ ...held, leaseId: 'third' })
+    expect(await claim('resolve', 2 * minute)).to.equal(undefined)
+    const again = mustExist(await claim('resolve', 2 * minute + 1))
+    expect(again).to.deep.equal({ ...held, leaseId: again.leaseId })
   })
 
   it('is gone once it is removed', async () => {
     const job = await claimed()
-    expect(await port().remove(job)).to.equal(true)
+    await port().remove(job)
     await changesNothing(job)
     expect(await claim('resolve', 2 * hour)).to.equal(undefined)
   })
@@ -247,7 +260,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
   it('waits for the next attempt, and belongs to nobody until then', async () => {
     await ready()
     const job = mustExist(await claim('send', 1))
-    expect(await port().retry(job, after(10), 'refused for now')).to.equal(true)
+    await port().release(job, after(10), { reason: 'refused for now' })
     await changesNothing(job)
     expect(await claim('send', 9)).to.equal(undefined)
     expect(await claim('send', 10)).to.include({ attempts: 2 })
@@ -268,7 +281,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
   it('takes no readable job for an unreadable one', async () => {
     const job = await claimed()
     await ready()
-    expect(await port().giveUpUnreadable(after(2))).to.equal(undefined)
+    expect(await port().giveUpUnreadable(after(2))).to.deep.equal([])
     expect(await port().renew(job, after(hour))).to.equal(true)
   })
 }

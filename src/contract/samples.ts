@@ -1,6 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
+import { earlierThan, isOtherUnderWay, isOvertaken } from '../outbox/newest.ts'
 import type {
   MailJob,
+  MailOutbox,
+  MailStage,
   NewMailJob,
   PendingLogin,
   ResetClaim,
@@ -104,6 +107,23 @@ export function sampleClaim(changes: Partial<ResetClaim> = {}): ResetClaim {
     leaseUntil: after(minute),
     ...changes,
   }
+}
+
+/** "The newest wins", on what an outbox tells of the requests of an account. */
+export function requestRules(outbox: MailOutbox) {
+  const others = ({ accountId, kind }: MailJob) => outbox.requestsOf(accountId ?? '', kind)
+  return {
+    isOvertaken: async (job: MailJob) => isOvertaken(job, await others(job)),
+    isUnderWay: async (job: MailJob, at: Date) => isOtherUnderWay(job, await others(job), at),
+    supersedeEarlier: async (job: MailJob, at: Date) =>
+      outbox.supersede(earlierThan(job, await others(job)), at),
+  }
+}
+
+/** The next job of a stage. `undefined`: there is none. */
+export async function claimOne(outbox: MailOutbox, stage: MailStage, at: number, leaseMs = minute) {
+  const [job] = await outbox.claim(stage, 1, after(at), after(at + leaseMs))
+  return job
 }
 
 export function mustExist<T>(value: T | undefined): T {

@@ -5,7 +5,6 @@ export type VoidLinks = (accountId: string) => Promise<void>
 
 /** Links have expired by it, however far behind the clock of a process is. */
 const BEFORE_EVERY_CLOCK = new Date(0)
-const AFTER_EVERY_CLOCK = new Date(8.64e15)
 
 export function createVoidLinks({
   resetTokens,
@@ -26,13 +25,14 @@ export function isVoided({ expiresAt }: { expiresAt: Date }): boolean {
 
 /** Voids what is still to be mailed to the account too, also what is on its way to the mail server. */
 export function createVoidEverything(
-  outbox: Pick<MailOutbox, 'supersedeEarlier'>,
+  outbox: Pick<MailOutbox, 'requestsOf' | 'supersede'>,
   voidLinks: VoidLinks,
 ): VoidLinks {
   return async (accountId) => {
     for (const kind of ['password_reset', 'email_verification'] as const) {
-      const last = { id: '', kind, accountId, requestedAt: AFTER_EVERY_CLOCK }
-      await outbox.supersedeEarlier(last, BEFORE_EVERY_CLOCK)
+      const requests = await outbox.requestsOf(accountId, kind)
+      const ids = requests.map(({ id }) => id)
+      await outbox.supersede(ids, BEFORE_EVERY_CLOCK)
     }
     await voidLinks(accountId)
   }

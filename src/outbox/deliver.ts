@@ -7,7 +7,6 @@ import type {
   MailKind,
   MailOutbox,
   OutgoingMail,
-  SendAttempt,
   User,
 } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
@@ -15,13 +14,14 @@ import type { MailBrake } from './brake.ts'
 import type { MailEvents } from './events.ts'
 import type { MailLink, Recipient } from './mail-flow.ts'
 import type { MailFlows, MailResolution } from './resolve.ts'
+import type { SendTurn } from './worker.ts'
 
 const FIRST_RETRY_MS = 2_000
 const LAST_RETRY_MS = 60_000
 const SETTLE_AGAIN_MS = 1_000
 
 /** Sends the mail of one resolved job: what cannot be sent is tried again, or given up. */
-export type DeliverMail = (job: MailJob, attempt: SendAttempt) => Promise<void>
+export type DeliverMail = (job: MailJob, turn: SendTurn) => Promise<void>
 
 export interface MailDeliveryPorts {
   flows: MailFlows
@@ -48,29 +48,22 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
 
   // The token is made when a connection is free, and counts only while this worker holds the job. Answers until when it
   // does, once the mail left.
-  async function send(
-    job: MailJob,
-    recipient: Recipient,
-    settings: Settings,
-    attempt: SendAttempt,
-  ) {
-    if (!(await brake.mayLeave())) {
-      await outbox.postpone(job, job.notBefore)
-      return undefined
-    }
+  async function send(job: MailJob, recipient: Recipient, turn: SendTurn, signal: AbortSignal) {
+    const settings = ports.settings()
+    if (!(await brake.mayLeave())) return undefined
     const flow = flows[job.kind]
-    const connection = await ports.connect(settings, attempt.signal)
+    const connection = await ports.connect(settings, signal)
     try {
       const link = await flow.mint(job, recipient, settings)
-      const heldUntil = attempt.leaseUntil()
+      const heldUntil = turn.leaseUntil()
       const isHeld = await outbox.renew(job, heldUntil)
       if (link === 'superseded') {
         if (isHeld) await resolution.end(job, link)
-        return undefined
+        return 'over'
       }
       if (!isHeld) {
         await flow.revoke(link)
-        return undefined
+        return 'over'
       }
       const mail = ports.render(job.kind, recipient.user, link, job)
       await connection.send({ ...mail, to: recipient.email, kind: job.kind })
@@ -81,7 +74,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
   }
 
   // It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.
-  async function settle(job: MailJob, heldUntil: Date, attempt: SendAttempt) {
+  async function settle(job: MailJob, heldUntil: Date, turn: SendTurn) {
     let isRecorded = false
     for (;;) {
       try {
@@ -89,7 +82,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
         await outbox.remove(job)
         return
       } catch (error) {
-        const mayTryAgain = !attempt.isStopping() && now() < heldUntil
+        const mayTryAgain = !turn.isStopping() && now() < heldUntil
         if (!isStoreUnavailable(error) || !mayTryAgain) throw error
       }
       await clock.sleep(SETTLE_AGAIN_MS)
@@ -106,34 +99,35 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     return true
   }
 
-  async function fail(job: MailJob, error: unknown, attempt: SendAttempt) {
+  async function fail(job: MailJob, error: unknown, turn: SendTurn) {
     if (isStoreUnavailable(error)) throw error
-    if (attempt.isStopping()) return outbox.retry(job, now(), 'stopped')
+    if (turn.isStopping()) return outbox.release(job, now(), { reason: 'stopped' })
     const reason = reasonOf(error)
     const level = reason === UNEXPECTED ? 'error' : 'warn'
     log(level, String(error), { job: job.id, kind: job.kind, reason })
     await events.failed(job, reason)
     const retryAt = new Date(now().getTime() + backoffMs(job.attempts))
-    return isPermanent(error) || retryAt >= job.expiresAt
-      ? resolution.giveUp(job, reason)
-      : outbox.retry(job, retryAt, reason)
+    if (!isPermanent(error) && retryAt < job.expiresAt)
+      return outbox.release(job, retryAt, { reason })
+    await resolution.giveUp(job, reason)
   }
 
-  async function sendOrFail(job: MailJob, attempt: SendAttempt) {
+  async function sendOrFail(job: MailJob, turn: SendTurn) {
     try {
-      const settings = ports.settings()
       const recipient = await resolution.recipientOf(job)
-      if (typeof recipient !== 'string') return await send(job, recipient, settings, attempt)
-      await resolution.end(job, recipient)
+      if (typeof recipient === 'string') return await resolution.end(job, recipient)
+      const sent = await turn.take((signal) => send(job, recipient, turn, signal))
+      if (sent === undefined) await outbox.release(job, job.notBefore, 'untried')
+      else if (sent !== 'over') return sent
     } catch (error) {
-      await fail(job, error, attempt)
+      await fail(job, error, turn)
     }
     return undefined
   }
 
-  return async (job, attempt) => {
-    const heldUntil = await sendOrFail(job, attempt)
-    if (heldUntil) await settle(job, heldUntil, attempt)
+  return async (job, turn) => {
+    const heldUntil = await sendOrFail(job, turn)
+    if (heldUntil) await settle(job, heldUntil, turn)
   }
 }
 

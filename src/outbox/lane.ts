@@ -5,7 +5,7 @@ import { createBell } from './bell.ts'
 const POLL_MS = 500
 const AFTER_FAILURE_MS = 2_000
 
-/** Takes jobs of one stage, a few at a time, until it is stopped. */
+/** Takes jobs of one stage, many at a time, until it is stopped. */
 export interface Lane {
   start(): void
   /** There may be something to do. */
@@ -15,9 +15,9 @@ export interface Lane {
 }
 
 export interface LaneParts {
+  /** So many jobs are under way at most. */
   atOnce: number
-  /** `undefined`: there is none. */
-  claim(): Promise<MailJob | undefined>
+  claim(most: number): Promise<MailJob[]>
   /** What it throws is logged; the lease of the job runs out, and it is taken again. */
   work(job: MailJob): Promise<void>
   clock: Clock
@@ -30,9 +30,12 @@ export function createLane({ atOnce, claim, work, clock, log }: LaneParts): Lane
   let stopping = new AbortController()
   let running = Promise.resolve()
 
-  async function claimed(): Promise<MailJob | undefined | 'failed'> {
+  // Not each job by itself: the steps of jobs that were claimed together are one command for all of them.
+  async function claimed(): Promise<MailJob[] | 'failed'> {
+    const free = atOnce - underWay.size
+    if (free < atOnce / 2) return []
     try {
-      return await claim()
+      return await claim(free)
     } catch (error) {
       log('error', 'mail outbox failed', { error: String(error) })
       return 'failed'
@@ -53,10 +56,10 @@ export function createLane({ atOnce, claim, work, clock, log }: LaneParts): Lane
 
   async function run({ signal }: AbortController) {
     while (!signal.aborted) {
-      const job = underWay.size < atOnce ? await claimed() : undefined
-      if (job === 'failed') {
+      const jobs = await claimed()
+      if (jobs === 'failed') {
         await clock.sleep(AFTER_FAILURE_MS, { signal, ref: false })
-      } else if (job) begin(job)
+      } else if (jobs.length > 0) jobs.forEach(begin)
       else await bell.wait(POLL_MS * (0.5 + Math.random() / 2))
     }
     await Promise.all(underWay)

@@ -8,6 +8,7 @@
 import { passwordDigest } from '../crypto/password.ts'
 import type { MailJob, MailOutbox, RateLimits, User } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
+import { isOtherUnderWay } from './newest.ts'
 import type { MailFlows } from './resolve.ts'
 
 const HOUR_MS = 3_600_000
@@ -27,7 +28,7 @@ export interface MailLimits {
 export interface MailLimitsPorts {
   flows: MailFlows
   limits: Pick<RateLimits, 'hit'>
-  outbox: Pick<MailOutbox, 'isUnderWay'>
+  outbox: Pick<MailOutbox, 'requestsOf'>
   /** Stands for an account or a mailbox in the keys. */
   keyedHash(text: string): string
   settings(): Settings
@@ -43,7 +44,8 @@ export function createMailLimits(ports: MailLimitsPorts): MailLimits {
 
   // The outbox first: a mail that leaves between the two looks has left its link. What somebody asked for by name finishes no login.
   const hasSomethingToUse = async (job: MailJob, user: User) =>
-    (await outbox.isUnderWay(job, now())) || flows[job.kind].hasUsable(user, isOfLogin(job))
+    isOtherUnderWay(job, await outbox.requestsOf(user.id, job.kind), now()) ||
+    flows[job.kind].hasUsable(user, isOfLogin(job))
 
   const lifetimeOf = ({ kind }: MailJob) =>
     kind === 'password_reset'
@@ -101,8 +103,7 @@ export function createMailLimits(ports: MailLimitsPorts): MailLimits {
         isTooSoon(job, user),
       ])
       if (!tooMuch && !tooSoon) return false
-      const found = { ...job, accountId: user.id }
-      return (await hasSomethingToUse(found, user)) || !(await hasSpare(job, user, mailbox))
+      return (await hasSomethingToUse(job, user)) || !(await hasSpare(job, user, mailbox))
     },
   }
 }

@@ -4,6 +4,7 @@ import type { MailEvents } from './events.ts'
 import { isIdentifier } from './request.ts'
 import type { MailFlow, NoMail, Recipient } from './mail-flow.ts'
 import type { MailLimits } from './limits.ts'
+import { earlierThan, isOvertaken } from './newest.ts'
 
 export type MailFlows = Record<MailKind, MailFlow>
 
@@ -57,8 +58,10 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
     return isMeant ? flows[kind].findUser(identifier) : 'unknown'
   }
 
-  const isOvertaken = async (job: MailJob, user: User) =>
-    (await outbox.isOvertaken(job)) || flows[job.kind].isServedLater(job, user)
+  const isLateAndOvertaken = async (job: MailJob, user: User) =>
+    isLate(job, now()) &&
+    (isOvertaken(job, await outbox.requestsOf(user.id, job.kind)) ||
+      (await flows[job.kind].isServedLater(job, user)))
 
   async function giveUp(job: MailJob, reason: string) {
     // Its links first: nobody takes a dead letter up again.
@@ -118,12 +121,14 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
       if (!(await outbox.resolve(job, user.id, now()))) return
       await events.requested(found, refusal)
       if (refusal) return endUnsent(found, refusal)
-      if (flow.newestOnly) await outbox.supersedeEarlier(found, now())
+      if (flow.newestOnly) {
+        // Written first and read afterwards, so that of two at once at least one sees the other.
+        const requests = await outbox.requestsOf(user.id, job.kind)
+        await outbox.supersede(earlierThan(job, requests), now())
+        if (isOvertaken(job, requests)) return endUnsent(found, 'superseded')
+      }
       await flow.onRequest(found, user)
-      // Written first and read afterwards, so that of two at once at least one sees the other.
-      if (flow.newestOnly && (await outbox.isOvertaken(found)))
-        return endUnsent(found, 'superseded')
-      await outbox.ready(found, now())
+      await outbox.release(found, now(), 'resolved')
     },
 
     async recipientOf(job) {
@@ -132,16 +137,13 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
       if (typeof user === 'string') return user
       const email = job.sendTo ?? user.email
       if (email === undefined) return 'no_address'
-      if (isLate(job, now()) && (await isOvertaken(job, user))) return 'superseded'
+      if (await isLateAndOvertaken(job, user)) return 'superseded'
       return refusalOf(flows[job.kind], job, user) ?? { user, email }
     },
 
     async endUnreadable() {
-      for (;;) {
-        const id = await outbox.giveUpUnreadable(now())
-        if (id === undefined) return
-        log('error', 'a mail job cannot be read', { job: id, reason: 'unreadable' })
-      }
+      for (const job of await outbox.giveUpUnreadable(now()))
+        log('error', 'a mail job cannot be read', { job, reason: 'unreadable' })
     },
   }
 }

@@ -1,14 +1,19 @@
-import { randomUUID } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import { timeout, within, type Clock } from '../clock.ts'
-import type { Log, MailJob, MailOutbox, MailStage, SendAttempt } from '../ports/index.ts'
+import type { Log, MailJob, MailOutbox, MailStage } from '../ports/index.ts'
 import { createLane } from './lane.ts'
+import { createSlots } from './slots.ts'
 
 const WAKE_WITHIN_MS = 250
-const RESOLVE_AT_ONCE = 10
+const RESOLVE_AT_ONCE = 50
 const RESOLVE_LEASE_MS = 10_000
 /** As many connections as there are to the mail server at most. */
-const SEND_AT_ONCE = 5
-/** No answer of the mail server takes longer than this; it is less than the lease. */
+const SLOTS = 5
+/** Those in the slots, those in line, and those whose end is being written down. */
+const SEND_AT_ONCE = 30
+/** A mail that no connection got free for belongs to whoever has one. */
+const IN_LINE_MS = 20_000
+/** No answer of the mail server takes longer than this; together with the time in line it is less than the lease. */
 const ATTEMPT_MS = 30_000
 const SEND_LEASE_MS = 60_000
 /** Of the time to stop, what mails under way have to leave before they are given back. */
@@ -24,10 +29,23 @@ export interface OutboxWorker {
   stop(withinMs: number): Promise<void>
 }
 
+/** One mail's turn at the few connections. */
+export interface SendTurn {
+  /**
+   * Sends once a connection is free. The signal is aborted at the deadline of the attempt, and when the worker cannot wait for it any
+   * more. `undefined`: none got free in time, or the worker stops; nothing was tried.
+   */
+  take<Sent>(send: (signal: AbortSignal) => Promise<Sent>): Promise<Sent | undefined>
+  /** Whether the job is to be given back because the worker stops. */
+  isStopping(): boolean
+  /** Until when to hold the job, from now on. */
+  leaseUntil(): Date
+}
+
 export interface OutboxWorkerParts {
   outbox: Pick<MailOutbox, 'claim'>
   resolve(job: MailJob): Promise<void>
-  send(job: MailJob, attempt: SendAttempt): Promise<void>
+  send(job: MailJob, turn: SendTurn): Promise<void>
   expire(job: MailJob): Promise<void>
   /** False while there is nowhere to send to: jobs are resolved, and wait. */
   canSend(): boolean
@@ -43,16 +61,16 @@ export interface OutboxWorkerParts {
  */
 export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
   const { outbox, canSend, clock, log, attemptMs = ATTEMPT_MS } = parts
+  const slots = createSlots(clock, SLOTS)
   let giveBack = new AbortController()
+  const after = (ms: number) => new Date(clock.now().getTime() + ms)
 
-  function claim(stage: MailStage, leaseMs: number) {
-    const at = clock.now()
-    return outbox.claim(stage, randomUUID(), at, new Date(at.getTime() + leaseMs))
-  }
+  const claim = (stage: MailStage, most: number, leaseMs: number) =>
+    outbox.claim(stage, most, clock.now(), after(leaseMs))
 
   const resolving = createLane({
     atOnce: RESOLVE_AT_ONCE,
-    claim: () => claim('resolve', RESOLVE_LEASE_MS),
+    claim: (most) => claim('resolve', most, RESOLVE_LEASE_MS),
     async work(job) {
       await parts.resolve(job)
       sending.ring()
@@ -63,36 +81,39 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
 
   const sending = createLane({
     atOnce: SEND_AT_ONCE,
-    claim: async () => (canSend() ? claim('send', SEND_LEASE_MS) : undefined),
-    work: trySending,
+    claim: async (most) => (canSend() ? claim('send', most, SEND_LEASE_MS) : []),
+    work: (job) => parts.send(job, turn(giveBack.signal)),
     clock,
     log,
   })
 
-  // Not `AbortSignal.any`: in Node 20 the collector takes a time-out before its time.
-  async function trySending(job: MailJob) {
-    const stop = giveBack.signal
-    const attempt = new AbortController()
-    const { signal: late, cancel } = timeout(clock, attemptMs)
-    for (const end of [stop, late]) {
-      end.addEventListener('abort', () => attempt.abort(end.reason), { signal: attempt.signal })
-      if (end.aborted) attempt.abort(end.reason)
-    }
-    try {
-      await parts.send(job, {
-        signal: attempt.signal,
-        isStopping: () => stop.aborted,
-        leaseUntil: () => new Date(clock.now().getTime() + SEND_LEASE_MS),
-      })
-    } finally {
-      cancel()
-      attempt.abort()
-    }
-  }
+  const turn = (stop: AbortSignal): SendTurn => ({
+    isStopping: () => stop.aborted,
+    leaseUntil: () => after(SEND_LEASE_MS),
+
+    async take(send) {
+      if (!(await slots.enter(IN_LINE_MS, stop))) return undefined
+      const attempt = new AbortController()
+      const { signal: late, cancel } = timeout(clock, attemptMs)
+      // Not `AbortSignal.any`: in Node 20 the collector takes a time-out before its time.
+      for (const end of [stop, late]) {
+        end.addEventListener('abort', () => attempt.abort(end.reason), { signal: attempt.signal })
+        if (end.aborted) attempt.abort(end.reason)
+      }
+      try {
+        return await send(attempt.signal)
+      } finally {
+        cancel()
+        attempt.abort()
+        slots.leave()
+      }
+    },
+  })
 
   return {
     start() {
       giveBack = new AbortController()
+      setMaxListeners(2 * SEND_AT_ONCE, giveBack.signal)
       resolving.start()
       sending.start()
     },
@@ -105,9 +126,9 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
 
     async expire() {
       for (;;) {
-        const job = await claim('expire', RESOLVE_LEASE_MS)
-        if (!job) return
-        await parts.expire(job)
+        const jobs = await claim('expire', RESOLVE_AT_ONCE, RESOLVE_LEASE_MS)
+        if (jobs.length === 0) return
+        await Promise.all(jobs.map(parts.expire))
       }
     },
 

@@ -40,59 +40,53 @@ export interface MailJob extends NewMailJob {
   leaseId: string
 }
 
+/** A request of a known account, also one that ended as a dead letter. */
+export interface RequestOfAccount extends Pick<MailJob, 'id' | 'requestedAt' | 'expiresAt'> {
+  /** Whether its account was looked up. */
+  isResolved: boolean
+  /** Whether its mail may leave yet: it is neither superseded nor a dead letter. */
+  isWaiting: boolean
+  /** Whether a login waits for its mail. */
+  isOfLogin: boolean
+}
+
 /**
- * What a job is taken for: `resolve` to look its account up, or to end it when it is superseded; `send` once it is `ready` and
+ * What a job is taken for: `resolve` to look its account up, or to end it when it is superseded; `send` once it is resolved and
  * while it is within its life; `expire` when nobody sent it within its life.
  */
 export type MailStage = 'resolve' | 'send' | 'expire'
 
 /**
- * `mail_outbox`. A job never holds a token or a link. Where a write answers a boolean, `false` is: the lease was lost,
- * or the job superseded, and nothing changed.
+ * Why a job is given back. `resolved`: to be sent. `untried`: it was taken to be sent, and nobody tried; that counts as no attempt.
+ * A reason: why the attempt failed.
+ */
+export type Release = 'resolved' | 'untried' | { reason: string }
+
+/**
+ * `mail_outbox`. A job never holds a token or a link. What is written for a job changes nothing where its lease was lost or it is
+ * superseded; where a boolean is answered, that is `false`.
  */
 export interface MailOutbox extends OutboxAdministration {
   /** One write, the same for everybody. A job whose id is there already changes nothing. */
   add(job: NewMailJob): Promise<void>
-  /** Takes the job that has been due for the longest and that nobody holds; each is given to one caller until `leaseUntil`. */
-  claim(stage: MailStage, leaseId: string, at: Date, leaseUntil: Date): Promise<MailJob | undefined>
+  /** Takes the jobs that have been due for the longest and that nobody holds, at most so many; each is given to one caller. */
+  claim(stage: MailStage, most: number, at: Date, leaseUntil: Date): Promise<MailJob[]>
   /** Keeps the account, and erases the typed identifier. The job counts as resolved from here on, also as a dead letter. */
   resolve(job: MailJob, accountId: string, at: Date): Promise<boolean>
-  /** Supersedes what the account asked for earlier, of the same kind, whoever holds it. */
-  supersedeEarlier(
-    job: Pick<MailJob, 'id' | 'kind' | 'accountId' | 'requestedAt'>,
-    at: Date,
-  ): Promise<void>
-  /** Whether a later request of the account, of the same kind, is resolved and still here, be it as a dead letter. */
-  isOvertaken(job: MailJob): Promise<boolean>
-  /**
-   * Whether another request of the account, of the same kind, was looked up, and its mail may leave yet. To a request of a login
-   * that waits only others of such a login count.
-   */
-  isUnderWay(job: MailJob, at: Date): Promise<boolean>
-  /** Gives a resolved job back, to be sent from now on. */
-  ready(job: MailJob, at: Date): Promise<boolean>
+  /** What an account asked for, of one kind, as far as it was not removed. */
+  requestsOf(accountId: string, kind: MailKind): Promise<RequestOfAccount[]>
+  /** Ends what waits of these, whoever holds it: a worker takes it once more, and removes it. */
+  supersede(ids: readonly string[], at: Date): Promise<void>
   /** Prolongs the lease. */
   renew(job: MailJob, leaseUntil: Date): Promise<boolean>
-  /** The job is over; nothing of it stays. Also whoever held it before may remove a superseded one: it was just sent. */
-  remove(job: MailJob): Promise<boolean>
   /** Gives the job back, to be claimed again from `at` on. */
-  retry(job: MailJob, at: Date, reason: string): Promise<boolean>
-  /** Gives back a job that was claimed to be sent and not tried: the claim counts as no attempt. */
-  postpone(job: MailJob, at: Date): Promise<boolean>
+  release(job: MailJob, at: Date, why: Release): Promise<void>
+  /** The job is over; nothing of it stays. Also whoever held it before may remove a superseded one: it was just sent. */
+  remove(job: MailJob): Promise<void>
   /** Nobody will try again; the record stays for a week as a dead letter, with its reason and without the typed identifier. */
   giveUp(job: MailJob, at: Date, reason: string): Promise<boolean>
-  /** Makes a dead letter of one record that is no readable job, and answers its id. `undefined`: there is none. */
-  giveUpUnreadable(at: Date): Promise<string | undefined>
-}
-
-/** One try to send the mail of a job. */
-export interface SendAttempt {
-  /** Aborted at the deadline of the attempt, and when the worker cannot wait for it any more. */
-  signal: AbortSignal
-  /** Whether the job is to be given back because the worker stops. */
-  isStopping(): boolean
-  /** Until when to hold the job, from now on. */
-  leaseUntil(): Date
+  /** Makes a dead letter of each record that is no readable job, and answers their ids. */
+  giveUpUnreadable(at: Date): Promise<string[]>
 }
 
 /** One mail, rendered. */

@@ -192,7 +192,7 @@ describe('The admin API about the outbox (5)', () => {
         notBefore: soon,
         expiresAt: soon,
       })
-      const claimed = await h.store.outbox.claim('resolve', 'a test', soon, later)
+      const [claimed] = await h.store.outbox.claim('resolve', 1, soon, later)
       expect(claimed?.id).to.equal('nobodys')
       if (claimed) expect(await h.store.outbox.giveUp(claimed, at, 'expired')).to.equal(true)
       await unchanged(async () => {

@@ -2,8 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
 import type { MailJob } from '../../src/index.ts'
-import { createOutboxWorker } from '../../src/outbox/worker.ts'
-import type { SendAttempt } from '../../src/ports/index.ts'
+import { createOutboxWorker, type SendTurn } from '../../src/outbox/worker.ts'
 import { memoryOutbox } from '../../src/stores/memory/outbox.ts'
 import { eventually } from '../support/eventually.ts'
 import { systemClock } from '../../src/clock.ts'
@@ -31,15 +30,18 @@ describe('The worker of the outbox', () => {
       outbox,
       async resolve(job) {
         await outbox.resolve(job, job.id, new Date())
-        await outbox.ready(job, new Date())
+        await outbox.release(job, new Date(), 'resolved')
       },
-      send: (_job: MailJob, { signal }: SendAttempt) =>
-        new Promise((resolve) => {
-          signal.addEventListener('abort', () => {
-            ended.push(signal.reason)
-            resolve()
-          })
-        }),
+      send: (_job: MailJob, { take }: SendTurn) =>
+        take(
+          (signal) =>
+            new Promise<void>((resolve) => {
+              signal.addEventListener('abort', () => {
+                ended.push(signal.reason)
+                resolve()
+              })
+            }),
+        ),
       async expire() {},
       canSend: () => true,
       clock: systemClock,

@@ -5,6 +5,7 @@ import { emptiedStore, type AnyDocument } from '../support/emptied-store.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import {
   after as later,
+  claimOne,
   hour,
   minute,
   mustExist,
@@ -84,9 +85,9 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       await stored('mail_outbox').updateOne({}, { $set: { 'carried.state': 1 } })
       await delay(3)
       await outbox.add(sampleMailJob({ id: 'sound' }))
-      const claim = () => outbox.claim('resolve', 'lease', later(1), later(minute))
-      expect(await claim()).to.include({ id: 'sound' })
-      expect(await claim()).to.equal(undefined)
+      const claim = () => outbox.claim('resolve', 10, later(1), later(minute))
+      expect((await claim()).map(({ id }) => id)).to.deep.equal(['sound'])
+      expect(await claim()).to.deep.equal([])
 
       for (const each of ['damaged', 'sound']) {
         const token = sampleResetToken({ id: each, userId: each })
@@ -108,21 +109,21 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       const unknown = [{ ...document, attempts: -1 }, nobodys]
       for (const each of [...damaged(document), ...unknown]) {
         await jobs.replaceOne({ _id: 'job' }, each, { upsert: true })
-        const claimed = await outbox.claim('resolve', 'lease', later(1), later(minute))
+        const claimed = await outbox.claim('resolve', 1, later(1), later(minute))
         const givenUp = await outbox.giveUpUnreadable(later(1))
-        expect([claimed, givenUp], JSON.stringify(each)).to.deep.equal([undefined, 'job'])
+        expect([claimed, givenUp], JSON.stringify(each)).to.deep.equal([[], ['job']])
         const dead = await storedOne('mail_outbox')
         expect(dead).to.include({ state: 'dead', reason: 'unreadable' })
         expect(dead).to.include.keys('purge_at')
         expect(dead).not.to.include.keys('identifier')
-        expect(await outbox.giveUpUnreadable(later(1))).to.equal(undefined)
+        expect(await outbox.giveUpUnreadable(later(1))).to.deep.equal([])
       }
       for (const field of ['not_before', 'expires_at', 'requested_at']) {
         await jobs.replaceOne({ _id: 'job' }, document, { upsert: true })
         await jobs.updateOne({}, [{ $set: { [field]: beyond } }])
-        const claimed = await outbox.claim('resolve', 'lease', later(1), later(minute))
+        const claimed = await outbox.claim('resolve', 1, later(1), later(minute))
         const givenUp = await outbox.giveUpUnreadable(later(1))
-        expect([claimed, givenUp], field).to.deep.equal([undefined, 'job'])
+        expect([claimed, givenUp], field).to.deep.equal([[], ['job']])
       }
     })
 
@@ -134,14 +135,12 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       for (const changes of [{ kind: 'newsletter' }, { state: 'waiting' }]) {
         const newer = { ...document, ...changes }
         await jobs.replaceOne({ _id: 'job' }, newer)
-        expect(await outbox.claim('resolve', 'lease', later(1), later(minute))).to.equal(undefined)
-        expect(await outbox.giveUpUnreadable(later(1))).to.equal(undefined)
+        expect(await outbox.claim('resolve', 1, later(1), later(minute))).to.deep.equal([])
+        expect(await outbox.giveUpUnreadable(later(1))).to.deep.equal([])
         expect(await storedOne('mail_outbox')).to.deep.equal(newer)
       }
       await jobs.replaceOne({ _id: 'job' }, document)
-      expect(await outbox.claim('resolve', 'lease', later(1), later(minute))).to.include({
-        id: 'job',
-      })
+      expect(await claimOne(outbox, 'resolve', 1)).to.include({ id: 'job' })
     })
 
     it('is no token that could be told of, and does not hide the others', async () => {
@@ -202,7 +201,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       const { outbox } = await emptyStore()
       const jobs = stored('mail_outbox')
       await outbox.add(sampleMailJob({ id: 'job' }))
-      const job = mustExist(await outbox.claim('resolve', 'lease', later(1), later(minute)))
+      const job = mustExist(await claimOne(outbox, 'resolve', 1))
       await outbox.resolve(job, 'ann', later(1))
       await outbox.giveUp(job, later(2), 'refused')
       const letter = await storedOne('mail_outbox')
@@ -226,7 +225,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
         const expected = isHealed ? 'revived' : 'not_found'
         expect(await revive(), what).to.equal(expected)
         counts[expected] += 1
-        const claimed = await outbox.claim('resolve', 'lease', later(3), later(minute))
+        const claimed = await claimOne(outbox, 'resolve', 3)
         if (isHealed) expect(claimed, what).to.include({ id: 'job', accountId: 'ann' })
         else expect(await jobs.findOne(), what).to.deep.equal(each)
       }

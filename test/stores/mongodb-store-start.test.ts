@@ -5,6 +5,7 @@ import { eventually } from '../support/eventually.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import {
   after as later,
+  claimOne,
   hour,
   minute,
   mustExist,
@@ -108,13 +109,13 @@ describeWithMongo('mongoStore().start() [full]', function () {
     await pendingLogins.returnTurn(login.id, 'turn')
     await pendingLogins.findNewest('ann', { clientId: 'app' })
     await outbox.add(sampleMailJob())
-    const job = mustExist(await outbox.claim('resolve', 'lease', later(1), later(2)))
+    const job = mustExist(await claimOne(outbox, 'resolve', 1, 1))
     await outbox.resolve(job, 'ann', later(1))
-    await outbox.supersedeEarlier({ ...job, accountId: 'ann' }, later(1))
-    await outbox.isOvertaken({ ...job, accountId: 'ann' })
-    await outbox.ready(job, later(1))
-    await outbox.claim('send', 'lease', later(1), later(2))
-    await outbox.claim('expire', 'lease', later(1), later(2))
+    await outbox.requestsOf('ann', job.kind)
+    await outbox.supersede(['another'], later(1))
+    await outbox.release(job, later(1), 'resolved')
+    await outbox.claim('send', 1, later(1), later(2))
+    await outbox.claim('expire', 1, later(1), later(2))
     await outbox.giveUpUnreadable(later(1))
     await resetTokens.findDead(reset.tokenHash, later(1))
     await verificationTokens.findDead(verification.tokenHash, later(1))

@@ -5,6 +5,7 @@ import { describeWithMongo } from '../support/mongod.ts'
 import { itIsAnAccountFlowsStore } from '../../src/contract/index.ts'
 import {
   after as later,
+  claimOne,
   hour,
   minute,
   mustExist,
@@ -68,7 +69,7 @@ describeWithMongo('mongoStore()', () => {
     it('holds no typed identifier once the job is resolved or given up', async () => {
       const { outbox } = await emptyStore()
       await outbox.add(sampleMailJob())
-      const job = mustExist(await outbox.claim('resolve', 'lease', later(1), later(minute)))
+      const job = mustExist(await claimOne(outbox, 'resolve', 1))
       expect(await stored('mail_outbox').findOne()).to.include({ identifier: 'ann' })
       await outbox.resolve(job, 'id of ann', later(1))
       expect(await stored('mail_outbox').findOne()).not.to.have.property('identifier')
@@ -99,7 +100,8 @@ describeWithMongo('mongoStore()', () => {
         () => resetTokens.claim(value, sampleClaim({ at: later(1) })),
         () => resetTokens.invalidateLive(value, sampleResetToken(), later(1)),
         () => verificationTokens.hasLater(value, sampleResetToken()),
-        () => outbox.claim('resolve', value, later(1), later(minute)),
+        () => outbox.requestsOf(value, 'password_reset'),
+        () => outbox.supersede([value], later(1)),
         () => resetTokens.findHistory(value),
         () => verificationTokens.historiesOf(value, 1),
         () => outbox.status(value, later(1)),
@@ -179,7 +181,7 @@ describeWithMongo('mongoStore()', () => {
     expect(await settings.write({ smtp_host: 'a' }, 0)).to.equal(true)
     expect(await settings.read()).to.deep.equal({ version: 1, values: { smtp_host: 'a' } })
     await outbox.add(sampleMailJob())
-    const claimed = await outbox.claim('resolve', 'lease', later(1), later(minute))
+    const claimed = await claimOne(outbox, 'resolve', 1, minute - 1)
     expect(claimed).to.include({ attempts: 0 })
     expect(await mongoStore(odd).now()).to.be.instanceOf(Date)
     const [status] = await outbox.list({ limit: 1 }, later(1))

@@ -1,6 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import type { MailJob, MailOutbox, MailStage } from '../../ports/index.ts'
-import { isLater, orderOf } from '../../ports/request-order.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import { memoryOutboxAdministration } from './outbox-administration.ts'
 import { type JobEntry, NEVER } from './outbox-entry.ts'
@@ -10,12 +10,6 @@ import { purgeTime } from '../state/purge-time.ts'
 /** `mail_outbox` in memory. */
 export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
   const entries = new Map<string, JobEntry>()
-
-  function ofSameKind({ accountId, kind }: Pick<MailJob, 'accountId' | 'kind'>) {
-    return [...entries.values()].filter(
-      ({ job }) => job.accountId === accountId && job.kind === kind,
-    )
-  }
 
   async function changed(job: MailJob, change: (entry: JobEntry) => void) {
     const entry = entries.get(job.id)
@@ -38,20 +32,19 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
       })
     },
 
-    async claim(stage, leaseId, at, leaseUntil) {
-      const [entry] = [...entries.values()]
+    async claim(stage, most, at, leaseUntil) {
+      const leaseId = randomUUID()
+      const due = [...entries.values()]
         .filter((each) => isFor(each, stage, at) && each.availableAt <= at)
         .toSorted((one, other) => one.availableAt.getTime() - other.availableAt.getTime())
-      if (!entry) return undefined
-      entry.leaseId = leaseId
-      entry.availableAt = leaseUntil
-      if (stage === 'send') entry.job.attempts += 1
-      return {
-        ...structuredClone(entry.job),
-        isSuperseded: entry.state === 'superseded',
-        isResolved: entry.isResolved,
-        leaseId,
-      }
+      return due.slice(0, most).map((entry): MailJob => {
+        entry.leaseId = leaseId
+        entry.availableAt = leaseUntil
+        if (stage === 'send') entry.job.attempts += 1
+        const isSuperseded = entry.state === 'superseded'
+        const { isResolved } = entry
+        return Object.assign(structuredClone(entry.job), { isSuperseded, isResolved, leaseId })
+      })
     },
 
     resolve: (job, accountId) =>
@@ -61,64 +54,48 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
         entry.isResolved = true
       }),
 
-    async supersedeEarlier(job, at) {
-      for (const entry of ofSameKind(job)) {
-        if (entry.state !== 'requested' && entry.state !== 'resolved') continue
-        if (!isLater(orderOf(job), orderOf(entry.job))) continue
+    async requestsOf(accountId, kind) {
+      return [...entries.values()]
+        .filter(({ job }) => job.accountId === accountId && job.kind === kind)
+        .map(({ job, state, isResolved }) => ({
+          id: job.id,
+          requestedAt: job.requestedAt,
+          expiresAt: job.expiresAt,
+          isResolved,
+          isWaiting: state === 'requested' || state === 'resolved',
+          isOfLogin: job.pendingLoginId !== undefined,
+        }))
+    },
+
+    async supersede(ids, at) {
+      for (const id of ids) {
+        const entry = entries.get(id)
+        if (entry?.state !== 'requested' && entry?.state !== 'resolved') continue
         entry.state = 'superseded'
         entry.leaseId = undefined
         entry.availableAt = at
       }
     },
 
-    async isOvertaken(job) {
-      return ofSameKind(job).some(
-        (entry) => entry.isResolved && isLater(orderOf(entry.job), orderOf(job)),
-      )
-    },
-
-    async isUnderWay(job, at) {
-      return ofSameKind(job).some(
-        ({ job: other, state, isResolved }) =>
-          other.id !== job.id &&
-          isResolved &&
-          (job.pendingLoginId === undefined || other.pendingLoginId !== undefined) &&
-          (state === 'requested' || state === 'resolved') &&
-          other.expiresAt > at,
-      )
-    },
-
-    ready: (job, at) =>
-      changed(job, (entry) => {
-        entry.state = 'resolved'
-        entry.leaseId = undefined
-        entry.availableAt = at
-      }),
-
     renew: (job, leaseUntil) =>
       changed(job, (entry) => {
         entry.availableAt = leaseUntil
       }),
 
-    async remove(job) {
-      const entry = entries.get(job.id)
-      const mayRemove = entry?.leaseId === job.leaseId || entry?.state === 'superseded'
-      return mayRemove && entries.delete(job.id)
+    async release(job, at, why) {
+      await changed(job, (entry) => {
+        entry.leaseId = undefined
+        entry.availableAt = at
+        if (why === 'resolved') entry.state = why
+        else if (why === 'untried') entry.job.attempts -= 1
+        else entry.reason = why.reason
+      })
     },
 
-    retry: (job, at, reason) =>
-      changed(job, (entry) => {
-        entry.leaseId = undefined
-        entry.availableAt = at
-        entry.reason = reason
-      }),
-
-    postpone: (job, at) =>
-      changed(job, (entry) => {
-        entry.leaseId = undefined
-        entry.availableAt = at
-        entry.job.attempts -= 1
-      }),
+    async remove(job) {
+      const entry = entries.get(job.id)
+      if (entry?.leaseId === job.leaseId || entry?.state === 'superseded') entries.delete(job.id)
+    },
 
     async giveUp(job, at, reason) {
       purge(entries, at)
@@ -133,7 +110,7 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
     },
 
     async giveUpUnreadable() {
-      return undefined
+      return []
     },
 
     ...memoryOutboxAdministration(entries, clock),

@@ -1,7 +1,7 @@
 import type { AuditEvent, AuditEventType, RecordedEvent } from '../../ports/index.ts'
-import { hasTypes, isDate, time } from './conditions.ts'
+import { time } from './conditions.ts'
 import { type SenderFields, toSenderFields } from './requester.ts'
-import { dateOf, stringOf } from './values.ts'
+import { dateOf, hasTypes, isObject, stringOf } from './values.ts'
 
 type Details = NonNullable<AuditEvent['details']>
 
@@ -21,9 +21,8 @@ export interface AuditDocument extends SenderFields {
 }
 
 /** What a damaged record must still have to be told. */
-export const isEvent = {
-  ...hasTypes({ _id: 'string', type: 'string', at: 'date' }),
-  at: isDate,
+export function isEvent(document: AuditDocument): boolean {
+  return hasTypes(document, { _id: 'string', type: 'string', at: 'date' })
 }
 
 export function toAuditDocument(
@@ -78,8 +77,4 @@ function readableDetails(details: object): Details {
 function isDetail(value: unknown): value is string | number | string[] {
   if (Array.isArray(value)) return value.every((each) => typeof each === 'string')
   return typeof value === 'string' || typeof value === 'number'
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

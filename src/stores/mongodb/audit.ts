@@ -1,4 +1,4 @@
-import type { Db } from 'mongodb'
+import type { Collection, Db } from 'mongodb'
 import type { Clock } from '../../clock.ts'
 import type { AuditLog, AuditQuery } from '../../ports/index.ts'
 import {
@@ -8,11 +8,12 @@ import {
   toAuditDocument,
 } from './audit-document.ts'
 import type { Forgetful } from '../state/forget-account.ts'
-import { openCollection } from './collection.ts'
+import { firstReadable, openCollection } from './collection.ts'
 import { atMost, text, time } from './conditions.ts'
-import { isDuplicateKey } from './errors.ts'
+import { DUPLICATE_KEY, writeErrors } from './errors.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
+import { together } from './together.ts'
 
 const indexes: NamedIndex[] = [
   { name: 'newest', key: { recorded_at: 1 } },
@@ -36,31 +37,21 @@ const indexes: NamedIndex[] = [
 /** `audit_events` on MongoDB. */
 export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart & Forgetful {
   const collection = openCollection<AuditDocument>(db, 'audit_events')
+  const inserted = together(insertedInto(collection))
   return {
     ...storedPart(collection, indexes),
 
-    async record(event, keepMs) {
-      try {
-        await collection.insertOne(toAuditDocument(event, now(), keepMs))
-        return true
-      } catch (error) {
-        if (isDuplicateKey(error)) return false
-        throw error
-      }
-    },
+    record: (event, keepMs) => inserted(toAuditDocument(event, now(), keepMs)),
 
     async has(id) {
       return (await collection.findOne({ _id: text(id) }, { projection: { _id: 1 } })) !== null
     },
 
     async list(query) {
-      const documents = await collection
-        .find({ ...isAskedFor(query), ...isEvent })
-        // Events of a version that did not write the time come last.
-        .sort({ recorded_at: -1 })
-        .limit(atMost(query.limit))
-        .toArray()
-      return documents.map(fromAuditDocument)
+      // Events of a version that did not write the time come last.
+      const newestFirst = collection.find(isAskedFor(query)).sort({ recorded_at: -1 })
+      const events = await firstReadable(newestFirst, isEvent, atMost(query.limit))
+      return events.map(fromAuditDocument)
     },
 
     // An action that is recorded meanwhile is not erased either.
@@ -78,9 +69,24 @@ export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart & Forg
     },
 
     async find(id) {
-      const document = await collection.findOne({ _id: text(id), ...isEvent })
-      return document ? fromAuditDocument(document) : undefined
+      const document = await collection.findOne({ _id: text(id) })
+      return document && isEvent(document) ? fromAuditDocument(document) : undefined
     },
+  }
+}
+
+/** Whether each was inserted, or was there before. */
+function insertedInto(collection: Collection<AuditDocument>) {
+  return async (documents: AuditDocument[]): Promise<boolean[]> => {
+    try {
+      await collection.insertMany(documents, { ordered: false })
+      return documents.map(() => true)
+    } catch (error) {
+      const failures = writeErrors(error)
+      if (!failures.every(({ code }) => code === DUPLICATE_KEY)) throw error
+      const before = new Set(failures.map(({ index }) => index))
+      return documents.map((_document, index) => !before.has(index))
+    }
   }
 }
 

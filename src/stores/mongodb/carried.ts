@@ -1,4 +1,5 @@
 import type { CarriedParameters } from '../../ports/index.ts'
+import type { FieldTypes } from './values.ts'
 
 /** An absent parameter is an absent field, an empty one an empty string. */
 export interface CarriedFields {
@@ -8,12 +9,12 @@ export interface CarriedFields {
   state?: string
 }
 
-export const carriedTypes = {
+export const carriedTypes: FieldTypes = {
   client_id: 'string',
   redirect_uri: 'string',
   scope: 'string',
   state: 'string',
-} as const
+}
 
 export function toCarriedFields(carried: CarriedParameters): CarriedFields {
   return {

@@ -25,44 +25,16 @@ export function atMost(limit: number): number {
   return limit
 }
 
-/** BSON knows times that JavaScript does not. */
-const earliest = new Date(-8.64e15)
-const latest = new Date(8.64e15)
-export const isDate = { $gte: earliest, $lte: latest }
+/** The field is a list. Other conditions look into lists. */
+const isList = { $type: 'array' } as const
 
-/** The condition that these fields hold no such time. What is no time at all is left to `hasTypes`. */
-export function hasOnlyDates(...fields: string[]) {
-  return {
-    $nor: fields.flatMap((field) => [{ [field]: { $lt: earliest } }, { [field]: { $gt: latest } }]),
-  }
-}
+/** A time that was reached, and no list of such. */
+export const reached = (at: Date) => ({ $lte: time(at), $not: isList })
 
-type BsonType = 'string' | 'date' | 'bool' | 'int' | 'long' | 'double' | 'null'
+/** A whole number, and no list of such. */
+export const isNumber = { $type: 'int', $not: isList } as const
 
-interface FieldTypes {
-  [name: string]: BsonType | readonly BsonType[] | { optional: FieldTypes }
-}
-
-/**
- * The condition that fields exist and have these types: a record that was damaged, or written by somebody else, does not
- * match. Unlike `$type`, and unlike plain equality, it does not look into arrays.
- */
-export function hasTypes(required: FieldTypes, optional: FieldTypes = {}) {
-  return {
-    $jsonSchema: {
-      required: Object.keys(required),
-      properties: propertiesOf({ ...required, ...optional }),
-    },
-  }
-}
-
-function propertiesOf(types: FieldTypes): Record<string, object> {
-  return Object.fromEntries(
-    Object.entries(types).map(([name, type]) => [
-      name,
-      typeof type === 'object' && 'optional' in type
-        ? { bsonType: 'object', properties: propertiesOf(type.optional) }
-        : { bsonType: type },
-    ]),
-  )
+/** What is not of this type, or a list. */
+export function isNot(field: string, type: 'string' | 'date' | 'int'): object {
+  return { $or: [{ [field]: { $not: { $type: type } } }, { [field]: isList }] }
 }

@@ -1,13 +1,14 @@
 import type { Filter } from 'mongodb'
-import type { MailJob, MailKind, NewMailJob } from '../../ports/index.ts'
+import type { MailJob, MailKind, NewMailJob, RequestOfAccount } from '../../ports/index.ts'
 import { type CarriedFields, carriedTypes, fromCarriedFields, toCarriedFields } from './carried.ts'
-import { hasTypes, isDate, time } from './conditions.ts'
+import { isNot, time } from './conditions.ts'
 import {
   fromRequesterFields,
   type RequesterFields,
   requesterTypes,
   toRequesterFields,
 } from './requester.ts'
+import { dateOf, type FieldTypes, hasTypes } from './values.ts'
 
 /** A document of `mail_outbox`. */
 export interface JobDocument extends RequesterFields {
@@ -35,69 +36,78 @@ export interface JobDocument extends RequesterFields {
   purge_at?: Date
 }
 
+export const kinds: MailKind[] = ['password_reset', 'email_verification', 'password_changed']
+
+const waiting: JobDocument['state'][] = ['requested', 'resolved', 'superseded']
+
+/** The reason of a dead letter that no worker could make sense of. */
+export const UNREADABLE = 'unreadable'
+
+/** More than a job can have in its life. */
+const MAX_ATTEMPTS = 1_000_000
+
 /** What a request of ours has from its beginning to its end. */
-const lastingTypes = {
+const lastingTypes: FieldTypes = {
   _id: 'string',
   state: 'string',
   kind: 'string',
   carried: { optional: carriedTypes },
   not_before: 'date',
   attempts: 'int',
-} as const
+}
 
-const optionalLastingTypes = {
+const waitingTypes: FieldTypes = {
+  ...lastingTypes,
+  expires_at: 'date',
+  requested_at: 'date',
+  available_at: 'date',
+}
+
+const optionalTypes: FieldTypes = {
   identifier: 'string',
   account_id: 'string',
   pending_login_id: 'string',
   send_to: 'string',
   ...requesterTypes,
-} as const
+}
 
-const jobTypes = {
-  ...lastingTypes,
-  expires_at: 'date',
-  requested_at: 'date',
-  available_at: 'date',
-} as const
-
-const kinds: MailKind[] = ['password_reset', 'email_verification', 'password_changed']
-
-const waiting: JobDocument['state'][] = ['requested', 'resolved', 'superseded']
-
-/** More than a job can have in its life. */
-const MAX_ATTEMPTS = 1_000_000
-const isCount = { $gte: 0, $lt: MAX_ATTEMPTS }
+const hasCount = ({ attempts }: JobDocument) => attempts >= 0 && attempts < MAX_ATTEMPTS
 
 /** What a worker can make sense of. */
-export const isReadable = {
-  $and: [
-    { kind: { $in: kinds }, state: { $in: waiting } },
-    hasTypes(jobTypes, { ...optionalLastingTypes, resolved_at: 'date' }),
-    { attempts: isCount, not_before: isDate, expires_at: isDate, requested_at: isDate },
-    { $or: [{ identifier: { $exists: true } }, { account_id: { $exists: true } }] },
-  ],
-}
-
-/** A newer version made it, and knows what it is. */
-const isOfAnotherVersion: Filter<JobDocument> = {
-  $or: [
-    { kind: { $type: 'string', $nin: kinds } },
-    { state: { $type: 'string', $nin: [...waiting, 'dead'] } },
-  ],
-}
-
-/** What no worker can make sense of. */
-export const isBroken: Filter<JobDocument> = {
-  state: { $ne: 'dead' },
-  $nor: [isReadable, isOfAnotherVersion],
+export function isReadable(job: JobDocument): boolean {
+  return (
+    kinds.includes(job.kind) &&
+    waiting.includes(job.state) &&
+    hasTypes(job, waitingTypes, { ...optionalTypes, resolved_at: 'date' }) &&
+    hasCount(job) &&
+    (job.identifier !== undefined || job.account_id !== undefined)
+  )
 }
 
 /** A dead letter that a worker can make sense of once it is requested anew. */
-export const isRevivable = {
-  $and: [
-    { kind: { $in: kinds }, state: 'dead' as const },
-    hasTypes({ ...lastingTypes, account_id: 'string' }, optionalLastingTypes),
-    { attempts: isCount, not_before: isDate },
+export function isRevivable(letter: JobDocument): boolean {
+  return (
+    kinds.includes(letter.kind) &&
+    letter.state === 'dead' &&
+    hasTypes(letter, { ...lastingTypes, account_id: 'string' }, optionalTypes) &&
+    hasCount(letter)
+  )
+}
+
+/** What no worker is ever given, or could read; but for what a newer version made, which knows what it is. */
+export const isDamaged: Filter<JobDocument> = {
+  state: { $ne: 'dead' },
+  $or: [
+    isNot('state', 'string'),
+    isNot('kind', 'string'),
+    isNot('available_at', 'date'),
+    isNot('requested_at', 'date'),
+    isNot('expires_at', 'date'),
+    isNot('attempts', 'int'),
+  ],
+  $nor: [
+    { kind: { $type: 'string', $nin: kinds } },
+    { state: { $type: 'string', $nin: [...waiting, 'dead'] } },
   ],
 }
 
@@ -119,7 +129,7 @@ export function toJobFields(job: NewMailJob): Omit<JobDocument, '_id' | 'request
   }
 }
 
-export function fromJobDocument(document: JobDocument, leaseId: string): MailJob {
+export function fromJobDocument(document: JobDocument): MailJob {
   return {
     id: document._id,
     kind: document.kind,
@@ -135,6 +145,21 @@ export function fromJobDocument(document: JobDocument, leaseId: string): MailJob
     expiresAt: document.expires_at,
     requestedAt: document.requested_at,
     attempts: document.attempts,
-    leaseId,
+    leaseId: document.lease_id ?? '',
+  }
+}
+
+/** `undefined`: nobody could make sense of it. */
+export function toRequestOfAccount(document: JobDocument): RequestOfAccount | undefined {
+  const { state, reason } = document
+  const requestedAt = dateOf(document.requested_at)
+  if (!requestedAt || reason === UNREADABLE) return undefined
+  return {
+    id: document._id,
+    requestedAt,
+    expiresAt: document.expires_at,
+    isResolved: dateOf(document.resolved_at) !== undefined,
+    isWaiting: state !== 'superseded' && isReadable(document),
+    isOfLogin: document.pending_login_id !== undefined,
   }
 }

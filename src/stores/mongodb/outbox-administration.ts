@@ -35,15 +35,17 @@ export function mongoOutboxAdministration(
     },
 
     async revive(id, at, expiresAt) {
-      const letter = { _id: text(id), ...isRevivable }
-      if (await isUpdated(letter, asNewRequest(at, expiresAt))) return 'revived'
-      const job = { _id: id, ...isReadable }
-      const waits = { available_at: { $gt: at }, lease_id: { $exists: false } }
-      if (await isUpdated({ ...job, ...waits }, { $set: { available_at: at } })) return 'revived'
-      // Whoever held it may have given it up since.
-      if ((await exists(job)) || (await exists(letter))) return 'held'
-      const isNobodys = await exists({ _id: id, state: 'dead', account_id: { $exists: false } })
-      return isNobodys ? 'no_account' : 'not_found'
+      const job = await collection.findOne({ _id: text(id) })
+      if (!job) return 'not_found'
+      if (isRevivable(job)) {
+        const isRevived = await isUpdated({ _id: id, state: 'dead' }, asNewRequest(at, expiresAt))
+        return isRevived ? 'revived' : 'held'
+      }
+      if (job.state === 'dead' && job.account_id === undefined) return 'no_account'
+      if (!isReadable(job)) return 'not_found'
+      const waits = { available_at: { $gt: time(at) }, lease_id: { $exists: false } }
+      const isDue = await isUpdated({ _id: id, ...waits }, { $set: { available_at: at } })
+      return isDue ? 'revived' : 'held'
     },
 
     async discard(id, at) {

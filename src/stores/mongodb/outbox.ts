@@ -1,24 +1,25 @@
-import type { Db, Filter } from 'mongodb'
-import type { MailJob, MailOutbox, MailStage } from '../../ports/index.ts'
-import { orderOf } from '../../ports/request-order.ts'
+import { randomUUID } from 'node:crypto'
+import type { AnyBulkWriteOperation, Db, Filter } from 'mongodb'
+import type { MailJob, MailKind, MailOutbox, MailStage, Release } from '../../ports/index.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import { openCollection } from './collection.ts'
-import { text, time } from './conditions.ts'
+import { atMost, isNumber, reached, text, time } from './conditions.ts'
 import { isDuplicateKey } from './errors.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
 import {
   fromJobDocument,
-  isBroken,
+  isDamaged,
   isReadable,
   type JobDocument,
+  kinds,
   toJobFields,
+  toRequestOfAccount,
+  UNREADABLE,
 } from './job-document.ts'
 import { toJobId } from './job-status.ts'
 import { mongoOutboxAdministration } from './outbox-administration.ts'
-import { jobsAfter, jobsBefore } from './request-order.ts'
 import { purgeTime } from '../state/purge-time.ts'
-
-const UNREADABLE = 'unreadable'
+import { together } from './together.ts'
 
 const indexes: NamedIndex[] = [
   { name: 'longest_due', key: { state: 1, available_at: 1, requested_at: 1 } },
@@ -28,13 +29,55 @@ const indexes: NamedIndex[] = [
   purgeIndex,
 ]
 
-/** `mail_outbox` on MongoDB. */
+interface HeldWrite {
+  job: MailJob
+  update: object
+}
+
+/** `mail_outbox` on MongoDB: what a worker does for many jobs at once is one command for all of them. */
 export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
   const collection = openCollection<JobDocument>(db, 'mail_outbox')
 
-  async function isUpdated(job: MailJob, update: object) {
-    const { matchedCount } = await collection.updateOne(held(job), update)
-    return matchedCount === 1
+  const write = (operations: AnyBulkWriteOperation<JobDocument>[]) =>
+    collection.bulkWrite(operations, { ordered: false })
+
+  const updateAll = (writes: HeldWrite[]) =>
+    write(writes.map(({ job, update }) => ({ updateOne: { filter: held(job), update } })))
+
+  /** For updates that keep the lease: where not all were held, it tells which are. */
+  const whileHeld = together(async (writes: HeldWrite[]) => {
+    const { matchedCount } = await updateAll(writes)
+    if (matchedCount === writes.length) return writes.map(() => true)
+    const still = await collection
+      .find({ $or: writes.map(({ job }) => held(job)) }, { projection: { _id: 1 } })
+      .toArray()
+    const ids = new Set(still.map(({ _id }) => _id))
+    return writes.map(({ job }) => ids.has(job.id))
+  })
+
+  const unheeded = together(async (writes: HeldWrite[]) => {
+    await updateAll(writes)
+    return writes
+  })
+
+  const removed = together(async (jobs: MailJob[]) => {
+    await write(jobs.map((job) => ({ deleteOne: { filter: removable(job) } })))
+    return jobs
+  })
+
+  const requested = together(async (asked: { accountId: string; kind: MailKind }[]) => {
+    const accounts = new Set(asked.map(({ accountId }) => text(accountId)))
+    const found = await collection.find({ account_id: { $in: [...accounts] } }).toArray()
+    return asked.map(({ accountId, kind }) =>
+      found.filter((job) => job.account_id === accountId && job.kind === kind),
+    )
+  })
+
+  // It is due no more, and so found by `isDamaged`.
+  async function markUnreadable(jobs: JobDocument[]) {
+    if (jobs.length === 0) return
+    const which = { _id: { $in: jobs.map(({ _id }) => _id) } }
+    await collection.updateMany(which, { $unset: { available_at: true, lease_id: true } })
   }
 
   return {
@@ -54,108 +97,102 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
       }
     },
 
-    async claim(stage, leaseId, at, leaseUntil) {
-      const document = await collection.findOneAndUpdate(
-        { ...isFor(stage, time(at)), available_at: { $lte: at }, ...isReadable },
+    async claim(stage, most, at, leaseUntil) {
+      const due = isFor(stage, at)
+      const found = await collection
+        .find(due, { projection: { _id: 1 } })
+        .sort({ available_at: 1, requested_at: 1 })
+        .limit(atMost(most))
+        .toArray()
+      if (found.length === 0) return []
+      const leaseId = randomUUID()
+      const ids = { _id: { $in: found.map(({ _id }) => _id) } }
+      await collection.updateMany(
+        { ...ids, ...due },
         {
-          $set: { lease_id: text(leaseId), available_at: time(leaseUntil) },
+          $set: { lease_id: leaseId, available_at: time(leaseUntil) },
           $inc: { attempts: stage === 'send' ? 1 : 0 },
         },
-        { sort: { available_at: 1, requested_at: 1 }, returnDocument: 'after' },
       )
-      return document ? fromJobDocument(document, leaseId) : undefined
+      const claimed = await collection
+        .find({ ...ids, lease_id: leaseId })
+        .sort({ requested_at: 1 })
+        .toArray()
+      await markUnreadable(claimed.filter((job) => !isReadable(job)))
+      return claimed.filter(isReadable).map(fromJobDocument)
     },
 
     resolve: (job, accountId, at) =>
-      isUpdated(job, {
-        $set: { account_id: text(accountId), resolved_at: time(at) },
-        $unset: { identifier: true },
+      whileHeld({
+        job,
+        update: {
+          $set: { account_id: text(accountId), resolved_at: time(at) },
+          $unset: { identifier: true },
+        },
       }),
 
-    async supersedeEarlier(job, at) {
+    async requestsOf(accountId, kind) {
+      const jobs = await requested({ accountId, kind })
+      return jobs.map(toRequestOfAccount).filter((request) => request !== undefined)
+    },
+
+    async supersede(ids, at) {
+      if (ids.length === 0) return
       await collection.updateMany(
-        {
-          ...ofSameKind(job),
-          state: { $in: ['requested', 'resolved'] },
-          ...jobsBefore(orderOf(job)),
-        },
+        { _id: { $in: ids.map(text) }, state: { $in: ['requested', 'resolved'] } },
         { $set: { state: 'superseded', available_at: time(at) }, $unset: { lease_id: true } },
       )
     },
 
-    async isOvertaken(job) {
-      const later = await collection.findOne(
-        {
-          ...ofSameKind(job),
-          resolved_at: { $type: 'date' },
-          reason: { $ne: UNREADABLE },
-          ...jobsAfter(orderOf(job)),
-        },
-        { projection: { _id: 1 } },
-      )
-      return later !== null
+    renew: (job, leaseUntil) =>
+      whileHeld({ job, update: { $set: { available_at: time(leaseUntil) } } }),
+
+    async release(job, at, why) {
+      await unheeded({ job, update: released(time(at), why) })
     },
-
-    async isUnderWay(job, at) {
-      const other = await collection.findOne(
-        {
-          ...ofSameKind(job),
-          _id: { $ne: text(job.id) },
-          ...(job.pendingLoginId !== undefined && { pending_login_id: { $exists: true } }),
-          state: { $in: ['requested', 'resolved'] },
-          resolved_at: { $type: 'date' },
-          expires_at: { $gt: time(at) },
-          ...isReadable,
-        },
-        { projection: { _id: 1 } },
-      )
-      return other !== null
-    },
-
-    ready: (job, at) =>
-      isUpdated(job, {
-        $set: { state: 'resolved', available_at: time(at) },
-        $unset: { lease_id: true },
-      }),
-
-    renew: (job, leaseUntil) => isUpdated(job, { $set: { available_at: time(leaseUntil) } }),
 
     async remove(job) {
-      const { deletedCount } = await collection.deleteOne({
-        _id: text(job.id),
-        $or: [{ lease_id: text(job.leaseId) }, { state: 'superseded' }],
-      })
-      return deletedCount === 1
+      await removed(job)
     },
 
-    retry: (job, at, reason) =>
-      isUpdated(job, { $set: { available_at: time(at), reason }, $unset: { lease_id: true } }),
-
-    postpone: (job, at) =>
-      isUpdated(job, {
-        $set: { available_at: time(at) },
-        $inc: { attempts: -1 },
-        $unset: { lease_id: true },
-      }),
-
-    giveUp: (job, at, reason) => isUpdated(job, deadLetter(at, reason)),
+    async giveUp(job, at, reason) {
+      const { matchedCount } = await collection.updateOne(held(job), deadLetter(at, reason))
+      return matchedCount === 1
+    },
 
     async giveUpUnreadable(at) {
-      const document = await collection.findOneAndUpdate(isBroken, deadLetter(at, UNREADABLE), {
-        projection: { _id: 1 },
-      })
-      return document ? toJobId(document._id) : undefined
+      const damaged = await collection.find(isDamaged, { projection: { _id: 1 } }).toArray()
+      const which = { _id: { $in: damaged.map(({ _id }) => _id) } }
+      if (damaged.length > 0) await collection.updateMany(which, deadLetter(at, UNREADABLE))
+      return damaged.map(({ _id }) => toJobId(_id))
     },
   }
 }
 
 function isFor(stage: MailStage, at: Date): Filter<JobDocument> {
-  if (stage === 'resolve') return { state: { $in: ['requested', 'superseded'] } }
-  return { state: 'resolved', expires_at: stage === 'send' ? { $gt: at } : { $lte: at } }
+  const due = { kind: { $in: kinds }, available_at: reached(at), attempts: isNumber }
+  if (stage === 'resolve') return { ...due, state: { $in: ['requested', 'superseded'] } }
+  return { ...due, state: 'resolved', expires_at: stage === 'send' ? { $gt: at } : { $lte: at } }
 }
 
 function held({ id, leaseId }: MailJob) {
   return { _id: text(id), lease_id: text(leaseId) }
+}
+
+function removable({ id, leaseId }: MailJob): Filter<JobDocument> {
+  return { _id: text(id), $or: [{ lease_id: text(leaseId) }, { state: 'superseded' }] }
+}
+
+function released(at: Date, why: Release) {
+  return {
+    $set: {
+      available_at: at,
+      ...(why === 'resolved' && { state: why }),
+      ...(typeof why === 'object' && { reason: why.reason }),
+    },
+    $inc: { attempts: why === 'untried' ? -1 : 0 },
+    $unset: { lease_id: true },
+  }
 }
 
 function deadLetter(at: Date, reason: string) {
@@ -163,8 +200,4 @@ function deadLetter(at: Date, reason: string) {
     $set: { state: 'dead' as const, reason, purge_at: purgeTime(time(at)) },
     $unset: { identifier: true, lease_id: true, available_at: true },
   } as const
-}
-
-function ofSameKind({ accountId, kind }: Pick<MailJob, 'accountId' | 'kind'>) {
-  return { account_id: text(accountId ?? ''), kind }
 }

@@ -5,9 +5,10 @@ import { parseCapturedRequest } from '../state/captured-request.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import { toCarriedFields } from './carried.ts'
 import { openCollection } from './collection.ts'
-import { hasTypes, text, time } from './conditions.ts'
+import { text, time } from './conditions.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
+import { type FieldTypes, hasTypes } from './values.ts'
 
 interface PendingLoginDocument {
   _id: string
@@ -28,17 +29,21 @@ interface PendingLoginDocument {
   purge_at: Date
 }
 
-const isWhole = hasTypes(
-  {
-    _id: 'string',
-    account_id: 'string',
-    password_digest: 'string',
-    captured: 'string',
-    created_at: 'date',
-    purge_at: 'date',
-  },
-  { email: 'string', browser_hash: 'string', verified_at: 'date', continued_at: 'date' },
-)
+const types: FieldTypes = {
+  _id: 'string',
+  account_id: 'string',
+  password_digest: 'string',
+  captured: 'string',
+  created_at: 'date',
+  purge_at: 'date',
+}
+
+const optionalTypes: FieldTypes = {
+  email: 'string',
+  browser_hash: 'string',
+  verified_at: 'date',
+  continued_at: 'date',
+}
 
 const indexes: NamedIndex[] = [
   { name: 'newest_of_account', key: { account_id: 1, created_at: -1 } },
@@ -76,11 +81,12 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
         .skip(most - 1)
         .limit(MOST_REMOVED)
         .toArray()
+      if (surplus.length === 0) return
       await collection.deleteMany({ _id: { $in: surplus.map(({ _id }) => _id) } })
     },
 
     async find(id) {
-      const document = await collection.findOne({ _id: text(id), ...isWhole })
+      const document = await collection.findOne({ _id: text(id) })
       return document ? toPendingLogin(document) : undefined
     },
 
@@ -92,17 +98,17 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
     },
 
     async findNewest(accountId, { clientId, redirectUri, state }) {
-      const document = await collection.findOne(
-        {
-          account_id: text(accountId),
-          client_id: sameAs(clientId),
-          redirect_uri: sameAs(redirectUri),
-          state: sameAs(state),
-          ...isWhole,
-        },
-        { sort: { created_at: -1 } },
-      )
-      return document ? toPendingLogin(document) : undefined
+      const ofRequest = {
+        account_id: text(accountId),
+        client_id: sameAs(clientId),
+        redirect_uri: sameAs(redirectUri),
+        state: sameAs(state),
+      }
+      for await (const document of collection.find(ofRequest).sort({ created_at: -1 })) {
+        const login = toPendingLogin(document)
+        if (login) return login
+      }
+      return undefined
     },
 
     async markVerified(accountId, email, at) {
@@ -114,7 +120,7 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
 
     async takeTurn(id, at, turn) {
       const { modifiedCount } = await collection.updateOne(
-        { _id: text(id), continued_at: { $exists: false }, ...isWhole },
+        { _id: text(id), continued_at: { $exists: false } },
         { $set: { continued_at: time(at), continued_by: text(turn) } },
       )
       return modifiedCount === 1
@@ -138,6 +144,7 @@ function sameAs(parameter: string | undefined) {
 }
 
 function toPendingLogin(document: PendingLoginDocument): PendingLogin | undefined {
+  if (!hasTypes(document, types, optionalTypes)) return undefined
   const captured = parseCapturedRequest(document.captured)
   return (
     captured && {

@@ -2,7 +2,7 @@ import type { Db } from 'mongodb'
 import { RateLimiterMongo } from 'rate-limiter-flexible'
 import type { RateLimits } from '../../ports/index.ts'
 import { openCollection } from './collection.ts'
-import { hasTypes, text } from './conditions.ts'
+import { isNot, text } from './conditions.ts'
 import { isDuplicateKey, serverErrorCode } from './errors.ts'
 import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
 import { COUNT_ONLY, windowsOf } from '../state/rate-limit-windows.ts'
@@ -10,7 +10,10 @@ import { COUNT_ONLY, windowsOf } from '../state/rate-limit-windows.ts'
 const NAME = 'rate_limits'
 const TYPE_MISMATCH = 14
 
-const recordTypes = { key: 'string', expire: 'date', points: ['int', 'long', 'double'] } as const
+/** No window of ours; `points` may be any number, and `$inc` refuses what is none. */
+const isDamaged = {
+  $or: [isNot('expire', 'date'), { points: { $not: { $type: 'number' as const } } }],
+}
 
 /** The field names are those of rate-limiter-flexible. */
 const indexes: NamedIndex[] = [
@@ -28,7 +31,7 @@ export function mongoRateLimits(db: Db): RateLimits & StoredPart {
       return await collection.findOneAndUpdate(where, update, options)
     } catch (error) {
       if (isDuplicateKey(error) || serverErrorCode(error) === TYPE_MISMATCH)
-        await collection.deleteOne({ key: text(where.key), $nor: [hasTypes(recordTypes)] })
+        await collection.deleteOne({ key: text(where.key), ...isDamaged })
       throw error
     }
   }

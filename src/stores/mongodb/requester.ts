@@ -1,4 +1,5 @@
 import type { Requester } from '../../ports/index.ts'
+import type { FieldTypes } from './values.ts'
 
 /** What is audited of whoever sent a request. */
 export interface SenderFields {
@@ -12,13 +13,13 @@ export interface RequesterFields extends SenderFields {
   by_admin?: boolean
 }
 
-export const requesterTypes = {
+export const requesterTypes: FieldTypes = {
   address: 'string',
   user_agent: 'string',
   ui_locales: 'string',
   accept_language: 'string',
   by_admin: 'bool',
-} as const
+}
 
 export function toSenderFields({ address, userAgent }: Partial<Requester>): SenderFields {
   return {

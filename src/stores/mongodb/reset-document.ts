@@ -1,13 +1,14 @@
 import type { ClaimedReset, DeadToken } from '../../ports/index.ts'
-import { hasTypes } from './conditions.ts'
+import { carriedTypes } from './carried.ts'
 import { fromRequesterFields, type RequesterFields, requesterTypes } from './requester.ts'
 import {
+  type AnyTokenDocument,
   fromDeadDocument,
   fromTokenDocument,
-  optionalTokenTypes,
   type TokenDocument,
   tokenTypes,
 } from './token-document.ts'
+import { type FieldTypes, hasTypes } from './values.ts'
 
 /** A document of `password_reset_tokens`. */
 export interface ResetTokenDocument extends TokenDocument {
@@ -23,54 +24,48 @@ export interface ResetTokenDocument extends TokenDocument {
   lease_until?: Date
 }
 
-export const isLive = {
-  live: true as const,
-  ...hasTypes(
-    {
-      ...tokenTypes,
-      live: 'bool',
-      claimed_at: 'null',
-      used_at: 'null',
-      invalidated_at: 'null',
-      completed_at: 'null',
-    },
-    optionalTokenTypes,
-  ),
+const undecided: FieldTypes = {
+  ...tokenTypes,
+  live: 'bool',
+  claimed_at: 'null',
+  used_at: 'null',
+  invalidated_at: 'null',
+  completed_at: 'null',
 }
-export const isClaimed = hasTypes(
-  {
-    ...tokenTypes,
-    claimed_at: 'date',
-    used_at: ['date', 'null'],
-    invalidated_at: 'null',
-    completed_at: 'null',
-    lease_until: 'date',
-  },
-  {
-    ...optionalTokenTypes,
+
+/** Unused, not claimed and not invalidated. */
+export function isLive(token: ResetTokenDocument): boolean {
+  return token.live === true && hasTypes(token, undecided, carriedTypes)
+}
+
+const claimed: FieldTypes = {
+  ...tokenTypes,
+  claimed_at: 'date',
+  used_at: ['date', 'null'],
+  invalidated_at: 'null',
+  completed_at: 'null',
+  lease_until: 'date',
+}
+
+/** Decided, and not all of its effects are done. */
+export function isClaimed(token: ResetTokenDocument): boolean {
+  return hasTypes(token, claimed, {
+    ...carriedTypes,
     new_hash: 'string',
     claimed_by: { optional: requesterTypes },
-  },
-)
+  })
+}
+
+const ends = ['claimed_at', 'used_at', 'invalidated_at', 'completed_at'] as const
+const anyEnds = Object.fromEntries(ends.map((end) => [end, ['date', 'null'] as const]))
 
 /** Alive, or dead for a reason. */
-export const isWhole = {
-  $or: [
-    { live: true as const },
-    ...['claimed_at', 'used_at', 'invalidated_at', 'completed_at'].map((field) => ({
-      [field]: { $type: 'date' as const },
-    })),
-  ],
-  ...hasTypes(
-    {
-      ...tokenTypes,
-      claimed_at: ['date', 'null'],
-      used_at: ['date', 'null'],
-      invalidated_at: ['date', 'null'],
-      completed_at: ['date', 'null'],
-    },
-    { ...optionalTokenTypes, live: 'bool' },
-  ),
+export function isWhole(token: AnyTokenDocument): boolean {
+  const isDecided = ends.some((end) => token[end] instanceof Date)
+  return (
+    (token.live === true || isDecided) &&
+    hasTypes(token, { ...tokenTypes, ...anyEnds }, { ...carriedTypes, live: 'bool' })
+  )
 }
 
 export function toClaimedReset(document: ResetTokenDocument): ClaimedReset {

@@ -2,8 +2,8 @@ import type { Db } from 'mongodb'
 import { AccountFlowsError } from '../../errors.ts'
 import type { RequestOrder, ResetToken, ResetTokenStore } from '../../ports/index.ts'
 import type { Forgetful } from '../state/forget-account.ts'
-import { openCollection } from './collection.ts'
-import { text, time } from './conditions.ts'
+import { firstReadable, openCollection, readable } from './collection.ts'
+import { reached, text, time } from './conditions.ts'
 import { isDuplicateKey } from './errors.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
@@ -20,6 +20,7 @@ import { tokensAfter } from './request-order.ts'
 import { mongoTokenHistories } from './token-histories.ts'
 import {
   fromTokenDocument,
+  isInTime,
   isOwned,
   issuedTo,
   revoked,
@@ -63,6 +64,11 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
     }
   }
 
+  async function usable(tokenHash: string, at: Date) {
+    const document = await collection.findOne({ token_hash: text(tokenHash), ...isInTime(at) })
+    return document && isLive(document) ? document : undefined
+  }
+
   return {
     ...storedPart(collection, [...tokenIndexes, oneLivePerUser, unfinished]),
 
@@ -94,27 +100,23 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
     invalidateLive,
 
     async findUsable(tokenHash, at) {
-      const document = await collection.findOne({
-        token_hash: text(tokenHash),
-        expires_at: { $gt: time(at) },
-        ...isLive,
-      })
-      return document ? fromTokenDocument(document) : undefined
+      const document = await usable(tokenHash, at)
+      return document && fromTokenDocument(document)
     },
 
     async findDead(tokenHash, at) {
-      const document = await collection.findOne({ token_hash: text(tokenHash), ...isOwned })
-      return document ? toDeadToken(document, time(at)) : undefined
+      const document = await collection.findOne({ token_hash: text(tokenHash) })
+      return document && isOwned(document) ? toDeadToken(document, time(at)) : undefined
     },
 
     async hasUsable(account, at) {
-      const usable = { ...issuedTo(account), expires_at: { $gt: time(at) }, ...isLive }
-      return (await collection.findOne(usable, { projection: { _id: 1 } })) !== null
+      const live = collection.find({ ...issuedTo(account), live: true, ...isInTime(at) })
+      return (await firstReadable(live, isLive)).length > 0
     },
 
     async revoke(which, at) {
       await collection.updateMany(
-        { ...revoked(which), live: true, expires_at: { $gt: time(at) } },
+        { ...revoked(which), live: true, ...isInTime(at) },
         { $set: { expires_at: at } },
       )
     },
@@ -126,8 +128,10 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
         new_hash: text(newHash),
         lease_until: time(leaseUntil),
       }
+      const token = await usable(tokenHash, at)
+      if (!token) return undefined
       const document = await collection.findOneAndUpdate(
-        { token_hash: text(tokenHash), expires_at: { $gt: at }, ...isLive },
+        { _id: token._id, live: true, ...isInTime(at) },
         { $set: claimed, $unset: { live: true } },
         { returnDocument: 'after' },
       )
@@ -135,12 +139,16 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
     },
 
     async takeUnfinished(at, leaseUntil) {
-      const document = await collection.findOneAndUpdate(
-        { lease_until: { $lte: time(at) }, ...isClaimed },
-        { $set: { lease_until: time(leaseUntil) } },
-        { sort: { lease_until: 1 }, returnDocument: 'after' },
-      )
-      return document ? toClaimedReset(document) : undefined
+      const left = collection.find({ lease_until: reached(at) }).sort({ lease_until: 1 })
+      for await (const { _id } of readable(left, isClaimed)) {
+        const document = await collection.findOneAndUpdate(
+          { _id, lease_until: reached(at) },
+          { $set: { lease_until: time(leaseUntil) } },
+          { returnDocument: 'after' },
+        )
+        if (document) return toClaimedReset(document)
+      }
+      return undefined
     },
 
     async markUsed(id, at) {

@@ -6,9 +6,9 @@ import type {
   VerificationToken,
 } from '../../ports/index.ts'
 import { type CarriedFields, carriedTypes, fromCarriedFields, toCarriedFields } from './carried.ts'
-import { hasTypes, text, time } from './conditions.ts'
+import { text, time } from './conditions.ts'
 import { type NamedIndex, purgeIndex } from './indexes.ts'
-import { stringOf } from './values.ts'
+import { type FieldTypes, hasTypes, stringOf } from './values.ts'
 import { purgeTime } from '../state/purge-time.ts'
 
 /** What the documents of both kinds of token have in common. */
@@ -27,8 +27,16 @@ export interface TokenDocument extends CarriedFields {
   purge_at: Date
 }
 
-/** Without `used_at`, of which each condition says what it expects. */
-export const tokenTypes = {
+/** A token of either kind. */
+export interface AnyTokenDocument extends TokenDocument {
+  live?: true
+  claimed_at?: Date | null
+  invalidated_at?: Date | null
+  completed_at?: Date | null
+}
+
+/** Without `used_at`, of which each state says what it expects. */
+export const tokenTypes: FieldTypes = {
   _id: 'string',
   token_hash: 'string',
   user_id: 'string',
@@ -40,12 +48,12 @@ export const tokenTypes = {
   created_at: 'date',
   expires_at: 'date',
   purge_at: 'date',
-} as const
-
-export const optionalTokenTypes = carriedTypes
+}
 
 /** What is enough to tell why a token is not usable. */
-export const isOwned = hasTypes({ user_id: 'string', expires_at: 'date' }, optionalTokenTypes)
+export function isOwned(token: TokenDocument): boolean {
+  return hasTypes(token, { user_id: 'string', expires_at: 'date' }, carriedTypes)
+}
 
 export const tokenIndexes: NamedIndex[] = [
   { name: 'latest_request', key: { user_id: 1, requested_at: -1 } },
@@ -53,6 +61,9 @@ export const tokenIndexes: NamedIndex[] = [
   { name: 'token_hash_unique', key: { token_hash: 1 }, unique: true },
   purgeIndex,
 ]
+
+/** Of tokens that did not expire: at exactly `expires_at` they have. */
+export const isInTime = (at: Date) => ({ expires_at: { $gt: time(at) } })
 
 /** Tokens that were issued for the account as it is. */
 export function issuedTo({ userId, email, passwordDigest }: IssuedAccount) {

@@ -1,55 +1,28 @@
-import type { Db, Filter } from 'mongodb'
+import type { Db } from 'mongodb'
 import type { TokenHistories, TokenHistory } from '../../ports/index.ts'
 import { fromCarriedFields } from './carried.ts'
-import { openCollection } from './collection.ts'
-import { atMost, hasOnlyDates, type hasTypes, text } from './conditions.ts'
-import type { TokenDocument } from './token-document.ts'
+import { firstReadable, openCollection } from './collection.ts'
+import { atMost, text } from './conditions.ts'
+import type { AnyTokenDocument } from './token-document.ts'
 
-/** A token of either kind. */
-interface AnyTokenDocument extends TokenDocument {
-  claimed_at?: Date | null
-  invalidated_at?: Date | null
-  completed_at?: Date | null
-}
-
-const hasReadableTimes = hasOnlyDates(
-  'created_at',
-  'expires_at',
-  'used_at',
-  'claimed_at',
-  'invalidated_at',
-  'completed_at',
-)
-
-const withoutSecrets = { token_hash: 0, new_hash: 0 }
-
-/** What became of the tokens of one kind; a record that is not `whole` is as if it were not there. */
+/** What became of the tokens of one kind; a record that is not whole is as if it were not there. */
 export function mongoTokenHistories(
   db: Db,
   name: string,
-  whole: ReturnType<typeof hasTypes>,
+  isWhole: (token: AnyTokenDocument) => boolean,
 ): TokenHistories {
   const collection = openCollection<AnyTokenDocument>(db, name)
 
-  function tokens(which: Filter<AnyTokenDocument>) {
-    const filter = { ...which, ...whole, ...hasReadableTimes }
-    return collection.find(filter, { projection: withoutSecrets })
-  }
-
   return {
     async findHistory(tokenHash) {
-      const [document] = await tokens({ token_hash: text(tokenHash) })
-        .limit(1)
-        .toArray()
-      return document && toHistory(document)
+      const token = await collection.findOne({ token_hash: text(tokenHash) })
+      return token && isWhole(token) ? toHistory(token) : undefined
     },
 
     async historiesOf(userId, limit) {
-      const documents = await tokens({ user_id: text(userId) })
-        .sort({ created_at: -1 })
-        .limit(atMost(limit))
-        .toArray()
-      return documents.map(toHistory)
+      const newestFirst = collection.find({ user_id: text(userId) }).sort({ created_at: -1 })
+      const tokens = await firstReadable(newestFirst, isWhole, atMost(limit))
+      return tokens.map(toHistory)
     },
   }
 }

@@ -60,7 +60,9 @@ function isUnavailable(error: unknown): error is Error {
     NAMES.has(error.name) ||
     CODES.has(code) ||
     (typeof code === 'string' && SOCKET_CODES.test(code)) ||
-    (Array.isArray(labels) && LABELS.some((label) => labels.includes(label)))
+    (Array.isArray(labels) && LABELS.some((label) => labels.includes(label))) ||
+    // A command with many writes wraps what the driver threw.
+    isUnavailable(Reflect.get(error, 'errorResponse'))
   )
 }
 

@@ -1,33 +1,40 @@
 import type { Db, Filter } from 'mongodb'
 import type { VerificationTokenStore } from '../../ports/index.ts'
 import type { Forgetful } from '../state/forget-account.ts'
-import { openCollection } from './collection.ts'
+import { carriedTypes } from './carried.ts'
+import { firstReadable, openCollection } from './collection.ts'
 import { forgetDocuments } from './forget.ts'
-import { hasTypes, text, time } from './conditions.ts'
+import { text, time } from './conditions.ts'
 import { storedPart, type StoredPart } from './indexes.ts'
 import { tokensAfter } from './request-order.ts'
 import { mongoTokenHistories } from './token-histories.ts'
 import {
   fromDeadDocument,
   fromTokenDocument,
+  isInTime,
   isOwned,
   issuedTo,
-  optionalTokenTypes,
   revoked,
   type TokenDocument,
   tokenIndexes,
   tokenTypes,
   toTokenDocument,
 } from './token-document.ts'
-import { stringOf } from './values.ts'
+import { type FieldTypes, hasTypes, stringOf } from './values.ts'
 
 interface VerificationTokenDocument extends TokenDocument {
   pending_login_id?: string
 }
 
-const optionalTypes = { ...optionalTokenTypes, pending_login_id: 'string' } as const
-const isUnused = hasTypes({ ...tokenTypes, used_at: 'null' }, optionalTypes)
-const isWhole = hasTypes({ ...tokenTypes, used_at: ['date', 'null'] }, optionalTypes)
+const optionalTypes: FieldTypes = { ...carriedTypes, pending_login_id: 'string' }
+
+function isUnused(token: VerificationTokenDocument): boolean {
+  return hasTypes(token, { ...tokenTypes, used_at: 'null' }, optionalTypes)
+}
+
+function isWhole(token: TokenDocument): boolean {
+  return hasTypes(token, { ...tokenTypes, used_at: ['date', 'null'] }, optionalTypes)
+}
 
 /** `email_verification_tokens` on MongoDB. */
 export function mongoVerificationTokens(db: Db): VerificationTokenStore & StoredPart & Forgetful {
@@ -35,7 +42,7 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
 
   async function expire(which: Filter<VerificationTokenDocument>, at: Date) {
     await collection.updateMany(
-      { ...which, used_at: { $type: 'null' }, expires_at: { $gt: time(at) } },
+      { ...which, used_at: { $type: 'null' }, ...isInTime(at) },
       { $set: { expires_at: at } },
     )
   }
@@ -53,19 +60,16 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
     },
 
     async findUsable(tokenHash, at) {
-      const document = await collection.findOne({
-        token_hash: text(tokenHash),
-        expires_at: { $gt: time(at) },
-        ...isUnused,
-      })
-      return document
+      const document = await collection.findOne({ token_hash: text(tokenHash), ...isInTime(at) })
+      return document && isUnused(document)
         ? { ...fromTokenDocument(document), pendingLoginId: document.pending_login_id }
         : undefined
     },
 
     async findDead(tokenHash, at) {
-      const document = await collection.findOne({ token_hash: text(tokenHash), ...isOwned })
-      if (!document || (!document.used_at && document.expires_at > time(at))) return undefined
+      const document = await collection.findOne({ token_hash: text(tokenHash) })
+      if (!document || !isOwned(document)) return undefined
+      if (!document.used_at && document.expires_at > time(at)) return undefined
       return {
         ...fromDeadDocument(document),
         pendingLoginId: stringOf(document.pending_login_id),
@@ -74,21 +78,18 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
     },
 
     async hasUsable(account, at, ofLogin = false) {
-      const usable = {
+      const tokens = collection.find({
         ...issuedTo(account),
         ...(ofLogin && { pending_login_id: { $exists: true } }),
-        expires_at: { $gt: time(at) },
-        ...isUnused,
-      }
-      return (await collection.findOne(usable, { projection: { _id: 1 } })) !== null
+        ...isInTime(at),
+      })
+      return (await firstReadable(tokens, isUnused)).length > 0
     },
 
     // `purge_at` has an index, and the order of `expires_at` where that is still to come.
     async latestExpiry(at) {
-      const latest = await collection.findOne(
-        { expires_at: { $gt: time(at) }, ...isUnused },
-        { sort: { purge_at: -1 }, projection: { expires_at: 1 } },
-      )
+      const latestFirst = collection.find(isInTime(at)).sort({ purge_at: -1 })
+      const [latest] = await firstReadable(latestFirst, isUnused)
       return latest?.expires_at
     },
 

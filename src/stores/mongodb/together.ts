@@ -1,0 +1,44 @@
+/** Commands grow no longer than this. */
+const MOST = 100
+
+/**
+ * One command for many calls: what is asked while a command is under way, or in the same turn of the event loop, is done together
+ * by the next. A call alone is done at once.
+ *
+ * @param run - answers a result for each item, in their order; what it throws, all its callers get.
+ */
+export function together<Item, Result>(
+  run: (items: Item[]) => Promise<Result[]>,
+): (item: Item) => Promise<Result> {
+  interface Call {
+    item: Item
+    resolve(result: Result): void
+    reject(error: unknown): void
+  }
+  const waiting: Call[] = []
+  let isUnderWay = false
+
+  async function runAll() {
+    while (waiting.length > 0) {
+      const calls = waiting.splice(0, MOST)
+      try {
+        const results = await run(calls.map(({ item }) => item))
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one result an item
+        for (const [index, { resolve }] of calls.entries()) resolve(results[index] as Result)
+      } catch (error) {
+        for (const { reject } of calls) reject(error)
+      }
+      // Whoever got a result may have its next call ready.
+      await Promise.resolve()
+    }
+    isUnderWay = false
+  }
+
+  return (item) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ item, resolve, reject })
+      if (isUnderWay) return
+      isUnderWay = true
+      process.nextTick(() => void runAll())
+    })
+}
