@@ -44,7 +44,7 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a waiting window goes on in each of many posts, on MongoDB',
     breaks: 'The window goes on once.',
-    edits: { 'continued_at: { $exists: false },': '' },
+    edits: { ', continued_at: { $exists: false }': '' },
     caughtBy: 'gives its one turn to one of 20',
     store: 'mongodb',
   },

@@ -24,7 +24,7 @@ export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: M
     outbox: memoryOutbox(clock),
     audit: memoryAudit(clock),
     settings: memorySettings(),
-    limits: memoryRateLimits(),
+    limits: memoryRateLimits(clock),
     keyRings: memoryKeyRings(clock.now),
   }
   return {

@@ -12,6 +12,7 @@ export function isDuplicateKey(error: unknown): error is Error {
 interface WriteFailure {
   index: number
   code: unknown
+  errmsg: string
 }
 
 /** Of a command with many writes, those that failed. Throws what tells of none. */
@@ -23,5 +24,7 @@ export function writeErrors(error: unknown): WriteFailure[] {
 }
 
 function isFailure(failure: unknown): boolean {
-  return typeof failure === 'object' && failure !== null && 'index' in failure && 'code' in failure
+  return (
+    typeof failure === 'object' && failure !== null && 'index' in failure && 'errmsg' in failure
+  )
 }

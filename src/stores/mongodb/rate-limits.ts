@@ -1,58 +1,116 @@
-import type { Db } from 'mongodb'
-import { RateLimiterMongo } from 'rate-limiter-flexible'
-import type { RateLimits } from '../../ports/index.ts'
+import { randomUUID } from 'node:crypto'
+import type { AnyBulkWriteOperation, Db } from 'mongodb'
+import type { Hit, RateLimits } from '../../ports/index.ts'
 import { openCollection } from './collection.ts'
-import { isNot, text } from './conditions.ts'
-import { isDuplicateKey, serverErrorCode } from './errors.ts'
+import { text } from './conditions.ts'
+import { DUPLICATE_KEY, writeErrors } from './errors.ts'
 import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
-import { COUNT_ONLY, windowsOf } from '../state/rate-limit-windows.ts'
+import { together } from './together.ts'
 
-const NAME = 'rate_limits'
-const TYPE_MISMATCH = 14
-
-/** No window of ours; `points` may be any number, and `$inc` refuses what is none. */
-const isDamaged = {
-  $or: [isNot('expire', 'date'), { points: { $not: { $type: 'number' as const } } }],
+/** What one command counted under a key. */
+interface Ticket {
+  by: string
+  count: number
+  ms_to_end: number
 }
 
-/** The field names are those of rate-limiter-flexible. */
+interface WindowDocument {
+  key: string
+  points: number
+  /** By the clock of the database; by that of a process where an older version wrote it. */
+  expire: Date
+  tickets?: Ticket[]
+}
+
+/** Two versions side by side differ by this much at most; a window that is longer is none of ours. */
+const MAX_SKEW_MS = 10_000
+
+/** Of the latest commands; whoever comes later than so many others reads at least its own count. */
+const TICKETS = 20
+
 const indexes: NamedIndex[] = [
   { name: 'key_unique', key: { key: 1 }, unique: true },
   { name: 'expire_ttl', key: { expire: 1 }, expireAfterSeconds: 0 },
 ]
 
-/** `rate_limits` on MongoDB: one command for each hit, and for each look. */
+/** `rate_limits` on MongoDB: two commands for all hits that come together. The field names are those of the first release. */
 export function mongoRateLimits(db: Db): RateLimits & StoredPart {
-  const collection = openCollection(db, NAME)
+  const collection = openCollection<WindowDocument>(db, 'rate_limits')
 
-  // The library would try for ever to replace a record whose window has no end, and no TTL index removes one.
-  async function counted(where: { key: string }, update: object, options: object) {
+  /** Of several that begin a window at once, one does; the others count in it. */
+  async function write(operations: AnyBulkWriteOperation<WindowDocument>[]): Promise<void> {
     try {
-      return await collection.findOneAndUpdate(where, update, options)
+      await collection.bulkWrite(operations, { ordered: false })
     } catch (error) {
-      if (isDuplicateKey(error) || serverErrorCode(error) === TYPE_MISMATCH)
-        await collection.deleteOne({ key: text(where.key), ...isDamaged })
-      throw error
+      const failures = writeErrors(error)
+      if (!failures.every(({ code }) => code === DUPLICATE_KEY)) throw error
+      await write(failures.flatMap(({ index }) => operations[index] ?? []))
     }
   }
 
-  const windows = windowsOf(
-    new RateLimiterMongo({
-      ...COUNT_ONLY,
-      storeClient: {
-        collection: () => ({
-          findOneAndUpdate: counted,
-          findOne: (where: { key: string }) => collection.findOne(where),
-        }),
-      },
-      tableName: NAME,
-      // It would create them at once, and several processes would at the same time.
-      disableIndexesCreation: true,
-    }),
-  )
+  const hit = together(async (asked: { key: string; windowMs: number }[]): Promise<Hit[]> => {
+    const by = randomUUID()
+    const keys = new Map<string, { windowMs: number; hits: number }>()
+    const numbered = asked.map(({ key, windowMs }) => {
+      const number = (keys.get(key)?.hits ?? 0) + 1
+      keys.set(key, { windowMs, hits: number })
+      return { key, windowMs, number }
+    })
+    await write(
+      [...keys].map(([key, { windowMs, hits }]) => ({
+        updateOne: { filter: { key }, update: counting(by, windowMs, hits), upsert: true },
+      })),
+    )
+    const windows = await collection.find({ key: { $in: [...keys.keys()] } }).toArray()
+    const found = new Map(windows.map((window) => [window.key, window]))
+    return numbered.map(({ key, windowMs, number }) => {
+      const { tickets = [], points = number } = found.get(key) ?? {}
+      const ticket = tickets.find((each) => each.by === by)
+      const later = (keys.get(key)?.hits ?? number) - number
+      return ticket
+        ? { count: ticket.count - later, msToEnd: Math.min(ticket.ms_to_end, windowMs) }
+        : { count: points, msToEnd: windowMs }
+    })
+  })
+
   return {
     ...storedPart(collection, indexes),
-    hit: (key, windowMs) => windows.hit(text(key), windowMs),
-    msToEnd: (key) => windows.msToEnd(text(key)),
+
+    hit: (key, windowMs) => hit({ key: text(key), windowMs }),
+
+    async msToEnd(key) {
+      const [window] = await collection
+        .find({ key: text(key), expire: { $type: 'date' } })
+        .project<{ left: number }>({ left: LEFT })
+        .toArray()
+      return Math.max(0, window?.left ?? 0)
+    },
   }
+}
+
+const LEFT = { $subtract: ['$expire', '$$NOW'] }
+
+/** Counts so many in the window of a key, or begins one that lasts so long. */
+function counting(by: string, windowMs: number, hits: number) {
+  const ends = { $add: ['$$NOW', windowMs] }
+  const isOpen = {
+    $and: [
+      { $eq: [{ $type: '$expire' }, 'date'] },
+      { $gt: ['$expire', '$$NOW'] },
+      { $lte: ['$expire', { $add: ['$$NOW', windowMs + MAX_SKEW_MS] }] },
+      { $isNumber: '$points' },
+      { $gte: ['$points', 1] },
+    ],
+  }
+  const ticket = { by: { $literal: by }, count: '$points', ms_to_end: LEFT }
+  const before = { $cond: [{ $isArray: '$tickets' }, '$tickets', []] }
+  return [
+    {
+      $set: {
+        points: { $cond: [isOpen, { $add: ['$points', hits] }, hits] },
+        expire: { $cond: [isOpen, '$expire', ends] },
+      },
+    },
+    { $set: { tickets: { $slice: [{ $concatArrays: [[ticket], before] }, TICKETS] } } },
+  ]
 }

@@ -1,25 +1,7 @@
 import type { RequestOrder } from '../../ports/index.ts'
+import { isLater } from '../../ports/request-order.ts'
 import { text, time } from './conditions.ts'
-
-/** Jobs of a later request. */
-export function jobsAfter({ requestedAt, mailJobId }: RequestOrder) {
-  return {
-    $or: [
-      { requested_at: { $gt: time(requestedAt) } },
-      { requested_at: requestedAt, _id: { $gt: text(mailJobId) } },
-    ],
-  }
-}
-
-/** Jobs of an earlier request. */
-export function jobsBefore({ requestedAt, mailJobId }: RequestOrder) {
-  return {
-    $or: [
-      { requested_at: { $lt: time(requestedAt) } },
-      { requested_at: requestedAt, _id: { $lt: text(mailJobId) } },
-    ],
-  }
-}
+import { dateOf } from './values.ts'
 
 /** Tokens of a later request, or of a later attempt. */
 export function tokensAfter({ requestedAt, mailJobId, attempt }: RequestOrder) {
@@ -30,4 +12,19 @@ export function tokensAfter({ requestedAt, mailJobId, attempt }: RequestOrder) {
       { requested_at: requestedAt, mail_job_id: mailJobId, attempt: { $gt: attempt } },
     ],
   }
+}
+
+/** Where a token stands among the requests of its user. */
+export interface RequestFields {
+  user_id: string
+  requested_at: Date
+  mail_job_id: string
+  attempt: number
+}
+
+/** Whether a record that may be damaged is of a later request or attempt. */
+export function isAfter(token: RequestFields, order: RequestOrder): boolean {
+  const { mail_job_id: mailJobId, attempt } = token
+  const requestedAt = dateOf(token.requested_at)
+  return requestedAt !== undefined && isLater({ requestedAt, mailJobId, attempt }, order)
 }

@@ -4,7 +4,7 @@ import type { RequestOrder, ResetToken, ResetTokenStore } from '../../ports/inde
 import type { Forgetful } from '../state/forget-account.ts'
 import { firstReadable, openCollection, readable } from './collection.ts'
 import { reached, text, time } from './conditions.ts'
-import { isDuplicateKey } from './errors.ts'
+import { DUPLICATE_KEY, writeErrors } from './errors.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
 import {
@@ -16,7 +16,8 @@ import {
   toDeadToken,
 } from './reset-document.ts'
 import { toRequesterFields } from './requester.ts'
-import { tokensAfter } from './request-order.ts'
+import { isAfter, type RequestFields, tokensAfter } from './request-order.ts'
+import { together } from './together.ts'
 import { mongoTokenHistories } from './token-histories.ts'
 import {
   fromTokenDocument,
@@ -41,26 +42,51 @@ const MAX_ATTEMPTS = 100
 export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetful {
   const collection = openCollection<ResetTokenDocument>(db, 'password_reset_tokens')
 
+  const invalidate = together(async (requests: (RequestOrder & { userId: string; at: Date })[]) => {
+    const userIds = requests.map(({ userId }) => text(userId))
+    const live = await collection
+      .find({ user_id: { $in: userIds }, live: true }, { projection: { user_id: 1 } })
+      .toArray()
+    const concerned = requests.filter(({ userId }) => live.some((each) => each.user_id === userId))
+    if (concerned.length > 0)
+      await collection.bulkWrite(
+        concerned.map((request) => ({ updateMany: invalidation(request) })),
+        { ordered: false },
+      )
+    return requests
+  })
+
   async function invalidateLive(userId: string, request: RequestOrder, at: Date) {
-    await collection.updateMany(
-      // A damaged record without the time is no reason to keep a token alive.
-      { user_id: text(userId), live: true, $nor: [tokensAfter(request)] },
-      { $set: { invalidated_at: time(at) }, $unset: { live: true } },
-    )
+    await invalidate({ ...request, userId, at })
   }
 
-  async function isSuperseded(token: ResetToken) {
-    const later = { user_id: text(token.userId), ...tokensAfter(token) }
-    return (await collection.findOne(later, { projection: { _id: 1 } })) !== null
-  }
+  /** Whether each was inserted; not so beside a live one of its user, or after one of a later request. */
+  const inserted = together(async (tokens: ResetToken[]) => {
+    const others = await collection
+      .find({ $or: tokens.map(notBefore) })
+      .project<RequestFields>({ user_id: 1, requested_at: 1, mail_job_id: 1, attempt: 1 })
+      .toArray()
+    const isLast = (token: ResetToken) =>
+      !others.some((other) => other.user_id === token.userId && isAfter(other, token))
+    const lasting = tokens.filter(isLast)
+    const beside = new Set(await besideLive(lasting.map(toLiveDocument)))
+    return tokens.map((token) => {
+      if (!isLast(token)) return 'superseded'
+      return beside.has(token.id) ? 'beside' : 'inserted'
+    })
+  })
 
-  async function isInserted(document: ResetTokenDocument) {
+  /** Inserts those that it can, and answers the ids of the others: their users have a live one. */
+  async function besideLive(documents: ResetTokenDocument[]): Promise<string[]> {
+    if (documents.length === 0) return []
     try {
-      await collection.insertOne(document)
-      return true
+      await collection.insertMany(documents, { ordered: false })
+      return []
     } catch (error) {
-      if (isDuplicateKey(error) && error.message.includes(oneLivePerUser.name)) return false
-      throw error
+      return writeErrors(error).map(({ code, index, errmsg }) => {
+        if (code !== DUPLICATE_KEY || !errmsg.includes(oneLivePerUser.name)) throw error
+        return documents[index]?._id ?? ''
+      })
     }
   }
 
@@ -78,17 +104,10 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
     ...mongoTokenHistories(db, collection.collectionName, isWhole),
 
     async issue(token) {
-      const document: ResetTokenDocument = {
-        ...toTokenDocument(token),
-        live: true,
-        claimed_at: null,
-        invalidated_at: null,
-        completed_at: null,
-      }
       // Each turn that fails is a turn in which another caller's token was issued.
       for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-        if (await isSuperseded(token)) return false
-        if (await isInserted(document)) return true
+        const outcome = await inserted(token)
+        if (outcome !== 'beside') return outcome === 'inserted'
         await invalidateLive(token.userId, token, token.createdAt)
       }
       throw new AccountFlowsError(
@@ -181,5 +200,27 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
         { $set: { completed_at: time(at) }, $unset: { lease_until: true } },
       )
     },
+  }
+}
+
+function notBefore({ userId, requestedAt }: ResetToken) {
+  return { user_id: text(userId), requested_at: { $gte: time(requestedAt) } }
+}
+
+function toLiveDocument(token: ResetToken): ResetTokenDocument {
+  return {
+    ...toTokenDocument(token),
+    live: true,
+    claimed_at: null,
+    invalidated_at: null,
+    completed_at: null,
+  }
+}
+
+/** A damaged record without the time is no reason to keep a token alive. */
+function invalidation(request: RequestOrder & { userId: string; at: Date }) {
+  return {
+    filter: { user_id: request.userId, live: true as const, $nor: [tokensAfter(request)] },
+    update: { $set: { invalidated_at: time(request.at) }, $unset: { live: true as const } },
   }
 }

@@ -1,10 +1,11 @@
 import { type Db, type FindOptions, ObjectId, type UpdateOptions } from 'mongodb'
-import type { UserStore } from '../../ports/index.ts'
+import type { User, UserStore } from '../../ports/index.ts'
 import { equalsInAsciiCase } from '../../ports/ascii-case.ts'
 import { operationOptions } from './collection.ts'
 import { isText, text } from './conditions.ts'
 import { isDuplicateKey } from './errors.ts'
 import { createIndexes, type NamedIndex } from './indexes.ts'
+import { together } from './together.ts'
 import { withUnavailable } from './unavailable.ts'
 import { toUser } from './user-document.ts'
 
@@ -12,7 +13,6 @@ import { toUser } from './user-document.ts'
 export interface UserCollection {
   db: Db
   collectionName: string
-  findOne(filter: object, options: FindOptions): Promise<object | null>
   find(filter: object, options: FindOptions): { toArray(): Promise<object[]> }
   updateOne(
     filter: object,
@@ -48,10 +48,29 @@ const indexes: NamedIndex[] = [
  * `disabled`, and an `_id` that is a string or an `ObjectId`.
  */
 export function mongoUsers(collection: UserCollection): UserStore {
-  async function findOne(filter: object) {
-    const document = await collection.findOne(filter, exactly)
-    return document ? toUser(document) : undefined
+  async function find(filter: object, options: FindOptions): Promise<User[]> {
+    const documents = await collection.find(filter, options).toArray()
+    return documents.map(toUser).filter((user) => user !== undefined)
   }
+
+  const byId = together(async (ids: string[]) => {
+    const users = await find({ _id: { $in: ids.flatMap(idsOf) } }, exactly)
+    return ids.map((id) => users.find((user) => user.id === id))
+  })
+
+  // The type is named because the index is on strings only; a list that holds the name matches all the same.
+  const byUsername = together(async (names: string[]) => {
+    const users = await find({ username: { $in: names, $type: 'string' } }, exactly)
+    return names.map((name) => users.find(({ username }) => username === name))
+  })
+
+  const byVerifiedEmail = together(async (emails: string[]) => {
+    const users = await find({ email: { $in: emails }, email_verified: true }, inAnyCase)
+    const verified = users.filter(({ emailVerified }) => emailVerified)
+    return emails.map((email) =>
+      verified.filter((user) => user.email && equalsInAsciiCase(user.email, email)),
+    )
+  })
 
   async function isUpdated(filter: object, update: object) {
     try {
@@ -68,25 +87,15 @@ export function mongoUsers(collection: UserCollection): UserStore {
     start: () => createIndexes(collection, indexes),
 
     async findById(id) {
-      return isText(id) ? findOne(hasId(id)) : undefined
+      return isText(id) ? byId(id) : undefined
     },
 
     async findByUsername(username) {
-      if (!isText(username)) return undefined
-      // The type is named because the index is on strings only; a list that holds the name matches all the same.
-      const user = await findOne({ username: { $eq: username, $type: 'string' } })
-      return user?.username === username ? user : undefined
+      return isText(username) ? byUsername(username) : undefined
     },
 
     async findByVerifiedEmail(email) {
-      if (!isText(email)) return []
-      const documents = await collection
-        .find({ email: { $eq: email }, email_verified: true }, inAnyCase)
-        .toArray()
-      return documents
-        .map(toUser)
-        .filter((user) => user !== undefined)
-        .filter((user) => user.emailVerified && user.email && equalsInAsciiCase(user.email, email))
+      return isText(email) ? byVerifiedEmail(email) : []
     },
 
     async replacePasswordHash(id, expected, next) {
@@ -111,5 +120,9 @@ export function mongoUsers(collection: UserCollection): UserStore {
 }
 
 function hasId(id: string) {
-  return /^[0-9a-f]{24}$/.test(id) ? { _id: { $in: [id, new ObjectId(id)] } } : { _id: id }
+  return { _id: { $in: idsOf(id) } }
+}
+
+function idsOf(id: string): (string | ObjectId)[] {
+  return /^[0-9a-f]{24}$/.test(id) ? [id, new ObjectId(id)] : [id]
 }
