@@ -39,8 +39,8 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   /** Takes the next one as far as a worker comes that then fails to send it. */
   async function sent(accountId = 'ann') {
     const job = mustExist(await claim('resolve', 1))
-    expect(await port().resolve(job, accountId, after(1))).to.equal(true)
-    await port().release(job, after(1), 'resolved')
+    expect(await port().resolve(job, accountId, after(1), after(minute))).to.equal(true)
+    await port().release(job, after(1))
     const held = mustExist(await claim('send', 1))
     expect(held.id).to.equal(job.id)
     return { ...held, accountId }
@@ -100,14 +100,14 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     const over = { ...expected, ...heldBy, isHeld: false }
     expect(await statusOf(id, minute)).to.deep.equal({ ...over, isHeld: true })
     expect(await statusOf(id, minute + 1)).to.deep.equal(over)
-    await port().resolve(job, 'ann', after(1))
-    await port().release(job, after(2), 'resolved')
+    await port().resolve(job, 'ann', after(1), after(minute))
+    await port().release(job, after(2))
     const ready = { ...expected, accountId: 'ann', nextAttemptAt: after(2) }
     expect(await statusOf(id)).to.deep.equal(ready)
     const held = mustExist(await claim('send', 2))
     const sending = { ...ready, isHeld: true, attempts: 1, nextAttemptAt: after(2 + minute) }
     expect(await statusOf(id)).to.deep.equal(sending)
-    await port().release(held, after(minute), { reason: 'refused for now' })
+    await port().release(held, after(minute), 'refused for now')
     const failed = { ...sending, isHeld: false, reason: 'refused for now' }
     expect(await statusOf(id)).to.deep.equal({ ...failed, nextAttemptAt: after(minute) })
     const again = mustExist(await claim('send', minute))
@@ -209,6 +209,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
       expiresAt: after(2 * hour),
       isResolved: false,
       leaseId: revived.leaseId,
+      heldUntil: revived.heldUntil,
     })
   })
 
@@ -216,8 +217,8 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     const letter = await dead({ expiresAt: after(minute) })
     await revive(letter.id)
     const job = mustExist(await claim('resolve', 3))
-    await port().resolve(job, 'ann', after(3))
-    await port().release(job, after(3), 'resolved')
+    await port().resolve(job, 'ann', after(3), after(minute))
+    await port().release(job, after(3))
     expect(await claim('expire', hour)).to.equal(undefined)
     expect(await claim('send', hour)).to.include({ id: letter.id, attempts: 2 })
   })
@@ -235,7 +236,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     expect(await rules.isOvertaken(newer)).to.equal(false)
     await rules.supersedeEarlier(revived, after(3))
     expect(await rules.isOvertaken(newer)).to.equal(false)
-    expect(await port().resolve(revived, 'ann', after(3))).to.equal(true)
+    expect(await port().resolve(revived, 'ann', after(3), after(minute))).to.equal(true)
     expect(await rules.isOvertaken(newer)).to.equal(true)
     expect(await claim('resolve', 3)).to.include({ id: newer.id, isSuperseded: true })
   })
@@ -268,7 +269,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
   it('lets a mail that waits for its next attempt become due at once', async () => {
     await added()
     const job = await sent()
-    await port().release(job, after(minute), { reason: 'refused for now' })
+    await port().release(job, after(minute), 'refused for now')
     const before = mustExist(await statusOf(job.id))
     const answers = await atOnce(() => revive(job.id))
     expect(answers.filter((answer) => answer === 'revived')).to.have.length(1)
@@ -281,8 +282,8 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     const job = await sent()
     expect(await keeps(job.id, () => revive(job.id))).to.equal('held')
     expect(await keeps(job.id, () => discard(job.id))).to.equal('held')
-    expect(await port().renew(job, after(hour))).to.equal(true)
-    expect(await keeps(job.id, () => discard(job.id, hour - 1))).to.equal('held')
+    expect(await port().isHeld(job)).to.equal(true)
+    expect(await keeps(job.id, () => discard(job.id, minute))).to.equal('held')
     await port().remove(job)
   })
 
@@ -307,7 +308,7 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
     expect(await discard(lost.id, minute)).to.equal('held')
     expect(await discard(lost.id, minute + 1)).to.equal('discarded')
     expect(await idsOf()).to.deep.equal([])
-    expect(await port().renew(lost, after(hour))).to.equal(false)
+    expect(await port().isHeld(lost)).to.equal(false)
     for (const id of [...ids, lost.id]) expect(await discard(id)).to.equal('not_found')
     expect(await claim('resolve', hour)).to.equal(undefined)
   })

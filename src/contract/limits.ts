@@ -143,7 +143,7 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
     const asking = { ...(await claimed()), accountId: 'ann' }
     const other = await claimed()
     expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(false)
-    await outbox.resolve(other, 'ann', after(1))
+    await outbox.resolve(other, 'ann', after(1), after(minute))
     expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(true)
     expect(
       await requestRules(outbox).isUnderWay({ ...other, accountId: 'ann' }, after(1)),
@@ -155,7 +155,7 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
       await requestRules(outbox).isUnderWay({ ...asking, kind: 'email_verification' }, after(1)),
     ).to.equal(false)
     expect(await requestRules(outbox).isUnderWay(asking, after(hour))).to.equal(false)
-    await outbox.release(other, after(1), 'resolved')
+    await outbox.release(other, after(1))
     expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(true)
     const sending = mustExist(await claimOne(outbox, 'send', 1))
     expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(true)
@@ -173,10 +173,10 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
     }
     const byName = await take(undefined)
     const ofLogin = await take('a login')
-    await outbox.resolve(byName, 'ann', after(1))
+    await outbox.resolve(byName, 'ann', after(1), after(minute))
     expect(await requestRules(outbox).isUnderWay(ofLogin, after(1))).to.equal(false)
     const another = await take('another login')
-    await outbox.resolve(another, 'ann', after(1))
+    await outbox.resolve(another, 'ann', after(1), after(minute))
     expect(await requestRules(outbox).isUnderWay(ofLogin, after(1))).to.equal(true)
   })
 
@@ -184,7 +184,7 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
     it(`does not count a mail that is ${end}`, async () => {
       const { outbox } = store()
       const other = await claimed()
-      await outbox.resolve(other, 'ann', after(1))
+      await outbox.resolve(other, 'ann', after(1), after(minute))
       // The time of the database counts milliseconds.
       await delay(3)
       const asking = { ...(await claimed()), accountId: 'ann' }
@@ -197,14 +197,15 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
   it('postpones a mail without counting an attempt', async () => {
     const { outbox } = store()
     const job = await claimed()
-    await outbox.resolve(job, 'ann', after(1))
-    await outbox.release(job, after(1), 'resolved')
+    await outbox.resolve(job, 'ann', after(1), after(minute))
+    await outbox.release(job, after(1))
     const sending = mustExist(await claimOne(outbox, 'send', 1))
-    await outbox.release(sending, after(10), 'untried')
-    await outbox.release(sending, after(20), 'untried')
+    await outbox.release(sending, after(10))
+    await outbox.release(sending, after(20))
     expect(await claimOne(outbox, 'send', 9)).to.equal(undefined)
     const next = mustExist(await claimOne(outbox, 'send', 10))
-    expect(next).to.deep.equal({ ...sending, leaseId: next.leaseId })
+    const { leaseId, heldUntil } = next
+    expect(next).to.deep.equal({ ...sending, leaseId, heldUntil })
     expect(next).to.include({ attempts: 1 })
   })
 }

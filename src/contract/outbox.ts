@@ -34,8 +34,8 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
 
   async function ready(changes: Partial<NewMailJob> = {}, accountId = 'ann') {
     const job = await claimed(changes)
-    expect(await port().resolve(job, accountId, after(1))).to.equal(true)
-    await port().release(job, after(1), 'resolved')
+    expect(await port().resolve(job, accountId, after(1), after(minute))).to.equal(true)
+    await port().release(job, after(1))
     return { ...job, accountId }
   }
 
@@ -45,10 +45,9 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
   }
 
   async function mayNotWrite(job: MailJob) {
-    expect(await port().resolve(job, 'eve', after(1))).to.equal(false)
-    expect(await port().renew(job, after(hour))).to.equal(false)
-    for (const why of ['resolved', 'untried', { reason: 'lost' }] as const)
-      await port().release(job, after(1), why)
+    expect(await port().resolve(job, 'eve', after(1), after(minute))).to.equal(false)
+    expect(await port().isHeld(job)).to.equal(false)
+    for (const reason of [undefined, 'lost']) await port().release(job, after(1), reason)
     expect(await port().giveUp(job, after(1), 'lost')).to.equal(false)
   }
 
@@ -74,7 +73,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
       }),
     ]
     for (const job of jobs) {
-      const { requestedAt, leaseId, ...rest } = mustExist(await claim('resolve', 1))
+      const { requestedAt, leaseId, heldUntil, ...rest } = mustExist(await claim('resolve', 1))
       expect(rest).to.deep.equal({
         ...job,
         isSuperseded: false,
@@ -82,6 +81,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
         attempts: 0,
       })
       expect(leaseId).to.match(/./)
+      expect(heldUntil).to.deep.equal(after(1 + minute))
       expect(requestedAt.getTime()).to.be.closeTo(Date.now(), minute)
     }
   })
@@ -92,7 +92,11 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     await port().add({ ...sampleMailJob({ id: job.id }), identifier: 'another' })
     expect(await claim('resolve', minute)).to.equal(undefined)
     const again = mustExist(await claim('resolve', 2 * minute))
-    expect(again).to.deep.equal({ ...job, leaseId: again.leaseId })
+    expect(again).to.deep.equal({
+      ...job,
+      leaseId: again.leaseId,
+      heldUntil: again.heldUntil,
+    })
     expect(await claim('resolve', 2 * minute)).to.equal(undefined)
   })
 
@@ -116,8 +120,8 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
       if (stage === 'send') {
         for (let count = 0; count < 20; count += 1) {
           const job = mustExist(await claim('resolve', 1))
-          await port().resolve(job, `account ${count}`, after(1))
-          await port().release(job, after(1), 'resolved')
+          await port().resolve(job, `account ${count}`, after(1), after(minute))
+          await port().release(job, after(1))
         }
       }
       const claims = await atOnce(async () => {
@@ -143,9 +147,11 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
 
   it('keeps the account and erases the typed identifier', async () => {
     const job = await claimed()
-    expect(await port().resolve(job, 'ann', after(1))).to.equal(true)
-    const again = await claim('resolve', minute + 1)
+    expect(await port().resolve(job, 'ann', after(1), after(minute))).to.equal(true)
+    expect(await claim('send', minute - 1)).to.equal(undefined)
+    const again = await claim('send', minute)
     expect(again).to.include({ accountId: 'ann', identifier: undefined, isResolved: true })
+    expect(again).to.include({ attempts: 2 })
   })
 
   it('gives a job out to be sent once it is ready, within its life, and counts the attempts', async () => {
@@ -191,7 +197,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
   it('takes a superseded job from whoever holds it', async () => {
     await ready()
     const held = mustExist(await claim('send', 1))
-    expect(await port().renew(held, after(2 * minute))).to.equal(true)
+    expect(await port().isHeld(held)).to.equal(true)
     const newest = await ready()
     await rules().supersedeEarlier(newest, after(1))
     await mayNotWrite(held)
@@ -204,7 +210,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     const older = await ready()
     const newer = await claimed({ accountId: 'ann' })
     expect(await rules().isOvertaken(older)).to.equal(false)
-    await port().resolve(newer, 'ann', after(1))
+    await port().resolve(newer, 'ann', after(1), after(minute))
     expect(await rules().isOvertaken(older)).to.equal(true)
     expect(await rules().isOvertaken({ ...newer, accountId: 'ann' })).to.equal(false)
     expect(await rules().isOvertaken({ ...older, accountId: 'bob' })).to.equal(false)
@@ -220,9 +226,9 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     await Promise.all(
       jobs.map(async (job) => {
         const found = { ...job, accountId: 'ann' }
-        await port().resolve(job, 'ann', after(1))
+        await port().resolve(job, 'ann', after(1), after(minute))
         await rules().supersedeEarlier(found, after(1))
-        if (!(await rules().isOvertaken(found))) await port().release(job, after(1), 'resolved')
+        if (!(await rules().isOvertaken(found))) await port().release(job, after(1))
       }),
     )
     const [newest] = jobs.toSorted(
@@ -233,21 +239,17 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     expect(await claim('send', 1)).to.equal(undefined)
   })
 
-  it('prolongs a lease', async () => {
-    await ready()
-    const job = mustExist(await claim('send', 1))
-    expect(await port().renew(job, after(2 * minute))).to.equal(true)
-    expect(await claim('send', 2 * minute - 1)).to.equal(undefined)
-    expect(idOf(await claim('send', 2 * minute))).to.equal(job.id)
-  })
-
   it('changes nothing for the holder of an earlier lease', async () => {
     const lost = await claimed()
     const held = mustExist(await claim('resolve', minute + 1))
     await changesNothing(lost)
     expect(await claim('resolve', 2 * minute)).to.equal(undefined)
     const again = mustExist(await claim('resolve', 2 * minute + 1))
-    expect(again).to.deep.equal({ ...held, leaseId: again.leaseId })
+    expect(again).to.deep.equal({
+      ...held,
+      leaseId: again.leaseId,
+      heldUntil: again.heldUntil,
+    })
   })
 
   it('is gone once it is removed', async () => {
@@ -260,7 +262,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
   it('waits for the next attempt, and belongs to nobody until then', async () => {
     await ready()
     const job = mustExist(await claim('send', 1))
-    await port().release(job, after(10), { reason: 'refused for now' })
+    await port().release(job, after(10), 'refused for now')
     await changesNothing(job)
     expect(await claim('send', 9)).to.equal(undefined)
     expect(await claim('send', 10)).to.include({ attempts: 2 })
@@ -282,6 +284,6 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     const job = await claimed()
     await ready()
     expect(await port().giveUpUnreadable(after(2))).to.deep.equal([])
-    expect(await port().renew(job, after(hour))).to.equal(true)
+    expect(await port().isHeld(job)).to.equal(true)
   })
 }

@@ -46,17 +46,15 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
   const { flows, resolution, outbox, brake, events, log, clock } = ports
   const { now } = clock
 
-  // The token is made when a connection is free, and counts only while this worker holds the job. Answers until when it
-  // does, once the mail left.
-  async function send(job: MailJob, recipient: Recipient, turn: SendTurn, signal: AbortSignal) {
+  // The token is made when a connection is free, and counts only while this worker holds the job. `undefined`: it has to wait.
+  async function send(job: MailJob, recipient: Recipient, signal: AbortSignal) {
     const settings = ports.settings()
     if (!(await brake.mayLeave())) return undefined
     const flow = flows[job.kind]
     const connection = await ports.connect(settings, signal)
     try {
       const link = await flow.mint(job, recipient, settings)
-      const heldUntil = turn.leaseUntil()
-      const isHeld = await outbox.renew(job, heldUntil)
+      const isHeld = await outbox.isHeld(job)
       if (link === 'superseded') {
         if (isHeld) await resolution.end(job, link)
         return 'over'
@@ -67,14 +65,14 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
       }
       const mail = ports.render(job.kind, recipient.user, link, job)
       await connection.send({ ...mail, to: recipient.email, kind: job.kind })
-      return heldUntil
+      return 'sent'
     } finally {
       connection.release()
     }
   }
 
   // It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.
-  async function settle(job: MailJob, heldUntil: Date, turn: SendTurn) {
+  async function settle(job: MailJob, turn: SendTurn) {
     let isRecorded = false
     for (;;) {
       try {
@@ -82,7 +80,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
         await outbox.remove(job)
         return
       } catch (error) {
-        const mayTryAgain = !turn.isStopping() && now() < heldUntil
+        const mayTryAgain = !turn.isStopping() && now() < job.heldUntil
         if (!isStoreUnavailable(error) || !mayTryAgain) throw error
       }
       await clock.sleep(SETTLE_AGAIN_MS)
@@ -101,33 +99,34 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
 
   async function fail(job: MailJob, error: unknown, turn: SendTurn) {
     if (isStoreUnavailable(error)) throw error
-    if (turn.isStopping()) return outbox.release(job, now(), { reason: 'stopped' })
+    if (turn.isStopping()) return outbox.release(job, now(), 'stopped')
     const reason = reasonOf(error)
     const level = reason === UNEXPECTED ? 'error' : 'warn'
     log(level, String(error), { job: job.id, kind: job.kind, reason })
     await events.failed(job, reason)
     const retryAt = new Date(now().getTime() + backoffMs(job.attempts))
-    if (!isPermanent(error) && retryAt < job.expiresAt)
-      return outbox.release(job, retryAt, { reason })
+    if (!isPermanent(error) && retryAt < job.expiresAt) return outbox.release(job, retryAt, reason)
     await resolution.giveUp(job, reason)
   }
 
-  async function sendOrFail(job: MailJob, turn: SendTurn) {
+  async function isSent(job: MailJob, turn: SendTurn): Promise<boolean> {
     try {
       const recipient = await resolution.recipientOf(job)
-      if (typeof recipient === 'string') return await resolution.end(job, recipient)
-      const sent = await turn.take((signal) => send(job, recipient, turn, signal))
-      if (sent === undefined) await outbox.release(job, job.notBefore, 'untried')
-      else if (sent !== 'over') return sent
+      if (typeof recipient === 'string') {
+        await resolution.end(job, recipient)
+        return false
+      }
+      const outcome = await turn.take((signal) => send(job, recipient, signal))
+      if (outcome === undefined) await outbox.release(job, job.notBefore)
+      return outcome === 'sent'
     } catch (error) {
       await fail(job, error, turn)
+      return false
     }
-    return undefined
   }
 
   return async (job, turn) => {
-    const heldUntil = await sendOrFail(job, turn)
-    if (heldUntil) await settle(job, heldUntil, turn)
+    if (await isSent(job, turn)) await settle(job, turn)
   }
 }
 

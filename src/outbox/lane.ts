@@ -10,6 +10,8 @@ export interface Lane {
   start(): void
   /** There may be something to do. */
   ring(): void
+  /** Takes a job that somebody else claimed. `false`: there is no room. */
+  accept(job: MailJob): boolean
   /** Takes no more jobs. Resolves when none is under way. */
   stop(): Promise<void>
 }
@@ -73,6 +75,12 @@ export function createLane({ atOnce, claim, work, clock, log }: LaneParts): Lane
     },
 
     ring: bell.ring,
+
+    accept(job) {
+      const hasRoom = underWay.size < atOnce && !stopping.signal.aborted
+      if (hasRoom) begin(job)
+      return hasRoom
+    },
 
     stop() {
       stopping.abort()

@@ -10,8 +10,11 @@ export type MailFlows = Record<MailKind, MailFlow>
 
 /** From a request to a job that only waits for the mail server. */
 export interface MailResolution {
-  /** Looks the account up, and does what is due whether or not the mail will arrive. */
-  resolve(job: MailJob): Promise<void>
+  /**
+   * Looks the account up, and does what is due whether or not the mail will arrive. Answers the job, held to be sent. `undefined`: it
+   * is over.
+   */
+  resolve(job: MailJob): Promise<MailJob | undefined>
   /** The recipient as the account is now, or why there is none. */
   recipientOf(job: MailJob): Promise<Recipient | NoMail>
   /** Ends a job that gets no mail. */
@@ -34,7 +37,8 @@ export interface MailResolutionPorts {
   now(): Date
 }
 
-const HOLD_MS = 10_000
+/** A mail server is waited for in line, and then for its answer; together that is less. */
+const HOLD_TO_SEND_MS = 60_000
 
 /** A mail leaves earlier than this where nothing is in its way. */
 const LATE_MS = 2_000
@@ -65,25 +69,20 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
 
   async function giveUp(job: MailJob, reason: string) {
     // Its links first: nobody takes a dead letter up again.
-    const holdUntil = new Date(now().getTime() + HOLD_MS)
-    if (!(await outbox.renew(job, holdUntil))) return false
+    if (!(await outbox.isHeld(job))) return false
     const { kind, accountId } = job
     if (accountId !== undefined) await flows[kind].abandon(job, accountId)
     return outbox.giveUp(job, now(), reason)
   }
 
-  async function end(job: MailJob, reason: NoMail) {
-    if (!DEAD_LETTERS.has(reason)) {
-      await outbox.remove(job)
-      return
-    }
-    if (!(await giveUp(job, reason))) return
-    log('warn', 'no mail can be sent for a request', { job: job.id, kind: job.kind, reason })
+  async function end(job: MailJob, reason: NoMail): Promise<undefined> {
+    if (!DEAD_LETTERS.has(reason)) await outbox.remove(job)
+    else if (await giveUp(job, reason))
+      log('warn', 'no mail can be sent for a request', { job: job.id, kind: job.kind, reason })
   }
 
-  async function endUnsent(job: MailJob, reason: NoMail) {
-    if (reason === 'sent_before') return end(job, reason)
-    await events.failed(job, reason)
+  async function endUnsent(job: MailJob, reason: NoMail): Promise<undefined> {
+    if (reason !== 'sent_before') await events.failed(job, reason)
     await end(job, reason)
   }
 
@@ -118,7 +117,9 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
         await events.requested(found, 'throttled')
         return end(job, 'throttled')
       }
-      if (!(await outbox.resolve(job, user.id, now()))) return
+      const at = now()
+      const heldUntil = new Date(at.getTime() + HOLD_TO_SEND_MS)
+      if (!(await outbox.resolve(job, user.id, at, heldUntil))) return undefined
       await events.requested(found, refusal)
       if (refusal) return endUnsent(found, refusal)
       if (flow.newestOnly) {
@@ -128,10 +129,12 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
         if (isOvertaken(job, requests)) return endUnsent(found, 'superseded')
       }
       await flow.onRequest(found, user)
-      await outbox.release(found, now(), 'resolved')
+      return { ...found, attempts: job.attempts + 1, heldUntil }
     },
 
     async recipientOf(job) {
+      // Whoever looked the account up may have died before that was recorded.
+      if (job.attempts > 1) await events.requested(job)
       if (mayHaveLeft(job) && (await events.wasSent(job))) return 'sent_before'
       const user = await findUser(job)
       if (typeof user === 'string') return user

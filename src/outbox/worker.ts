@@ -10,7 +10,7 @@ const RESOLVE_LEASE_MS = 10_000
 /** As many connections as there are to the mail server at most. */
 const SLOTS = 5
 /** Those in the slots, those in line, and those whose end is being written down. */
-const SEND_AT_ONCE = 30
+const SEND_AT_ONCE = 50
 /** A mail that no connection got free for belongs to whoever has one. */
 const IN_LINE_MS = 20_000
 /** No answer of the mail server takes longer than this; together with the time in line it is less than the lease. */
@@ -38,13 +38,12 @@ export interface SendTurn {
   take<Sent>(send: (signal: AbortSignal) => Promise<Sent>): Promise<Sent | undefined>
   /** Whether the job is to be given back because the worker stops. */
   isStopping(): boolean
-  /** Until when to hold the job, from now on. */
-  leaseUntil(): Date
 }
 
 export interface OutboxWorkerParts {
-  outbox: Pick<MailOutbox, 'claim'>
-  resolve(job: MailJob): Promise<void>
+  outbox: Pick<MailOutbox, 'claim' | 'release'>
+  /** Answers the job, held to be sent. `undefined`: it is over. */
+  resolve(job: MailJob): Promise<MailJob | undefined>
   send(job: MailJob, turn: SendTurn): Promise<void>
   expire(job: MailJob): Promise<void>
   /** False while there is nowhere to send to: jobs are resolved, and wait. */
@@ -72,7 +71,9 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
     atOnce: RESOLVE_AT_ONCE,
     claim: (most) => claim('resolve', most, RESOLVE_LEASE_MS),
     async work(job) {
-      await parts.resolve(job)
+      const resolved = await parts.resolve(job)
+      if (!resolved || (canSend() && sending.accept(resolved))) return
+      await outbox.release(resolved, resolved.notBefore)
       sending.ring()
     },
     clock,
@@ -89,7 +90,6 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
 
   const turn = (stop: AbortSignal): SendTurn => ({
     isStopping: () => stop.aborted,
-    leaseUntil: () => after(SEND_LEASE_MS),
 
     async take(send) {
       if (!(await slots.enter(IN_LINE_MS, stop))) return undefined

@@ -38,6 +38,8 @@ export interface MailJob extends NewMailJob {
   attempts: number
   /** Names the claim; a write with the id of an earlier claim changes nothing. */
   leaseId: string
+  /** When it may be given to another caller. */
+  heldUntil: Date
 }
 
 /** A request of a known account, also one that ended as a dead letter. */
@@ -57,12 +59,6 @@ export interface RequestOfAccount extends Pick<MailJob, 'id' | 'requestedAt' | '
 export type MailStage = 'resolve' | 'send' | 'expire'
 
 /**
- * Why a job is given back. `resolved`: to be sent. `untried`: it was taken to be sent, and nobody tried; that counts as no attempt.
- * A reason: why the attempt failed.
- */
-export type Release = 'resolved' | 'untried' | { reason: string }
-
-/**
  * `mail_outbox`. A job never holds a token or a link. What is written for a job changes nothing where its lease was lost or it is
  * superseded; where a boolean is answered, that is `false`.
  */
@@ -70,17 +66,19 @@ export interface MailOutbox extends OutboxAdministration {
   /** One write, the same for everybody. A job whose id is there already changes nothing. */
   add(job: NewMailJob): Promise<void>
   /** Takes the jobs that have been due for the longest and that nobody holds, at most so many; each is given to one caller. */
-  claim(stage: MailStage, most: number, at: Date, leaseUntil: Date): Promise<MailJob[]>
-  /** Keeps the account, and erases the typed identifier. The job counts as resolved from here on, also as a dead letter. */
-  resolve(job: MailJob, accountId: string, at: Date): Promise<boolean>
+  claim(stage: MailStage, most: number, at: Date, heldUntil: Date): Promise<MailJob[]>
+  /**
+   * Keeps the account, and erases the typed identifier. The job counts as resolved from here on, also as a dead letter; and as taken
+   * to be sent, by the same caller.
+   */
+  resolve(job: MailJob, accountId: string, at: Date, heldUntil: Date): Promise<boolean>
   /** What an account asked for, of one kind, as far as it was not removed. */
   requestsOf(accountId: string, kind: MailKind): Promise<RequestOfAccount[]>
   /** Ends what waits of these, whoever holds it: a worker takes it once more, and removes it. */
   supersede(ids: readonly string[], at: Date): Promise<void>
-  /** Prolongs the lease. */
-  renew(job: MailJob, leaseUntil: Date): Promise<boolean>
-  /** Gives the job back, to be claimed again from `at` on. */
-  release(job: MailJob, at: Date, why: Release): Promise<void>
+  isHeld(job: MailJob): Promise<boolean>
+  /** Gives the job back, to be claimed again from `at` on. Without a reason nobody tried to send it, and that counts as no attempt. */
+  release(job: MailJob, at: Date, reason?: string): Promise<void>
   /** The job is over; nothing of it stays. Also whoever held it before may remove a superseded one: it was just sent. */
   remove(job: MailJob): Promise<void>
   /** Nobody will try again; the record stays for a week as a dead letter, with its reason and without the typed identifier. */

@@ -33,7 +33,9 @@ export const resetMutants: Mutant[] = [
   {
     name: 'a reset token is read, and claimed later, on MongoDB',
     breaks: 'One token changes one password at most (3.1).',
-    edits: { 'live: true, ...isInTime(at) },\n        { $set: claimed,': '},\n        { $set: claimed,' },
+    edits: {
+      'live: true, ...isInTime(at) },\n        { $set: claimed,': '},\n        { $set: claimed,',
+    },
     caughtBy: 'gives a token to one of 20 that claim it at once',
     store: 'mongodb',
   },

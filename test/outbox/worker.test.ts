@@ -29,8 +29,9 @@ describe('The worker of the outbox', () => {
     const worker = createOutboxWorker({
       outbox,
       async resolve(job) {
-        await outbox.resolve(job, job.id, new Date())
-        await outbox.release(job, new Date(), 'resolved')
+        const heldUntil = new Date(Date.now() + 60_000)
+        await outbox.resolve(job, job.id, new Date(), heldUntil)
+        return { ...job, heldUntil }
       },
       send: (_job: MailJob, { take }: SendTurn) =>
         take(

@@ -202,7 +202,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       const jobs = stored('mail_outbox')
       await outbox.add(sampleMailJob({ id: 'job' }))
       const job = mustExist(await claimOne(outbox, 'resolve', 1))
-      await outbox.resolve(job, 'ann', later(1))
+      await outbox.resolve(job, 'ann', later(1), later(minute))
       await outbox.giveUp(job, later(2), 'refused')
       const letter = await storedOne('mail_outbox')
       const { account_id: _, ...nobodys } = letter

@@ -71,7 +71,7 @@ describeWithMongo('mongoStore()', () => {
       await outbox.add(sampleMailJob())
       const job = mustExist(await claimOne(outbox, 'resolve', 1))
       expect(await stored('mail_outbox').findOne()).to.include({ identifier: 'ann' })
-      await outbox.resolve(job, 'id of ann', later(1))
+      await outbox.resolve(job, 'id of ann', later(1), later(minute))
       expect(await stored('mail_outbox').findOne()).not.to.have.property('identifier')
 
       await stored('mail_outbox').updateOne({}, { $set: { identifier: 'ann' } })

@@ -32,26 +32,34 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
       })
     },
 
-    async claim(stage, most, at, leaseUntil) {
+    async claim(stage, most, at, heldUntil) {
       const leaseId = randomUUID()
       const due = [...entries.values()]
         .filter((each) => isFor(each, stage, at) && each.availableAt <= at)
         .toSorted((one, other) => one.availableAt.getTime() - other.availableAt.getTime())
       return due.slice(0, most).map((entry): MailJob => {
         entry.leaseId = leaseId
-        entry.availableAt = leaseUntil
+        entry.availableAt = heldUntil
         if (stage === 'send') entry.job.attempts += 1
         const isSuperseded = entry.state === 'superseded'
         const { isResolved } = entry
-        return Object.assign(structuredClone(entry.job), { isSuperseded, isResolved, leaseId })
+        return Object.assign(structuredClone(entry.job), {
+          isSuperseded,
+          isResolved,
+          leaseId,
+          heldUntil,
+        })
       })
     },
 
-    resolve: (job, accountId) =>
+    resolve: (job, accountId, _at, heldUntil) =>
       changed(job, (entry) => {
         entry.job.accountId = accountId
         entry.job.identifier = undefined
+        entry.job.attempts += 1
+        entry.state = 'resolved'
         entry.isResolved = true
+        entry.availableAt = heldUntil
       }),
 
     async requestsOf(accountId, kind) {
@@ -77,18 +85,14 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
       }
     },
 
-    renew: (job, leaseUntil) =>
-      changed(job, (entry) => {
-        entry.availableAt = leaseUntil
-      }),
+    isHeld: async (job) => entries.get(job.id)?.leaseId === job.leaseId,
 
-    async release(job, at, why) {
+    async release(job, at, reason) {
       await changed(job, (entry) => {
         entry.leaseId = undefined
         entry.availableAt = at
-        if (why === 'resolved') entry.state = why
-        else if (why === 'untried') entry.job.attempts -= 1
-        else entry.reason = why.reason
+        if (reason === undefined) entry.job.attempts -= 1
+        else entry.reason = reason
       })
     },
 

@@ -146,6 +146,7 @@ export function fromJobDocument(document: JobDocument): MailJob {
     requestedAt: document.requested_at,
     attempts: document.attempts,
     leaseId: document.lease_id ?? '',
+    heldUntil: document.available_at ?? document.not_before,
   }
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { AnyBulkWriteOperation, Db, Filter } from 'mongodb'
-import type { MailJob, MailKind, MailOutbox, MailStage, Release } from '../../ports/index.ts'
+import type { MailJob, MailKind, MailOutbox, MailStage } from '../../ports/index.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import { openCollection } from './collection.ts'
 import { atMost, isNumber, reached, text, time } from './conditions.ts'
@@ -44,18 +44,21 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
   const updateAll = (writes: HeldWrite[]) =>
     write(writes.map(({ job, update }) => ({ updateOne: { filter: held(job), update } })))
 
-  /** For updates that keep the lease: where not all were held, it tells which are. */
-  const whileHeld = together(async (writes: HeldWrite[]) => {
-    const { matchedCount } = await updateAll(writes)
-    if (matchedCount === writes.length) return writes.map(() => true)
+  async function areHeld(jobs: MailJob[]) {
     const still = await collection
-      .find({ $or: writes.map(({ job }) => held(job)) }, { projection: { _id: 1 } })
+      .find({ $or: jobs.map(held) }, { projection: { _id: 1 } })
       .toArray()
     const ids = new Set(still.map(({ _id }) => _id))
-    return writes.map(({ job }) => ids.has(job.id))
+    return jobs.map(({ id }) => ids.has(id))
+  }
+
+  const resolved = together(async (writes: HeldWrite[]) => {
+    const { matchedCount } = await updateAll(writes)
+    if (matchedCount === writes.length) return writes.map(() => true)
+    return areHeld(writes.map(({ job }) => job))
   })
 
-  const unheeded = together(async (writes: HeldWrite[]) => {
+  const released = together(async (writes: HeldWrite[]) => {
     await updateAll(writes)
     return writes
   })
@@ -97,7 +100,7 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
       }
     },
 
-    async claim(stage, most, at, leaseUntil) {
+    async claim(stage, most, at, heldUntil) {
       const due = isFor(stage, at)
       const found = await collection
         .find(due, { projection: { _id: 1 } })
@@ -110,7 +113,7 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
       await collection.updateMany(
         { ...ids, ...due },
         {
-          $set: { lease_id: leaseId, available_at: time(leaseUntil) },
+          $set: { lease_id: leaseId, available_at: time(heldUntil) },
           $inc: { attempts: stage === 'send' ? 1 : 0 },
         },
       )
@@ -122,11 +125,17 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
       return claimed.filter(isReadable).map(fromJobDocument)
     },
 
-    resolve: (job, accountId, at) =>
-      whileHeld({
+    resolve: (job, accountId, at, heldUntil) =>
+      resolved({
         job,
         update: {
-          $set: { account_id: text(accountId), resolved_at: time(at) },
+          $set: {
+            state: 'resolved',
+            account_id: text(accountId),
+            resolved_at: time(at),
+            available_at: time(heldUntil),
+          },
+          $inc: { attempts: 1 },
           $unset: { identifier: true },
         },
       }),
@@ -144,11 +153,15 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
       )
     },
 
-    renew: (job, leaseUntil) =>
-      whileHeld({ job, update: { $set: { available_at: time(leaseUntil) } } }),
+    isHeld: together(areHeld),
 
-    async release(job, at, why) {
-      await unheeded({ job, update: released(time(at), why) })
+    async release(job, at, reason) {
+      const outcome =
+        reason === undefined
+          ? { $inc: { attempts: -1 } }
+          : { $set: { available_at: time(at), reason } }
+      const update = { $set: { available_at: time(at) }, $unset: { lease_id: true }, ...outcome }
+      await released({ job, update })
     },
 
     async remove(job) {
@@ -181,18 +194,6 @@ function held({ id, leaseId }: MailJob) {
 
 function removable({ id, leaseId }: MailJob): Filter<JobDocument> {
   return { _id: text(id), $or: [{ lease_id: text(leaseId) }, { state: 'superseded' }] }
-}
-
-function released(at: Date, why: Release) {
-  return {
-    $set: {
-      available_at: at,
-      ...(why === 'resolved' && { state: why }),
-      ...(typeof why === 'object' && { reason: why.reason }),
-    },
-    $inc: { attempts: why === 'untried' ? -1 : 0 },
-    $unset: { lease_id: true },
-  }
 }
 
 function deadLetter(at: Date, reason: string) {
