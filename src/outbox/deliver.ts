@@ -46,12 +46,13 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
   const { flows, resolution, outbox, brake, events, log, clock } = ports
   const { now } = clock
 
-  // The token is made when a connection is free, and counts only while this worker holds the job. `undefined`: it has to wait.
-  async function send(job: MailJob, recipient: Recipient, signal: AbortSignal) {
+  // The token is made when a connection is free, or will be in a moment as mails leave; it counts only while this worker holds the
+  // job. `undefined`: it has to wait.
+  async function send(job: MailJob, recipient: Recipient, signal: AbortSignal, isFlowing: boolean) {
     const settings = ports.settings()
     if (!(await brake.mayLeave())) return undefined
     const flow = flows[job.kind]
-    const connection = await ports.connect(settings, signal)
+    let connection = isFlowing ? undefined : await ports.connect(settings, signal)
     try {
       const link = await flow.mint(job, recipient, settings)
       const isHeld = await outbox.isHeld(job)
@@ -64,10 +65,11 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
         return 'over'
       }
       const mail = ports.render(job.kind, recipient.user, link, job)
+      connection ??= await ports.connect(settings, signal)
       await connection.send({ ...mail, to: recipient.email, kind: job.kind })
       return 'sent'
     } finally {
-      connection.release()
+      connection?.release()
     }
   }
 
@@ -116,7 +118,9 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
         await resolution.end(job, recipient)
         return false
       }
-      const outcome = await turn.take((signal) => send(job, recipient, signal))
+      const outcome = await turn.take((signal, isFlowing) =>
+        send(job, recipient, signal, isFlowing),
+      )
       if (outcome === undefined) await outbox.release(job, job.notBefore)
       return outcome === 'sent'
     } catch (error) {

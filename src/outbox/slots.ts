@@ -7,15 +7,16 @@ export interface Slots {
   leave(): void
 }
 
-export function createSlots(clock: Clock, count: number): Slots {
+/** @param most - may change from one moment to the next. */
+export function createSlots(clock: Clock, most: () => number): Slots {
   const line = new Set<() => void>()
-  let free = count
+  let taken = 0
 
   return {
     async enter(atMostMs, signal) {
       if (signal.aborted) return false
-      if (free > 0) {
-        free -= 1
+      if (taken < most()) {
+        taken += 1
         return true
       }
       return new Promise((resolve) => {
@@ -34,9 +35,12 @@ export function createSlots(clock: Clock, count: number): Slots {
     },
 
     leave() {
-      const [first] = line
-      if (first) first()
-      else free += 1
+      taken -= 1
+      for (const serve of line) {
+        if (taken >= most()) return
+        taken += 1
+        serve()
+      }
     },
   }
 }

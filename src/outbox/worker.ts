@@ -8,7 +8,11 @@ const WAKE_WITHIN_MS = 250
 const RESOLVE_AT_ONCE = 50
 const RESOLVE_LEASE_MS = 10_000
 /** As many connections as there are to the mail server at most. */
-const SLOTS = 5
+const CONNECTIONS = 5
+/** So many mails are made ready at once while others leave. */
+const READY_AT_ONCE = 20
+/** Mails leave, if one did so long ago at most. */
+const FLOWING_MS = 1_000
 /** Those in the slots, those in line, and those whose end is being written down. */
 const SEND_AT_ONCE = 50
 /** A mail that no connection got free for belongs to whoever has one. */
@@ -32,10 +36,12 @@ export interface OutboxWorker {
 /** One mail's turn at the few connections. */
 export interface SendTurn {
   /**
-   * Sends once a connection is free. The signal is aborted at the deadline of the attempt, and when the worker cannot wait for it any
-   * more. `undefined`: none got free in time, or the worker stops; nothing was tried.
+   * Sends once a connection is free, or will be in a moment, as mails leave. The signal is aborted at the deadline of the attempt, and
+   * when the worker cannot wait for it any more. `undefined`: none got free in time, or the worker stops; nothing was tried.
    */
-  take<Sent>(send: (signal: AbortSignal) => Promise<Sent>): Promise<Sent | undefined>
+  take<Sent>(
+    send: (signal: AbortSignal, isFlowing: boolean) => Promise<Sent>,
+  ): Promise<Sent | undefined>
   /** Whether the job is to be given back because the worker stops. */
   isStopping(): boolean
 }
@@ -60,7 +66,9 @@ export interface OutboxWorkerParts {
  */
 export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
   const { outbox, canSend, clock, log, attemptMs = ATTEMPT_MS } = parts
-  const slots = createSlots(clock, SLOTS)
+  const slots = createSlots(clock, () => (isFlowing() ? READY_AT_ONCE : CONNECTIONS))
+  let lastSentAt = -FLOWING_MS
+  const isFlowing = () => Math.abs(clock.now().getTime() - lastSentAt) < FLOWING_MS
   let giveBack = new AbortController()
   const after = (ms: number) => new Date(clock.now().getTime() + ms)
 
@@ -101,10 +109,15 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
         if (end.aborted) attempt.abort(end.reason)
       }
       try {
-        return await send(attempt.signal)
+        const sent = await send(attempt.signal, isFlowing())
+        lastSentAt = clock.now().getTime()
+        return sent
+      } catch (error) {
+        lastSentAt = -FLOWING_MS
+        throw error
       } finally {
         cancel()
-        attempt.abort()
+        attempt.abort('over')
         slots.leave()
       }
     },

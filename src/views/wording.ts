@@ -8,25 +8,47 @@ export function lifetimeText(ms: number, lang: string): string {
   if (seconds < 120 && seconds % 60 !== 0) [amount, unit] = [seconds, 'second']
   else if (minutes > 1440 && minutes % 1440 === 0) [amount, unit] = [minutes / 1440, 'day']
   else if (minutes % 60 === 0) [amount, unit] = [minutes / 60, 'hour']
-  return new Intl.NumberFormat(lang, { style: 'unit', unit, unitDisplay: 'long' }).format(amount)
+  return amounts(`${lang} ${unit}`).format(amount)
 }
+
+const amounts = madeOnce((langAndUnit) => {
+  const [lang, unit] = langAndUnit.split(' ')
+  return new Intl.NumberFormat(lang, { style: 'unit', unit, unitDisplay: 'long' })
+})
 
 /** To the minute, in UTC and saying so: nobody knows where the mail is read. */
 export function timeText(at: Date, lang: string): string {
-  return new Intl.DateTimeFormat(lang, {
-    year: 'numeric',
-    month: 'long',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: '2-digit',
-    timeZone: 'UTC',
-    timeZoneName: 'short',
-  }).format(at)
+  return times(lang).format(at)
 }
+
+const times = madeOnce(
+  (lang) =>
+    new Intl.DateTimeFormat(lang, {
+      year: 'numeric',
+      month: 'long',
+      day: 'numeric',
+      hour: 'numeric',
+      minute: '2-digit',
+      timeZone: 'UTC',
+      timeZoneName: 'short',
+    }),
+)
 
 /** Such as `macOS or iPadOS`. */
 export function eitherOf(names: readonly string[], lang: string): string {
-  return new Intl.ListFormat(lang, { type: 'disjunction' }).format(names)
+  return alternatives(lang).format(names)
+}
+
+const alternatives = madeOnce((lang) => new Intl.ListFormat(lang, { type: 'disjunction' }))
+
+/** To make a formatter takes longer than to use it. There are as many as languages of ours. */
+function madeOnce<Format>(make: (key: string) => Format): (key: string) => Format {
+  const made = new Map<string, Format>()
+  return (key) => {
+    const format = made.get(key) ?? make(key)
+    made.set(key, format)
+    return format
+  }
 }
 
 /** Lines of at most 76 characters, broken at spaces; a longer word, such as a link, stays whole. */
