@@ -55,17 +55,16 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
     let connection = isFlowing ? undefined : await ports.connect(settings, signal)
     try {
       const link = await flow.mint(job, recipient, settings)
-      const isHeld = await outbox.isHeld(job)
       if (link === 'superseded') {
-        if (isHeld) await resolution.end(job, link)
-        return 'over'
-      }
-      if (!isHeld) {
-        await flow.revoke(link)
+        if (await outbox.isHeld(job)) await resolution.end(job, link)
         return 'over'
       }
       const mail = ports.render(job.kind, recipient.user, link, job)
       connection ??= await ports.connect(settings, signal)
+      if (!(await outbox.isHeld(job))) {
+        await flow.revoke(link)
+        return 'over'
+      }
       await connection.send({ ...mail, to: recipient.email, kind: job.kind })
       return 'sent'
     } finally {
