@@ -12,6 +12,8 @@ export interface Sent {
   headers?: Record<string, string>
 }
 
+const PATIENCE_MS = 30_000
+
 /** Follows no redirect. */
 export interface Client {
   base: string
@@ -30,6 +32,7 @@ export function createClient(base: string, connections: number): Client {
       const sent = request(new URL(path, base), {
         method,
         agent,
+        timeout: PATIENCE_MS,
         headers: { origin: base, ...(body !== undefined && { 'content-type': type }), ...headers },
       })
       sent.on('response', (answer) => {
@@ -39,6 +42,7 @@ export function createClient(base: string, connections: number): Client {
           resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: text })
         })
       })
+      sent.on('timeout', () => sent.destroy(new Error(`${method} ${path} is not answered`)))
       sent.on('error', reject).end(body)
     })
   }

@@ -29,8 +29,8 @@ const amount: Amount = {
   resets: Number(options.resets),
   atOnce: Number(options['at-once']),
 }
-if (amount.users < 2 * amount.requests + 400)
-  throw new RangeError('users must be twice the requests, and 400 more')
+if (amount.users < 2 * (amount.requests + 201))
+  throw new RangeError('users must be twice the requests, and 402 more')
 
 const PEERS = fileURLToPath(new URL('../peers/', import.meta.url))
 

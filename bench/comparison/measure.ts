@@ -113,6 +113,8 @@ async function bothFlows({ name, target, client, people, sink, amount }: Run): P
   }
 
   const ask = (person: Person) => forgot(client, person)
+  // What is created with the first request is created once.
+  await mailed('first', verified.splice(0, 1), ask)
   await mailed('warm-up', verified.splice(0, WARM_UP), ask)
   const asking = verified.splice(0, requests)
   const asked = await mailed('forgot', asking, ask)
@@ -126,6 +128,7 @@ async function bothFlows({ name, target, client, people, sink, amount }: Run): P
   const blocked = unverified.splice(0, requests)
   if (resend) {
     const again = (person: Person) => resend(client, person)
+    await mailed('first resend', unverified.splice(0, 1), again)
     await mailed('warm-up of resend', unverified.splice(0, WARM_UP), again)
     const resent = await mailed('resend', blocked, again)
     figures['blocked or resend'] = resent.answered

@@ -19,7 +19,10 @@ const config = await buildConfig({
   typescript: { autoGenerate: false },
   graphQL: { disable: true },
   logger: { options: { level: 'error' } },
-  db: mongooseAdapter({ url: url.href, connectOptions: { maxPoolSize: 32 } }),
+  db: mongooseAdapter({
+    url: url.href,
+    connectOptions: { maxPoolSize: 32, autoCreate: false, autoIndex: false },
+  }),
   email: nodemailerAdapter({
     defaultFromAddress: FROM,
     defaultFromName: 'bench',
@@ -34,7 +37,12 @@ const config = await buildConfig({
     },
   ],
 })
-await getPayload({ config })
+// What mongoose would do beside the first requests.
+const { db } = await getPayload({ config })
+for (const model of Object.values(db.connection.models)) {
+  await model.createCollection()
+  await model.createIndexes()
+}
 
 async function answer(req, res) {
   const parts = []
