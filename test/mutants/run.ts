@@ -13,7 +13,7 @@ import { ROOT } from '../support/sources.ts'
 import { applied, type Mutant } from './mutant.ts'
 
 const LINKED = ['node_modules', '.cache']
-const NOT_COPIED = new Set([...LINKED, 'dist', '.git'])
+const NOT_COPIED = new Set([...LINKED, 'bench/peers', 'dist', '.git'])
 const LIMIT_MS = 60_000
 const UNCHANGED_LIMIT_MS = 300_000
 const TEST_LIMIT_MS = 8_000

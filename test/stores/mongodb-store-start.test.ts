@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { MongoClient } from 'mongodb'
 import { mongoStore } from '../../src/stores/mongodb/store.ts'
+import { createdInTurn } from '../support/created-in-turn.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import {
@@ -32,7 +33,8 @@ describeWithMongo('mongoStore().start() [full]', function () {
     const clients = await Promise.all(
       Array.from({ length: 5 }, () => MongoClient.connect(fresh.uri)),
     )
-    await Promise.all(clients.map((client) => mongoStore(client.db()).start()))
+    const databases = await Promise.all(clients.map((client) => createdInTurn(client.db())))
+    await Promise.all(databases.map((db) => mongoStore(db).start()))
     for (const client of clients) await client.close()
 
     const found: Record<string, string[]> = {}

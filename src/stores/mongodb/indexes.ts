@@ -1,5 +1,4 @@
 import type { Db, IndexDescription, IndexDescriptionInfo } from 'mongodb'
-import { createCollection } from './create-collection.ts'
 import { AccountFlowsError } from '../../errors.ts'
 import { isDuplicateKey, serverErrorCode } from './errors.ts'
 
@@ -24,6 +23,7 @@ export interface StoredPart {
 }
 
 const NAMESPACE_NOT_FOUND = 26
+const NAMESPACE_EXISTS = 48
 const INDEX_OPTIONS_CONFLICT = 85
 const INDEX_KEY_SPECS_CONFLICT = 86
 
@@ -92,13 +92,21 @@ export async function createIndexes(
   collection: IndexedCollection,
   indexes: NamedIndex[],
 ): Promise<void> {
-  await createCollection(collection.db, collection.collectionName)
+  await createCollection(collection)
   for (const index of indexes) {
     try {
       await collection.createIndexes([index])
     } catch (error) {
       throw explained(error, collection.collectionName, index.name)
     }
+  }
+}
+
+async function createCollection({ db, collectionName }: IndexedCollection): Promise<void> {
+  try {
+    await db.createCollection(collectionName, { writeConcern: { w: 'majority' } })
+  } catch (error) {
+    if (serverErrorCode(error) !== NAMESPACE_EXISTS) throw error
   }
 }
 
