@@ -7,6 +7,7 @@ import { forgetDocuments } from './forget.ts'
 import { text, time } from './conditions.ts'
 import { storedPart, type StoredPart } from './indexes.ts'
 import { tokensAfter } from './request-order.ts'
+import { together } from './together.ts'
 import { mongoTokenHistories } from './token-histories.ts'
 import {
   fromDeadDocument,
@@ -40,6 +41,11 @@ function isWhole(token: TokenDocument): boolean {
 export function mongoVerificationTokens(db: Db): VerificationTokenStore & StoredPart & Forgetful {
   const collection = openCollection<VerificationTokenDocument>(db, 'email_verification_tokens')
 
+  const inserted = together(async (tokens: VerificationTokenDocument[]) => {
+    await collection.insertMany(tokens)
+    return tokens
+  })
+
   async function expire(which: Filter<VerificationTokenDocument>, at: Date) {
     await collection.updateMany(
       { ...which, used_at: { $type: 'null' }, ...isInTime(at) },
@@ -53,7 +59,7 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
     ...mongoTokenHistories(db, collection.collectionName, isWhole),
 
     async issue(token) {
-      await collection.insertOne({
+      await inserted({
         ...toTokenDocument(token),
         ...(token.pendingLoginId !== undefined && { pending_login_id: token.pendingLoginId }),
       })
