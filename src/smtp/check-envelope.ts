@@ -58,7 +58,7 @@ export async function checkData(
   if (!mail) {
     return { status: 'skipped', message: 'No mail was sent: none was given.', next: undefined }
   }
-  const content = await composeMail(mail, sender)
+  const content = composeMail(mail, sender)
   const first = await dialogue.ask('DATA')
   if (first.code !== 354) return refusedMail(first, 'before its content')
   const reply = await dialogue.ask(onTheWire(content))

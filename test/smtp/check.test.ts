@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { SMTPServer } from 'smtp-server'
 import { createMailCheck } from '../../src/smtp/mail-check.ts'
 import { checkSmtp } from '../../src/smtp/check.ts'
-import { smtpPool } from '../../src/smtp/pool.ts'
+import { smtpSlots } from '../../src/smtp/sender.ts'
 import type { SmtpSettings } from '../../src/smtp/settings.ts'
 import type { CheckedStep, MailStep } from '../../src/ports/index.ts'
 import { settingsTable, type Settings } from '../../src/settings/table.ts'
@@ -530,11 +530,11 @@ describe('The check of the mail server', () => {
         expect(stepOf(steps, 'auth').message).to.include(`AUTH ${mechanism}`)
         const wrong = failureIn(await check(settingsFor(server, { password: 'another' })))
         expect([wrong.step, wrong.reply?.slice(0, 3)]).to.deep.equal(['auth', '535'])
-        const pool = smtpPool(settingsFor(server), movableClock)
-        await sendThrough(pool)
-        pool.close()
+        const slots = smtpSlots(settingsFor(server), movableClock)
+        await sendThrough(slots)
+        slots.close()
         expect(server.logins).to.deep.equal([mechanism, mechanism, mechanism])
-        await eventually('the pool is empty', () => pool.isEmpty())
+        await eventually('the slots is empty', () => slots.isEmpty())
       })
     }
 

@@ -11,15 +11,15 @@ import { SENDER, suiteSmtp } from '../support/suite-smtp.ts'
 
 const MALFORMED = ['victim@example.com\r\nBcc: x@evil.example', 'a@x.io,b@x.io', '<a@b.io>', '']
 
-describe('smtpPool', () => {
-  const { start: startServer, poolFor } = suiteSmtp()
+describe('smtpSlots', () => {
+  const { start: startServer, slotsFor } = suiteSmtp()
 
   function startMailer(
     server: { port: number; host: string },
     settings: Partial<SmtpSettings> = {},
   ) {
-    const pool = poolFor(server, settings)
-    return { pool, send: (mail: OutgoingMail) => sendThrough(pool, mail) }
+    const slots = slotsFor(server, settings)
+    return { slots, send: (mail: OutgoingMail) => sendThrough(slots, mail) }
   }
 
   it('hands over a text part and an HTML part, from one plain address to one other (MAIL-06)', async () => {
@@ -59,7 +59,7 @@ describe('smtpPool', () => {
 
   it('refuses an address that is not one plain address before it says anything', async () => {
     const server = await startServer()
-    const { pool, send } = startMailer(server)
+    const { slots, send } = startMailer(server)
     for (const to of MALFORMED) {
       const error = await failureOf(send({ ...MAIL, to }))
       expect([error.code, error.message], JSON.stringify(to)).to.deep.equal([
@@ -67,7 +67,7 @@ describe('smtpPool', () => {
         'The recipient is not one plain address',
       ])
     }
-    expect(pool.isEmpty(), 'the connection stays for the next').to.equal(false)
+    expect(slots.isEmpty(), 'the connection stays for the next').to.equal(false)
     await send(MAIL)
     expect([server.connections, server.logins, server.steps.MAIL]).to.deep.equal([1, [], 1])
     expect(server.mails.map(({ to }) => to)).to.deep.equal([[MAIL.to]])

@@ -1,5 +1,5 @@
 import { AccountFlowsError } from '../../src/errors.ts'
-import type { SmtpPool } from '../../src/smtp/pool.ts'
+import type { SmtpSlots } from '../../src/smtp/sender.ts'
 import type { OutgoingMail } from '../../src/ports/index.ts'
 
 export const MAIL: OutgoingMail = {
@@ -10,11 +10,11 @@ export const MAIL: OutgoingMail = {
 }
 
 export async function sendThrough(
-  pool: SmtpPool,
+  slots: SmtpSlots,
   mail = MAIL,
   signal = new AbortController().signal,
 ): Promise<void> {
-  const connection = await pool.connect(signal)
+  const connection = await slots.connect(signal)
   try {
     await connection.send(mail)
   } finally {
