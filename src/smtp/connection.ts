@@ -61,10 +61,12 @@ export function smtpConnection(
     /** Hears the greeting, says hello, and goes on over TLS as `smtp_tls` wants it. */
     greet: () => underWay((done) => smtp.connect(done)),
 
-    async login(): Promise<void> {
-      if (!username || !password) return
+    /** Whether there is somebody to log in. */
+    async login(): Promise<boolean> {
+      if (!username || !password) return false
       if (!smtp.allowsAuth) throw Object.assign(new Error('No AUTH'), { code: 'ENOAUTH' })
       await underWay((done) => smtp.login({ user: username, pass: password }, done))
+      return true
     },
 
     send: (to: string, message: Buffer) =>

@@ -37,12 +37,13 @@ function smtpError(cause: unknown, doing: string): AccountFlowsError {
   )
 }
 
-/** What ended it, where that was the signal. */
-export function errorOf(cause: unknown, signal: AbortSignal, doing: string): AccountFlowsError {
-  return signal.aborted ? abortError(signal, doing) : smtpError(cause, doing)
-}
-
-export function abortError({ reason }: AbortSignal, doing: string): AccountFlowsError {
+/** An aborted signal ended it, whatever came of that. */
+export function errorOf(
+  cause: unknown,
+  { aborted, reason }: AbortSignal,
+  doing: string,
+): AccountFlowsError {
+  if (!aborted) return smtpError(cause, doing)
   const isLate = reason instanceof Error && reason.name === 'TimeoutError'
   return new AccountFlowsError(
     'ERR_MAIL_FAILED',

@@ -1,17 +1,17 @@
+import { EventEmitter, once } from 'node:events'
 import { later, type Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { MailConnection, Mailer, MailSender } from '../ports/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import type { Settings } from '../settings/table.ts'
-import { abortError, errorOf } from './error.ts'
+import { errorOf } from './error.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
-import { lend, warm, type Slot } from './slot.ts'
+import { lend, newSlot, warm, type Slot } from './slot.ts'
 
 const SLOTS = 5
 /** Servers take only so many over one connection. */
 const MAX_MAILS = 100
 const IDLE_MS = 15_000
-const WAITING = 'waiting for a free connection'
 
 export function createMailSender(
   settings: () => Settings,
@@ -54,48 +54,43 @@ export function createMailSender(
 export type SmtpSlots = ReturnType<typeof smtpSlots>
 
 export function smtpSlots(settings: SmtpSettings, clock: Clock) {
-  const free = Array.from({ length: SLOTS }, (): Slot => ({
-    mails: 0,
-    isDoubtful: false,
-    freeSince: clock.now(),
-    keep() {},
-  }))
-  const line = new Set<(slot: Slot) => void>()
+  const slots = Array.from({ length: SLOTS }, () => newSlot(clock))
+  const freed = new EventEmitter().setMaxListeners(0)
   let isClosed = false
 
-  /** The one used last, where any has a connection. */
-  function take(): Slot | undefined {
-    const last = free.findLastIndex(({ connection }) => connection)
-    const [slot] = free.splice(last, 1)
-    slot?.keep()
-    return slot
-  }
-
-  function put(slot: Slot): void {
-    const [first] = line
-    if (!first) return void free.push(slot)
-    line.delete(first)
-    first(slot)
+  async function take(signal: AbortSignal): Promise<Slot> {
+    for (;;) {
+      signal.throwIfAborted()
+      const free = slots.filter(({ isTaken }) => !isTaken)
+      const slot = free.find(({ connection }) => connection) ?? free[0]
+      if (slot) {
+        slot.isTaken = true
+        slot.keep()
+        return slot
+      }
+      await once(freed, 'slot', { signal })
+    }
   }
 
   function giveBack(slot: Slot, isGood: boolean): void {
     const { connection, mails } = slot
     if (!isGood) connection?.socket.destroy()
-    if (!isGood || isClosed || mails >= MAX_MAILS || !connection?.isOpen()) return void end(slot)
+    if (!isGood || isClosed || mails >= MAX_MAILS || !connection?.isOpen()) return void empty(slot)
     slot.freeSince = clock.now()
-    slot.keep = later(clock, IDLE_MS, () => endIdle(slot))
-    put(slot)
+    slot.keep = later(clock, IDLE_MS, () => void empty(slot))
+    free(slot)
   }
 
-  async function end(slot: Slot): Promise<void> {
-    await slot.connection?.quit()
-    put(slot)
-  }
-
-  function endIdle(slot: Slot): void {
+  async function empty(slot: Slot): Promise<void> {
+    slot.isTaken = true
     slot.keep()
-    free.splice(free.indexOf(slot), 1)
-    void end(slot)
+    await slot.connection?.quit()
+    free(slot)
+  }
+
+  function free(slot: Slot): void {
+    slot.isTaken = false
+    freed.emit('slot')
   }
 
   return {
@@ -104,9 +99,10 @@ export function smtpSlots(settings: SmtpSettings, clock: Clock) {
       if (!isMailAddress(settings.from)) {
         throw new AccountFlowsError('ERR_MAIL_FAILED', 'The sender is not one plain address')
       }
-      if (signal.aborted) throw abortError(signal, WAITING)
       isClosed = false
-      const slot = take() ?? (await inLine(line, signal))
+      const slot = await take(signal).catch((cause: unknown) => {
+        throw errorOf(cause, signal, 'waiting for a free connection')
+      })
       const destroy = () => slot.connection?.socket.destroy()
       const release = (isGood: boolean) => {
         signal.removeEventListener('abort', destroy)
@@ -125,25 +121,10 @@ export function smtpSlots(settings: SmtpSettings, clock: Clock) {
     /** Idle connections at once, busy ones when their mail is through. `connect` opens them again. */
     close(): void {
       isClosed = true
-      for (const slot of free.filter(({ connection }) => connection)) endIdle(slot)
+      for (const slot of slots) if (!slot.isTaken) void empty(slot)
     },
 
-    /** No connection, and nobody in line. */
-    isEmpty: () => free.length === SLOTS && free.every(({ connection }) => !connection),
+    /** No connection, and none under way. */
+    isEmpty: () => slots.every(({ isTaken, connection }) => !isTaken && !connection),
   }
-}
-
-function inLine(line: Set<(slot: Slot) => void>, signal: AbortSignal): Promise<Slot> {
-  return new Promise((resolve, reject) => {
-    const serve = (slot: Slot) => {
-      signal.removeEventListener('abort', leave)
-      resolve(slot)
-    }
-    const leave = () => {
-      line.delete(serve)
-      reject(abortError(signal, WAITING))
-    }
-    signal.addEventListener('abort', leave)
-    line.add(serve)
-  })
 }

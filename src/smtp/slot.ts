@@ -12,6 +12,7 @@ const FRESH_MS = 1_000
 
 /** Room for one connection, which stays for the next mail. */
 export interface Slot {
+  isTaken: boolean
   /** `undefined`: there is none, or it ended. */
   connection?: SmtpConnection | undefined
   /** Over this connection. */
@@ -21,6 +22,10 @@ export interface Slot {
   freeSince: Date
   /** It is not closed for idleness any more. */
   keep(): void
+}
+
+export function newSlot(clock: Clock): Slot {
+  return { isTaken: false, mails: 0, isDoubtful: false, freeSince: clock.now(), keep() {} }
 }
 
 /** Sees to it that the slot has a connection that answers, logged in. */

@@ -1,5 +1,7 @@
 import { AccountFlowsError } from '../../src/errors.ts'
 import type { SmtpSlots } from '../../src/smtp/sender.ts'
+import type { Settings } from '../../src/settings/table.ts'
+import type { SmtpSettings } from '../../src/smtp/settings.ts'
 import type { OutgoingMail } from '../../src/ports/index.ts'
 
 export const MAIL: OutgoingMail = {
@@ -7,6 +9,18 @@ export const MAIL: OutgoingMail = {
   subject: 'Set a new password',
   text: 'Open https://id.example.com/x?token=t1 now. Grüße',
   html: '<p>Open <a href="https://id.example.com/x?token=t1">this</a></p>',
+}
+
+/** The settings that these come from. */
+export function settingsLike(smtp: SmtpSettings): Settings {
+  return {
+    smtpHost: smtp.host,
+    smtpPort: smtp.port,
+    smtpTls: smtp.tls,
+    smtpFrom: smtp.from,
+    smtpUsername: smtp.username,
+    smtpPassword: smtp.password,
+  } as Settings
 }
 
 export async function sendThrough(

@@ -4,10 +4,10 @@
  */
 import { systemClock } from '../../src/clock.ts'
 import { AccountFlowsError } from '../../src/errors.ts'
-import { checkSmtp } from '../../src/smtp/check.ts'
+import { createMailCheck } from '../../src/smtp/check.ts'
 import { smtpSlots } from '../../src/smtp/sender.ts'
 import type { SmtpSettings } from '../../src/smtp/settings.ts'
-import { MAIL, sendThrough } from './mail-sending.ts'
+import { MAIL, sendThrough, settingsLike } from './mail-sending.ts'
 
 async function send(settings: SmtpSettings): Promise<string> {
   const slots = smtpSlots(settings, systemClock)
@@ -22,9 +22,10 @@ async function send(settings: SmtpSettings): Promise<string> {
   }
 }
 
-function check(settings: SmtpSettings) {
+async function check(settings: SmtpSettings) {
   const { to, ...mail } = MAIL
-  return checkSmtp(settings, { to, mail, signal: AbortSignal.timeout(20_000) }, systemClock)
+  const [, ...steps] = await createMailCheck(systemClock)(settingsLike(settings), { to, mail })
+  return steps
 }
 
 const [, , work, wanted = '[]'] = process.argv
