@@ -2,7 +2,16 @@ import type { NodemailerError } from 'nodemailer'
 import type { CheckedStep, MailStep } from '../ports/index.ts'
 import type { SmtpSettings } from './settings.ts'
 
+/** What is found out about a step. */
 export type Finding = Omit<CheckedStep, 'step'>
+
+export function finding(
+  status: Finding['status'],
+  message: string,
+  more: Pick<Finding, 'reply' | 'advice'> = {},
+): Finding {
+  return { status, message, ...more }
+}
 
 /** What was learnt on the way to the server so far. */
 export interface Seen {
@@ -17,6 +26,7 @@ export interface Seen {
 
 const LATER = 'Try again in a few minutes.'
 const WANTS_TLS = 'Set smtp_tls to starttls, or to implicit on port 465.'
+
 /** For each way in which a step fails, what happened and what to do. */
 const FAILURES: Record<string, [message: string, advice: string]> = {
   dns: [
@@ -89,40 +99,39 @@ const FAILURES: Record<string, [message: string, advice: string]> = {
 export function explain(step: MailStep, error: unknown, seen: Seen): Finding {
   if (!(error instanceof Error) || error instanceof TypeError) throw error
   const failure: NodemailerError = error
-  const { response, responseCode, timeoutType, originalCode, code: kind } = failure
-  if (kind === undefined) throw error
-  const { settings, isLate } = seen
-  const isSilent = isLate || timeoutType !== undefined
-  const code = String(
-    responseCode ??
-      (isSilent ? 'out of time' : kind === 'EPROTOCOL' ? 'not SMTP' : (originalCode ?? kind)),
-  )
+  if (failure.code === undefined) throw error
+  const code = codeOf(failure, seen)
   const way = wayOf(step, failure, seen)
   const [message = '', advice = ''] = FAILURES[`${way} ${code}`] ?? FAILURES[way] ?? []
-  const { host, port, from, tls } = settings
+  const { host, port, from, tls } = seen.settings
   const values: Record<string, unknown> = { host, port, from, tls, code, login: loginOf(seen) }
-  return {
-    status: 'failed',
-    message: message.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name])),
-    advice: code.startsWith('4') ? LATER : advice,
-    ...(response !== undefined && { reply: response }),
-  }
+  return finding(
+    'failed',
+    message.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name])),
+    {
+      advice: code.startsWith('4') ? LATER : advice,
+      ...(failure.response !== undefined && { reply: failure.response }),
+    },
+  )
+}
+
+function codeOf(failure: NodemailerError, { isLate }: Seen): string {
+  const { responseCode, timeoutType, originalCode, code } = failure
+  if (responseCode !== undefined) return String(responseCode)
+  if (isLate || timeoutType !== undefined) return 'out of time'
+  return code === 'EPROTOCOL' ? 'not SMTP' : (originalCode ?? String(code))
 }
 
 /** How it failed, as in the table. */
 function wayOf(step: MailStep, { code, responseCode }: NodemailerError, seen: Seen): string {
   const { said, isConnected, isLate } = seen
-  const isRefused = responseCode !== undefined
-  if (step === 'dns') return step
-  if (step === 'connect' && !isConnected) return step
-  if (!isGreeted(seen) && (isRefused || step === 'connect')) {
-    return isRefused ? 'refused greeting' : 'greeting'
+  if (step === 'dns' || code === 'ENOAUTH' || (step === 'connect' && !isConnected)) return step
+  if (responseCode === undefined) {
+    if (step === 'connect') return 'greeting'
+    const isHandshake = step === 'tls' && (code === 'ETLS' || code === 'ESOCKET')
+    return isHandshake && !isLate ? 'handshake' : 'unanswered'
   }
-  if (step === 'auth' && code === 'ENOAUTH') return step
-  if (step === 'tls' && !isRefused && !isLate && (code === 'ETLS' || code === 'ESOCKET')) {
-    return 'handshake'
-  }
-  if (!isRefused) return 'unanswered'
+  if (!isGreeted(seen)) return 'refused greeting'
   if (step !== 'tls') return step
   if (said.at(-1) !== 'STARTTLS') return 'hello'
   return offersTls(seen) ? 'starttls' : 'stripped'

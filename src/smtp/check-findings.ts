@@ -1,95 +1,72 @@
 import { TLSSocket, type PeerCertificate } from 'node:tls'
 import { settingsTable, type Settings } from '../settings/table.ts'
-import { loginOf, offersTls, type Finding, type Seen } from './check-failures.ts'
+import { finding, loginOf, offersTls, type Finding, type Seen } from './check-failures.ts'
 import type { SmtpConnection } from './connection.ts'
-import { isLoopback, tlsPolicy } from './settings.ts'
+import { isLoopback, tlsPolicy, type SmtpSettings } from './settings.ts'
 
 const DAY_MS = 86_400_000
 const SOON_DAYS = 14
+const MAX_CHARS = 500
 const UNTRUSTED =
   'Use a certificate of a public authority, sent with those in between, or name the file of your own authority in NODE_EXTRA_CA_CERTS and start again.'
 
-export const NO_LOGIN: Finding = {
-  status: 'skipped',
-  message: 'No smtp_username and smtp_password: not needed up to here.',
-}
-export const NO_RECIPIENT: Finding = {
-  status: 'skipped',
-  message: 'No recipient was tried.',
-  advice: 'Give an address to try one.',
-}
-export const NOT_ONE_ADDRESS: Finding = {
-  status: 'failed',
-  message: 'The recipient is not one plain mail address, so nothing was said to the server.',
-  advice: 'Give one address such as ada@example.org, without a name or brackets.',
-}
-
-export const ok = (message: string) => ({ status: 'ok', message }) as const
-const warning = (message: string, advice: string) =>
-  ({ status: 'warning', message, advice }) as const
-
 export function judgeSettings(settings: Settings): Finding {
-  const isMissing = (key: keyof Settings) => settings[key] === undefined
-  const list = (keys: (keyof Settings)[]) =>
-    keys.map((key) => settingsTable[key].name).join(' and ')
-  const needed: (keyof Settings)[] = ['smtpHost', 'smtpPort', 'smtpFrom']
-  const missing = list(needed.filter(isMissing))
+  const unset = (...keys: (keyof Settings)[]) =>
+    keys.filter((key) => settings[key] === undefined).map((key) => settingsTable[key].name)
+  const missing = unset('smtpHost', 'smtpPort', 'smtpFrom').join(' and ')
   if (missing) {
     const message = `Mail is not configured: ${missing} missing. Until then mails wait.`
-    return { status: 'failed', message, advice: `Set ${missing}.` }
+    return finding('failed', message, { advice: `Set ${missing}.` })
   }
-  const login: (keyof Settings)[] = ['smtpUsername', 'smtpPassword']
-  const half = list(login.filter(isMissing))
-  const given = list(login.filter((key) => !isMissing(key)))
-  return half && given
-    ? warning(
-        `There is ${given} but no ${half}, so nobody logs in.`,
-        `Set ${half}, or remove ${given}.`,
-      )
-    : ok('smtp_host, smtp_port and smtp_from are set.')
+  const [half, both] = unset('smtpUsername', 'smtpPassword')
+  if (!half || both) return finding('ok', 'smtp_host, smtp_port and smtp_from are set.')
+  const given = half === 'smtp_username' ? 'smtp_password' : 'smtp_username'
+  return finding('warning', `There is ${given} but no ${half}, so nobody logs in.`, {
+    advice: `Set ${half}, or remove ${given}.`,
+  })
 }
 
 /** Of the connection after the greeting. A certificate that nobody vouches for is refused as it is for mails. */
 export function judgeTls(seen: Seen, { smtp }: SmtpConnection, now: Date): Finding {
-  const { settings, heard } = seen
-  const { host, tls: setting } = settings
-  const policy = tlsPolicy(settings)
-  const reply = heard.at(-1) ?? ''
-  if (!(smtp._socket instanceof TLSSocket)) {
-    return { ...judgePlain(seen), reply }
-  }
-  const certificate = smtp._socket.getPeerCertificate()
-  const distrust = smtp._socket.authorized ? '' : String(smtp._socket.authorizationError)
+  const { host, tls: setting } = seen.settings
+  const policy = tlsPolicy(seen.settings)
+  const reply = seen.heard.at(-1) ?? ''
+  const socket = smtp._socket
+  if (!(socket instanceof TLSSocket)) return judgePlain(seen, reply)
   const way = `${policy.secure ? 'Implicit TLS' : 'STARTTLS'} (smtp_tls ${setting})`
+  const certificate = socket.getPeerCertificate()
+  const distrust = socket.authorized ? '' : String(socket.authorizationError)
   if (distrust && policy.tls.rejectUnauthorized) {
     const [fault, advice] = faultOf(distrust, certificate, host, now)
-    return { status: 'failed', message: `${way}: the certificate ${fault} (${distrust}).`, advice }
+    return finding('failed', `${way}: the certificate ${fault} (${distrust}).`, { advice })
   }
-  const spoken = `${way}: ${smtp._socket.getProtocol()} with ${smtp._socket.getCipher().standardName}`
-  if (distrust) {
-    const message = `${spoken}; the certificate is not trusted (${distrust}), which is accepted of a loopback host.`
-    return { ...ok(message), reply }
-  }
-  const { valid_to: until } = certificate
-  const message = `${spoken}; the certificate is valid until ${day(until)}.`
-  const days = Math.floor((new Date(until).getTime() - now.getTime()) / DAY_MS)
-  const soon = `It expires in ${days} days: renew it on the mail server.`
-  return { ...(days < SOON_DAYS ? warning(message, soon) : ok(message)), reply }
+  const days = Math.floor((new Date(certificate.valid_to).getTime() - now.getTime()) / DAY_MS)
+  const isEnding = !distrust && days < SOON_DAYS
+  const verdict = distrust
+    ? `is not trusted (${distrust}), which is accepted of a loopback host`
+    : `is valid until ${day(certificate.valid_to)}`
+  return finding(
+    isEnding ? 'warning' : 'ok',
+    `${way}: ${socket.getProtocol()} with ${socket.getCipher().standardName}; the certificate ${verdict}.`,
+    {
+      reply,
+      ...(isEnding && { advice: `It expires in ${days} days: renew it on the mail server.` }),
+    },
+  )
 }
 
-function judgePlain(seen: Seen) {
-  const { settings } = seen
-  if (settings.tls !== 'none') {
-    return ok(
-      `No TLS: smtp_tls is ${settings.tls}, and a loopback host that does not offer it may do without.`,
-    )
+function judgePlain(seen: Seen, reply: string): Finding {
+  const { tls } = seen.settings
+  if (tls !== 'none') {
+    const message = `No TLS: smtp_tls is ${tls}, and a loopback host that does not offer it may do without.`
+    return finding('ok', message, { reply })
   }
-  return warning(
-    'smtp_tls is none: mails, links and the login go over the network in the clear.',
-    offersTls(seen)
+  return finding('warning', 'smtp_tls is none: mails, links and the login go in the clear.', {
+    reply,
+    advice: offersTls(seen)
       ? 'This server offers STARTTLS: set smtp_tls to starttls.'
       : 'Use it only inside of a network that you trust.',
-  )
+  })
 }
 
 function faultOf(
@@ -122,8 +99,23 @@ export function judgeLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
   const reply = seen.heard.at(-1) ?? ''
   const isEncrypted = smtp._socket instanceof TLSSocket
   const message = `Logged in with ${loginOf(seen)}${isEncrypted ? '' : ', unencrypted'}.`
-  if (isEncrypted || isLoopback(seen.settings.host)) return { ...ok(message), reply }
+  if (isEncrypted || isLoopback(seen.settings.host)) return finding('ok', message, { reply })
   const advice =
     'Whoever reads along on the network has the password now: set smtp_tls to starttls or implicit, then change it.'
-  return { ...warning(message, advice), reply }
+  return finding('warning', message, { reply, advice })
+}
+
+/** Printable and short; only the codes where it repeats the password, as it is or as it was sent. */
+export function shown(reply: string, { username = '', password = '' }: SmtpSettings): string {
+  const text = reply
+    .replaceAll(/\n\d{3}[ -]/g, ' ')
+    .replace(/^(\d{3})-/, '$1 ')
+    .replaceAll(/[\p{Cc}\p{Z}]+/gu, ' ')
+    .replaceAll(/\p{C}/gu, '')
+    .trim()
+  const base64 = (secret: string) => Buffer.from(secret).toString('base64')
+  const secrets = [password, base64(password), base64(`\0${username}\0${password}`)]
+  const isTelling = password !== '' && secrets.some((each) => `${reply}\n${text}`.includes(each))
+  const codes = /^\d{3}(?: [245]\.\d{1,3}\.\d{1,3}(?!\S))?/.exec(text)?.[0] ?? ''
+  return isTelling ? `${codes} …`.trim() : text.slice(0, MAX_CHARS)
 }

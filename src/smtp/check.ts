@@ -2,23 +2,14 @@ import { isIP } from 'node:net'
 import { later, type Clock } from '../clock.ts'
 import type { CheckedStep, CheckMail, MailCheckOptions, MailStep } from '../ports/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
-import { explain, isGreeted, type Finding, type Seen } from './check-failures.ts'
-import {
-  judgeLogin,
-  judgeSettings,
-  judgeTls,
-  NO_LOGIN,
-  NO_RECIPIENT,
-  NOT_ONE_ADDRESS,
-  ok,
-} from './check-findings.ts'
+import { explain, finding, isGreeted, type Finding, type Seen } from './check-failures.ts'
+import { judgeLogin, judgeSettings, judgeTls, shown } from './check-findings.ts'
 import { composeMail } from './compose.ts'
 import { smtpConnection, type SmtpConnection } from './connection.ts'
 import { smtpSettings, tlsPolicy, type SmtpSettings } from './settings.ts'
 
 const STEPS: readonly MailStep[] = ['dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
 const CHECK_MS = 30_000
-const MAX_CHARS = 500
 const MAX_ADDRESSES = 4
 
 /** Takes at most 30 seconds, and 2 to say goodbye. */
@@ -99,7 +90,8 @@ async function* walk(
   const { socket, smtp } = connection
   const ask = (command: string) =>
     connection.underWay((done) => smtp.login({ method: 'ASK', command }, done))
-  const taken = (message: string, reply = heard.at(-1) ?? '') => ({ ...ok(message), reply })
+  const ok = (message: string) => finding('ok', message)
+  const taken = (message: string, reply = heard.at(-1) ?? '') => finding('ok', message, { reply })
 
   const addresses = isIP(host) === 0 ? [] : [host]
   socket.on('lookup', (error: Error | null, address) => {
@@ -124,14 +116,21 @@ async function* walk(
   yield tls
   if (tls.status === 'failed') return
 
-  const isLoggedIn = await connection.login()
-  yield isLoggedIn ? judgeLogin(seen, connection) : NO_LOGIN
+  yield (await connection.login())
+    ? judgeLogin(seen, connection)
+    : finding('skipped', 'No smtp_username and smtp_password: not needed up to here.')
 
   await ask(`MAIL FROM:<${from}>`)
   yield taken(`The server takes mail from ${from}.`)
 
-  if (to === undefined || !isMailAddress(to)) {
-    yield to === undefined ? NO_RECIPIENT : NOT_ONE_ADDRESS
+  if (to === undefined) {
+    const advice = 'Give an address to try one.'
+    yield finding('skipped', 'No recipient was tried.', { advice })
+    return
+  }
+  if (!isMailAddress(to)) {
+    const advice = 'Give one address such as ada@example.org, without a name or brackets.'
+    yield finding('failed', 'The recipient is not one plain mail address.', { advice })
     return
   }
   await ask(`RCPT TO:<${to}>`)
@@ -148,19 +147,3 @@ function unless(isEnough: () => boolean) {
     if (!isEnough()) throw error
   }
 }
-
-/** Printable and short; only the codes where it repeats the password, as it is or as it was sent. */
-function shown(reply: string, { username = '', password = '' }: SmtpSettings): string {
-  const text = reply
-    .replaceAll(/\n\d{3}[ -]/g, ' ')
-    .replace(/^(\d{3})-/, '$1 ')
-    .replaceAll(/[\p{Cc}\p{Z}]+/gu, ' ')
-    .replaceAll(/\p{C}/gu, '')
-    .trim()
-  const secrets = [password, base64(password), base64(`\0${username}\0${password}`)]
-  const isTelling = password !== '' && secrets.some((each) => `${reply}\n${text}`.includes(each))
-  const codes = /^\d{3}(?: [245]\.\d{1,3}\.\d{1,3}(?!\S))?/.exec(text)?.[0] ?? ''
-  return isTelling ? `${codes} …`.trim() : text.slice(0, MAX_CHARS)
-}
-
-const base64 = (text: string) => Buffer.from(text).toString('base64')
