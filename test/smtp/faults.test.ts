@@ -22,7 +22,7 @@ import { moveTime, resetTime } from '../support/time.ts'
 
 const noSignal = () => new AbortController().signal
 
-describe('smtpSlots, where the mail server (issue: SMTP that behaves)', () => {
+describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
   after(resetTime)
   let sockets: ReturnType<typeof countClientSockets>
   const smtp = suiteSmtp()
