@@ -93,7 +93,10 @@ function faultOf(
   }
 }
 
-const day = (time: string | Date) => new Date(time).toISOString().slice(0, 10)
+function day(time: string | Date): string {
+  const at = new Date(time)
+  return Number.isNaN(at.getTime()) ? 'an unknown day' : at.toISOString().slice(0, 10)
+}
 
 export function judgeLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
   const reply = seen.heard.at(-1) ?? ''

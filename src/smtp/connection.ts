@@ -116,7 +116,8 @@ function lifeOf(smtp: SMTPConnection, socket: Socket) {
 
   return {
     closed,
-    isOpen: () => !failure,
+    // A socket that is destroyed tells so only some turns later.
+    isOpen: () => !failure && socket.writable,
     underWay: (start: (done: (error?: Error | null) => void) => void) =>
       new Promise<void>((resolve, reject) => {
         if (failure) return reject(failure)

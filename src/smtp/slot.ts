@@ -37,7 +37,8 @@ export async function warm(
 ): Promise<void> {
   const idleMs = clock.now().getTime() - slot.freeSince.getTime()
   const kept = slot.connection
-  if (kept && (slot.isDoubtful || idleMs >= FRESH_MS) && !(await kept.reset())) {
+  const isFresh = !slot.isDoubtful && idleMs < FRESH_MS && kept?.isOpen()
+  if (kept && !isFresh && !(await kept.reset())) {
     kept.socket.destroy()
     await kept.closed
   }

@@ -287,6 +287,13 @@ describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
       await expectNext({ server, slots }, 2, 2)
     })
 
+    it('ended this very moment: another is opened', async () => {
+      const { server, slots } = await start({})
+      await sendThrough(slots)
+      sockets.destroyAll()
+      await expectNext({ server, slots }, 2, 2)
+    })
+
     for (const [what, fault] of Object.entries({
       'it says QUIT, and closes': () => undefined,
       'where nobody answers its QUIT it is closed all the same': answers('QUIT', ''),
