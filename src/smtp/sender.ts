@@ -58,20 +58,6 @@ export function smtpSlots(settings: SmtpSettings, clock: Clock) {
   const freed = new EventEmitter().setMaxListeners(0)
   let isClosed = false
 
-  async function take(signal: AbortSignal): Promise<Slot> {
-    for (;;) {
-      signal.throwIfAborted()
-      const free = slots.filter(({ isTaken }) => !isTaken)
-      const slot = free.find(({ connection }) => connection) ?? free[0]
-      if (slot) {
-        slot.isTaken = true
-        slot.keep()
-        return slot
-      }
-      await once(freed, 'slot', { signal })
-    }
-  }
-
   function giveBack(slot: Slot, isGood: boolean): void {
     const { connection, mails } = slot
     if (!isGood) connection?.socket.destroy()
@@ -100,7 +86,7 @@ export function smtpSlots(settings: SmtpSettings, clock: Clock) {
         throw new AccountFlowsError('ERR_MAIL_FAILED', 'The sender is not one plain address')
       }
       isClosed = false
-      const slot = await take(signal).catch((cause: unknown) => {
+      const slot = await take(slots, freed, signal).catch((cause: unknown) => {
         throw errorOf(cause, signal, 'waiting for a free connection')
       })
       const destroy = () => slot.connection?.socket.destroy()
@@ -126,5 +112,20 @@ export function smtpSlots(settings: SmtpSettings, clock: Clock) {
 
     /** No connection, and none under way. */
     isEmpty: () => slots.every(({ isTaken, connection }) => !isTaken && !connection),
+  }
+}
+
+/** A free slot, at best one with a connection; waits for one. */
+async function take(slots: Slot[], freed: EventEmitter, signal: AbortSignal): Promise<Slot> {
+  for (;;) {
+    signal.throwIfAborted()
+    const free = slots.filter(({ isTaken }) => !isTaken)
+    const slot = free.find(({ connection }) => connection) ?? free[0]
+    if (slot) {
+      slot.isTaken = true
+      slot.keep()
+      return slot
+    }
+    await once(freed, 'slot', { signal })
   }
 }
