@@ -1,164 +1,149 @@
-import type { LookupAddress } from 'node:dns'
-import type { TcpSocketConnectOpts } from 'node:net'
-import type { CheckedStep, MailCheckOptions, MailStep } from '../ports/index.ts'
+import { isIP } from 'node:net'
 import { later, type Clock } from '../clock.ts'
-import { checkAuth } from './check-auth.ts'
-import { adviceOnSilence, checkConnect } from './check-connect.ts'
-import { checkDns } from './check-dns.ts'
-import { checkData, checkFrom, checkRcpt } from './check-envelope.ts'
-import { checkTls } from './check-tls.ts'
-import { errorCode, inBrackets, type Found } from './found.ts'
-import { replyFilter, type ReplyFilter } from './shown-reply.ts'
-import { openSmtpDialogue, type SmtpDialogue } from './dialogue.ts'
-import type { SmtpSettings } from './settings.ts'
+import type { CheckedStep, CheckMail, MailCheckOptions, MailStep } from '../ports/index.ts'
+import { isMailAddress } from '../settings/mail-address.ts'
+import { explain, finding, isGreeted, type Finding, type Seen } from './check-failures.ts'
+import { judgeLogin, judgeSettings, judgeTls, shown } from './check-findings.ts'
+import { composeMail } from './compose.ts'
+import { smtpConnection, type SmtpConnection } from './connection.ts'
+import { smtpSettings, tlsPolicy, type SmtpSettings } from './settings.ts'
 
-export const MAIL_STEPS: readonly MailStep[] = [
-  'dns',
-  'connect',
-  'tls',
-  'auth',
-  'from',
-  'rcpt',
-  'data',
-]
-const STEP_SECONDS = 10
-const SLOW_SERVER = 'The server answers slowly or not at all: look into its log, and try again.'
+const STEPS: readonly MailStep[] = ['dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
+const CHECK_MS = 30_000
+const MAX_ADDRESSES = 4
 
-export interface SmtpCheckOptions extends MailCheckOptions {
-  /** Aborted, the step under way fails. */
-  signal: AbortSignal
+/** Takes at most 30 seconds, and 2 to say goodbye. */
+export function createMailCheck(clock: Clock): CheckMail {
+  return async (settings, options) => {
+    const smtp = smtpSettings(settings)
+    const checked = smtp ? await checkServer(smtp, options, clock) : []
+    const isFailed = !smtp || checked.some(({ status }) => status === 'failed')
+    const message = isFailed ? 'Not tried: an earlier step failed.' : 'No mail was sent.'
+    const rest = STEPS.slice(checked.length)
+    return [
+      { step: 'configuration', ...judgeSettings(settings) },
+      ...checked,
+      ...rest.map((step) => ({ step, status: 'skipped', message }) as const),
+    ]
+  }
 }
 
-/**
- * Tries to hand a mail over, past the outbox and the pool, over a connection that is closed at the end. Answers every step once,
- * in their order.
- */
-export async function checkSmtp(
+async function checkServer(
   settings: SmtpSettings,
-  { to, mail, signal }: SmtpCheckOptions,
+  options: MailCheckOptions,
   clock: Clock,
 ): Promise<CheckedStep[]> {
-  const filter = replyFilter(settings)
   const steps: CheckedStep[] = []
-  let dialogue: SmtpDialogue | undefined
-  let farewell = ['QUIT']
-
-  /** `undefined`: the step failed, and nothing follows it. */
-  async function pass<Next>(step: MailStep, check: () => Promise<Found<Next>>) {
-    const found = await withinLimits(check, signal, clock).catch(brokenDialogue)
-    const checked =
-      found === 'limit' || found === 'signal'
-        ? late(found, signal, adviceOnLimit(step, dialogue, settings))
-        : shown(found, filter)
-    steps.push({ step, ...checked })
-    return typeof found === 'string' || found.status === 'failed' ? undefined : found
+  const nextStep = () => STEPS[steps.length] ?? 'data'
+  const add = ({ reply, ...finding }: Finding) => {
+    const quote = reply !== undefined && { reply: shown(reply, settings) }
+    steps.push({ step: nextStep(), ...finding, ...quote })
   }
-
-  async function passAll(): Promise<void> {
-    const dns = await pass('dns', () => checkDns(settings.host))
-    if (!dns) return
-    const talk = openSmtpDialogue(connectOptions(settings, dns.next), clock)
-    dialogue = talk
-    if (!(await pass('connect', () => checkConnect(talk, settings)))) return
-    const tls = await pass('tls', () => checkTls(talk, settings, filter.text, clock))
-    if (!tls) return
-    if (!(await pass('auth', () => checkAuth(talk, settings, tls.next, filter)))) return
-    if (!(await pass('from', () => checkFrom(talk, settings)))) return
-    farewell = ['RSET', 'QUIT']
-    if (!(await pass('rcpt', () => checkRcpt(talk, to)))) return
-    const sent = mail && to !== undefined ? { ...mail, to } : undefined
-    await pass('data', () => checkData(talk, settings, sent))
-  }
-
-  try {
-    await passAll()
-  } finally {
-    await dialogue?.close(signal.aborted ? [] : farewell)
-  }
-  return [...steps, ...MAIL_STEPS.slice(steps.length).map(skippedStep)]
-}
-
-/** A step of which nothing is known, because an earlier one failed. */
-export function skippedStep(step: MailStep): CheckedStep {
-  return { step, status: 'skipped', message: 'Not tried: an earlier step failed.' }
-}
-
-/** What was looked up is what is connected to. */
-function connectOptions(
-  { host, port }: SmtpSettings,
-  addresses: LookupAddress[],
-): TcpSocketConnectOpts {
-  return { host, port, lookup: (_host, _options, found) => found(null, addresses) }
-}
-
-/** `limit`: the step took too long; `signal`: the whole check has to end. */
-async function withinLimits<T>(
-  work: () => Promise<T>,
-  signal: AbortSignal,
-  clock: Clock,
-): Promise<T | 'limit' | 'signal'> {
-  if (signal.aborted) return 'signal'
-  let cancel = () => {}
-  let stop = () => {}
-  const limit = new Promise<'limit' | 'signal'>((resolve) => {
-    cancel = later(clock, STEP_SECONDS * 1000, () => resolve('limit'))
-    stop = () => resolve('signal')
-    signal.addEventListener('abort', stop)
+  const seen: Seen = { settings, said: [], heard: [], isConnected: false, isLate: false }
+  const connection = listeningConnection(seen, clock)
+  const cancel = later(clock, CHECK_MS, () => {
+    seen.isLate = true
+    connection.socket.destroy()
   })
   try {
-    return await Promise.race([work(), limit])
+    for await (const finding of walk(seen, connection, options, clock)) add(finding)
+  } catch (error) {
+    add(explain(nextStep(), error, seen))
   } finally {
     cancel()
-    signal.removeEventListener('abort', stop)
+    await connection.quit()
   }
+  return steps
 }
 
-type Checked = Omit<CheckedStep, 'step'>
-
-function shown(found: Found<unknown>, filter: ReplyFilter): Checked {
-  const { status, message, reply, advice } = found
-  return {
-    status,
-    message,
-    ...(reply && { reply: filter.reply(reply) }),
-    ...(advice !== undefined && { advice }),
-  }
+function listeningConnection({ settings, said, heard }: Seen, clock: Clock): SmtpConnection {
+  return smtpConnection(settings, clock, {
+    // It is judged before the login: a certificate that is refused during the handshake could not be described.
+    tls: { ...tlsPolicy(settings).tls, rejectUnauthorized: false },
+    transactionLog: true,
+    logger: {
+      debug({ tnx }: { tnx?: string }, message: string) {
+        if (tnx === 'client') said.push(message)
+        if (tnx === 'server') heard.push(message)
+      },
+    },
+    customAuth: {
+      // How the library says one command alone: it names sender and recipient only to send a mail.
+      ASK({ auth, sendCommand, resolve, reject }) {
+        sendCommand(String(auth['command']), (_error, { response }) =>
+          response.startsWith('2') ? resolve() : reject('Refused'),
+        )
+      },
+    },
+  })
 }
 
-function adviceOnLimit(
-  step: MailStep,
-  dialogue: SmtpDialogue | undefined,
-  settings: SmtpSettings,
-): string {
-  if (!dialogue) {
-    return 'See whether this machine reaches its name server (/etc/resolv.conf), and try again.'
+/** One finding for each step, in their order; the first that failed ends it. What is thrown is the failure of the next step. */
+async function* walk(
+  seen: Seen,
+  connection: SmtpConnection,
+  { to, mail }: MailCheckOptions,
+  clock: Clock,
+): AsyncGenerator<Finding> {
+  const { settings, heard } = seen
+  const { host, port, from } = settings
+  const { socket, smtp } = connection
+  const ask = (command: string) =>
+    connection.underWay((done) => smtp.login({ method: 'ASK', command }, done))
+  const ok = (message: string) => finding('ok', message)
+  const taken = (message: string, reply = heard.at(-1) ?? '') => finding('ok', message, { reply })
+
+  const addresses = isIP(host) === 0 ? [] : [host]
+  socket.on('lookup', (error: Error | null, address) => {
+    if (!error) addresses.push(address)
+  })
+  const reaching = connection.reach()
+  await reaching.catch(unless(() => addresses.length > 0))
+  yield isIP(host) === 0
+    ? ok(`${host} is ${addresses.slice(0, MAX_ADDRESSES).join(', ')}.`)
+    : ok(`${host} is an address and needs no look-up.`)
+  await reaching
+  seen.isConnected = true
+
+  const at = `Connected to ${socket.remoteAddress ?? host} port ${port}`
+  const isImplicit = tlsPolicy(settings).secure
+  const greeting = connection.greet()
+  await greeting.catch(unless(() => isImplicit || isGreeted(seen)))
+  yield isImplicit ? ok(`${at}.`) : taken(`${at}, and the server greets.`, heard[0])
+  await greeting
+
+  const tls = judgeTls(seen, connection, clock.now())
+  yield tls
+  if (tls.status === 'failed') return
+
+  yield (await connection.login())
+    ? judgeLogin(seen, connection)
+    : finding('skipped', 'No smtp_username and smtp_password: not needed up to here.')
+
+  await ask(`MAIL FROM:<${from}>`)
+  yield taken(`The server takes mail from ${from}.`)
+
+  if (to === undefined) {
+    const advice = 'Give an address to try one.'
+    yield finding('skipped', 'No recipient was tried.', { advice })
+    return
   }
-  return step === 'connect' ? adviceOnSilence(dialogue, settings) : SLOW_SERVER
+  if (!isMailAddress(to)) {
+    const advice = 'Give one address such as ada@example.org, without a name or brackets.'
+    yield finding('failed', 'The recipient is not one plain mail address.', { advice })
+    return
+  }
+  await ask(`RCPT TO:<${to}>`)
+  yield taken(`The server takes mail to ${to}.`)
+
+  if (!mail) return
+  await ask('RSET')
+  await connection.send(to, composeMail({ ...mail, to }, settings))
+  yield taken('The server took the mail.')
 }
 
-function late(cause: 'limit' | 'signal', { reason }: AbortSignal, advice: string): Checked {
-  if (cause === 'limit') {
-    return { status: 'failed', message: `No answer within ${STEP_SECONDS} seconds.`, advice }
-  }
-  const isLate = reason instanceof Error && reason.name === 'TimeoutError'
-  return {
-    status: 'failed',
-    message: `The check ${isLate ? 'ran out of time' : 'was stopped'} at this step.`,
-    advice: isLate ? advice : 'Start it again.',
-  }
-}
-
-function brokenDialogue(error: unknown): Found<never> {
-  const code = errorCode(error)
-  if (code === undefined) throw error
-  const isGibberish = code === 'ENOTSMTP' || code === 'ETOOLONG'
-  return {
-    status: 'failed',
-    message: isGibberish
-      ? 'The server answered with something that is not SMTP.'
-      : `The connection was closed without an answer${inBrackets(code)}.`,
-    advice: isGibberish
-      ? 'Something between this machine and the server may answer in its place: look for a proxy or a firewall.'
-      : 'Look into the log of the mail server: it may block this machine, or be restarting.',
+function unless(isEnough: () => boolean) {
+  return (error: unknown) => {
+    if (!isEnough()) throw error
   }
 }

@@ -15,7 +15,7 @@ export function answersTheMail(cause: unknown): boolean {
  * nor the cause are kept. A refused login or sender (RFC 3463: 5.1.7, 5.1.8)
  * is the admin's to mend, so the mail itself may still succeed.
  */
-export function smtpError(cause: unknown, doing: string): AccountFlowsError {
+function smtpError(cause: unknown, doing: string): AccountFlowsError {
   const { permanent, responseCode, response, command, timeoutType, originalCode, code } =
     detailsOf(cause)
   const at = command !== undefined && TELLING.test(command) ? `at ${command}` : `while ${doing}`
@@ -34,6 +34,20 @@ export function smtpError(cause: unknown, doing: string): AccountFlowsError {
   return new AccountFlowsError(
     'ERR_MAIL_FAILED',
     `The mail was not sent (${reason ?? 'unknown reason'} ${at})`,
+  )
+}
+
+/** An aborted signal ended it, whatever came of that. */
+export function errorOf(
+  cause: unknown,
+  { aborted, reason }: AbortSignal,
+  doing: string,
+): AccountFlowsError {
+  if (!aborted) return smtpError(cause, doing)
+  const isLate = reason instanceof Error && reason.name === 'TimeoutError'
+  return new AccountFlowsError(
+    'ERR_MAIL_FAILED',
+    `The mail was not sent (${isLate ? 'out of time' : 'stopped'} while ${doing})`,
   )
 }
 

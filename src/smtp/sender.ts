@@ -1,29 +1,37 @@
-import type { Clock } from '../clock.ts'
+import { EventEmitter, once } from 'node:events'
+import { later, type Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
-import type { Mailer, MailSender } from '../ports/index.ts'
+import type { MailConnection, Mailer, MailSender } from '../ports/index.ts'
+import { isMailAddress } from '../settings/mail-address.ts'
 import type { Settings } from '../settings/table.ts'
-import { smtpPool, type SmtpPool } from './pool.ts'
+import { errorOf } from './error.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
+import { lend, newSlot, warm, type Slot } from './slot.ts'
+
+const SLOTS = 5
+/** Servers take only so many over one connection. */
+const MAX_MAILS = 100
+const IDLE_MS = 15_000
 
 export function createMailSender(
   settings: () => Settings,
   clock: Clock,
   development?: Mailer,
 ): MailSender {
-  const pools = new Map<string, SmtpPool>()
+  const all = new Map<string, SmtpSlots>()
 
-  // One pool for each set of SMTP settings, the credentials included; the old one is closed when they change. It is kept until it
-  // is empty, so that settings that come back find it, and not a second one.
-  function poolOf(configured: SmtpSettings): SmtpPool {
+  // Each set of SMTP settings, the credentials included, has its own; the old ones are closed when they change. They are kept
+  // until they are empty, so that settings that come back find them, and not five more.
+  function slotsOf(configured: SmtpSettings): SmtpSlots {
     const key = JSON.stringify(configured)
-    for (const [other, pool] of pools) {
+    for (const [other, slots] of all) {
       if (other === key) continue
-      pool.close()
-      if (pool.isEmpty()) pools.delete(other)
+      slots.close()
+      if (slots.isEmpty()) all.delete(other)
     }
-    const pool = pools.get(key) ?? smtpPool(configured, clock)
-    pools.set(key, pool)
-    return pool
+    const slots = all.get(key) ?? smtpSlots(configured, clock)
+    all.set(key, slots)
+    return slots
   }
 
   return {
@@ -31,13 +39,93 @@ export function createMailSender(
 
     async connect(settings, signal) {
       const configured = smtpSettings(settings)
-      if (configured) return poolOf(configured).connect(signal)
+      if (configured) return slotsOf(configured).connect(signal)
       if (!development) throw new AccountFlowsError('ERR_MAIL_FAILED', 'SMTP is not configured')
       return { send: (mail) => development.send(mail), release() {} }
     },
 
     close() {
-      for (const pool of pools.values()) pool.close()
+      for (const slots of all.values()) slots.close()
     },
+  }
+}
+
+/** Five slots for connections to one mail server; one that is being closed holds its slot until it is. */
+export type SmtpSlots = ReturnType<typeof smtpSlots>
+
+export function smtpSlots(settings: SmtpSettings, clock: Clock) {
+  const slots = Array.from({ length: SLOTS }, () => newSlot(clock))
+  const freed = new EventEmitter().setMaxListeners(0)
+  let isClosed = false
+
+  function giveBack(slot: Slot, isGood: boolean): void {
+    const { connection, mails } = slot
+    if (!isGood) connection?.socket.destroy()
+    if (!isGood || isClosed || mails >= MAX_MAILS || !connection?.isOpen()) return void empty(slot)
+    slot.freeSince = clock.now()
+    slot.keep = later(clock, IDLE_MS, () => void empty(slot))
+    free(slot)
+  }
+
+  async function empty(slot: Slot): Promise<void> {
+    slot.isTaken = true
+    slot.keep()
+    await slot.connection?.quit()
+    free(slot)
+  }
+
+  function free(slot: Slot): void {
+    slot.isTaken = false
+    freed.emit('slot')
+  }
+
+  return {
+    /** Takes an idle connection that still answers, opens one, or waits in line, until the signal aborts. */
+    async connect(signal: AbortSignal): Promise<MailConnection> {
+      if (!isMailAddress(settings.from)) {
+        throw new AccountFlowsError('ERR_MAIL_FAILED', 'The sender is not one plain address')
+      }
+      isClosed = false
+      const slot = await take(slots, freed, signal).catch((cause: unknown) => {
+        throw errorOf(cause, signal, 'waiting for a free connection')
+      })
+      const destroy = () => slot.connection?.socket.destroy()
+      const release = (isGood: boolean) => {
+        signal.removeEventListener('abort', destroy)
+        giveBack(slot, isGood)
+      }
+      signal.addEventListener('abort', destroy)
+      try {
+        await warm(slot, settings, clock, signal)
+        return lend(slot, settings, signal, release)
+      } catch (cause) {
+        release(false)
+        throw errorOf(cause, signal, 'connecting')
+      }
+    },
+
+    /** Idle connections at once, busy ones when their mail is through. `connect` opens them again. */
+    close(): void {
+      isClosed = true
+      for (const slot of slots) if (!slot.isTaken) void empty(slot)
+    },
+
+    /** No connection, and none under way. */
+    isEmpty: () => slots.every(({ isTaken, connection }) => !isTaken && !connection),
+  }
+}
+
+/** A free slot, at best one with a connection; waits for one. */
+async function take(slots: Slot[], freed: EventEmitter, signal: AbortSignal): Promise<Slot> {
+  for (;;) {
+    signal.throwIfAborted()
+    const free = slots.filter(({ isTaken }) => !isTaken)
+    const slot = free.find(({ connection }) => connection) ?? free[0]
+    if (slot) {
+      slot.isTaken = true
+      slot.keep()
+      return slot
+    }
+    await once(freed, 'slot', { signal })
   }
 }

@@ -24,29 +24,21 @@ export function smtpSettings(settings: Settings): SmtpSettings | undefined {
   return username === undefined || password === undefined ? named : { ...named, username, password }
 }
 
-/** How a connection gets its TLS. */
-export interface TlsPolicy {
-  /** TLS from the first byte. */
-  secure: boolean
-  /** STARTTLS must succeed. */
-  requireTLS: boolean
-  /** No STARTTLS, even where it is offered. */
-  ignoreTLS: boolean
-  tls: { minVersion: 'TLSv1.2'; rejectUnauthorized: boolean }
-}
-
 /**
  * The setting `smtp_tls`. `auto` is implicit TLS on port 465, and STARTTLS that must succeed on any other; only a loopback
  * host may do without, or show a certificate that nobody vouches for.
  */
-export function tlsPolicy({ host, port, tls }: SmtpSettings): TlsPolicy {
+export function tlsPolicy({ host, port, tls }: SmtpSettings) {
   const isLenient = tls === 'auto' && isLoopback(host)
   const secure = tls === 'implicit' || (tls === 'auto' && port === 465)
   return {
+    /** TLS from the first byte. */
     secure,
+    /** STARTTLS must succeed. */
     requireTLS: !secure && (tls === 'starttls' || (tls === 'auto' && !isLenient)),
+    /** No STARTTLS, even where it is offered. */
     ignoreTLS: tls === 'none',
-    tls: { minVersion: 'TLSv1.2', rejectUnauthorized: !isLenient },
+    tls: { minVersion: 'TLSv1.2' as const, rejectUnauthorized: !isLenient },
   }
 }
 

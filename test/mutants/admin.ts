@@ -127,4 +127,10 @@ export const adminMutants: Mutant[] = [
     edits: { '(key) => partly.includes(key)': '(key) => partly.includes(key) && !all' },
     caughtBy: 'SIG-17',
   },
+  {
+    name: 'the mail check logs in whatever the certificate',
+    breaks: 'No login goes over a connection that sending would refuse.',
+    edits: { "yield tls\n  if (tls.status === 'failed') return": 'yield tls' },
+    caughtBy: 'it tells the reason, and nobody logs in',
+  },
 ]

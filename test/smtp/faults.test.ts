@@ -22,7 +22,7 @@ import { moveTime, resetTime } from '../support/time.ts'
 
 const noSignal = () => new AbortController().signal
 
-describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
+describe('Sending, where the mail server (issue: SMTP that behaves)', () => {
   after(resetTime)
   let sockets: ReturnType<typeof countClientSockets>
   const smtp = suiteSmtp()
@@ -34,7 +34,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
 
   async function start(options: FaultySmtpOptions) {
     const server = await smtp.start(options)
-    return { server, pool: smtp.poolFor(server) }
+    return { server, slots: smtp.slotsFor(server) }
   }
 
   /** What is left of the failed attempt: no socket, and no mail. */
@@ -46,19 +46,19 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
 
   /** The next mail is sent; how many connections and mails there were with it. */
   async function expectNext(
-    { server, pool }: Awaited<ReturnType<typeof start>>,
+    { server, slots }: Awaited<ReturnType<typeof start>>,
     connections: number,
     mails = 1,
   ) {
-    await sendThrough(pool)
+    await sendThrough(slots)
     expect([server.connections, server.mails.length]).to.deep.equal([connections, mails])
   }
 
   /** The first mail fails, once, and leaves nothing; the next one goes over another connection. */
   async function failsOnce(at: Step, fault: Fault, how = /./, mail = MAIL) {
     const started = await start({ fault: onFirst(1, fault) })
-    const { server, pool } = started
-    const error = await failureOf(sendThrough(pool, mail))
+    const { server, slots } = started
+    const error = await failureOf(sendThrough(slots, mail))
     expect(error.code).to.equal('ERR_MAIL_FAILED')
     expect(error.message).to.match(how)
     expect(server.connections).to.equal(1)
@@ -79,9 +79,9 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
         for (const step of TALK) {
           it(`${step}. The deadline ends it, and its socket`, async () => {
             const fault = onFirst(1, faultAt(step))
-            const { server, pool } = await start({ fault, offersPipelining })
+            const { server, slots } = await start({ fault, offersPipelining })
             const deadline = new AbortController()
-            const failing = failureOf(sendThrough(pool, MAIL, deadline.signal))
+            const failing = failureOf(sendThrough(slots, MAIL, deadline.signal))
             await server.reaches(step)
             deadline.abort()
             const error = await failing
@@ -90,7 +90,7 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
             expect(error.message).to.equal(`The mail was not sent (stopped while ${doing})`)
             server.mails.splice(0, step === 'dot' ? 1 : 0)
             await nothingIsLeft(server)
-            await sendThrough(pool)
+            await sendThrough(slots)
             expect(server.mails).to.have.length(1)
           })
         }
@@ -99,8 +99,8 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
   }
 
   it('says nothing: a deadline of AbortSignal.timeout is named in the error', async () => {
-    const { server, pool } = await start({ fault: fallsSilent('greeting') })
-    const error = await failureOf(pool.connect(AbortSignal.timeout(50)))
+    const { server, slots } = await start({ fault: fallsSilent('greeting') })
+    const error = await failureOf(slots.connect(AbortSignal.timeout(50)))
     expect(error.code).to.equal('ERR_MAIL_FAILED')
     expect(error.message).to.equal('The mail was not sent (out of time while connecting)')
     await nothingIsLeft(server)
@@ -129,15 +129,15 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
       if (step === 'content') socket.pause()
       return undefined
     }
-    const { server, pool } = await start({ fault: onFirst(1, fault) })
+    const { server, slots } = await start({ fault: onFirst(1, fault) })
     const deadline = new AbortController()
-    const failing = failureOf(sendThrough(pool, large, deadline.signal))
+    const failing = failureOf(sendThrough(slots, large, deadline.signal))
     await server.reaches('content')
     deadline.abort()
     expect((await failing).code).to.equal('ERR_MAIL_FAILED')
     await eventually('the socket is closed', () => sockets.open === 0)
     expect(server.mails).to.deep.equal([])
-    await sendThrough(pool)
+    await sendThrough(slots)
     expect(server.mails).to.have.length(1)
   })
 
@@ -145,12 +145,12 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
     const how = offersPipelining ? ' (pipelined)' : ''
 
     it(`greylists: a later attempt over the same connection is taken${how}`, async () => {
-      const { server, pool } = await start({ fault: greylists, offersPipelining })
-      const error = await failureOf(sendThrough(pool))
+      const { server, slots } = await start({ fault: greylists, offersPipelining })
+      const error = await failureOf(sendThrough(slots))
       expect(error.code).to.equal('ERR_MAIL_FAILED')
       expect(error.message).to.equal('The mail was not sent (451 4.7.1 at RCPT TO)')
       expect(server.mails).to.deep.equal([])
-      await sendThrough(pool)
+      await sendThrough(slots)
       expect(server.mails).to.have.length(1)
       expect([server.connections, server.steps.RSET, server.steps.AUTH]).to.deep.equal([1, 1, 1])
     })
@@ -158,14 +158,14 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
     it(`refuses a recipient for good: another one is taken over the same connection${how}`, async () => {
       const fault: Fault = (step, { line }) =>
         step === 'RCPT' && line.includes('nobody') ? '550 5.1.1 No such user' : undefined
-      const { server, pool } = await start({ fault, offersPipelining })
-      const error = await failureOf(sendThrough(pool, { ...MAIL, to: 'nobody@example.org' }))
+      const { server, slots } = await start({ fault, offersPipelining })
+      const error = await failureOf(sendThrough(slots, { ...MAIL, to: 'nobody@example.org' }))
       expect(error.code).to.equal('ERR_MAIL_REFUSED')
       expect(error.message).to.equal(
         'The mail server refused the mail for good (550 5.1.1 at RCPT TO)',
       )
       expect(server.mails).to.deep.equal([])
-      await sendThrough(pool)
+      await sendThrough(slots)
       expect(server.mails.map(({ to }) => to)).to.deep.equal([[MAIL.to]])
       expect([server.connections, server.steps.RSET]).to.deep.equal([1, 1])
     })
@@ -173,21 +173,21 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
 
   describe('is given a user and a password, and', () => {
     it('offers no login: nothing is sent without one', async () => {
-      const { server, pool } = await start({ offersAuth: false })
-      const error = await failureOf(sendThrough(pool))
+      const { server, slots } = await start({ offersAuth: false })
+      const error = await failureOf(sendThrough(slots))
       expect(error.code).to.equal('ERR_MAIL_FAILED')
       expect(error.message).to.equal('The mail was not sent (ENOAUTH while connecting)')
       await nothingIsLeft(server)
       expect(server.steps).to.include({ EHLO: 1, AUTH: 0, MAIL: 0 })
-      await sendThrough(smtp.poolFor(server, { password: 'x' }))
+      await sendThrough(smtp.slotsFor(server, { password: 'x' }))
       expect(server.mails.map(({ user }) => user)).to.deep.equal([undefined])
     })
 
     it('repeats what it was sent: the error holds nothing of the password', async () => {
       const fault: Fault = (step, { line }) =>
         step === 'AUTH' ? `535 5.7.8 ${CREDENTIALS.password} in ${line} is wrong` : undefined
-      const { server, pool } = await start({ fault: onFirst(1, fault) })
-      const error = await failureOf(sendThrough(pool))
+      const { server, slots } = await start({ fault: onFirst(1, fault) })
+      const error = await failureOf(sendThrough(slots))
       expect(error.code).to.equal('ERR_MAIL_FAILED')
       expect(error.message).to.equal('The mail was not sent (535 5.7.8 at AUTH PLAIN)')
       const everything = inspect(error, { depth: 10, showHidden: true })
@@ -196,17 +196,17 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
         expect(everything).not.to.include(secret)
       }
       expect(server.steps.MAIL).to.equal(0)
-      await sendThrough(pool)
+      await sendThrough(slots)
       expect(server.mails.map(({ user }) => user)).to.deep.equal([CREDENTIALS.username])
     })
   })
 
   describe('never answers many at once:', () => {
     it('at most 5 sockets are open, and each that ends makes room for the next', async () => {
-      const { server, pool } = await start({ fault: onFirst(5, fallsSilent('greeting')) })
+      const { server, slots } = await start({ fault: onFirst(5, fallsSilent('greeting')) })
       const deadlines = Array.from({ length: 20 }, () => new AbortController())
       const outcomes = deadlines.map(({ signal }) =>
-        sendThrough(pool, MAIL, signal).then(
+        sendThrough(slots, MAIL, signal).then(
           () => 'sent',
           ({ message }: Error) => message,
         ),
@@ -229,23 +229,25 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
         socket.allowHalfOpen = true
         return step === 'greeting' ? '421 4.3.2 Not now' : undefined
       }
-      const { server, pool } = await start({ fault: onFirst(40, fault) })
-      const trying = Array.from({ length: 40 }, () => failureOf(sendThrough(pool)))
+      const { server, slots } = await start({ fault: onFirst(40, fault) })
+      const trying = Array.from({ length: 40 }, () => failureOf(sendThrough(slots)))
       for (const { code } of await Promise.all(trying)) expect(code).to.equal('ERR_MAIL_FAILED')
       expect(sockets.most).to.equal(5)
       expect(server.connections).to.equal(40)
-      await sendThrough(pool)
+      await sendThrough(slots)
       expect(server.mails).to.have.length(1)
     })
   })
 
   describe('has an idle connection that', () => {
-    it('still answers: it is asked with RSET, and taken', async () => {
-      const { server, pool } = await start({})
-      await sendThrough(pool)
-      expect(server.steps.RSET).to.equal(0)
-      await sendThrough(pool)
-      expect([server.connections, server.steps.RSET, server.mails.length]).to.deep.equal([1, 1, 2])
+    it('still answers: it is asked with RSET where it was idle for a second, and taken', async () => {
+      const { server, slots } = await start({})
+      await sendThrough(slots)
+      await sendThrough(slots)
+      expect([server.connections, server.steps.RSET, server.mails.length]).to.deep.equal([1, 0, 2])
+      await moveTime(1_000)
+      await sendThrough(slots)
+      expect([server.connections, server.steps.RSET, server.mails.length]).to.deep.equal([1, 1, 3])
     })
 
     const dead: Record<string, Fault> = {
@@ -257,9 +259,10 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
     }
     for (const [what, fault] of Object.entries(dead)) {
       it(`${what}: another is opened before a link is minted`, async () => {
-        const { server, pool } = await start({ fault: onFirst(1, fault) })
-        await sendThrough(pool)
-        const connecting = pool.connect(noSignal())
+        const { server, slots } = await start({ fault: onFirst(1, fault) })
+        await sendThrough(slots)
+        await moveTime(1_000)
+        const connecting = slots.connect(noSignal())
         await server.reaches('RSET')
         await moveTime(5_000)
         const connection = await connecting
@@ -276,11 +279,19 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
         if (step === 'dot') setImmediate(() => socket.end('421 4.4.2 Idle for too long\r\n'))
         return undefined
       }
-      const { server, pool } = await start({ fault: onFirst(1, fault) })
-      await sendThrough(pool)
+      const { server, slots } = await start({ fault: onFirst(1, fault) })
+      await sendThrough(slots)
       await eventually('it is closed', () => server.open === 0 && sockets.open === 0)
-      expect(pool.isEmpty()).to.equal(true)
-      await expectNext({ server, pool }, 2, 2)
+      await moveTime(15_000)
+      expect(slots.isEmpty(), 'its slot is free').to.equal(true)
+      await expectNext({ server, slots }, 2, 2)
+    })
+
+    it('ended this very moment: another is opened', async () => {
+      const { server, slots } = await start({})
+      await sendThrough(slots)
+      sockets.destroyAll()
+      await expectNext({ server, slots }, 2, 2)
     })
 
     for (const [what, fault] of Object.entries({
@@ -288,68 +299,68 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
       'where nobody answers its QUIT it is closed all the same': answers('QUIT', ''),
     } satisfies Record<string, Fault>)) {
       it(`nobody needs: ${what}`, async () => {
-        const { server, pool } = await start({ fault })
-        await sendThrough(pool)
+        const { server, slots } = await start({ fault })
+        await sendThrough(slots)
         await moveTime(15_000)
         await server.reaches('QUIT')
         await moveTime(5_000)
         await eventually('it is closed', () => server.open === 0 && sockets.open === 0)
-        await expectNext({ server, pool }, 2, 2)
+        await expectNext({ server, slots }, 2, 2)
       })
     }
 
     it('carried 100 mails: another one carries the next', async () => {
-      const { server, pool } = await start({})
-      for (let mail = 0; mail < 100; mail += 1) await sendThrough(pool)
+      const { server, slots } = await start({})
+      for (let mail = 0; mail < 100; mail += 1) await sendThrough(slots)
       expect(server.connections).to.equal(1)
-      await expectNext({ server, pool }, 2, 101)
+      await expectNext({ server, slots }, 2, 101)
     })
   })
 
   describe('answers well, and the caller', () => {
     it('stops between connecting and sending: the socket is closed, and nothing is sent', async () => {
-      const { server, pool } = await start({})
+      const { server, slots } = await start({})
       const deadline = new AbortController()
-      const connection = await pool.connect(deadline.signal)
+      const connection = await slots.connect(deadline.signal)
       deadline.abort()
       expect((await failureOf(connection.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
       connection.release()
       await nothingIsLeft(server)
-      await sendThrough(pool)
+      await sendThrough(slots)
       expect(server.mails).to.have.length(1)
     })
 
     it('had stopped before: nothing is connected', async () => {
-      const { server, pool } = await start({})
-      expect((await failureOf(pool.connect(AbortSignal.abort()))).code).to.equal('ERR_MAIL_FAILED')
+      const { server, slots } = await start({})
+      expect((await failureOf(slots.connect(AbortSignal.abort()))).code).to.equal('ERR_MAIL_FAILED')
       expect(server.connections).to.equal(0)
-      await sendThrough(pool)
+      await sendThrough(slots)
       expect(server.mails).to.have.length(1)
     })
 
     it('stops after giving the connection back: it stays for the next', async () => {
-      const { server, pool } = await start({})
+      const { server, slots } = await start({})
       const deadline = new AbortController()
-      await sendThrough(pool, MAIL, deadline.signal)
+      await sendThrough(slots, MAIL, deadline.signal)
       deadline.abort()
-      await expectNext({ server, pool }, 1, 2)
+      await expectNext({ server, slots }, 1, 2)
     })
 
     it('gives a connection back unused: it stays for the next', async () => {
-      const { server, pool } = await start({})
-      const connection = await pool.connect(noSignal())
+      const { server, slots } = await start({})
+      const connection = await slots.connect(noSignal())
       connection.release()
       expect((await failureOf(connection.send(MAIL))).code).to.equal('ERR_MAIL_FAILED')
-      await expectNext({ server, pool }, 1)
+      await expectNext({ server, slots }, 1)
     })
 
     it('gives a connection back twice: it is not given to two', async () => {
-      const { server, pool } = await start({})
-      const connection = await pool.connect(noSignal())
+      const { server, slots } = await start({})
+      const connection = await slots.connect(noSignal())
       connection.release()
-      const one = await pool.connect(noSignal())
+      const one = await slots.connect(noSignal())
       connection.release()
-      const other = await pool.connect(noSignal())
+      const other = await slots.connect(noSignal())
       await Promise.all([one.send(MAIL), other.send(MAIL)])
       expect([server.connections, server.mails.length]).to.deep.equal([2, 2])
       one.release()
@@ -357,14 +368,14 @@ describe('smtpPool, where the mail server (issue: SMTP that behaves)', () => {
     })
 
     it('gives a connection back while a mail is under way: it is closed', async () => {
-      const { server, pool } = await start({ fault: onFirst(1, fallsSilent('MAIL')) })
-      const connection = await pool.connect(noSignal())
+      const { server, slots } = await start({ fault: onFirst(1, fallsSilent('MAIL')) })
+      const connection = await slots.connect(noSignal())
       const failing = failureOf(connection.send(MAIL))
       await server.reaches('MAIL')
       connection.release()
       expect((await failing).code).to.equal('ERR_MAIL_FAILED')
       await nothingIsLeft(server)
-      await sendThrough(pool)
+      await sendThrough(slots)
       expect(server.mails).to.have.length(1)
     })
   })

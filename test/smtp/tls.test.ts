@@ -47,8 +47,8 @@ describe('The setting smtp_tls', () => {
     return { host, port, tls, from: SENDER, ...CREDENTIALS }
   }
 
-  const poolFor = (server: FaultySmtp, tls: SmtpSettings['tls'], host?: string) =>
-    smtp.poolFor(server, settingsFor(server, tls, host))
+  const slotsFor = (server: FaultySmtp, tls: SmtpSettings['tls'], host?: string) =>
+    smtp.slotsFor(server, settingsFor(server, tls, host))
 
   /** No login, no mail, and nothing that waits for one. */
   async function nothingWasSent(server: FaultySmtp) {
@@ -124,7 +124,7 @@ describe('The setting smtp_tls', () => {
       const quiet = await startServer({ tls: good, fault: silent })
       // Under auto a loopback host need not show a certificate.
       const deadline = new AbortController()
-      const connecting = failureOf(poolFor(quiet, 'auto').connect(deadline.signal))
+      const connecting = failureOf(slotsFor(quiet, 'auto').connect(deadline.signal))
       await quiet.reaches('EHLO', 2)
       deadline.abort()
       expect((await connecting).message).to.include('stopped while connecting')
@@ -140,13 +140,13 @@ describe('The setting smtp_tls', () => {
   ) {
     const sockets = countClientSockets()
     const server = await startServer(options)
-    const error = await failureOf(sendThrough(poolFor(server, tls)))
+    const error = await failureOf(sendThrough(slotsFor(server, tls)))
     expect(error.code).to.equal('ERR_MAIL_FAILED')
     await eventually('the socket is closed', () => sockets.open === 0)
     sockets.stop()
     await nothingWasSent(server)
     const taking = await startServer(honest)
-    await sendThrough(poolFor(taking, 'auto'))
+    await sendThrough(slotsFor(taking, 'auto'))
     expect(taking.mails.map(({ isSecure }) => isSecure)).to.deep.equal([true])
     return server
   }
@@ -173,25 +173,25 @@ describe('The setting smtp_tls', () => {
     const offer: Fault = (step) => (step === 'EHLO' ? '250-here\r\n250 STARTTLS' : undefined)
     const garbage: Fault = (step, dialogue) => offer(step, dialogue) ?? speaksNoTls(step, dialogue)
     const server = await startServer({ fault: onFirst(1, garbage) })
-    const pool = poolFor(server, 'auto')
-    expect((await failureOf(sendThrough(pool))).code).to.equal('ERR_MAIL_FAILED')
+    const slots = slotsFor(server, 'auto')
+    expect((await failureOf(sendThrough(slots))).code).to.equal('ERR_MAIL_FAILED')
     await nothingWasSent(server)
-    await sendThrough(pool)
+    await sendThrough(slots)
     expect(server.mails).to.have.length(1)
   })
 
   it('implicit: no login and no mail to a server that speaks in the clear', async () => {
     const server = await startServer({})
-    const error = await failureOf(sendThrough(poolFor(server, 'implicit')))
+    const error = await failureOf(sendThrough(slotsFor(server, 'implicit')))
     expect(error.code).to.equal('ERR_MAIL_FAILED')
     await nothingWasSent(server)
-    await sendThrough(poolFor(server, 'none'))
+    await sendThrough(slotsFor(server, 'none'))
     expect(server.mails).to.have.length(1)
   })
 
   it('none: everything goes in the clear, though STARTTLS is offered', async () => {
     const server = await startServer({ tls: good })
-    await sendThrough(poolFor(server, 'none', 'localhost'))
+    await sendThrough(slotsFor(server, 'none', 'localhost'))
     expect(server.steps.STARTTLS).to.equal(0)
     expect(server.mails[0]).to.include({ isSecure: false, user: CREDENTIALS.username })
   })

@@ -6,6 +6,8 @@ export function countClientSockets(): {
   readonly open: number
   /** The most that were open at once. */
   readonly most: number
+  /** As it is when the other side is gone. */
+  destroyAll(): void
   stop(): void
 } {
   const open = new Set<Socket>()
@@ -23,6 +25,9 @@ export function countClientSockets(): {
     },
     get most() {
       return most
+    },
+    destroyAll() {
+      for (const socket of open) socket.destroy()
     },
     stop: () => unsubscribe('net.client.socket', add),
   }

@@ -1,5 +1,7 @@
 import { AccountFlowsError } from '../../src/errors.ts'
-import type { SmtpPool } from '../../src/smtp/pool.ts'
+import type { SmtpSlots } from '../../src/smtp/sender.ts'
+import type { Settings } from '../../src/settings/table.ts'
+import type { SmtpSettings } from '../../src/smtp/settings.ts'
 import type { OutgoingMail } from '../../src/ports/index.ts'
 
 export const MAIL: OutgoingMail = {
@@ -9,12 +11,24 @@ export const MAIL: OutgoingMail = {
   html: '<p>Open <a href="https://id.example.com/x?token=t1">this</a></p>',
 }
 
+/** The settings that these come from. */
+export function settingsLike(smtp: SmtpSettings): Settings {
+  return {
+    smtpHost: smtp.host,
+    smtpPort: smtp.port,
+    smtpTls: smtp.tls,
+    smtpFrom: smtp.from,
+    smtpUsername: smtp.username,
+    smtpPassword: smtp.password,
+  } as Settings
+}
+
 export async function sendThrough(
-  pool: SmtpPool,
+  slots: SmtpSlots,
   mail = MAIL,
   signal = new AbortController().signal,
 ): Promise<void> {
-  const connection = await pool.connect(signal)
+  const connection = await slots.connect(signal)
   try {
     await connection.send(mail)
   } finally {

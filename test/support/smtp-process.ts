@@ -4,27 +4,28 @@
  */
 import { systemClock } from '../../src/clock.ts'
 import { AccountFlowsError } from '../../src/errors.ts'
-import { checkSmtp } from '../../src/smtp/check.ts'
-import { smtpPool } from '../../src/smtp/pool.ts'
+import { createMailCheck } from '../../src/smtp/check.ts'
+import { smtpSlots } from '../../src/smtp/sender.ts'
 import type { SmtpSettings } from '../../src/smtp/settings.ts'
-import { MAIL, sendThrough } from './mail-sending.ts'
+import { MAIL, sendThrough, settingsLike } from './mail-sending.ts'
 
 async function send(settings: SmtpSettings): Promise<string> {
-  const pool = smtpPool(settings, systemClock)
+  const slots = smtpSlots(settings, systemClock)
   try {
-    await sendThrough(pool, MAIL, AbortSignal.timeout(20_000))
+    await sendThrough(slots, MAIL, AbortSignal.timeout(20_000))
     return 'sent'
   } catch (error) {
     if (!(error instanceof AccountFlowsError)) throw error
     return `${error.code}: ${error.message}`
   } finally {
-    pool.close()
+    slots.close()
   }
 }
 
-function check(settings: SmtpSettings) {
+async function check(settings: SmtpSettings) {
   const { to, ...mail } = MAIL
-  return checkSmtp(settings, { to, mail, signal: AbortSignal.timeout(20_000) }, systemClock)
+  const [, ...steps] = await createMailCheck(systemClock)(settingsLike(settings), { to, mail })
+  return steps
 }
 
 const [, , work, wanted = '[]'] = process.argv

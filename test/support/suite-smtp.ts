@@ -1,4 +1,4 @@
-import { smtpPool, type SmtpPool } from '../../src/smtp/pool.ts'
+import { smtpSlots, type SmtpSlots } from '../../src/smtp/sender.ts'
 import type { SmtpSettings } from '../../src/smtp/settings.ts'
 import { startFaultySmtp, type FaultySmtp, type FaultySmtpOptions } from './faulty-smtp.ts'
 import { movableClock } from './time.ts'
@@ -6,7 +6,7 @@ import { movableClock } from './time.ts'
 export const CREDENTIALS = { username: 'mailer', password: 'S3cr3t canary' }
 export const SENDER = 'no-reply@login.example.com'
 
-/** What the tests of a suite start, and have closed after each: the pools, then their servers. */
+/** What the tests of a suite start, and have closed after each: the connections, then their servers. */
 export function suiteSmtp() {
   const ends: (() => unknown)[] = []
   const endWith = (end: () => unknown) => void ends.push(end)
@@ -23,13 +23,13 @@ export function suiteSmtp() {
       return server
     },
 
-    poolFor(
+    slotsFor(
       { host, port }: Pick<FaultySmtp, 'host' | 'port'>,
       settings: Partial<SmtpSettings> = CREDENTIALS,
-    ): SmtpPool {
-      const pool = smtpPool({ host, port, tls: 'auto', from: SENDER, ...settings }, movableClock)
-      endWith(pool.close)
-      return pool
+    ): SmtpSlots {
+      const slots = smtpSlots({ host, port, tls: 'auto', from: SENDER, ...settings }, movableClock)
+      endWith(slots.close)
+      return slots
     },
   }
 }

@@ -1,25 +1,27 @@
 import { hostname, networkInterfaces } from 'node:os'
 import { expect } from 'chai'
 import { simpleParser } from 'mailparser'
+import { memoryMailbox } from '../../src/smtp/mailbox.ts'
 import type { SmtpSettings } from '../../src/smtp/settings.ts'
 import type { OutgoingMail } from '../../src/ports/index.ts'
 import { newCertificate } from '../support/certificates.ts'
 import { answers, type Fault } from '../support/faulty-smtp.ts'
 import { freePort } from '../support/free-port.ts'
 import { failureOf, MAIL, sendThrough } from '../support/mail-sending.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { SENDER, suiteSmtp } from '../support/suite-smtp.ts'
 
 const MALFORMED = ['victim@example.com\r\nBcc: x@evil.example', 'a@x.io,b@x.io', '<a@b.io>', '']
 
-describe('smtpPool', () => {
-  const { start: startServer, poolFor } = suiteSmtp()
+describe('A mail over SMTP', () => {
+  const { start: startServer, slotsFor } = suiteSmtp()
 
   function startMailer(
     server: { port: number; host: string },
     settings: Partial<SmtpSettings> = {},
   ) {
-    const pool = poolFor(server, settings)
-    return { pool, send: (mail: OutgoingMail) => sendThrough(pool, mail) }
+    const slots = slotsFor(server, settings)
+    return { slots, send: (mail: OutgoingMail) => sendThrough(slots, mail) }
   }
 
   it('hands over a text part and an HTML part, from one plain address to one other (MAIL-06)', async () => {
@@ -57,9 +59,26 @@ describe('smtpPool', () => {
     expect(mail.text?.trim()).to.equal(MAIL.text)
   })
 
+  it('brings any text as it was written, in short lines of ASCII', async () => {
+    const server = await startServer()
+    const text = `日本語 ${'é'.repeat(300)}  \n.\n--=_x\r\n\tعربى = ${'a'.repeat(2_000)} 😀\n`
+    const html = `<p>${text}</p>`
+    const subject = `パスワード ${'ü'.repeat(80)}`
+    await startMailer(server, { fromName: 'Ärzte, "Co"' }).send({ ...MAIL, subject, text, html })
+    const raw = server.mails[0]?.raw ?? ''
+    expect(raw).to.match(/^[\t\r\n -~]*$/)
+    expect(Math.max(...raw.split('\r\n').map(({ length }) => length))).to.be.at.most(76)
+    // As the receiving side takes the second dot away.
+    const mail = await simpleParser(raw.replaceAll('\r\n..', '\r\n.'))
+    expect(mail.text).to.equal(text.replaceAll('\r\n', '\n'))
+    expect(mail.html).to.equal(html.replaceAll('\r\n', '\n'))
+    expect(mail.subject).to.equal(subject)
+    expect(mail.from?.value[0]?.name).to.equal('Ärzte, "Co"')
+  })
+
   it('refuses an address that is not one plain address before it says anything', async () => {
     const server = await startServer()
-    const { pool, send } = startMailer(server)
+    const { slots, send } = startMailer(server)
     for (const to of MALFORMED) {
       const error = await failureOf(send({ ...MAIL, to }))
       expect([error.code, error.message], JSON.stringify(to)).to.deep.equal([
@@ -67,7 +86,7 @@ describe('smtpPool', () => {
         'The recipient is not one plain address',
       ])
     }
-    expect(pool.isEmpty(), 'the connection stays for the next').to.equal(false)
+    expect(slots.isEmpty(), 'the connection stays for the next').to.equal(false)
     await send(MAIL)
     expect([server.connections, server.logins, server.steps.MAIL]).to.deep.equal([1, [], 1])
     expect(server.mails.map(({ to }) => to)).to.deep.equal([[MAIL.to]])
@@ -146,5 +165,47 @@ describe('smtpPool', () => {
       expect(error.code).to.equal('ERR_MAIL_FAILED')
       expect([server.logins, server.steps.MAIL]).to.deep.equal([[], 0])
     })
+  })
+})
+
+describe('The setting smtp_from_name', () => {
+  const h = suiteHarness()
+
+  before(async () => {
+    await h.addUser({ username: 'ann', email: 'ann@users.example', emailVerified: true })
+  })
+
+  async function senderOf(settings: Record<string, string>, count: number) {
+    await h.put(settings)
+    await h.forgot('ann')
+    const { mail } = await h.mail.mailTo('ann@users.example', count)
+    return mail.from?.value
+  }
+
+  const address = 'accounts@idp.example'
+
+  it('is shown before the address of every mail, and only the address without it', async () => {
+    expect(await senderOf({}, 1)).to.deep.equal([{ name: '', address }])
+    expect(await senderOf({ smtp_from_name: 'Ärzte & Co' }, 2)).to.deep.equal([
+      { name: 'Ärzte & Co', address },
+    ])
+    expect(await senderOf({ smtp_from_name: '' }, 3)).to.deep.equal([{ name: '', address }])
+  })
+
+  it('is one name, whatever is written in it', async () => {
+    const name = 'A" <evil@evil.example>, "B'
+    expect(await senderOf({ smtp_from_name: name }, 4)).to.deep.equal([{ name, address }])
+  })
+})
+
+describe('memoryMailbox', () => {
+  it('keeps the newest mails, newest first, each with a time and an id', async () => {
+    const mailbox = memoryMailbox({ limit: 2 })
+    for (const subject of ['one', 'two', 'three']) await mailbox.send({ ...MAIL, subject })
+    const messages = mailbox.messages()
+    expect(messages.map(({ subject }) => subject)).to.deep.equal(['three', 'two'])
+    expect(new Set(messages.map(({ id }) => id)).size).to.equal(2)
+    expect(messages[0]?.receivedAt).to.be.instanceOf(Date)
+    expect(messages[0]).to.deep.include({ ...MAIL, subject: 'three' })
   })
 })

@@ -1,0 +1,124 @@
+import { TLSSocket, type PeerCertificate } from 'node:tls'
+import { settingsTable, type Settings } from '../settings/table.ts'
+import { finding, loginOf, offersTls, type Finding, type Seen } from './check-failures.ts'
+import type { SmtpConnection } from './connection.ts'
+import { isLoopback, tlsPolicy, type SmtpSettings } from './settings.ts'
+
+const DAY_MS = 86_400_000
+const SOON_DAYS = 14
+const MAX_CHARS = 500
+const UNTRUSTED =
+  'Use a certificate of a public authority, sent with those in between, or name the file of your own authority in NODE_EXTRA_CA_CERTS and start again.'
+
+export function judgeSettings(settings: Settings): Finding {
+  const unset = (...keys: (keyof Settings)[]) =>
+    keys.filter((key) => settings[key] === undefined).map((key) => settingsTable[key].name)
+  const missing = unset('smtpHost', 'smtpPort', 'smtpFrom').join(' and ')
+  if (missing) {
+    const message = `Mail is not configured: ${missing} missing. Until then mails wait.`
+    return finding('failed', message, { advice: `Set ${missing}.` })
+  }
+  const [half, both] = unset('smtpUsername', 'smtpPassword')
+  if (!half || both) return finding('ok', 'smtp_host, smtp_port and smtp_from are set.')
+  const given = half === 'smtp_username' ? 'smtp_password' : 'smtp_username'
+  return finding('warning', `There is ${given} but no ${half}, so nobody logs in.`, {
+    advice: `Set ${half}, or remove ${given}.`,
+  })
+}
+
+/** Of the connection after the greeting. A certificate that nobody vouches for is refused as it is for mails. */
+export function judgeTls(seen: Seen, { smtp }: SmtpConnection, now: Date): Finding {
+  const { host, tls: setting } = seen.settings
+  const policy = tlsPolicy(seen.settings)
+  const reply = seen.heard.at(-1) ?? ''
+  const socket = smtp._socket
+  if (!(socket instanceof TLSSocket)) return judgePlain(seen, reply)
+  const way = `${policy.secure ? 'Implicit TLS' : 'STARTTLS'} (smtp_tls ${setting})`
+  const certificate = socket.getPeerCertificate()
+  const distrust = socket.authorized ? '' : String(socket.authorizationError)
+  if (distrust && policy.tls.rejectUnauthorized) {
+    const [fault, advice] = faultOf(distrust, certificate, host, now)
+    return finding('failed', `${way}: the certificate ${fault} (${distrust}).`, { advice })
+  }
+  const days = Math.floor((new Date(certificate.valid_to).getTime() - now.getTime()) / DAY_MS)
+  const isEnding = !distrust && days < SOON_DAYS
+  const verdict = distrust
+    ? `is not trusted (${distrust}), which is accepted of a loopback host`
+    : `is valid until ${day(certificate.valid_to)}`
+  return finding(
+    isEnding ? 'warning' : 'ok',
+    `${way}: ${socket.getProtocol()} with ${socket.getCipher().standardName}; the certificate ${verdict}.`,
+    {
+      reply,
+      ...(isEnding && { advice: `It expires in ${days} days: renew it on the mail server.` }),
+    },
+  )
+}
+
+function judgePlain(seen: Seen, reply: string): Finding {
+  const { tls } = seen.settings
+  if (tls !== 'none') {
+    const message = `No TLS: smtp_tls is ${tls}, and a loopback host that does not offer it may do without.`
+    return finding('ok', message, { reply })
+  }
+  return finding('warning', 'smtp_tls is none: mails, links and the login go in the clear.', {
+    reply,
+    advice: offersTls(seen)
+      ? 'This server offers STARTTLS: set smtp_tls to starttls.'
+      : 'Use it only inside of a network that you trust.',
+  })
+}
+
+function faultOf(
+  code: string,
+  { valid_from: from, valid_to: to, subjectaltname }: PeerCertificate,
+  host: string,
+  now: Date,
+): [fault: string, advice: string] {
+  const clock = `The clock of this machine says ${day(now)}: see whether it is right.`
+  switch (code) {
+    case 'CERT_HAS_EXPIRED':
+      return [`expired (${day(to)})`, `It has to be renewed on the mail server. ${clock}`]
+    case 'CERT_NOT_YET_VALID':
+      return [`is valid only from ${day(from)} on`, clock]
+    case 'ERR_TLS_CERT_ALTNAME_INVALID': {
+      const names = (subjectaltname ?? 'nobody').replaceAll(/(?:DNS|IP Address):/g, '')
+      const advice = 'Set smtp_host to one of these names if it is the same server.'
+      return [`is not for ${host} but for ${names.slice(0, 200)}`, advice]
+    }
+    case 'DEPTH_ZERO_SELF_SIGNED_CERT':
+      return ['is vouched for by nobody but itself', UNTRUSTED]
+    default:
+      return ['comes from an authority that is not trusted here', UNTRUSTED]
+  }
+}
+
+function day(time: string | Date): string {
+  const at = new Date(time)
+  return Number.isNaN(at.getTime()) ? 'an unknown day' : at.toISOString().slice(0, 10)
+}
+
+export function judgeLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
+  const reply = seen.heard.at(-1) ?? ''
+  const isEncrypted = smtp._socket instanceof TLSSocket
+  const message = `Logged in with ${loginOf(seen)}${isEncrypted ? '' : ', unencrypted'}.`
+  if (isEncrypted || isLoopback(seen.settings.host)) return finding('ok', message, { reply })
+  const advice =
+    'Whoever reads along on the network has the password now: set smtp_tls to starttls or implicit, then change it.'
+  return finding('warning', message, { reply, advice })
+}
+
+/** Printable and short; only the codes where it repeats the password, as it is or as it was sent. */
+export function shown(reply: string, { username = '', password = '' }: SmtpSettings): string {
+  const text = reply
+    .replaceAll(/\n\d{3}[ -]/g, ' ')
+    .replace(/^(\d{3})-/, '$1 ')
+    .replaceAll(/[\p{Cc}\p{Z}]+/gu, ' ')
+    .replaceAll(/\p{C}/gu, '')
+    .trim()
+  const base64 = (secret: string) => Buffer.from(secret).toString('base64')
+  const secrets = [password, base64(password), base64(`\0${username}\0${password}`)]
+  const isTelling = password !== '' && secrets.some((each) => `${reply}\n${text}`.includes(each))
+  const codes = /^\d{3}(?: [245]\.\d{1,3}\.\d{1,3}(?!\S))?/.exec(text)?.[0] ?? ''
+  return isTelling ? `${codes} …`.trim() : text.slice(0, MAX_CHARS)
+}
