@@ -45,6 +45,10 @@ function createProgram(run: Run, isHelp: boolean): Command {
     .description('Password reset and e-mail verification: settings, mails, accounts and links.')
     .option('--url <url>', 'base URL of the service (environment: ACCOUNT_FLOWS_URL)')
     .option(
+      '--admin-path <path>',
+      'where the admin API is below it, if not at /admin/api (environment: ACCOUNT_FLOWS_ADMIN_PATH)',
+    )
+    .option(
       '--token-file <path>',
       'file with the admin token, - for stdin (environment: ACCOUNT_FLOWS_TOKEN, ACCOUNT_FLOWS_TOKEN_FILE)',
     )

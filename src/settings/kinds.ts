@@ -33,8 +33,8 @@ export interface Setting<T> {
 const DAY = 86_400_000
 const MAX_LIMIT = 10_000
 
-export function duration<D extends string>(
-  name: string,
+export function duration<N extends string, D extends string>(
+  name: N,
   byDefault: D,
   max: number,
   { minDays = 0, ...about }: About & { minDays?: number },
@@ -56,7 +56,12 @@ export function duration<D extends string>(
   }
 }
 
-export function pause<D extends string>(name: string, byDefault: D, max: number, about: About) {
+export function pause<N extends string, D extends string>(
+  name: N,
+  byDefault: D,
+  max: number,
+  about: About,
+) {
   return {
     ...duration(name, byDefault, max, about),
     bounds: `0s, which is none; 1s to ${max / DAY}d`,
@@ -68,7 +73,7 @@ export function pause<D extends string>(name: string, byDefault: D, max: number,
   }
 }
 
-export function limit<D extends string>(name: string, byDefault: D, about: About) {
+export function limit<N extends string, D extends string>(name: N, byDefault: D, about: About) {
   return {
     ...about,
     name,
@@ -82,7 +87,7 @@ export function limit<D extends string>(name: string, byDefault: D, about: About
   }
 }
 
-export function boolean<D extends string>(name: string, byDefault: D, about: About) {
+export function boolean<N extends string, D extends string>(name: N, byDefault: D, about: About) {
   return {
     ...about,
     name,
@@ -90,13 +95,18 @@ export function boolean<D extends string>(name: string, byDefault: D, about: Abo
     default: byDefault,
     bounds: undefined,
     expected: '"true" or "false"',
-    values: ['true', 'false'],
+    values: ['true', 'false'] as const,
     secret: false,
     parse: (value: string) => (value === 'true' ? true : value === 'false' ? false : undefined),
   }
 }
 
-export function choice<T extends string>(name: string, byDefault: T, values: T[], about: About) {
+export function choice<N extends string, T extends string>(
+  name: N,
+  byDefault: T,
+  values: readonly T[],
+  about: About,
+) {
   const quoted = values.map((value) => `"${value}"`)
   return {
     ...about,
@@ -111,7 +121,7 @@ export function choice<T extends string>(name: string, byDefault: T, values: T[]
   }
 }
 
-export function length<D extends string>(name: string, byDefault: D, which: string) {
+export function length<N extends string, D extends string>(name: N, byDefault: D, which: string) {
   return {
     name,
     type: 'number' as const,
@@ -130,8 +140,8 @@ interface About {
   strictest?: string
 }
 
-export function text(
-  name: string,
+export function text<N extends string>(
+  name: N,
   about: About & { expected: string; accepts(value: string): boolean; secret?: boolean },
 ) {
   const { meaning, expected, accepts, secret = false } = about

@@ -79,18 +79,18 @@ describe('Both flows, on every kind of host', () => {
 
 describe('The admin API, mounted where a prefix is stripped', () => {
   const mounted: Record<string, (flows: AccountFlows) => MaybePromise<Listener>> = {
-    'Koa with koa-mount': (flows) => new Koa().use(mount('/admin', flows.adminApi())).callback(),
-    Express: (flows) => express().use('/admin', flows.adminHandler),
+    'Koa with koa-mount': (flows) => new Koa().use(mount('/admin', flows.adminApi)).callback(),
+    Express: (flows) => express().use('/admin', flows.adminApi),
     async 'Fastify with middie'(flows) {
       const app = Fastify()
       await app.register(middie)
-      app.use('/admin', flows.adminHandler)
+      app.use('/admin', flows.adminApi)
       await app.ready()
       return app.routing
     },
     'node:http': (flows) => (req, res) => {
       Object.assign(req, { originalUrl: req.url, url: req.url?.slice('/admin'.length) })
-      flows.adminHandler(req, res, () => res.writeHead(404).end())
+      flows.adminApi(req, res, () => res.writeHead(404).end())
     },
   }
 
