@@ -30,6 +30,17 @@ export interface Setting<T> {
   parse(value: string): T | undefined
 }
 
+/** Tells what is wrong with a stored value, never the value. */
+export type Report = (key: string, value: string, problem: string) => void
+
+/** One thing wrong with a request to change settings. */
+export interface SettingProblem {
+  key: string
+  expected: string
+  /** What came; never the value of a secret, or of a setting that does not exist. */
+  got: string
+}
+
 const DAY = 86_400_000
 const MAX_LIMIT = 10_000
 
@@ -173,4 +184,18 @@ export function isHost(value: string): boolean {
 
 export function isPrintable(value: string): boolean {
   return value.length <= 255 && value.isWellFormed() && !/\p{C}/u.test(value)
+}
+
+/** `undefined`: there is none, also by default. */
+export function parseOne<T>(
+  setting: Setting<T>,
+  value: string | undefined,
+  report?: Report,
+): T | undefined {
+  if (value !== undefined) {
+    const parsed = setting.parse(value)
+    if (parsed !== undefined) return parsed === '' ? undefined : parsed
+    report?.(setting.name, value, 'stored setting is not valid; its default is in force')
+  }
+  return setting.default === undefined ? undefined : setting.parse(setting.default)
 }

@@ -2,18 +2,22 @@ import { createHash } from 'node:crypto'
 import { AccountFlowsError } from '../errors.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log, SettingsStore, StoredSettings } from '../ports/index.ts'
+import { applied } from './change.ts'
+import type { Report, SettingProblem } from './kinds.ts'
+import { failClosed, parseAll, strictestValues } from './parse-all.ts'
 import {
-  applied,
   MASK,
+  toSeal,
+  unset,
+  usable,
+  withoutContradiction,
   type OpenedSettings,
-  type SettingProblem,
   type WantedSettings,
-} from './change.ts'
-import { failClosed, parseAll, strictestValues, withoutContradiction } from './parse-all.ts'
-import { isSealed, openAll, type Report, sealAll, toSeal } from './sealing.ts'
-import { allSettings, settingNamed, settingsTable, type Settings } from './table.ts'
+} from './rules.ts'
+import { isSealed, openAll, sealAll } from './sealing.ts'
+import { allSettings, settingNamed, type Settings } from './table.ts'
 
-export type { SettingProblem } from './change.ts'
+export type { SettingProblem } from './kinds.ts'
 
 const MAX_ATTEMPTS = 10
 const UNREADABLE =
@@ -223,27 +227,6 @@ export function createSettingsKeeper(
         }),
       ),
   }
-}
-
-// Without the password that was given for it, the mail server is not spoken to: it would take or tell what it should not.
-function usable({ values, inForce }: Held): Record<string, string> {
-  const { smtpHost, smtpPassword } = settingsTable
-  if (!(smtpPassword.name in values) || smtpPassword.name in inForce) return inForce
-  const { [smtpHost.name]: _, ...others } = inForce
-  return others
-}
-
-// The password comes with its server, or not at all.
-function unset(wanted: WantedSettings, stored: Record<string, string>): WantedSettings {
-  const { smtpHost, smtpPort, smtpPassword } = settingsTable
-  const isForAnotherServer = [smtpHost.name, smtpPort.name].some(
-    (name) => stored[name] !== undefined && stored[name] !== wanted[name],
-  )
-  return Object.fromEntries(
-    Object.entries(wanted).filter(
-      ([name]) => !(name in stored) && !(name === smtpPassword.name && isForAnotherServer),
-    ),
-  )
 }
 
 function shownOf(stored: Record<string, string>): Record<string, string> {
