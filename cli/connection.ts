@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
-import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
 import { usageError } from './exit-codes.ts'
 import { runOf, type Run } from './io.ts'
-import { utf8Text } from './utf8-text.ts'
+import { utf8Text } from './plain-text.ts'
+import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
 
 export interface Connection {
   admin: AdminClient

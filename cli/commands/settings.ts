@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
-import type { SettingsInForce } from '../../src/admin/client.ts'
+import { withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
-import { withExamples } from '../examples.ts'
 import { CliError, exitCodes } from '../exit-codes.ts'
 import { runOf, widthOf } from '../io.ts'
 import { outputOf, type Output } from '../output.ts'
 import { changeSettings, valuesOf, type ChangeOptions } from '../setting-changes.ts'
 import type { ValueSources } from '../setting-values.ts'
 import { table } from '../table.ts'
+import type { SettingsInForce } from '../../src/admin/client.ts'
 
 const collect = (value: string, values: string[] = []) => [...values, value]
 
@@ -47,7 +47,7 @@ export async function addSettings(settings: Command, isHelp: boolean): Promise<v
     'settings set --from-file smtp_password=/run/secrets/smtp --dry-run',
   )
   if (isHelp) {
-    const { settingsHelp } = await import('../settings-help.ts')
+    const { settingsHelp } = await import('../setting-names.ts')
     set.addHelpText('after', settingsHelp(widthOf(runOf(set).io.stdout)))
   }
 
