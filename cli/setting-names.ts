@@ -35,6 +35,16 @@ export function requireNames(names: string[]): void {
   }
 }
 
+/** `null`: there is such a setting, and it has no value. */
+export function valueOfUnset(key: string): null {
+  if (settingNamed(key)) return null
+  throw new CliError(
+    exitCodes.refused,
+    'unknown_setting',
+    'There is no setting of that name. All are in: account-flows settings list',
+  )
+}
+
 function lettersOf(name: string): string {
   return name.toLowerCase().replace(/[\s_-]/g, '')
 }

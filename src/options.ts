@@ -7,6 +7,7 @@ import type { AdminJwtOptions } from './admin/jwt.ts'
 import type { BeforeForgotPassword } from './http/forgot-password-check.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import { isLoopbackHost } from './settings/loopback-host.ts'
+import type { SettingTexts } from './settings/table.ts'
 import { logJsonLines, withoutValues } from './log.ts'
 import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports/index.ts'
 import { isProduction, refuseWeak } from './production.ts'
@@ -47,7 +48,7 @@ export interface AccountFlowsOptions {
    */
   beforeForgotPassword?: BeforeForgotPassword
   /** Settings put at start where none is stored, by their names on the wire. */
-  initialSettings?: Record<string, string>
+  initialSettings?: Partial<SettingTexts>
   /** Takes the mails while SMTP is not configured. `undefined`: they wait. */
   developmentMailer?: Mailer
   /**
@@ -77,7 +78,7 @@ export interface CheckedOptions {
   responseDelay: ResponseDelay
   trustedProxies: number
   beforeForgotPassword: BeforeForgotPassword | undefined
-  initialSettings: Record<string, string>
+  initialSettings: Partial<SettingTexts>
   developmentMailer: Mailer | undefined
   /** Absolute. */
   viewsDirectory: string | undefined

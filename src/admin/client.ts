@@ -76,34 +76,7 @@ export function createAdminClient(
   if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token))
     throw new TypeError('token must be ASCII without spaces, and not empty')
 
-  /** @param field - that every answer has, to tell it from the answer of something else. `undefined`: it has none. */
-  function operation<N extends Name>(
-    route: Operations[N]['route'],
-    field: RequiredKey<Answer<N>> | undefined,
-  ) {
-    const [method, path = ''] = route.split(' ')
-    return async ({ query = {}, body, ifMatch, signal }: Call): Promise<Tagged<Answer<N>>> => {
-      const answered = await exchange(`${root}${path}${queryText(query)}`, {
-        method,
-        body: body === undefined ? undefined : JSON.stringify(body),
-        ...(signal && { signal }),
-        headers: {
-          authorization: `Bearer ${token}`,
-          accept: 'application/json, application/problem+json',
-          'user-agent': 'oidc-account-flows',
-          ...(body !== undefined && { 'content-type': 'application/json' }),
-          ...(ifMatch !== undefined && { 'if-match': ifMatch }),
-        },
-      })
-      const { status, headers, json } = answered
-      if (status >= 200 && status < 300 && isAnswer(json, field)) {
-        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
-        return { answer: json as Answer<N>, etag: headers.etag }
-      }
-      throw refusalOf(answered, root)
-    }
-  }
-
+  const operation = sender(root, token)
   const asks = <N extends Name>(
     route: Operations[N]['route'],
     field: RequiredKey<Answer<N>> | undefined,
@@ -113,9 +86,12 @@ export function createAdminClient(
     return async (input: QueryValues | Body<N> = {}, options: CallOptions = {}) =>
       (await call({ ...options, [given]: input })).answer
   }
-  const getSettings = operation<'getSettings'>('GET /settings', 'smtp_tls')
-  const putSettings = operation<'putSettings'>('PUT /settings', 'smtp_tls')
-  const unsetSettings = operation<'unsetSettings'>('POST /settings/unset', 'smtp_tls')
+  const getSettings = operation<'getSettings'>('GET /settings', 'password_reset_expiration')
+  const putSettings = operation<'putSettings'>('PUT /settings', 'password_reset_expiration')
+  const unsetSettings = operation<'unsetSettings'>(
+    'POST /settings/unset',
+    'password_reset_expiration',
+  )
   const rotateKeys = operation<'rotateKeys'>('POST /keys/rotate', 'resealed')
 
   return {
@@ -139,6 +115,36 @@ export function createAdminClient(
     listAudit: asks<'listAudit'>('GET /audit', 'events'),
     explainLink: asks<'explainLink'>('POST /links/explain', 'state'),
     rotateKeys: async (options = {}) => (await rotateKeys(options)).answer,
+  }
+}
+
+function sender(root: string, token: string) {
+  /** @param field - that every answer has, to tell it from the answer of something else. `undefined`: it has none. */
+  return <N extends Name>(
+    route: Operations[N]['route'],
+    field: RequiredKey<Answer<N>> | undefined,
+  ) => {
+    const [method, path = ''] = route.split(' ')
+    return async ({ query = {}, body, ifMatch, signal }: Call): Promise<Tagged<Answer<N>>> => {
+      const answered = await exchange(`${root}${path}${queryText(query)}`, {
+        method,
+        body: body === undefined ? undefined : JSON.stringify(body),
+        ...(signal && { signal }),
+        headers: {
+          authorization: `Bearer ${token}`,
+          accept: 'application/json, application/problem+json',
+          'user-agent': 'oidc-account-flows',
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...(ifMatch !== undefined && { 'if-match': ifMatch }),
+        },
+      })
+      const { status, headers, json } = answered
+      if (status >= 200 && status < 300 && isAnswer(json, field)) {
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
+        return { answer: json as Answer<N>, etag: headers.etag }
+      }
+      throw refusalOf(answered, root)
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Setting, SettingProblem } from './kinds.ts'
+import type { Setting, SettingProblem } from './setting.ts'
 import { failClosed, parseAll } from './parse-all.ts'
 import {
   contradiction,

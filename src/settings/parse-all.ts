@@ -1,5 +1,5 @@
-import { parseOne, type Report } from './kinds.ts'
-import { withoutContradiction } from './rules.ts'
+import { parseOne, type Report } from './setting.ts'
+import { MASK, withoutContradiction } from './rules.ts'
 import {
   allSettings,
   settingsTable,
@@ -44,4 +44,16 @@ export function failClosed(
     report?.(name, value, `stored setting is not valid; ${kept} is in force`)
   }
   return closed
+}
+
+/** As sent over the wire: secrets masked, those without a value left out. */
+export function shownOf(stored: Record<string, string>): Record<string, string> {
+  const values = withoutContradiction(stored)
+  const shown: Record<string, string> = {}
+  for (const { name, default: byDefault, secret, parse } of allSettings) {
+    const stored = values[name]
+    const value = stored !== undefined && parse(stored) !== undefined ? stored : byDefault
+    if (value) shown[name] = secret ? MASK : value
+  }
+  return shown
 }

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { parseOne, type Report, type SettingProblem } from './kinds.ts'
+import { parseOne, type Report, type SettingProblem } from './setting.ts'
 import { settingsTable } from './table.ts'
 
 /** What the admin API shows in place of a secret, and what sent back keeps it. */

@@ -1,5 +1,5 @@
 import type { SecretBox } from '../crypto/secret-box.ts'
-import type { Report } from './kinds.ts'
+import type { Report } from './setting.ts'
 import { purposeOf } from './rules.ts'
 import { settingNamed } from './table.ts'
 

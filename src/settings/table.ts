@@ -16,10 +16,10 @@ import {
   parseWhole,
   pause,
   text,
-  type Setting,
 } from './kinds.ts'
+import type { Setting } from './setting.ts'
 
-export type { Setting, SettingType } from './kinds.ts'
+export type { Setting, SettingType } from './setting.ts'
 
 const DAY = 86_400_000
 
