@@ -5,7 +5,7 @@ import type { AdminEndpoints, AdminParts, AdminRequest, Sent } from './parts.ts'
 
 /** Records what an admin does, and who it is; before it is done. */
 export function recordAction(
-  { audit, clock }: Pick<AdminParts, 'audit' | 'clock'>,
+  { audit, clock }: AdminParts,
   { actor, requester }: Pick<AdminRequest, 'actor' | 'requester'>,
   action: string,
   about: { accountId?: string; details?: Record<string, string | number | string[]> } = {},

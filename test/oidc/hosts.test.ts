@@ -115,6 +115,26 @@ describe('The admin API, mounted where a prefix is stripped', () => {
   }
 })
 
+describe('The admin API on node:http, where nothing comes next', () => {
+  it('answers what is its own, and 404 to everything else', async () => {
+    const h = await startHarness({
+      host(parts) {
+        const others = koaHost(parts)
+        return (req, res) =>
+          req.url?.startsWith('/oauth2') ? others(req, res) : parts.flows.adminApi(req, res)
+      },
+    })
+    try {
+      await h.put({ validation_min_password_length: '20' })
+      for (const path of ['/', '/admin/api', '/elsewhere']) {
+        expect((await fetch(h.baseUrl + path)).status, path).to.equal(404)
+      }
+    } finally {
+      await h.close()
+    }
+  })
+})
+
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const NEW_PASSWORD = 'a new password of ann'
 const START_LIMIT_MS = 60_000
