@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { MailOutcome } from '../src/admin/client.ts'
 import type { Connection } from './connection.ts'
 import { exitCodeOf, exitCodes } from './exit-codes.ts'
-import { withProgress } from './progress.ts'
+import { withProgress } from './output.ts'
+import type { MailOutcome } from '../src/admin/client.ts'
 
 const INTERVAL_MS = 500
 /** For one answer, also when the time is over. */

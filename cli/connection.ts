@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
-import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
 import { usageError } from './exit-codes.ts'
 import { runOf, type Run } from './io.ts'
-import { utf8Text } from './utf8-text.ts'
+import { utf8Text } from './plain-text.ts'
+import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
 
 export interface Connection {
   admin: AdminClient
@@ -13,6 +13,7 @@ export interface Connection {
 
 interface Given {
   url?: string
+  adminPath?: string
   tokenFile?: string
   insecureHttp?: boolean
 }
@@ -21,7 +22,7 @@ export async function connect(command: Command): Promise<Connection> {
   const url = baseUrl(command)
   const token = await adminToken(command)
   try {
-    return { admin: createAdminClient(url, token), url, run: runOf(command) }
+    return { admin: createAdminClient(url, token, adminPath(command)), url, run: runOf(command) }
   } catch (error) {
     throw error instanceof TypeError ? usageError(`The ${error.message}.`) : error
   }
@@ -45,6 +46,12 @@ export function baseUrl(command: Command): string {
     )
   }
   return url.href.replace(/(?<!\/)\/+$/, '').replace(/\/admin\/api$/, '')
+}
+
+function adminPath(command: Command): string | undefined {
+  const { adminPath = runOf(command).io.env['ACCOUNT_FLOWS_ADMIN_PATH'] }: Given =
+    command.optsWithGlobals()
+  return adminPath || undefined
 }
 
 function isLoopback(host: string): boolean {

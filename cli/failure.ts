@@ -1,10 +1,9 @@
 import { CommanderError } from 'commander'
-import { AdminApiError, type Problem } from '../src/admin/client.ts'
-import { adviceOn } from './advice.ts'
-import { CliError, exitCodeOf, exitCodes, type ExitCode } from './exit-codes.ts'
+import { adviceOn, CliError, exitCodeOf, exitCodes, type ExitCode } from './exit-codes.ts'
 import { widthOf, type Screen } from './io.ts'
 import { plainAnswer, plainJson } from './plain-text.ts'
 import { table } from './table.ts'
+import { AdminApiError, type Problem } from '../src/admin/client.ts'
 
 /** Says what went wrong, and answers the exit code. */
 export function tellFailure(error: unknown, stderr: Screen, isJson: boolean): ExitCode {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { runOf, USUAL_COLUMNS, widthOf } from './io.ts'
+import { runOf, USUAL_COLUMNS, widthOf, endings, type Ending, type Io } from './io.ts'
 import { plainAnswer, plainJson, plainLines } from './plain-text.ts'
 
 const colours = { red: 31, green: 32, yellow: 33, grey: 90, bold: 1 } as const
@@ -40,5 +40,32 @@ export function outputOf(command: Command): Output {
     },
     note: (text) => void stderr.write(`${plainLines(text)}\n`),
     paint: (colour, text) => (isColoured ? `\u001B[${colours[colour]}m${text}\u001B[0m` : text),
+  }
+}
+
+const CLEARED_LINE = '\r\u001B[K'
+
+/** Does work that tells how far it is, in one line on stderr that is gone at its end; where no terminal is, it is not shown. */
+export async function withProgress<T>(
+  io: Io,
+  work: (tell: (text: string) => void) => Promise<T>,
+): Promise<T> {
+  const { stderr } = io
+  if (!stderr.isTTY) return work(() => undefined)
+
+  function clear() {
+    stderr.write(CLEARED_LINE)
+    for (const signal of endings) io.off(signal, leave)
+  }
+  function leave(signal: Ending) {
+    clear()
+    io.kill(io.pid, signal)
+  }
+
+  for (const signal of endings) io.once(signal, leave)
+  try {
+    return await work((text) => void stderr.write(CLEARED_LINE + text))
+  } finally {
+    clear()
   }
 }

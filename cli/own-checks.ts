@@ -1,10 +1,9 @@
 import { lookup } from 'node:dns/promises'
 import { connect, isIP } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
-import { AdminApiError, type Check } from '../src/admin/client.ts'
-import { adviceOn } from './advice.ts'
 import type { Connection } from './connection.ts'
-import { exitCodeOf, exitCodes, type ExitCode } from './exit-codes.ts'
+import { adviceOn, exitCodeOf, exitCodes, type ExitCode } from './exit-codes.ts'
+import { AdminApiError, type Check } from '../src/admin/client.ts'
 
 const TIMEOUT_MS = 10_000
 

@@ -1,3 +1,5 @@
+import { usageError } from './exit-codes.ts'
+
 /** What a server says must not steer the terminal that shows it. */
 export function plain(text: string): string {
   return text.replace(/[\s\u2028\u2029]/gu, ' ').replace(/\p{C}/gu, '')
@@ -35,4 +37,13 @@ function escaped(character: string): string {
     const unit = character.charCodeAt(index).toString(16).padStart(4, '0')
     return `\\u${unit}`
   }).join('')
+}
+
+/** What Node puts in place of bytes of an argument or a variable that are not UTF-8. */
+const REPLACEMENT = '\uFFFD'
+
+/** @param what - names the text in the refusal, which does not repeat it. */
+export function utf8Text(text: string, what: string): string {
+  if (text.includes(REPLACEMENT)) throw usageError(`${what} is not UTF-8 text.`)
+  return text
 }

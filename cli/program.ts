@@ -1,11 +1,10 @@
+import { Command } from 'commander'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { Command } from 'commander'
-import { withExamples } from './examples.ts'
+import { withExamples } from './arguments.ts'
 import { exitCodes, exitCodesHelp, usageError, type ExitCode } from './exit-codes.ts'
-import { groups } from './groups.ts'
 import { USUAL_COLUMNS, widthOf, withRun, type Io, type Run } from './io.ts'
-import { utf8Text } from './utf8-text.ts'
+import { utf8Text } from './plain-text.ts'
 
 const HELP = new Set(['help', '--help', '-h'])
 
@@ -45,6 +44,10 @@ function createProgram(run: Run, isHelp: boolean): Command {
     .description('Password reset and e-mail verification: settings, mails, accounts and links.')
     .option('--url <url>', 'base URL of the service (environment: ACCOUNT_FLOWS_URL)')
     .option(
+      '--admin-path <path>',
+      'where the admin API is below it, if not at /admin/api (environment: ACCOUNT_FLOWS_ADMIN_PATH)',
+    )
+    .option(
       '--token-file <path>',
       'file with the admin token, - for stdin (environment: ACCOUNT_FLOWS_TOKEN, ACCOUNT_FLOWS_TOKEN_FILE)',
     )
@@ -78,3 +81,57 @@ function version(): string {
   const { version }: { version: string } = JSON.parse(readFileSync(file, 'utf8'))
   return version
 }
+
+/** @param isHelp - whether the help is asked for, which tells more. */
+export type AddCommands = (group: Command, isHelp: boolean) => void | Promise<void>
+
+export interface Group {
+  name: string
+  description: string
+  /** Imports what it needs, which takes time. */
+  load(): Promise<AddCommands>
+}
+
+export const groups: Group[] = [
+  {
+    name: 'settings',
+    description: 'Read and change settings.',
+    load: async () => (await import('./commands/settings.ts')).addSettings,
+  },
+  {
+    name: 'mail',
+    description: 'Try the mail server, and look at mails.',
+    load: async () => (await import('./commands/mail.ts')).addMail,
+  },
+  {
+    name: 'doctor',
+    description:
+      'Check the way to the server, and then, from the server: keys, database, clock, base URL and mail server.',
+    load: async () => (await import('./commands/doctor.ts')).addDoctor,
+  },
+  {
+    name: 'user',
+    description: 'Accounts, their links and their mails.',
+    load: async () => (await import('./commands/user.ts')).addUser,
+  },
+  {
+    name: 'link',
+    description: 'Links out of mails.',
+    load: async () => (await import('./commands/link.ts')).addLink,
+  },
+  {
+    name: 'audit',
+    description: 'The audit log.',
+    load: async () => (await import('./commands/audit.ts')).addAudit,
+  },
+  {
+    name: 'outbox',
+    description: 'Mails that wait, and dead letters.',
+    load: async () => (await import('./commands/outbox.ts')).addOutbox,
+  },
+  {
+    name: 'keys',
+    description: 'Keys that encrypt the stored secrets.',
+    load: async () => (await import('./commands/keys.ts')).addKeys,
+  },
+]

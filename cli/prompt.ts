@@ -1,11 +1,6 @@
-import { CliError, exitCodes } from './exit-codes.ts'
+import type { Key } from 'node:readline'
+import { CliError, exitCodes, usageError } from './exit-codes.ts'
 import { endings, type Io } from './io.ts'
-import { typedKeys } from './typed-keys.ts'
-
-const INTERRUPT = '\u0003'
-const END = '\u0004'
-const CLEAR_LINE = '\u0015'
-const ERASE = new Set(['\u0008', '\u007F'])
 
 /**
  * Asks on stderr, so that stdout stays the answer. What is typed is not shown. It takes one line, to Enter or Ctrl-D; Backspace and
@@ -28,12 +23,13 @@ export function canAsk({ stdin }: Io): boolean {
 }
 
 async function ask(io: Io, question: string, isShown: boolean): Promise<string> {
+  const { emitKeypressEvents } = await import('node:readline')
   const { stdin, stderr } = io
   const interruption = new AbortController()
   const interrupt = () => interruption.abort()
   for (const signal of endings) io.once(signal, interrupt)
   stdin.setRawMode?.(true)
-  stdin.setEncoding('utf8')
+  emitKeypressEvents(stdin)
   stderr.write(question)
   try {
     return await lineFrom(stdin, interruption.signal, (typed) => {
@@ -54,38 +50,48 @@ function lineFrom(
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     let line: string[] = []
+    const end = () => {
+      stdin.off('keypress', read)
+      stdin.off('end', interrupted)
+      interruption.removeEventListener('abort', interrupted)
+    }
     const interrupted = () => {
       end()
       reject(new CliError(exitCodes.refused, 'interrupted', 'Interrupted; nothing was changed.'))
     }
-    const end = () => {
-      stdin.off('data', read)
-      stdin.off('end', interrupted)
-      interruption.removeEventListener('abort', interrupted)
-    }
-    const keys = typedKeys()
-    const read = (chunk: string) => {
-      for (const character of keys(chunk)) {
-        if (character === INTERRUPT || (character === END && line.length === 0))
-          return interrupted()
-        if (character === '\r' || character === '\n' || character === END) {
-          end()
-          return resolve(line.join(''))
-        }
-        if (ERASE.has(character)) {
-          if (line.pop() !== undefined) show('\b \b')
-        } else if (character === CLEAR_LINE) {
-          show('\b \b'.repeat(line.length))
-          line = []
-        } else if (!/\p{Cc}/u.test(character)) {
-          line.push(character)
-          show(character)
-        }
+    const read = (text: string | undefined, { name, ctrl = false }: Key) => {
+      const isEnd = ctrl && name === 'd'
+      if ((ctrl && name === 'c') || (isEnd && line.length === 0)) return interrupted()
+      if (name === 'return' || name === 'enter' || isEnd) {
+        end()
+        return resolve(line.join(''))
+      }
+      if (name === 'backspace') {
+        if (line.pop() !== undefined) show('\b \b')
+      } else if (ctrl && name === 'u') {
+        show('\b \b'.repeat(line.length))
+        line = []
+      } else if (text !== undefined && !/\p{Cc}/u.test(text)) {
+        line.push(text)
+        show(text)
       }
     }
-    stdin.on('data', read)
+    stdin.on('keypress', read)
     stdin.on('end', interrupted)
     interruption.addEventListener('abort', interrupted)
     stdin.resume()
   })
+}
+
+/** Asks before what cannot be taken back; `--yes` is the answer where nobody can be asked. */
+export async function confirm(
+  io: Io,
+  question: string,
+  isConfirmed: boolean | undefined,
+): Promise<void> {
+  if (isConfirmed) return
+  if (!canAsk(io)) throw usageError('There is no terminal to ask at: confirm it with --yes.')
+  if (!(await askYes(io, question))) {
+    throw new CliError(exitCodes.refused, 'not_confirmed', 'Nothing was changed.')
+  }
 }

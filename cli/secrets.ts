@@ -1,7 +1,7 @@
 import { usageError } from './exit-codes.ts'
 import type { Io, Run } from './io.ts'
+import { utf8Text } from './plain-text.ts'
 import { askSecret, canAsk } from './prompt.ts'
-import { utf8Text } from './utf8-text.ts'
 
 /** What a refusal says, in place of what was given. */
 export const WAYS_TO_GIVE_A_SECRET = `Give it in one of these ways:

@@ -1,6 +1,7 @@
-import { allSettings, settingNamed } from '../src/settings/table.ts'
 import { CliError, exitCodes, usageError } from './exit-codes.ts'
 import { WAYS_TO_GIVE_A_SECRET } from './secrets.ts'
+import { table } from './table.ts'
+import { allSettings, settingNamed } from '../src/settings/table.ts'
 
 const MISTYPED_LETTERS = 2
 
@@ -34,6 +35,16 @@ export function requireNames(names: string[]): void {
   }
 }
 
+/** `null`: there is such a setting, and it has no value. */
+export function valueOfUnset(key: string): null {
+  if (settingNamed(key)) return null
+  throw new CliError(
+    exitCodes.refused,
+    'unknown_setting',
+    'There is no setting of that name. All are in: account-flows settings list',
+  )
+}
+
 function lettersOf(name: string): string {
   return name.toLowerCase().replace(/[\s_-]/g, '')
 }
@@ -50,4 +61,16 @@ function isWithin(letters: number, one: string, other: string): boolean {
     isWithin(letters - 1, left.slice(1), right) ||
     isWithin(letters - 1, left, right.slice(1))
   )
+}
+
+/** Every setting, for the help of `settings set`. */
+export function settingsHelp(columns: number | undefined): string {
+  const rows = allSettings.map(
+    ({ name, default: byDefault = 'none', meaning, expected, secret }) => [
+      secret ? `${name} (secret)` : name,
+      byDefault,
+      `${meaning} Expected: ${expected}.`,
+    ],
+  )
+  return `\nSettings:\n${table(['setting', 'default', 'meaning'], rows, columns)}`
 }

@@ -1,15 +1,13 @@
 /**
- * Writes what is made out of the table of settings and of the description of the admin API: docs/settings.md, docs/openapi.json, and
- * src/admin/api-types.ts and answer-fields.ts. A test compares them with what this would write.
+ * Writes what is made out of the table of settings and of the description of the admin API: docs/settings.md and
+ * docs/openapi.json. A test compares them with what this would write.
  *
  * @module
  */
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { format, resolveConfig } from 'prettier'
-import { openApiDocument } from '../src/admin/document.ts'
-import { answerFields } from './generate/answer-fields.ts'
-import { apiTypes } from './generate/api-types.ts'
+import { openApiDocument } from './generate/openapi.ts'
 import { settingsPage } from './generate/settings-page.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
@@ -17,8 +15,6 @@ const ROOT = fileURLToPath(new URL('../', import.meta.url))
 const files: Record<string, () => string> = {
   'docs/settings.md': settingsPage,
   'docs/openapi.json': () => JSON.stringify(openApiDocument(), null, 2),
-  'src/admin/api-types.ts': apiTypes,
-  'src/admin/answer-fields.ts': answerFields,
 }
 
 /** What each of the files must be, by its path below the root of the checkout. */

@@ -96,7 +96,7 @@ async function start() {
   app.use(errorPages(show))
   app.use(refuseOddRequests)
   app.use(unavailablePage(show, noTimeLeft.signal))
-  app.use(flows.adminApi())
+  app.use(flows.adminApi)
   app.use(flows.changePassword())
   app.use(
     routes({

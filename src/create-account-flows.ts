@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
-import type { Context, Middleware } from 'koa'
+import type { Context } from 'koa'
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
-import { createAdmin } from './admin/parts.ts'
+import { createAdminApi } from './admin/router.ts'
 import { createAudit, type AuditEvents } from './flows/audit.ts'
 import { createAuthorizeSig } from './crypto/authorize-sig.ts'
 import { keyedHash } from './crypto/keyed-hash.ts'
@@ -17,8 +17,8 @@ import { createPasswordReset } from './flows/password-reset.ts'
 import { createVoidLinks, createVoidEverything, usersWithLinks } from './flows/void-links.ts'
 import { sealedLogins } from './flows/sealed-logins.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
-import type { NodeHandler } from './admin/api.ts'
 import { createBrowserRoutes } from './http/browser-routes.ts'
+import type { Mount } from './http/mount.ts'
 import { createLogin, type Login } from './http/login.ts'
 import { createChangePassword, type ChangePassword } from './http/change-password.ts'
 import { createBrowserCookie } from './http/browser-cookie.ts'
@@ -62,10 +62,11 @@ export interface AccountFlows extends Login, ChangePassword {
   start(options?: { workers?: boolean }): Promise<void>
   /** Takes no more jobs and waits for those under way, at most `withinMs` (10,000 by default). */
   stop(options?: { withinMs?: number }): Promise<void>
-  /** The admin API as Koa middleware. */
-  adminApi(): Middleware
-  /** The admin API for Express, Fastify and `node:http`. */
-  adminHandler: NodeHandler
+  /**
+   * The admin API, the same on every host: `app.use(flows.adminApi)` on Koa, Express and Fastify with middie,
+   * `flows.adminApi(req, res, next)` on `node:http`. It answers below `adminPath`, and passes everything else on.
+   */
+  adminApi: Mount
   /**
    * Compares a password with `passwordHash` of the user that your login found; `undefined`: it found none. `false` also for a user
    * who is disabled or has no hash that bcrypt reads (`$2a$`, `$2b$`, `$2y$`), and for a password that no reset would take, because
@@ -97,8 +98,8 @@ export interface AccountFlows extends Login, ChangePassword {
  * await flows.start()
  */
 export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
-  const { baseUrl, oauthPath, secrets, store, users, clock, log, ...checked } =
-    checkOptions(options)
+  const accepted = checkOptions(options)
+  const { baseUrl, oauthPath, secrets, store, users, clock, log, ...checked } = accepted
   const basePath = baseUrl.pathname.replace(/\/$/, '')
   const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
 
@@ -182,10 +183,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     clock,
     audit,
   )
-  const admin = createAdmin({
-    options: { ...checked, secrets },
+  const adminParts = {
     ...shared,
-    root: `${basePath}/admin/api`,
+    options: accepted,
     settings: settingsKeeper,
     outbox,
     wake: mail.wake,
@@ -193,7 +193,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     endSessions,
     keyedHash: hashed,
     requesterOf: requester,
-  })
+  }
 
   return {
     ...createLogin({
@@ -238,8 +238,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await Promise.all([upkeep.stop(withinMs), mail.stop(withinMs)])
     },
 
-    adminApi: () => admin.middleware,
-    adminHandler: admin.handler,
+    adminApi: createAdminApi(adminParts, `${basePath}${checked.adminPath}`),
     events,
 
     endSessions,

@@ -2,11 +2,12 @@ import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { checkAdmin, type AdminToken } from './admin/options.ts'
 import { systemClock, type Clock } from './clock.ts'
-import type { ScopedToken } from './admin/token-check.ts'
+import type { ScopedToken } from './admin/tokens.ts'
 import type { AdminJwtOptions } from './admin/jwt.ts'
 import type { BeforeForgotPassword } from './http/forgot-password-check.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import { isLoopbackHost } from './settings/loopback-host.ts'
+import type { SettingTexts } from './settings/table.ts'
 import { logJsonLines, withoutValues } from './log.ts'
 import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports/index.ts'
 import { isProduction, refuseWeak } from './production.ts'
@@ -32,6 +33,8 @@ export interface AccountFlowsOptions {
   adminToken?: AdminToken | readonly AdminToken[] | undefined
   /** How a JWT of an admin is judged, in place of a fixed token. */
   adminJwt?: AdminJwtOptions
+  /** Where the admin API answers, below the base URL; `/admin/api` by default. */
+  adminPath?: string
   /** Cost of the hashes of new passwords; 12 by default. Below 10 is warned of in production. */
   bcryptCost?: number
   /** The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. None at all is warned of in production. */
@@ -45,7 +48,7 @@ export interface AccountFlowsOptions {
    */
   beforeForgotPassword?: BeforeForgotPassword
   /** Settings put at start where none is stored, by their names on the wire. */
-  initialSettings?: Record<string, string>
+  initialSettings?: Partial<SettingTexts>
   /** Takes the mails while SMTP is not configured. `undefined`: they wait. */
   developmentMailer?: Mailer
   /**
@@ -70,11 +73,12 @@ export interface CheckedOptions {
   users: UserStore
   adminTokens: readonly ScopedToken[]
   adminJwt: AdminJwtOptions | undefined
+  adminPath: string
   bcryptCost: number
   responseDelay: ResponseDelay
   trustedProxies: number
   beforeForgotPassword: BeforeForgotPassword | undefined
-  initialSettings: Record<string, string>
+  initialSettings: Partial<SettingTexts>
   developmentMailer: Mailer | undefined
   /** Absolute. */
   viewsDirectory: string | undefined
@@ -105,13 +109,15 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   checkNumber('responseDelay.floorMs', responseDelay.floorMs, 0, 60_000)
   checkNumber('responseDelay.jitterMs', responseDelay.jitterMs, 0, 60_000)
   if (isProduction()) warnOfTooLittle(bcryptCost, responseDelay, log)
+  const oauthPath = checkOAuthPath(options.oauthPath ?? '')
   return {
     baseUrl: checkBaseUrl(options.baseUrl, weak),
-    oauthPath: checkOAuthPath(options.oauthPath ?? ''),
+    oauthPath,
     secrets: checkSecrets(options.secrets, weak),
     store: options.store,
     users: options.users,
     ...checkAdmin(options, weak),
+    adminPath: checkAdminPath(options.adminPath ?? '/admin/api', oauthPath),
     bcryptCost,
     responseDelay,
     trustedProxies,
@@ -149,11 +155,21 @@ function checkBaseUrl(baseUrl: string, weak: Weak): URL {
   return url
 }
 
+const PATH = /^(\/[A-Za-z0-9._~-]+)*$/
+
 function checkOAuthPath(oauthPath: string): string {
-  if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(oauthPath)) {
+  if (!PATH.test(oauthPath)) {
     throw new TypeError('oauthPath must be empty, or start with / and not end with one')
   }
   return oauthPath
+}
+
+// It takes all that is below it.
+function checkAdminPath(adminPath: string, oauthPath: string): string {
+  if (adminPath !== '' && PATH.test(adminPath) && !`${oauthPath}/`.startsWith(`${adminPath}/`)) {
+    return adminPath
+  }
+  throw new TypeError('adminPath must start with / and not end with one, nor be above oauthPath')
 }
 
 function checkViewsDirectory(directory: string | undefined): string | undefined {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { interactionPolicy, Provider, type Configuration } from 'oidc-provider'
-import { ADMIN_SCOPES } from '../src/admin/scopes.ts'
+import { ADMIN_SCOPES } from '../src/admin/tokens.ts'
 import {
   createAccountFlows,
   memoryAdapter,
@@ -68,6 +68,7 @@ describe('createAccountFlows()', () => {
       'https://user:password@idp.example',
     ],
     oauthPath: ['oauth2', '/', '/oauth2/', '//oauth2', '/o a', '/../x/', '/oauth2?x', '/ö', '/%2e'],
+    adminPath: ['', '/', 'admin', '/admin/', '/a b', '/oauth2', '/a?x', 42],
     secrets: [
       undefined,
       null,
@@ -231,6 +232,8 @@ describe('createAccountFlows()', () => {
     ['oauthPath', ''],
     ['oauthPath', undefined],
     ['oauthPath', '/a/b-c_d.e~1'],
+    ['adminPath', '/oauth2/admin'],
+    ['adminPath', undefined],
     ['secrets', [randomBytes(32).toString('base64url')]],
     ['secrets', [new Uint8Array(64), randomBytes(32)]],
     ['adminToken', undefined],

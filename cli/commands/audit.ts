@@ -1,11 +1,18 @@
 import { Option, type Command } from 'commander'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { withExamples, wholeNumber } from '../arguments.ts'
+import { connect, type Connection } from '../connection.ts'
+import { exitCodeOf, exitCodes } from '../exit-codes.ts'
+import { outputOf, type Output } from '../output.ts'
+import { eventText } from '../words.ts'
+import {
+  AdminApiError,
+  type AdminClient,
+  type AuditEvent,
+  type Operations,
+} from '../../src/admin/client.ts'
 import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/ports/audit-event-types.ts'
-import { connect } from '../connection.ts'
-import { eventText } from '../events.ts'
-import { withExamples } from '../examples.ts'
-import { followAudit, type AuditFilter } from '../follow-audit.ts'
-import { outputOf } from '../output.ts'
-import { wholeNumber } from '../whole-number.ts'
 
 interface TailOptions {
   lines: number
@@ -45,4 +52,84 @@ async function tailAudit({ lines, follow, account, type }: TailOptions, command:
   } else if (output.isJson || shown.length > 0) {
     output.answer({ events: shown }, ({ events }) => events.map(eventText).join('\n'))
   } else output.note('There is no such event.')
+}
+
+export type AuditFilter = Omit<Operations['listAudit']['query'], 'limit' | 'recorded_from'>
+
+const INTERVAL_MS = 1_000
+/** An event may become visible after one that was recorded later, by another process. */
+const OVERLAP_MS = 10_000
+const MOST = 1_000
+
+interface Following {
+  filter: AuditFilter
+  /** The newest of those that there are, newest first. */
+  known: AuditEvent[]
+  output: Output
+}
+
+/** Shows each new event once, until Ctrl-C, which ends the request under way too. */
+export async function followAudit({ admin, run }: Connection, following: Following): Promise<void> {
+  const interruption = new AbortController()
+  const { signal } = interruption
+  const interrupt = () => interruption.abort()
+  run.io.once('SIGINT', interrupt)
+  try {
+    await Promise.race([once(signal, 'abort'), follow(admin, following, signal)])
+  } finally {
+    run.io.off('SIGINT', interrupt)
+  }
+}
+
+async function follow(
+  admin: AdminClient,
+  { filter, known, output }: Following,
+  signal: AbortSignal,
+): Promise<never> {
+  const oldest = known.at(-1)?.recorded_at
+  let seen = new Set(known.map(({ id }) => id))
+  let newest = known[0]?.recorded_at
+  const warn = warnings(output)
+  for (;;) {
+    await sleep(INTERVAL_MS, undefined, { signal })
+    const from = newest && new Date(Date.parse(newest) - OVERLAP_MS).toISOString()
+    const query = { ...filter, limit: MOST, ...(from && { recorded_from: from }) }
+    const events = await readEvents(admin, query, signal)
+    warn('The server cannot be reached; still trying.', events === undefined)
+    if (events === undefined || events.length === 0) continue
+    const fresh = events.filter(
+      ({ id, recorded_at: at }) => !seen.has(id) && (oldest === undefined || at >= oldest),
+    )
+    warn(`There are more; the last ${MOST} of each second are shown.`, fresh.length === MOST)
+    for (const event of fresh.toReversed()) output.entry(event, eventText)
+    seen = new Set(events.map(({ id }) => id))
+    newest = events[0]?.recorded_at
+  }
+}
+
+/** Says each thing once, until it is no longer so. */
+function warnings(output: Output) {
+  const said = new Set<string>()
+  return (text: string, isSo: boolean) => {
+    if (isSo && !said.has(text)) output.note(text)
+    if (isSo) said.add(text)
+    else said.delete(text)
+  }
+}
+
+/** `undefined`: the server is away, as it is while it starts anew. */
+async function readEvents(
+  admin: AdminClient,
+  query: Operations['listAudit']['query'],
+  signal: AbortSignal,
+): Promise<AuditEvent[] | undefined> {
+  try {
+    return (await admin.listAudit(query, { signal })).events
+  } catch (error) {
+    const { status } = error instanceof AdminApiError ? error : {}
+    if (exitCodeOf(error) === exitCodes.unreachable || status === 500 || status === 429) {
+      return undefined
+    }
+    throw error
+  }
 }

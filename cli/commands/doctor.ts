@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
-import type { Check } from '../../src/admin/client.ts'
-import { checkText } from '../checks.ts'
+import { withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
-import { withExamples } from '../examples.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { outputOf } from '../output.ts'
 import { ownChecks } from '../own-checks.ts'
+import { checkText } from '../words.ts'
+import type { Check } from '../../src/admin/client.ts'
 
 export function addDoctor(doctor: Command): void {
   doctor

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
-import { withExamples } from '../examples.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { outputOf } from '../output.ts'
 

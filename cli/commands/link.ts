@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
-import type { LinkExplanation } from '../../src/admin/client.ts'
+import { withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
-import { eventText } from '../events.ts'
-import { withExamples } from '../examples.ts'
 import { exitCodes, usageError } from '../exit-codes.ts'
 import { runOf } from '../io.ts'
 import { outputOf, type Output } from '../output.ts'
 import { canAsk } from '../prompt.ts'
 import { readStdin } from '../secrets.ts'
+import { eventText } from '../words.ts'
+import type { LinkExplanation } from '../../src/admin/client.ts'
 
 export function addLink(link: Command): void {
   withExamples(link, 'link explain')

@@ -1,10 +1,10 @@
 import { Option, type Command } from 'commander'
-import type { Operations } from '../../src/admin/client.ts'
-import { checkText } from '../checks.ts'
+import { withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
-import { withExamples } from '../examples.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { outputOf } from '../output.ts'
+import { checkText } from '../words.ts'
+import type { Operations } from '../../src/admin/client.ts'
 
 type Template = Operations['previewMail']['query']['template']
 

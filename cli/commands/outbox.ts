@@ -1,15 +1,11 @@
 import { Option, type Command } from 'commander'
-import type { MailChoice, MailJob } from '../../src/admin/client.ts'
-import { confirm } from '../confirm.ts'
+import { withExamples, wholeNumber } from '../arguments.ts'
 import { connect, type Connection } from '../connection.ts'
-import { withExamples } from '../examples.ts'
 import { usageError } from '../exit-codes.ts'
-import { reasonText } from '../mail-reasons.ts'
-import { outputOf } from '../output.ts'
-import { withProgress } from '../progress.ts'
-import { canAsk } from '../prompt.ts'
-import { table } from '../table.ts'
-import { wholeNumber } from '../whole-number.ts'
+import { outputOf, withProgress } from '../output.ts'
+import { confirm, canAsk } from '../prompt.ts'
+import { mailTable } from '../words.ts'
+import type { MailChoice, MailJob } from '../../src/admin/client.ts'
 
 const MOST = 1_000
 
@@ -47,22 +43,6 @@ export function addOutbox(outbox: Command): void {
     .option('--yes', 'do not ask')
     .action(purgeMails)
   withExamples(purge, 'outbox purge 3f0c', 'outbox purge --all-dead --yes')
-}
-
-export function mailTable(mails: MailJob[], columns: number | undefined): string {
-  return table(
-    ['mail', 'kind', 'state', 'requested', 'next attempt', 'attempts', 'reason'],
-    mails.map((mail) => [
-      mail.id,
-      mail.kind,
-      mail.is_held ? `${mail.state}, being sent` : mail.state,
-      mail.requested_at ?? '',
-      mail.next_attempt_at ?? '',
-      String(mail.attempts),
-      reasonText(mail.reason),
-    ]),
-    columns,
-  )
 }
 
 async function listMails(

@@ -1,13 +1,12 @@
 import type { Command } from 'commander'
-import type { SettingsInForce } from '../../src/admin/client.ts'
+import { withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
-import { withExamples } from '../examples.ts'
-import { CliError, exitCodes } from '../exit-codes.ts'
 import { runOf, widthOf } from '../io.ts'
 import { outputOf, type Output } from '../output.ts'
 import { changeSettings, valuesOf, type ChangeOptions } from '../setting-changes.ts'
 import type { ValueSources } from '../setting-values.ts'
 import { table } from '../table.ts'
+import type { SettingsInForce } from '../../src/admin/client.ts'
 
 const collect = (value: string, values: string[] = []) => [...values, value]
 
@@ -47,7 +46,7 @@ export async function addSettings(settings: Command, isHelp: boolean): Promise<v
     'settings set --from-file smtp_password=/run/secrets/smtp --dry-run',
   )
   if (isHelp) {
-    const { settingsHelp } = await import('../settings-help.ts')
+    const { settingsHelp } = await import('../setting-names.ts')
     set.addHelpText('after', settingsHelp(widthOf(runOf(set).io.stdout)))
   }
 
@@ -70,19 +69,9 @@ async function printSettings(key: string | undefined, _: unknown, command: Comma
     output.answer(answer, (answer) => table(['setting', 'value'], valuesOf(answer), output.columns))
     return
   }
-  const value = new Map(valuesOf(answer)).get(key) ?? (await valueOfUnset(key))
+  const names = () => import('../setting-names.ts')
+  const value = new Map(valuesOf(answer)).get(key) ?? (await names()).valueOfUnset(key)
   output.answer(value, (value) => value ?? '')
-}
-
-/** `null`: there is such a setting, and it has no value. */
-async function valueOfUnset(key: string): Promise<null> {
-  const { settingNamed } = await import('../../src/settings/table.ts')
-  if (settingNamed(key)) return null
-  throw new CliError(
-    exitCodes.refused,
-    'unknown_setting',
-    'There is no setting of that name. All are in: account-flows settings list',
-  )
 }
 
 async function listSettings(_: unknown, command: Command) {

@@ -1,4 +1,17 @@
 import type { Command } from 'commander'
+import {
+  accountOf,
+  withAccount,
+  type AccountOptions,
+  withExamples,
+  wholeNumber,
+} from '../arguments.ts'
+import { awaitMail } from '../await-mail.ts'
+import { connect } from '../connection.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { outputOf } from '../output.ts'
+import { confirm } from '../prompt.ts'
+import { reasonText, userText } from '../words.ts'
 import type {
   Accepted,
   AccountQuery,
@@ -6,16 +19,6 @@ import type {
   ForgottenAccount,
   MailOutcome,
 } from '../../src/admin/client.ts'
-import { accountOf, withAccount, type AccountOptions } from '../account-argument.ts'
-import { awaitMail } from '../await-mail.ts'
-import { confirm } from '../confirm.ts'
-import { connect } from '../connection.ts'
-import { withExamples } from '../examples.ts'
-import { exitCodes } from '../exit-codes.ts'
-import { reasonText } from '../mail-reasons.ts'
-import { outputOf } from '../output.ts'
-import { userText } from '../user-text.ts'
-import { wholeNumber } from '../whole-number.ts'
 
 const DEFAULT_WAIT_S = 30
 const MOST_WAIT_S = 3_600

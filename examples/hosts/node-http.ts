@@ -16,7 +16,7 @@ export function nodeHttpHost({ provider, flows, oauthPath, login }: HostParts) {
   }
 
   return (req: IncomingMessage, res: ServerResponse) =>
-    flows.adminHandler(req, res, () =>
+    flows.adminApi(req, res, () =>
       flows.changePasswordHandler(req, res, () => {
         route(req, res).catch(() => {
           if (!res.headersSent) res.writeHead(500)

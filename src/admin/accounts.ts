@@ -1,46 +1,32 @@
 import { newId } from '../crypto/token.ts'
-import type { EndedSessions } from '../flows/end-sessions.ts'
-import { findAccount, type AccountQuery } from './find-account.ts'
 import { requestMail } from '../outbox/request.ts'
-import type { UserStatus } from './user-status.ts'
-import type { AccountQuery as WireQuery } from './api-types.ts'
-import type { ForgottenAccount, MailOutbox, User, UserStore } from '../ports/index.ts'
+import type { User, UserStore } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
-import type { AuditAction } from './audit.ts'
-import type { AdminAnswer, AdminEndpoints, AdminRefusal, AdminRequest } from './router.ts'
-import { toUserStatus } from './shapes.ts'
-
-export interface AdminAccountsParts {
-  users: UserStore
-  statusOf(user: User): Promise<UserStatus>
-  outbox: Pick<MailOutbox, 'add'>
-  endSessions(accountId: string): Promise<EndedSessions>
-  forget(accountId: string, accountHash: string): Promise<ForgottenAccount>
-  /** Stands for an account that is forgotten, in what is kept of it. */
-  keyedHash(text: string): string
-  auditAction: AuditAction
-  settings(): Settings
-  now(): Date
-}
+import { recordAction } from './audit.ts'
+import type { AccountQuery } from './description.ts'
+import type {
+  AdminAnswer,
+  AdminEndpoints,
+  AdminParts,
+  AdminRefusal,
+  AdminRequest,
+} from './parts.ts'
+import { statusOf } from './user-status.ts'
 
 type AccountOperation = 'userStatus' | 'sendReset' | 'sendVerification' | 'endSessions'
+type AccountRequest = AdminRequest<AccountOperation>
 
 /** What an admin does with one account; the host's users are asked through their port alone. */
-export function adminAccounts(parts: AdminAccountsParts) {
-  const { users, outbox, auditAction, settings, now } = parts
-
+export function accountOperations(parts: AdminParts) {
   /** Finds the account, records who looked, and does the work. */
   function forAccount<N extends AccountOperation>(
     action: string,
-    work: (user: User, request: AdminRequest<N>) => Promise<AdminAnswer<N>>,
+    work: (user: User, request: AccountRequest) => Promise<AdminAnswer<N>>,
   ) {
-    return async (request: AdminRequest<N>): Promise<AdminAnswer<N> | AdminRefusal> => {
-      const query = queryOf(request.body)
-      if (!query) return INVALID
-      const found = await findAccount(users, query)
-      if (found === 'unknown') return UNKNOWN
-      if ('candidates' in found) return ambiguous(found.candidates)
-      await auditAction(request, action, { accountId: found.id })
+    return async (request: AccountRequest): Promise<AdminAnswer<N> | AdminRefusal> => {
+      const found = await findAccount(parts.users, request.body)
+      if ('code' in found) return found
+      await recordAction(parts, request, action, { accountId: found.id })
       return work(found, request)
     }
   }
@@ -52,13 +38,14 @@ export function adminAccounts(parts: AdminAccountsParts) {
       const { address, userAgent } = requester
       const by = { address, userAgent, isAdmin: true }
       const request = { id, kind, accountId: user.id, carried: {}, requester: by }
-      await requestMail(outbox, request, lifetimeMs(settings()), now())
+      const lifetime = lifetimeMs(parts.settings.current())
+      await requestMail(parts.outbox, request, lifetime, parts.clock.now())
       return { answer: { mail_id: id } }
     }
 
   return {
     userStatus: forAccount<'userStatus'>('user_status', async (user) => ({
-      answer: toUserStatus(await parts.statusOf(user)),
+      answer: await statusOf(parts, user),
     })),
 
     sendReset: forAccount<'sendReset'>(
@@ -73,17 +60,15 @@ export function adminAccounts(parts: AdminAccountsParts) {
 
     endSessions: forAccount<'endSessions'>('end_sessions', async ({ id }) => {
       const { oauth, idp } = await parts.endSessions(id)
-      return {
-        answer: { ...(oauth !== undefined && { oauth }), ...(idp !== undefined && { idp }) },
-      }
+      return { answer: { oauth, idp } }
     }),
 
     // Without a look at the user, who may be gone; and recorded without the id, which would be the next thing to forget.
     async forgetUser(request) {
       const { id } = request.body
       const accountHash = parts.keyedHash(id)
-      await auditAction(request, 'user_forget', { details: { account_hash: accountHash } })
-      const forgotten = await parts.forget(id, accountHash)
+      await recordAction(parts, request, 'user_forget', { details: { account_hash: accountHash } })
+      const forgotten = await parts.store.forget(id, parts.clock.now(), accountHash)
       return {
         answer: {
           mails: forgotten.mails,
@@ -98,9 +83,27 @@ export function adminAccounts(parts: AdminAccountsParts) {
   } satisfies Partial<AdminEndpoints>
 }
 
-function queryOf({ id, user }: WireQuery): AccountQuery | undefined {
-  if (id !== undefined) return user === undefined ? { id } : undefined
-  return user === undefined ? undefined : { user }
+/**
+ * Finds the account that an admin means: by its id, or by a text that is the username, the verified address or the id of one
+ * account alone. Unlike what a person types at a form, no meaning wins over another.
+ */
+async function findAccount(
+  users: UserStore,
+  { id, user }: AccountQuery,
+): Promise<User | AdminRefusal> {
+  if (id !== undefined) {
+    return user === undefined ? ((await users.findById(id)) ?? UNKNOWN) : INVALID
+  }
+  if (user === undefined) return INVALID
+  const [byName, byId, byEmail] = await Promise.all([
+    users.findByUsername(user),
+    users.findById(user),
+    users.findByVerifiedEmail(user),
+  ])
+  const found = [byName, byId, ...byEmail].filter((user) => user !== undefined)
+  const candidates = [...new Map(found.map((user) => [user.id, user])).values()]
+  const [only = UNKNOWN, another] = candidates
+  return another ? ambiguous(candidates) : only
 }
 
 const INVALID: AdminRefusal = {

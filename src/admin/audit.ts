@@ -1,41 +1,50 @@
 import { newId } from '../crypto/token.ts'
-import type { AuditEvent, AuditHistory } from '../ports/index.ts'
-import type { AdminEndpoints, AdminRequest } from './router.ts'
-import { toEvent } from './shapes.ts'
+import type { RecordedEvent } from '../ports/index.ts'
+import type { AuditEvent } from './description.ts'
+import type { AdminEndpoints, AdminParts, AdminRequest, Sent } from './parts.ts'
 
 /** Records what an admin does, and who it is; before it is done. */
-export type AuditAction = (
-  request: Pick<AdminRequest, 'actor' | 'requester'>,
+export function recordAction(
+  { audit, clock }: AdminParts,
+  { actor, requester }: Pick<AdminRequest, 'actor' | 'requester'>,
   action: string,
-  about?: { accountId?: string; details?: Record<string, string | number | string[]> },
-) => Promise<void>
-
-export function createAuditAction(
-  audit: (event: AuditEvent) => Promise<void>,
-  now: () => Date,
-): AuditAction {
-  return ({ actor, requester }, action, { accountId, details } = {}) =>
-    audit({
-      id: newId(),
-      type: 'admin_action',
-      at: now(),
-      accountId,
-      details: { action, actor, ...details },
-      ...requester,
-    })
+  about: { accountId?: string; details?: Record<string, string | number | string[]> } = {},
+): Promise<void> {
+  return audit({
+    id: newId(),
+    type: 'admin_action',
+    at: clock.now(),
+    accountId: about.accountId,
+    details: { action, actor, ...about.details },
+    ...requester,
+  })
 }
 
-export function adminAudit(audit: AuditHistory) {
+export function auditOperations({ store }: AdminParts) {
   return {
-    async listAudit({ query }) {
-      const { account_id: accountId, type: types, recorded_from: from, limit = 50 } = query
-      const events = await audit.list({
+    async listAudit({ query: { account_id: accountId, type: types, recorded_from: from, limit } }) {
+      const events = await store.audit.list({
         ...(accountId !== undefined && { accountId }),
         ...(types !== undefined && { types }),
         ...(from !== undefined && { recordedFrom: new Date(from) }),
         limit,
       })
-      return { answer: { events: events.map(toEvent) } }
+      return { answer: { events: events.map(eventShape) } }
     },
   } satisfies Partial<AdminEndpoints>
+}
+
+export function eventShape(event: RecordedEvent): Sent<AuditEvent> {
+  return {
+    id: event.id,
+    type: event.type,
+    at: event.at,
+    recorded_at: event.recordedAt,
+    account_id: event.accountId,
+    address: event.address,
+    user_agent: event.userAgent,
+    client_id: event.clientId,
+    reason: event.reason,
+    details: event.details,
+  }
 }

@@ -1,9 +1,10 @@
 import type { Context } from 'koa'
-import type { AdminScope } from './scopes.ts'
-import type { Admin, AuthenticateAdmin } from './token-check.ts'
+import type { AdminScope } from './tokens.ts'
+import type { AdminParts } from './parts.ts'
+import { createAdminAuthentication, type Admin } from './tokens.ts'
 import { newId } from '../crypto/token.ts'
 import { isStoreUnavailable } from '../errors.ts'
-import type { AuditEvent, Log, RateLimits, Requester } from '../ports/index.ts'
+import type { Requester } from '../ports/index.ts'
 import { networkOf } from '../http/network.ts'
 import { showProblem } from '../http/problem.ts'
 
@@ -16,23 +17,15 @@ const REASONS = {
 } as const
 const REALM = 'Bearer realm="account-flows"'
 
-export interface AdminAuthParts {
-  authenticate: AuthenticateAdmin
-  limits: RateLimits
-  audit(event: AuditEvent): Promise<void>
-  now(): Date
-  requesterOf(ctx: Context): Requester
-  log: Log
-}
-
 /**
  * Lets in whoever shows a right bearer token (5.1) with the scope that is needed, and answers all others. Failures are limited
  * by network; a right token is let in all the same, so that nobody can lock the admins out.
  *
  * @returns who it is; `undefined`: it is answered.
  */
-export function createAdminAuth(parts: AdminAuthParts) {
-  const { authenticate, limits, audit, now, requesterOf, log } = parts
+export function createAdminAuth(parts: AdminParts) {
+  const { options, store, audit, clock, log } = parts
+  const authenticate = createAdminAuthentication(options.adminTokens, options.adminJwt, clock)
   type Refusal =
     | { reason: (typeof REASONS)[keyof typeof REASONS]; details?: undefined }
     | { reason: 'insufficient_scope'; details: { actor: string; scope: AdminScope } }
@@ -40,8 +33,8 @@ export function createAdminAuth(parts: AdminAuthParts) {
   /** How many seconds the network has to wait; none: it is within the limit. */
   async function count(requester: Requester, refusal: Refusal): Promise<number | undefined> {
     const key = `admin_failures:${networkOf(requester.address)}`
-    const { count, msToEnd } = await limits.hit(key, MINUTE_MS)
-    const event = { id: newId(), type: 'admin_auth_failed', at: now(), ...requester } as const
+    const { count, msToEnd } = await store.limits.hit(key, MINUTE_MS)
+    const event = { id: newId(), type: 'admin_auth_failed', at: clock.now(), ...requester } as const
     if (count <= FAILURES_PER_MINUTE) {
       const { reason, details } = refusal
       await audit({ ...event, reason, ...(details && { details }) })
@@ -54,7 +47,7 @@ export function createAdminAuth(parts: AdminAuthParts) {
   // Whoever is wrong is told so, be the database there or not.
   async function countWhereStored(ctx: Context, refusal: Refusal) {
     try {
-      return await count(requesterOf(ctx), refusal)
+      return await count(parts.requesterOf(ctx.req), refusal)
     } catch (error) {
       if (!isStoreUnavailable(error)) throw error
       log('error', 'a failed admin authentication was not recorded', {

@@ -1,11 +1,10 @@
-import { operations, type Operation } from './operations.ts'
-import { answerFields } from './answer-fields.ts'
-import { exchange, ExchangeError, type Exchange } from './exchange.ts'
-import type { Operations, Problem, Settings } from './api-types.ts'
+import { exchange, refusalOf } from './exchange.ts'
+// Types alone: whoever asks has no need of what the server reads with.
+import type { OperationName as Name, Operations, Settings } from './description.ts'
 
-export type * from './api-types.ts'
+export type * from './description.ts'
+export { AdminApiError } from './exchange.ts'
 
-type Name = keyof Operations
 type Answer<N extends Name> = Operations[N]['answer']
 type Query<N extends Name> = Operations[N]['query']
 type Body<N extends Name> = Operations[N]['body']
@@ -26,28 +25,6 @@ export interface SettingsOptions extends CallOptions {
   dryRun?: boolean
   /** Only while the settings still have this ETag; otherwise it throws with the code `stale_settings`. */
   ifMatch?: string | undefined
-}
-
-/** The admin API was reached and refused, or could not be reached. */
-export class AdminApiError extends Error {
-  /** That of the problem (`code`), or `unreachable`, `aborted`, or `not_an_admin_api` where something else answered. */
-  readonly code: string
-  /** Status of the answer; `undefined`: there was none. */
-  readonly status: number | undefined
-  /** What the server said is wrong; `undefined` where it did not answer as an admin API does. */
-  readonly problem: Problem | undefined
-
-  constructor(
-    message: string,
-    code: string,
-    from: { problem?: Problem; status?: number; cause?: unknown } = {},
-  ) {
-    super(message, { cause: from.cause })
-    this.name = 'AdminApiError'
-    this.code = code
-    this.status = from.status
-    this.problem = from.problem
-  }
 }
 
 /** The admin API as functions; each throws `AdminApiError`. Times are ISO 8601. */
@@ -79,78 +56,99 @@ export interface AdminClient {
 }
 
 /**
- * Speaks to `{url}/admin/api`. Redirects are not followed, as the token would go with them.
+ * Speaks to the admin API of a service. Redirects are not followed, as the token would go with them.
  *
- * @param url - base URL of the service, without `/admin/api`.
+ * @param url - base URL of the service, without the path of the admin API.
  * @param token - the fixed bearer token, or a JWT.
+ * @param adminPath - as in the options of the service.
  * @throws TypeError where the URL is not http or https, or the token is none.
  * @example
  * const admin = createAdminClient('https://login.example.com', process.env.ACCOUNT_FLOWS_TOKEN ?? '')
  * await admin.putSettings({ smtp_host: 'mail.example.com', smtp_port: '587' })
  */
-export function createAdminClient(url: string, token: string): AdminClient {
-  const root = rootOf(url)
+export function createAdminClient(
+  url: string,
+  token: string,
+  adminPath = '/admin/api',
+): AdminClient {
+  const root = rootOf(url) + adminPath
   // A host in JavaScript may give what an environment does not have.
   if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token))
     throw new TypeError('token must be ASCII without spaces, and not empty')
 
-  async function call<N extends Name>(
-    name: N,
-    { query = {}, body, ifMatch, signal }: Call = {},
-  ): Promise<Tagged<Answer<N>>> {
-    const { method, path }: Operation = operations[name]
-    const answered = await reach(`${root}${path}${queryText(query)}`, {
-      method,
-      body: body === undefined ? undefined : JSON.stringify(body),
-      ...(signal && { signal }),
-      headers: {
-        authorization: `Bearer ${token}`,
-        accept: 'application/json, application/problem+json',
-        'user-agent': 'oidc-account-flows',
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-        ...(ifMatch !== undefined && { 'if-match': ifMatch }),
-      },
-    })
-    const { status, headers, json } = answered
-    if (status >= 200 && status < 300 && isAnswer(json, answerFields[name])) {
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
-      return { answer: json as Answer<N>, etag: headers.etag }
-    }
-    throw refusalOf(answered, root)
+  const operation = sender(root, token)
+  const asks = <N extends Name>(
+    route: Operations[N]['route'],
+    field: RequiredKey<Answer<N>> | undefined,
+  ) => {
+    const call = operation<N>(route, field)
+    const given = route.startsWith('GET') ? 'query' : 'body'
+    return async (input: QueryValues | Body<N> = {}, options: CallOptions = {}) =>
+      (await call({ ...options, [given]: input })).answer
   }
-
-  const answerOf =
-    <N extends Name>(name: N) =>
-    async (body?: unknown, options: CallOptions = {}) =>
-      (await call(name, { ...options, body })).answer
-  const answerTo =
-    <N extends Name>(name: N) =>
-    async (query: QueryValues = {}, options: CallOptions = {}) =>
-      (await call(name, { ...options, query })).answer
+  const getSettings = operation<'getSettings'>('GET /settings', 'password_reset_expiration')
+  const putSettings = operation<'putSettings'>('PUT /settings', 'password_reset_expiration')
+  const unsetSettings = operation<'unsetSettings'>(
+    'POST /settings/unset',
+    'password_reset_expiration',
+  )
+  const rotateKeys = operation<'rotateKeys'>('POST /keys/rotate', 'resealed')
 
   return {
-    getSettings: (options) => call('getSettings', options),
+    getSettings: (options = {}) => getSettings(options),
     putSettings: (body, { dryRun, ...options } = {}) =>
-      call('putSettings', { ...options, query: { dry_run: dryRun }, body }),
+      putSettings({ ...options, query: { dry_run: dryRun }, body }),
     unsetSettings: (key, { dryRun, ...options } = {}) =>
-      call('unsetSettings', { ...options, query: { key, dry_run: dryRun } }),
-    testMail: answerOf('testMail'),
-    previewMail: answerTo('previewMail'),
-    mailOutcome: answerTo('mailOutcome'),
-    runDoctor: (body = {}, options = {}) => answerOf('runDoctor')(body, options),
-    userStatus: answerOf('userStatus'),
-    sendReset: answerOf('sendReset'),
-    sendVerification: answerOf('sendVerification'),
-    endSessions: answerOf('endSessions'),
-    forgetUser: answerOf('forgetUser'),
-    listOutbox: answerTo('listOutbox'),
-    retryMails: answerOf('retryMails'),
-    purgeMails: answerOf('purgeMails'),
-    listAudit: answerTo('listAudit'),
-    explainLink: answerOf('explainLink'),
-    rotateKeys: (options) => answerOf('rotateKeys')(undefined, options),
+      unsetSettings({ ...options, query: { key, dry_run: dryRun } }),
+    testMail: asks<'testMail'>('POST /mail/test', 'checks'),
+    previewMail: asks<'previewMail'>('GET /mail/preview', 'subject'),
+    mailOutcome: asks<'mailOutcome'>('GET /mail/outcome', 'state'),
+    runDoctor: asks<'runDoctor'>('POST /doctor', 'checks'),
+    userStatus: asks<'userStatus'>('POST /users/status', 'username'),
+    sendReset: asks<'sendReset'>('POST /users/send-reset', 'mail_id'),
+    sendVerification: asks<'sendVerification'>('POST /users/send-verification', 'mail_id'),
+    endSessions: asks<'endSessions'>('POST /users/end-sessions', undefined),
+    forgetUser: asks<'forgetUser'>('POST /users/forget', 'under_way'),
+    listOutbox: asks<'listOutbox'>('GET /outbox', 'mails'),
+    retryMails: asks<'retryMails'>('POST /outbox/retry', 'changed'),
+    purgeMails: asks<'purgeMails'>('POST /outbox/purge', 'changed'),
+    listAudit: asks<'listAudit'>('GET /audit', 'events'),
+    explainLink: asks<'explainLink'>('POST /links/explain', 'state'),
+    rotateKeys: async (options = {}) => (await rotateKeys(options)).answer,
   }
 }
+
+function sender(root: string, token: string) {
+  /** @param field - that every answer has, to tell it from the answer of something else. `undefined`: it has none. */
+  return <N extends Name>(
+    route: Operations[N]['route'],
+    field: RequiredKey<Answer<N>> | undefined,
+  ) => {
+    const [method, path = ''] = route.split(' ')
+    return async ({ query = {}, body, ifMatch, signal }: Call): Promise<Tagged<Answer<N>>> => {
+      const answered = await exchange(`${root}${path}${queryText(query)}`, {
+        method,
+        body: body === undefined ? undefined : JSON.stringify(body),
+        ...(signal && { signal }),
+        headers: {
+          authorization: `Bearer ${token}`,
+          accept: 'application/json, application/problem+json',
+          'user-agent': 'oidc-account-flows',
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...(ifMatch !== undefined && { 'if-match': ifMatch }),
+        },
+      })
+      const { status, headers, json } = answered
+      if (status >= 200 && status < 300 && isAnswer(json, field)) {
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
+        return { answer: json as Answer<N>, etag: headers.etag }
+      }
+      throw refusalOf(answered, root)
+    }
+  }
+}
+
+type RequiredKey<T> = { [K in keyof T]-?: {} extends Pick<T, K> ? never : K }[keyof T]
 
 interface Call extends CallOptions {
   query?: QueryValues
@@ -166,7 +164,7 @@ function rootOf(url: string): string {
   if (parsed.search || parsed.hash || parsed.username || parsed.password) {
     throw new TypeError('url must have no query, fragment or credentials')
   }
-  return `${parsed.href.replace(/(?<!\/)\/+$/, '')}/admin/api`
+  return parsed.href.replace(/(?<!\/)\/+$/, '')
 }
 
 type QueryValues = { [name: string]: string | number | boolean | string[] | undefined }
@@ -180,49 +178,8 @@ function queryText(query: QueryValues): string {
   return given.size === 0 ? '' : `?${given.toString()}`
 }
 
-async function reach(url: string, request: Parameters<typeof exchange>[1]): Promise<Exchange> {
-  try {
-    return await exchange(url, request)
-  } catch (cause) {
-    if (!(cause instanceof ExchangeError)) throw cause
-    if (cause.failure === 'aborted') throw new AdminApiError('Aborted.', 'aborted', { cause })
-    const { origin } = new URL(url)
-    const reason = cause.failure === 'late' ? 'it did not answer in time' : codeOf(cause.cause)
-    throw new AdminApiError(`${origin} cannot be reached: ${reason}.`, 'unreachable', { cause })
-  }
-}
-
-function codeOf(error: unknown): string {
-  const code: unknown = Reflect.get(Object(error), 'code')
-  return typeof code === 'string' ? code : 'the connection failed'
-}
-
-function refusalOf({ status, json }: Exchange, root: string): AdminApiError {
-  if (!isProblem(json)) {
-    const message = `${root} answers ${status}, and not as an admin API does. Is this the base URL of the service?`
-    return new AdminApiError(message, 'not_an_admin_api', { status })
-  }
-  return new AdminApiError(json.title, json.code, { status, problem: json })
-}
-
 /** A newer or older server may have other fields besides. */
-function isAnswer(answer: unknown, fields: readonly string[]): boolean {
+function isAnswer(answer: unknown, field: PropertyKey | undefined): boolean {
   const isObject = typeof answer === 'object' && answer !== null && !Array.isArray(answer)
-  return isObject && (fields.length === 0 || fields.some((field) => Object.hasOwn(answer, field)))
-}
-
-function isProblem(answer: unknown): answer is Problem {
-  const field = (name: string): unknown => Reflect.get(Object(answer), name)
-  return (
-    typeof field('title') === 'string' &&
-    typeof field('code') === 'string' &&
-    isListOf(field('errors'), ['key', 'expected', 'got']) &&
-    isListOf(field('candidates'), ['id', 'username'])
-  )
-}
-
-function isListOf(value: unknown, texts: string[]): boolean {
-  const isOne = (item: unknown) =>
-    texts.every((name) => typeof Reflect.get(Object(item), name) === 'string')
-  return value === undefined || (Array.isArray(value) && value.every(isOne))
+  return isObject && (field === undefined || Object.hasOwn(answer, field))
 }

@@ -1,9 +1,32 @@
 import { later, systemClock } from '../clock.ts'
 import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http'
+import type { Problem } from './description.ts'
 
 /** Longer than the longest check of the server. */
 const TIMEOUT_MS = 60_000
 const MAX_ANSWER_BYTES = 16 * 1_048_576
+
+/** The admin API was reached and refused, or could not be reached. */
+export class AdminApiError extends Error {
+  /** That of the problem (`code`), or `unreachable`, `aborted`, or `not_an_admin_api` where something else answered. */
+  readonly code: string
+  /** Status of the answer; `undefined`: there was none. */
+  readonly status: number | undefined
+  /** What the server said is wrong; `undefined` where it did not answer as an admin API does. */
+  readonly problem: Problem | undefined
+
+  constructor(
+    message: string,
+    code: string,
+    from: { problem?: Problem; status?: number; cause?: unknown } = {},
+  ) {
+    super(message, { cause: from.cause })
+    this.name = 'AdminApiError'
+    this.code = code
+    this.status = from.status
+    this.problem = from.problem
+  }
+}
 
 export interface Exchange {
   status: number
@@ -12,19 +35,7 @@ export interface Exchange {
   json: unknown
 }
 
-/** `late`: no whole answer within 60 seconds. */
-export type ExchangeFailure = 'aborted' | 'late' | 'failed'
-
-export class ExchangeError extends Error {
-  readonly failure: ExchangeFailure
-
-  constructor(failure: ExchangeFailure, cause: unknown) {
-    super(failure, { cause })
-    this.failure = failure
-  }
-}
-
-/** Sends one request and reads the answer; redirects are answers like others. Throws `ExchangeError`. */
+/** Sends one request and reads the answer; redirects are answers like others. Throws `AdminApiError`. */
 export async function exchange(
   url: string,
   { body, signal, ...options }: RequestOptions & { body?: string | undefined },
@@ -42,11 +53,28 @@ export async function exchange(
     })
     const { statusCode = 0, headers } = response
     return { status: statusCode, headers, json: await readJson(response) }
-  } catch (error) {
-    throw new ExchangeError(signal?.aborted ? 'aborted' : isLate ? 'late' : 'failed', error)
+  } catch (cause) {
+    if (signal?.aborted) throw new AdminApiError('Aborted.', 'aborted', { cause })
+    const reason = isLate ? 'it did not answer in time' : codeOf(cause)
+    const message = `${new URL(url).origin} cannot be reached: ${reason}.`
+    throw new AdminApiError(message, 'unreachable', { cause })
   } finally {
     cancel()
   }
+}
+
+function codeOf(error: unknown): string {
+  const code: unknown = Reflect.get(Object(error), 'code')
+  return typeof code === 'string' ? code : 'the connection failed'
+}
+
+/** @param root - path of the admin API, to tell where something else answers. */
+export function refusalOf({ status, json }: Exchange, root: string): AdminApiError {
+  if (!isProblem(json)) {
+    const message = `${root} answers ${status}, and not as an admin API does. Is this the base URL of the service?`
+    return new AdminApiError(message, 'not_an_admin_api', { status })
+  }
+  return new AdminApiError(json.title, json.code, { status, problem: json })
 }
 
 async function readJson(response: IncomingMessage): Promise<unknown> {
@@ -66,4 +94,20 @@ async function readJson(response: IncomingMessage): Promise<unknown> {
   } catch {
     return undefined
   }
+}
+
+function isProblem(answer: unknown): answer is Problem {
+  const field = (name: string): unknown => Reflect.get(Object(answer), name)
+  return (
+    typeof field('title') === 'string' &&
+    typeof field('code') === 'string' &&
+    isListOf(field('errors'), ['key', 'expected', 'got']) &&
+    isListOf(field('candidates'), ['id', 'username'])
+  )
+}
+
+function isListOf(value: unknown, texts: string[]): boolean {
+  const isOne = (item: unknown) =>
+    texts.every((name) => typeof Reflect.get(Object(item), name) === 'string')
+  return value === undefined || (Array.isArray(value) && value.every(isOne))
 }

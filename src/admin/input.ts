@@ -1,106 +1,110 @@
 import type { Context } from 'koa'
-import type { SettingProblem } from './api-types.ts'
-import type { Operation } from './operations.ts'
-import { MAX_TEXT, type TypedSchema } from './schema-kinds.ts'
-import { schemas } from './schemas.ts'
+import * as z from 'zod'
 import { readBody, type BodyRefusal } from '../http/body.ts'
+import { Settings, type Operation, type Problem, type SettingProblem } from './description.ts'
 
 type Values = Record<string, unknown>
 
-/** Reads the query as the operation describes it; what it does not name is refused, so that a misspelled `dry_run` changes nothing. */
-export function readQuery(ctx: Context, { query = {} }: Operation): Values | SettingProblem[] {
-  const problems: SettingProblem[] = []
-  const values: Values = {}
+interface Input {
+  query: Values
+  body: Values | undefined
+  /** ETags of `If-Match`; `undefined`: there is no such header. */
+  ifMatch: string[] | undefined
+}
+
+const BODY_PROBLEMS: Record<BodyRefusal, Problem> = {
+  unsupported_media_type: {
+    status: 415,
+    code: 'unsupported_media_type',
+    title: 'Send a body of application/json.',
+  },
+  body_too_large: { status: 413, code: 'body_too_large', title: 'Send at most 64 KiB.' },
+  bad_request: {
+    status: 400,
+    code: 'bad_request',
+    title: 'The body could not be read. Send one JSON object.',
+  },
+}
+
+/** Reads what an operation takes; whatever is not as described is refused, so that a misspelled `dry_run` changes nothing. */
+export async function readInput(ctx: Context, operation: Operation): Promise<Input | Problem> {
+  const query = readQuery(ctx, operation.query ?? NO_QUERY)
+  if (Array.isArray(query)) return invalid(query)
+  const ifMatch = etagsOf(ctx)
+  if (!operation.body) return { query, body: undefined, ifMatch }
+  const given = await readObject(ctx)
+  if (typeof given === 'string') return BODY_PROBLEMS[given]
+  const body = operation.body === Settings ? given : judged(given, operation.body, 'field')
+  return Array.isArray(body) ? invalid(body) : { query, body, ifMatch }
+}
+
+const NO_QUERY = z.strictObject({})
+
+function readQuery(ctx: Context, schema: z.ZodObject): Values | SettingProblem[] {
   const given = new URLSearchParams(ctx.querystring)
-  for (const key of new Set(given.keys())) {
-    const schema = Object.hasOwn(query, key) ? query[key] : undefined
-    const texts = given.getAll(key)
-    const [first = ''] = texts
-    if (!schema) problems.push({ key, expected: 'the name of a parameter', got: 'another name' })
-    else if (!schema.isList && texts.length > 1) {
-      problems.push({ key, expected: 'one value', got: 'several' })
-    } else if (!texts.every((text) => takesText(schema, text))) {
-      problems.push(problemOf(key, schema, 'something else'))
-    } else values[key] = schema.isList ? texts : valueOf(schema, first)
+  const values = [...new Set(given.keys())].map((key) => {
+    const parameter = Object.hasOwn(schema.shape, key) ? schema.shape[key] : undefined
+    return [key, meant(given.getAll(key), parameter)]
+  })
+  return judged(Object.fromEntries(values), schema, 'parameter')
+}
+
+/** A query has texts alone: the first of what they may stand for that is taken. */
+function meant(texts: string[], schema: z.core.$ZodType | undefined): unknown {
+  const [text = '', another] = texts
+  const readings = another === undefined ? [texts, text, scalarOf(text)] : [texts]
+  const taken = schema && readings.find((reading) => z.safeParse(schema, reading).success)
+  return taken ?? (another === undefined ? text : texts)
+}
+
+function scalarOf(text: string): unknown {
+  if (text === 'true' || text === 'false') return text === 'true'
+  return /^\d{1,9}$/.test(text) ? Number(text) : text
+}
+
+/** The values with their defaults, or one problem of each that is not as described. */
+function judged(
+  values: Values,
+  schema: z.ZodType,
+  what: 'parameter' | 'field',
+): Values | SettingProblem[] {
+  const read = schema.safeParse(values)
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- queries and bodies are objects
+  if (read.success) return read.data as Values
+  const problems = read.error.issues.flatMap((issue) => problemsOf(issue, values, what))
+  return [...new Map(problems.toReversed().map((problem) => [problem.key, problem])).values()]
+}
+
+function problemsOf(issue: z.core.$ZodIssue, values: Values, what: string): SettingProblem[] {
+  if (issue.code === 'unrecognized_keys') {
+    const expected = `the name of a ${what}`
+    return issue.keys.map((key) => ({ key, expected, got: 'another name' }))
   }
-  for (const [key, { isRequired, ...schema }] of Object.entries(query)) {
-    if (isRequired && !given.has(key)) problems.push(problemOf(key, schema, 'nothing'))
-    if (!(key in values) && schema.default !== undefined) values[key] = schema.default
+  const key = String(issue.path[0])
+  if (issue.path.length === 1 && Array.isArray(values[key]) && what === 'parameter') {
+    return [{ key, expected: 'one value', got: 'several' }]
   }
-  return problems.length > 0 ? problems : values
-}
-
-function takesText(schema: TypedSchema, text: string): boolean {
-  const { type, minimum = 0, maximum = Number.MAX_SAFE_INTEGER, format } = schema
-  if (schema.enum) return schema.enum.includes(text)
-  if (type === 'boolean') return text === 'true' || text === 'false'
-  if (type === 'integer') {
-    return /^\d{1,9}$/.test(text) && Number(text) >= minimum && Number(text) <= maximum
-  }
-  if (format === 'date-time') return isTime(text)
-  return isText(text)
-}
-
-function valueOf({ type }: TypedSchema, text: string): unknown {
-  if (type === 'boolean') return text === 'true'
-  return type === 'integer' ? Number(text) : text
-}
-
-function isTime(text: string): boolean {
-  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z$/.test(text)) return false
-  const time = new Date(text)
-  // The 30th of February is read as the 2nd of March.
-  return !Number.isNaN(time.getTime()) && time.toISOString().startsWith(text.slice(0, 10))
-}
-
-function isText(value: unknown): boolean {
-  return (
-    typeof value === 'string' &&
-    value !== '' &&
-    value.length <= MAX_TEXT &&
-    value.isWellFormed() &&
-    !value.includes('\0')
-  )
+  const got = Object.hasOwn(values, key) ? 'something else' : 'nothing'
+  return [{ key, expected: issue.message, got }]
 }
 
 /** Reads the body as one JSON object. */
-export async function readObject(ctx: Context): Promise<Values | BodyRefusal> {
+async function readObject(ctx: Context): Promise<Values | BodyRefusal> {
   const body = await readBody(ctx, 'application/json')
   if (typeof body === 'string') return body
   const value = 'text' in body ? parseJson(body.text) : body.parsed
   return isObject(value) ? value : 'bad_request'
 }
 
-/** Judges a body by its schema: texts and flags, no others, and none missing. */
-export function problemsOf(body: Values, name: keyof typeof schemas): SettingProblem[] {
-  const { properties = {}, required = [] }: TypedSchema = schemas[name]
-  const problems: SettingProblem[] = []
-  for (const [key, value] of Object.entries(body)) {
-    const schema = Object.hasOwn(properties, key) ? properties[key] : undefined
-    if (!schema || '$ref' in schema) {
-      problems.push({ key, expected: 'the name of a field', got: 'another name' })
-    } else if (schema.type === 'boolean' ? typeof value !== 'boolean' : !isText(value)) {
-      problems.push(problemOf(key, schema, 'something else'))
-    }
-  }
-  for (const key of required) {
-    const schema = properties[key]
-    if (!(key in body) && schema && 'type' in schema)
-      problems.push(problemOf(key, schema, 'nothing'))
-  }
-  return problems
+function invalid(errors: SettingProblem[]): Problem {
+  const title = 'Nothing was done: the request is not as it should be.'
+  return { status: 400, code: 'invalid_request', title, errors }
 }
 
-function problemOf(key: string, schema: TypedSchema, got: string): SettingProblem {
-  return { key, expected: expectedBy(schema), got }
-}
-
-function expectedBy({ type, format, minimum, maximum, ...schema }: TypedSchema): string {
-  if (schema.enum) return `one of ${schema.enum.join(', ')}`
-  if (type === 'boolean') return 'true or false'
-  if (type === 'integer') return `a decimal number from ${minimum} to ${maximum}`
-  if (format === 'date-time') return 'a time such as 2026-01-31T08:00:00Z'
-  return `a text of at most ${MAX_TEXT} characters, and not empty`
+// RFC 9110, 13.1.1: strong comparison, so that a weak ETag equals none; `*` stands alone.
+function etagsOf(ctx: Context): string[] | undefined {
+  const etags = ctx.req.headers['if-match']?.split(',').map((etag) => etag.trim())
+  return etags && etags.length > 1 ? etags.filter((etag) => etag !== '*') : etags
 }
 
 function parseJson(text: string): unknown {

@@ -8,7 +8,6 @@ import {
   type JWTPayload,
 } from 'jose'
 
-import { scopesOf, type AdminScope } from './scopes.ts'
 import type { Clock } from '../clock.ts'
 
 /** How an admin's JWT is judged: RFC 7519, and RFC 9068 for its type and scope. */
@@ -34,7 +33,7 @@ export interface AdminJwtOptions {
  * `wrong`: nobody's, or not for us, or not at this time. `unavailable`: the issuer's keys cannot be fetched. Without scopes of ours
  * it is genuine, and for something else.
  */
-export type JwtVerdict = { subject: string; scopes: AdminScope[] } | 'wrong' | 'unavailable'
+export type JwtVerdict = { subject: string; granted: string[] } | 'wrong' | 'unavailable'
 
 const CLOCK_TOLERANCE_S = 5
 const RETRY_AFTER_MS = 1_000
@@ -45,7 +44,7 @@ export function createJwtCheck(
   options: AdminJwtOptions,
   { now }: Clock,
 ): (token: string) => Promise<JwtVerdict> {
-  const { issuer, audience, algorithms, keys, scope: all } = options
+  const { issuer, audience, algorithms, keys } = options
   const keyOf = keys instanceof URL ? createRemoteJWKSet(keys) : createLocalJWKSet(keys)
   const expected = () => ({
     issuer,
@@ -89,7 +88,7 @@ export function createJwtCheck(
       const { sub, scope: granted } = await payloadOf(token)
       if (typeof sub !== 'string' || sub === '') return 'wrong'
       const names = typeof granted === 'string' ? granted.split(' ') : []
-      return { subject: sub, scopes: scopesOf(names, all) }
+      return { subject: sub, granted: names }
     } catch (error) {
       if (isAboutToken(error)) return 'wrong'
       retryAt = now().getTime() + RETRY_AFTER_MS

@@ -1,7 +1,27 @@
-import type { TokenHistory, User } from '../ports/index.ts'
+import type { RecordedEvent, TokenHistory, User } from '../ports/index.ts'
 import { isIssuedUnder } from '../flows/issued-for.ts'
-import type { ExplainedFacts } from './link-explanation.ts'
 import { isVoided } from '../flows/void-links.ts'
+import type { LinkKind, LinkState } from './link-state.ts'
+
+export type Signature = 'valid' | 'invalid' | 'missing'
+
+/** What a link out of a mail is, and what became of it. */
+export interface LinkFacts {
+  kind?: LinkKind
+  /** `altered`: alive, and its parameters are not those that were signed; `unknown`: no token of ours, or gone for a week. */
+  state: LinkState | 'altered' | 'unknown' | 'not_a_link'
+  /** Of a verification link (5.4). */
+  signature?: Signature
+  /** Names of the parameters that are not as they were mailed. */
+  altered: string[]
+  token?: TokenHistory
+  user?: User
+  /** The newest token of the account and kind, where it is another one. */
+  newer?: TokenHistory
+  /** How many characters the token has. */
+  tokenLength?: number
+  events: RecordedEvent[]
+}
 
 interface Words {
   summary: string
@@ -11,12 +31,12 @@ interface Words {
 const TOKEN_LENGTH = 43
 
 /** Puts an explanation into words: what is so, and what to do. */
-export function linkWords(facts: ExplainedFacts): Words {
+export function linkWords(facts: LinkFacts): Words {
   const command = facts.kind === 'email_verification' ? 'send-verification' : 'send-reset'
   return WORDS[facts.state](facts, `Have a new link sent: account-flows user ${command}.`)
 }
 
-const WORDS: Record<ExplainedFacts['state'], (facts: ExplainedFacts, another: string) => Words> = {
+const WORDS: Record<LinkFacts['state'], (facts: LinkFacts, another: string) => Words> = {
   not_a_link: () => ({
     summary: 'This is no reset or verification link of this service.',
     advice: 'Paste the whole link as it is in the mail, from https:// to its last character.',
@@ -46,7 +66,7 @@ const WORDS: Record<ExplainedFacts['state'], (facts: ExplainedFacts, another: st
   live,
 }
 
-function unknown({ tokenLength = 0, signature }: ExplainedFacts, another: string): Words {
+function unknown({ tokenLength = 0, signature }: LinkFacts, another: string): Words {
   if (tokenLength === 0) {
     return { summary: 'The link has no token.', advice: `It was cut. ${another}` }
   }
@@ -67,14 +87,14 @@ function unknown({ tokenLength = 0, signature }: ExplainedFacts, another: string
       }
 }
 
-function expired({ token, user, kind }: ExplainedFacts, another: string): Words {
+function expired({ token, user, kind }: LinkFacts, another: string): Words {
   const summary = `The link expired ${time(token?.expiresAt)}.`
   return kind === 'email_verification' && user?.emailVerified
     ? { summary, advice: 'The address is verified: there is nothing left to do.' }
     : { summary, advice: another }
 }
 
-function voided({ token, user }: ExplainedFacts, another: string): Words {
+function voided({ token, user }: LinkFacts, another: string): Words {
   if (!user)
     return {
       summary: 'The account of the link does not exist any more.',
@@ -101,7 +121,7 @@ function changeSince(token: TokenHistory | undefined, user: User): string | unde
   return isIssuedUnder(token, user) ? undefined : 'password'
 }
 
-function live({ kind, user, token }: ExplainedFacts): Words {
+function live({ kind, user, token }: LinkFacts): Words {
   const summary = `The link works until ${time(token?.expiresAt)}.`
   if (kind === 'email_verification' && user?.emailVerified) {
     return { summary, advice: 'The address is verified already: there is nothing left to do.' }

@@ -1,135 +1,54 @@
-import type { MailOutcome } from './mail-outcome.ts'
-import type { MailRetry, RetryOutcome } from './mail-retry.ts'
+import type { AccountFlowsStore, MailJobStatus } from '../ports/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
-import type { CheckMail, MailOutbox } from '../ports/index.ts'
-import type { SettingsKeeper } from '../settings/settings.ts'
-import type { RenderedMail } from '../views/index.ts'
-import type { AuditAction } from './audit.ts'
-import type { AdminEndpoints, AdminRefusal, AdminRequest } from './router.ts'
-import { toMailJob, toMailOutcome, toReport } from './shapes.ts'
+import type { RenderedMail, Views } from '../views/index.ts'
+import { recordAction } from './audit.ts'
+import type { CheckReport, MailJob, MailOutcome } from './description.ts'
+import type { AdminEndpoints, AdminParts, AdminRefusal, Sent } from './parts.ts'
 
-export interface AdminMailsParts {
-  outbox: MailOutbox
-  retry: MailRetry
-  outcomeOf(mailId: string): Promise<MailOutcome>
-  checkMail: CheckMail
-  testMail(): RenderedMail
-  /** `undefined`: there is no such locale. */
-  previewOf(template: string, locale: string): RenderedMail | undefined
-  locales(): string[]
-  auditAction: AuditAction
-  settings: Pick<SettingsKeeper, 'current' | 'refresh'>
-  now(): Date
-}
-
-/** Mails that wait, mails that could not be sent, and mails to try the settings with. */
-export function adminMails(parts: AdminMailsParts) {
-  const { outbox, retry, auditAction, settings, now } = parts
-
-  // What is no mail may be anything that was pasted by mistake, such as a link: it is not recorded.
-  const isThere = async (id: string | undefined) =>
-    id === undefined || (await outbox.status(id, now())) !== undefined
-
+/** Mails to try the settings with, and what became of one. */
+export function mailOperations(parts: AdminParts) {
+  const { store, settings, views, oauthUrl, clock } = parts
   return {
     async testMail(request) {
       const { to } = request.body
       if (!isMailAddress(to)) return notAnAddress(to)
-      await auditAction(request, 'mail_test')
+      await recordAction(parts, request, 'mail_test')
       await settings.refresh()
-      const checks = await parts.checkMail(settings.current(), { to, mail: parts.testMail() })
-      return { answer: toReport(checks) }
+      const mail = testMail(views, clock.now())
+      return { answer: reportOf(await parts.checkMail(settings.current(), { to, mail })) }
     },
 
-    async previewMail({ query }) {
-      const { template, locale = 'en' } = query
-      const mail = parts.previewOf(template, locale)
+    async previewMail({ query: { template: name, locale } }) {
+      const mail = previewMail(views, { name, locale, oauthUrl, at: clock.now() })
       if (mail) return { answer: mail }
-      const expected = `one of ${parts.locales().join(', ')}`
+      const expected = `one of ${views.locales.join(', ')}`
       const errors = [{ key: 'locale', expected, got: 'another locale' }]
       return { status: 400, code: 'invalid_request', title: 'There is no such locale.', errors }
     },
 
-    async mailOutcome({ query }) {
-      return { answer: toMailOutcome(query.mail_id, await parts.outcomeOf(query.mail_id)) }
-    },
-
-    async listOutbox({ query: { state, account_id: accountId, limit = 50 } }) {
-      const jobs = await outbox.list(
-        { ...(state && { state }), ...(accountId !== undefined && { accountId }), limit },
-        now(),
-      )
-      return { answer: { mails: jobs.map(toMailJob) } }
-    },
-
-    async retryMails(request) {
-      const { id, isAll } = choiceOf(request)
-      const before = timeOf(request.body.before)
-      if ((!isAll && id === undefined) || before === 'none') return INVALID
-      if (!(await isThere(id))) return REFUSALS.not_found
-      await auditAction(request, 'outbox_retry', detailsOf(id))
-      if (id === undefined) {
-        const { changed, moreBefore } = await retry.allDead(before)
-        return { answer: { changed, ...(moreBefore && { more_before: moreBefore.toISOString() }) } }
-      }
-      const outcome = await retry.one(id)
-      return outcome === 'revived' ? { answer: { changed: 1 } } : REFUSALS[outcome]
-    },
-
-    async purgeMails(request) {
-      const { id, isAll } = choiceOf(request)
-      if (!isAll && id === undefined) return INVALID
-      if (!(await isThere(id))) return REFUSALS.not_found
-      await auditAction(request, 'outbox_purge', detailsOf(id))
-      if (id === undefined) return { answer: { changed: await outbox.discardDead() } }
-      const outcome = await outbox.discard(id, now())
-      return outcome === 'discarded' ? { answer: { changed: 1 } } : REFUSALS[outcome]
-    },
+    mailOutcome: async ({ query }) => ({
+      answer: await outcomeOf(store, query.mail_id, clock.now()),
+    }),
   } satisfies Partial<AdminEndpoints>
 }
 
-/** One of both, or nothing. */
-function choiceOf({ body }: AdminRequest<'retryMails' | 'purgeMails'>) {
-  const isAll = body.all_dead === true
-  return isAll === (body.id !== undefined) ? { isAll: false } : { isAll, id: body.id }
+export function mailShape(job: MailJobStatus): Sent<MailJob> {
+  return {
+    id: job.id,
+    kind: job.kind,
+    state: job.state,
+    account_id: job.accountId,
+    reason: job.reason,
+    requested_at: job.requestedAt,
+    next_attempt_at: job.nextAttemptAt,
+    expires_at: job.expiresAt,
+    attempts: job.attempts,
+    is_held: job.isHeld,
+  }
 }
 
-function timeOf(text: string | undefined): Date | undefined | 'none' {
-  if (text === undefined) return undefined
-  const time = new Date(text)
-  return Number.isNaN(time.getTime()) ? 'none' : time
-}
-
-const detailsOf = (id: string | undefined) => ({ details: { mail_id: id ?? 'all dead letters' } })
-
-const INVALID: AdminRefusal = {
-  status: 400,
-  code: 'invalid_request',
-  title: 'Name one mail by id, or set all_dead to true.',
-  errors: [{ key: 'id', expected: 'either id, or all_dead: true', got: 'something else' }],
-}
-
-const REFUSALS: Record<Exclude<RetryOutcome, 'revived'>, AdminRefusal> = {
-  superseded: {
-    status: 409,
-    code: 'superseded',
-    title:
-      'The account asked again since: this mail would end the newer link. Use user send-reset.',
-  },
-  held: {
-    status: 409,
-    code: 'held',
-    title: 'A worker has this mail, or is about to take it. Look again in a moment.',
-  },
-  not_found: {
-    status: 404,
-    code: 'unknown_mail',
-    title: 'There is no such mail: it left, or ended without one.',
-  },
-  no_account: {
-    status: 409,
-    code: 'no_account',
-    title: 'Nobody knows any more whom this mail was for. Have the person ask again.',
-  },
+export function reportOf(checks: CheckReport['checks']): CheckReport {
+  return { ok: checks.every(({ status }) => status !== 'failed'), checks }
 }
 
 function notAnAddress(to: string): AdminRefusal {
@@ -137,4 +56,83 @@ function notAnAddress(to: string): AdminRefusal {
   const errors = [{ key: 'to', expected: 'one plain e-mail address', got }]
   const title = 'Nothing was sent: this is not an e-mail address.'
   return { status: 400, code: 'invalid_request', title, errors }
+}
+
+/** More than one mail fails in its life. */
+const MAX_FAILURES = 1_000
+
+// Asks the outbox first: a job leaves it after its end is recorded.
+async function outcomeOf(
+  { outbox, audit }: AccountFlowsStore,
+  id: string,
+  at: Date,
+): Promise<Sent<MailOutcome>> {
+  const job = await outbox.status(id, at)
+  if (job) {
+    const { state, reason, attempts, nextAttemptAt } = job
+    return { mail_id: id, state, reason, attempts, next_attempt_at: nextAttemptAt }
+  }
+  const sent = await audit.find(`mail_sent:${id}`)
+  if (sent) return { mail_id: id, state: 'sent', sent_at: sent.at }
+  const requested = await audit.find(`requested:${id}`)
+  if (!requested) return { mail_id: id, state: 'unknown' }
+  // A dead letter that was retried ended for another reason than at first.
+  const reason = (await lastFailure(audit, id, requested.accountId)) ?? requested.reason
+  return { mail_id: id, state: 'ended', reason }
+}
+
+async function lastFailure(
+  audit: AccountFlowsStore['audit'],
+  id: string,
+  accountId: string | undefined,
+): Promise<string | undefined> {
+  if (accountId === undefined) return undefined
+  const types = ['password_reset_mail_failed', 'email_verification_mail_failed'] as const
+  const failures = await audit.list({ accountId, types: [...types], limit: MAX_FAILURES })
+  return failures.find((event) => event.id.startsWith(`mail_failed:${id}:`))?.reason
+}
+
+const HOUR_MS = 3_600_000
+
+/** Where the link of a preview leads, and how long it lives. */
+const PREVIEWS = {
+  'password-reset': { path: '/reset-password', lifetimeMs: HOUR_MS },
+  'email-verification': { path: '/verify-email', lifetimeMs: 24 * HOUR_MS },
+  'password-changed': { path: '/forgot-password', lifetimeMs: undefined },
+} as const
+
+const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+
+export interface PreviewWish {
+  name: string
+  locale: string
+  oauthUrl: string
+  at: Date
+}
+
+/** A mail as it would leave, with made-up values and no token. `undefined`: there is no such mail or locale. */
+export function previewMail(
+  views: Views,
+  { name, locale, oauthUrl, at }: PreviewWish,
+): RenderedMail | undefined {
+  if (!isPreviewed(name) || !views.locales.includes(locale)) return undefined
+  const { path, lifetimeMs } = PREVIEWS[name]
+  const locals = {
+    username: 'ann',
+    link: `${oauthUrl}${path}`,
+    at,
+    ...(lifetimeMs !== undefined && { lifetimeMs }),
+    clientName: 'Example App',
+    userAgent: BROWSER,
+  }
+  return views.mail(name, locals, { asked: locale })
+}
+
+function isPreviewed(name: string): name is keyof typeof PREVIEWS {
+  return Object.hasOwn(PREVIEWS, name)
+}
+
+/** What is sent to try the settings out. */
+export function testMail(views: Views, at: Date): RenderedMail {
+  return views.mail('test', { username: '', link: '', at })
 }

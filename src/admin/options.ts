@@ -1,6 +1,5 @@
 import { createPublicKey } from 'node:crypto'
-import { ADMIN_SCOPES, ALL_SCOPES, scopesOf, type AdminScope } from './scopes.ts'
-import type { ScopedToken } from './token-check.ts'
+import { ADMIN_SCOPES, ALL_SCOPES, scopesOf, type AdminScope, type ScopedToken } from './tokens.ts'
 import type { AdminJwtOptions } from './jwt.ts'
 import { isLoopbackHost } from '../settings/loopback-host.ts'
 

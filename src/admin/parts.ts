@@ -1,23 +1,8 @@
 import type { IncomingMessage } from 'node:http'
-import type { Context } from 'koa'
 import type { Clock } from '../clock.ts'
-import { createAdminAuthentication } from './token-check.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
-import { createDoctor } from './doctor.ts'
-import type { EndedSessions } from '../flows/end-sessions.ts'
-import { createLinkExplanation } from './link-explanation.ts'
-import { createMailRetry } from './mail-retry.ts'
-import { createMailOutcome } from './mail-outcome.ts'
-import { createUserStatus } from './user-status.ts'
-import { adminAccounts } from './accounts.ts'
-import { createAdminApi, type AdminApi } from './api.ts'
-import { adminAudit, createAuditAction } from './audit.ts'
-import { createAdminAuth } from './authentication.ts'
-import { adminMails } from './mails.ts'
-import { createAdminRouter } from './router.ts'
-import { adminSettings } from './settings.ts'
-import { adminSupport } from './support.ts'
 import type { OwnKeyRing } from '../crypto/key-rings.ts'
+import type { EndedSessions } from '../flows/end-sessions.ts'
 import type { CheckedOptions } from '../options.ts'
 import type {
   AccountFlowsStore,
@@ -28,14 +13,14 @@ import type {
   Requester,
   UserStore,
 } from '../ports/index.ts'
-import { previewMail, testMail } from './sample-mails.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import type { Views } from '../views/index.ts'
+import type { OperationName, Operations, Problem, ReadQuery } from './description.ts'
 
+/** What the admin API is made of; every operation is handed all of it. */
 export interface AdminParts {
-  options: Pick<CheckedOptions, 'adminTokens' | 'adminJwt' | 'secrets' | 'developmentMailer'>
-  /** Path of the base URL plus `/admin/api`. */
-  root: string
+  options: CheckedOptions
+  /** Where links start: base URL and OAuth path, the issuer. */
   oauthUrl: string
   store: AccountFlowsStore
   users: UserStore
@@ -46,6 +31,7 @@ export interface AdminParts {
   wake(at: Date): void
   checkMail: CheckMail
   endSessions(accountId: string): Promise<EndedSessions>
+  /** Stands for an account that is forgotten, in what is kept of it. */
   keyedHash(text: string): string
   authorizeSig: AuthorizeSig
   views: Views
@@ -55,81 +41,35 @@ export interface AdminParts {
   clock: Clock
 }
 
-/** The admin API (4.5, 5): what its endpoints need, put together. */
-export function createAdmin(parts: AdminParts): AdminApi {
-  const { options, store, users, audit, log, clock, oauthUrl, views, checkMail } = parts
-  const { now } = clock
-  const settings = parts.settings.current
-  const tokens = {
-    password_reset: store.resetTokens,
-    email_verification: store.verificationTokens,
-  }
-  const hasDevelopmentMailer = options.developmentMailer !== undefined
-  const requesterOf = (ctx: Context) => parts.requesterOf(ctx.req)
-  const auditAction = createAuditAction(audit, now)
-  const common = { auditAction, settings, now }
+export interface AdminRequest<N extends OperationName = OperationName> {
+  query: ReadQuery<N>
+  body: Operations[N]['body']
+  /** ETags of `If-Match`; `undefined`: there is no such header. */
+  ifMatch: string[] | undefined
+  /** Who shows the token, for the audit log. */
+  actor: string
+  requester: Requester
+}
 
-  const authenticate = createAdminAuth({
-    authenticate: createAdminAuthentication(options.adminTokens, options.adminJwt, clock),
-    limits: store.limits,
-    audit,
-    now,
-    requesterOf,
-    log,
-  })
-  const route = createAdminRouter(
-    {
-      ...adminSettings({ settings: parts.settings, audit, auditAction, log, clock }),
-      ...adminAccounts({
-        ...common,
-        users,
-        statusOf: createUserStatus({
-          outbox: store.outbox,
-          audit: store.audit,
-          cutoffs: store.cutoffs,
-          tokens,
-          settings,
-          hasDevelopmentMailer,
-          now,
-        }),
-        outbox: parts.outbox,
-        endSessions: parts.endSessions,
-        forget: (accountId, hash) => store.forget(accountId, now(), hash),
-        keyedHash: parts.keyedHash,
-      }),
-      ...adminMails({
-        ...common,
-        settings: parts.settings,
-        outbox: store.outbox,
-        retry: createMailRetry({
-          outbox: store.outbox,
-          resetTokens: store.resetTokens,
-          wake: parts.wake,
-          now,
-        }),
-        outcomeOf: createMailOutcome(store.outbox, store.audit, now),
-        checkMail,
-        testMail: () => testMail(views, now()),
-        previewOf: (name, locale) => previewMail(views, { name, locale, oauthUrl, at: now() }),
-        locales: () => views.locales,
-      }),
-      ...adminAudit(store.audit),
-      ...adminSupport({
-        auditAction,
-        log,
-        explain: createLinkExplanation({ ...parts, tokens, now, audit: store.audit }),
-        examine: createDoctor({
-          ...parts,
-          ...options,
-          checkMail,
-          hasDevelopmentMailer,
-        }),
-        settings: parts.settings,
-        latestLinkExpiry: () => store.verificationTokens.latestExpiry(now()),
-        keyCount: options.secrets.length,
-      }),
-    },
-    requesterOf,
-  )
-  return createAdminApi(parts.root, authenticate, route, log)
+/** What JSON makes of it is as described: it leaves out `undefined`, and writes a `Date` as ISO 8601. */
+export type Sent<T> = unknown extends T
+  ? T
+  : string extends T
+    ? T | Date
+    : T extends readonly (infer U)[]
+      ? Sent<U>[]
+      : T extends object
+        ? { [K in keyof T]: {} extends Pick<T, K> ? Sent<T[K]> | undefined : Sent<T[K]> }
+        : T
+
+export interface AdminAnswer<N extends OperationName = OperationName> {
+  answer: Sent<Operations[N]['answer']>
+  etag?: string
+}
+
+export type AdminRefusal = Problem
+
+/** What answers each operation. */
+export type AdminEndpoints = {
+  [N in OperationName]: (request: AdminRequest<N>) => Promise<AdminAnswer<N> | AdminRefusal>
 }

@@ -1,7 +1,7 @@
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isToken } from '../crypto/token.ts'
 import type { CarriedParameters } from '../ports/index.ts'
-import type { LinkKind } from './link-explanation.ts'
+import type { LinkKind } from './link-state.ts'
 import { readingsOf } from '../flows/mended-link.ts'
 import { isBracketed, SIGNED } from '../flows/verification-link.ts'
 

@@ -1,67 +1,69 @@
 import type { Context } from 'koa'
-import type { Operations, Problem } from './api-types.ts'
-import { operations, type Operation } from './operations.ts'
-import type { Requester } from '../ports/index.ts'
-import { problemsOf, readObject, readQuery } from './input.ts'
-import type { AdminRoute } from './api.ts'
-import type { BodyRefusal } from '../http/body.ts'
+import { reportFailure } from '../http/failure.ts'
+import { createMount, type Mount } from '../http/mount.ts'
 import { showProblem } from '../http/problem.ts'
+import { accountOperations } from './accounts.ts'
+import { auditOperations } from './audit.ts'
+import { createAdminAuth } from './authentication.ts'
+import { operations, type Operation, type OperationName } from './description.ts'
+import { doctorOperations } from './doctor.ts'
+import { readInput } from './input.ts'
+import { linkOperations } from './links.ts'
+import { mailOperations } from './mails.ts'
+import { outboxOperations } from './outbox.ts'
+import type { AdminEndpoints, AdminParts, AdminRefusal } from './parts.ts'
+import type { AdminScope } from './tokens.ts'
+import { settingsOperations } from './settings.ts'
 
-type Name = keyof Operations
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
+const NAMES = Object.keys(operations) as OperationName[]
 
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types are made of it
-const NAMES = Object.keys(operations) as Name[]
-
-export interface AdminRequest<N extends Name = Name> {
-  query: Operations[N]['query']
-  body: Operations[N]['body']
-  /** ETags of `If-Match`; `undefined`: there is no such header. */
-  ifMatch: string[] | undefined
-  /** Who shows the token, for the audit log. */
-  actor: string
-  requester: Requester
+const FAILURES: Record<ReturnType<typeof reportFailure>, AdminRefusal> = {
+  unavailable: {
+    status: 503,
+    code: 'unavailable',
+    title: 'The database cannot be reached. Try again in a minute.',
+  },
+  error: {
+    status: 500,
+    code: 'error',
+    title: 'Something went wrong on our side. Try again in a moment.',
+  },
 }
 
-export interface AdminAnswer<N extends Name = Name> {
-  answer: Operations[N]['answer']
-  etag?: string
+/** What a request asks for. */
+interface Route {
+  /** `undefined`: there is no such operation. */
+  scope?: AdminScope
+  answer(actor: string): void | Promise<void>
 }
 
-export type AdminRefusal = Pick<Problem, 'status' | 'code' | 'title' | 'errors' | 'candidates'>
+/**
+ * The admin API (4.5, 5): finds the operation, and once whoever asks is known to have its scope, reads what it takes and answers what it says.
+ *
+ * @param root - path below which it answers: that of the base URL plus `adminPath`.
+ */
+export function createAdminApi(parts: AdminParts, root: string): Mount {
+  const { log } = parts
+  const authenticate = createAdminAuth(parts)
+  const endpoints: AdminEndpoints = {
+    ...settingsOperations(parts),
+    ...accountOperations(parts),
+    ...mailOperations(parts),
+    ...outboxOperations(parts),
+    ...auditOperations(parts),
+    ...linkOperations(parts),
+    ...doctorOperations(parts),
+  }
 
-/** What answers each operation. */
-export type AdminEndpoints = {
-  [N in Name]: (request: AdminRequest<N>) => Promise<AdminAnswer<N> | AdminRefusal>
-}
-
-const BODY_PROBLEMS: Record<BodyRefusal, [status: number, code: string, title: string]> = {
-  unsupported_media_type: [415, 'unsupported_media_type', 'Send a body of application/json.'],
-  body_too_large: [413, 'body_too_large', 'Send at most 64 KiB.'],
-  bad_request: [400, 'bad_request', 'The body could not be read. Send one JSON object.'],
-}
-
-/** Finds the operation and its scope; once whoever asks is known to have it, reads what it takes and answers what it says. */
-export function createAdminRouter(
-  endpoints: AdminEndpoints,
-  requesterOf: (ctx: Context) => Requester,
-) {
-  async function answer(ctx: Context, name: Name, actor: string) {
+  async function operate(ctx: Context, name: OperationName, actor: string): Promise<void> {
     const operation: Operation = operations[name]
-    const query = readQuery(ctx, operation)
-    if (Array.isArray(query)) return refuseInput(ctx, query)
-    const body = operation.body ? await readObject(ctx) : undefined
-    if (typeof body === 'string') return showProblem(ctx, ...BODY_PROBLEMS[body])
-    if (body && operation.body && operation.body !== 'Settings') {
-      const problems = problemsOf(body, operation.body)
-      if (problems.length > 0) return refuseInput(ctx, problems)
-    }
-    const request = { query, body, ifMatch: etagsOf(ctx), actor, requester: requesterOf(ctx) }
+    const input = await readInput(ctx, operation)
+    if ('code' in input) return refuse(ctx, input)
+    const request = { ...input, actor, requester: parts.requesterOf(ctx.req) }
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- read by the description that the types are made of
     const outcome = await endpoints[name](request as never)
-    if ('code' in outcome) {
-      const { status, code, title, ...more } = outcome
-      return showProblem(ctx, status, code, title, more)
-    }
+    if ('code' in outcome) return refuse(ctx, outcome)
     ctx.status = operation.status ?? 200
     ctx.set('Cache-Control', 'no-store')
     ctx.set('X-Content-Type-Options', 'nosniff')
@@ -69,37 +71,41 @@ export function createAdminRouter(
     ctx.body = outcome.answer
   }
 
-  function refuseMethod(ctx: Context, there: Operation['method'][]) {
-    if (there.length === 0) return showProblem(ctx, 404, 'not_found', 'There is nothing here.')
-    const methods = there.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method))
-    ctx.set('Allow', methods.join(', '))
-    showProblem(ctx, 405, 'method_not_allowed', `Use ${methods.join(' or ')} here.`)
-  }
-
-  return (ctx: Context, path: string): AdminRoute => {
+  function routeTo(ctx: Context, path: string): Route {
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
     const there = NAMES.filter((name) => operations[name].path === path)
     const name = there.find((name) => operations[name].method === method)
-    if (name) return { scope: operations[name].scope, answer: (actor) => answer(ctx, name, actor) }
-    const methods = there.map((name) => operations[name].method)
-    return { scope: undefined, answer: () => refuseMethod(ctx, methods) }
+    return name
+      ? { scope: operations[name].scope, answer: (actor) => operate(ctx, name, actor) }
+      : { answer: () => refuseMethod(ctx, there) }
   }
-}
 
-function refuseInput(ctx: Context, errors: Problem['errors']) {
-  showProblem(
-    ctx,
-    400,
-    'invalid_request',
-    'Nothing was done: the request is not as it should be.',
-    {
-      errors,
+  return createMount(
+    (path) => path.startsWith(`${root}/`),
+    async (ctx, path) => {
+      try {
+        const { scope, answer } = routeTo(ctx, path.slice(root.length))
+        const admin = await authenticate(ctx, scope)
+        if (admin) await answer(admin.actor)
+      } catch (error) {
+        const about = { message: 'admin request failed', path: path.slice(root.length), log }
+        refuse(ctx, FAILURES[reportFailure(ctx, about, error)])
+      }
     },
+    (error) => log('warn', 'an admin request broke off', { error: String(error) }),
   )
 }
 
-// RFC 9110, 13.1.1: strong comparison, so that a weak ETag equals none; `*` stands alone.
-function etagsOf(ctx: Context): string[] | undefined {
-  const etags = ctx.req.headers['if-match']?.split(',').map((etag) => etag.trim())
-  return etags && etags.length > 1 ? etags.filter((etag) => etag !== '*') : etags
+function refuseMethod(ctx: Context, there: OperationName[]): void {
+  if (there.length === 0) return showProblem(ctx, 404, 'not_found', 'There is nothing here.')
+  const methods = there.flatMap((name) => {
+    const { method } = operations[name]
+    return method === 'GET' ? ['GET', 'HEAD'] : method
+  })
+  ctx.set('Allow', methods.join(', '))
+  showProblem(ctx, 405, 'method_not_allowed', `Use ${methods.join(' or ')} here.`)
+}
+
+function refuse(ctx: Context, { status, code, title, ...more }: AdminRefusal): void {
+  showProblem(ctx, status, code, title, more)
 }

@@ -1,22 +1,12 @@
-import type { Clock } from '../clock.ts'
-import { inTime } from './in-time.ts'
-import type { SettingsInForce } from './api-types.ts'
 import { newId } from '../crypto/token.ts'
-import type { AuditEvent, Log } from '../ports/index.ts'
-import type { SettingsKeeper, SettingsOutcome } from '../settings/settings.ts'
-import type { AuditAction } from './audit.ts'
-import type { AdminEndpoints, AdminRefusal, AdminRequest } from './router.ts'
-
-export interface AdminSettingsParts {
-  settings: SettingsKeeper
-  audit(event: AuditEvent): Promise<void>
-  auditAction: AuditAction
-  log: Log
-  clock: Clock
-}
+import type { SettingsOutcome } from '../settings/settings.ts'
+import { recordAction } from './audit.ts'
+import type { SettingsInForce } from './description.ts'
+import { inTime } from './in-time.ts'
+import type { AdminEndpoints, AdminParts, AdminRefusal, AdminRequest } from './parts.ts'
 
 /** What is answered where nothing was changed because of what is stored. */
-export const settingsRefusals = {
+const REFUSALS = {
   stale: {
     status: 412,
     code: 'stale_settings',
@@ -31,17 +21,17 @@ export const settingsRefusals = {
 } satisfies Record<string, AdminRefusal>
 
 /** Section 4.5. */
-export function adminSettings(parts: AdminSettingsParts) {
-  const { settings, audit, auditAction, log, clock } = parts
+export function settingsOperations(parts: AdminParts) {
+  const { settings, store, audit, log, clock } = parts
   type Change = AdminRequest<'putSettings' | 'unsetSettings'>
 
   async function changed(wanted: Record<string, unknown>, request: Change) {
     const { query, ifMatch } = request
-    const isDryRun = query.dry_run === true
+    const isDryRun = query.dry_run
     const outcome = await settings.change(wanted, {
       ifMatch,
       isDryRun,
-      announce: (keys) => auditAction(request, 'change_settings', { details: { keys } }),
+      announce: (keys) => recordAction(parts, request, 'change_settings', { details: { keys } }),
     })
     if (typeof outcome === 'string' || Array.isArray(outcome)) return answerOf(outcome)
     const { changed: keys, warnings } = outcome
@@ -72,13 +62,23 @@ export function adminSettings(parts: AdminSettingsParts) {
 
     unsetSettings: (request) =>
       changed(Object.fromEntries(request.query.key.map((key) => [key, undefined])), request),
+    async rotateKeys(request) {
+      await recordAction(parts, request, 'keys_rotate')
+      const keys = parts.options.secrets.length
+      // One of them may be signed with any key of the ring.
+      const neededUntil =
+        keys > 1 ? await store.verificationTokens.latestExpiry(clock.now()) : undefined
+      const outcome = await settings.reseal()
+      if (outcome === 'unreadable') return REFUSALS.unreadable
+      return { answer: { ...outcome, keys, old_keys_needed_until: neededUntil } }
+    },
   } satisfies Partial<AdminEndpoints>
 }
 
 function answerOf(
   outcome: SettingsOutcome,
 ): { answer: SettingsInForce; etag: string } | AdminRefusal {
-  if (typeof outcome === 'string') return settingsRefusals[outcome]
+  if (typeof outcome === 'string') return REFUSALS[outcome]
   if (Array.isArray(outcome)) {
     const title = 'Nothing was changed: some settings are not acceptable.'
     return { status: 400, code: 'invalid_settings', title, errors: outcome }

@@ -1,79 +1,56 @@
-import type {
-  AuditHistory,
-  MailJobStatus,
-  OutboxAdministration,
-  RecordedEvent,
-  SessionCutoffs,
-  SessionCutoffStore,
-  TokenHistories,
-  TokenHistory,
-  User,
-} from '../ports/index.ts'
-import { isSmtpConfigured, type Settings } from '../settings/table.ts'
-import type { LinkKind } from './link-explanation.ts'
-import { linkState, type LinkState } from './link-state.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
-
-/** A link of an account, and what became of it. */
-export interface StatedLink {
-  kind: LinkKind
-  state: LinkState
-  token: TokenHistory
-}
-
-/** What support needs to know of an account. */
-export interface UserStatus {
-  user: User
-  cutoffs: SessionCutoffs | undefined
-  /** Why this account may get no mail, and what helps. */
-  hints: string[]
-  /** Newest first, like the other lists. */
-  links: StatedLink[]
-  mails: MailJobStatus[]
-  events: RecordedEvent[]
-}
-
-export interface UserStatusPorts {
-  tokens: Record<LinkKind, TokenHistories>
-  outbox: Pick<OutboxAdministration, 'list'>
-  audit: AuditHistory
-  cutoffs: Pick<SessionCutoffStore, 'read'>
-  settings(): Settings
-  /** Whether something takes the mails while SMTP is not configured. */
-  hasDevelopmentMailer: boolean
-  now(): Date
-}
+import type { MailJobStatus, User } from '../ports/index.ts'
+import { isSmtpConfigured, type Settings } from '../settings/table.ts'
+import { eventShape } from './audit.ts'
+import type { Link, UserStatus } from './description.ts'
+import { linkShape, linkState, tokensOf, type LinkKind } from './link-state.ts'
+import { mailShape } from './mails.ts'
+import type { AdminParts, Sent } from './parts.ts'
 
 const MOST = 20
 
-export function createUserStatus(ports: UserStatusPorts) {
-  const { tokens, outbox, audit, cutoffs, settings, hasDevelopmentMailer, now } = ports
-
-  async function linksOf(user: User): Promise<StatedLink[]> {
-    const at = now()
-    const kinds: LinkKind[] = ['password_reset', 'email_verification']
-    const links = await Promise.all(
-      kinds.map(async (kind) => {
-        const histories = await tokens[kind].historiesOf(user.id, MOST)
-        return histories.map((token) => ({ kind, token, state: linkState(token, user, at) }))
-      }),
-    )
-    return links.flat().sort((a, b) => b.token.createdAt.getTime() - a.token.createdAt.getTime())
+/** What support needs to know of an account. */
+export async function statusOf(parts: AdminParts, user: User): Promise<Sent<UserStatus>> {
+  const { store, clock, options } = parts
+  const settings = parts.settings.current()
+  const [links, mails, events, ended] = await Promise.all([
+    linksOf(parts, user),
+    store.outbox.list({ accountId: user.id, limit: MOST }, clock.now()),
+    store.audit.list({ accountId: user.id, limit: MOST }),
+    store.cutoffs.read(user.id),
+  ])
+  return {
+    id: user.id,
+    username: user.username,
+    email: user.email,
+    email_verified: user.emailVerified,
+    disabled: user.disabled,
+    has_password: user.passwordHash !== undefined,
+    oauth_sessions_ended_at: ended?.oauthAt,
+    idp_sessions_ended_at: ended?.idpAt,
+    hints: [
+      ...(options.developmentMailer ? [] : serverHints(settings)),
+      ...hintsOf(user, mails, settings),
+    ],
+    links,
+    mails: mails.map(mailShape),
+    events: events.map(eventShape),
   }
+}
 
-  return async (user: User): Promise<UserStatus> => {
-    const [links, mails, events, ended] = await Promise.all([
-      linksOf(user),
-      outbox.list({ accountId: user.id, limit: MOST }, now()),
-      audit.list({ accountId: user.id, limit: MOST }),
-      cutoffs.read(user.id),
-    ])
-    const hints = [
-      ...(hasDevelopmentMailer ? [] : serverHints(settings())),
-      ...hintsOf(user, mails, settings()),
-    ]
-    return { user, cutoffs: ended, hints, links, mails, events }
-  }
+async function linksOf({ store, clock }: AdminParts, user: User): Promise<Sent<Link>[]> {
+  const at = clock.now()
+  const kinds: LinkKind[] = ['password_reset', 'email_verification']
+  const links = await Promise.all(
+    kinds.map(async (kind) => {
+      const histories = await tokensOf(store, kind).historiesOf(user.id, MOST)
+      return histories.map((token) => ({ kind, token, state: linkState(token, user, at) }))
+    }),
+  )
+  return links
+    .flat()
+    .sort((a, b) => b.token.createdAt.getTime() - a.token.createdAt.getTime())
+    .map(linkShape)
 }
 
 function serverHints(settings: Settings): string[] {

@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Middleware } from 'koa'
-import { fullUrl, type NodeHandler } from '../admin/api.ts'
+import { fullUrl } from './mount.ts'
 
 const PATH = '/.well-known/change-password'
 
@@ -11,7 +11,12 @@ export interface ChangePassword {
    */
   changePassword(): Middleware
   /** The same for Express, Fastify and `node:http`. */
-  changePasswordHandler: NodeHandler
+  changePasswordHandler(
+    this: void,
+    req: IncomingMessage,
+    res: ServerResponse,
+    next: (error?: unknown) => void,
+  ): void
 }
 
 /** @param formUrl - of the form that asks for a reset link. */

@@ -7,34 +7,11 @@ import { isIP } from 'node:net'
 import { MAX_PASSWORD_BYTES } from '../crypto/password-bytes.ts'
 import { parseDuration } from './duration.ts'
 
-export type SettingType = 'duration' | 'boolean' | 'choice' | 'number' | 'text'
-
-export interface Setting<T> {
-  /** Its name on the wire. */
-  name: string
-  type: SettingType
-  /** As sent over the wire. `undefined`: none. */
-  default: string | undefined
-  /** In force where the stored value is not valid, and none was in force before. `undefined`: the default, whatever was before. */
-  strictest?: string
-  /** From the least to the most that is accepted. `undefined`: `expected` says it all. */
-  bounds: string | undefined
-  /** What a value must be, to end the sentence "expected …". */
-  expected: string
-  /** The values that there are. `undefined`: more than can be told. */
-  values: readonly string[] | undefined
-  meaning: string
-  /** Secrets are encrypted at rest and shown as `"***"`. */
-  secret: boolean
-  /** `undefined`: not acceptable. */
-  parse(value: string): T | undefined
-}
-
 const DAY = 86_400_000
 const MAX_LIMIT = 10_000
 
-export function duration<D extends string>(
-  name: string,
+export function duration<N extends string, D extends string>(
+  name: N,
   byDefault: D,
   max: number,
   { minDays = 0, ...about }: About & { minDays?: number },
@@ -56,7 +33,12 @@ export function duration<D extends string>(
   }
 }
 
-export function pause<D extends string>(name: string, byDefault: D, max: number, about: About) {
+export function pause<N extends string, D extends string>(
+  name: N,
+  byDefault: D,
+  max: number,
+  about: About,
+) {
   return {
     ...duration(name, byDefault, max, about),
     bounds: `0s, which is none; 1s to ${max / DAY}d`,
@@ -68,7 +50,7 @@ export function pause<D extends string>(name: string, byDefault: D, max: number,
   }
 }
 
-export function limit<D extends string>(name: string, byDefault: D, about: About) {
+export function limit<N extends string, D extends string>(name: N, byDefault: D, about: About) {
   return {
     ...about,
     name,
@@ -82,7 +64,7 @@ export function limit<D extends string>(name: string, byDefault: D, about: About
   }
 }
 
-export function boolean<D extends string>(name: string, byDefault: D, about: About) {
+export function boolean<N extends string, D extends string>(name: N, byDefault: D, about: About) {
   return {
     ...about,
     name,
@@ -90,13 +72,18 @@ export function boolean<D extends string>(name: string, byDefault: D, about: Abo
     default: byDefault,
     bounds: undefined,
     expected: '"true" or "false"',
-    values: ['true', 'false'],
+    values: ['true', 'false'] as const,
     secret: false,
     parse: (value: string) => (value === 'true' ? true : value === 'false' ? false : undefined),
   }
 }
 
-export function choice<T extends string>(name: string, byDefault: T, values: T[], about: About) {
+export function choice<N extends string, T extends string>(
+  name: N,
+  byDefault: T,
+  values: readonly T[],
+  about: About,
+) {
   const quoted = values.map((value) => `"${value}"`)
   return {
     ...about,
@@ -111,7 +98,7 @@ export function choice<T extends string>(name: string, byDefault: T, values: T[]
   }
 }
 
-export function length<D extends string>(name: string, byDefault: D, which: string) {
+export function length<N extends string, D extends string>(name: N, byDefault: D, which: string) {
   return {
     name,
     type: 'number' as const,
@@ -130,8 +117,8 @@ interface About {
   strictest?: string
 }
 
-export function text(
-  name: string,
+export function text<N extends string>(
+  name: N,
   about: About & { expected: string; accepts(value: string): boolean; secret?: boolean },
 ) {
   const { meaning, expected, accepts, secret = false } = about

@@ -1,4 +1,5 @@
-import type { Report } from './sealing.ts'
+import { parseOne, type Report } from './setting.ts'
+import { MASK, withoutContradiction } from './rules.ts'
 import {
   allSettings,
   settingsTable,
@@ -45,33 +46,14 @@ export function failClosed(
   return closed
 }
 
-/** Somebody may have stored a minimum above the maximum by hand: then neither counts. */
-export function withoutContradiction(
-  values: Record<string, string>,
-  report?: Report,
-): Record<string, string> {
-  const { minPasswordLength: min, maxPasswordLength: max } = settingsTable
-  const { [min.name]: least, [max.name]: most, ...others } = values
-  const minimum = parseOne(min, least) ?? Number(min.default)
-  const maximum = parseOne(max, most) ?? Number(max.default)
-  if (minimum <= maximum) return values
-  report?.(
-    min.name,
-    `${least} ${most}`,
-    `it is above ${max.name}; the defaults of both are in force`,
-  )
-  return others
-}
-
-export function parseOne<T>(
-  setting: Setting<T>,
-  value: string | undefined,
-  report?: Report,
-): T | undefined {
-  if (value !== undefined) {
-    const parsed = setting.parse(value)
-    if (parsed !== undefined) return parsed === '' ? undefined : parsed
-    report?.(setting.name, value, 'stored setting is not valid; its default is in force')
+/** As sent over the wire: secrets masked, those without a value left out. */
+export function shownOf(stored: Record<string, string>): Record<string, string> {
+  const values = withoutContradiction(stored)
+  const shown: Record<string, string> = {}
+  for (const { name, default: byDefault, secret, parse } of allSettings) {
+    const stored = values[name]
+    const value = stored !== undefined && parse(stored) !== undefined ? stored : byDefault
+    if (value) shown[name] = secret ? MASK : value
   }
-  return setting.default === undefined ? undefined : setting.parse(setting.default)
+  return shown
 }

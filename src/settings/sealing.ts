@@ -1,8 +1,7 @@
 import type { SecretBox } from '../crypto/secret-box.ts'
-import { settingNamed, settingsTable } from './table.ts'
-
-/** Tells what is wrong with a stored value, never the value. */
-export type Report = (key: string, value: string, problem: string) => void
+import type { Report } from './setting.ts'
+import { purposeOf } from './rules.ts'
+import { settingNamed } from './table.ts'
 
 /** Opens what is sealed; a secret that cannot be opened is left out. */
 export function openAll(values: Record<string, string>, box: SecretBox, report: Report) {
@@ -31,21 +30,6 @@ export function sealAll(names: string[], values: Record<string, string>, box: Se
   return sealed
 }
 
-/** Given again for another server, a password is sealed for that one. */
-export function toSeal(changed: string[], values: Record<string, string>): string[] {
-  const { smtpHost, smtpPort, smtpPassword } = settingsTable
-  const isMoved =
-    [smtpHost.name, smtpPort.name].some((name) => changed.includes(name)) &&
-    values[smtpPassword.name] !== undefined
-  return isMoved ? [...new Set([...changed, smtpPassword.name])] : changed
-}
-
 export function isSealed(name: string, value: string): boolean {
   return settingNamed(name)?.secret === true && value !== ''
-}
-
-// The password was given for one server: nobody who can write to the database gets it sent to another.
-function purposeOf(name: string, values: Record<string, string>): string {
-  const { smtpHost, smtpPort } = settingsTable
-  return `${name} for ${values[smtpHost.name] ?? ''} port ${values[smtpPort.name] ?? ''}`
 }

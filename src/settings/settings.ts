@@ -1,23 +1,14 @@
-import { createHash } from 'node:crypto'
-import { AccountFlowsError } from '../errors.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
-import type { Log, SettingsStore, StoredSettings } from '../ports/index.ts'
-import {
-  applied,
-  MASK,
-  type OpenedSettings,
-  type SettingProblem,
-  type WantedSettings,
-} from './change.ts'
-import { failClosed, parseAll, strictestValues, withoutContradiction } from './parse-all.ts'
-import { isSealed, openAll, type Report, sealAll, toSeal } from './sealing.ts'
-import { allSettings, settingNamed, settingsTable, type Settings } from './table.ts'
+import type { Log, SettingsStore } from '../ports/index.ts'
+import { applied } from './change.ts'
+import { createHeldSettings, etagOf, type Held } from './held.ts'
+import type { SettingProblem } from './setting.ts'
+import { shownOf } from './parse-all.ts'
+import { toSeal, unset, type WantedSettings } from './rules.ts'
+import { isSealed, sealAll } from './sealing.ts'
+import { settingNamed, type Settings } from './table.ts'
 
-export type { SettingProblem } from './change.ts'
-
-const MAX_ATTEMPTS = 10
-const UNREADABLE =
-  'the stored settings cannot be read, and nothing is written over them: repair the record, or delete it; until then what was in force stays, and a start takes the strictest'
+export type { SettingProblem } from './setting.ts'
 
 /** The settings in force, as sent over the wire: secrets masked, those without a value left out. */
 export interface ShownSettings {
@@ -82,84 +73,19 @@ export interface SettingsKeeper {
 
 type Outcome = Omit<SettingsChange, 'etag'> | SettingProblem[] | 'stale'
 
-/** One version of the settings, as stored and as opened, without the secrets that no key opens. */
-type Held = StoredSettings & OpenedSettings
-
 export function createSettingsKeeper(
   store: SettingsStore,
   box: SecretBox,
   log: Log,
 ): SettingsKeeper {
-  let held: Held = { version: -1, values: {}, plain: {}, inForce: strictestValues }
-  let current = parseAll(held.inForce)
-  let reported = new Map<string, { value: string; problem: string }>()
-  let last: Promise<unknown> = Promise.resolve()
-  let waiting: Promise<void> | undefined
-
-  // One look or change after the other: none sees half of another, or takes back a newer one.
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = last.then(work, work)
-    last = turn.catch(() => {})
-    return turn
-  }
-
-  // Whoever asks while others wait for their turn gets what they get: in an outage nobody waits for more than two reads.
-  function follow(): Promise<void> {
-    waiting ??= inTurn(async () => {
-      waiting = undefined
-      const stored = await store.read()
-      if (etagOf(stored) !== etagOf(held)) await hold(stored)
-    })
-    return waiting
-  }
-
-  // Whatever the version says: a record edited by hand keeps its own.
-  async function takeOver(): Promise<void> {
-    await hold(await store.read())
-  }
-
-  // What is wrong with it is told once.
-  async function hold(stored: StoredSettings): Promise<void> {
-    const wrong: typeof reported = new Map()
-    const report: Report = (key, value, problem) => {
-      wrong.set(key, { value, problem })
-      if (reported.get(key)?.value !== value) log('error', problem, { key })
-    }
-    if (stored.isUnreadable) {
-      report('values', '', UNREADABLE)
-      held = { ...held, ...stored }
-    } else {
-      const plain = openAll(stored.values, box, report)
-      held = { ...stored, plain, inForce: failClosed(plain, held.inForce, report) }
-      current = parseAll(usable(held), report)
-    }
-    reported = wrong
-  }
-
-  /** Writes what `next` makes of what is stored, if it can be read, and again where somebody else wrote meanwhile. */
-  async function write<T>(
-    next: () => Promise<{ stored?: Record<string, string>; outcome: T }>,
-  ): Promise<T | 'unreadable'> {
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-      await takeOver()
-      if (held.isUnreadable) return 'unreadable'
-      const { version } = held
-      const { stored: values, outcome } = await next()
-      if (!values) return outcome
-      if (await store.write(values, version)) {
-        // Not read again: by then somebody else may have written, or the database be gone, and this is done.
-        await hold({ version: version + 1, values })
-        return outcome
-      }
-    }
-    throw new AccountFlowsError('ERR_SETTINGS_CONFLICT', 'Too many changes at the same time')
-  }
+  const held = createHeldSettings(store, box, log)
+  const { current, faults, inTurn, follow } = held
 
   async function change(
     wantedOf: (held: Held) => WantedSettings,
     { ifMatch, isDryRun = false, announce }: ChangeConditions,
   ): Promise<SettingsOutcome> {
-    const outcome = await write<Outcome>(async () => {
+    const outcome = await held.write<Outcome>(async (held) => {
       if (ifMatch && !ifMatch.some((etag) => etag === '*' || etag === etagOf(held))) {
         return { outcome: 'stale' }
       }
@@ -167,7 +93,7 @@ export function createSettingsKeeper(
       const next = applied(held, wanted)
       if ('problems' in next) return { outcome: next.problems }
       const { values, inForce, warnings } = next
-      const changed = changedBy(next.wanted, values)
+      const changed = changedBy(held, next.wanted, values)
       const outcome = { changed, warnings, settings: shownOf(inForce) }
       if (changed.length === 0 || isDryRun) return { outcome }
       await announce?.(changed)
@@ -176,90 +102,51 @@ export function createSettingsKeeper(
       return { stored: { ...Object.fromEntries(kept), ...sealed }, outcome }
     })
     if (Array.isArray(outcome) || typeof outcome === 'string') return outcome
-    return { ...outcome, etag: etagOf(held) }
-  }
-
-  function changedBy(wanted: WantedSettings, values: Record<string, string>): string[] {
-    const names = [...new Set([...Object.keys(values), ...Object.keys(wanted)])]
-    return names.filter((name) => {
-      // What no key opens can be taken away too.
-      if (!(name in held.plain || name in values)) {
-        return name in held.values && wanted[name] === undefined
-      }
-      // A default that is shown, and sent back, stays a default.
-      const isDefault = !(name in held.values) && values[name] === settingNamed(name)?.default
-      return values[name] !== held.plain[name] && !isDefault
-    })
+    return { ...outcome, etag: etagOf(held.now()) }
   }
 
   return {
-    current: () => current,
-    shown: () => shownOf(held.inForce),
-    faults: () => [...reported].map(([key, { problem }]) => ({ key, problem })),
+    current,
+    faults,
+    refresh: follow,
+    shown: () => shownOf(held.now().inForce),
     change: (wanted, conditions = {}) => inTurn(() => change(() => wanted, conditions)),
     changeUnset: (wanted) => inTurn(() => change(({ values }) => unset(wanted, values), {})),
 
     read: async () => {
       await follow()
-      return { settings: shownOf(held.inForce), etag: etagOf(held) }
+      return { settings: shownOf(held.now().inForce), etag: etagOf(held.now()) }
     },
-
-    refresh: follow,
 
     reseal: ({ isDryRun = false } = {}) =>
       inTurn(() =>
-        write(async () => {
-          const sealed = Object.entries(held.values).filter((entry) => isSealed(...entry))
-          const unreadable = sealed.map(([name]) => name).filter((name) => !(name in held.plain))
-          const resealed = sealed
-            .filter(([name, value]) => name in held.plain && !box.isCurrent(value))
-            .map(([name]) => name)
-          const outcome = { resealed, unreadable }
-          if (resealed.length === 0 || isDryRun) return { outcome }
-          return {
-            stored: { ...held.values, ...sealAll(resealed, held.plain, box) },
-            outcome,
-          }
+        held.write(async ({ values, plain }) => {
+          const outcome = toReseal({ values, plain }, box)
+          if (outcome.resealed.length === 0 || isDryRun) return { outcome }
+          return { stored: { ...values, ...sealAll(outcome.resealed, plain, box) }, outcome }
         }),
       ),
   }
 }
 
-// Without the password that was given for it, the mail server is not spoken to: it would take or tell what it should not.
-function usable({ values, inForce }: Held): Record<string, string> {
-  const { smtpHost, smtpPassword } = settingsTable
-  if (!(smtpPassword.name in values) || smtpPassword.name in inForce) return inForce
-  const { [smtpHost.name]: _, ...others } = inForce
-  return others
+function changedBy(held: Held, wanted: WantedSettings, values: Record<string, string>): string[] {
+  const names = [...new Set([...Object.keys(values), ...Object.keys(wanted)])]
+  return names.filter((name) => {
+    // What no key opens can be taken away too.
+    if (!(name in held.plain || name in values)) {
+      return name in held.values && wanted[name] === undefined
+    }
+    // A default that is shown, and sent back, stays a default.
+    const isDefault = !(name in held.values) && values[name] === settingNamed(name)?.default
+    return values[name] !== held.plain[name] && !isDefault
+  })
 }
 
-// The password comes with its server, or not at all.
-function unset(wanted: WantedSettings, stored: Record<string, string>): WantedSettings {
-  const { smtpHost, smtpPort, smtpPassword } = settingsTable
-  const isForAnotherServer = [smtpHost.name, smtpPort.name].some(
-    (name) => stored[name] !== undefined && stored[name] !== wanted[name],
-  )
-  return Object.fromEntries(
-    Object.entries(wanted).filter(
-      ([name]) => !(name in stored) && !(name === smtpPassword.name && isForAnotherServer),
-    ),
-  )
-}
-
-function shownOf(stored: Record<string, string>): Record<string, string> {
-  const values = withoutContradiction(stored)
-  const shown: Record<string, string> = {}
-  for (const { name, default: byDefault, secret, parse } of allSettings) {
-    const stored = values[name]
-    const value = stored !== undefined && parse(stored) !== undefined ? stored : byDefault
-    if (value) shown[name] = secret ? MASK : value
+function toReseal({ values, plain }: Pick<Held, 'values' | 'plain'>, box: SecretBox): Resealed {
+  const sealed = Object.entries(values).filter((entry) => isSealed(...entry))
+  const opened = sealed.filter(([name]) => name in plain)
+  return {
+    resealed: opened.filter(([, value]) => !box.isCurrent(value)).map(([name]) => name),
+    unreadable: sealed.map(([name]) => name).filter((name) => !(name in plain)),
   }
-  return shown
-}
-
-// Not the version alone: a record that was edited by hand keeps its own.
-function etagOf({ version, values, isUnreadable = false }: StoredSettings): string {
-  const entries = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1))
-  const digest = createHash('sha256').update(JSON.stringify([isUnreadable, entries]))
-  return `"${version}-${digest.digest('base64url').slice(0, 16)}"`
 }

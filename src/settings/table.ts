@@ -16,10 +16,10 @@ import {
   parseWhole,
   pause,
   text,
-  type Setting,
 } from './kinds.ts'
+import type { Setting } from './setting.ts'
 
-export type { Setting, SettingType } from './kinds.ts'
+export type { Setting, SettingType } from './setting.ts'
 
 const DAY = 86_400_000
 
@@ -130,6 +130,18 @@ export type Settings = {
     | NonNullable<ReturnType<(typeof settingsTable)[K]['parse']>>
     | ((typeof settingsTable)[K]['default'] extends string ? never : undefined)
 }
+
+type Table = typeof settingsTable
+
+/** The settings by name, as they are sent over the wire. */
+export type SettingTexts = { [K in SettingKey as Table[K]['name']]: TextOf<Table[K]> }
+
+type TextOf<S> = S extends { values: readonly (infer V extends string)[] } ? V : string
+
+/** Names of those that always have a value. */
+export type DefaultedName = {
+  [K in SettingKey]: Table[K]['default'] extends string ? Table[K]['name'] : never
+}[SettingKey]
 
 const byName = new Map<string, Setting<string | number | boolean>>(
   Object.values(settingsTable).map((setting) => [setting.name, setting]),

@@ -3,12 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { AdminApiError, createAdminClient, type AdminClient } from '../../src/admin/client.ts'
-import { operations } from '../../src/admin/operations.ts'
-import {
-  expectDescribed,
-  operationNames,
-  type OperationName,
-} from '../support/documented-answers.ts'
+import { expectAnswer, operationNames, type OperationName } from '../support/documented-answers.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -68,7 +63,7 @@ describe('createAdminClient()', () => {
   for (const name of operationNames) {
     it(`answers ${name}() as the server does`, async () => {
       const answer = await calls[name]()
-      expectDescribed(operations[name].answer, answer)
+      expectAnswer(name, answer)
     })
   }
 
@@ -142,6 +137,17 @@ describe('createAdminClient()', () => {
       expect(await thrownBy(work)).to.include({ code: 'unauthorized', status: 401 })
     }
     expect(await admin.getSettings()).to.deep.equal(before)
+  })
+})
+
+describe('The admin API at another path (adminPath)', () => {
+  const h = suiteHarness({ basePath: '/accounts', flows: { adminPath: '/staff' } })
+
+  it('answers there, to a client that knows the path, and nowhere else', async () => {
+    const admin = createAdminClient(h.baseUrl, ADMIN_TOKEN, '/staff')
+    expect((await admin.getSettings()).answer).to.include({ smtp_host: '127.0.0.1' })
+    const asked = createAdminClient(h.baseUrl, ADMIN_TOKEN).getSettings()
+    expect(await thrownBy(() => asked)).to.include({ code: 'not_an_admin_api', status: 404 })
   })
 })
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createMailRetry } from '../../src/admin/mail-retry.ts'
+import { createMailRetry } from '../../src/admin/outbox.ts'
 import type { MailJobStatus } from '../../src/index.ts'
 import { memoryStore } from '../../src/index.ts'
 

@@ -79,18 +79,18 @@ describe('Both flows, on every kind of host', () => {
 
 describe('The admin API, mounted where a prefix is stripped', () => {
   const mounted: Record<string, (flows: AccountFlows) => MaybePromise<Listener>> = {
-    'Koa with koa-mount': (flows) => new Koa().use(mount('/admin', flows.adminApi())).callback(),
-    Express: (flows) => express().use('/admin', flows.adminHandler),
+    'Koa with koa-mount': (flows) => new Koa().use(mount('/admin', flows.adminApi)).callback(),
+    Express: (flows) => express().use('/admin', flows.adminApi),
     async 'Fastify with middie'(flows) {
       const app = Fastify()
       await app.register(middie)
-      app.use('/admin', flows.adminHandler)
+      app.use('/admin', flows.adminApi)
       await app.ready()
       return app.routing
     },
     'node:http': (flows) => (req, res) => {
       Object.assign(req, { originalUrl: req.url, url: req.url?.slice('/admin'.length) })
-      flows.adminHandler(req, res, () => res.writeHead(404).end())
+      flows.adminApi(req, res, () => res.writeHead(404).end())
     },
   }
 
@@ -113,6 +113,26 @@ describe('The admin API, mounted where a prefix is stripped', () => {
       }
     })
   }
+})
+
+describe('The admin API on node:http, where nothing comes next', () => {
+  it('answers what is its own, and 404 to everything else', async () => {
+    const h = await startHarness({
+      host(parts) {
+        const others = koaHost(parts)
+        return (req, res) =>
+          req.url?.startsWith('/oauth2') ? others(req, res) : parts.flows.adminApi(req, res)
+      },
+    })
+    try {
+      await h.put({ validation_min_password_length: '20' })
+      for (const path of ['/', '/admin/api', '/elsewhere']) {
+        expect((await fetch(h.baseUrl + path)).status, path).to.equal(404)
+      }
+    } finally {
+      await h.close()
+    }
+  })
 })
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))

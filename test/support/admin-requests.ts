@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { Problem } from '../../src/admin/api-types.ts'
+import type { Problem } from '../../src/admin/description.ts'
 import { ADMIN_TOKEN, type Harness } from './harness.ts'
 
 export const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` }

@@ -1,11 +1,10 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { expect } from 'chai'
-import { openApiDocument } from '../../src/admin/document.ts'
-import type { Operations } from '../../src/admin/api-types.ts'
-import { operations } from '../../src/admin/operations.ts'
+import { openApiDocument } from '../../docs/generate/openapi.ts'
+import { operations, type Operation, type OperationName } from '../../src/admin/description.ts'
 import { ADMIN_TOKEN, type Harness } from './harness.ts'
 
-export type OperationName = keyof Operations
+export type { OperationName }
 
 export interface DocumentedRequest {
   /** As it is behind the `?`. */
@@ -51,6 +50,15 @@ function checkOf(schema: object): ValidateFunction {
 /** Throws where a value is not as its schema in the OpenAPI document says. */
 export function expectDescribed(name: string, value: unknown): void {
   const check = checkOf({ $ref: `#/components/schemas/${name}` })
+  check(value)
+  expect(check.errors ?? [], `${name}: ${JSON.stringify(value)}`).to.deep.equal([])
+}
+
+/** Throws where an answer is not as the document says of the operation. */
+export function expectAnswer(name: OperationName, value: unknown): void {
+  const { status = 200 }: Operation = operations[name]
+  const { schema = {} } = responsesOf(name)[status]?.content['application/json'] ?? {}
+  const check = checkOf(schema)
   check(value)
   expect(check.errors ?? [], `${name}: ${JSON.stringify(value)}`).to.deep.equal([])
 }

@@ -1,8 +1,34 @@
-import { operations, type Operation } from './operations.ts'
-import { ref } from './schema-kinds.ts'
-import { schemas } from './schemas.ts'
+import * as z from 'zod'
+import * as description from '../../src/admin/description.ts'
 
-const problem = { 'application/problem+json': { schema: ref('Problem') } }
+type Operation = description.Operation
+
+// Whatever the description names is a component, by that name.
+const named = z.registry<{ id: string }>()
+for (const [id, value] of Object.entries<unknown>(description)) {
+  if (value instanceof z.ZodType) named.add(value, { id })
+}
+
+const jsonSchema = {
+  io: 'input',
+  uri: (id: string) => `#/components/schemas/${id}`,
+  // Any whole number of JavaScript is below.
+  override: ({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }) => {
+    if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+    if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+  },
+} as const
+
+const schemas = Object.fromEntries(
+  Object.entries(z.toJSONSchema(named, jsonSchema).schemas).map(([name, schema]) => {
+    const { $schema: _schema, $id: _id, ...rest } = schema
+    return [name, rest]
+  }),
+)
+
+const ref = (schema: z.ZodType) => ({ $ref: jsonSchema.uri(named.get(schema)?.id ?? '') })
+
+const problem = { 'application/problem+json': { schema: ref(description.Problem) } }
 
 const REFUSALS: Record<number, string> = {
   400: 'Something in the request is wrong; nothing was changed.',
@@ -22,7 +48,7 @@ const REFUSALS: Record<number, string> = {
 /** The OpenAPI 3.1 document; paths are below `{base_url}/admin/api`. */
 export function openApiDocument() {
   const paths: Record<string, Record<string, object>> = {}
-  for (const [operationId, operation] of Object.entries<Operation>(operations)) {
+  for (const [operationId, operation] of Object.entries<Operation>(description.operations)) {
     const path = (paths[operation.path] ??= {})
     path[operation.method.toLowerCase()] = describe(operationId, operation)
   }
@@ -55,18 +81,16 @@ export function openApiDocument() {
 }
 
 function describe(operationId: string, operation: Operation): object {
-  const { summary, scope, query = {}, body, answer, status = 200, etag } = operation
+  const { summary, scope, query, body, answer, status = 200, etag } = operation
   const headers = etag && {
     headers: { ETag: { description: 'Of the settings.', schema: { type: 'string' } } },
   }
+  const { properties = {}, required = [] } = query ? z.toJSONSchema(query, jsonSchema) : {}
   const parameters = [
-    ...Object.entries(query).map(([name, { isRequired, isList, description, ...schema }]) => ({
-      name,
-      in: 'query',
-      description,
-      required: isRequired === true,
-      schema: isList ? { type: 'array', items: schema } : schema,
-    })),
+    ...Object.entries(properties).map(([name, parameter]) => {
+      const { description, ...schema } = Object(parameter)
+      return { name, in: 'query', description, required: required.includes(name), schema }
+    }),
     ...(etag && operation.method !== 'GET'
       ? [
           {
@@ -88,7 +112,7 @@ function describe(operationId: string, operation: Operation): object {
     }),
     responses: {
       [status]: {
-        description: schemas[answer].description,
+        description: answer.description,
         ...headers,
         content: { 'application/json': { schema: ref(answer) } },
       },
@@ -102,7 +126,7 @@ function describe(operationId: string, operation: Operation): object {
   }
 }
 
-const NAMING = new Set(['AccountQuery', 'MailChoice'])
+const NAMING = new Set<unknown>([description.AccountQuery, description.MailChoice])
 
 function refusalsOf({ method, body, etag }: Operation): number[] {
   return [

@@ -1,0 +1,518 @@
+/**
+ * The admin API (4.5): what each operation takes and answers, and who may ask. The server reads what comes in by this description; the
+ * types of handlers and clients, and docs/openapi.json, are made of it.
+ *
+ * @module
+ */
+import * as z from 'zod'
+import { AUDIT_EVENT_TYPES } from '../ports/audit-event-types.ts'
+import { allSettings, type DefaultedName, type SettingTexts } from '../settings/table.ts'
+import type { AdminScope } from './tokens.ts'
+
+const MAX_TEXT = 8_192
+
+// Each kind that somebody sends says what it takes: that is the `expected` of a refusal.
+const TEXT = `a text of at most ${MAX_TEXT} characters, and not empty`
+const given = z
+  .string(TEXT)
+  .min(1, TEXT)
+  .max(MAX_TEXT, TEXT)
+  .refine((text) => text.isWellFormed() && !text.includes('\0'), TEXT)
+const flag = z.boolean('true or false')
+const oneOf = <const T extends readonly [string, ...string[]]>(values: T) =>
+  z.enum(values, `one of ${values.join(', ')}`)
+const wholeNumber = (least: number, most: number) => {
+  const words = `a decimal number from ${least} to ${most}`
+  return z.int(words).min(least, words).max(most, words)
+}
+const TIME = 'a time such as 2026-01-31T08:00:00Z'
+const givenTime = z.string(TIME).refine(isTime, TIME).meta({ format: 'date-time' })
+
+/** The 30th of February, which `Date` reads as the 2nd of March, is no time. */
+function isTime(text: string): boolean {
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z$/.test(text)) return false
+  const time = new Date(text)
+  return !Number.isNaN(time.getTime()) && time.toISOString().startsWith(text.slice(0, 10))
+}
+
+const text = z.string()
+const time = z.string().meta({ format: 'date-time' })
+const count = z.int().min(0)
+const optional = z.exactOptional
+const object = <S extends z.core.$ZodLooseShape>(description: string, shape: S) =>
+  z.strictObject(shape).describe(description)
+
+const settingTexts = Object.fromEntries(
+  allSettings.map(({ name, meaning, expected, default: byDefault, values, secret }) => {
+    const description =
+      `${meaning} Expected: ${expected}.` +
+      (secret ? ' Shown as "***"; "***" sent back keeps it.' : '')
+    const kind: z.ZodType = values ? z.enum([...values]) : text
+    const isDefaulted = byDefault !== undefined
+    return [name, kind.meta({ description, ...(isDefaulted && { default: byDefault }) })]
+  }),
+)
+const optionalOnes = (names: string[]) =>
+  Object.fromEntries(names.map((name) => [name, optional(settingTexts[name] ?? text)]))
+const undefaulted = allSettings.filter((one) => one.default === undefined).map(({ name }) => name)
+
+export type Settings = Partial<SettingTexts>
+/** Not read by this description: the settings judge themselves, and say more. */
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- made of the table that the type is made of
+export const Settings = object(
+  'Settings by name. All values are strings.',
+  optionalOnes(Object.keys(settingTexts)),
+) as unknown as z.ZodType<Settings, Settings>
+
+/** Those with a default always have a value. */
+export type SettingsInForce = Settings & Pick<SettingTexts, DefaultedName> & { warnings?: string[] }
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
+export const SettingsInForce = object('The settings in force, those without a value left out.', {
+  ...settingTexts,
+  ...optionalOnes(undefaulted),
+  warnings: optional(z.array(text).describe('What is worth knowing about these settings.')),
+}) as unknown as z.ZodType<SettingsInForce>
+
+export type SettingProblem = z.infer<typeof SettingProblem>
+export const SettingProblem = object('One thing wrong with a request to change settings.', {
+  key: text,
+  expected: text.describe('What a value must be.'),
+  got: text.describe(
+    'What came; never the value of a secret, or of a setting that does not exist.',
+  ),
+})
+
+export type Candidate = z.infer<typeof Candidate>
+export const Candidate = object('One of several accounts that could be meant.', {
+  id: text,
+  username: text,
+})
+
+export type Problem = z.infer<typeof Problem>
+export const Problem = object('RFC 9457. `code` is stable, `title` is a sentence and may change.', {
+  title: text,
+  status: z.int(),
+  code: text,
+  errors: optional(z.array(SettingProblem)),
+  candidates: optional(z.array(Candidate)),
+})
+
+export type Check = z.infer<typeof Check>
+export const Check = object(
+  'One check. After the first of a row that failed, the rest is skipped.',
+  {
+    step: text,
+    status: z.enum(['ok', 'warning', 'failed', 'skipped']),
+    message: text.describe('What is so.'),
+    reply: optional(text.describe('What the other side said, without anything secret.')),
+    advice: optional(text.describe('What to do.')),
+  },
+)
+
+export type CheckReport = z.infer<typeof CheckReport>
+export const CheckReport = object('What the checks found.', {
+  ok: z.boolean().describe('Whether none failed.'),
+  checks: z.array(Check),
+})
+
+export type MailTest = z.infer<typeof MailTest>
+export const MailTest = object('Where a test mail goes.', {
+  to: given.describe('One plain e-mail address.'),
+})
+
+export type DoctorRequest = z.infer<typeof DoctorRequest>
+export const DoctorRequest = object('What to check beyond the server itself.', {
+  to: optional(
+    given.describe('Whether the mail server takes mails to this address; none is sent.'),
+  ),
+})
+
+export type MailPreview = z.infer<typeof MailPreview>
+export const MailPreview = object(
+  'A mail as it would leave, with made-up values and a link that leads nowhere.',
+  { subject: text, text, html: text },
+)
+
+export type AccountQuery = z.infer<typeof AccountQuery>
+export const AccountQuery = object(
+  'One account: `id`, or `user`, which is a username, a verified e-mail address or an id, and must mean one account alone.',
+  { user: optional(given), id: optional(given) },
+)
+
+const KIND = z.enum(['password_reset', 'email_verification'])
+
+export type Link = z.infer<typeof Link>
+export const Link = object('What became of a link; never the link itself.', {
+  kind: KIND,
+  state: z.enum(['live', 'used', 'superseded', 'expired', 'void']),
+  created_at: time,
+  expires_at: time,
+  used_at: optional(time),
+  invalidated_at: optional(time),
+  completed_at: optional(time.describe('When all effects of the reset were done.')),
+  client_id: optional(text),
+  mail_id: text.describe('The request that it was made for.'),
+})
+
+export type MailJob = z.infer<typeof MailJob>
+export const MailJob = object('A mail that waits, or that nobody will try to send again.', {
+  id: text,
+  kind: text,
+  state: z.enum(['waiting', 'dead']),
+  account_id: optional(text),
+  requested_at: optional(time),
+  next_attempt_at: optional(time),
+  expires_at: optional(time),
+  attempts: count,
+  reason: optional(text.describe('Why the last attempt failed, or why there will be none.')),
+  is_held: z.boolean().describe('Whether a worker has it.'),
+})
+
+export type AuditEvent = z.infer<typeof AuditEvent>
+export const AuditEvent = object('An event of the audit log.', {
+  id: text,
+  type: text,
+  at: time,
+  recorded_at: time,
+  account_id: optional(text),
+  address: optional(text),
+  user_agent: optional(text),
+  client_id: optional(text),
+  reason: optional(text),
+  details: optional(z.record(z.string(), z.unknown())),
+})
+
+export type UserStatus = z.infer<typeof UserStatus>
+export const UserStatus = object('What support needs to know of an account.', {
+  id: text,
+  username: text,
+  email: optional(text),
+  email_verified: z.boolean(),
+  disabled: z.boolean(),
+  has_password: z.boolean(),
+  oauth_sessions_ended_at: optional(
+    time.describe('Grants, codes and tokens from then or before are dead.'),
+  ),
+  idp_sessions_ended_at: optional(time.describe('Sessions from then or before are dead.')),
+  hints: z.array(text).describe('Why this account may get no mail, and what helps.'),
+  links: z.array(Link).describe('Newest first.'),
+  mails: z.array(MailJob).describe('Newest first.'),
+  events: z.array(AuditEvent).describe('Newest first.'),
+})
+
+export type Accepted = z.infer<typeof Accepted>
+export const Accepted = object('A mail was asked for.', {
+  mail_id: text.describe('To ask for its outcome.'),
+})
+
+export type MailOutcome = z.infer<typeof MailOutcome>
+export const MailOutcome = object('What became of a mail that was asked for.', {
+  mail_id: text,
+  state: z
+    .enum(['waiting', 'sent', 'ended', 'dead', 'unknown'])
+    .describe(
+      'ended: there is no mail, for the reason; dead: it could not be sent; unknown: nothing is known of such a request.',
+    ),
+  reason: optional(text),
+  attempts: optional(count),
+  next_attempt_at: optional(time),
+  sent_at: optional(time),
+})
+
+export type EndedSessions = z.infer<typeof EndedSessions>
+export const EndedSessions = object(
+  'How many records were deleted; none is told where the adapter cannot tell.',
+  {
+    oauth: optional(count.describe('Grants, codes and tokens.')),
+    idp: optional(count.describe('Sessions and login results.')),
+  },
+)
+
+export type AccountId = z.infer<typeof AccountId>
+export const AccountId = object('One account by its id, be the user gone already.', { id: given })
+
+export type ForgottenAccount = z.infer<typeof ForgottenAccount>
+export const ForgottenAccount = object('How many records of the account were removed.', {
+  mails: count,
+  reset_links: count,
+  verification_links: count,
+  waiting_logins: count,
+  events: count,
+  under_way: count.describe(
+    'Resets that are being finished, and mails that are being sent: they are still there. Ask again in a minute.',
+  ),
+})
+
+export type Outbox = z.infer<typeof Outbox>
+export const Outbox = object('Mails, newest request first.', { mails: z.array(MailJob) })
+
+export type MailChoice = z.infer<typeof MailChoice>
+export const MailChoice = object('One mail by its id, or all dead letters.', {
+  id: optional(given),
+  all_dead: optional(flag),
+  before: optional(
+    given.describe('Of all dead letters, those that were requested before this time.'),
+  ),
+})
+
+export type MailsChanged = z.infer<typeof MailsChanged>
+export const MailsChanged = object('How many mails were changed.', {
+  changed: count,
+  more_before: optional(time.describe('There are further ones: ask again with this `before`.')),
+})
+
+export type AuditLog = z.infer<typeof AuditLog>
+export const AuditLog = object('Events; the one that was recorded last comes first.', {
+  events: z.array(AuditEvent),
+})
+
+export type LinkQuery = z.infer<typeof LinkQuery>
+export const LinkQuery = object('A link out of a mail. It is not consumed.', { link: given })
+
+export type LinkExplanation = z.infer<typeof LinkExplanation>
+export const LinkExplanation = object('What a link is, and what became of it.', {
+  kind: optional(KIND),
+  state: z
+    .enum(['live', 'used', 'superseded', 'expired', 'void', 'altered', 'unknown', 'not_a_link'])
+    .describe(
+      'void: the account changed since; altered: its parameters are not those that were signed.',
+    ),
+  summary: text.describe('One sentence for the person who asks.'),
+  advice: text.describe('What to do.'),
+  signature: optional(z.enum(['valid', 'invalid', 'missing']).describe('Of a verification link.')),
+  altered: z.array(text).describe('Names of the parameters that are not as they were mailed.'),
+  account_id: optional(text),
+  client_id: optional(text),
+  created_at: optional(time),
+  expires_at: optional(time),
+  used_at: optional(time),
+  invalidated_at: optional(time),
+  completed_at: optional(time),
+  mail_id: optional(text),
+  history: z.array(AuditEvent).describe('What was recorded since it was made, oldest first.'),
+})
+
+export type KeysRotation = z.infer<typeof KeysRotation>
+export const KeysRotation = object(
+  'The secrets are encrypted with the first key of the ring now.',
+  {
+    resealed: z.array(text).describe('Settings that another key had encrypted.'),
+    unreadable: z.array(text).describe('Settings that no key of the ring opens; give them again.'),
+    keys: count.describe('How many keys the ring has.'),
+    old_keys_needed_until: optional(
+      time.describe(
+        'Until then live verification links may be signed with the other keys of the ring.',
+      ),
+    ),
+  },
+)
+
+const LIMIT = wholeNumber(1, 1000).default(50).describe('At most so many.')
+const DRY_RUN = flag
+  .default(false)
+  .describe('Everything is checked, and nothing applied; the answer is what would be.')
+
+export interface Operation {
+  method: 'GET' | 'PUT' | 'POST'
+  path: string
+  /** What the token must have. */
+  scope: AdminScope
+  summary: string
+  query?: z.ZodObject
+  body?: z.ZodType
+  answer: z.ZodType
+  status?: 200 | 202
+  /** Whether it answers an ETag, or honours `If-Match`. */
+  etag?: true
+}
+
+/** By the name of the method of `AdminClient`. */
+export const operations = {
+  getSettings: {
+    method: 'GET',
+    path: '/settings',
+    scope: 'account-flows:read',
+    summary: 'The settings in force.',
+    answer: SettingsInForce,
+    etag: true,
+  },
+  putSettings: {
+    method: 'PUT',
+    path: '/settings',
+    scope: 'account-flows:settings',
+    summary: 'Changes settings: all keys are checked, then all are applied, or none.',
+    query: z.strictObject({ dry_run: DRY_RUN }),
+    body: Settings,
+    answer: SettingsInForce,
+    etag: true,
+  },
+  unsetSettings: {
+    method: 'POST',
+    path: '/settings/unset',
+    scope: 'account-flows:settings',
+    summary: 'Gives settings their defaults back, or no value where there is none.',
+    query: z.strictObject({
+      key: z.array(given, TEXT).describe('Name of a setting; may be repeated.'),
+      dry_run: DRY_RUN,
+    }),
+    answer: SettingsInForce,
+    etag: true,
+  },
+  testMail: {
+    method: 'POST',
+    path: '/mail/test',
+    scope: 'account-flows:settings',
+    summary: 'Sends a test mail at once, and tells each step.',
+    body: MailTest,
+    answer: CheckReport,
+  },
+  previewMail: {
+    method: 'GET',
+    path: '/mail/preview',
+    scope: 'account-flows:read',
+    summary: 'Renders a mail.',
+    query: z.strictObject({
+      template: oneOf(['password-reset', 'email-verification', 'password-changed']).describe(
+        'Which mail.',
+      ),
+      locale: given.default('en').describe('In which language.'),
+    }),
+    answer: MailPreview,
+  },
+  mailOutcome: {
+    method: 'GET',
+    path: '/mail/outcome',
+    scope: 'account-flows:read',
+    summary: 'What became of a mail that was asked for.',
+    query: z.strictObject({ mail_id: given.describe('From `Accepted`.') }),
+    answer: MailOutcome,
+  },
+  runDoctor: {
+    method: 'POST',
+    path: '/doctor',
+    scope: 'account-flows:support',
+    summary: 'Checks keys, database, clock, base URL and mail server, from the server itself.',
+    body: DoctorRequest,
+    answer: CheckReport,
+  },
+  userStatus: {
+    method: 'POST',
+    path: '/users/status',
+    scope: 'account-flows:read',
+    summary: 'What is known of an account, its links and its mails. Audited.',
+    body: AccountQuery,
+    answer: UserStatus,
+  },
+  sendReset: {
+    method: 'POST',
+    path: '/users/send-reset',
+    scope: 'account-flows:support',
+    summary: 'Asks for a reset link to the address of the account. Audited.',
+    body: AccountQuery,
+    answer: Accepted,
+    status: 202,
+  },
+  sendVerification: {
+    method: 'POST',
+    path: '/users/send-verification',
+    scope: 'account-flows:support',
+    summary: 'Asks for a verification link to the address of the account. Audited.',
+    body: AccountQuery,
+    answer: Accepted,
+    status: 202,
+  },
+  endSessions: {
+    method: 'POST',
+    path: '/users/end-sessions',
+    scope: 'account-flows:support',
+    summary:
+      'Ends everything the account is signed in with, and voids every link that was mailed to it. Audited.',
+    body: AccountQuery,
+    answer: EndedSessions,
+  },
+  forgetUser: {
+    method: 'POST',
+    path: '/users/forget',
+    scope: 'account-flows:support',
+    summary:
+      'Erases what is recorded of an account: mails, links, logins that wait, events; not what admins did, which loses the id. Audited, without the id.',
+    body: AccountId,
+    answer: ForgottenAccount,
+  },
+  listOutbox: {
+    method: 'GET',
+    path: '/outbox',
+    scope: 'account-flows:read',
+    summary: 'Mails that wait, and dead letters.',
+    query: z.strictObject({
+      state: optional(oneOf(['waiting', 'dead']).describe('Both by default.')),
+      account_id: optional(given.describe('Of one account.')),
+      limit: LIMIT,
+    }),
+    answer: Outbox,
+  },
+  retryMails: {
+    method: 'POST',
+    path: '/outbox/retry',
+    scope: 'account-flows:support',
+    summary: 'Sends a waiting mail now, or asks again for what became a dead letter. Audited.',
+    body: MailChoice,
+    answer: MailsChanged,
+  },
+  purgeMails: {
+    method: 'POST',
+    path: '/outbox/purge',
+    scope: 'account-flows:support',
+    summary: 'Removes a waiting mail, or dead letters. Audited.',
+    body: MailChoice,
+    answer: MailsChanged,
+  },
+  listAudit: {
+    method: 'GET',
+    path: '/audit',
+    scope: 'account-flows:read',
+    summary: 'Events of the audit log.',
+    query: z.strictObject({
+      account_id: optional(given.describe('Of one account.')),
+      type: optional(z.array(oneOf(AUDIT_EVENT_TYPES)).describe('Type of event; may be repeated.')),
+      recorded_from: optional(givenTime.describe('Only what was recorded then or later.')),
+      limit: LIMIT,
+    }),
+    answer: AuditLog,
+  },
+  explainLink: {
+    method: 'POST',
+    path: '/links/explain',
+    scope: 'account-flows:read',
+    summary: 'What a link is, and what became of it. It is not consumed. Audited.',
+    body: LinkQuery,
+    answer: LinkExplanation,
+  },
+  rotateKeys: {
+    method: 'POST',
+    path: '/keys/rotate',
+    scope: 'account-flows:settings',
+    summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
+    answer: KeysRotation,
+  },
+} as const satisfies Record<string, Operation>
+
+type Described = typeof operations
+export type OperationName = keyof Described
+
+/** What a client sends, and is answered. */
+export type Operations = {
+  [N in OperationName]: {
+    route: `${Described[N]['method']} ${Described[N]['path']}`
+    query: Described[N] extends { query: infer Q extends z.ZodType } ? z.input<Q> : {}
+    body: Described[N] extends { body: infer B extends z.ZodType } ? z.input<B> : undefined
+    answer: z.infer<Described[N]['answer']>
+  }
+}
+
+/** The query as it was read: with its defaults. */
+export type ReadQuery<N extends OperationName> = Described[N] extends {
+  query: infer Q extends z.ZodType
+}
+  ? z.output<Q>
+  : {}

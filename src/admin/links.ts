@@ -1,0 +1,103 @@
+import { CARRIED } from '../ports/carried-query.ts'
+import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import { hashToken, isToken } from '../crypto/token.ts'
+import { isSameCarried } from '../flows/verification-link.ts'
+import type { CarriedParameters, RecordedEvent, TokenHistory } from '../ports/index.ts'
+import { eventShape, recordAction } from './audit.ts'
+import { tokenShape, linkState, tokensOf, type LinkKind } from './link-state.ts'
+import { linkWords, type LinkFacts, type Signature } from './link-words.ts'
+import type { AdminEndpoints, AdminParts } from './parts.ts'
+import { readPastedLink, type PastedLink } from './pasted-link.ts'
+
+const MAX_EVENTS = 500
+
+export function linkOperations(parts: AdminParts) {
+  return {
+    async explainLink(request) {
+      const facts = await factsOf(parts, request.body.link)
+      const { kind, state, signature, altered, token, events } = facts
+      await recordAction(parts, request, 'link_explain', {
+        ...(token && { accountId: token.userId }),
+        details: { state },
+      })
+      const { summary, advice } = linkWords(facts)
+      return {
+        answer: {
+          kind,
+          state,
+          summary,
+          advice,
+          signature,
+          altered,
+          ...(token && { account_id: token.userId, ...tokenShape(token) }),
+          history: events.map(eventShape),
+        },
+      }
+    },
+  } satisfies Partial<AdminEndpoints>
+}
+
+/** Looks a link up without consuming it: nothing is written. */
+async function factsOf(
+  { users, store, authorizeSig, oauthUrl, clock }: AdminParts,
+  link: string,
+): Promise<LinkFacts> {
+  const isGenuine = (link: PastedLink) =>
+    link.refused.length === 0 &&
+    (link.kind === 'password_reset'
+      ? isToken(link.token)
+      : signatureOf(link, authorizeSig) === 'valid')
+  const read = readPastedLink(link, oauthUrl, isGenuine)
+  if (!read) return { state: 'not_a_link', altered: [], events: [] }
+
+  const { kind, token: raw } = read
+  const tokens = tokensOf(store, kind)
+  const signed = kind === 'email_verification' && { signature: signatureOf(read, authorizeSig) }
+  const token = isToken(raw) ? await tokens.findHistory(hashToken(raw)) : undefined
+  const common = { kind, ...signed, tokenLength: raw.length }
+  if (!token) return { ...common, state: 'unknown', altered: [], events: [] }
+
+  const user = await users.findById(token.userId)
+  const state = linkState(token, user, clock.now())
+  const changed = signed ? alteredIn(signed.signature, read.carried, token.carried) : []
+  const altered = [...new Set([...changed, ...read.refused])]
+  const [newest] = await tokens.historiesOf(token.userId, 1)
+  const events = await store.audit.list({ accountId: token.userId, limit: MAX_EVENTS })
+  return {
+    ...common,
+    state: state === 'live' && altered.length > 0 ? 'altered' : state,
+    altered,
+    token,
+    ...(user && { user }),
+    ...(newest && newest.id !== token.id && { newer: newest }),
+    events: eventsAbout(kind, token, events),
+  }
+}
+
+/** Oldest first. */
+function eventsAbout(kind: LinkKind, token: TokenHistory, events: RecordedEvent[]) {
+  const isAbout = ({ id, type, at }: RecordedEvent) =>
+    id.includes(token.mailJobId) || (type.startsWith(kind) && at >= token.createdAt)
+  return events.filter(isAbout).sort((a, b) => a.at.getTime() - b.at.getTime())
+}
+
+function signatureOf(
+  { signature, token, carried }: PastedLink,
+  { verify }: Pick<AuthorizeSig, 'verify'>,
+): Signature {
+  if (signature === undefined) return 'missing'
+  return verify(signature, token, carried) ? 'valid' : 'invalid'
+}
+
+/** Where every parameter is as it was mailed, the signature itself is not. */
+function alteredIn(
+  signature: Signature,
+  carried: CarriedParameters,
+  mailed: CarriedParameters,
+): string[] {
+  if (signature === 'valid' && isSameCarried(carried, mailed)) return []
+  const names = CARRIED.filter(([field]) => carried[field] !== mailed[field]).map(
+    ([, name]) => name,
+  )
+  return signature === 'valid' || names.length > 0 ? names : ['authorize_sig']
+}

@@ -1,0 +1,53 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import Koa, { type Context } from 'koa'
+
+/**
+ * One function for every host: `app.use(it)` on Koa, Express and Fastify with middie, `it(req, res, next)` on `node:http`. What is not
+ * for it goes on to `next`; without a `next`, it is answered 404.
+ */
+export interface Mount {
+  (ctx: Context, next: () => Promise<unknown>): unknown
+  (req: IncomingMessage, res: ServerResponse, next?: (error?: unknown) => void): void
+}
+
+/**
+ * @param isOurs - by the path of the full address, whatever prefix a framework has stripped before.
+ * @param broken - is told why an answer broke off, where no Koa of the host is.
+ */
+export function createMount(
+  isOurs: (path: string) => boolean,
+  answer: (ctx: Context, path: string) => Promise<void>,
+  broken: (error: unknown) => void,
+): Mount {
+  const bare = new Koa()
+  bare.use((ctx) => answer(ctx, pathOf(fullUrl(ctx.req) ?? ctx.originalUrl)))
+  bare.on('error', broken)
+  const listener = bare.callback()
+
+  function mount(ctx: Context, next: () => Promise<unknown>): unknown
+  function mount(req: IncomingMessage, res: ServerResponse, next?: () => void): void
+  function mount(
+    first: Context | IncomingMessage,
+    second: ServerResponse | (() => Promise<unknown>),
+    next?: () => void,
+  ) {
+    if ('req' in first && typeof second === 'function') {
+      const path = pathOf(fullUrl(first.req) ?? first.originalUrl)
+      return isOurs(path) ? answer(first, path) : second()
+    }
+    if ('req' in first || typeof second === 'function') throw new TypeError('mount it with app.use')
+    if (isOurs(pathOf(fullUrl(first) ?? first.url ?? ''))) return listener(first, second)
+    return next ? next() : second.writeHead(404).end()
+  }
+  return mount
+}
+
+/** Express and Fastify strip a prefix from `url`, and keep the whole elsewhere. `undefined`: this framework does not. */
+export function fullUrl(req: IncomingMessage): string | undefined {
+  const original: unknown = Reflect.get(req, 'originalUrl')
+  return typeof original === 'string' ? original : undefined
+}
+
+function pathOf(url: string): string {
+  return url.replace(/[?#].*/s, '')
+}

@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto'
+import type { SecretBox } from '../crypto/secret-box.ts'
+import { AccountFlowsError } from '../errors.ts'
+import type { Log, SettingsStore, StoredSettings } from '../ports/index.ts'
+import type { Report } from './setting.ts'
+import { failClosed, parseAll, strictestValues } from './parse-all.ts'
+import { usable, type OpenedSettings } from './rules.ts'
+import { openAll } from './sealing.ts'
+
+const MAX_ATTEMPTS = 10
+const UNREADABLE =
+  'the stored settings cannot be read, and nothing is written over them: repair the record, or delete it; until then what was in force stays, and a start takes the strictest'
+
+/** One version of the settings, as stored and as opened, without the secrets that no key opens. */
+export type Held = StoredSettings & OpenedSettings
+
+/** Holds in memory what is stored, follows it, and writes it. */
+export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Log) {
+  let held: Held = { version: -1, values: {}, plain: {}, inForce: strictestValues }
+  let current = parseAll(held.inForce)
+  let reported = new Map<string, { value: string; problem: string }>()
+  let last: Promise<unknown> = Promise.resolve()
+  let waiting: Promise<void> | undefined
+
+  // What is wrong with it is told once.
+  function hold(stored: StoredSettings): void {
+    const wrong: typeof reported = new Map()
+    const report: Report = (key, value, problem) => {
+      wrong.set(key, { value, problem })
+      if (reported.get(key)?.value !== value) log('error', problem, { key })
+    }
+    if (stored.isUnreadable) {
+      report('values', '', UNREADABLE)
+      held = { ...held, ...stored }
+    } else {
+      const plain = openAll(stored.values, box, report)
+      held = { ...stored, plain, inForce: failClosed(plain, held.inForce, report) }
+      current = parseAll(usable(held), report)
+    }
+    reported = wrong
+  }
+
+  // One look or change after the other: none sees half of another, or takes back a newer one.
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = last.then(work, work)
+    last = turn.catch(() => {})
+    return turn
+  }
+
+  // Whoever asks while others wait for their turn gets what they get: in an outage nobody waits for more than two reads.
+  function follow(): Promise<void> {
+    waiting ??= inTurn(async () => {
+      waiting = undefined
+      const stored = await store.read()
+      if (etagOf(stored) !== etagOf(held)) hold(stored)
+    })
+    return waiting
+  }
+
+  /** Writes what `next` makes of what is stored, if it can be read, and again where somebody else wrote meanwhile. */
+  async function write<T>(
+    next: (held: Held) => Promise<{ stored?: Record<string, string>; outcome: T }>,
+  ): Promise<T | 'unreadable'> {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      // Whatever the version says: a record edited by hand keeps its own.
+      hold(await store.read())
+      if (held.isUnreadable) return 'unreadable'
+      const { version } = held
+      const { stored: values, outcome } = await next(held)
+      if (!values) return outcome
+      if (await store.write(values, version)) {
+        // Not read again: by then somebody else may have written, or the database be gone, and this is done.
+        hold({ version: version + 1, values })
+        return outcome
+      }
+    }
+    throw new AccountFlowsError('ERR_SETTINGS_CONFLICT', 'Too many changes at the same time')
+  }
+
+  return {
+    now: () => held,
+    current: () => current,
+    faults: () => [...reported].map(([key, { problem }]) => ({ key, problem })),
+    inTurn,
+    follow,
+    write,
+  }
+}
+
+// Not the version alone: a record that was edited by hand keeps its own.
+export function etagOf({ version, values, isUnreadable = false }: StoredSettings): string {
+  const entries = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1))
+  const digest = createHash('sha256').update(JSON.stringify([isUnreadable, entries]))
+  return `"${version}-${digest.digest('base64url').slice(0, 16)}"`
+}

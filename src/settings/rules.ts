@@ -1,0 +1,111 @@
+/**
+ * What holds between settings, be each of them valid: the minimum is not above the maximum, and the SMTP password is for one host and
+ * port.
+ *
+ * @module
+ */
+import { parseOne, type Report, type SettingProblem } from './setting.ts'
+import { settingsTable } from './table.ts'
+
+/** What the admin API shows in place of a secret, and what sent back keeps it. */
+export const MASK = '***'
+
+/** Settings by name; `undefined` takes the stored value away. */
+export type WantedSettings = Record<string, unknown>
+
+/** The settings as stored, with their secrets opened where a key does. */
+export interface OpenedSettings {
+  values: Record<string, string>
+  plain: Record<string, string>
+  /** `plain`, but for what fails closed. */
+  inForce: Record<string, string>
+}
+
+const { minPasswordLength: min, maxPasswordLength: max } = settingsTable
+
+/** The minimum and the maximum that these values mean. */
+function lengthsOf(values: Record<string, string>): [least: number, most: number] {
+  const least = parseOne(min, values[min.name]) ?? Number(min.default)
+  return [least, parseOne(max, values[max.name]) ?? Number(max.default)]
+}
+
+/** Somebody may have stored a minimum above the maximum by hand: then neither counts. */
+export function withoutContradiction(
+  values: Record<string, string>,
+  report?: Report,
+): Record<string, string> {
+  const [least, most] = lengthsOf(values)
+  if (least <= most) return values
+  const { [min.name]: minimum, [max.name]: maximum, ...others } = values
+  const problem = `it is above ${max.name}; the defaults of both are in force`
+  report?.(min.name, `${minimum} ${maximum}`, problem)
+  return others
+}
+
+/** What to take away besides: whoever changes one of two that were stored by hand and exclude each other is rid of both. */
+export function straysOf(plain: Record<string, string>, given: WantedSettings): WantedSettings {
+  const isMeant = min.name in given || max.name in given
+  if (!isMeant || withoutContradiction(plain) === plain) return {}
+  return { [min.name]: undefined, [max.name]: undefined }
+}
+
+// Two that were stored by hand and exclude each other are no reason to refuse a change of something else.
+export function contradiction(
+  values: Record<string, string>,
+  wanted: WantedSettings,
+): SettingProblem[] {
+  const [least, most] = lengthsOf(values)
+  if (least <= most) return []
+  if (min.name in wanted) {
+    return [{ key: min.name, expected: `at most ${max.name}, which is ${most}`, got: `"${least}"` }]
+  }
+  if (!(max.name in wanted)) return []
+  return [{ key: max.name, expected: `at least ${min.name}, which is ${least}`, got: `"${most}"` }]
+}
+
+const { smtpHost: host, smtpPort: port, smtpPassword: password } = settingsTable
+/** The password was given for these: it is sealed for them, forgotten with them, and never sent to another server. */
+const SERVER = [host.name, port.name]
+
+/** What a secret is sealed for: nobody who can write to the database gets it sent to another server. */
+export function purposeOf(name: string, values: Record<string, string>): string {
+  return `${name} for ${values[host.name] ?? ''} port ${values[port.name] ?? ''}`
+}
+
+/** Names of what is sealed anew: given again for another server, a password is sealed for that one. */
+export function toSeal(changed: string[], values: Record<string, string>): string[] {
+  const isMoved = SERVER.some((name) => changed.includes(name)) && password.name in values
+  return isMoved ? [...new Set([...changed, password.name])] : changed
+}
+
+/** Where the server changes without it, the password goes. Answers what to tell of that. */
+export function forgetPasswordOfOtherServer(
+  held: OpenedSettings,
+  wanted: WantedSettings,
+  values: Record<string, string>,
+): string[] {
+  const moved = SERVER.filter((name) => values[name] !== held.plain[name])
+  const isGiven = password.name in wanted && wanted[password.name] !== MASK
+  if (moved.length === 0 || isGiven || !held.values[password.name]) return []
+  values[password.name] = ''
+  return [`${moved.join(' and ')} changed without ${password.name}: the old password was forgotten`]
+}
+
+/** Without the password that was given for it, the server is not spoken to: it would take or tell what it should not. */
+export function usable({ values, inForce }: OpenedSettings): Record<string, string> {
+  if (!(password.name in values) || password.name in inForce) return inForce
+  const { [host.name]: _, ...others } = inForce
+  return others
+}
+
+/** Those of `wanted` that have no stored value; the password comes with its server, or not at all. */
+export function unset(wanted: WantedSettings, stored: Record<string, string>): WantedSettings {
+  const isForAnotherServer = SERVER.some(
+    (name) => stored[name] !== undefined && stored[name] !== wanted[name],
+  )
+  return Object.fromEntries(
+    Object.entries(wanted).filter(
+      ([name]) => !(name in stored) && !(name === password.name && isForAnotherServer),
+    ),
+  )
+}
