@@ -123,7 +123,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   const { resetTokens, verificationTokens } = store
   const pendingLogins = sealedLogins(store.pendingLogins, box)
-  const { readCutoffs, noteLogin } = sessions
+  const { readCutoffs, seenByLogin } = sessions
   const voidLinks = createVoidLinks(store)
   const watched = { users: usersWithLinks(users, voidLinks) }
   const common = { ...watched, outbox, audit, settings, clock, now: clock.now }
@@ -166,7 +166,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     clients,
     resume,
     browserCookie,
-    noteLogin,
+    seenByLogin,
     pages,
     assets: views,
     cooldown,
@@ -206,7 +206,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       cooldown,
       settings,
       requesterOf: requester,
-      noteLogin,
+      seenByLogin,
       clock,
     }),
     verifyPassword: createVerifyPassword(checked.bcryptCost, hashQueue),

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import type { EmailVerification } from '../flows/email-verification.ts'
 import { KEEP_LOGIN_MS } from '../flows/pending-login.ts'
-import { loginSecond } from '../ports/login-second.ts'
+import { loginSecond, type SeenCutoffs } from '../ports/login-second.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Interactions } from '../oidc/interactions.ts'
 import type { LoginResult, Requester, User, UserStore } from '../ports/index.ts'
@@ -56,8 +56,8 @@ export interface LoginParts {
   cooldown: ResendCooldown
   settings(): Settings
   requesterOf(req: IncomingMessage): Requester
-  /** Answers the second to date the login with. */
-  noteLogin(accountId: string, second: number, passwordDigest?: string): Promise<number>
+  /** What decides which cut-offs the login outlives. */
+  seenByLogin(accountId: string, second: number, passwordDigest?: string): Promise<SeenCutoffs>
   clock: Clock
 }
 
@@ -96,21 +96,22 @@ export function createLogin(parts: LoginParts): Login {
     return true
   }
 
-  async function noted(login: CheckedLogin): Promise<LoginResult> {
+  async function dated(login: CheckedLogin): Promise<LoginResult> {
     const result = resultOf(login, now())
     const { account } = login
     const hash = typeof account === 'string' ? undefined : account.passwordHash
     const digest = hash === undefined ? undefined : passwordDigest(hash)
-    return { ...result, ts: await parts.noteLogin(result.accountId, result.ts, digest) }
+    const { accountId, ts } = result
+    return { ...result, accountFlowsSeen: await parts.seenByLogin(accountId, ts, digest) }
   }
 
   return {
     loginStarted: () => loginSecond(now()),
     blockUnverified: async (req, res, login) =>
-      isBlocked(req, res, login.account, await noted(login)),
+      isBlocked(req, res, login.account, await dated(login)),
 
     async finishLogin(req, res, login) {
-      const result = await noted(login)
+      const result = await dated(login)
       if (await isBlocked(req, res, login.account, result)) return
       await interactions.finish(req, res, result)
     },

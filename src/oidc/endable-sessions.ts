@@ -3,7 +3,14 @@ import type { Middleware } from 'koa'
 import type { Adapter, AdapterConstructor, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { isStoreUnavailable } from '../errors.ts'
-import { afterCutoffs, beforeCutoffs, isEndedBy, loginSecond } from '../ports/login-second.ts'
+import {
+  isEnded,
+  loginSecond,
+  seenAll,
+  seenBy,
+  seenNone,
+  type SeenCutoffs,
+} from '../ports/login-second.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type {
@@ -14,13 +21,7 @@ import type {
   SessionCutoffStore,
   UserStore,
 } from '../ports/index.ts'
-import {
-  accountStamp,
-  IDP_MODELS,
-  OAUTH_MODELS,
-  LOGIN_SECOND,
-  type AccountStamp,
-} from './account-stamp.ts'
+import { accountStamp, IDP_MODELS, OAUTH_MODELS, SEEN, type AccountStamp } from './account-stamp.ts'
 import { waitingOnce } from './outages.ts'
 
 /**
@@ -54,27 +55,25 @@ export interface EndableSessions extends AccountSessions {
   /** The account's cut-offs, as this request sees them. */
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
   /**
-   * Notes a login that arrived in that second, before anything is made of it, and answers the second to date it with, which is all
-   * that decides what it outlives. Clocks of processes differ: where the account has cut-offs, a login is later than all of them if its
-   * password is the one of now, and ended if it is another one. For that the user is read.
+   * Reads the cut-offs that a login is later than, before anything is made of it: all that come afterwards end it. Where the account has
+   * cut-offs, a login is later than all of them if its password is the one of now, and ended if it is another one. For that the user is read.
    *
+   * @param second - in which it arrived.
    * @param passwordDigest - of the password hash that it was checked with. `undefined`: nobody knows, and the clock decides.
    */
-  noteLogin(accountId: string, second: number, passwordDigest?: string): Promise<number>
+  seenByLogin(accountId: string, second: number, passwordDigest?: string): Promise<SeenCutoffs>
   start(): Promise<void>
 }
+
+const ENDED_MODELS = ['Session', ...OAUTH_MODELS]
 
 interface RequestMemory {
   /** The second in which the request arrived. */
   arrivedAt: number
   cutoffs: Map<string, Promise<SessionCutoffs | undefined>>
-  /** By account, the second of the earliest login of which it found or made anything. */
-  logins: Map<string, number>
+  /** By account, what the logins have seen of which it found or made anything. */
+  logins: Map<string, SeenCutoffs>
 }
-
-type DateBy = (second: number, cutoffs: SessionCutoffs) => number | Promise<number>
-
-const byClock: DateBy = (second) => second
 
 export function createEndableSessions(
   cutoffs: SessionCutoffStore,
@@ -97,73 +96,73 @@ export function createEndableSessions(
   async function alive(model: string, payload: AdapterPayload | void) {
     const stamp = payload && accountStamp(model, payload)
     if (!stamp) return payload
-    if (isEnded(stamp, await read(stamp.accountId))) return undefined
-    rememberLogin(stamp)
+    const { accountId, kind, second } = stamp
+    const ends = await read(accountId)
+    if (isEnded(kind, stamp, ends)) return undefined
+    rememberLogin(accountId, stamp.seen ?? seenBy(second, ends))
     return payload
   }
 
-  function rememberLogin({ accountId, second }: AccountStamp) {
+  function rememberLogin(accountId: string, seen: SeenCutoffs) {
     const logins = request.getStore()?.logins
-    if (second === undefined) return
-    logins?.set(accountId, Math.min(second, logins.get(accountId) ?? Infinity))
+    const { idp, oauth } = logins?.get(accountId) ?? seen
+    logins?.set(accountId, { idp: Math.min(idp, seen.idp), oauth: Math.min(oauth, seen.oauth) })
   }
 
-  // What a request makes is as old as the login that it makes it of, or as itself: one that began before a cut-off, and ends after
-  // it, makes nothing that lives.
-  async function dated(model: string, payload: AdapterPayload): Promise<AdapterPayload> {
+  // What a request makes has seen what the login has that it makes it of, or what it has itself: one that began before a cut-off, and
+  // ends after it, makes nothing that lives.
+  async function stamped(
+    model: string,
+    payload: AdapterPayload,
+    before: () => Promise<AdapterPayload | void>,
+  ): Promise<AdapterPayload> {
+    if (model === 'Interaction') return withSeenLogin(payload)
     const { accountId } = payload
     const store = request.getStore()
-    if (accountId === undefined || !OAUTH_MODELS.includes(model)) return payload
+    if (accountId === undefined || !ENDED_MODELS.includes(model)) return payload
     const login = store?.logins.get(accountId)
-    if (login !== undefined) return { ...payload, [LOGIN_SECOND]: login }
-    // The consent page of a host makes grants outside our middleware.
+    if (login) return { ...payload, [SEEN]: login }
+    // A page of the host saves sessions and makes grants outside our middleware.
+    if (model === 'Session') {
+      const { accountId: same, seen } = sessionStamp(await before())
+      return accountId === same && seen ? { ...payload, [SEEN]: seen } : payload
+    }
     if (!store && model !== 'Grant') return payload
     // These two open nothing without a login that lives or the person's consent, so that they need not be of a password.
     const isOfNone = !store || model === 'BackchannelAuthenticationRequest'
-    const second = store?.arrivedAt ?? loginSecond(now())
-    const date = await noted(accountId, second, isOfNone ? afterCutoffs : byClock)
-    return { ...payload, [LOGIN_SECOND]: date }
+    const ends = await read(accountId)
+    return { ...payload, [SEEN]: isOfNone ? seenAll(ends) : seenBy(store.arrivedAt, ends) }
   }
 
-  async function stamped(model: string, payload: AdapterPayload): Promise<AdapterPayload> {
-    const kept =
-      model === 'Interaction' ? await withLoginSecond(payload) : await dated(model, payload)
-    const stamp = IDP_MODELS.includes(model) ? accountStamp(model, kept) : undefined
-    if (stamp) rememberLogin(stamp)
-    return kept
-  }
-
-  // Without it, oidc-provider dates the login at the moment the result is used, however late that is.
-  async function withLoginSecond(payload: AdapterPayload): Promise<AdapterPayload> {
+  // Without a time, oidc-provider dates the login at the moment the result is used, however late that is.
+  async function withSeenLogin(payload: AdapterPayload): Promise<AdapterPayload> {
     const login = payload.result?.login
-    if (!login || login.ts !== undefined) return payload
-    const ts = await noteLogin(login.accountId, loginSecond(now()))
-    return { ...payload, result: { ...payload.result, login: { ...login, ts } } }
+    if (!login) return payload
+    const { accountId, ts = loginSecond(now()) } = login
+    const stamp = accountStamp('Interaction', payload)
+    const known = stamp?.seen ?? request.getStore()?.logins.get(accountId)
+    const seen = known ?? seenBy(ts, await read(accountId))
+    rememberLogin(accountId, seen)
+    return { ...payload, result: { ...payload.result, login: { ...login, ts, [SEEN]: seen } } }
   }
 
-  async function noted(accountId: string, second: number, dateBy: DateBy): Promise<number> {
-    let at = second
-    for (;;) {
-      const ends = await cutoffs.noteLogin(accountId, new Date(at * 1000))
-      const date = ends ? await dateBy(second, ends) : second
-      if (date <= at) return date
-      // The cut-offs to come have to be later than this, too.
-      at = date
-    }
-  }
+  async function seenByLogin(accountId: string, second: number, digest?: string) {
+    const ends = await read(accountId)
+    const seen = !ends || digest === undefined ? seenBy(second, ends) : await judged(ends)
+    rememberLogin(accountId, seen)
+    return seen
 
-  const noteLogin = (accountId: string, second: number, digest?: string) =>
-    noted(accountId, second, async (at, ends) => {
-      if (digest === undefined) return at
+    async function judged(before: SessionCutoffs) {
       const user = await users.findById(accountId)
       const isOfNow = user !== undefined && passwordDigest(user.passwordHash) === digest
-      return isOfNow ? afterCutoffs(at, ends) : beforeCutoffs(at, ends)
-    })
+      return isOfNow ? seenAll(before) : seenNone()
+    }
+  }
 
   function wrap(model: string, inner: Adapter): Adapter {
     const outer = waitingOnce({
       upsert: async (id, payload, expiresIn) =>
-        inner.upsert(id, await stamped(model, payload), expiresIn),
+        inner.upsert(id, await stamped(model, payload, async () => inner.find(id)), expiresIn),
       find: async (id) => alive(model, await inner.find(id)),
       findByUid: async (uid) => alive(model, await inner.findByUid(uid)),
       findByUserCode: async (userCode) => alive(model, await inner.findByUserCode(userCode)),
@@ -179,7 +178,7 @@ export function createEndableSessions(
   async function remove(models: string[], accountId: string, ends: SessionCutoffs) {
     const ended = (model: string) => (payload: AdapterPayload) => {
       const stamp = accountStamp(model, payload)
-      return stamp?.accountId === accountId && isEnded(stamp, ends)
+      return stamp?.accountId === accountId && isEnded(stamp.kind, stamp, ends)
     }
     let count: EndedCount
     for (const factory of factories) {
@@ -214,7 +213,7 @@ export function createEndableSessions(
     },
     perRequest: (_ctx, next) =>
       request.run({ arrivedAt: loginSecond(now()), cutoffs: new Map(), logins: new Map() }, next),
-    noteLogin,
+    seenByLogin,
 
     async endOAuthSessions(accountId, at, isExact) {
       const ends = await cutoffs.endOAuthSessions(accountId, at, isExact)
@@ -232,8 +231,8 @@ export function createEndableSessions(
   }
 }
 
-function isEnded({ kind, second = 0 }: AccountStamp, cutoffs: SessionCutoffs | undefined) {
-  return isEndedBy(kind === 'idp' ? cutoffs?.idpAt : cutoffs?.oauthAt, second)
+function sessionStamp(before: AdapterPayload | void): Partial<AccountStamp> {
+  return (before && accountStamp('Session', before)) ?? {}
 }
 
 function findsAccounts(adapter: Adapter): adapter is AccountAdapter {
