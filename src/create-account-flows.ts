@@ -113,8 +113,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const settingsKeeper = createSettingsKeeper(store.settings, box, log)
   const settings = settingsKeeper.current
   const { record: audit, events } = createAudit(store.audit, () => settings().auditRetention, log)
-  const sessions = createEndableSessions(store.cutoffs, users, clock, log, box)
-  const policy = createAccountPolicy(users, settings, log)
+  const readsAccounts = () => settings().requireEmailVerification
+  const sessions = createEndableSessions(store.cutoffs, users, clock, log, box, readsAccounts)
+  const policy = createAccountPolicy(sessions.readAccount, settings, log)
   const clients = createClients(provider, baseUrl.origin)
   const resume = createResume(provider, clock)
   const authorizeSig = createAuthorizeSig(keys)

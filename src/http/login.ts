@@ -69,13 +69,14 @@ export function createLogin(parts: LoginParts): Login {
     req: IncomingMessage,
     res: ServerResponse,
     account: User | string,
-    result: LoginResult,
+    dating: Promise<LoginResult>,
   ): Promise<boolean> {
     if (!settings().requireEmailVerification) return false
     const user = typeof account === 'string' ? await users.findById(account) : account
     if (!user || !verification.blocks(user)) return false
 
-    const captured = { ...(await interactions.capture(req, res)), login: result }
+    const [request, result] = await Promise.all([interactions.capture(req, res), dating])
+    const captured = { ...request, login: result }
     const lifetimeMs = settings().emailVerificationExpiration
     const isRemembered = result.remember !== false
     const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
@@ -96,22 +97,25 @@ export function createLogin(parts: LoginParts): Login {
     return true
   }
 
-  async function dated(login: CheckedLogin): Promise<LoginResult> {
+  /** Goes on beside what else there is to read; whoever waits for it gets its failure. */
+  function dated(login: CheckedLogin): Promise<LoginResult> {
     const result = resultOf(login, now())
-    const { account } = login
-    const hash = typeof account === 'string' ? undefined : account.passwordHash
-    const digest = hash === undefined ? undefined : passwordDigest(hash)
     const { accountId, ts } = result
-    return { ...result, accountFlowsSeen: await parts.seenByLogin(accountId, ts, digest) }
+    const hash = typeof login.account === 'string' ? undefined : login.account.passwordHash
+    const digest = hash === undefined ? undefined : passwordDigest(hash)
+    const dating = parts
+      .seenByLogin(accountId, ts, digest)
+      .then((seen) => ({ ...result, accountFlowsSeen: seen }))
+    dating.catch(() => {})
+    return dating
   }
 
   return {
     loginStarted: () => loginSecond(now()),
-    blockUnverified: async (req, res, login) =>
-      isBlocked(req, res, login.account, await dated(login)),
+    blockUnverified: async (req, res, login) => isBlocked(req, res, login.account, dated(login)),
 
     async finishLogin(req, res, login) {
-      const result = await dated(login)
+      const result = dated(login)
       if (await isBlocked(req, res, login.account, result)) return
       await interactions.finish(req, res, result)
     },

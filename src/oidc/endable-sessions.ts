@@ -19,6 +19,7 @@ import type {
   Log,
   SessionCutoffs,
   SessionCutoffStore,
+  User,
   UserStore,
 } from '../ports/index.ts'
 import { accountStamp, IDP_MODELS, OAUTH_MODELS, SEEN, type AccountStamp } from './account-stamp.ts'
@@ -54,6 +55,8 @@ export interface EndableSessions extends AccountSessions {
   perRequest: Middleware
   /** The account's cut-offs, as this request sees them. */
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
+  /** The account itself likewise; where `readsAccounts`, one whose login is finished is read beside its cut-offs. */
+  readAccount(accountId: string): Promise<User | undefined>
   /**
    * Reads the cut-offs that a login is later than, before anything is made of it: all that come afterwards end it. Where the account has
    * cut-offs, a login is later than all of them if its password is the one of now, and ended if it is another one. For that the user is read.
@@ -71,6 +74,7 @@ interface RequestMemory {
   /** The second in which the request arrived. */
   arrivedAt: number
   cutoffs: Map<string, Promise<SessionCutoffs | undefined>>
+  accounts: Map<string, Promise<User | undefined>>
   /** By account, what the logins have seen of which it found or made anything. */
   logins: Map<string, SeenCutoffs>
 }
@@ -81,22 +85,25 @@ export function createEndableSessions(
   { now }: Clock,
   log: Log,
   box: SecretBox,
+  readsAccounts: () => boolean = () => false,
 ): EndableSessions {
   const request = new AsyncLocalStorage<RequestMemory>()
   const wrappers = new WeakSet<object>()
   const factories: StartableAdapterFactory[] = []
 
-  function read(accountId: string): Promise<SessionCutoffs | undefined> {
-    const known = request.getStore()?.cutoffs
-    const reading = known?.get(accountId) ?? cutoffs.read(accountId)
-    known?.set(accountId, reading)
-    return reading
-  }
+  const read = (accountId: string) =>
+    once(request.getStore()?.cutoffs, accountId, () => cutoffs.read(accountId))
+
+  const readAccount = (accountId: string) =>
+    once(request.getStore()?.accounts, accountId, () => users.findById(accountId))
 
   async function alive(model: string, payload: AdapterPayload | void) {
     const stamp = payload && accountStamp(model, payload)
     if (!stamp) return payload
     const { accountId, kind, second } = stamp
+    // Not of a session: a link is opened in it before it verifies its account. Whoever needs the account gets a failure.
+    if (model === 'Interaction' && request.getStore() && readsAccounts())
+      readAccount(accountId).catch(() => {})
     const ends = await read(accountId)
     if (isEnded(kind, stamp, ends)) return undefined
     rememberLogin(accountId, stamp.seen ?? seenBy(second, ends))
@@ -205,6 +212,7 @@ export function createEndableSessions(
     },
 
     readCutoffs: read,
+    readAccount,
     expectOurs(adapter) {
       if (wrappers.has(adapter)) return
       throw new TypeError(
@@ -212,7 +220,15 @@ export function createEndableSessions(
       )
     },
     perRequest: (_ctx, next) =>
-      request.run({ arrivedAt: loginSecond(now()), cutoffs: new Map(), logins: new Map() }, next),
+      request.run(
+        {
+          arrivedAt: loginSecond(now()),
+          cutoffs: new Map(),
+          accounts: new Map(),
+          logins: new Map(),
+        },
+        next,
+      ),
     seenByLogin,
 
     async endOAuthSessions(accountId, at, isExact) {
@@ -229,6 +245,16 @@ export function createEndableSessions(
       for (const factory of factories) await factory.start?.(box)
     },
   }
+}
+
+function once<T>(
+  known: Map<string, Promise<T>> | undefined,
+  key: string,
+  read: () => Promise<T>,
+): Promise<T> {
+  const reading = known?.get(key) ?? read()
+  known?.set(key, reading)
+  return reading
 }
 
 function sessionStamp(before: AdapterPayload | void): Partial<AccountStamp> {
