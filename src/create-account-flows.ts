@@ -114,8 +114,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const settingsKeeper = createSettingsKeeper(store.settings, box, log)
   const settings = settingsKeeper.current
   const { record: audit, events } = createAudit(store.audit, () => settings().auditRetention, log)
-  const sessions = createEndableSessions(store.cutoffs, users, clock, log, box)
-  const policy = createAccountPolicy(users, settings, log)
+  const readsAccounts = () => settings().requireEmailVerification
+  const sessions = createEndableSessions(store.cutoffs, users, clock, log, box, readsAccounts)
+  const policy = createAccountPolicy(sessions.readAccount, settings, log)
   const clients = createClients(provider, baseUrl.origin)
   const resume = createResume(provider, clock)
   const authorizeSig = createAuthorizeSig(keys)
@@ -124,7 +125,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   const { resetTokens, verificationTokens } = store
   const pendingLogins = sealedLogins(store.pendingLogins, box)
-  const { readCutoffs, noteLogin } = sessions
+  const { readCutoffs, seenByLogin } = sessions
   const voidLinks = createVoidLinks(store)
   const watched = { users: usersWithLinks(users, voidLinks) }
   const common = { ...watched, outbox, audit, settings, clock, now: clock.now }
@@ -167,7 +168,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     clients,
     resume,
     browserCookie,
-    noteLogin,
+    seenByLogin,
     pages,
     assets: views,
     cooldown,
@@ -206,7 +207,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       cooldown,
       settings,
       requesterOf: requester,
-      noteLogin,
+      seenByLogin,
       clock,
     }),
     verifyPassword: createVerifyPassword(checked.bcryptCost, hashQueue),

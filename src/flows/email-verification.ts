@@ -204,10 +204,10 @@ export function createEmailVerification(ports: EmailVerificationPorts): EmailVer
       if (found.pendingLoginId === undefined) {
         return { ...opened, loginEnded: false, isFirstBrowser: false, isAwaited: false }
       }
-      const { idpAt } = (await ports.readCutoffs(user.id)) ?? {}
+      const cutoffs = await ports.readCutoffs(user.id)
       const pending = await pendingLogins.find(found.pendingLoginId)
       const isFirstBrowser = browser !== undefined && pending?.browserHash === hashToken(browser)
-      const login = pending && isLoginOf(pending, user, idpAt) ? pending : undefined
+      const login = pending && isLoginOf(pending, user, cutoffs) ? pending : undefined
       const hasWindow = login?.browserHash !== undefined && !login.continuedAt
       return {
         ...opened,

@@ -29,7 +29,6 @@ import type {
 import type { Settings } from '../settings/table.ts'
 import { isIssuedUnder, isStillFor } from './issued-for.ts'
 import { oneAtATime } from './one-at-a-time.ts'
-import { secondAfter } from '../ports/login-second.ts'
 import { requestMail } from '../outbox/request.ts'
 import { requestNotice } from '../outbox/password-changed.ts'
 
@@ -248,7 +247,6 @@ export function createPasswordReset(ports: PasswordResetPorts): PasswordReset {
       if ('refusal' in reset) return reset
       const usedAt = await finish(reset, 'request')
       if (!usedAt) return { fault: 'changed' }
-      await secondAfter(clock, usedAt)
       return { carried: reset.carried }
     },
 

@@ -1,7 +1,7 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, idOf, newId } from '../crypto/token.ts'
-import type { CapturedRequest, PendingLogin, User } from '../ports/index.ts'
-import { isEndedBy } from '../ports/login-second.ts'
+import type { CapturedRequest, PendingLogin, SessionCutoffs, User } from '../ports/index.ts'
+import { isEnded } from '../ports/login-second.ts'
 import { isStillFor } from './issued-for.ts'
 
 /** A login that waits (`pending_logins`) outlives its link, so that a fresh link, asked for late, still finishes it. */
@@ -45,12 +45,16 @@ export function waitsUntil({ purgeAt }: PendingLogin): Date {
 }
 
 /** Whether it is a login of this account still: it is as old as the password that it was checked with, whatever finishes it. */
-export function isLoginOf(pending: PendingLogin, user: User, endedAt: Date | undefined): boolean {
-  const { accountId, ts } = pending.captured.login
+export function isLoginOf(
+  pending: PendingLogin,
+  user: User,
+  cutoffs: SessionCutoffs | undefined,
+): boolean {
+  const { accountId, ts: second, accountFlowsSeen: seen } = pending.captured.login
   return (
     pending.accountId === user.id &&
     accountId === user.id &&
     isStillFor(pending, user) &&
-    !isEndedBy(endedAt, ts)
+    !isEnded('idp', { second, seen }, cutoffs)
   )
 }

@@ -83,8 +83,8 @@ export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
       const { captured } = pending
       if (pending.continuedAt) return { status: 'continued', captured }
       const user = await users.findById(pending.accountId)
-      const { idpAt } = (await readCutoffs(pending.accountId)) ?? {}
-      if (!user || !isLoginOf(pending, user, idpAt)) return { status: 'ended', captured }
+      const cutoffs = await readCutoffs(pending.accountId)
+      if (!user || !isLoginOf(pending, user, cutoffs)) return { status: 'ended', captured }
       const mayGoOn = user.emailVerified || !settings().requireEmailVerification
       return { status: mayGoOn ? 'verified' : 'waiting', user, captured }
     },

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import type { EmailVerification } from '../flows/email-verification.ts'
 import { KEEP_LOGIN_MS } from '../flows/pending-login.ts'
-import { loginSecond } from '../ports/login-second.ts'
+import { loginSecond, type SeenCutoffs } from '../ports/login-second.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Interactions } from '../oidc/interactions.ts'
 import type { LoginResult, Requester, User, UserStore } from '../ports/index.ts'
@@ -56,8 +56,8 @@ export interface LoginParts {
   cooldown: ResendCooldown
   settings(): Settings
   requesterOf(req: IncomingMessage): Requester
-  /** Answers the second to date the login with. */
-  noteLogin(accountId: string, second: number, passwordDigest?: string): Promise<number>
+  /** What decides which cut-offs the login outlives. */
+  seenByLogin(accountId: string, second: number, passwordDigest?: string): Promise<SeenCutoffs>
   clock: Clock
 }
 
@@ -69,13 +69,14 @@ export function createLogin(parts: LoginParts): Login {
     req: IncomingMessage,
     res: ServerResponse,
     account: User | string,
-    result: LoginResult,
+    dating: Promise<LoginResult>,
   ): Promise<boolean> {
     if (!settings().requireEmailVerification) return false
     const user = typeof account === 'string' ? await users.findById(account) : account
     if (!user || !verification.blocks(user)) return false
 
-    const captured = { ...(await interactions.capture(req, res)), login: result }
+    const [request, result] = await Promise.all([interactions.capture(req, res), dating])
+    const captured = { ...request, login: result }
     const lifetimeMs = settings().emailVerificationExpiration
     const isRemembered = result.remember !== false
     const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
@@ -96,21 +97,25 @@ export function createLogin(parts: LoginParts): Login {
     return true
   }
 
-  async function noted(login: CheckedLogin): Promise<LoginResult> {
+  /** Goes on beside what else there is to read; whoever waits for it gets its failure. */
+  function dated(login: CheckedLogin): Promise<LoginResult> {
     const result = resultOf(login, now())
-    const { account } = login
-    const hash = typeof account === 'string' ? undefined : account.passwordHash
+    const { accountId, ts } = result
+    const hash = typeof login.account === 'string' ? undefined : login.account.passwordHash
     const digest = hash === undefined ? undefined : passwordDigest(hash)
-    return { ...result, ts: await parts.noteLogin(result.accountId, result.ts, digest) }
+    const dating = parts
+      .seenByLogin(accountId, ts, digest)
+      .then((seen) => ({ ...result, accountFlowsSeen: seen }))
+    dating.catch(() => {})
+    return dating
   }
 
   return {
     loginStarted: () => loginSecond(now()),
-    blockUnverified: async (req, res, login) =>
-      isBlocked(req, res, login.account, await noted(login)),
+    blockUnverified: async (req, res, login) => isBlocked(req, res, login.account, dated(login)),
 
     async finishLogin(req, res, login) {
-      const result = await noted(login)
+      const result = dated(login)
       if (await isBlocked(req, res, login.account, result)) return
       await interactions.finish(req, res, result)
     },

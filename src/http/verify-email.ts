@@ -2,7 +2,7 @@ import type { Context, Next } from 'koa'
 import type { Clock } from '../clock.ts'
 import type { EmailVerification, OpenedLink } from '../flows/email-verification.ts'
 import type { VerificationLink } from '../flows/verification-link.ts'
-import { loginSecond } from '../ports/login-second.ts'
+import { loginSecond, type SeenCutoffs } from '../ports/login-second.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Resume } from '../oidc/resume.ts'
 import type { Log, Requester } from '../ports/index.ts'
@@ -22,8 +22,8 @@ export interface VerifyEmailParts {
   pages: Pages
   settings(): Settings
   requesterOf(ctx: Context): Requester
-  /** Answers the second to date the login with. */
-  noteLogin(accountId: string, second: number, passwordDigest?: string): Promise<number>
+  /** What decides which cut-offs the login outlives. */
+  seenByLogin(accountId: string, second: number, passwordDigest?: string): Promise<SeenCutoffs>
   clock: Clock
   log: Log
 }
@@ -60,8 +60,8 @@ export function verifyEmail(parts: VerifyEmailParts) {
     const isElsewhere = settings().emailLinkConfirmation !== 'off' && !isFirstBrowser
     if (loginEnded || isElsewhere) return undefined
     const byEmail = async () => {
-      const second = await parts.noteLogin(accountId, arrivedAt, token.passwordDigest)
-      return { accountId, second }
+      const seen = await parts.seenByLogin(accountId, arrivedAt, token.passwordDigest)
+      return { accountId, second: arrivedAt, seen }
     }
     if (captured === undefined) {
       const carried = await clients.genuine(token.carried)

@@ -1,4 +1,5 @@
 import type { AdapterPayload } from 'oidc-provider'
+import type { DatedLogin, SeenCutoffs } from '../ports/login-second.ts'
 
 /** Models whose records end with the cut-off of OAuth sessions. */
 export const OAUTH_MODELS = [
@@ -14,15 +15,13 @@ export const OAUTH_MODELS = [
 /** Models whose records end with the cut-off of IdP sessions. */
 export const IDP_MODELS = ['Session', 'Interaction']
 
-/** Beside what oidc-provider stores of grants, codes and tokens: the second of the login that they come from. */
-export const LOGIN_SECOND = 'accountFlowsLoginAt'
+/** In results of logins, and beside what oidc-provider stores of sessions, grants, codes and tokens: the cut-offs before the login. */
+export const SEEN = 'accountFlowsSeen'
 
-/** Whose a stored record of oidc-provider is, and since which second; what a cut-off is compared with. */
-export interface AccountStamp {
+/** Whose a stored record of oidc-provider is, and of which login; what a cut-off is compared with. */
+export interface AccountStamp extends DatedLogin {
   accountId: string
-  /** The second of the login behind the record; `undefined` in a record that does not tell: any cut-off ends it. */
-  second: number | undefined
-  kind: 'idp' | 'oauth'
+  kind: keyof SeenCutoffs
 }
 
 /** `undefined`: the record belongs to no account, and no cut-off ends it. */
@@ -30,22 +29,28 @@ export function accountStamp(model: string, payload: AdapterPayload): AccountSta
   if (model === 'Interaction') return interactionStamp(payload)
   const { accountId } = payload
   if (accountId === undefined) return undefined
+  const seen = seenOf(payload)
   return model === 'Session'
-    ? { accountId, second: payload.loginTs, kind: 'idp' }
-    : { accountId, second: oauthSecond(model, payload), kind: 'oauth' }
+    ? { accountId, second: payload.loginTs, seen, kind: 'idp' }
+    : { accountId, second: oauthSecond(model, payload), seen, kind: 'oauth' }
 }
 
 // A login result may be held back for as long as the interaction lives, before or behind the consent page.
 function interactionStamp({ result, lastSubmission, iat }: AdapterPayload) {
   const login = result?.login ?? lastSubmission?.login
-  return login && { accountId: login.accountId, second: login.ts ?? iat, kind: 'idp' as const }
+  if (!login) return undefined
+  const { accountId, ts: second = iat } = login
+  return { accountId, second, seen: seenOf(login), kind: 'idp' as const }
 }
 
-// Of what was made outside a request, or before this was noted, the earliest time is taken: rotation and exchange make a new iat.
+function seenOf(record: object): SeenCutoffs | undefined {
+  const { idp, oauth }: Partial<SeenCutoffs> = Object(Reflect.get(record, SEEN))
+  return typeof idp === 'number' && typeof oauth === 'number' ? { idp, oauth } : undefined
+}
+
+// Where nothing else tells, the earliest time is taken: rotation and exchange make a new iat.
 function oauthSecond(model: string, payload: AdapterPayload): number | undefined {
   const { iat, iiat, authTime } = payload
-  const login: unknown = Reflect.get(payload, LOGIN_SECOND)
-  if (typeof login === 'number') return login
   switch (model) {
     case 'AuthorizationCode':
       return earliest(authTime, iat)

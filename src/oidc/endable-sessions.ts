@@ -1,10 +1,7 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Middleware } from 'koa'
 import type { Adapter, AdapterConstructor, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { isStoreUnavailable } from '../errors.ts'
-import { afterCutoffs, beforeCutoffs, isEndedBy, loginSecond } from '../ports/login-second.ts'
-import { passwordDigest } from '../crypto/password.ts'
+import { isEnded } from '../ports/login-second.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type {
   AccountSessions,
@@ -14,14 +11,9 @@ import type {
   SessionCutoffStore,
   UserStore,
 } from '../ports/index.ts'
-import {
-  accountStamp,
-  IDP_MODELS,
-  OAUTH_MODELS,
-  LOGIN_SECOND,
-  type AccountStamp,
-} from './account-stamp.ts'
+import { accountStamp, IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import { waitingOnce } from './outages.ts'
+import { createSeenLogins, type SeenLogins } from './seen-logins.ts'
 
 /**
  * An adapter that finds what an account has. With it, ended sessions and tokens are also deleted, and counted; without it
@@ -44,126 +36,30 @@ export interface StartableAdapterFactory {
   start?(box: SecretBox): Promise<void>
 }
 
-export interface EndableSessions extends AccountSessions {
+export interface EndableSessions extends AccountSessions, SeenLogins {
   /** Wraps any adapter of oidc-provider, so that what a cut-off ended is never found again. */
   adapter(wrapped: AdapterConstructor | StartableAdapterFactory): AdapterFactory
   /** Throws a `TypeError` where this adapter was not made here. */
   expectOurs(adapter: object): void
-  /** Lets one request read each account's cut-off at most once. */
-  perRequest: Middleware
-  /** The account's cut-offs, as this request sees them. */
-  readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
-  /**
-   * Notes a login that arrived in that second, before anything is made of it, and answers the second to date it with, which is all
-   * that decides what it outlives. Clocks of processes differ: where the account has cut-offs, a login is later than all of them if its
-   * password is the one of now, and ended if it is another one. For that the user is read.
-   *
-   * @param passwordDigest - of the password hash that it was checked with. `undefined`: nobody knows, and the clock decides.
-   */
-  noteLogin(accountId: string, second: number, passwordDigest?: string): Promise<number>
   start(): Promise<void>
 }
-
-interface RequestMemory {
-  /** The second in which the request arrived. */
-  arrivedAt: number
-  cutoffs: Map<string, Promise<SessionCutoffs | undefined>>
-  /** By account, the second of the earliest login of which it found or made anything. */
-  logins: Map<string, number>
-}
-
-type DateBy = (second: number, cutoffs: SessionCutoffs) => number | Promise<number>
-
-const byClock: DateBy = (second) => second
 
 export function createEndableSessions(
   cutoffs: SessionCutoffStore,
   users: Pick<UserStore, 'findById'>,
-  { now }: Clock,
+  clock: Clock,
   log: Log,
   box: SecretBox,
+  readsAccounts: () => boolean = () => false,
 ): EndableSessions {
-  const request = new AsyncLocalStorage<RequestMemory>()
+  const { alive, stamped, ...logins } = createSeenLogins(cutoffs, users, clock, readsAccounts)
   const wrappers = new WeakSet<object>()
   const factories: StartableAdapterFactory[] = []
-
-  function read(accountId: string): Promise<SessionCutoffs | undefined> {
-    const known = request.getStore()?.cutoffs
-    const reading = known?.get(accountId) ?? cutoffs.read(accountId)
-    known?.set(accountId, reading)
-    return reading
-  }
-
-  async function alive(model: string, payload: AdapterPayload | void) {
-    const stamp = payload && accountStamp(model, payload)
-    if (!stamp) return payload
-    if (isEnded(stamp, await read(stamp.accountId))) return undefined
-    rememberLogin(stamp)
-    return payload
-  }
-
-  function rememberLogin({ accountId, second }: AccountStamp) {
-    const logins = request.getStore()?.logins
-    if (second === undefined) return
-    logins?.set(accountId, Math.min(second, logins.get(accountId) ?? Infinity))
-  }
-
-  // What a request makes is as old as the login that it makes it of, or as itself: one that began before a cut-off, and ends after
-  // it, makes nothing that lives.
-  async function dated(model: string, payload: AdapterPayload): Promise<AdapterPayload> {
-    const { accountId } = payload
-    const store = request.getStore()
-    if (accountId === undefined || !OAUTH_MODELS.includes(model)) return payload
-    const login = store?.logins.get(accountId)
-    if (login !== undefined) return { ...payload, [LOGIN_SECOND]: login }
-    // The consent page of a host makes grants outside our middleware.
-    if (!store && model !== 'Grant') return payload
-    // These two open nothing without a login that lives or the person's consent, so that they need not be of a password.
-    const isOfNone = !store || model === 'BackchannelAuthenticationRequest'
-    const second = store?.arrivedAt ?? loginSecond(now())
-    const date = await noted(accountId, second, isOfNone ? afterCutoffs : byClock)
-    return { ...payload, [LOGIN_SECOND]: date }
-  }
-
-  async function stamped(model: string, payload: AdapterPayload): Promise<AdapterPayload> {
-    const kept =
-      model === 'Interaction' ? await withLoginSecond(payload) : await dated(model, payload)
-    const stamp = IDP_MODELS.includes(model) ? accountStamp(model, kept) : undefined
-    if (stamp) rememberLogin(stamp)
-    return kept
-  }
-
-  // Without it, oidc-provider dates the login at the moment the result is used, however late that is.
-  async function withLoginSecond(payload: AdapterPayload): Promise<AdapterPayload> {
-    const login = payload.result?.login
-    if (!login || login.ts !== undefined) return payload
-    const ts = await noteLogin(login.accountId, loginSecond(now()))
-    return { ...payload, result: { ...payload.result, login: { ...login, ts } } }
-  }
-
-  async function noted(accountId: string, second: number, dateBy: DateBy): Promise<number> {
-    let at = second
-    for (;;) {
-      const ends = await cutoffs.noteLogin(accountId, new Date(at * 1000))
-      const date = ends ? await dateBy(second, ends) : second
-      if (date <= at) return date
-      // The cut-offs to come have to be later than this, too.
-      at = date
-    }
-  }
-
-  const noteLogin = (accountId: string, second: number, digest?: string) =>
-    noted(accountId, second, async (at, ends) => {
-      if (digest === undefined) return at
-      const user = await users.findById(accountId)
-      const isOfNow = user !== undefined && passwordDigest(user.passwordHash) === digest
-      return isOfNow ? afterCutoffs(at, ends) : beforeCutoffs(at, ends)
-    })
 
   function wrap(model: string, inner: Adapter): Adapter {
     const outer = waitingOnce({
       upsert: async (id, payload, expiresIn) =>
-        inner.upsert(id, await stamped(model, payload), expiresIn),
+        inner.upsert(id, await stamped(model, payload, async () => inner.find(id)), expiresIn),
       find: async (id) => alive(model, await inner.find(id)),
       findByUid: async (uid) => alive(model, await inner.findByUid(uid)),
       findByUserCode: async (userCode) => alive(model, await inner.findByUserCode(userCode)),
@@ -179,7 +75,7 @@ export function createEndableSessions(
   async function remove(models: string[], accountId: string, ends: SessionCutoffs) {
     const ended = (model: string) => (payload: AdapterPayload) => {
       const stamp = accountStamp(model, payload)
-      return stamp?.accountId === accountId && isEnded(stamp, ends)
+      return stamp?.accountId === accountId && isEnded(stamp.kind, stamp, ends)
     }
     let count: EndedCount
     for (const factory of factories) {
@@ -199,23 +95,19 @@ export function createEndableSessions(
   }
 
   return {
+    ...logins,
     adapter(wrapped) {
       const factory = onePerModel(asFactory(wrapped))
       factories.push(factory)
       return (model) => wrap(model, factory(model, box))
     },
 
-    readCutoffs: read,
     expectOurs(adapter) {
       if (wrappers.has(adapter)) return
       throw new TypeError(
         'adapter of the provider must be flows.adapter(…); memoryAdapter() is the embedded one to wrap',
       )
     },
-    perRequest: (_ctx, next) =>
-      request.run({ arrivedAt: loginSecond(now()), cutoffs: new Map(), logins: new Map() }, next),
-    noteLogin,
-
     async endOAuthSessions(accountId, at, isExact) {
       const ends = await cutoffs.endOAuthSessions(accountId, at, isExact)
       return remove(OAUTH_MODELS, accountId, ends)
@@ -230,10 +122,6 @@ export function createEndableSessions(
       for (const factory of factories) await factory.start?.(box)
     },
   }
-}
-
-function isEnded({ kind, second = 0 }: AccountStamp, cutoffs: SessionCutoffs | undefined) {
-  return isEndedBy(kind === 'idp' ? cutoffs?.idpAt : cutoffs?.oauthAt, second)
 }
 
 function findsAccounts(adapter: Adapter): adapter is AccountAdapter {

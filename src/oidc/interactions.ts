@@ -6,8 +6,8 @@ import type { CapturedRequest, LoginResult } from '../ports/index.ts'
 export interface Interactions {
   /** Everything of the authorization request that a later resumption needs, beside the login it waits for. */
   capture(req: IncomingMessage, res: ServerResponse): Promise<Omit<CapturedRequest, 'login'>>
-  /** Answers with the redirect that goes on with the authorization request. */
-  finish(req: IncomingMessage, res: ServerResponse, login: LoginResult): Promise<void>
+  /** Answers with the redirect that goes on with the authorization request, once it is known how the login is dated. */
+  finish(req: IncomingMessage, res: ServerResponse, login: Promise<LoginResult>): Promise<void>
 }
 
 export function createInteractions(provider: () => Provider): Interactions {
@@ -27,6 +27,15 @@ export function createInteractions(provider: () => Provider): Interactions {
       }
     },
 
-    finish: (req, res, login) => provider().interactionFinished(req, res, { login: { ...login } }),
+    // As `interactionFinished`, which would wait for the login before it looks for the interaction.
+    async finish(req, res, login) {
+      const [interaction, result] = await Promise.all([
+        provider().interactionDetails(req, res),
+        login,
+      ])
+      interaction.result = { ...interaction.lastSubmission, login: { ...result } }
+      await interaction.persist()
+      res.writeHead(303, { Location: interaction.returnTo, 'Content-Length': 0 }).end()
+    },
   }
 }

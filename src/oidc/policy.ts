@@ -1,17 +1,19 @@
 import { interactionPolicy } from 'oidc-provider'
-import type { Log, UserStore } from '../ports/index.ts'
+import type { Log, User } from '../ports/index.ts'
 import { refuseWeak } from '../production.ts'
 import type { Settings } from '../settings/table.ts'
 
 export type InteractionPolicy = interactionPolicy.DefaultPolicy
 
+type ReadAccount = (accountId: string) => Promise<User | undefined>
+
 /** The provider does not tell which policy it was given, so what is judged is whether ours was ever made. */
-export function createAccountPolicy(users: UserStore, settings: () => Settings, log: Log) {
+export function createAccountPolicy(readAccount: ReadAccount, settings: () => Settings, log: Log) {
   let isMade = false
   return {
     add(base: InteractionPolicy): InteractionPolicy {
       isMade = true
-      return addAccountChecks(base, users, settings)
+      return addAccountChecks(base, readAccount, settings)
     },
     /** Warns where it was not, and refuses it in production. */
     expectMade() {
@@ -27,7 +29,7 @@ export function createAccountPolicy(users: UserStore, settings: () => Settings, 
  */
 function addAccountChecks(
   policy: InteractionPolicy,
-  users: UserStore,
+  readAccount: ReadAccount,
   settings: () => Settings,
 ): InteractionPolicy {
   const login = policy.get('login')
@@ -48,7 +50,7 @@ function addAccountChecks(
       async ({ oidc }) => {
         const accountId = oidc.session?.accountId
         if (accountId === undefined || !settings().requireEmailVerification) return ask(false)
-        return ask((await users.findById(accountId))?.emailVerified !== true)
+        return ask((await readAccount(accountId))?.emailVerified !== true)
       },
     ),
   )

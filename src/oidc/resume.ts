@@ -12,7 +12,7 @@ import type { Context, Next } from 'koa'
 import type { Interaction, Provider } from 'oidc-provider'
 import { appendCarried } from '../ports/carried-query.ts'
 import type { Clock } from '../clock.ts'
-import { loginSecond } from '../ports/login-second.ts'
+import { loginSecond, type SeenCutoffs } from '../ports/login-second.ts'
 import type { CapturedRequest, CarriedParameters, LoginResult } from '../ports/index.ts'
 import { rethrowFailure } from './provider-answers.ts'
 import { dropCookie, injectCookie } from './request-cookies.ts'
@@ -23,8 +23,10 @@ const HANDOVER_SECONDS = 60
 /** A login that only the link proves. */
 export interface EmailLogin {
   accountId: string
-  /** That it is dated with: from when the request with the link arrived, before anything was read. A reset meanwhile ends it. */
+  /** In which the request with the link arrived. */
   second: number
+  /** What decides which cut-offs it outlives. */
+  seen: SeenCutoffs
 }
 
 export interface Resume {
@@ -126,8 +128,12 @@ export function createResume(provider: () => Provider, { now }: Clock): Resume {
   }
 }
 
-function loginByEmail({ accountId, second }: EmailLogin, { remember }: LoginResult): LoginResult {
-  return { accountId, ts: second, amr: ['email'], ...(remember !== undefined && { remember }) }
+function loginByEmail(
+  { accountId, second: ts, seen }: EmailLogin,
+  { remember }: LoginResult,
+): LoginResult {
+  const login = { accountId, ts, accountFlowsSeen: seen, amr: ['email'] }
+  return { ...login, ...(remember !== undefined && { remember }) }
 }
 
 // What somebody else had answered before is none of this account's.

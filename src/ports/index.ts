@@ -212,9 +212,9 @@ export interface VerificationTokenStore extends TokenHistories {
 
 /** `undefined`: nothing of that kind was ever ended. */
 export interface SessionCutoffs {
-  /** Sessions and interactions logged in at or before this time are dead. */
+  /** Sessions and interactions of logins that have not seen it are dead. */
   idpAt: Date | undefined
-  /** Grants, codes and tokens of logins at or before this time are dead. */
+  /** Grants, codes and tokens likewise. */
   oauthAt: Date | undefined
 }
 
@@ -223,13 +223,9 @@ export interface SessionCutoffStore {
   /** `undefined`: nothing was ever ended for this account. */
   read(accountId: string): Promise<SessionCutoffs | undefined>
   /**
-   * Notes the time of a login, by whichever clock, and answers the cut-offs: one atomic step, so that a cut-off is either in the
-   * answer, or at this time or later.
-   */
-  noteLogin(accountId: string, at: Date): Promise<SessionCutoffs | undefined>
-  /**
-   * Effect 3. A cut-off only moves forward: to this time, or to that of the latest login unless `isExact`. The same time once more
-   * changes nothing, so that an effect can be repeated. Answers the cut-offs.
+   * Effect 3. A cut-off only moves forward: to this time, or where it is there or later by a millisecond, so that each end can be told
+   * from the one before, whatever the clocks say; not so if `isExact`. The same time once more changes nothing, so that an effect can
+   * be repeated. Answers the cut-offs.
    */
   endOAuthSessions(accountId: string, at: Date, isExact?: boolean): Promise<SessionCutoffs>
   /** Effect 4. Likewise. */
@@ -239,9 +235,9 @@ export interface SessionCutoffStore {
 /** How many records were deleted. `undefined`: the adapter cannot tell. */
 export type EndedCount = number | undefined
 
-/** What an account has at the provider. What was made later than `at` stays. */
+/** What an account has at the provider. What is of a later login stays. */
 export interface AccountSessions {
-  /** Ends grants, codes and tokens from `at` or before, or unless `isExact` of any login until now (3.3, effect 3). */
+  /** Ends grants, codes and tokens of all logins until now; if `isExact`, only where none were ended at `at` or later (3.3, effect 3). */
   endOAuthSessions(accountId: string, at: Date, isExact?: boolean): Promise<EndedCount>
   /** Ends sessions and login results likewise (3.3, effect 4). */
   endIdpSessions(accountId: string, at: Date, isExact?: boolean): Promise<EndedCount>

@@ -2,7 +2,24 @@ import type { Clock } from '../clock.ts'
 import type { SessionCutoffs } from './index.ts'
 
 /**
- * oidc-provider stamps logins in whole seconds, so a cut-off ends everything of its own second too.
+ * The cut-offs that were in force when a login was made, in milliseconds since the epoch; 0 where there was none. A cut-off that
+ * moves on afterwards ends the login, whatever the clocks say.
+ */
+export interface SeenCutoffs {
+  idp: number
+  oauth: number
+}
+
+/** A login, as records and results of logins tell it. */
+export interface DatedLogin {
+  /** As oidc-provider stamps it. `undefined`: any cut-off ends it. */
+  second: number | undefined
+  /** `undefined`: it was made by an earlier version, or past the flows, and the clock decides. */
+  seen: SeenCutoffs | undefined
+}
+
+/**
+ * oidc-provider stamps logins in whole seconds, so by the clock a cut-off ends everything of its own second too.
  *
  * @returns seconds since the epoch.
  */
@@ -10,26 +27,40 @@ export function loginSecond(at: Date): number {
   return Math.floor(at.getTime() / 1000)
 }
 
-/** Whether a login of that second is ended by the cut-off. `undefined`: nothing was ever ended. */
-export function isEndedBy(cutoff: Date | undefined, second: number): boolean {
-  return cutoff !== undefined && second <= loginSecond(cutoff)
+/** Whether a login is ended for what is of that kind. */
+export function isEnded(
+  kind: keyof SeenCutoffs,
+  { second = 0, seen }: DatedLogin,
+  cutoffs: SessionCutoffs | undefined,
+): boolean {
+  const end = kind === 'idp' ? cutoffs?.idpAt : cutoffs?.oauthAt
+  return end !== undefined && (seen ? end.getTime() > seen[kind] : second <= loginSecond(end))
 }
 
-/** The second of a login that all cut-offs end. */
-export function beforeCutoffs(second: number, cutoffs: SessionCutoffs): number {
-  return Math.min(second, ...secondsOf(cutoffs))
+/** Of a login that no cut-off so far ends. */
+export function seenAll(cutoffs: SessionCutoffs | undefined): SeenCutoffs {
+  return { idp: cutoffs?.idpAt?.getTime() ?? 0, oauth: cutoffs?.oauthAt?.getTime() ?? 0 }
 }
 
-/** The second of a login that no cut-off ends. */
-export function afterCutoffs(second: number, cutoffs: SessionCutoffs): number {
-  return Math.max(second, ...secondsOf(cutoffs).map((end) => end + 1))
+/** Of a login that every cut-off ends. */
+export function seenNone(): SeenCutoffs {
+  return { idp: 0, oauth: 0 }
 }
 
-function secondsOf({ idpAt, oauthAt }: SessionCutoffs): number[] {
-  return [idpAt, oauthAt].flatMap((at) => (at ? loginSecond(at) : []))
+/** Of a login that the cut-offs of later seconds end, and that of its own. */
+export function seenBy(
+  second: number | undefined,
+  cutoffs: SessionCutoffs | undefined,
+): SeenCutoffs {
+  const all = seenAll(cutoffs)
+  const login = { second, seen: undefined }
+  return {
+    idp: isEnded('idp', login, cutoffs) ? 0 : all.idp,
+    oauth: isEnded('oauth', login, cutoffs) ? 0 : all.oauth,
+  }
 }
 
-/** Resolves once a new login is later than a cut-off `at` that time. */
+/** Resolves once a new login is later than a cut-off `at` that time, also by the clock. */
 export async function secondAfter({ now, sleep }: Clock, at: Date): Promise<void> {
   const begins = (loginSecond(at) + 1) * 1000
   // A timer may fire a little early; a clock that was set back is not waited for.

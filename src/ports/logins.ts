@@ -4,6 +4,7 @@
  * @module
  */
 import type { CarriedParameters } from './index.ts'
+import type { SeenCutoffs } from './login-second.ts'
 
 /** What a login result of oidc-provider holds. */
 export interface LoginResult {
@@ -13,6 +14,8 @@ export interface LoginResult {
   remember?: boolean
   /** The second in which the login POST arrived, before the password hash was read. */
   ts: number
+  /** What decides which cut-offs the login outlives. `undefined`: its second does. */
+  accountFlowsSeen?: SeenCutoffs
 }
 
 /** A whole authorization request, as oidc-provider keeps it in an interaction, and the login it waits for. */

@@ -1,5 +1,6 @@
+import { createRequire } from 'node:module'
 import { posix } from 'node:path'
-import pug from 'pug'
+import type pug from 'pug'
 import type { Log } from '../ports/index.ts'
 import type { ViewFile, ViewFiles } from './view-files.ts'
 
@@ -27,6 +28,10 @@ interface Compiled {
   /** What it is made of, itself included. */
   files: readonly ViewFile[]
 }
+
+/** With the first page: until then it would be a good part of what a process holds. */
+const load = createRequire(import.meta.url)
+const loadPug = (): typeof pug => load('pug')
 
 const compiledOwn = new WeakMap<ViewFile, Compiled>()
 
@@ -136,7 +141,7 @@ function compile(file: ViewFile, find: Find, compileDebug: boolean): Compiled {
     compileDebug,
     plugins: [{ resolve, read: (path: string) => loaded.get(path)?.text ?? '' }],
   }
-  return { render: pug.compile(file.text, options), files: [...loaded.values()] }
+  return { render: loadPug().compile(file.text, options), files: [...loaded.values()] }
 }
 
 /** Tells a host's file and ours of the same name apart. */

@@ -5,19 +5,19 @@ export const resetMutants: Mutant[] = [
   {
     name: 'a cut-off is by the clock of the process that resets',
     breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
-    edits: { 'const noted = isExact ? undefined : entry.loginAt': 'const noted = undefined' },
+    edits: { '(seen ? end.getTime() > seen[kind] : second': '(second' },
     caughtBy: 'FLT-14',
   },
   {
-    name: 'a login whose password is another one by now is dated by its clock',
+    name: 'a login whose password is another one by now outlives the cut-offs',
     breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
-    edits: { ': beforeCutoffs(at, ends)': ': (void beforeCutoffs, at)' },
+    edits: { ': seenNone()': ': seenAll(before)' },
     caughtBy: 'FLT-14',
   },
   {
-    name: 'a login with the new password is dated by its clock',
+    name: 'a login with the new password is judged by its clock',
     breaks: 'A login that begins after a reset is good.',
-    edits: { 'isOfNow ? afterCutoffs(at, ends)': 'isOfNow ? at' },
+    edits: { 'isOfNow ? seenAll(before)': 'isOfNow ? seenBy(second, before)' },
     caughtBy: 'FLT-14',
   },
   {

@@ -165,7 +165,7 @@ export const verificationMutants: Mutant[] = [
   {
     name: 'a login that was ended is finished by its link',
     breaks: 'What was ended stays ended, also behind a link.',
-    edits: { '!isEndedBy(endedAt, ts)': 'endedAt !== new Date(ts)' },
+    edits: { "!isEnded('idp', { second, seen }, cutoffs)": 'second !== Number(seen)' },
     caughtBy: 'is finished by nothing once it is blocked',
   },
   {

@@ -77,7 +77,7 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a waiting window goes on though its login was ended',
     breaks: 'What was ended stays ended, also in a window that waits.',
-    edits: { '!user || !isLoginOf(pending, user, idpAt)': '!user || idpAt === new Date()' },
+    edits: { '!user || !isLoginOf(pending, user, cutoffs)': '!user || cutoffs === null' },
     caughtBy: 'VER-19',
   },
   {

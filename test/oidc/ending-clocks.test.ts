@@ -13,6 +13,7 @@ import {
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
+import { secondAfter } from '../../src/ports/login-second.ts'
 import { CONFIDENTIAL, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -213,3 +214,23 @@ onBothStores(
     }
   },
 )
+
+onBothStores('A reset, and the logins of its own second (3.3)', (technology) => {
+  const h: Harness = suiteHarness({ technology })
+
+  it('ends those before it, keeps those after it, and lets nobody wait for the next second', async () => {
+    const [user, thief, owner] = [await addVerified(h), createUserAgent(), createUserAgent()]
+    const link = await h.resetLink(user)
+    await secondAfter(movableClock, new Date())
+    await h.signIn(thief, user.username)
+    expect(await accountOf(h, thief)).to.equal(user.id)
+    const began = Date.now() - performance.now()
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+    expect(ask.outcomeOf(await h.signIn(owner, user.username, NEW))).to.equal('code')
+    expect(await accountOf(h, owner)).to.equal(user.id)
+    expect(await accountOf(h, thief)).to.equal(undefined)
+    expect(Date.now() - performance.now() - began, 'time that was slept').to.be.below(10)
+    await moveTime(60_000)
+    expect(await accountOf(h, owner)).to.equal(user.id)
+  })
+})

@@ -62,7 +62,6 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'pendingLogins.takeTurn': [text, now, text],
     'pendingLogins.returnTurn': [text, text],
     'cutoffs.read': [text],
-    'cutoffs.noteLogin': [text, now],
     'cutoffs.endOAuthSessions': [text, now],
     'cutoffs.endIdpSessions': [text, now],
     'outbox.add': [job],

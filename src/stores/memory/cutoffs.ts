@@ -1,7 +1,6 @@
 import type { SessionCutoffs, SessionCutoffStore } from '../../ports/index.ts'
 
 interface Entry extends SessionCutoffs {
-  loginAt: Date | undefined
   /** The latest time that each was asked to end up to. */
   asked: { idpAt?: Date; oauthAt?: Date }
 }
@@ -11,7 +10,7 @@ export function memoryCutoffs(): SessionCutoffStore {
   const entries = new Map<string, Entry>()
 
   function entryOf(accountId: string): Entry {
-    const none = { idpAt: undefined, oauthAt: undefined, loginAt: undefined, asked: {} }
+    const none = { idpAt: undefined, oauthAt: undefined, asked: {} }
     const entry = entries.get(accountId) ?? none
     entries.set(accountId, entry)
     return entry
@@ -27,19 +26,13 @@ export function memoryCutoffs(): SessionCutoffStore {
     async (accountId: string, at: Date, isExact = false): Promise<SessionCutoffs> => {
       const entry = entryOf(accountId)
       const isRepeated = entry.asked[kind]?.getTime() === at.getTime()
-      const noted = isExact ? undefined : entry.loginAt
-      if (!isRepeated) entry[kind] = latest(entry[kind], at, noted)
+      if (!isRepeated) entry[kind] = moved(entry[kind], at, isExact ? 0 : 1)
       entry.asked[kind] = at
       return cutoffsOf(entry)
     }
 
   return {
     read: async (accountId) => read(accountId),
-    async noteLogin(accountId, at) {
-      const entry = entryOf(accountId)
-      entry.loginAt = latest(entry.loginAt, at)
-      return read(accountId)
-    },
     endOAuthSessions: end('oauthAt'),
     endIdpSessions: end('idpAt'),
   }
@@ -49,7 +42,6 @@ function cutoffsOf({ idpAt, oauthAt }: Entry): SessionCutoffs {
   return structuredClone({ idpAt, oauthAt })
 }
 
-function latest(...times: (Date | undefined)[]): Date {
-  const known = times.filter((time) => time !== undefined)
-  return new Date(Math.max(...known.map((time) => time.getTime())))
+function moved(before: Date | undefined, at: Date, byMs: number): Date {
+  return new Date(Math.max(at.getTime(), before ? before.getTime() + byMs : -Infinity))
 }

@@ -9,7 +9,6 @@ interface CutoffDocument {
   _id: string
   idp_at?: Date
   oauth_at?: Date
-  login_at?: Date
   idp_asked_at?: Date
   oauth_asked_at?: Date
 }
@@ -18,7 +17,7 @@ interface CutoffDocument {
 export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
   const collection = openCollection<CutoffDocument>(db, 'session_cutoffs')
 
-  async function change(accountId: string, update: Document | Document[]) {
+  async function change(accountId: string, update: Document[]) {
     const write = () =>
       collection.findOneAndUpdate({ _id: text(accountId) }, update, {
         upsert: true,
@@ -37,8 +36,9 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
     (kind: 'idp' | 'oauth') =>
     async (accountId: string, at: Date, isExact = false): Promise<SessionCutoffs> => {
       const [endedAt, askedAt] = [`${kind}_at`, `${kind}_asked_at`]
-      const isNoted = isExact ? false : { $eq: [{ $type: '$login_at' }, 'date'] }
-      const moved = { $max: [`$${endedAt}`, time(at), { $cond: [isNoted, '$login_at', null] }] }
+      const isThere = { $eq: [{ $type: `$${endedAt}` }, 'date'] }
+      const after = { $add: [`$${endedAt}`, isExact ? 0 : 1] }
+      const moved = { $max: [time(at), { $cond: [isThere, after, null] }] }
       const isRepeated = { $eq: [`$${askedAt}`, time(at)] }
       const changed = await change(accountId, [
         { $set: { [endedAt]: { $cond: [isRepeated, `$${endedAt}`, moved] }, [askedAt]: time(at) } },
@@ -51,10 +51,6 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
 
     async read(accountId) {
       return cutoffsOf(await collection.findOne({ _id: text(accountId) }))
-    },
-
-    async noteLogin(accountId, at) {
-      return cutoffsOf(await change(accountId, { $max: { login_at: time(at) } }))
     },
 
     endOAuthSessions: end('oauth'),
