@@ -19,12 +19,12 @@ export interface VerifyEmailPages {
   confirmed(ctx: Context, opened: OpenedLink, goesOnElsewhere: boolean): Promise<void>
   /** The login went on in the waiting window of this browser. */
   signedIn(ctx: Context, opened: OpenedLink): Promise<void>
-  /** The question whether this browser may go on. */
+  /** The question whether this browser may go on. `isNotYet`: it was answered, and nobody pressed the button. */
   confirm(
     ctx: Context,
     link: VerificationLink,
     opened: OpenedLink,
-    asks?: 'tick' | 'press',
+    isNotYet?: boolean,
   ): Promise<void>
   /** The question which account to go on as; `session` names the one that it is about. */
   otherAccount(ctx: Context, link: VerificationLink, opened: OpenedLink, session: string): void
@@ -68,15 +68,10 @@ export function verifyEmailPages(
       pages.show(ctx, { status: 200, name, locals, ...requestOf(opened) })
     },
 
-    async confirm(ctx, link, opened, asks) {
+    async confirm(ctx, link, opened, isNotYet = false) {
       const client = await clients.shown(link.carried)
-      const locals = {
-        mode: 'confirm',
-        link: fieldsOf(link),
-        client,
-        ...(asks && { asks }),
-      } as const
-      pages.show(ctx, { status: asks ? 400 : 200, name, locals, ...requestOf(opened) })
+      const locals = { mode: 'confirm', link: fieldsOf(link), client, isNotYet } as const
+      pages.show(ctx, { status: isNotYet ? 400 : 200, name, locals, ...requestOf(opened) })
     },
 
     otherAccount(ctx, link, opened, session) {

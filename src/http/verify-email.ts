@@ -8,8 +8,8 @@ import type { Resume } from '../oidc/resume.ts'
 import type { Log, Requester } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
-import { isByPerson, isUnattended } from './cross-site.ts'
-import { readForm, type Fields } from './form.ts'
+import { isPressed, isUnattended } from './cross-site.ts'
+import { readForm } from './form.ts'
 import { linkInForm, linkInQuery } from './opened-address.ts'
 import type { Pages } from './pages.ts'
 import { verifyEmailPages } from './verify-email-pages.ts'
@@ -133,12 +133,6 @@ export function verifyEmail(parts: VerifyEmailParts) {
     return mode === 'always' || (mode === 'other_browser' && !isFirstBrowser)
   }
 
-  /** Whether a form names the live session, which only the question about another account tells: it comes after the one about another browser. */
-  async function isAskedAbout(ctx: Context, form: Fields): Promise<boolean> {
-    const session = form.get('session')
-    return session !== undefined && (await resume.liveSession(ctx))?.uid === session
-  }
-
   return {
     async get(ctx: Context, next: Next) {
       const arrivedAt = loginSecond(now())
@@ -164,8 +158,8 @@ export function verifyEmail(parts: VerifyEmailParts) {
       const isAnswer = action === 'continue' || action === 'confirm_only'
       const opened = await openOrShowWhyNot(ctx, link)
       if (!opened) return
-      if (mustBeAsked(opened) && !isByPerson(ctx, form) && !(await isAskedAbout(ctx, form))) {
-        return show.confirm(ctx, link, opened, form.has('scripted') ? 'press' : 'tick')
+      if (mustBeAsked(opened) && !isPressed(ctx, form)) {
+        return show.confirm(ctx, link, opened, true)
       }
       if (action === 'confirm_only') return confirmOnly(ctx, opened)
       if (!isAnswer && action !== 'confirm') return pages.showError(ctx, 'bad_request')

@@ -246,18 +246,8 @@ export const waitingMutants: Mutant[] = [
     name: 'a button that a script pressed confirms',
     breaks: 'A script is no person.',
     edits: {
-      "return ctx.get('Sec-Fetch-Site') === '' || ctx.get('Sec-Fetch-User') === '?1'":
-        'return true',
+      "return !tells || ctx.get('Sec-Fetch-User') === '?1'": 'return true',
     },
     caughtBy: 'VER-04',
-  },
-  {
-    name: 'an answer that names any session is taken for a person',
-    breaks: 'Only whoever was asked about a session can name it.',
-    edits: {
-      'return session !== undefined && (await resume.liveSession(ctx))?.uid === session':
-        'return session !== undefined',
-    },
-    caughtBy: 'takes one tick',
   },
 ]
