@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
+import { isLoopbackHost } from '../src/settings/loopback-host.ts'
 import { usageError } from './exit-codes.ts'
 import { runOf, type Run } from './io.ts'
 import { utf8Text } from './utf8-text.ts'
@@ -39,16 +40,12 @@ export function baseUrl(command: Command): string {
   utf8Text(text, 'The URL')
   if (!URL.canParse(text)) throw usageError('The URL must be an absolute http or https address.')
   const url = new URL(text)
-  if (url.protocol === 'http:' && !isLoopback(url.hostname) && given.insecureHttp !== true) {
+  if (url.protocol === 'http:' && !isLoopbackHost(url.hostname) && given.insecureHttp !== true) {
     throw usageError(
       'The token would cross the network in clear text: give an https URL, or --insecure-http.',
     )
   }
   return url.href.replace(/(?<!\/)\/+$/, '').replace(/\/admin\/api$/, '')
-}
-
-function isLoopback(host: string): boolean {
-  return /^(127(\.\d+){3}|\[::1\]|([^.]+\.)*localhost)$/i.test(host)
 }
 
 async function adminToken(command: Command): Promise<string> {

@@ -3,8 +3,9 @@ import type { Context } from 'koa'
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import type { AuditEvent, AuditEventType, Log, RateLimits, Requester } from '../ports/index.ts'
+import { isLoopbackHost } from '../settings/loopback-host.ts'
 import type { Settings } from '../settings/table.ts'
-import { isLoopback, networkOf } from './network.ts'
+import { networkOf } from './network.ts'
 
 const MINUTE_MS = 60_000
 
@@ -49,7 +50,8 @@ export function createRequestLimit(parts: RequestLimitParts): RequestLimit {
 
   // Behind a proxy on this machine that nobody declared, everybody would share one bucket.
   const isExempt = ({ req }: Context) =>
-    trustedProxies === 0 && (isLoopback(req.socket.remoteAddress) || isUnixSocket(req.socket))
+    trustedProxies === 0 &&
+    (isLoopbackHost(req.socket.remoteAddress ?? '') || isUnixSocket(req.socket))
 
   return async (ctx) => {
     warnOfUndeclaredProxy(ctx)

@@ -4,7 +4,8 @@ import type { Found } from './found.ts'
 import { isTaken, type Hello } from './say-hello.ts'
 import type { ReplyFilter } from './shown-reply.ts'
 import type { SmtpDialogue, SmtpReply } from './dialogue.ts'
-import { isLoopback, type SmtpSettings } from './settings.ts'
+import { isLoopbackHost } from '../settings/loopback-host.ts'
+import type { SmtpSettings } from './settings.ts'
 
 /** In the order in which mails are sent with them. */
 const MECHANISMS = ['PLAIN', 'LOGIN', 'CRAM-MD5'] as const
@@ -45,7 +46,7 @@ export async function checkAuth(
   const mechanism = MECHANISMS.find((each) => offered.includes(each)) ?? 'PLAIN'
   const reply = await LOGINS[mechanism](dialogue, { username, password }, filter)
   if (!isTaken(reply)) return refused(reply, mechanism, offered)
-  const isOpen = !isEncrypted && !isLoopback(settings.host)
+  const isOpen = !isEncrypted && !isLoopbackHost(settings.host)
   return {
     status: isOpen ? 'warning' : 'ok',
     message: `Logged in with AUTH ${mechanism}${isEncrypted ? '' : ', unencrypted'}.`,

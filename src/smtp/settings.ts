@@ -1,4 +1,4 @@
-import { isIPv4 } from 'node:net'
+import { isLoopbackHost } from '../settings/loopback-host.ts'
 import type { Settings } from '../settings/table.ts'
 
 export interface SmtpSettings {
@@ -40,7 +40,7 @@ export interface TlsPolicy {
  * host may do without, or show a certificate that nobody vouches for.
  */
 export function tlsPolicy({ host, port, tls }: SmtpSettings): TlsPolicy {
-  const isLenient = tls === 'auto' && isLoopback(host)
+  const isLenient = tls === 'auto' && isLoopbackHost(host)
   const secure = tls === 'implicit' || (tls === 'auto' && port === 465)
   return {
     secure,
@@ -48,12 +48,4 @@ export function tlsPolicy({ host, port, tls }: SmtpSettings): TlsPolicy {
     ignoreTLS: tls === 'none',
     tls: { minVersion: 'TLSv1.2', rejectUnauthorized: !isLenient },
   }
-}
-
-export function isLoopback(host: string): boolean {
-  return (
-    host.toLowerCase() === 'localhost' ||
-    host === '::1' ||
-    (isIPv4(host) && host.startsWith('127.'))
-  )
 }
