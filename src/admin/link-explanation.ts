@@ -13,7 +13,7 @@ import type {
 import { linkState, type LinkState } from './link-state.ts'
 import { linkWords } from './link-words.ts'
 import { readPastedLink, type PastedLink } from './pasted-link.ts'
-import { isSameCarried } from '../flows/verification-link.ts'
+import { isSameCarried } from '../flows/link.ts'
 
 export type LinkKind = 'password_reset' | 'email_verification'
 

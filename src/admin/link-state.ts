@@ -1,6 +1,5 @@
 import type { TokenHistory, User } from '../ports/index.ts'
-import { isStillFor } from '../flows/issued-for.ts'
-import { isVoided } from '../flows/void-links.ts'
+import { isStillFor, isVoided } from '../flows/account.ts'
 
 /** `superseded`: a newer one took its place; `void`: the account changed since, or all of its links were voided. */
 export type LinkState = 'live' | 'used' | 'superseded' | 'expired' | 'void'

@@ -1,7 +1,6 @@
 import type { TokenHistory, User } from '../ports/index.ts'
-import { isIssuedUnder } from '../flows/issued-for.ts'
+import { isIssuedUnder, isVoided } from '../flows/account.ts'
 import type { ExplainedFacts } from './link-explanation.ts'
-import { isVoided } from '../flows/void-links.ts'
 
 interface Words {
   summary: string

@@ -28,12 +28,11 @@ import type {
   VerificationTokenStore,
 } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
-import { isStillFor } from './issued-for.ts'
-import { inLoginTurn } from './login-turn.ts'
+import { isStillFor } from './account.ts'
+import { inLoginTurn, isLoginOf, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
 import { requestMail } from '../outbox/request.ts'
-import { isLoginOf, MOST_LOGINS, newPendingLogin } from './pending-login.ts'
 import { completed, rejected, type RejectedToken } from './verification-events.ts'
-import { carriedBy, isSameCarried, type VerificationLink } from './verification-link.ts'
+import { carriedBy, isSameCarried, type VerificationLink } from './link.ts'
 
 /** Why a link does nothing. `unknown`: nobody was ever given it, or it was altered. `changed`: the account changed since. */
 export type LinkFault = 'unknown' | 'expired' | 'used' | 'changed'

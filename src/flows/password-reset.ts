@@ -27,8 +27,8 @@ import type {
   UserStore,
 } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
-import { isIssuedUnder, isStillFor } from './issued-for.ts'
-import { oneAtATime } from './one-at-a-time.ts'
+import { isIssuedUnder, isStillFor } from './account.ts'
+import { oneAtATime } from '../crypto/hash-queue.ts'
 import { secondAfter } from '../ports/login-second.ts'
 import { requestMail } from '../outbox/request.ts'
 import { requestNotice } from '../outbox/password-changed.ts'

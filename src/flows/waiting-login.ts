@@ -4,17 +4,19 @@
  *
  * @module
  */
-import { hashToken, isToken } from '../crypto/token.ts'
+import { passwordDigest } from '../crypto/password.ts'
+import { hashToken, idOf, isToken, newId } from '../crypto/token.ts'
 import type {
   CapturedRequest,
+  PendingLogin,
   PendingLoginStore,
   SessionCutoffs,
   User,
   UserStore,
 } from '../ports/index.ts'
+import { isEndedBy } from '../ports/login-second.ts'
 import type { Settings } from '../settings/table.ts'
-import { inLoginTurn } from './login-turn.ts'
-import { isLoginOf, waitsUntil } from './pending-login.ts'
+import { isStillFor } from './account.ts'
 
 /** `ended`: it is over, or never was this browser's; nobody is told which. */
 export type WaitingStatus = 'waiting' | 'verified' | 'continued' | 'ended'
@@ -90,5 +92,80 @@ export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
     },
 
     inTurn: ({ pendingLoginId }, goOn) => inLoginTurn(pendingLogins, pendingLoginId, now(), goOn),
+  }
+}
+
+/** A login that waits (`pending_logins`) outlives its link, so that a fresh link, asked for late, still finishes it. */
+export const KEEP_LOGIN_MS = 7 * 86_400_000
+
+/** Of one account. The newest: whoever knows its password could otherwise keep its owner out for as long as logins are kept. */
+export const MOST_LOGINS = 10
+
+/** More than any request that comes in an address. */
+const MAX_CAPTURED_BYTES = 32_768
+
+/**
+ * A login that begins to wait. The same request, sent again by the same browser, is the same login: its earlier link finishes it,
+ * also where it gets no link of its own. `undefined`: the request is too long to be kept.
+ */
+export function newPendingLogin(
+  { id: accountId, email, passwordHash }: User,
+  captured: CapturedRequest,
+  browser: string | undefined,
+  createdAt: Date,
+  lifetimeMs: number,
+): PendingLogin | undefined {
+  if (Buffer.byteLength(JSON.stringify(captured)) > MAX_CAPTURED_BYTES) return undefined
+  const checked = { accountId, email, passwordDigest: passwordDigest(passwordHash) }
+  const { params, deviceCode } = captured
+  return {
+    ...checked,
+    id: browser === undefined ? newId() : idOf([browser, checked, params, deviceCode]),
+    captured,
+    browserHash: browser === undefined ? undefined : hashToken(browser),
+    createdAt,
+    verifiedAt: undefined,
+    continuedAt: undefined,
+    purgeAt: new Date(createdAt.getTime() + lifetimeMs + KEEP_LOGIN_MS),
+  }
+}
+
+/** Until when its window waits: as long as the latest link works that finishes it. On a shared computer that is long enough. */
+export function waitsUntil({ purgeAt }: PendingLogin): Date {
+  return new Date(purgeAt.getTime() - KEEP_LOGIN_MS)
+}
+
+/** Whether it is a login of this account still: it is as old as the password that it was checked with, whatever finishes it. */
+export function isLoginOf(pending: PendingLogin, user: User, endedAt: Date | undefined): boolean {
+  const { accountId, ts } = pending.captured.login
+  return (
+    pending.accountId === user.id &&
+    accountId === user.id &&
+    isStillFor(pending, user) &&
+    !isEndedBy(endedAt, ts)
+  )
+}
+
+/**
+ * Does the work in the one turn of a login that waits. Work that fails gives the turn back, and so does a turn of which nobody
+ * knows whether it was taken: each has a name, so that nobody gives back the turn of another.
+ *
+ * @returns `false`: the turn was taken before, and nothing was done.
+ */
+export async function inLoginTurn(
+  pendingLogins: Pick<PendingLoginStore, 'takeTurn' | 'returnTurn'>,
+  pendingLoginId: string,
+  at: Date,
+  work: () => Promise<void>,
+): Promise<boolean> {
+  const turn = newId()
+  try {
+    if (!(await pendingLogins.takeTurn(pendingLoginId, at, turn))) return false
+    await work()
+    return true
+  } catch (error) {
+    // Where that fails too, the turn stays taken: the next sign-in goes through.
+    await pendingLogins.returnTurn(pendingLoginId, turn).catch(() => {})
+    throw error
   }
 }

@@ -1,4 +1,4 @@
-import { carriedBy } from '../flows/verification-link.ts'
+import { carriedBy } from '../flows/link.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { CapturedRequest, User } from '../ports/index.ts'
 import { pageOf } from './captured-page.ts'

@@ -1,4 +1,4 @@
-import { carriedBy } from '../flows/verification-link.ts'
+import { carriedBy } from '../flows/link.ts'
 import type { CapturedRequest } from '../ports/index.ts'
 import type { Page } from './pages.ts'
 

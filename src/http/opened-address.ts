@@ -1,7 +1,6 @@
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isToken } from '../crypto/token.ts'
-import { readingsOf } from '../flows/mended-link.ts'
-import { isBracketed, SIGNED, type VerificationLink } from '../flows/verification-link.ts'
+import { readingsOf, isBracketed, SIGNED, type VerificationLink } from '../flows/link.ts'
 import { parseFields, type Fields } from './form.ts'
 
 /**

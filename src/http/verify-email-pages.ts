@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import type { LinkRefusal, OpenedLink } from '../flows/email-verification.ts'
-import type { VerificationLink } from '../flows/verification-link.ts'
+import type { VerificationLink } from '../flows/link.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { CarriedParameters } from '../ports/index.ts'
 import type { LinkFields } from '../views/index.ts'

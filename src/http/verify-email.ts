@@ -1,7 +1,7 @@
 import type { Context, Next } from 'koa'
 import type { Clock } from '../clock.ts'
 import type { EmailVerification, OpenedLink } from '../flows/email-verification.ts'
-import type { VerificationLink } from '../flows/verification-link.ts'
+import type { VerificationLink } from '../flows/link.ts'
 import { loginSecond } from '../ports/login-second.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Resume } from '../oidc/resume.ts'

@@ -5,7 +5,7 @@ import type {
   WaitingLogins,
   WaitingWindow,
 } from '../flows/waiting-login.ts'
-import { carriedBy } from '../flows/verification-link.ts'
+import { carriedBy } from '../flows/link.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Resume } from '../oidc/resume.ts'
 import type { Requester } from '../ports/index.ts'
