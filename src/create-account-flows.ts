@@ -126,16 +126,23 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const { readCutoffs, noteLogin } = sessions
   const voidLinks = createVoidLinks(store)
   const watched = { users: usersWithLinks(users, voidLinks) }
-  const common = { ...watched, outbox, audit, settings, clock, now: clock.now }
-  const passwordReset = createPasswordReset({
-    ...common,
+  const flowParts = {
+    ...watched,
     resetTokens,
+    verificationTokens,
+    pendingLogins,
+    outbox,
     sessions,
-    hashPassword: (password) => hashQueue(() => hashPassword(password, checked.bcryptCost)),
-  })
-  const logins = { ...common, pendingLogins, readCutoffs }
-  const verification = createEmailVerification({ ...logins, verificationTokens, authorizeSig })
-  const waitingLogins = createWaitingLogins(logins)
+    readCutoffs,
+    hashPassword: (password: string) => hashQueue(() => hashPassword(password, checked.bcryptCost)),
+    authorizeSig,
+    audit,
+    settings,
+    clock,
+  }
+  const passwordReset = createPasswordReset(flowParts)
+  const verification = createEmailVerification(flowParts)
+  const waitingLogins = createWaitingLogins(flowParts)
 
   const { viewsDirectory: directory, defaultLocale, trustedProxies } = checked
   const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })

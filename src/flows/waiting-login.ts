@@ -6,17 +6,10 @@
  */
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, idOf, isToken, newId } from '../crypto/token.ts'
-import type {
-  CapturedRequest,
-  PendingLogin,
-  PendingLoginStore,
-  SessionCutoffs,
-  User,
-  UserStore,
-} from '../ports/index.ts'
+import type { CapturedRequest, PendingLogin, PendingLoginStore, User } from '../ports/index.ts'
 import { isEndedBy } from '../ports/login-second.ts'
-import type { Settings } from '../settings/table.ts'
 import { isStillFor } from './account.ts'
+import type { FlowParts } from './parts.ts'
 
 /** `ended`: it is over, or never was this browser's; nobody is told which. */
 export type WaitingStatus = 'waiting' | 'verified' | 'continued' | 'ended'
@@ -41,35 +34,21 @@ export interface FinishedLogin {
   captured: CapturedRequest | undefined
 }
 
-export interface WaitingLogins {
-  /** One read, and one more while it waits. */
-  status(window: WaitingWindow): Promise<WaitingStatus>
-  /** Judges account, address, password and cut-offs as they are now. Takes nothing. */
-  find(window: WaitingWindow): Promise<WaitingLogin | FinishedLogin>
-  /** Goes on, in the one turn, which a failure gives back. `false`: it was taken before, and nothing was done. */
-  inTurn(window: WaitingWindow, goOn: () => Promise<void>): Promise<boolean>
-}
+export type WaitingLogins = ReturnType<typeof createWaitingLogins>
 
-export interface WaitingLoginPorts {
-  users: Pick<UserStore, 'findById'>
-  pendingLogins: PendingLoginStore
-  readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
-  settings(): Pick<Settings, 'requireEmailVerification'>
-  now(): Date
-}
-
-export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
-  const { users, pendingLogins, readCutoffs, settings, now } = ports
+export function createWaitingLogins(parts: FlowParts) {
+  const { users, pendingLogins, readCutoffs, settings, clock } = parts
 
   async function findOwn({ pendingLoginId, browser }: WaitingWindow) {
     if (browser === undefined || !isToken(browser)) return undefined
     const pending = await pendingLogins.find(pendingLoginId)
-    const isOwn = pending?.browserHash === hashToken(browser) && waitsUntil(pending) > now()
+    const isOwn = pending?.browserHash === hashToken(browser) && waitsUntil(pending) > clock.now()
     return isOwn ? pending : undefined
   }
 
   return {
-    async status(window) {
+    /** One read, and one more while it waits. */
+    async status(window: WaitingWindow): Promise<WaitingStatus> {
       const pending = await findOwn(window)
       if (!pending) return 'ended'
       if (pending.continuedAt) return 'continued'
@@ -79,7 +58,8 @@ export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
       return isVerified ? 'verified' : 'waiting'
     },
 
-    async find(window) {
+    /** Judges account, address, password and cut-offs as they are now. Takes nothing. */
+    async find(window: WaitingWindow): Promise<WaitingLogin | FinishedLogin> {
       const pending = await findOwn(window)
       if (!pending) return { status: 'ended', captured: undefined }
       const { captured } = pending
@@ -91,8 +71,40 @@ export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
       return { status: mayGoOn ? 'verified' : 'waiting', user, captured }
     },
 
-    inTurn: ({ pendingLoginId }, goOn) => inLoginTurn(pendingLogins, pendingLoginId, now(), goOn),
+    /** Goes on, in the one turn, which a failure gives back. `false`: it was taken before, and nothing was done. */
+    inTurn: ({ pendingLoginId }: WaitingWindow, goOn: () => Promise<void>) =>
+      inLoginTurn(pendingLogins, pendingLoginId, clock.now(), goOn),
   }
+}
+
+/** What a link finishes that was mailed for a login, and where it was opened. */
+export interface LinkedLogin {
+  /** The request that the link finishes. `undefined`: none was captured, or its login was ended since. */
+  captured: CapturedRequest | undefined
+  /** True when a login waited for this link and was ended since: the link verifies, and signs nobody in. */
+  loginEnded: boolean
+  /** Whether the browser that opened it is the one that logged in. */
+  isFirstBrowser: boolean
+  /** Whether a window in another browser waits to go on. */
+  isAwaited: boolean
+}
+
+export async function linkedLogin(
+  { readCutoffs, pendingLogins }: FlowParts,
+  pendingLoginId: string | undefined,
+  user: User,
+  browser: string | undefined,
+): Promise<LinkedLogin> {
+  if (pendingLoginId === undefined) {
+    return { captured: undefined, loginEnded: false, isFirstBrowser: false, isAwaited: false }
+  }
+  const { idpAt } = (await readCutoffs(user.id)) ?? {}
+  const pending = await pendingLogins.find(pendingLoginId)
+  const isFirstBrowser = browser !== undefined && pending?.browserHash === hashToken(browser)
+  const login = pending && isLoginOf(pending, user, idpAt) ? pending : undefined
+  const hasWindow = login?.browserHash !== undefined && !login.continuedAt
+  const isAwaited = hasWindow && !isFirstBrowser
+  return { captured: login?.captured, loginEnded: !login, isFirstBrowser, isAwaited }
 }
 
 /** A login that waits (`pending_logins`) outlives its link, so that a fresh link, asked for late, still finishes it. */

@@ -1,5 +1,6 @@
 import type { Context } from 'koa'
-import type { PasswordReset, ResetLinkFault } from '../flows/password-reset.ts'
+import type { LinkFault } from '../flows/link.ts'
+import type { PasswordReset } from '../flows/password-reset.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Requester } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
@@ -64,7 +65,7 @@ export function resetPassword(parts: ResetPasswordParts) {
 export function showInvalidLink(
   pages: Pages,
   ctx: Context,
-  { fault: reason }: { fault: ResetLinkFault },
+  { fault: reason }: { fault: LinkFault },
   token: string,
 ): void {
   const renew = reason === 'expired' ? token : undefined

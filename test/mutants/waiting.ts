@@ -14,7 +14,7 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a waiting window waits for ever',
     breaks: 'A login that is over is like one of nobody.',
-    edits: { '&& waitsUntil(pending) > now()': '' },
+    edits: { '&& waitsUntil(pending) > clock.now()': '' },
     caughtBy: 'VER-21',
   },
   {
