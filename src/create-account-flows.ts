@@ -1,49 +1,37 @@
-import type { IncomingMessage } from 'node:http'
 import type { Context, Middleware } from 'koa'
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
+import type { NodeHandler } from './admin/api.ts'
 import { createAdmin } from './admin/parts.ts'
-import { createAudit, type AuditEvents } from './flows/audit.ts'
-import { createAuthorizeSig } from './crypto/authorize-sig.ts'
-import { keyedHash } from './crypto/keyed-hash.ts'
-import { createKeyRing } from './crypto/keys.ts'
+import { createCore, type Core } from './core.ts'
 import { hashQueue } from './crypto/hash-queue.ts'
 import { hashPassword } from './crypto/password.ts'
-import { createSecretBox } from './crypto/secret-box.ts'
 import { createVerifyPassword, type VerifyPassword } from './crypto/verify-password.ts'
-import { createEndSessions, type EndedSessions } from './flows/end-sessions.ts'
-import { AccountFlowsError } from './errors.ts'
+import { createVoidEverything } from './flows/account.ts'
+import type { AuditEvents } from './flows/audit.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
+import { createEndSessions, type EndedSessions } from './flows/end-sessions.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
-import { createVoidLinks, createVoidEverything, usersWithLinks } from './flows/account.ts'
-import { sealedLogins } from './crypto/sealed-logins.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
-import type { NodeHandler } from './admin/api.ts'
-import { createBrowserRoutes } from './http/browser-routes.ts'
-import { createLogin, type Login } from './http/login.ts'
-import { createChangePassword, type ChangePassword } from './http/change-password.ts'
 import { createBrowserCookie } from './http/browser-cookie.ts'
-import { createPages } from './http/pages.ts'
+import { createBrowserRoutes } from './http/browser-routes.ts'
+import { createChangePassword, type ChangePassword } from './http/change-password.ts'
 import { unavailableAnswer } from './http/failure.ts'
-import { createResendCooldown } from './http/resend-cooldown.ts'
-import { requesterOf } from './http/requester.ts'
-import { createOwnKeyRing } from './crypto/key-rings.ts'
-import { createMailPipeline } from './outbox/pipeline.ts'
-import { createClients } from './oidc/clients.ts'
-import { createEndableSessions, type StartableAdapterFactory } from './oidc/endable-sessions.ts'
+import { createLogin, type Login } from './http/login.ts'
+import { createPages } from './http/pages.ts'
+import { createResendCooldown } from './http/limits.ts'
+import type { StartableAdapterFactory } from './oidc/endable-sessions.ts'
 import { createInteractions } from './oidc/interactions.ts'
-import { answeringOutages } from './oidc/outages.ts'
-import { createAccountPolicy, type InteractionPolicy } from './oidc/policy.ts'
-import { restoreRequest } from './oidc/restore-request.ts'
-import { watchAnswers } from './oidc/provider-answers.ts'
-import { createResume } from './oidc/resume.ts'
 import { onSignOut } from './oidc/sign-out.ts'
-import { checkOptions, type AccountFlowsOptions } from './options.ts'
-import type { Log, MailOutbox } from './ports/index.ts'
+import { answeringOutages } from './oidc/outages.ts'
+import type { InteractionPolicy } from './oidc/policy.ts'
+import { watchAnswers } from './oidc/provider-answers.ts'
+import { restoreRequest } from './oidc/restore-request.ts'
+import { checkOptions, type AccountFlowsOptions, type CheckedOptions } from './options.ts'
+import { createMailPipeline } from './outbox/pipeline.ts'
+import type { MailOutbox } from './ports/index.ts'
 import { createMailCheck } from './smtp/mail-check.ts'
 import { createMailSender } from './smtp/sender.ts'
 import { createUpkeep } from './upkeep.ts'
-import { createSettingsKeeper } from './settings/settings.ts'
-import { createViews } from './views/index.ts'
 
 export interface AccountFlows extends Login, ChangePassword {
   /** Wraps any adapter of oidc-provider; without it, ended sessions come back. */
@@ -97,143 +85,43 @@ export interface AccountFlows extends Login, ChangePassword {
  * await flows.start()
  */
 export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
-  const { baseUrl, oauthPath, secrets, store, users, clock, log, ...checked } =
-    checkOptions(options)
-  const basePath = baseUrl.pathname.replace(/\/$/, '')
-  const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
-
-  let attached: Provider | undefined
-  const provider = () => {
-    if (!attached) throw new AccountFlowsError('ERR_NOT_ATTACHED', 'Call attach(provider) first')
-    return attached
-  }
-
-  const keys = createKeyRing(secrets)
-  const box = createSecretBox(keys)
-  const settingsKeeper = createSettingsKeeper(store.settings, box, log)
-  const settings = settingsKeeper.current
-  const { record: audit, events } = createAudit(store.audit, () => settings().auditRetention, log)
-  const sessions = createEndableSessions(store.cutoffs, users, clock, log, box)
-  const policy = createAccountPolicy(users, settings, log)
-  const clients = createClients(provider, baseUrl.origin)
-  const resume = createResume(provider, clock)
-  const authorizeSig = createAuthorizeSig(keys)
-
+  const checked = checkOptions(options)
+  const core = createCore(checked)
+  const { store, users, sessions, policy, events, settings, clock } = core
   const outbox = wakingOutbox(store.outbox, (at) => mail.wake(at))
-
-  const { resetTokens, verificationTokens } = store
-  const pendingLogins = sealedLogins(store.pendingLogins, box)
-  const { readCutoffs, noteLogin } = sessions
-  const voidLinks = createVoidLinks(store)
-  const watched = { users: usersWithLinks(users, voidLinks) }
-  const flowParts = {
-    ...watched,
-    resetTokens,
-    verificationTokens,
-    pendingLogins,
-    outbox,
-    sessions,
-    readCutoffs,
-    hashPassword: (password: string) => hashQueue(() => hashPassword(password, checked.bcryptCost)),
-    authorizeSig,
-    audit,
-    settings,
-    clock,
-  }
-  const passwordReset = createPasswordReset(flowParts)
-  const verification = createEmailVerification(flowParts)
-  const waitingLogins = createWaitingLogins(flowParts)
-
-  const { viewsDirectory: directory, defaultLocale, trustedProxies } = checked
-  const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })
-  const keyRing = createOwnKeyRing(store.keyRings, keys)
-  const shared = { store, users, authorizeSig, keyRing, oauthUrl, views, audit, clock, log }
-  const mail = createMailPipeline({
-    ...shared,
-    ...watched,
-    pendingLogins,
-    identify: clients.identify,
-    settings,
-    keys,
-    sender: createMailSender(settings, clock, checked.developmentMailer),
-  })
-  const upkeep = createUpkeep({ ...shared, settings: settingsKeeper, passwordReset, mail })
-
-  const pages = createPages(views)
-  const browserCookie = createBrowserCookie(baseUrl.protocol === 'https:')
-  const requester = (req: IncomingMessage) => requesterOf(req, trustedProxies)
-  const hashed = (text: string) => keyedHash(keys, text)
-  const cooldown = createResendCooldown({ limits: store.limits, keyedHash: hashed, settings })
-  const http = { settings, audit, clock, log, requesterOf: (ctx: Context) => requester(ctx.req) }
-  const routes = createBrowserRoutes({
-    ...http,
-    passwordReset,
-    verification,
-    waitingLogins,
-    clients,
-    resume,
-    browserCookie,
-    noteLogin,
-    pages,
-    assets: views,
-    cooldown,
-    limits: store.limits,
-    keyedHash: hashed,
-    origin: baseUrl.origin,
-    options: checked,
-    trustedProxies,
-  })
+  const flows = createFlows(core, outbox, checked)
+  const sender = createMailSender(settings, clock, checked.developmentMailer)
+  const { identify } = core.clients
+  const mail = createMailPipeline({ ...core, users: core.watchedUsers, identify, sender })
+  const upkeep = createUpkeep({ ...core, ...flows, settings: core.settingsKeeper, mail })
+  const { attach, login } = createBrowserSide(core, flows, checked)
   const endSessions = createEndSessions(
     sessions,
-    createVoidEverything(store.outbox, voidLinks),
+    createVoidEverything(store.outbox, core.voidLinks),
     clock,
-    audit,
+    core.audit,
   )
   const admin = createAdmin({
-    options: { ...checked, secrets },
-    ...shared,
-    root: `${basePath}/admin/api`,
-    settings: settingsKeeper,
+    ...core,
+    options: checked,
+    root: `${core.basePath}/admin/api`,
+    settings: core.settingsKeeper,
     outbox,
     wake: mail.wake,
     checkMail: createMailCheck(clock),
     endSessions,
-    keyedHash: hashed,
-    requesterOf: requester,
   })
 
   return {
-    ...createLogin({
-      users,
-      verification,
-      interactions: createInteractions(provider),
-      clients,
-      browserCookie,
-      pages,
-      cooldown,
-      settings,
-      requesterOf: requester,
-      noteLogin,
-      clock,
-    }),
+    ...login,
     verifyPassword: createVerifyPassword(checked.bcryptCost, hashQueue),
-    ...createChangePassword(`${oauthUrl}/forgot-password`),
+    ...createChangePassword(`${core.oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
     policy: policy.add,
-
-    attach(host) {
-      sessions.expectOurs(host.Session.adapter)
-      policy.expectMade()
-      warnOfOtherIssuer(host, oauthUrl, log)
-      attached = host
-      host.use(answeringOutages(unavailableAnswer(pages, log)))
-      watchAnswers(host)
-      for (const ours of [restoreRequest, sessions.perRequest, routes]) host.use(ours)
-      onSignOut(host, (req, res) => browserCookie.read(req) && browserCookie.drop(res))
-    },
+    attach,
 
     async start({ workers = true } = {}) {
-      if (workers) provider()
+      if (workers) core.provider()
       await store.start()
       await users.start?.()
       await sessions.start()
@@ -248,12 +136,13 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     adminApi: () => admin.middleware,
     adminHandler: admin.handler,
     events,
-
     endSessions,
   }
 }
 
-function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Pick<MailOutbox, 'add'> {
+type Outbox = Pick<MailOutbox, 'add'>
+
+function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Outbox {
   return {
     async add(job) {
       await outbox.add(job)
@@ -262,7 +151,64 @@ function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Pick<MailOu
   }
 }
 
-function warnOfOtherIssuer({ issuer }: Provider, oauthUrl: string, log: Log) {
-  if (issuer === oauthUrl) return
-  log('warn', 'the issuer of the provider is not baseUrl and oauthPath', { issuer })
+function createFlows(core: Core, outbox: Outbox, { bcryptCost }: CheckedOptions) {
+  const { resetTokens, verificationTokens } = core.store
+  const parts = {
+    ...core,
+    users: core.watchedUsers,
+    resetTokens,
+    verificationTokens,
+    outbox,
+    readCutoffs: core.sessions.readCutoffs,
+    hashPassword: (password: string) => hashQueue(() => hashPassword(password, bcryptCost)),
+  }
+  return {
+    passwordReset: createPasswordReset(parts),
+    verification: createEmailVerification(parts),
+    waitingLogins: createWaitingLogins(parts),
+  }
+}
+
+/** What browsers see: our routes, and the answers to the login page of the host. */
+function createBrowserSide(
+  core: Core,
+  flows: ReturnType<typeof createFlows>,
+  options: CheckedOptions,
+) {
+  const { store, sessions, policy, log } = core
+  const pages = createPages(core.views)
+  const browserCookie = createBrowserCookie(options.baseUrl.protocol === 'https:')
+  const parts = {
+    ...core,
+    ...flows,
+    pages,
+    browserCookie,
+    noteLogin: sessions.noteLogin,
+    cooldown: createResendCooldown({ ...core, limits: store.limits }),
+  }
+  const routes = createBrowserRoutes({
+    ...parts,
+    requesterOf: (ctx: Context) => core.requesterOf(ctx.req),
+    assets: core.views,
+    limits: store.limits,
+    options,
+    trustedProxies: options.trustedProxies,
+  })
+  return {
+    login: createLogin({ ...parts, interactions: createInteractions(core.provider) }),
+
+    attach(host: Provider) {
+      sessions.expectOurs(host.Session.adapter)
+      policy.expectMade()
+      if (host.issuer !== core.oauthUrl) {
+        const { issuer } = host
+        log('warn', 'the issuer of the provider is not baseUrl and oauthPath', { issuer })
+      }
+      core.attach(host)
+      host.use(answeringOutages(unavailableAnswer(pages, log)))
+      watchAnswers(host)
+      for (const ours of [restoreRequest, sessions.perRequest, routes]) host.use(ours)
+      onSignOut(host, (req, res) => browserCookie.read(req) && browserCookie.drop(res))
+    },
+  }
 }

@@ -4,7 +4,7 @@ import type { Admin, AuthenticateAdmin } from './token-check.ts'
 import { newId } from '../crypto/token.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import type { AuditEvent, Log, RateLimits, Requester } from '../ports/index.ts'
-import { networkOf } from '../http/network.ts'
+import { networkOf } from '../http/requester.ts'
 import { showProblem } from '../http/problem.ts'
 
 const MINUTE_MS = 60_000

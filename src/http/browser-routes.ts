@@ -1,16 +1,16 @@
 import type { Middleware } from 'koa'
-import { asset } from './asset.ts'
+import { asset, createRoutes, type Route } from './routes.ts'
 import {
   createForgotPasswordCheck,
   type BeforeForgotPassword,
   type ForgotPasswordCheckParts,
-} from './forgot-password-check.ts'
-import { createRequestLimit, type RequestLimitParts } from './request-limit.ts'
+  forgotPassword,
+  type ForgotPasswordParts,
+} from './forgot-password.ts'
+import { createRequestLimit, type RequestLimitParts } from './limits.ts'
 import { responseDelay, type ResponseDelay } from './response-delay.ts'
-import { forgotPassword, type ForgotPasswordParts } from './forgot-password.ts'
 import { resendVerification, type ResendVerificationParts } from './resend-verification.ts'
 import { resetPassword, type ResetPasswordParts } from './reset-password.ts'
-import { createRoutes, type Route } from './routes.ts'
 import type { Assets } from '../views/index.ts'
 import { verifyEmail, type VerifyEmailParts } from './verify-email.ts'
 import { waitingLogin, type WaitingLoginParts } from './waiting-login.ts'

@@ -8,10 +8,10 @@ import type { Clients } from '../oidc/clients.ts'
 import type { Interactions } from '../oidc/interactions.ts'
 import type { LoginResult, Requester, User, UserStore } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
-import { blockedPage } from './blocked-page.ts'
+import { blockedPage } from './verify-email-pages.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
 import type { Pages } from './pages.ts'
-import type { ResendCooldown } from './resend-cooldown.ts'
+import type { ResendCooldown } from './limits.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
 const CLOCK_STEP_SECONDS = 60

@@ -5,8 +5,7 @@ import type { Clients } from '../oidc/clients.ts'
 import type { Requester } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import type { ResetFormMode } from '../views/index.ts'
-import { readForm } from './form.ts'
-import { tokenInQuery } from './opened-address.ts'
+import { readForm, tokenInQuery } from './form.ts'
 import type { Pages } from './pages.ts'
 
 export interface ResetPasswordParts {

@@ -1,10 +1,9 @@
 import type { Context } from 'koa'
 import type { LinkRefusal, OpenedLink } from '../flows/email-verification.ts'
-import type { VerificationLink } from '../flows/link.ts'
+import { carriedBy, type VerificationLink } from '../flows/link.ts'
 import type { Clients } from '../oidc/clients.ts'
-import type { CarriedParameters } from '../ports/index.ts'
+import type { CapturedRequest, CarriedParameters, User } from '../ports/index.ts'
 import type { LinkFields } from '../views/index.ts'
-import { pageOf } from './captured-page.ts'
 import type { Page, Pages } from './pages.ts'
 
 export interface VerifyEmailPages {
@@ -90,4 +89,48 @@ function requestOf({ captured, token }: OpenedLink): RequestOfPage {
 
 function fieldsOf({ token, carried, signature }: VerificationLink): LinkFields {
   return { token, carried, authorizeSig: signature }
+}
+
+/** A login that waits for its address to be verified. */
+export interface BlockedLogin {
+  user: User
+  captured: CapturedRequest
+  pendingLoginId: string
+  /** How long its link, and so its window, lives. */
+  lifetimeMs: number
+  /** Until another mail may be asked for. `undefined`: at any time. */
+  waitMs: number | undefined
+  /** Somebody said "I have confirmed", and it is not so. */
+  isNotYet?: boolean
+}
+
+/** The verification page in mode `blocked` (4.8), whose window goes on by itself. */
+export async function blockedPage(
+  clients: Pick<Clients, 'shown'>,
+  { user, captured, pendingLoginId, lifetimeMs, ...asked }: BlockedLogin,
+): Promise<Page<'verify-email'>> {
+  const carried = carriedBy(captured)
+  return {
+    status: 200,
+    name: 'verify-email',
+    locals: {
+      mode: 'blocked',
+      username: user.username,
+      lifetimeMs,
+      carried,
+      client: await clients.shown(carried),
+      waiting: { pendingLoginId, forMs: lifetimeMs },
+      ...asked,
+    },
+    ...pageOf(captured),
+  }
+}
+
+/** What a page takes over from the request that its form goes on with: where that may lead, and its languages. */
+export function pageOf(captured: CapturedRequest): Pick<Page, 'formMayLeadTo' | 'uiLocales'> {
+  const uiLocales = captured.params['ui_locales']
+  return {
+    formMayLeadTo: carriedBy(captured).redirectUri,
+    uiLocales: typeof uiLocales === 'string' ? uiLocales : undefined,
+  }
 }

@@ -10,12 +10,11 @@ import type { Clients } from '../oidc/clients.ts'
 import type { Resume } from '../oidc/resume.ts'
 import type { Requester } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
-import { blockedPage } from './blocked-page.ts'
+import { blockedPage, pageOf } from './verify-email-pages.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
-import { pageOf } from './captured-page.ts'
 import { parseFields, readForm } from './form.ts'
 import type { Pages } from './pages.ts'
-import type { ResendCooldown } from './resend-cooldown.ts'
+import type { ResendCooldown } from './limits.ts'
 
 export interface WaitingLoginParts {
   waitingLogins: WaitingLogins

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { networkOf } from '../../src/http/network.ts'
+import { networkOf } from '../../src/http/requester.ts'
 
 /** Each line is one network, in all its spellings. */
 const NETWORKS: Record<string, (string | undefined)[]> = {
