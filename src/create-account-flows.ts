@@ -1,4 +1,4 @@
-import type { Context, Middleware } from 'koa'
+import type { Middleware } from 'koa'
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
 import type { NodeHandler } from './admin/api.ts'
 import { createAdmin } from './admin/parts.ts'
@@ -12,20 +12,16 @@ import { createEmailVerification } from './flows/email-verification.ts'
 import { createEndSessions, type EndedSessions } from './flows/end-sessions.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
-import { createBrowserCookie } from './http/browser-cookie.ts'
-import { createBrowserRoutes } from './http/browser-routes.ts'
-import { createChangePassword, type ChangePassword } from './http/change-password.ts'
 import { unavailableAnswer } from './http/failure.ts'
-import { createLogin, type Login } from './http/login.ts'
-import { createPages } from './http/pages.ts'
-import { createResendCooldown } from './http/limits.ts'
-import type { StartableAdapterFactory } from './oidc/endable-sessions.ts'
-import { createInteractions } from './oidc/interactions.ts'
-import { onSignOut } from './oidc/sign-out.ts'
 import { answeringOutages } from './oidc/outages.ts'
-import type { InteractionPolicy } from './oidc/policy.ts'
 import { watchAnswers } from './oidc/provider-answers.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
+import { onSignOut } from './oidc/sign-out.ts'
+import { createBrowserSide } from './http/browser-side.ts'
+import { createChangePassword, type ChangePassword } from './http/change-password.ts'
+import { type Login } from './http/login.ts'
+import type { StartableAdapterFactory } from './oidc/endable-sessions.ts'
+import type { InteractionPolicy } from './oidc/policy.ts'
 import { checkOptions, type AccountFlowsOptions, type CheckedOptions } from './options.ts'
 import { createMailPipeline } from './outbox/pipeline.ts'
 import type { MailOutbox } from './ports/index.ts'
@@ -94,7 +90,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const { identify } = core.clients
   const mail = createMailPipeline({ ...core, users: core.watchedUsers, identify, sender })
   const upkeep = createUpkeep({ ...core, ...flows, settings: core.settingsKeeper, mail })
-  const { attach, login } = createBrowserSide(core, flows, checked)
+  const browser = createBrowserSide(core, flows, checked)
   const endSessions = createEndSessions(
     sessions,
     createVoidEverything(store.outbox, core.voidLinks),
@@ -113,12 +109,12 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   })
 
   return {
-    ...login,
+    ...browser.login,
     verifyPassword: createVerifyPassword(checked.bcryptCost, hashQueue),
     ...createChangePassword(`${core.oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
     policy: policy.add,
-    attach,
+    attach: (provider) => attach(core, browser, provider),
 
     async start({ workers = true } = {}) {
       if (workers) core.provider()
@@ -169,46 +165,18 @@ function createFlows(core: Core, outbox: Outbox, { bcryptCost }: CheckedOptions)
   }
 }
 
-/** What browsers see: our routes, and the answers to the login page of the host. */
-function createBrowserSide(
-  core: Core,
-  flows: ReturnType<typeof createFlows>,
-  options: CheckedOptions,
-) {
-  const { store, sessions, policy, log } = core
-  const pages = createPages(core.views)
-  const browserCookie = createBrowserCookie(options.baseUrl.protocol === 'https:')
-  const parts = {
-    ...core,
-    ...flows,
-    pages,
-    browserCookie,
-    noteLogin: sessions.noteLogin,
-    cooldown: createResendCooldown({ ...core, limits: store.limits }),
+function attach(core: Core, browser: ReturnType<typeof createBrowserSide>, provider: Provider) {
+  const { sessions, policy, oauthUrl, log } = core
+  const { routes, pages, browserCookie } = browser
+  sessions.expectOurs(provider.Session.adapter)
+  policy.expectMade()
+  const { issuer } = provider
+  if (issuer !== oauthUrl) {
+    log('warn', 'the issuer of the provider is not baseUrl and oauthPath', { issuer })
   }
-  const routes = createBrowserRoutes({
-    ...parts,
-    requesterOf: (ctx: Context) => core.requesterOf(ctx.req),
-    assets: core.views,
-    limits: store.limits,
-    options,
-    trustedProxies: options.trustedProxies,
-  })
-  return {
-    login: createLogin({ ...parts, interactions: createInteractions(core.provider) }),
-
-    attach(host: Provider) {
-      sessions.expectOurs(host.Session.adapter)
-      policy.expectMade()
-      if (host.issuer !== core.oauthUrl) {
-        const { issuer } = host
-        log('warn', 'the issuer of the provider is not baseUrl and oauthPath', { issuer })
-      }
-      core.attach(host)
-      host.use(answeringOutages(unavailableAnswer(pages, log)))
-      watchAnswers(host)
-      for (const ours of [restoreRequest, sessions.perRequest, routes]) host.use(ours)
-      onSignOut(host, (req, res) => browserCookie.read(req) && browserCookie.drop(res))
-    },
-  }
+  core.attach(provider)
+  provider.use(answeringOutages(unavailableAnswer(pages, log)))
+  watchAnswers(provider)
+  for (const ours of [restoreRequest, sessions.perRequest, routes]) provider.use(ours)
+  onSignOut(provider, (req, res) => browserCookie.read(req) && browserCookie.drop(res))
 }

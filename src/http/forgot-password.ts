@@ -1,30 +1,17 @@
 import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
-import type { PasswordReset } from '../flows/password-reset.ts'
-import type { Clients } from '../oidc/clients.ts'
-import type { AuditEvent, CarriedParameters, Log, Requester } from '../ports/index.ts'
+import type { CarriedParameters, Requester } from '../ports/index.ts'
 import { RETRY_AFTER_SECONDS } from './failure.ts'
 import { parseFields, readForm, uiLocalesIn, type Fields } from './form.ts'
-import type { Pages } from './pages.ts'
-import type { ResendCooldown } from './limits.ts'
 import { showInvalidLink } from './reset-password.ts'
-import type { StartDelay } from './response-delay.ts'
-import { within, type Clock } from '../clock.ts'
+import type { HttpParts } from './parts.ts'
+import { within } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 
-export interface ForgotPasswordParts {
-  passwordReset: Pick<PasswordReset, 'request' | 'renew'>
-  clients: Pick<Clients, 'shown'>
-  check: ForgotPasswordCheck
-  pages: Pages
-  startDelay: StartDelay
-  cooldown: ResendCooldown
-  requesterOf(ctx: Context): Requester
-}
-
 /** 4.1 and 4.2. */
-export function forgotPassword(parts: ForgotPasswordParts) {
-  const { passwordReset, clients, check, pages, startDelay, cooldown, requesterOf } = parts
+export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | undefined) {
+  const check = createForgotPasswordCheck(parts, before)
+  const { passwordReset, clients, pages, startDelay, cooldown, requesterOf } = parts
   const name = 'forgot-password'
 
   const showSent = (ctx: Context, waitMs: number | undefined, uiLocales: string | undefined) =>
@@ -64,7 +51,7 @@ export function forgotPassword(parts: ForgotPasswordParts) {
       const identifier = form.get('identifier')
       const token = form.get('token')
       const uiLocales = uiLocalesIn(form)
-      const requester = { ...requesterOf(ctx), ...(uiLocales !== undefined && { uiLocales }) }
+      const requester = { ...requesterOf(ctx.req), ...(uiLocales !== undefined && { uiLocales }) }
       if (identifier === undefined && token !== undefined) {
         return renew(ctx, token, requester, waited)
       }
@@ -105,26 +92,20 @@ export type BeforeForgotPassword = (
 ) => 'allow' | 'deny' | Promise<'allow' | 'deny'>
 
 /** `failed`: the check threw, or did not answer in time. */
-export type ForgotPasswordVerdict = 'allow' | 'deny' | 'failed'
+type ForgotPasswordVerdict = 'allow' | 'deny' | 'failed'
 
-export interface ForgotPasswordCheckParts {
-  before: BeforeForgotPassword | undefined
-  audit(event: AuditEvent): Promise<void>
-  /** Stands for an identifier in the audit log, and tells nothing about it. */
-  keyedHash(identifier: string): string
-  clock: Clock
-  log: Log
-}
-
-export type ForgotPasswordCheck = (
+type ForgotPasswordCheck = (
   identifier: string,
   form: Fields,
   carried: CarriedParameters,
   requester: Requester,
 ) => Promise<ForgotPasswordVerdict>
 
-export function createForgotPasswordCheck(parts: ForgotPasswordCheckParts): ForgotPasswordCheck {
-  const { before, audit, keyedHash, clock, log } = parts
+function createForgotPasswordCheck(
+  parts: HttpParts,
+  before: BeforeForgotPassword | undefined,
+): ForgotPasswordCheck {
+  const { audit, keyedHash, clock, log } = parts
   return async (identifier, form, { clientId }, requester) => {
     if (!before) return 'allow'
     const fields = new Map(form)

@@ -1,17 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
-import type { EmailVerification } from '../flows/email-verification.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import { loginSecond } from '../ports/login-second.ts'
-import type { Clients } from '../oidc/clients.ts'
-import type { Interactions } from '../oidc/interactions.ts'
-import type { LoginResult, Requester, User, UserStore } from '../ports/index.ts'
-import type { Settings } from '../settings/table.ts'
+import type { LoginResult, User } from '../ports/index.ts'
 import { blockedPage } from './verify-email-pages.ts'
-import type { BrowserCookie } from './browser-cookie.ts'
-import type { Pages } from './pages.ts'
-import type { ResendCooldown } from './limits.ts'
+import type { HttpParts } from './parts.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
 const CLOCK_STEP_SECONDS = 60
@@ -46,23 +39,8 @@ export interface Login {
   finishLogin(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<void>
 }
 
-export interface LoginParts {
-  users: UserStore
-  verification: Pick<EmailVerification, 'blocks' | 'block'>
-  interactions: Interactions
-  clients: Pick<Clients, 'shown'>
-  browserCookie: BrowserCookie
-  pages: Pick<Pages, 'send'>
-  cooldown: ResendCooldown
-  settings(): Settings
-  requesterOf(req: IncomingMessage): Requester
-  /** Answers the second to date the login with. */
-  noteLogin(accountId: string, second: number, passwordDigest?: string): Promise<number>
-  clock: Clock
-}
-
-export function createLogin(parts: LoginParts): Login {
-  const { users, verification, interactions, clients, browserCookie, pages, settings } = parts
+export function createLogin(parts: HttpParts): Login {
+  const { users, verification, interactions, browserCookie, pages, settings } = parts
   const { now } = parts.clock
 
   async function isBlocked(
@@ -92,7 +70,7 @@ export function createLogin(parts: LoginParts): Login {
       requester: by,
     })
     const blocked = { user, captured, pendingLoginId, lifetimeMs, waitMs }
-    pages.send(req, res, await blockedPage(clients, blocked))
+    pages.send(req, res, await blockedPage(parts, blocked))
     return true
   }
 

@@ -1,10 +1,10 @@
 import type { Context } from 'koa'
 import type { LinkRefusal, OpenedLink } from '../flows/email-verification.ts'
 import { carriedBy, type VerificationLink } from '../flows/link.ts'
-import type { Clients } from '../oidc/clients.ts'
 import type { CapturedRequest, CarriedParameters, User } from '../ports/index.ts'
 import type { LinkFields } from '../views/index.ts'
-import type { Page, Pages } from './pages.ts'
+import type { Page } from './pages.ts'
+import type { HttpParts } from './parts.ts'
 
 export interface VerifyEmailPages {
   /** `link`: the one that was opened, if it is genuine. */
@@ -29,10 +29,7 @@ export interface VerifyEmailPages {
   otherAccount(ctx: Context, link: VerificationLink, opened: OpenedLink, session: string): void
 }
 
-export function verifyEmailPages(
-  pages: Pick<Pages, 'show'>,
-  clients: Pick<Clients, 'restart' | 'shown'>,
-): VerifyEmailPages {
+export function verifyEmailPages({ pages, clients }: HttpParts): VerifyEmailPages {
   const name = 'verify-email'
 
   async function showVerified(
@@ -106,7 +103,7 @@ export interface BlockedLogin {
 
 /** The verification page in mode `blocked` (4.8), whose window goes on by itself. */
 export async function blockedPage(
-  clients: Pick<Clients, 'shown'>,
+  { clients }: HttpParts,
   { user, captured, pendingLoginId, lifetimeMs, ...asked }: BlockedLogin,
 ): Promise<Page<'verify-email'>> {
   const carried = carriedBy(captured)

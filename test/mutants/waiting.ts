@@ -184,7 +184,7 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a window is promised to go on that cannot',
     breaks: 'The page says what is so.',
-    edits: { '&& (await clients.mayFinish(ctx, captured))': '' },
+    edits: { '&& (await parts.clients.mayFinish(ctx, captured))': '' },
     caughtBy: 'no window is promised to go on',
   },
   {
