@@ -18,7 +18,7 @@ import { watchAnswers } from './oidc/provider-answers.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
 import { onSignOut } from './oidc/sign-out.ts'
 import { createBrowserSide } from './http/browser-side.ts'
-import { createChangePassword, type ChangePassword } from './http/change-password.ts'
+import { createWellKnown, type WellKnown } from './http/well-known.ts'
 import { type Login } from './http/login.ts'
 import type { StartableAdapterFactory } from './oidc/endable-sessions.ts'
 import type { InteractionPolicy } from './oidc/policy.ts'
@@ -29,7 +29,7 @@ import { createMailCheck } from './smtp/mail-check.ts'
 import { createMailSender } from './smtp/sender.ts'
 import { createUpkeep } from './upkeep.ts'
 
-export interface AccountFlows extends Login, ChangePassword {
+export interface AccountFlows extends Login, WellKnown {
   /** Wraps any adapter of oidc-provider; without it, ended sessions come back. */
   adapter(adapter: AdapterConstructor | StartableAdapterFactory): AdapterFactory
   /**
@@ -111,7 +111,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   return {
     ...browser.login,
     verifyPassword: createVerifyPassword(checked.bcryptCost, hashQueue),
-    ...createChangePassword(`${core.oauthUrl}/forgot-password`),
+    ...createWellKnown(`${core.oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
     policy: policy.add,
     attach: (provider) => attach(core, browser, provider),

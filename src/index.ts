@@ -11,7 +11,7 @@ export { createAccountFlows, type AccountFlows } from './create-account-flows.ts
 export type { EndedSessions } from './flows/end-sessions.ts'
 export type { AccountFlowsOptions } from './options.ts'
 export { AccountFlowsError, type ErrorCode } from './errors.ts'
-export type { CheckedLogin, Login } from './http/login.ts'
+export type { BlockedByEmail, CheckedLogin, Login, LoginDecision } from './http/login.ts'
 export type { BeforeForgotPassword, ForgotPasswordRequest } from './http/forgot-password.ts'
 export type { ResponseDelay } from './http/response-delay.ts'
 export { logJsonLines } from './log.ts'

@@ -26,6 +26,8 @@ export interface HttpParts {
   pages: Pages
   limits: RateLimits
   cooldown: ResendCooldown
+  /** Base URL and OAuth path. */
+  oauthUrl: string
   startDelay: StartDelay
   settings(): Settings
   requesterOf(req: IncomingMessage): Requester

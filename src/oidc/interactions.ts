@@ -8,6 +8,8 @@ export interface Interactions {
   capture(req: IncomingMessage, res: ServerResponse): Promise<Omit<CapturedRequest, 'login'>>
   /** Answers with the redirect that goes on with the authorization request. */
   finish(req: IncomingMessage, res: ServerResponse, login: LoginResult): Promise<void>
+  /** Where that redirect would lead, without answering. */
+  result(req: IncomingMessage, res: ServerResponse, login: LoginResult): Promise<string>
 }
 
 export function createInteractions(provider: () => Provider): Interactions {
@@ -28,5 +30,6 @@ export function createInteractions(provider: () => Provider): Interactions {
     },
 
     finish: (req, res, login) => provider().interactionFinished(req, res, { login: { ...login } }),
+    result: (req, res, login) => provider().interactionResult(req, res, { login: { ...login } }),
   }
 }
