@@ -4,8 +4,8 @@ import type { NodeHandler } from './admin/api.ts'
 import { createAdmin } from './admin/parts.ts'
 import { createCore, type Core } from './core.ts'
 import { hashQueue } from './crypto/hash-queue.ts'
-import { hashPassword } from './crypto/password.ts'
-import { createVerifyPassword, type VerifyPassword } from './crypto/verify-password.ts'
+import { createHashing } from './crypto/hashing.ts'
+import type { VerifyPassword } from './crypto/verify-password.ts'
 import { createVoidEverything } from './flows/account.ts'
 import type { AuditEvents } from './flows/audit.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
@@ -22,7 +22,8 @@ import { createWellKnown, type WellKnown } from './http/well-known.ts'
 import { type Login } from './http/login.ts'
 import type { StartableAdapterFactory } from './oidc/endable-sessions.ts'
 import type { InteractionPolicy } from './oidc/policy.ts'
-import { checkOptions, type AccountFlowsOptions, type CheckedOptions } from './options.ts'
+import { checkOptions } from './check-options.ts'
+import type { AccountFlowsOptions } from './options.ts'
 import { createMailPipeline } from './outbox/pipeline.ts'
 import type { MailOutbox } from './ports/index.ts'
 import { createMailCheck } from './smtp/mail-check.ts'
@@ -56,7 +57,8 @@ export interface AccountFlows extends Login, WellKnown {
    * bcrypt reads a part of it only: of more than 72 bytes, or with NUL. All of these take the same work. A stored hash may have
    * another cost than `bcryptCost`: the work is that of the highest one, and of one above `bcryptCost` from its first sight on,
    * for everybody. It shares the queue of resets: few run at the same time in a process, and where too many wait, it throws
-   * `ERR_OVERLOADED`; answer 503 with `Retry-After`. Limit the posts of your login page yourself.
+   * `ERR_OVERLOADED`; answer 503 with `Retry-After`. Limit the posts of your login page yourself. With the option `hashing`, one
+   * `hashing.verify` takes the place of the work of bcrypt, and the 72 bytes do not count.
    */
   verifyPassword: VerifyPassword
   /**
@@ -85,7 +87,12 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const core = createCore(checked)
   const { store, users, sessions, policy, events, settings, clock } = core
   const outbox = wakingOutbox(store.outbox, (at) => mail.wake(at))
-  const flows = createFlows(core, outbox, checked)
+  const { hashPassword, verifyPassword } = createHashing(
+    checked.hashing,
+    checked.bcryptCost,
+    hashQueue,
+  )
+  const flows = createFlows(core, outbox, hashPassword)
   const sender = createMailSender(settings, clock, checked.developmentMailer)
   const { identify } = core.clients
   const mail = createMailPipeline({ ...core, users: core.watchedUsers, identify, sender })
@@ -110,7 +117,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   return {
     ...browser.login,
-    verifyPassword: createVerifyPassword(checked.bcryptCost, hashQueue),
+    verifyPassword,
     ...createWellKnown(`${core.oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
     policy: policy.add,
@@ -147,7 +154,11 @@ function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Outbox {
   }
 }
 
-function createFlows(core: Core, outbox: Outbox, { bcryptCost }: CheckedOptions) {
+function createFlows(
+  core: Core,
+  outbox: Outbox,
+  hashPassword: (password: string) => Promise<string>,
+) {
   const { resetTokens, verificationTokens } = core.store
   const parts = {
     ...core,
@@ -156,7 +167,7 @@ function createFlows(core: Core, outbox: Outbox, { bcryptCost }: CheckedOptions)
     verificationTokens,
     outbox,
     readCutoffs: core.sessions.readCutoffs,
-    hashPassword: (password: string) => hashQueue(() => hashPassword(password, bcryptCost)),
+    hashPassword,
   }
   return {
     passwordReset: createPasswordReset(parts),
