@@ -9,7 +9,7 @@ import type { Resume } from '../oidc/resume.ts'
 import type { AuditEvent, Log, RateLimits, Requester, UserStore } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import type { BrowserCookie } from './browser-cookie.ts'
-import type { ResendCooldown } from './limits.ts'
+import type { ResendCooldown } from './resend-cooldown.ts'
 import type { Pages } from './pages.ts'
 import type { StartDelay } from './response-delay.ts'
 

@@ -3,7 +3,7 @@ import type { Log } from '../ports/index.ts'
 import { isCrossSite } from './cross-site.ts'
 import { reportFailure } from './failure.ts'
 import type { Pages } from './pages.ts'
-import type { RequestLimit } from './limits.ts'
+import type { RequestLimit } from './request-limit.ts'
 import type { Asset } from '../views/index.ts'
 
 type Handler = (ctx: Context, next: Next) => Promise<void>

@@ -1,0 +1,52 @@
+import type { MailKind, RateLimits, Requester } from '../ports/index.ts'
+import type { Settings } from '../settings/table.ts'
+import { networkOf } from './requester.ts'
+
+/** Who asked for a mail, of which kind, by what was typed. */
+export interface MailWish {
+  kind: MailKind
+  typed: string
+  requester: Requester
+}
+
+/**
+ * For how many milliseconds another mail for the same name would be too soon. It knows no account: the same name, known or not,
+ * asked for from the same network counts alike. Whether a mail is sent, a worker judges.
+ */
+export interface ResendCooldown {
+  /** Counts a request. `undefined`: no cooldown is set, and nothing was counted. */
+  count(wish: MailWish): Promise<number | undefined>
+  /** What is left of it. `undefined`: nothing, or no cooldown is set. */
+  left(wish: MailWish): Promise<number | undefined>
+}
+
+export interface ResendCooldownParts {
+  limits: RateLimits
+  /** Stands for what was typed. */
+  keyedHash(text: string): string
+  settings(): Settings
+}
+
+export function createResendCooldown(parts: ResendCooldownParts): ResendCooldown {
+  const { limits, keyedHash, settings } = parts
+
+  // By network: otherwise a stranger would learn from the countdown that somebody else asked for that name lately.
+  const keyOf = ({ kind, typed, requester }: MailWish) =>
+    `asked:${keyedHash(JSON.stringify([kind, typed, networkOf(requester.address)]))}`
+
+  return {
+    async count(wish) {
+      const { resendCooldown } = settings()
+      if (resendCooldown === 0) return undefined
+      const { count, msToEnd } = await limits.hit(keyOf(wish), resendCooldown)
+      return count === 1 ? resendCooldown : msToEnd
+    },
+
+    async left(wish) {
+      const { resendCooldown } = settings()
+      if (resendCooldown === 0) return undefined
+      const msToEnd = await limits.msToEnd(keyOf(wish))
+      return msToEnd > 0 ? Math.min(msToEnd, resendCooldown) : undefined
+    },
+  }
+}
