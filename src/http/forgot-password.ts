@@ -1,8 +1,8 @@
 import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
-import type { CarriedParameters, Requester } from '../ports/index.ts'
+import type { Requester } from '../ports/index.ts'
 import { RETRY_AFTER_SECONDS } from './failure.ts'
-import { parseFields, readForm, uiLocalesIn, type Fields } from './form.ts'
+import { parseFields, readForm, uiLocalesIn } from './form.ts'
 import { showInvalidLink } from './reset-password.ts'
 import type { HttpParts } from './parts.ts'
 import { within } from '../clock.ts'
@@ -10,7 +10,6 @@ import { newId } from '../crypto/token.ts'
 
 /** 4.1 and 4.2. */
 export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | undefined) {
-  const check = createForgotPasswordCheck(parts, before)
   const { passwordReset, clients, pages, startDelay, cooldown, requesterOf } = parts
   const name = 'forgot-password'
 
@@ -63,7 +62,8 @@ export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | 
       }
       if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
       const waitMs = await cooldown.count({ kind: 'password_reset', typed: identifier, requester })
-      const verdict = await check(identifier, form, carried, requester)
+      const asked = { identifier, clientId: carried.clientId, requester, fields: form }
+      const verdict = await verdictOf(parts, before, asked)
       if (verdict === 'allow') await passwordReset.request(identifier, carried, requester)
       await waited()
       if (verdict === 'failed') {
@@ -92,49 +92,39 @@ export type BeforeForgotPassword = (
 ) => 'allow' | 'deny' | Promise<'allow' | 'deny'>
 
 /** `failed`: the check threw, or did not answer in time. */
-type ForgotPasswordVerdict = 'allow' | 'deny' | 'failed'
-
-type ForgotPasswordCheck = (
-  identifier: string,
-  form: Fields,
-  carried: CarriedParameters,
-  requester: Requester,
-) => Promise<ForgotPasswordVerdict>
-
-function createForgotPasswordCheck(
-  parts: HttpParts,
+async function verdictOf(
+  { audit, keyedHash, clock, log }: HttpParts,
   before: BeforeForgotPassword | undefined,
-): ForgotPasswordCheck {
-  const { audit, keyedHash, clock, log } = parts
-  return async (identifier, form, { clientId }, requester) => {
-    if (!before) return 'allow'
-    const fields = new Map(form)
-    fields.delete('identifier')
-    try {
-      const verdict: unknown = await within(
-        clock,
-        CHECK_WITHIN_MS,
-        Promise.resolve(before({ identifier, clientId, requester: { ...requester }, fields })),
-      )
-      if (verdict === 'allow') return 'allow'
-      if (verdict === 'late') throw new DOMException('No answer in time', 'TimeoutError')
-      if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')
-    } catch (error) {
-      // Its message may quote what was typed.
-      log('error', 'beforeForgotPassword failed', { error: nameOf(error) })
-      return 'failed'
-    }
-    await audit({
-      id: newId(),
-      type: 'password_reset_requested',
-      at: clock.now(),
-      clientId: clientId?.slice(0, MAX_AUDITED_LENGTH),
-      reason: 'denied',
-      details: { identifier_hash: keyedHash(identifier) },
-      ...requester,
-    })
-    return 'deny'
+  { fields: form, ...request }: ForgotPasswordRequest,
+): Promise<'allow' | 'deny' | 'failed'> {
+  if (!before) return 'allow'
+  const { identifier, clientId, requester } = request
+  const fields = new Map(form)
+  fields.delete('identifier')
+  try {
+    const verdict: unknown = await within(
+      clock,
+      CHECK_WITHIN_MS,
+      Promise.resolve(before({ ...request, requester: { ...requester }, fields })),
+    )
+    if (verdict === 'allow') return 'allow'
+    if (verdict === 'late') throw new DOMException('No answer in time', 'TimeoutError')
+    if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')
+  } catch (error) {
+    // Its message may quote what was typed.
+    log('error', 'beforeForgotPassword failed', { error: nameOf(error) })
+    return 'failed'
   }
+  await audit({
+    id: newId(),
+    type: 'password_reset_requested',
+    at: clock.now(),
+    clientId: clientId?.slice(0, MAX_AUDITED_LENGTH),
+    reason: 'denied',
+    details: { identifier_hash: keyedHash(identifier) },
+    ...requester,
+  })
+  return 'deny'
 }
 
 const MAX_AUDITED_LENGTH = 256

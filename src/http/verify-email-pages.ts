@@ -6,30 +6,7 @@ import type { LinkFields } from '../views/index.ts'
 import type { Page } from './pages.ts'
 import type { HttpParts } from './parts.ts'
 
-export interface VerifyEmailPages {
-  /** `link`: the one that was opened, if it is genuine. */
-  expired(
-    ctx: Context,
-    refusal: Omit<LinkRefusal, 'refusal'>,
-    link?: VerificationLink,
-  ): Promise<void>
-  verified(ctx: Context, carried: CarriedParameters): Promise<void>
-  /** `goesOnElsewhere`: the window that logged in finishes the login. */
-  confirmed(ctx: Context, opened: OpenedLink, goesOnElsewhere: boolean): Promise<void>
-  /** The login went on in the waiting window of this browser. */
-  signedIn(ctx: Context, opened: OpenedLink): Promise<void>
-  /** The question whether this browser may go on. `isNotYet`: it was answered, and nobody pressed the button. */
-  confirm(
-    ctx: Context,
-    link: VerificationLink,
-    opened: OpenedLink,
-    isNotYet?: boolean,
-  ): Promise<void>
-  /** The question which account to go on as; `session` names the one that it is about. */
-  otherAccount(ctx: Context, link: VerificationLink, opened: OpenedLink, session: string): void
-}
-
-export function verifyEmailPages({ pages, clients }: HttpParts): VerifyEmailPages {
+export function verifyEmailPages({ pages, clients }: HttpParts) {
   const name = 'verify-email'
 
   async function showVerified(
@@ -44,19 +21,26 @@ export function verifyEmailPages({ pages, clients }: HttpParts): VerifyEmailPage
   }
 
   return {
-    async expired(ctx, { reason, carried }, link) {
+    /** `link`: the one that was opened, if it is genuine. */
+    async expired(
+      ctx: Context,
+      { reason, carried }: Omit<LinkRefusal, 'refusal'>,
+      link?: VerificationLink,
+    ) {
       const client = await clients.restart(carried)
       const renew = link && reason === 'expired' ? fieldsOf(link) : undefined
       const locals = { mode: 'expired', reason, carried, client, renew } as const
       pages.show(ctx, { status: 400, name, locals })
     },
 
-    verified: (ctx, carried) => showVerified(ctx, carried, false, {}),
+    verified: (ctx: Context, carried: CarriedParameters) => showVerified(ctx, carried, false, {}),
 
-    confirmed: (ctx, opened, goesOnElsewhere) =>
+    /** `goesOnElsewhere`: the window that logged in finishes the login. */
+    confirmed: (ctx: Context, opened: OpenedLink, goesOnElsewhere: boolean) =>
       showVerified(ctx, opened.token.carried, goesOnElsewhere, requestOf(opened)),
 
-    async signedIn(ctx, opened) {
+    /** The login went on in the waiting window of this browser. */
+    async signedIn(ctx: Context, opened: OpenedLink) {
       const locals = {
         mode: 'signed_in',
         client: await clients.restart(opened.token.carried),
@@ -64,13 +48,15 @@ export function verifyEmailPages({ pages, clients }: HttpParts): VerifyEmailPage
       pages.show(ctx, { status: 200, name, locals, ...requestOf(opened) })
     },
 
-    async confirm(ctx, link, opened, isNotYet = false) {
+    /** The question whether this browser may go on. `isNotYet`: it was answered, and nobody pressed the button. */
+    async confirm(ctx: Context, link: VerificationLink, opened: OpenedLink, isNotYet = false) {
       const client = await clients.shown(link.carried)
       const locals = { mode: 'confirm', link: fieldsOf(link), client, isNotYet } as const
       pages.show(ctx, { status: isNotYet ? 400 : 200, name, locals, ...requestOf(opened) })
     },
 
-    otherAccount(ctx, link, opened, session) {
+    /** The question which account to go on as; `session` names the one that it is about. */
+    otherAccount(ctx: Context, link: VerificationLink, opened: OpenedLink, session: string) {
       const locals = { mode: 'other_account', link: fieldsOf(link), session } as const
       pages.show(ctx, { status: 200, name, locals, ...requestOf(opened) })
     },

@@ -1,4 +1,4 @@
-import { type Db, type FindOptions, ObjectId, type UpdateOptions } from 'mongodb'
+import type { Db, FindOptions, UpdateOptions } from 'mongodb'
 import type { UserStore } from '../../ports/index.ts'
 import { equalsInAsciiCase } from '../../ports/ascii-case.ts'
 import { operationOptions } from './collection.ts'
@@ -68,7 +68,7 @@ export function mongoUsers(collection: UserCollection): UserStore {
     start: () => createIndexes(collection, indexes),
 
     async findById(id) {
-      return isText(id) ? findOne(hasId(id)) : undefined
+      return isText(id) ? findOne(await hasId(id)) : undefined
     },
 
     async findByUsername(username) {
@@ -91,7 +91,7 @@ export function mongoUsers(collection: UserCollection): UserStore {
 
     async replacePasswordHash(id, expected, next) {
       return isUpdated(
-        { ...hasId(text(id)), password_hash: text(expected) },
+        { ...(await hasId(text(id))), password_hash: text(expected) },
         { $set: { password_hash: text(next) }, $currentDate: { password_changed_at: true } },
       )
     },
@@ -99,7 +99,7 @@ export function mongoUsers(collection: UserCollection): UserStore {
     async markEmailVerified(id, email) {
       return isUpdated(
         {
-          ...hasId(text(id)),
+          ...(await hasId(text(id))),
           email: text(email),
           email_verified: { $ne: true },
           disabled: { $in: [false, null], $not: { $type: 'array' } },
@@ -110,6 +110,9 @@ export function mongoUsers(collection: UserCollection): UserStore {
   })
 }
 
-function hasId(id: string) {
-  return /^[0-9a-f]{24}$/.test(id) ? { _id: { $in: [id, new ObjectId(id)] } } : { _id: id }
+async function hasId(id: string) {
+  if (!/^[0-9a-f]{24}$/.test(id)) return { _id: id }
+  // Loaded here alone: hosts with another database have no driver.
+  const { ObjectId } = await import('mongodb')
+  return { _id: { $in: [id, new ObjectId(id)] } }
 }
