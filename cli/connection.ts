@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { isLoopbackHost } from '../src/settings/loopback-host.ts'
 import { usageError } from './exit-codes.ts'
 import { runOf, type Run } from './io.ts'
 import { utf8Text } from './plain-text.ts'
@@ -40,7 +41,7 @@ export function baseUrl(command: Command): string {
   utf8Text(text, 'The URL')
   if (!URL.canParse(text)) throw usageError('The URL must be an absolute http or https address.')
   const url = new URL(text)
-  if (url.protocol === 'http:' && !isLoopback(url.hostname) && given.insecureHttp !== true) {
+  if (url.protocol === 'http:' && !isLoopbackHost(url.hostname) && given.insecureHttp !== true) {
     throw usageError(
       'The token would cross the network in clear text: give an https URL, or --insecure-http.',
     )
@@ -52,10 +53,6 @@ function adminPath(command: Command): string | undefined {
   const { adminPath = runOf(command).io.env['ACCOUNT_FLOWS_ADMIN_PATH'] }: Given =
     command.optsWithGlobals()
   return adminPath || undefined
-}
-
-function isLoopback(host: string): boolean {
-  return /^(127(\.\d+){3}|\[::1\]|([^.]+\.)*localhost)$/i.test(host)
 }
 
 async function adminToken(command: Command): Promise<string> {

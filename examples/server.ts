@@ -97,7 +97,7 @@ async function start() {
   app.use(refuseOddRequests)
   app.use(unavailablePage(show, noTimeLeft.signal))
   app.use(flows.adminApi)
-  app.use(flows.changePassword())
+  app.use(flows.wellKnownChangePassword())
   app.use(
     routes({
       ...exampleStylesheet(paths),

@@ -1,51 +1,35 @@
-import type { IncomingMessage } from 'node:http'
-import type { Context } from 'koa'
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
 import { createAdminApi } from './admin/router.ts'
-import { createAudit, type AuditEvents } from './flows/audit.ts'
-import { createAuthorizeSig } from './crypto/authorize-sig.ts'
-import { keyedHash } from './crypto/keyed-hash.ts'
-import { createKeyRing } from './crypto/keys.ts'
+import { createCore, type Core } from './core.ts'
 import { hashQueue } from './crypto/hash-queue.ts'
-import { hashPassword } from './crypto/password.ts'
-import { createSecretBox } from './crypto/secret-box.ts'
-import { createVerifyPassword, type VerifyPassword } from './crypto/verify-password.ts'
-import { createEndSessions, type EndedSessions } from './flows/end-sessions.ts'
-import { AccountFlowsError } from './errors.ts'
+import { createHashing } from './crypto/hashing.ts'
+import type { VerifyPassword } from './crypto/verify-password.ts'
+import { createVoidEverything } from './flows/account.ts'
+import type { AuditEvents } from './flows/audit.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
+import { createEndSessions, type EndedSessions } from './flows/end-sessions.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
-import { createVoidLinks, createVoidEverything, usersWithLinks } from './flows/void-links.ts'
-import { sealedLogins } from './flows/sealed-logins.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
-import { createBrowserRoutes } from './http/browser-routes.ts'
-import type { Mount } from './http/mount.ts'
-import { createLogin, type Login } from './http/login.ts'
-import { createChangePassword, type ChangePassword } from './http/change-password.ts'
-import { createBrowserCookie } from './http/browser-cookie.ts'
-import { createPages } from './http/pages.ts'
 import { unavailableAnswer } from './http/failure.ts'
-import { createResendCooldown } from './http/resend-cooldown.ts'
-import { requesterOf } from './http/requester.ts'
-import { createOwnKeyRing } from './crypto/key-rings.ts'
-import { createMailPipeline } from './outbox/pipeline.ts'
-import { createClients } from './oidc/clients.ts'
-import { createEndableSessions, type StartableAdapterFactory } from './oidc/endable-sessions.ts'
-import { createInteractions } from './oidc/interactions.ts'
 import { answeringOutages } from './oidc/outages.ts'
-import { createAccountPolicy, type InteractionPolicy } from './oidc/policy.ts'
-import { restoreRequest } from './oidc/restore-request.ts'
 import { watchAnswers } from './oidc/provider-answers.ts'
-import { createResume } from './oidc/resume.ts'
+import { restoreRequest } from './oidc/restore-request.ts'
 import { onSignOut } from './oidc/sign-out.ts'
-import { checkOptions, type AccountFlowsOptions } from './options.ts'
-import type { Log, MailOutbox } from './ports/index.ts'
+import { createBrowserSide } from './http/browser-side.ts'
+import type { Mount } from './http/mount.ts'
+import { createWellKnown, type WellKnown } from './http/well-known.ts'
+import { type Login } from './http/login.ts'
+import type { StartableAdapterFactory } from './oidc/endable-sessions.ts'
+import type { InteractionPolicy } from './oidc/policy.ts'
+import { checkOptions } from './check-options.ts'
+import type { AccountFlowsOptions } from './options.ts'
+import { createMailPipeline } from './outbox/pipeline.ts'
+import type { MailOutbox } from './ports/index.ts'
 import { createMailCheck } from './smtp/check.ts'
 import { createMailSender } from './smtp/sender.ts'
 import { createUpkeep } from './upkeep.ts'
-import { createSettingsKeeper } from './settings/settings.ts'
-import { createViews } from './views/index.ts'
 
-export interface AccountFlows extends Login, ChangePassword {
+export interface AccountFlows extends Login, WellKnown {
   /** Wraps any adapter of oidc-provider; without it, ended sessions come back. */
   adapter(adapter: AdapterConstructor | StartableAdapterFactory): AdapterFactory
   /**
@@ -73,7 +57,8 @@ export interface AccountFlows extends Login, ChangePassword {
    * bcrypt reads a part of it only: of more than 72 bytes, or with NUL. All of these take the same work. A stored hash may have
    * another cost than `bcryptCost`: the work is that of the highest one, and of one above `bcryptCost` from its first sight on,
    * for everybody. It shares the queue of resets: few run at the same time in a process, and where too many wait, it throws
-   * `ERR_OVERLOADED`; answer 503 with `Retry-After`. Limit the posts of your login page yourself.
+   * `ERR_OVERLOADED`; answer 503 with `Retry-After`. Limit the posts of your login page yourself. With the option `hashing`, one
+   * `hashing.verify` takes the place of the work of bcrypt, and the 72 bytes do not count.
    */
   verifyPassword: VerifyPassword
   /**
@@ -98,136 +83,47 @@ export interface AccountFlows extends Login, ChangePassword {
  * await flows.start()
  */
 export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
-  const accepted = checkOptions(options)
-  const { baseUrl, oauthPath, secrets, store, users, clock, log, ...checked } = accepted
-  const basePath = baseUrl.pathname.replace(/\/$/, '')
-  const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
-
-  let attached: Provider | undefined
-  const provider = () => {
-    if (!attached) throw new AccountFlowsError('ERR_NOT_ATTACHED', 'Call attach(provider) first')
-    return attached
-  }
-
-  const keys = createKeyRing(secrets)
-  const box = createSecretBox(keys)
-  const settingsKeeper = createSettingsKeeper(store.settings, box, log)
-  const settings = settingsKeeper.current
-  const { record: audit, events } = createAudit(store.audit, () => settings().auditRetention, log)
-  const readsAccounts = () => settings().requireEmailVerification
-  const sessions = createEndableSessions(store.cutoffs, users, clock, log, box, readsAccounts)
-  const policy = createAccountPolicy(sessions.readAccount, settings, log)
-  const clients = createClients(provider, baseUrl.origin)
-  const resume = createResume(provider, clock)
-  const authorizeSig = createAuthorizeSig(keys)
-
+  const checked = checkOptions(options)
+  const core = createCore(checked)
+  const { store, users, sessions, policy, events, settings, clock } = core
   const outbox = wakingOutbox(store.outbox, (at) => mail.wake(at))
-
-  const { resetTokens, verificationTokens } = store
-  const pendingLogins = sealedLogins(store.pendingLogins, box)
-  const { readCutoffs, seenByLogin } = sessions
-  const voidLinks = createVoidLinks(store)
-  const watched = { users: usersWithLinks(users, voidLinks) }
-  const common = { ...watched, outbox, audit, settings, clock, now: clock.now }
-  const passwordReset = createPasswordReset({
-    ...common,
-    resetTokens,
-    sessions,
-    hashPassword: (password) => hashQueue(() => hashPassword(password, checked.bcryptCost)),
-  })
-  const logins = { ...common, pendingLogins, readCutoffs }
-  const verification = createEmailVerification({ ...logins, verificationTokens, authorizeSig })
-  const waitingLogins = createWaitingLogins(logins)
-
-  const { viewsDirectory: directory, defaultLocale, trustedProxies } = checked
-  const views = createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log })
-  const keyRing = createOwnKeyRing(store.keyRings, keys)
-  const shared = { store, users, authorizeSig, keyRing, oauthUrl, views, audit, clock, log }
-  const mail = createMailPipeline({
-    ...shared,
-    ...watched,
-    pendingLogins,
-    identify: clients.identify,
-    settings,
-    keys,
-    sender: createMailSender(settings, clock, checked.developmentMailer),
-  })
-  const upkeep = createUpkeep({ ...shared, settings: settingsKeeper, passwordReset, mail })
-
-  const pages = createPages(views)
-  const browserCookie = createBrowserCookie(baseUrl.protocol === 'https:')
-  const requester = (req: IncomingMessage) => requesterOf(req, trustedProxies)
-  const hashed = (text: string) => keyedHash(keys, text)
-  const cooldown = createResendCooldown({ limits: store.limits, keyedHash: hashed, settings })
-  const http = { settings, audit, clock, log, requesterOf: (ctx: Context) => requester(ctx.req) }
-  const routes = createBrowserRoutes({
-    ...http,
-    passwordReset,
-    verification,
-    waitingLogins,
-    clients,
-    resume,
-    browserCookie,
-    seenByLogin,
-    pages,
-    assets: views,
-    cooldown,
-    limits: store.limits,
-    keyedHash: hashed,
-    origin: baseUrl.origin,
-    options: checked,
-    trustedProxies,
-  })
+  const { hashPassword, verifyPassword } = createHashing(
+    checked.hashing,
+    checked.bcryptCost,
+    hashQueue,
+  )
+  const flows = createFlows(core, outbox, hashPassword)
+  const sender = createMailSender(settings, clock, checked.developmentMailer)
+  const { identify } = core.clients
+  const mail = createMailPipeline({ ...core, users: core.watchedUsers, identify, sender })
+  const upkeep = createUpkeep({ ...core, ...flows, settings: core.settingsKeeper, mail })
+  const browser = createBrowserSide(core, flows, checked)
   const endSessions = createEndSessions(
     sessions,
-    createVoidEverything(store.outbox, voidLinks),
+    createVoidEverything(store.outbox, core.voidLinks),
     clock,
-    audit,
+    core.audit,
   )
   const adminParts = {
-    ...shared,
-    options: accepted,
-    settings: settingsKeeper,
+    ...core,
+    options: checked,
+    settings: core.settingsKeeper,
     outbox,
     wake: mail.wake,
     checkMail: createMailCheck(clock),
     endSessions,
-    keyedHash: hashed,
-    requesterOf: requester,
   }
 
   return {
-    ...createLogin({
-      users,
-      verification,
-      interactions: createInteractions(provider),
-      clients,
-      browserCookie,
-      pages,
-      cooldown,
-      settings,
-      requesterOf: requester,
-      seenByLogin,
-      clock,
-    }),
-    verifyPassword: createVerifyPassword(checked.bcryptCost, hashQueue),
-    ...createChangePassword(`${oauthUrl}/forgot-password`),
+    ...browser.login,
+    verifyPassword,
+    ...createWellKnown(`${core.oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
     policy: policy.add,
-
-    attach(host) {
-      sessions.expectOurs(host.Session.adapter)
-      policy.expectMade()
-      warnOfOtherIssuer(host, oauthUrl, log)
-      attached = host
-      host.use(answeringOutages(unavailableAnswer(pages, log)))
-      watchAnswers(host)
-      for (const ours of [restoreRequest, sessions.perRequest, routes]) host.use(ours)
-      onSignOut(host, (req, res) => browserCookie.read(req) && browserCookie.drop(res))
-    },
+    attach: (provider) => attach(core, browser, provider),
 
     async start({ workers = true } = {}) {
-      if (workers) provider()
+      if (workers) core.provider()
       await store.start()
       await users.start?.()
       await sessions.start()
@@ -239,14 +135,15 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await Promise.all([upkeep.stop(withinMs), mail.stop(withinMs)])
     },
 
-    adminApi: createAdminApi(adminParts, `${basePath}${checked.adminPath}`),
+    adminApi: createAdminApi(adminParts, `${core.basePath}${checked.adminPath}`),
     events,
-
     endSessions,
   }
 }
 
-function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Pick<MailOutbox, 'add'> {
+type Outbox = Pick<MailOutbox, 'add'>
+
+function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Outbox {
   return {
     async add(job) {
       await outbox.add(job)
@@ -255,7 +152,40 @@ function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Pick<MailOu
   }
 }
 
-function warnOfOtherIssuer({ issuer }: Provider, oauthUrl: string, log: Log) {
-  if (issuer === oauthUrl) return
-  log('warn', 'the issuer of the provider is not baseUrl and oauthPath', { issuer })
+function createFlows(
+  core: Core,
+  outbox: Outbox,
+  hashPassword: (password: string) => Promise<string>,
+) {
+  const { resetTokens, verificationTokens } = core.store
+  const parts = {
+    ...core,
+    users: core.watchedUsers,
+    resetTokens,
+    verificationTokens,
+    outbox,
+    readCutoffs: core.sessions.readCutoffs,
+    hashPassword,
+  }
+  return {
+    passwordReset: createPasswordReset(parts),
+    verification: createEmailVerification(parts),
+    waitingLogins: createWaitingLogins(parts),
+  }
+}
+
+function attach(core: Core, browser: ReturnType<typeof createBrowserSide>, provider: Provider) {
+  const { sessions, policy, oauthUrl, log } = core
+  const { routes, pages, browserCookie } = browser
+  sessions.expectOurs(provider.Session.adapter)
+  policy.expectMade()
+  const { issuer } = provider
+  if (issuer !== oauthUrl) {
+    log('warn', 'the issuer of the provider is not baseUrl and oauthPath', { issuer })
+  }
+  core.attach(provider)
+  provider.use(answeringOutages(unavailableAnswer(pages, log)))
+  watchAnswers(provider)
+  for (const ours of [restoreRequest, sessions.perRequest, routes]) provider.use(ours)
+  onSignOut(provider, (req, res) => browserCookie.read(req) && browserCookie.drop(res))
 }

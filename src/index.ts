@@ -10,9 +10,10 @@ export { systemClock, type Clock, type SleepOptions } from './clock.ts'
 export { createAccountFlows, type AccountFlows } from './create-account-flows.ts'
 export type { EndedSessions } from './flows/end-sessions.ts'
 export type { AccountFlowsOptions } from './options.ts'
+export type { Hashing } from './crypto/hashing.ts'
 export { AccountFlowsError, type ErrorCode } from './errors.ts'
-export type { CheckedLogin, Login } from './http/login.ts'
-export type { BeforeForgotPassword, ForgotPasswordRequest } from './http/forgot-password-check.ts'
+export type { BlockedByEmail, CheckedLogin, Login, LoginDecision } from './http/login.ts'
+export type { BeforeForgotPassword, ForgotPasswordRequest } from './http/forgot-password.ts'
 export type { ResponseDelay } from './http/response-delay.ts'
 export { logJsonLines } from './log.ts'
 export { memoryAdapter } from './oidc/memory-adapter.ts'
@@ -29,4 +30,45 @@ export { memoryUsers } from './stores/memory/users.ts'
 export { mongoStore } from './stores/mongodb/store.ts'
 export { mongoUsers, type UserCollection } from './stores/mongodb/users.ts'
 export { memoryMailbox, type ReceivedMail } from './smtp/mailbox.ts'
-export type * from './ports/index.ts'
+// What a host implements, or is handed: users, a mailer, the log, audit events.
+export type {
+  AuditEvent,
+  AuditEventType,
+  CarriedParameters,
+  Log,
+  Mailer,
+  OutgoingMail,
+  Requester,
+  User,
+  UserStore,
+} from './ports/index.ts'
+// The ports of a store of one's own, and their records.
+export type {
+  AccountFlowsStore,
+  AuditLog,
+  CapturedRequest,
+  ClaimedReset,
+  IssuedAccount,
+  KeyRings,
+  MailJob,
+  MailJobQuery,
+  MailJobStatus,
+  MailOutbox,
+  NewMailJob,
+  PendingLogin,
+  PendingLoginStore,
+  RateLimits,
+  RecordedEvent,
+  RequestOrder,
+  ResetClaim,
+  ResetToken,
+  ResetTokenStore,
+  SessionCutoffs,
+  SessionCutoffStore,
+  SettingsStore,
+  StoredSettings,
+  StoreInspection,
+  TokenHistory,
+  VerificationToken,
+  VerificationTokenStore,
+} from './ports/index.ts'

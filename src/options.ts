@@ -1,17 +1,12 @@
-import { statSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { checkAdmin, type AdminToken } from './admin/options.ts'
-import { systemClock, type Clock } from './clock.ts'
+import type { AdminToken } from './admin/options.ts'
 import type { ScopedToken } from './admin/tokens.ts'
 import type { AdminJwtOptions } from './admin/jwt.ts'
-import type { BeforeForgotPassword } from './http/forgot-password-check.ts'
+import type { Clock } from './clock.ts'
+import type { Hashing } from './crypto/hashing.ts'
+import type { BeforeForgotPassword } from './http/forgot-password.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
-import { isLoopbackHost } from './settings/loopback-host.ts'
 import type { SettingTexts } from './settings/table.ts'
-import { logJsonLines, withoutValues } from './log.ts'
 import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports/index.ts'
-import { isProduction, refuseWeak } from './production.ts'
-import { canonicalLocale } from './views/locale-files.ts'
 
 /** What `createAccountFlows` takes. Bad options are refused with a `TypeError` that names the option. */
 export interface AccountFlowsOptions {
@@ -35,8 +30,13 @@ export interface AccountFlowsOptions {
   adminJwt?: AdminJwtOptions
   /** Where the admin API answers, below the base URL; `/admin/api` by default. */
   adminPath?: string
-  /** Cost of the hashes of new passwords; 12 by default. Below 10 is warned of in production. */
+  /** Cost of the bcrypt hashes of new passwords; 12 by default. Below 10 is warned of in production. */
   bcryptCost?: number
+  /**
+   * Hashes and compares passwords in the place of bcrypt, such as with Argon2. A stored hash of before is for it to read, or
+   * nobody signs in with it. A new password has 72 bytes at most all the same.
+   */
+  hashing?: Hashing | undefined
   /** The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. None at all is warned of in production. */
   responseDelay?: ResponseDelay
   /** How many proxies in front of the process append to `X-Forwarded-For`; 0 by default. */
@@ -75,6 +75,7 @@ export interface CheckedOptions {
   adminJwt: AdminJwtOptions | undefined
   adminPath: string
   bcryptCost: number
+  hashing: Hashing | undefined
   responseDelay: ResponseDelay
   trustedProxies: number
   beforeForgotPassword: BeforeForgotPassword | undefined
@@ -88,134 +89,3 @@ export interface CheckedOptions {
 }
 
 export const MIN_KEY_BYTES = 32
-
-export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
-  const { log = logJsonLines, clock = systemClock } = options
-  const { bcryptCost = 12, trustedProxies = 0 } = options
-  const { responseDelay = { floorMs: 250, jitterMs: 500 }, beforeForgotPassword } = options
-  const weak = refuseWeak(log)
-
-  for (const name of ['store', 'users'] as const) {
-    if (!isObject(options[name])) throw new TypeError(`${name} is missing`)
-  }
-  if (beforeForgotPassword !== undefined && typeof beforeForgotPassword !== 'function') {
-    throw new TypeError('beforeForgotPassword must be a function')
-  }
-  for (const name of ['now', 'sleep'] as const) {
-    if (typeof clock?.[name] !== 'function') throw new TypeError(`clock.${name} must be a function`)
-  }
-  checkNumber('bcryptCost', bcryptCost, 4, 31)
-  checkNumber('trustedProxies', trustedProxies, 0, 100)
-  checkNumber('responseDelay.floorMs', responseDelay.floorMs, 0, 60_000)
-  checkNumber('responseDelay.jitterMs', responseDelay.jitterMs, 0, 60_000)
-  if (isProduction()) warnOfTooLittle(bcryptCost, responseDelay, log)
-  const oauthPath = checkOAuthPath(options.oauthPath ?? '')
-  return {
-    baseUrl: checkBaseUrl(options.baseUrl, weak),
-    oauthPath,
-    secrets: checkSecrets(options.secrets, weak),
-    store: options.store,
-    users: options.users,
-    ...checkAdmin(options, weak),
-    adminPath: checkAdminPath(options.adminPath ?? '/admin/api', oauthPath),
-    bcryptCost,
-    responseDelay,
-    trustedProxies,
-    beforeForgotPassword,
-    initialSettings: options.initialSettings ?? {},
-    developmentMailer: options.developmentMailer,
-    viewsDirectory: checkViewsDirectory(options.viewsDirectory),
-    defaultLocale: checkDefaultLocale(options.defaultLocale),
-    log: withoutValues(log),
-    clock,
-  }
-}
-
-// Not refused: some machines are small, and some tests run as in production.
-function warnOfTooLittle(bcryptCost: number, { floorMs, jitterMs }: ResponseDelay, log: Log) {
-  if (bcryptCost < 10) log('warn', 'bcryptCost is below 10: hashes of passwords are cheap to guess')
-  if (floorMs + jitterMs > 0) return
-  log('warn', 'responseDelay is zero: the time of an answer may tell who has an account')
-}
-
-type Weak = (problem: string) => void
-
-function checkBaseUrl(baseUrl: string, weak: Weak): URL {
-  if (!URL.canParse(baseUrl))
-    throw new TypeError('baseUrl must be an absolute http or https address')
-  const url = new URL(baseUrl)
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
-    throw new TypeError('baseUrl must be an absolute http or https address')
-  }
-  if (url.search || url.hash || url.username || url.password) {
-    throw new TypeError('baseUrl must have no query, fragment or credentials')
-  }
-  if (url.protocol === 'http:' && !isLoopbackHost(url.hostname))
-    weak('baseUrl is http: links can be read')
-  return url
-}
-
-const PATH = /^(\/[A-Za-z0-9._~-]+)*$/
-
-function checkOAuthPath(oauthPath: string): string {
-  if (!PATH.test(oauthPath)) {
-    throw new TypeError('oauthPath must be empty, or start with / and not end with one')
-  }
-  return oauthPath
-}
-
-// It takes all that is below it.
-function checkAdminPath(adminPath: string, oauthPath: string): string {
-  if (adminPath !== '' && PATH.test(adminPath) && !`${oauthPath}/`.startsWith(`${adminPath}/`)) {
-    return adminPath
-  }
-  throw new TypeError('adminPath must start with / and not end with one, nor be above oauthPath')
-}
-
-function checkViewsDirectory(directory: string | undefined): string | undefined {
-  if (directory === undefined) return undefined
-  if (typeof directory !== 'string' || !isDirectory(directory)) {
-    throw new TypeError('viewsDirectory must be a directory that is there')
-  }
-  return resolve(directory)
-}
-
-function isDirectory(path: string): boolean {
-  try {
-    return statSync(path).isDirectory()
-  } catch {
-    return false
-  }
-}
-
-function checkDefaultLocale(locale: string | undefined): string | undefined {
-  if (locale === undefined || (typeof locale === 'string' && canonicalLocale(locale))) return locale
-  throw new TypeError('defaultLocale must be a language tag (BCP 47)')
-}
-
-function checkSecrets(secrets: readonly (string | Uint8Array)[], weak: Weak) {
-  const keys = Array.isArray(secrets) ? secrets.map(keyBytes) : []
-  const [first, ...others] = keys
-  if (!first) throw new TypeError('secrets must hold at least one key')
-  for (const key of keys) {
-    if (key.length === 0) throw new TypeError('secrets must be bytes, or base64url text')
-    if (key.length < MIN_KEY_BYTES) weak(`secrets must each have ${MIN_KEY_BYTES} bytes or more`)
-  }
-  return [first, ...others] as const
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null
-}
-
-function keyBytes(secret: unknown): Buffer {
-  if (secret instanceof Uint8Array) return Buffer.from(secret)
-  if (typeof secret !== 'string') return Buffer.alloc(0)
-  return /^[A-Za-z0-9_-]+=*$/.test(secret) ? Buffer.from(secret, 'base64url') : Buffer.alloc(0)
-}
-
-function checkNumber(name: string, value: number, min: number, max: number): void {
-  if (!Number.isInteger(value) || value < min || value > max) {
-    throw new TypeError(`${name} must be a whole number from ${min} to ${max}`)
-  }
-}

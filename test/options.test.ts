@@ -55,6 +55,7 @@ describe('createAccountFlows()', () => {
   beforeEach(() => logged.splice(0))
 
   const bad: Partial<Record<keyof AccountFlowsOptions, unknown[]>> = {
+    hashing: [null, {}, { hash: async () => 'hash' }, { hash: 1, verify: () => true }],
     baseUrl: [
       undefined,
       '',

@@ -12,19 +12,6 @@ addEventListener('submit', (event) => {
 // Out of the browser's memory, it is old.
 addEventListener('pageshow', ({ persisted }) => persisted && location.reload())
 
-// Scanners press by script; of other presses the server is told.
-all('form[data-person]').forEach((form) => hide(form, 'scripted'))
-addEventListener('click', ({ isTrusted, target }) => {
-  const form = isTrusted && target.closest('[data-person] button')?.form
-  if (!form || form.elements.person) return
-  hide(form, 'person')
-})
-
-function hide(form, name) {
-  const field = document.createElement('input')
-  form.append(Object.assign(field, { type: 'hidden', name, value: 'yes' }))
-}
-
 all('[data-show]').forEach(letShow)
 all('[data-seconds]').forEach(countDown)
 all('[data-status-url]').forEach(waitFor)

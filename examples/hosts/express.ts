@@ -4,7 +4,7 @@ import type { HostParts } from './host-parts.ts'
 /** Express 5. A body parser in front, such as `express.urlencoded()`, is fine: what it made of a form is taken. */
 export function expressHost({ provider, flows, oauthPath, login }: HostParts): Express {
   const app = express()
-  app.use(flows.adminApi, flows.changePasswordHandler)
+  app.use(flows.adminApi, flows.wellKnownChangePasswordHandler)
   app.all(`${oauthPath}/login`, login)
   app.get('/', (_req, res) => {
     res.send('Hello')

@@ -9,7 +9,7 @@ export async function fastifyHost({ provider, flows, oauthPath, login }: HostPar
   const oidc = provider.callback()
   await app.register(middie)
   app.use(flows.adminApi)
-  app.use(flows.changePasswordHandler)
+  app.use(flows.wellKnownChangePasswordHandler)
   app.use(`${oauthPath}/login`, (req, res, next) => {
     // oxlint-disable-next-line promise/no-callback-in-promise -- so middleware tells of a failure
     login(req, res).catch(next)

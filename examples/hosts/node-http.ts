@@ -17,7 +17,7 @@ export function nodeHttpHost({ provider, flows, oauthPath, login }: HostParts) {
 
   return (req: IncomingMessage, res: ServerResponse) =>
     flows.adminApi(req, res, () =>
-      flows.changePasswordHandler(req, res, () => {
+      flows.wellKnownChangePasswordHandler(req, res, () => {
         route(req, res).catch(() => {
           if (!res.headersSent) res.writeHead(500)
           res.end()

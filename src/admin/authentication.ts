@@ -5,7 +5,7 @@ import { createAdminAuthentication, type Admin } from './tokens.ts'
 import { newId } from '../crypto/token.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import type { Requester } from '../ports/index.ts'
-import { networkOf } from '../http/network.ts'
+import { networkOf } from '../http/requester.ts'
 import { showProblem } from '../http/problem.ts'
 
 const MINUTE_MS = 60_000

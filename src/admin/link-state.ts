@@ -1,8 +1,7 @@
 import type { AccountFlowsStore, TokenHistories, TokenHistory, User } from '../ports/index.ts'
 import type { Link } from './description.ts'
 import type { Sent } from './parts.ts'
-import { isStillFor } from '../flows/issued-for.ts'
-import { isVoided } from '../flows/void-links.ts'
+import { isStillFor, isVoided } from '../flows/account.ts'
 
 export type LinkKind = 'password_reset' | 'email_verification'
 

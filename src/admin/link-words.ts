@@ -1,6 +1,5 @@
 import type { RecordedEvent, TokenHistory, User } from '../ports/index.ts'
-import { isIssuedUnder } from '../flows/issued-for.ts'
-import { isVoided } from '../flows/void-links.ts'
+import { isIssuedUnder, isVoided } from '../flows/account.ts'
 import type { LinkKind, LinkState } from './link-state.ts'
 
 export type Signature = 'valid' | 'invalid' | 'missing'

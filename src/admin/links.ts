@@ -1,7 +1,7 @@
 import { CARRIED } from '../ports/carried-query.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import { isSameCarried } from '../flows/verification-link.ts'
+import { isSameCarried } from '../flows/link.ts'
 import type { CarriedParameters, RecordedEvent, TokenHistory } from '../ports/index.ts'
 import { eventShape, recordAction } from './audit.ts'
 import { tokenShape, linkState, tokensOf, type LinkKind } from './link-state.ts'

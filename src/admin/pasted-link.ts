@@ -2,8 +2,7 @@ import { carriedFrom } from '../ports/carried-query.ts'
 import { isToken } from '../crypto/token.ts'
 import type { CarriedParameters } from '../ports/index.ts'
 import type { LinkKind } from './link-state.ts'
-import { readingsOf } from '../flows/mended-link.ts'
-import { isBracketed, SIGNED } from '../flows/verification-link.ts'
+import { readingsOf, isBracketed, SIGNED } from '../flows/link.ts'
 
 /** A link of ours, as somebody pasted it. */
 export interface PastedLink {

@@ -11,236 +11,204 @@
  *
  * @module
  */
-import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
+import { requestMail, type MailRequest } from '../outbox/request.ts'
 import type {
-  AuditEvent,
   CapturedRequest,
   CarriedParameters,
-  DeadToken,
-  MailOutbox,
-  PendingLoginStore,
   Requester,
-  SessionCutoffs,
   User,
-  UserStore,
   VerificationToken,
-  VerificationTokenStore,
 } from '../ports/index.ts'
-import type { Settings } from '../settings/table.ts'
-import { isStillFor } from './issued-for.ts'
-import { inLoginTurn } from './login-turn.ts'
-import { requestMail } from '../outbox/request.ts'
-import { isLoginOf, MOST_LOGINS, newPendingLogin } from './pending-login.ts'
-import { completed, rejected, type RejectedToken } from './verification-events.ts'
-import { carriedBy, isSameCarried, type VerificationLink } from './verification-link.ts'
-
-/** Why a link does nothing. `unknown`: nobody was ever given it, or it was altered. `changed`: the account changed since. */
-export type LinkFault = 'unknown' | 'expired' | 'used' | 'changed'
+import { carriedBy, endOf, findLink, isSameCarried, type LinkFault } from './link.ts'
+import type { FoundLink, LinkRecord, VerificationLink } from './link.ts'
+import type { FlowParts } from './parts.ts'
+import { inLoginTurn, linkedLogin, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
+import type { LinkedLogin } from './waiting-login.ts'
 
 /** A genuine, usable link and the account it is for. Nothing is consumed yet. */
-export interface OpenedLink {
+export interface OpenedLink extends LinkedLogin {
   accountId: string
   token: VerificationToken
-  /** The request that the link finishes. `undefined`: none was captured, or its login was ended since. */
-  captured: CapturedRequest | undefined
-  /** True when a login waited for this link and was ended since: the link verifies, and signs nobody in. */
-  loginEnded: boolean
-  /** Whether the browser that opened it is the one that logged in. */
-  isFirstBrowser: boolean
-  /** Whether a window in another browser waits to go on. */
-  isAwaited: boolean
 }
 
 export interface LinkRefusal {
   /** `verified`: the account was verified by other means, and the link has nothing left to do. */
   refusal: 'expired' | 'verified'
-  reason: LinkFault
+  reason: VerificationFault
   /** What the page may carry on; nothing unless we signed it. */
   carried: CarriedParameters
 }
 
-/** Who opens a link, in which browser. */
-export interface LinkOpener extends Requester {
-  /** The cookie of the browser. `undefined`: it has none. */
-  browser: string | undefined
-}
+/** All links of an account live side by side. */
+type VerificationFault = Exclude<LinkFault, 'superseded'>
 
-export interface EmailVerification {
-  /** Whether this user may not finish the login (4.8). */
-  blocks(user: User): boolean
-  /**
-   * Keeps the login that waits, and asks for a link. Answers the id of the pending login: of the same request in the same browser
-   * always the same. `undefined`: the request is too long to be kept, and nothing was done.
-   */
-  block(user: User, captured: CapturedRequest, by: LinkOpener): Promise<string | undefined>
-  /** Asks for a fresh link (4.7). Does the same for every username, and answers nothing. */
-  resend(username: string, carried: CarriedParameters, requester: Requester): Promise<void>
-  /** Asks for a fresh link in the place of a genuine one that expired. */
-  renew(link: VerificationLink, requester: Requester): Promise<'requested' | LinkRefusal>
-  /** Whether we signed exactly this link (5.4). */
-  isGenuine(link: VerificationLink): boolean
-  /** Judges a link without consuming it. */
-  open(link: VerificationLink, opener: LinkOpener): Promise<OpenedLink | LinkRefusal>
-  /**
-   * unverified → verified, unused → used, and then `goOn`. `expired`: somebody else was first, or the account changed just now.
-   * `continued`: the waiting window of this browser has taken the turn of the login, which `takesTurn` asks for. In neither is
-   * `goOn` called; where that fails in its turn, the turn is given back.
-   */
-  confirm(
-    link: OpenedLink,
-    requester: Requester,
-    options: { takesTurn: boolean; goOn: () => Promise<void> },
-  ): Promise<'confirmed' | 'expired' | 'continued'>
-  /** Records that a confirmed link has done its work. */
-  recordConfirmed(link: OpenedLink, requester: Requester): Promise<void>
-}
+/** Who opens a link, and the cookie of the browser. `undefined`: it has none. */
+type LinkOpener = Requester & { browser: string | undefined }
 
-export interface EmailVerificationPorts {
-  users: UserStore
-  verificationTokens: VerificationTokenStore
-  pendingLogins: PendingLoginStore
-  readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
-  outbox: Pick<MailOutbox, 'add'>
-  authorizeSig: AuthorizeSig
-  audit(event: AuditEvent): Promise<void>
-  settings(): Settings
-  now(): Date
-}
+/** What follows a verification. `takesTurn`: in the turn of the login that waits in this browser. */
+type Then = { takesTurn: boolean; goOn: () => Promise<void> }
 
-export function createEmailVerification(ports: EmailVerificationPorts): EmailVerification {
-  const { users, verificationTokens, pendingLogins, outbox, authorizeSig, settings, now } = ports
+export type EmailVerification = ReturnType<typeof createEmailVerification>
 
-  const refuse = async (token: RejectedToken, reason: LinkFault, event: string, by: Requester) => {
-    await ports.audit(rejected(token, event, now(), by))
-    return { refusal: 'expired', reason, carried: token.carried } as const
-  }
-
-  const refuseUnknown = (carried: CarriedParameters) =>
-    ({ refusal: 'expired', reason: 'unknown', carried }) as const
-
-  const isGenuine = ({ token, carried, signature }: VerificationLink) =>
-    isToken(token) && authorizeSig.verify(signature, token, carried)
-
-  /** Why a genuine link that is not usable does nothing: once the address is verified, because that was done. */
-  async function faultOf(dead: DeadToken): Promise<LinkFault> {
-    if (dead.reason === 'used') return 'used'
-    const user = await users.findById(dead.userId)
-    if (user?.emailVerified && user.email === dead.email) return 'used'
-    const { email, passwordDigest = '' } = dead
-    return user && isStillFor({ email, passwordDigest }, user) ? 'expired' : 'changed'
-  }
-
+export function createEmailVerification(parts: FlowParts) {
+  const { settings } = parts
   return {
-    isGenuine,
+    /** Whether this user may not finish the login (4.8). */
+    blocks: (user: User) => settings().requireEmailVerification && !user.emailVerified,
 
-    blocks: (user) => settings().requireEmailVerification && !user.emailVerified,
-
-    async block(user, captured, { browser, ...requester }) {
-      const createdAt = now()
+    /**
+     * Keeps the login that waits, and asks for a link. Answers the id of the pending login: of the same request in the same browser
+     * always the same. `undefined`: the request is too long to be kept, and nothing was done.
+     */
+    async block(user: User, captured: CapturedRequest, { browser, ...requester }: LinkOpener) {
       const lifetimeMs = settings().emailVerificationExpiration
-      const login = newPendingLogin(user, captured, browser, createdAt, lifetimeMs)
+      const login = newPendingLogin(user, captured, browser, parts.clock.now(), lifetimeMs)
       if (!login) return undefined
-      await pendingLogins.save(login, MOST_LOGINS)
-      const request = {
-        accountId: user.id,
-        pendingLoginId: login.id,
-        carried: carriedBy(captured),
-        requester,
-      }
-      await requestMail(outbox, { kind: 'email_verification', ...request }, lifetimeMs, createdAt)
+      await parts.pendingLogins.save(login, MOST_LOGINS)
+      const asked = { accountId: user.id, carried: carriedBy(captured), requester }
+      await request(parts, { ...asked, pendingLoginId: login.id })
       return login.id
     },
 
-    resend: (username, carried, requester) =>
-      requestMail(
-        outbox,
-        { kind: 'email_verification', identifier: username, carried, requester },
-        settings().emailVerificationExpiration,
-        now(),
-      ),
+    /** Asks for a fresh link (4.7). Does the same for every username, and answers nothing. */
+    resend: (identifier: string, carried: CarriedParameters, requester: Requester) =>
+      request(parts, { identifier, carried, requester }),
 
-    async renew(link, requester) {
-      if (!isGenuine(link)) return refuseUnknown({})
-      const tokenHash = hashToken(link.token)
-      const dead = await verificationTokens.findDead(tokenHash, now())
-      const live = dead ? undefined : await verificationTokens.findUsable(tokenHash, now())
-      const token = dead ?? live
-      if (!token || !isSameCarried(token.carried, link.carried)) return refuseUnknown(link.carried)
-      const fault = await faultOf(dead ?? { ...token, reason: 'expired' })
-      if (fault !== 'expired') return refuse({ ...token, tokenHash }, fault, fault, requester)
-      const { userId: accountId, pendingLoginId, carried } = token
-      await requestMail(
-        outbox,
-        {
-          kind: 'email_verification',
-          accountId,
-          ...(pendingLoginId !== undefined && { pendingLoginId }),
-          carried,
-          requester,
-        },
-        settings().emailVerificationExpiration,
-        now(),
-      )
-      return 'requested'
-    },
+    /** Whether we signed exactly this link (5.4). */
+    isGenuine: (link: VerificationLink) => isGenuine(parts, link),
 
-    async open(link, { browser, ...requester }) {
-      if (!isGenuine(link)) return refuseUnknown({})
-      const tokenHash = hashToken(link.token)
-      const found = await verificationTokens.findUsable(tokenHash, now())
-      if (!found) {
-        const dead = await verificationTokens.findDead(tokenHash, now())
-        if (!dead) return refuseUnknown(link.carried)
-        return refuse({ ...dead, tokenHash }, await faultOf(dead), dead.reason, requester)
-      }
-      if (!isSameCarried(found.carried, link.carried)) return refuseUnknown(link.carried)
-      const user = await users.findById(found.userId)
-      if (!user || !isStillFor(found, user)) {
-        return refuse(found, 'changed', 'account_changed', requester)
-      }
-      if (user.emailVerified) return { refusal: 'verified', reason: 'used', carried: found.carried }
-      const opened = { accountId: user.id, token: found, captured: undefined }
-      if (found.pendingLoginId === undefined) {
-        return { ...opened, loginEnded: false, isFirstBrowser: false, isAwaited: false }
-      }
-      const cutoffs = await ports.readCutoffs(user.id)
-      const pending = await pendingLogins.find(found.pendingLoginId)
-      const isFirstBrowser = browser !== undefined && pending?.browserHash === hashToken(browser)
-      const login = pending && isLoginOf(pending, user, cutoffs) ? pending : undefined
-      const hasWindow = login?.browserHash !== undefined && !login.continuedAt
-      return {
-        ...opened,
-        captured: login?.captured,
-        loginEnded: !login,
-        isFirstBrowser,
-        isAwaited: hasWindow && !isFirstBrowser,
-      }
-    },
+    /** Judges a link without consuming it. */
+    open: (link: VerificationLink, opener: LinkOpener) => open(parts, link, opener),
 
-    async confirm({ token, isFirstBrowser }, requester, { takesTurn, goOn }) {
-      const { userId, email, pendingLoginId } = token
-      const won = await users.markEmailVerified(userId, email)
-      if (!won) {
-        await refuse(token, 'used', 'used', requester)
-        return 'expired'
-      }
-      await verificationTokens.markUsed(token, now())
-      const tellWindows = () => pendingLogins.markVerified(userId, email, now())
-      const finish = async () => {
-        await tellWindows()
-        await goOn()
-      }
-      // The turn is taken before the waiting window can see that it may go on.
-      const hasTurn = takesTurn && isFirstBrowser && pendingLoginId !== undefined
-      if (!hasTurn) await finish()
-      else if (!(await inLoginTurn(pendingLogins, pendingLoginId, now(), finish))) {
-        await tellWindows()
-        return 'continued'
-      }
-      return 'confirmed'
-    },
+    /** Asks for a fresh link in the place of a genuine one that expired. */
+    renew: (link: VerificationLink, requester: Requester) => renew(parts, link, requester),
 
-    recordConfirmed: ({ token }, requester) => ports.audit(completed(token, now(), requester)),
+    /**
+     * unverified → verified, unused → used, and then `goOn`. `expired`: somebody else was first, or the account changed just now.
+     * `continued`: the waiting window of this browser has taken the turn of the login, which `takesTurn` asks for. In neither is
+     * `goOn` called; where that fails in its turn, the turn is given back.
+     */
+    confirm: (link: OpenedLink, by: Requester, then: Then) => confirm(parts, link, by, then),
+
+    /** Records that a confirmed link has done its work: once for each link, however often it is recorded. */
+    recordConfirmed: ({ token }: OpenedLink, by: Requester) =>
+      record(parts, 'email_verification_completed', `verified:${token.id}`, token, by),
   }
+}
+
+function request(parts: FlowParts, asked: Omit<MailRequest, 'kind'>): Promise<void> {
+  const { outbox, settings, clock } = parts
+  const wanted = { kind: 'email_verification', ...asked } as const
+  return requestMail(outbox, wanted, settings().emailVerificationExpiration, clock.now())
+}
+
+const isGenuine = ({ authorizeSig }: FlowParts, { token, carried, signature }: VerificationLink) =>
+  isToken(token) && authorizeSig.verify(signature, token, carried)
+
+/** A link that we signed, with its record and its account; a refusal, where there is none. */
+async function find(parts: FlowParts, { token, ...link }: VerificationLink) {
+  if (!isGenuine(parts, { token, ...link })) return unknown({})
+  const { verificationTokens, users, clock } = parts
+  const found = await findLink(verificationTokens, users, token, clock.now())
+  return found && isSameCarried(found.record.carried, link.carried) ? found : unknown(link.carried)
+}
+
+/** How a link stands. Once it is over and its address is verified, it has done its work, by whatever means. */
+function stateOf({ record, account, state }: FoundLink, isOver: boolean) {
+  if (isOver && account?.emailVerified && account.email === record.email) return 'used'
+  // Nothing takes the place of a verification link.
+  return state === 'superseded' ? 'used' : state
+}
+
+async function open(
+  parts: FlowParts,
+  link: VerificationLink,
+  { browser, ...requester }: LinkOpener,
+): Promise<OpenedLink | LinkRefusal> {
+  const found = await find(parts, link)
+  if ('refusal' in found) return found
+  const { record, account, usable: token } = found
+  const state = stateOf(found, !token)
+  if (state !== 'usable' || !token || !account) {
+    const end = endOf(record, parts.clock.now())
+    return refuse(parts, record, state === 'usable' ? 'changed' : state, end, requester)
+  }
+  const { id: accountId, emailVerified } = account
+  if (emailVerified) return { refusal: 'verified', reason: 'used', carried: token.carried }
+  return { accountId, token, ...(await linkedLogin(parts, token.pendingLoginId, account, browser)) }
+}
+
+async function renew(parts: FlowParts, link: VerificationLink, requester: Requester) {
+  const found = await find(parts, link)
+  if ('refusal' in found) return found
+  const { userId: accountId, pendingLoginId, carried } = found.record
+  // One that is good still is as good for this as one that expired.
+  const state = stateOf(found, true)
+  if (state !== 'expired' && state !== 'usable') {
+    return refuse(parts, found.record, state, state, requester)
+  }
+  const login = pendingLoginId !== undefined && { pendingLoginId }
+  await request(parts, { accountId, ...login, carried, requester })
+  return 'requested' as const
+}
+
+async function confirm(
+  parts: FlowParts,
+  { token, isFirstBrowser }: OpenedLink,
+  requester: Requester,
+  { takesTurn, goOn }: Then,
+): Promise<'confirmed' | 'expired' | 'continued'> {
+  const { users, verificationTokens, pendingLogins, clock } = parts
+  const { userId, email, pendingLoginId } = token
+  const won = await users.markEmailVerified(userId, email)
+  if (!won) {
+    await refuse(parts, token, 'used', 'used', requester)
+    return 'expired'
+  }
+  await verificationTokens.markUsed(token, clock.now())
+  const tellWindows = () => pendingLogins.markVerified(userId, email, clock.now())
+  const finish = async () => {
+    await tellWindows()
+    await goOn()
+  }
+  // The turn is taken before the waiting window can see that it may go on.
+  const hasTurn = takesTurn && isFirstBrowser && pendingLoginId !== undefined
+  if (!hasTurn) await finish()
+  else if (!(await inLoginTurn(pendingLogins, pendingLoginId, clock.now(), finish))) {
+    await tellWindows()
+    return 'continued'
+  }
+  return 'confirmed'
+}
+
+const unknown = (carried: CarriedParameters) =>
+  ({ refusal: 'expired', reason: 'unknown', carried }) as const
+
+const HOUR_MS = 3_600_000
+
+/** Recorded once an hour for each link and end: a link is opened by a GET, which nobody counts, and would fill the log. */
+async function refuse(
+  parts: FlowParts,
+  token: LinkRecord,
+  reason: VerificationFault,
+  end: string,
+  by: Requester,
+) {
+  const hour = Math.floor(parts.clock.now().getTime() / HOUR_MS)
+  const id = `rejected:${hashToken(`${token.tokenHash} ${end} ${hour}`)}`
+  await record(parts, 'email_verification_rejected', id, token, by, end)
+  return { refusal: 'expired', reason, carried: token.carried } as const
+}
+
+function record(
+  { audit, clock }: FlowParts,
+  type: 'email_verification_completed' | 'email_verification_rejected',
+  id: string,
+  { userId: accountId, carried: { clientId } }: Pick<LinkRecord, 'userId' | 'carried'>,
+  { address, userAgent }: Requester,
+  reason?: string,
+): Promise<void> {
+  const event = { id, type, at: clock.now(), accountId, clientId, address, userAgent }
+  return audit({ ...event, ...(reason !== undefined && { reason }) })
 }

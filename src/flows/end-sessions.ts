@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import { secondAfter } from '../ports/login-second.ts'
-import type { VoidLinks } from './void-links.ts'
+import type { VoidLinks } from './account.ts'
 import type { AccountSessions, AuditEvent, EndedCount } from '../ports/index.ts'
 
 export interface EndedSessions {

@@ -4,17 +4,18 @@
  *
  * @module
  */
-import { hashToken, isToken } from '../crypto/token.ts'
+import { passwordDigest } from '../crypto/password.ts'
+import { hashToken, idOf, isToken, newId } from '../crypto/token.ts'
 import type {
   CapturedRequest,
+  PendingLogin,
   PendingLoginStore,
   SessionCutoffs,
   User,
-  UserStore,
 } from '../ports/index.ts'
-import type { Settings } from '../settings/table.ts'
-import { inLoginTurn } from './login-turn.ts'
-import { isLoginOf, waitsUntil } from './pending-login.ts'
+import { isEnded } from '../ports/login-second.ts'
+import { isStillFor } from './account.ts'
+import type { FlowParts } from './parts.ts'
 
 /** `ended`: it is over, or never was this browser's; nobody is told which. */
 export type WaitingStatus = 'waiting' | 'verified' | 'continued' | 'ended'
@@ -39,35 +40,21 @@ export interface FinishedLogin {
   captured: CapturedRequest | undefined
 }
 
-export interface WaitingLogins {
-  /** One read, and one more while it waits. */
-  status(window: WaitingWindow): Promise<WaitingStatus>
-  /** Judges account, address, password and cut-offs as they are now. Takes nothing. */
-  find(window: WaitingWindow): Promise<WaitingLogin | FinishedLogin>
-  /** Goes on, in the one turn, which a failure gives back. `false`: it was taken before, and nothing was done. */
-  inTurn(window: WaitingWindow, goOn: () => Promise<void>): Promise<boolean>
-}
+export type WaitingLogins = ReturnType<typeof createWaitingLogins>
 
-export interface WaitingLoginPorts {
-  users: Pick<UserStore, 'findById'>
-  pendingLogins: PendingLoginStore
-  readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
-  settings(): Pick<Settings, 'requireEmailVerification'>
-  now(): Date
-}
-
-export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
-  const { users, pendingLogins, readCutoffs, settings, now } = ports
+export function createWaitingLogins(parts: FlowParts) {
+  const { users, pendingLogins, readCutoffs, settings, clock } = parts
 
   async function findOwn({ pendingLoginId, browser }: WaitingWindow) {
     if (browser === undefined || !isToken(browser)) return undefined
     const pending = await pendingLogins.find(pendingLoginId)
-    const isOwn = pending?.browserHash === hashToken(browser) && waitsUntil(pending) > now()
+    const isOwn = pending?.browserHash === hashToken(browser) && waitsUntil(pending) > clock.now()
     return isOwn ? pending : undefined
   }
 
   return {
-    async status(window) {
+    /** One read, and one more while it waits. */
+    async status(window: WaitingWindow): Promise<WaitingStatus> {
       const pending = await findOwn(window)
       if (!pending) return 'ended'
       if (pending.continuedAt) return 'continued'
@@ -77,7 +64,8 @@ export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
       return isVerified ? 'verified' : 'waiting'
     },
 
-    async find(window) {
+    /** Judges account, address, password and cut-offs as they are now. Takes nothing. */
+    async find(window: WaitingWindow): Promise<WaitingLogin | FinishedLogin> {
       const pending = await findOwn(window)
       if (!pending) return { status: 'ended', captured: undefined }
       const { captured } = pending
@@ -89,6 +77,117 @@ export function createWaitingLogins(ports: WaitingLoginPorts): WaitingLogins {
       return { status: mayGoOn ? 'verified' : 'waiting', user, captured }
     },
 
-    inTurn: ({ pendingLoginId }, goOn) => inLoginTurn(pendingLogins, pendingLoginId, now(), goOn),
+    /** Goes on, in the one turn, which a failure gives back. `false`: it was taken before, and nothing was done. */
+    inTurn: ({ pendingLoginId }: WaitingWindow, goOn: () => Promise<void>) =>
+      inLoginTurn(pendingLogins, pendingLoginId, clock.now(), goOn),
+  }
+}
+
+/** What a link finishes that was mailed for a login, and where it was opened. */
+export interface LinkedLogin {
+  /** The request that the link finishes. `undefined`: none was captured, or its login was ended since. */
+  captured: CapturedRequest | undefined
+  /** True when a login waited for this link and was ended since: the link verifies, and signs nobody in. */
+  loginEnded: boolean
+  /** Whether the browser that opened it is the one that logged in. */
+  isFirstBrowser: boolean
+  /** Whether a window in another browser waits to go on. */
+  isAwaited: boolean
+}
+
+export async function linkedLogin(
+  { readCutoffs, pendingLogins }: FlowParts,
+  pendingLoginId: string | undefined,
+  user: User,
+  browser: string | undefined,
+): Promise<LinkedLogin> {
+  if (pendingLoginId === undefined) {
+    return { captured: undefined, loginEnded: false, isFirstBrowser: false, isAwaited: false }
+  }
+  const cutoffs = await readCutoffs(user.id)
+  const pending = await pendingLogins.find(pendingLoginId)
+  const isFirstBrowser = browser !== undefined && pending?.browserHash === hashToken(browser)
+  const login = pending && isLoginOf(pending, user, cutoffs) ? pending : undefined
+  const hasWindow = login?.browserHash !== undefined && !login.continuedAt
+  const isAwaited = hasWindow && !isFirstBrowser
+  return { captured: login?.captured, loginEnded: !login, isFirstBrowser, isAwaited }
+}
+
+/** A login that waits (`pending_logins`) outlives its link, so that a fresh link, asked for late, still finishes it. */
+export const KEEP_LOGIN_MS = 7 * 86_400_000
+
+/** Of one account. The newest: whoever knows its password could otherwise keep its owner out for as long as logins are kept. */
+export const MOST_LOGINS = 10
+
+/** More than any request that comes in an address. */
+const MAX_CAPTURED_BYTES = 32_768
+
+/**
+ * A login that begins to wait. The same request, sent again by the same browser, is the same login: its earlier link finishes it,
+ * also where it gets no link of its own. `undefined`: the request is too long to be kept.
+ */
+export function newPendingLogin(
+  { id: accountId, email, passwordHash }: User,
+  captured: CapturedRequest,
+  browser: string | undefined,
+  createdAt: Date,
+  lifetimeMs: number,
+): PendingLogin | undefined {
+  if (Buffer.byteLength(JSON.stringify(captured)) > MAX_CAPTURED_BYTES) return undefined
+  const checked = { accountId, email, passwordDigest: passwordDigest(passwordHash) }
+  const { params, deviceCode } = captured
+  return {
+    ...checked,
+    id: browser === undefined ? newId() : idOf([browser, checked, params, deviceCode]),
+    captured,
+    browserHash: browser === undefined ? undefined : hashToken(browser),
+    createdAt,
+    verifiedAt: undefined,
+    continuedAt: undefined,
+    purgeAt: new Date(createdAt.getTime() + lifetimeMs + KEEP_LOGIN_MS),
+  }
+}
+
+/** Until when its window waits: as long as the latest link works that finishes it. On a shared computer that is long enough. */
+export function waitsUntil({ purgeAt }: PendingLogin): Date {
+  return new Date(purgeAt.getTime() - KEEP_LOGIN_MS)
+}
+
+/** Whether it is a login of this account still: it is as old as the password that it was checked with, whatever finishes it. */
+export function isLoginOf(
+  pending: PendingLogin,
+  user: User,
+  cutoffs: SessionCutoffs | undefined,
+): boolean {
+  const { accountId, ts: second, accountFlowsSeen: seen } = pending.captured.login
+  return (
+    pending.accountId === user.id &&
+    accountId === user.id &&
+    isStillFor(pending, user) &&
+    !isEnded('idp', { second, seen }, cutoffs)
+  )
+}
+
+/**
+ * Does the work in the one turn of a login that waits. Work that fails gives the turn back, and so does a turn of which nobody
+ * knows whether it was taken: each has a name, so that nobody gives back the turn of another.
+ *
+ * @returns `false`: the turn was taken before, and nothing was done.
+ */
+export async function inLoginTurn(
+  pendingLogins: Pick<PendingLoginStore, 'takeTurn' | 'returnTurn'>,
+  pendingLoginId: string,
+  at: Date,
+  work: () => Promise<void>,
+): Promise<boolean> {
+  const turn = newId()
+  try {
+    if (!(await pendingLogins.takeTurn(pendingLoginId, at, turn))) return false
+    await work()
+    return true
+  } catch (error) {
+    // Where that fails too, the turn stays taken: the next sign-in goes through.
+    await pendingLogins.returnTurn(pendingLoginId, turn).catch(() => {})
+    throw error
   }
 }

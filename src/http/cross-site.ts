@@ -16,16 +16,13 @@ export function isCrossSite(ctx: Context, origin: string): boolean {
 }
 
 /**
- * Whether a person pressed the button of a form. Scanners render pages and send their forms by script: that sends no button,
- * or no sign of a person, which browsers put into a header and our script, where they do not, into a field.
+ * Whether the button of a form was pressed, and not by a script as far as the browser tells (decision 0018): the engines of
+ * Chrome and Firefox leave `Sec-Fetch-User` out then; Safari never sends it, nor does what talks plain http.
  */
-export function isByPerson(ctx: Context, form: Fields): boolean {
+export function isPressed(ctx: Context, form: Fields): boolean {
   if (!form.has('action')) return false
-  if (form.get('person') === 'yes') return true
-  // Our script was there, and saw nobody press it: header and tick can be had by script.
-  if (form.has('scripted')) return false
-  if (form.get('tick') === 'yes') return true
-  return ctx.get('Sec-Fetch-Site') === '' || ctx.get('Sec-Fetch-User') === '?1'
+  const tells = ctx.get('Sec-Fetch-Site') !== '' && /(Chrome|Firefox)\//.test(ctx.get('User-Agent'))
+  return !tells || ctx.get('Sec-Fetch-User') === '?1'
 }
 
 /** Whether nobody looks at the answer: HEAD, a prefetch, or a request for something other than a page. */

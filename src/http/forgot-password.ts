@@ -1,29 +1,16 @@
 import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
-import type { PasswordReset } from '../flows/password-reset.ts'
-import type { Clients } from '../oidc/clients.ts'
 import type { Requester } from '../ports/index.ts'
 import { RETRY_AFTER_SECONDS } from './failure.ts'
-import type { ForgotPasswordCheck } from './forgot-password-check.ts'
 import { parseFields, readForm, uiLocalesIn } from './form.ts'
-import type { Pages } from './pages.ts'
-import type { ResendCooldown } from './resend-cooldown.ts'
 import { showInvalidLink } from './reset-password.ts'
-import type { StartDelay } from './response-delay.ts'
-
-export interface ForgotPasswordParts {
-  passwordReset: Pick<PasswordReset, 'request' | 'renew'>
-  clients: Pick<Clients, 'shown'>
-  check: ForgotPasswordCheck
-  pages: Pages
-  startDelay: StartDelay
-  cooldown: ResendCooldown
-  requesterOf(ctx: Context): Requester
-}
+import type { HttpParts } from './parts.ts'
+import { within } from '../clock.ts'
+import { newId } from '../crypto/token.ts'
 
 /** 4.1 and 4.2. */
-export function forgotPassword(parts: ForgotPasswordParts) {
-  const { passwordReset, clients, check, pages, startDelay, cooldown, requesterOf } = parts
+export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | undefined) {
+  const { passwordReset, clients, pages, startDelay, cooldown, requesterOf } = parts
   const name = 'forgot-password'
 
   const showSent = (ctx: Context, waitMs: number | undefined, uiLocales: string | undefined) =>
@@ -63,7 +50,7 @@ export function forgotPassword(parts: ForgotPasswordParts) {
       const identifier = form.get('identifier')
       const token = form.get('token')
       const uiLocales = uiLocalesIn(form)
-      const requester = { ...requesterOf(ctx), ...(uiLocales !== undefined && { uiLocales }) }
+      const requester = { ...requesterOf(ctx.req), ...(uiLocales !== undefined && { uiLocales }) }
       if (identifier === undefined && token !== undefined) {
         return renew(ctx, token, requester, waited)
       }
@@ -75,7 +62,8 @@ export function forgotPassword(parts: ForgotPasswordParts) {
       }
       if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
       const waitMs = await cooldown.count({ kind: 'password_reset', typed: identifier, requester })
-      const verdict = await check(identifier, form, carried, requester)
+      const asked = { identifier, clientId: carried.clientId, requester, fields: form }
+      const verdict = await verdictOf(parts, before, asked)
       if (verdict === 'allow') await passwordReset.request(identifier, carried, requester)
       await waited()
       if (verdict === 'failed') {
@@ -85,4 +73,63 @@ export function forgotPassword(parts: ForgotPasswordParts) {
       showSent(ctx, waitMs, uiLocales)
     },
   }
+}
+
+/** A request for a reset link that was judged to be one, before anything is done for it. */
+export interface ForgotPasswordRequest {
+  /** As typed: anybody may have typed anything. */
+  identifier: string
+  /** As carried, not checked. `undefined`: none. */
+  clientId: string | undefined
+  requester: Requester
+  /** All other fields of the form, such as the answer to a captcha. */
+  fields: ReadonlyMap<string, string>
+}
+
+/** A check of the host's own, such as a captcha. Anything but `'allow'` is a denial. It has 10 seconds to answer. */
+export type BeforeForgotPassword = (
+  request: ForgotPasswordRequest,
+) => 'allow' | 'deny' | Promise<'allow' | 'deny'>
+
+/** `failed`: the check threw, or did not answer in time. */
+async function verdictOf(
+  { audit, keyedHash, clock, log }: HttpParts,
+  before: BeforeForgotPassword | undefined,
+  { fields: form, ...request }: ForgotPasswordRequest,
+): Promise<'allow' | 'deny' | 'failed'> {
+  if (!before) return 'allow'
+  const { identifier, clientId, requester } = request
+  const fields = new Map(form)
+  fields.delete('identifier')
+  try {
+    const verdict: unknown = await within(
+      clock,
+      CHECK_WITHIN_MS,
+      Promise.resolve(before({ ...request, requester: { ...requester }, fields })),
+    )
+    if (verdict === 'allow') return 'allow'
+    if (verdict === 'late') throw new DOMException('No answer in time', 'TimeoutError')
+    if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')
+  } catch (error) {
+    // Its message may quote what was typed.
+    log('error', 'beforeForgotPassword failed', { error: nameOf(error) })
+    return 'failed'
+  }
+  await audit({
+    id: newId(),
+    type: 'password_reset_requested',
+    at: clock.now(),
+    clientId: clientId?.slice(0, MAX_AUDITED_LENGTH),
+    reason: 'denied',
+    details: { identifier_hash: keyedHash(identifier) },
+    ...requester,
+  })
+  return 'deny'
+}
+
+const MAX_AUDITED_LENGTH = 256
+const CHECK_WITHIN_MS = 10_000
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : typeof error
 }

@@ -1,17 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
-import type { EmailVerification } from '../flows/email-verification.ts'
-import { KEEP_LOGIN_MS } from '../flows/pending-login.ts'
-import { loginSecond, type SeenCutoffs } from '../ports/login-second.ts'
-import type { Clients } from '../oidc/clients.ts'
-import type { Interactions } from '../oidc/interactions.ts'
-import type { LoginResult, Requester, User, UserStore } from '../ports/index.ts'
-import type { Settings } from '../settings/table.ts'
-import { blockedPage } from './blocked-page.ts'
-import type { BrowserCookie } from './browser-cookie.ts'
-import type { Pages } from './pages.ts'
-import type { ResendCooldown } from './resend-cooldown.ts'
+import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
+import { loginSecond } from '../ports/login-second.ts'
+import type { LoginResult, User } from '../ports/index.ts'
+import { blockedPage, type BlockedLogin } from './verify-email-pages.ts'
+import type { HttpParts } from './parts.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
 const CLOCK_STEP_SECONDS = 60
@@ -31,6 +24,21 @@ export interface CheckedLogin {
   remember?: boolean
 }
 
+/** What becomes of a login, for a login page that posts by script. */
+export type LoginDecision =
+  /** Where to lead the browser: `window.location.assign(location)`. */
+  { location: string } | { blocked: BlockedByEmail | { reason: 'request_too_long' } }
+
+export interface BlockedByEmail {
+  reason: 'email_unverified'
+  /** Of our page that waits in this browser, and goes on by itself. */
+  location: string
+  /** How long the mailed link lives. */
+  lifetimeMs: number
+  /** Until another mail may be asked for. `undefined`: at any time. */
+  waitMs: number | undefined
+}
+
 export interface Login {
   /** The second in which a login POST arrived. */
   loginStarted(): number
@@ -44,82 +52,98 @@ export interface Login {
   blockUnverified(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<boolean>
   /** Answers the host's login POST: blocked as above, or finished by the provider. */
   finishLogin(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<void>
-}
-
-export interface LoginParts {
-  users: UserStore
-  verification: Pick<EmailVerification, 'blocks' | 'block'>
-  interactions: Interactions
-  clients: Pick<Clients, 'shown'>
-  browserCookie: BrowserCookie
-  pages: Pick<Pages, 'send'>
-  cooldown: ResendCooldown
-  settings(): Settings
-  requesterOf(req: IncomingMessage): Requester
-  /** What decides which cut-offs the login outlives. */
-  seenByLogin(accountId: string, second: number, passwordDigest?: string): Promise<SeenCutoffs>
-  clock: Clock
-}
-
-export function createLogin(parts: LoginParts): Login {
-  const { users, verification, interactions, clients, browserCookie, pages, settings } = parts
-  const { now } = parts.clock
-
-  async function isBlocked(
+  /**
+   * The same as data, for a login page that posts by script: of the answer only a cookie is set, and the rest is the host's. The
+   * request comes from the page itself, with its cookies.
+   */
+  decideLogin(
     req: IncomingMessage,
     res: ServerResponse,
-    account: User | string,
-    dating: Promise<LoginResult>,
-  ): Promise<boolean> {
-    if (!settings().requireEmailVerification) return false
-    const user = typeof account === 'string' ? await users.findById(account) : account
-    if (!user || !verification.blocks(user)) return false
+    login: CheckedLogin,
+  ): Promise<LoginDecision>
+}
 
-    const [request, result] = await Promise.all([interactions.capture(req, res), dating])
-    const captured = { ...request, login: result }
-    const lifetimeMs = settings().emailVerificationExpiration
-    const isRemembered = result.remember !== false
-    const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
-    const browser = browserCookie.keep(req, res, waitsForMs)
-    const by = { ...parts.requesterOf(req), browser }
-    const pendingLoginId = await verification.block(user, captured, by)
-    if (pendingLoginId === undefined) {
-      pages.send(req, res, { status: 400, name: 'error', locals: { mode: 'request_too_long' } })
-      return true
-    }
-    const waitMs = await parts.cooldown.count({
-      kind: 'email_verification',
-      typed: user.username,
-      requester: by,
-    })
-    const blocked = { user, captured, pendingLoginId, lifetimeMs, waitMs }
-    pages.send(req, res, await blockedPage(clients, blocked))
+export function createLogin(parts: HttpParts): Login {
+  const { interactions, pages, clock } = parts
+
+  async function answerBlocked(
+    req: IncomingMessage,
+    res: ServerResponse,
+    login: CheckedLogin,
+    result: Promise<LoginResult>,
+  ): Promise<boolean> {
+    const blocked = await block(parts, req, res, login, result)
+    if (!blocked) return false
+    const page =
+      blocked === 'request_too_long'
+        ? ({ status: 400, name: 'error', locals: { mode: blocked } } as const)
+        : await blockedPage(parts, blocked)
+    pages.send(req, res, page)
     return true
   }
 
-  /** Goes on beside what else there is to read; whoever waits for it gets its failure. */
-  function dated(login: CheckedLogin): Promise<LoginResult> {
-    const result = resultOf(login, now())
-    const { accountId, ts } = result
-    const hash = typeof login.account === 'string' ? undefined : login.account.passwordHash
-    const digest = hash === undefined ? undefined : passwordDigest(hash)
-    const dating = parts
-      .seenByLogin(accountId, ts, digest)
-      .then((seen) => ({ ...result, accountFlowsSeen: seen }))
-    dating.catch(() => {})
-    return dating
-  }
-
   return {
-    loginStarted: () => loginSecond(now()),
-    blockUnverified: async (req, res, login) => isBlocked(req, res, login.account, dated(login)),
+    loginStarted: () => loginSecond(clock.now()),
+
+    blockUnverified: async (req, res, login) => answerBlocked(req, res, login, dated(parts, login)),
 
     async finishLogin(req, res, login) {
-      const result = dated(login)
-      if (await isBlocked(req, res, login.account, result)) return
+      const result = dated(parts, login)
+      if (await answerBlocked(req, res, login, result)) return
       await interactions.finish(req, res, result)
     },
+
+    async decideLogin(req, res, login) {
+      const result = dated(parts, login)
+      const blocked = await block(parts, req, res, login, result)
+      if (!blocked) return { location: await interactions.result(req, res, result) }
+      if (blocked === 'request_too_long') return { blocked: { reason: blocked } }
+      const { pendingLoginId, lifetimeMs, waitMs } = blocked
+      const location = `${parts.oauthUrl}/verify-email/waiting?login=${pendingLoginId}`
+      return { blocked: { reason: 'email_unverified', location, lifetimeMs, waitMs } }
+    },
   }
+}
+
+/** Keeps a login that has to wait, and asks for its link. `undefined`: nothing keeps it from being finished. */
+async function block(
+  parts: HttpParts,
+  req: IncomingMessage,
+  res: ServerResponse,
+  { account }: CheckedLogin,
+  dating: Promise<LoginResult>,
+): Promise<BlockedLogin | 'request_too_long' | undefined> {
+  const { users, verification, interactions, browserCookie, settings } = parts
+  if (!settings().requireEmailVerification) return undefined
+  const user = typeof account === 'string' ? await users.findById(account) : account
+  if (!user || !verification.blocks(user)) return undefined
+
+  const [request, result] = await Promise.all([interactions.capture(req, res), dating])
+  const captured = { ...request, login: result }
+  const lifetimeMs = settings().emailVerificationExpiration
+  const isRemembered = result.remember !== false
+  const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
+  const browser = browserCookie.keep(req, res, waitsForMs)
+  const requester = { ...parts.requesterOf(req), browser }
+  const pendingLoginId = await verification.block(user, captured, requester)
+  if (pendingLoginId === undefined) return 'request_too_long'
+  const wish = { kind: 'email_verification', typed: user.username, requester } as const
+  const waitMs = await parts.cooldown.count(wish)
+  return { user, captured, pendingLoginId, lifetimeMs, waitMs }
+}
+
+/** Goes on beside what else there is to read; whoever waits for it gets its failure. */
+function dated({ seenByLogin, clock }: HttpParts, login: CheckedLogin): Promise<LoginResult> {
+  const result = resultOf(login, clock.now())
+  const { accountId, ts } = result
+  const hash = typeof login.account === 'string' ? undefined : login.account.passwordHash
+  const digest = hash === undefined ? undefined : passwordDigest(hash)
+  const dating = seenByLogin(accountId, ts, digest).then((seen) => ({
+    ...result,
+    accountFlowsSeen: seen,
+  }))
+  dating.catch(() => {})
+  return dating
 }
 
 // A time in milliseconds, or in the future, would outlive every cut-off to come.

@@ -1,10 +1,10 @@
 import { Server, type Socket } from 'node:net'
 import type { Context } from 'koa'
-import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
-import type { AuditEvent, AuditEventType, Log, RateLimits, Requester } from '../ports/index.ts'
-import type { Settings } from '../settings/table.ts'
-import { isLoopback, networkOf } from './network.ts'
+import type { AuditEventType } from '../ports/index.ts'
+import { isLoopbackHost } from '../settings/loopback-host.ts'
+import { networkOf } from './requester.ts'
+import type { HttpParts } from './parts.ts'
 
 const MINUTE_MS = 60_000
 
@@ -14,17 +14,6 @@ const MINUTE_MS = 60_000
  */
 export type RequestLimit = (ctx: Context) => Promise<number | undefined>
 
-export interface RequestLimitParts {
-  limits: Pick<RateLimits, 'hit'>
-  /** How many proxies are declared; 0: whatever a request says of its way is ignored. */
-  trustedProxies: number
-  settings(): Settings
-  requesterOf(ctx: Context): Requester
-  audit(event: AuditEvent): Promise<void>
-  clock: Clock
-  log: Log
-}
-
 /** What is audited, once for a network and window. */
 const EVENTS: Record<string, AuditEventType> = {
   '/forgot-password': 'password_reset_requested',
@@ -33,8 +22,9 @@ const EVENTS: Record<string, AuditEventType> = {
   '/verify-email': 'email_verification_rejected',
 }
 
-export function createRequestLimit(parts: RequestLimitParts): RequestLimit {
-  const { limits, trustedProxies, settings, requesterOf, audit, clock, log } = parts
+/** @param trustedProxies - how many proxies are declared; 0: whatever a request says of its way is ignored. */
+export function createRequestLimit(parts: HttpParts, trustedProxies: number): RequestLimit {
+  const { limits, settings, requesterOf, audit, clock, log } = parts
   let hasWarned = false
 
   function warnOfUndeclaredProxy(ctx: Context) {
@@ -49,13 +39,14 @@ export function createRequestLimit(parts: RequestLimitParts): RequestLimit {
 
   // Behind a proxy on this machine that nobody declared, everybody would share one bucket.
   const isExempt = ({ req }: Context) =>
-    trustedProxies === 0 && (isLoopback(req.socket.remoteAddress) || isUnixSocket(req.socket))
+    trustedProxies === 0 &&
+    (isLoopbackHost(req.socket.remoteAddress ?? '') || isUnixSocket(req.socket))
 
   return async (ctx) => {
     warnOfUndeclaredProxy(ctx)
     const { requestsPerIpPerMinute: most } = settings()
     if (most === 0 || isExempt(ctx)) return undefined
-    const requester = requesterOf(ctx)
+    const requester = requesterOf(ctx.req)
     const key = `requests:${networkOf(requester.address)}`
     const { count, msToEnd } = await limits.hit(key, MINUTE_MS)
     if (count <= most) return undefined

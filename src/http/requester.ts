@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { acceptedTags, keptTags } from '../views/language-tags.ts'
 import type { Requester } from '../ports/index.ts'
+import { ipOf } from '../settings/loopback-host.ts'
 
 const MAX_USER_AGENT = 256
 
@@ -18,4 +19,29 @@ export function requesterOf(req: IncomingMessage, trustedProxies: number): Reque
     userAgent: req.headers['user-agent']?.slice(0, MAX_USER_AGENT),
     ...(acceptLanguage !== undefined && { acceptLanguage }),
   }
+}
+
+/** Whoever cannot be told apart shares one bucket. */
+const UNKNOWN = 'unknown'
+
+/**
+ * What requests are counted by: an IPv4 address as it is, also where an IPv6 address stands for it (mapped, or behind a NAT64 or
+ * 6to4 translator, which otherwise would be one bucket for everybody behind it); of another IPv6 address the /64, which one
+ * household or one server has to itself, however it is spelled.
+ */
+export function networkOf(address: string | undefined): string {
+  const ip = ipOf(withoutPort(address))
+  if (!ip) return UNKNOWN
+  if (ip.kind() === 'ipv4') return ip.toString()
+  const bytes = ip.toByteArray()
+  const range = ip.range()
+  if (range === 'rfc6052') return bytes.slice(12).join('.')
+  if (range === '6to4') return bytes.slice(2, 6).join('.')
+  return `${ip.toNormalizedString().split(':').slice(0, 4).join(':')}::/64`
+}
+
+// Some proxies write a port behind the address.
+function withoutPort(address = ''): string {
+  const [, bracketed, bare] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(address) ?? []
+  return bracketed ?? bare ?? address
 }

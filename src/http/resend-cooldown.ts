@@ -1,6 +1,6 @@
 import type { MailKind, RateLimits, Requester } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
-import { networkOf } from './network.ts'
+import { networkOf } from './requester.ts'
 
 /** Who asked for a mail, of which kind, by what was typed. */
 export interface MailWish {

@@ -1,32 +1,16 @@
 import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isId } from '../crypto/token.ts'
-import type { EmailVerification } from '../flows/email-verification.ts'
-import type { Clients } from '../oidc/clients.ts'
-import type { Requester } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import type { WaitingPage } from '../views/index.ts'
-import { readForm, uiLocalesIn, type Fields } from './form.ts'
-import { linkInForm } from './opened-address.ts'
-import type { Pages } from './pages.ts'
-import type { ResendCooldown } from './resend-cooldown.ts'
-import type { StartDelay } from './response-delay.ts'
+import { readForm, uiLocalesIn, type Fields, linkInForm } from './form.ts'
 import { verifyEmailPages } from './verify-email-pages.ts'
-
-export interface ResendVerificationParts {
-  verification: Pick<EmailVerification, 'resend' | 'renew'>
-  clients: Pick<Clients, 'genuine' | 'restart' | 'shown'>
-  pages: Pages
-  startDelay: StartDelay
-  cooldown: ResendCooldown
-  settings(): Settings
-  requesterOf(ctx: Context): Requester
-}
+import type { HttpParts } from './parts.ts'
 
 /** 4.7. */
-export function resendVerification(parts: ResendVerificationParts) {
+export function resendVerification(parts: HttpParts) {
   const { verification, clients, pages, startDelay, cooldown, settings, requesterOf } = parts
-  const show = verifyEmailPages(pages, clients)
+  const show = verifyEmailPages(parts)
 
   /** Keeps the window waiting that asked, whatever name was typed. */
   async function answer(ctx: Context, form: Fields, mode: 'sent' | 'invalid', waitMs?: number) {
@@ -49,7 +33,7 @@ export function resendVerification(parts: ResendVerificationParts) {
   /** A new link in the place of one that expired. It says whose it is, and nothing is typed. */
   async function renew(ctx: Context, form: Fields, waited: () => Promise<void>) {
     const link = linkInForm(form)
-    const requester = { ...requesterOf(ctx), uiLocales: uiLocalesIn(form) }
+    const requester = { ...requesterOf(ctx.req), uiLocales: uiLocalesIn(form) }
     const outcome = link ? await verification.renew(link, requester) : UNKNOWN
     const waitMs =
       link && outcome === 'requested'
@@ -68,7 +52,7 @@ export function resendVerification(parts: ResendVerificationParts) {
       if (username === undefined && form.has('token')) return renew(ctx, form, waited)
       if (!username) return answer(ctx, form, 'invalid')
       if (username.includes('\0')) return pages.showError(ctx, 'bad_request')
-      const requester = { ...requesterOf(ctx), uiLocales: uiLocalesIn(form) }
+      const requester = { ...requesterOf(ctx.req), uiLocales: uiLocalesIn(form) }
       const waitMs = await cooldown.count({
         kind: 'email_verification',
         typed: username,

@@ -1,23 +1,12 @@
 import type { Context } from 'koa'
-import type { PasswordReset, ResetLinkFault } from '../flows/password-reset.ts'
-import type { Clients } from '../oidc/clients.ts'
-import type { Requester } from '../ports/index.ts'
-import type { Settings } from '../settings/table.ts'
+import type { LinkFault } from '../flows/link.ts'
 import type { ResetFormMode } from '../views/index.ts'
-import { readForm } from './form.ts'
-import { tokenInQuery } from './opened-address.ts'
+import { readForm, tokenInQuery } from './form.ts'
 import type { Pages } from './pages.ts'
-
-export interface ResetPasswordParts {
-  passwordReset: Pick<PasswordReset, 'open' | 'complete'>
-  clients: Pick<Clients, 'restart'>
-  pages: Pages
-  settings(): Settings
-  requesterOf(ctx: Context): Requester
-}
+import type { HttpParts } from './parts.ts'
 
 /** 4.3 and 4.4. */
-export function resetPassword(parts: ResetPasswordParts) {
+export function resetPassword(parts: HttpParts) {
   const { passwordReset, clients, pages, settings, requesterOf } = parts
 
   function showForm(ctx: Context, status: number, mode: ResetFormMode, token: string) {
@@ -46,7 +35,7 @@ export function resetPassword(parts: ResetPasswordParts) {
       const confirmPassword = form.get('confirm_password') ?? ''
       const outcome = await passwordReset.complete(
         { token, password, confirmPassword },
-        requesterOf(ctx),
+        requesterOf(ctx.req),
       )
       if ('fault' in outcome) return showInvalidLink(pages, ctx, outcome, token)
       if ('refusal' in outcome) return showForm(ctx, 400, outcome.refusal, token)
@@ -64,7 +53,7 @@ export function resetPassword(parts: ResetPasswordParts) {
 export function showInvalidLink(
   pages: Pages,
   ctx: Context,
-  { fault: reason }: { fault: ResetLinkFault },
+  { fault: reason }: { fault: LinkFault },
   token: string,
 ): void {
   const renew = reason === 'expired' ? token : undefined

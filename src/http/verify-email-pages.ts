@@ -1,39 +1,12 @@
 import type { Context } from 'koa'
 import type { LinkRefusal, OpenedLink } from '../flows/email-verification.ts'
-import type { VerificationLink } from '../flows/verification-link.ts'
-import type { Clients } from '../oidc/clients.ts'
-import type { CarriedParameters } from '../ports/index.ts'
+import { carriedBy, type VerificationLink } from '../flows/link.ts'
+import type { CapturedRequest, CarriedParameters, User } from '../ports/index.ts'
 import type { LinkFields } from '../views/index.ts'
-import { pageOf } from './captured-page.ts'
-import type { Page, Pages } from './pages.ts'
+import type { Page } from './pages.ts'
+import type { HttpParts } from './parts.ts'
 
-export interface VerifyEmailPages {
-  /** `link`: the one that was opened, if it is genuine. */
-  expired(
-    ctx: Context,
-    refusal: Omit<LinkRefusal, 'refusal'>,
-    link?: VerificationLink,
-  ): Promise<void>
-  verified(ctx: Context, carried: CarriedParameters): Promise<void>
-  /** `goesOnElsewhere`: the window that logged in finishes the login. */
-  confirmed(ctx: Context, opened: OpenedLink, goesOnElsewhere: boolean): Promise<void>
-  /** The login went on in the waiting window of this browser. */
-  signedIn(ctx: Context, opened: OpenedLink): Promise<void>
-  /** The question whether this browser may go on. */
-  confirm(
-    ctx: Context,
-    link: VerificationLink,
-    opened: OpenedLink,
-    asks?: 'tick' | 'press',
-  ): Promise<void>
-  /** The question which account to go on as; `session` names the one that it is about. */
-  otherAccount(ctx: Context, link: VerificationLink, opened: OpenedLink, session: string): void
-}
-
-export function verifyEmailPages(
-  pages: Pick<Pages, 'show'>,
-  clients: Pick<Clients, 'restart' | 'shown'>,
-): VerifyEmailPages {
+export function verifyEmailPages({ pages, clients }: HttpParts) {
   const name = 'verify-email'
 
   async function showVerified(
@@ -48,19 +21,26 @@ export function verifyEmailPages(
   }
 
   return {
-    async expired(ctx, { reason, carried }, link) {
+    /** `link`: the one that was opened, if it is genuine. */
+    async expired(
+      ctx: Context,
+      { reason, carried }: Omit<LinkRefusal, 'refusal'>,
+      link?: VerificationLink,
+    ) {
       const client = await clients.restart(carried)
       const renew = link && reason === 'expired' ? fieldsOf(link) : undefined
       const locals = { mode: 'expired', reason, carried, client, renew } as const
       pages.show(ctx, { status: 400, name, locals })
     },
 
-    verified: (ctx, carried) => showVerified(ctx, carried, false, {}),
+    verified: (ctx: Context, carried: CarriedParameters) => showVerified(ctx, carried, false, {}),
 
-    confirmed: (ctx, opened, goesOnElsewhere) =>
+    /** `goesOnElsewhere`: the window that logged in finishes the login. */
+    confirmed: (ctx: Context, opened: OpenedLink, goesOnElsewhere: boolean) =>
       showVerified(ctx, opened.token.carried, goesOnElsewhere, requestOf(opened)),
 
-    async signedIn(ctx, opened) {
+    /** The login went on in the waiting window of this browser. */
+    async signedIn(ctx: Context, opened: OpenedLink) {
       const locals = {
         mode: 'signed_in',
         client: await clients.restart(opened.token.carried),
@@ -68,18 +48,15 @@ export function verifyEmailPages(
       pages.show(ctx, { status: 200, name, locals, ...requestOf(opened) })
     },
 
-    async confirm(ctx, link, opened, asks) {
+    /** The question whether this browser may go on. `isNotYet`: it was answered, and nobody pressed the button. */
+    async confirm(ctx: Context, link: VerificationLink, opened: OpenedLink, isNotYet = false) {
       const client = await clients.shown(link.carried)
-      const locals = {
-        mode: 'confirm',
-        link: fieldsOf(link),
-        client,
-        ...(asks && { asks }),
-      } as const
-      pages.show(ctx, { status: asks ? 400 : 200, name, locals, ...requestOf(opened) })
+      const locals = { mode: 'confirm', link: fieldsOf(link), client, isNotYet } as const
+      pages.show(ctx, { status: isNotYet ? 400 : 200, name, locals, ...requestOf(opened) })
     },
 
-    otherAccount(ctx, link, opened, session) {
+    /** The question which account to go on as; `session` names the one that it is about. */
+    otherAccount(ctx: Context, link: VerificationLink, opened: OpenedLink, session: string) {
       const locals = { mode: 'other_account', link: fieldsOf(link), session } as const
       pages.show(ctx, { status: 200, name, locals, ...requestOf(opened) })
     },
@@ -95,4 +72,48 @@ function requestOf({ captured, token }: OpenedLink): RequestOfPage {
 
 function fieldsOf({ token, carried, signature }: VerificationLink): LinkFields {
   return { token, carried, authorizeSig: signature }
+}
+
+/** A login that waits for its address to be verified. */
+export interface BlockedLogin {
+  user: User
+  captured: CapturedRequest
+  pendingLoginId: string
+  /** How long its link, and so its window, lives. */
+  lifetimeMs: number
+  /** Until another mail may be asked for. `undefined`: at any time. */
+  waitMs: number | undefined
+  /** Somebody said "I have confirmed", and it is not so. */
+  isNotYet?: boolean
+}
+
+/** The verification page in mode `blocked` (4.8), whose window goes on by itself. */
+export async function blockedPage(
+  { clients }: HttpParts,
+  { user, captured, pendingLoginId, lifetimeMs, ...asked }: BlockedLogin,
+): Promise<Page<'verify-email'>> {
+  const carried = carriedBy(captured)
+  return {
+    status: 200,
+    name: 'verify-email',
+    locals: {
+      mode: 'blocked',
+      username: user.username,
+      lifetimeMs,
+      carried,
+      client: await clients.shown(carried),
+      waiting: { pendingLoginId, forMs: lifetimeMs },
+      ...asked,
+    },
+    ...pageOf(captured),
+  }
+}
+
+/** What a page takes over from the request that its form goes on with: where that may lead, and its languages. */
+export function pageOf(captured: CapturedRequest): Pick<Page, 'formMayLeadTo' | 'uiLocales'> {
+  const uiLocales = captured.params['ui_locales']
+  return {
+    formMayLeadTo: carriedBy(captured).redirectUri,
+    uiLocales: typeof uiLocales === 'string' ? uiLocales : undefined,
+  }
 }

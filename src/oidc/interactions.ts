@@ -8,9 +8,22 @@ export interface Interactions {
   capture(req: IncomingMessage, res: ServerResponse): Promise<Omit<CapturedRequest, 'login'>>
   /** Answers with the redirect that goes on with the authorization request, once it is known how the login is dated. */
   finish(req: IncomingMessage, res: ServerResponse, login: Promise<LoginResult>): Promise<void>
+  /** Where that redirect would lead, without answering. */
+  result(req: IncomingMessage, res: ServerResponse, login: Promise<LoginResult>): Promise<string>
 }
 
 export function createInteractions(provider: () => Provider): Interactions {
+  // As `interactionResult`, which would wait for the login before it looks for the interaction.
+  async function result(req: IncomingMessage, res: ServerResponse, dating: Promise<LoginResult>) {
+    const [interaction, login] = await Promise.all([
+      provider().interactionDetails(req, res),
+      dating,
+    ])
+    interaction.result = { ...interaction.lastSubmission, login: { ...login } }
+    await interaction.persist()
+    return interaction.returnTo
+  }
+
   return {
     async capture(req, res) {
       const interaction = await provider().interactionDetails(req, res)
@@ -27,15 +40,11 @@ export function createInteractions(provider: () => Provider): Interactions {
       }
     },
 
-    // As `interactionFinished`, which would wait for the login before it looks for the interaction.
     async finish(req, res, login) {
-      const [interaction, result] = await Promise.all([
-        provider().interactionDetails(req, res),
-        login,
-      ])
-      interaction.result = { ...interaction.lastSubmission, login: { ...result } }
-      await interaction.persist()
-      res.writeHead(303, { Location: interaction.returnTo, 'Content-Length': 0 }).end()
+      const location = await result(req, res, login)
+      res.writeHead(303, { Location: location, 'Content-Length': 0 }).end()
     },
+
+    result,
   }
 }

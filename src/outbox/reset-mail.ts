@@ -8,8 +8,7 @@ import type {
 } from '../ports/index.ts'
 import { attemptOf, orderOf } from '../ports/request-order.ts'
 import type { Settings } from '../settings/table.ts'
-import { findUser } from '../flows/find-user.ts'
-import { issuedNow } from '../flows/issued-for.ts'
+import { findUser, issuedNow } from '../flows/account.ts'
 import type { MailFlow } from './mail-flow.ts'
 
 export interface ResetMailPorts {

@@ -11,10 +11,10 @@ import type {
   VerificationTokenStore,
 } from '../ports/index.ts'
 import { attemptOf } from '../ports/request-order.ts'
-import { KEEP_LOGIN_MS } from '../flows/pending-login.ts'
-import { issuedNow } from '../flows/issued-for.ts'
+import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
+import { issuedNow } from '../flows/account.ts'
 import type { MailFlow } from './mail-flow.ts'
-import { linkQuery } from '../flows/verification-link.ts'
+import { linkQuery } from '../flows/link.ts'
 
 export interface VerificationMailPorts {
   users: Pick<UserStore, 'findByUsername'>

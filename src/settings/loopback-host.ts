@@ -1,4 +1,20 @@
-/** Whether a host name of a URL means this machine. */
-export function isLoopbackHost(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
+import { isIP, isIPv6 } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+/**
+ * Whether a host name, an address or the host of a URL means this machine: `localhost` and the names below it (RFC 6761), in any
+ * case; `127.0.0.0/8`, also mapped to IPv6; `::1`, in brackets or not. Nothing is looked up, so no other name counts.
+ */
+export function isLoopbackHost(host: string): boolean {
+  const bare = host.replace(/^\[(.*)\]$/, '$1')
+  return ipOf(bare)?.range() === 'loopback' || /^([a-z0-9-]+\.)*localhost$/i.test(bare)
+}
+
+/** An address, an IPv4 one also where it is mapped to IPv6. `undefined`: the text is none, or not in one of the usual spellings. */
+export function ipOf(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
+  if (!isIP(text)) return undefined
+  if (!isIPv6(text)) return ipaddr.IPv4.parse(text)
+  // A zone id names an interface of ours (RFC 4007, 11). The library takes `::192.0.2.1`, which is no mapped address, for one.
+  const { hostname } = new URL(`http://[${text.replace(/%.*/s, '')}]`)
+  return ipaddr.process(hostname.slice(1, -1))
 }

@@ -2,7 +2,8 @@ import { TLSSocket, type PeerCertificate } from 'node:tls'
 import { settingsTable, type Settings } from '../settings/table.ts'
 import { finding, loginOf, offersTls, type Finding, type Seen } from './check-failures.ts'
 import type { SmtpConnection } from './connection.ts'
-import { isLoopback, tlsPolicy, type SmtpSettings } from './settings.ts'
+import { isLoopbackHost } from '../settings/loopback-host.ts'
+import { tlsPolicy, type SmtpSettings } from './settings.ts'
 
 const DAY_MS = 86_400_000
 const SOON_DAYS = 14
@@ -102,7 +103,7 @@ export function judgeLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
   const reply = seen.heard.at(-1) ?? ''
   const isEncrypted = smtp._socket instanceof TLSSocket
   const message = `Logged in with ${loginOf(seen)}${isEncrypted ? '' : ', unencrypted'}.`
-  if (isEncrypted || isLoopback(seen.settings.host)) return finding('ok', message, { reply })
+  if (isEncrypted || isLoopbackHost(seen.settings.host)) return finding('ok', message, { reply })
   const advice =
     'Whoever reads along on the network has the password now: set smtp_tls to starttls or implicit, then change it.'
   return finding('warning', message, { reply, advice })

@@ -1,4 +1,4 @@
-import { isIPv4 } from 'node:net'
+import { isLoopbackHost } from '../settings/loopback-host.ts'
 import type { Settings } from '../settings/table.ts'
 
 export interface SmtpSettings {
@@ -29,7 +29,7 @@ export function smtpSettings(settings: Settings): SmtpSettings | undefined {
  * host may do without, or show a certificate that nobody vouches for.
  */
 export function tlsPolicy({ host, port, tls }: SmtpSettings) {
-  const isLenient = tls === 'auto' && isLoopback(host)
+  const isLenient = tls === 'auto' && isLoopbackHost(host)
   const secure = tls === 'implicit' || (tls === 'auto' && port === 465)
   return {
     /** TLS from the first byte. */
@@ -40,12 +40,4 @@ export function tlsPolicy({ host, port, tls }: SmtpSettings) {
     ignoreTLS: tls === 'none',
     tls: { minVersion: 'TLSv1.2' as const, rejectUnauthorized: !isLenient },
   }
-}
-
-export function isLoopback(host: string): boolean {
-  return (
-    host.toLowerCase() === 'localhost' ||
-    host === '::1' ||
-    (isIPv4(host) && host.startsWith('127.'))
-  )
 }

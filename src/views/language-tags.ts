@@ -1,7 +1,9 @@
+import Negotiator from 'negotiator'
+
 const MAX_TAGS = 20
 const MAX_KEPT_LENGTH = 100
-/** Longer than any tag with its weight: what follows is not looked at. */
-const MAX_RANGE_LENGTH = 100
+/** Longer than 20 tags with their weights: what follows is not looked at. */
+const MAX_HEADER_LENGTH = 1000
 
 /** A language tag as far as it matters here (BCP 47): anybody may have sent anything. */
 const TAG = /^[a-z]{2,8}(?:-[a-z0-9]{1,8}){0,7}$/i
@@ -11,17 +13,11 @@ export function askedTags(uiLocales: string): string[] {
   return uiLocales.split(' ', MAX_TAGS).filter((tag) => TAG.test(tag))
 }
 
-/** The tags of `Accept-Language` by weight, without those of weight 0 (RFC 9110, section 12.5.4), and without `*`. */
+/** The tags of `Accept-Language` by weight, without those of weight 0, and without `*`. */
 export function acceptedTags(header: string): string[] {
-  return header
-    .split(',', MAX_TAGS)
-    .map((range) => {
-      const [tag = '', weight] = range.slice(0, MAX_RANGE_LENGTH).split(/;\s*q=/i, 2)
-      return { tag: tag.trim(), weight: weight === undefined ? 1 : Number(weight) }
-    })
-    .filter(({ tag, weight }) => TAG.test(tag) && weight > 0)
-    .toSorted((one, other) => other.weight - one.weight)
-    .map(({ tag }) => tag)
+  const headers = { 'accept-language': header.slice(0, MAX_HEADER_LENGTH) }
+  const tags = new Negotiator({ headers }).languages()
+  return tags.slice(0, MAX_TAGS).filter((tag) => TAG.test(tag))
 }
 
 /** As many of the tags as fit into 100 characters, to be kept. `undefined`: none. */

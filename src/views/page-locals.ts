@@ -68,8 +68,8 @@ type VerifyEmail =
   | { mode: 'invalid'; carried: CarriedParameters; waiting?: WaitingPage | undefined }
   /** `goesOnElsewhere`: the window that logged in finishes the login. */
   | { mode: 'verified'; goesOnElsewhere?: boolean; client?: ClientLink | undefined }
-  /** The question whether this browser may go on. `asks`, the second time: nothing showed that a person is here, and a tick or a press of theirs will. */
-  | { mode: 'confirm'; link: LinkFields; client?: ShownClient | undefined; asks?: 'tick' | 'press' }
+  /** The question whether this browser may go on. `isNotYet`: it was answered, and nobody pressed the button. */
+  | { mode: 'confirm'; link: LinkFields; client?: ShownClient | undefined; isNotYet?: boolean }
   /** The question which account to go on as, about a link or about the window that waited; `session` names the one that was asked about. */
   | { mode: 'other_account'; link?: LinkFields; pendingLoginId?: string; session: string }
   /** The login went on in another window of this browser. */

@@ -13,20 +13,15 @@ export function refusalOf(
   { t, has }: Catalog,
   limits: Values | undefined,
 ): Refusal | undefined {
-  if (locals.mode === 'blocked' && !locals.isNotYet) return undefined
-  if (locals.mode === 'confirm') {
-    const { asks } = locals
-    return asks && { text: t(`${name}.confirm.${asks}.refusal`), field: fieldOf(name, asks) }
-  }
+  if ((locals.mode === 'blocked' || locals.mode === 'confirm') && !locals.isNotYet) return undefined
   const key = `${name}.${locals.mode}.refusal`
   return has(key) ? { text: t(key, limits), field: fieldOf(name, locals.mode) } : undefined
 }
 
-function fieldOf(name: PageName, what: string): string | undefined {
+function fieldOf(name: PageName, mode: string): string | undefined {
   if (name === 'forgot-password') return 'identifier'
   if (name === 'reset-password') return 'password'
-  if (what === 'invalid') return 'username'
-  return what === 'tick' ? 'tick' : undefined
+  return mode === 'invalid' ? 'username' : undefined
 }
 
 /** The limits of a password, as bare numbers and with the word that is counted. */

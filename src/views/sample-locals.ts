@@ -74,8 +74,7 @@ export const SAMPLE_PAGES: PageSamples = {
     ],
     confirm: [
       { mode: 'confirm', link },
-      { mode: 'confirm', link, client, asks: 'tick' },
-      { mode: 'confirm', link, asks: 'press' },
+      { mode: 'confirm', link, client, isNotYet: true },
     ],
     other_account: [
       { mode: 'other_account', link, session: 'session' },

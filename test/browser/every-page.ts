@@ -78,8 +78,7 @@ const MODES: EveryMode = {
     confirm: {
       plain: { link },
       client: { link, client: withLogo },
-      tick: { link, asks: 'tick', client: shown },
-      press: { link, asks: 'press' },
+      'not-yet': { link, isNotYet: true },
     },
     other_account: {
       link: { link, session: 'c2Vzc2lvbg' },

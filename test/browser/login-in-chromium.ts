@@ -18,8 +18,6 @@ export interface BrowserHarness extends Harness {
   party: RelyingParty
   /** Method and path of each request below the OAuth path so far. */
   requests: string[]
-  /** From now on no request says that a person made it, as in browsers without that header. */
-  forgetsFetchUser: boolean
 }
 
 /** A login that waits in a window of Chromium. */
@@ -40,7 +38,6 @@ export async function startBrowserHarness(
   await new Promise<void>((resolve) => client.listen(0, '127.0.0.1', resolve))
   const callback = `http://127.0.0.1:${(client.address() as AddressInfo).port}/cb`
   const requests: string[] = []
-  const observed = { requests, forgetsFetchUser: false }
 
   const harness = await startHarness({
     ...options,
@@ -49,7 +46,6 @@ export async function startBrowserHarness(
       const listener = koaHost({ ...parts, login: withForm(parts.login) })
       return (req, res) => {
         requests.push(`${req.method} ${req.url}`)
-        if (observed.forgetsFetchUser) delete req.headers['sec-fetch-user']
         return listener(req, res)
       }
     },
@@ -58,7 +54,9 @@ export async function startBrowserHarness(
     clientId: CLIENT.client_id,
     redirectUri: callback,
   })
-  return Object.assign(observed, harness, {
+  return {
+    ...harness,
+    requests,
     callback,
     party,
     async close() {
@@ -66,7 +64,7 @@ export async function startBrowserHarness(
       client.close()
       await harness.close()
     },
-  })
+  }
 }
 
 /** Says what was posted to it. */

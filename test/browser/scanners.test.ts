@@ -4,7 +4,6 @@ import { eventually } from '../support/eventually.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { keptWindow } from './kept-window.ts'
 import {
-  answerTo,
   confirmElsewhere,
   expectConfirmed,
   expectNothingHappened,
@@ -18,15 +17,11 @@ describeInChromium('What scans a mail before its reader opens it [full]', (brows
   let h: BrowserHarness
   const scanner = keptWindow(browser)
   const page = keptWindow(browser)
-  const plain = keptWindow(browser, { javaScriptEnabled: false })
 
   before(async () => {
     h = await startBrowserHarness({ settings: { email_link_confirmation: 'other_browser' } })
   })
   after(() => h?.close())
-  afterEach(() => {
-    h.forgetsFetchUser = false
-  })
 
   it('consumes nothing, whatever it does, and the person confirms afterwards', async () => {
     const login = await blockedLogin(h)
@@ -67,47 +62,6 @@ describeInChromium('What scans a mail before its reader opens it [full]', (brows
       await expectConfirmed(h, page(), login.user)
     })
   }
-
-  it('is seen through where its clicks by script count as a gesture', async () => {
-    const login = await blockedLogin(h)
-    await scanner().goto(login.link)
-    const presses = [
-      () => document.querySelector<HTMLElement>('form button')?.click(),
-      () => document.forms[0]?.requestSubmit(document.querySelector('form button')),
-      () => {
-        document.querySelector<HTMLElement>('input[name=tick]')?.click()
-        document.querySelector<HTMLElement>('form button')?.click()
-      },
-    ]
-    for (const press of presses) {
-      await answerTo(scanner(), () => scanner().evaluate(press))
-      await inMode(scanner(), 'confirm')
-      await expectNothingHappened(h, scanner(), login.user)
-    }
-    await confirmElsewhere(h, page(), login)
-  })
-
-  it('leaves one press good in a browser that does not tell who pressed, with scripts', async () => {
-    const login = await blockedLogin(h)
-    h.forgetsFetchUser = true
-    await scan(h, scanner(), login, CLICK)
-    await confirmElsewhere(h, page(), login)
-  })
-
-  it('leaves a tick and a press good in such a browser where scripts are off', async () => {
-    const login = await blockedLogin(h)
-    h.forgetsFetchUser = true
-    await scan(h, scanner(), login, CLICK)
-    await plain().goto(login.link)
-    await answerTo(plain(), () => plain().click('button[value=confirm]'))
-    // The browser itself does not send the second, as nothing is ticked.
-    await plain().click('button[value=confirm]')
-    await inMode(plain(), 'confirm')
-    await expectNothingHappened(h, plain(), login.user)
-    await plain().check('input[name=tick]')
-    await plain().click('button[value=confirm]')
-    await expectConfirmed(h, plain(), login.user)
-  })
 
   // Who did not log in is asked by both modes in the same way; who did, in `journeys.test.ts`.
   it('consumes nothing with email_link_confirmation=always, and the person confirms afterwards', async () => {

@@ -1,5 +1,7 @@
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
+import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
+import { createKeyRing } from '../../src/crypto/keys.ts'
 import { hashPassword, passwordDigest } from '../../src/crypto/password.ts'
 import { hashToken, newId, newToken } from '../../src/crypto/token.ts'
 import { createPasswordReset } from '../../src/flows/password-reset.ts'
@@ -27,6 +29,9 @@ function watchedFlow(users: User[]) {
     isCurrent: () => true,
   }
   const flow = createPasswordReset({
+    ...store,
+    readCutoffs: async () => undefined,
+    authorizeSig: createAuthorizeSig(createKeyRing([Buffer.alloc(32)])),
     users: watched('users', memoryUsers(users)),
     resetTokens: watched('tokens', store.resetTokens),
     outbox: {

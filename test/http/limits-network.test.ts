@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { isLoopback, networkOf } from '../../src/http/network.ts'
+import { networkOf } from '../../src/http/requester.ts'
 
 /** Each line is one network, in all its spellings. */
 const NETWORKS: Record<string, (string | undefined)[]> = {
@@ -42,17 +42,6 @@ describe('networkOf()', () => {
   it('is never long', () => {
     const longest = networkOf('ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff')
     expect(longest).to.have.lengthOf.at.most(24)
-  })
-})
-
-describe('isLoopback()', () => {
-  it('is true of this machine, in every spelling, and of nothing else', () => {
-    const own = ['127.0.0.1', '127.255.0.9', '::1', '::ffff:127.0.0.1', '0:0:0:0:0:0:0:1']
-    for (const address of own) expect(isLoopback(address), address).to.equal(true)
-    const others = ['', '128.0.0.1', '::2', '::', '::127.0.0.1', 'localhost', '10.0.0.1']
-    for (const address of [undefined, ...others]) {
-      expect(isLoopback(address), address).to.equal(false)
-    }
   })
 })
 

@@ -19,7 +19,15 @@ import { openElsewhere, pendingOf, windowOf } from '../support/waiting-window.ts
 const MOST = 10
 
 describe('Logins that wait for a link are few, and small (RATE-16)', () => {
-  const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL] })
+  let isByScript = false
+  const h = suiteHarness({
+    clients: [CLIENT, CONFIDENTIAL],
+    async finishLogin(req, res, login) {
+      if (!isByScript) return h.flows.finishLogin(req, res, login)
+      const decision = await h.flows.decideLogin(req, res, login)
+      res.writeHead(200).end(JSON.stringify(decision))
+    },
+  })
 
   beforeEach(() => h.put({ mails_per_account_per_hour: '0', mails_per_minute: '0' }))
 
@@ -120,6 +128,10 @@ describe('Logins that wait for a link are few, and small (RATE-16)', () => {
     }
     const { blocked: refused } = await sized(16_500)
     expectPage(refused, 400, 'error', 'request_too_long')
+    isByScript = true
+    const { blocked: told } = await sized(16_500)
+    isByScript = false
+    expect(JSON.parse(told.text)).to.deep.equal({ blocked: { reason: 'request_too_long' } })
     await isIdle(h)
     expect(known).to.include.members(await jobs(h))
     expect(mailsTo(h, user)).to.equal(1)

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import { interactionPolicy, Provider } from 'oidc-provider'
-import { memoryAdapter, type User } from '../../src/index.ts'
+import { memoryAdapter, type LoginDecision, type User } from '../../src/index.ts'
 import {
   accountOf,
   addUnverified,
@@ -175,6 +175,44 @@ describe('What a host’s login calls (4.8)', () => {
         h.flows.finishLogin(req, res, { account: accountOfUser(user), startedAt })
       await expectStillWorks(h, await blockedLogin(h))
       await expectVerifiedSignsIn()
+    })
+
+    it(`decides without an answer, given ${title}: a page that posts by script goes on with what it is told`, async () => {
+      hostLogin = async (req, res, user, startedAt) => {
+        const account = accountOfUser(user)
+        const decision = await h.flows.decideLogin(req, res, { account, startedAt })
+        expect(res.headersSent).to.equal(false)
+        res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(decision))
+      }
+      const signIn = async (user: User) => {
+        const [agent, request] = [createUserAgent(), await h.party.begin()]
+        const answer = await h.login(agent, request.url, user.username)
+        return { agent, request, answer, decision: JSON.parse(answer.text) as LoginDecision }
+      }
+
+      const verified = await addVerified(h)
+      const done = await signIn(verified)
+      if (!('location' in done.decision)) throw new Error('the login is blocked')
+      const onwards = await done.agent.get(done.decision.location)
+      const tokens = await h.party.exchange(done.request, onwards.location ?? '')
+      expect(tokens.claims()?.sub).to.equal(verified.id)
+
+      const user = await addUnverified(h)
+      const { agent, request, answer, decision } = await signIn(user)
+      expect([answer.status, setsSession(answer)]).to.deep.equal([200, false])
+      if (!('blocked' in decision) || !('location' in decision.blocked)) {
+        throw new Error('the login goes on')
+      }
+      expect(decision.blocked).to.include({
+        reason: 'email_unverified',
+        lifetimeMs: 24 * 3_600_000,
+      })
+      const waiting = await agent.get(decision.blocked.location)
+      expectPage(waiting, 200, 'verify-email', 'blocked')
+      const { link } = await h.mail.mailTo(user.email ?? '')
+      const code = await agent.get(link)
+      const claims = (await h.party.exchange(request, code.location ?? '')).claims()
+      expect(claims?.sub).to.equal(user.id)
     })
 
     it(`answers only when it blocks, given ${title}: blockUnverified`, async () => {

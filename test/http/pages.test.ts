@@ -170,18 +170,18 @@ const PASSED_ON = 418
 const hosts: Record<string, (h: Harness) => Listener> = {
   Koa: ({ flows }) =>
     new Koa()
-      .use(flows.changePassword())
+      .use(flows.wellKnownChangePassword())
       .use((ctx) => void (ctx.status = PASSED_ON))
       .callback(),
   'Koa with koa-mount': ({ flows }) =>
     new Koa()
-      .use(mount('/.well-known', flows.changePassword()))
+      .use(mount('/.well-known', flows.wellKnownChangePassword()))
       .use((ctx) => void (ctx.status = PASSED_ON))
       .callback(),
   'node:http':
     ({ flows }) =>
     (req, res) =>
-      flows.changePasswordHandler(req, res, () => res.writeHead(PASSED_ON).end()),
+      flows.wellKnownChangePasswordHandler(req, res, () => res.writeHead(PASSED_ON).end()),
 }
 
 describe('/.well-known/change-password leads to the form', () => {

@@ -67,8 +67,8 @@ export const resetMutants: Mutant[] = [
     name: 'used_at is set before the password is replaced',
     breaks: 'The effects come in the order of section 3.3.',
     edits: {
-      'const obstacle = await replacePassword(reset)': `usedAt = await resetTokens.markUsed(reset.id, now())
-      const obstacle = await replacePassword(reset)`,
+      'const obstacle = await replacePassword(parts, reset)': `usedAt = await resetTokens.markUsed(id, now())
+      const obstacle = await replacePassword(parts, reset)`,
     },
     caughtBy: 'its effects in the order of section 3.3',
   },
@@ -76,8 +76,8 @@ export const resetMutants: Mutant[] = [
     name: 'a reset marks the address verified',
     breaks: 'An address is verified by its verification link alone (3.2).',
     edits: {
-      'usedAt = await resetTokens.markUsed(reset.id, now())': `usedAt = await resetTokens.markUsed(reset.id, now())
-      if (reset.email !== undefined) await users.markEmailVerified(reset.userId, reset.email)`,
+      'usedAt = await resetTokens.markUsed(id, now())': `usedAt = await resetTokens.markUsed(id, now())
+      if (reset.email !== undefined) await parts.users.markEmailVerified(userId, reset.email)`,
     },
     caughtBy: 'SES-06',
   },
@@ -153,7 +153,8 @@ export const resetMutants: Mutant[] = [
     name: 'every form with a token is hashed',
     breaks: 'Of many forms with one token one is hashed (RATE-15).',
     edits: {
-      'inTurn(form.token, () => claim(form, requester))': 'claim(form, inTurn && requester)',
+      'inTurn(form.token, () => claim(parts, form, requester))':
+        'claim(parts, form, inTurn && requester)',
     },
     caughtBy: 'RATE-15',
   },
@@ -201,20 +202,27 @@ export const resetMutants: Mutant[] = [
   {
     name: 'a used reset link asks for a new mail',
     breaks: 'A new mail is one click away from an expired link alone.',
-    edits: { "|| why.fault !== 'expired'": '' },
+    edits: {
+      "if (found?.state !== 'expired' &&":
+        "if (found?.state !== 'expired' && found?.state !== 'used' &&",
+    },
     caughtBy: 'used: and it asks for nothing',
   },
   {
     name: 'a void reset link that was never posted asks for a new mail',
     breaks: 'Whoever holds a link of the account as it was before gets no mail sent.',
-    edits: { '!(await isStillOfItsAccount(usable))': "token === ''" },
+    edits: {
+      '!account || !isStillFor(record, account)':
+        '!account || (expiresAt <= at && !isStillFor(record, account))',
+    },
     caughtBy: 'a link that was never posted asks for no new one',
   },
   {
     name: 'an expired reset link outlives a change of its account',
     breaks: 'Whoever holds a link of the account as it was before gets no mail sent.',
     edits: {
-      '(await isStillOfItsAccount(dead)) ?': '(await isStillOfItsAccount(dead)) || dead.carried ?',
+      '!account || !isStillFor(record, account)':
+        '!account || (expiresAt > at && !isStillFor(record, account))',
     },
     caughtBy: 'where it expired and the account changed since',
   },

@@ -39,11 +39,10 @@ export const secrecyMutants: Mutant[] = [
     name: 'a request for nobody is answered early',
     breaks: 'The request does the same for everybody, without a look-up.',
     edits: {
-      'request: (identifier, carried, requester) => requestMail(': `request: async (identifier, carried, requester) =>
-      (await users.findByVerifiedEmail(identifier)).length === 0 &&
-      (await users.findByUsername(identifier)) === undefined
-        ? undefined
-        : requestMail(`,
+      'request: (identifier: string, carried: CarriedParameters, requester: Requester) => request(parts, { identifier, carried, requester }),': `request: (identifier: string, carried: CarriedParameters, requester: Requester) => parts.users
+        .findByVerifiedEmail(identifier)
+        .then(async (found) => found[0] ?? (await parts.users.findByUsername(identifier)))
+        .then((user) => user && request(parts, { identifier, carried, requester })),`,
     },
     caughtBy: 'FLT-11',
   },

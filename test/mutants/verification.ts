@@ -42,15 +42,6 @@ export const verificationMutants: Mutant[] = [
     caughtBy: 'RATE-16',
   },
   {
-    name: 'a tick by script counts as a person',
-    breaks: 'What a scanner does with a page uses no link up.',
-    edits: {
-      "if (form.has('scripted')) return false":
-        "if (form.has('scripted') && !form.has('tick')) return false",
-    },
-    caughtBy: 'VER-04',
-  },
-  {
     name: 'signing out leaves the windows of the browser waiting',
     breaks: 'After a sign-out nobody is signed in without a password.',
     edits: { '&& session?.accountId !== undefined': '&& session?.accountId === undefined' },

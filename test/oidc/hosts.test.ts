@@ -31,7 +31,7 @@ const expressWithParsers = (parts: HostParts) =>
 /** Below `/idp` everything is one application of its own, which never sees that part of the path. */
 const expressBelowIdp = (parts: HostParts) =>
   express()
-    .use(parts.flows.changePasswordHandler)
+    .use(parts.flows.wellKnownChangePasswordHandler)
     .use('/idp', expressHost({ ...parts, oauthPath: '/oauth2' }))
     .get('/', (_req, res) => {
       res.send('Hello')

@@ -34,7 +34,7 @@ const ROWS: Row[] = [
   ['a language is refused', { accepted: 'de;q=0, es;q=0.1' }, 'es'],
   ['a weight is no number', { accepted: 'de;q=high, es;q=0.1' }, 'es'],
   ['a weight is below zero', { accepted: 'de;q=-1, es;q=0.1' }, 'es'],
-  ['a weight comes after much else', { accepted: `de${' '.repeat(200)};q=0, es;q=0.5` }, 'de'],
+  ['a weight comes after much else', { accepted: `de${' '.repeat(200)};q=0, es;q=0.5` }, 'es'],
   ['any will do', { accepted: '*' }, 'en'],
   ['any will do, and one is named', { accepted: '*, de;q=0.5' }, 'de'],
   ['any is asked for', { asked: '*', user: 'de' }, 'de'],

@@ -178,24 +178,16 @@ describe('The time until another mail may be asked for', () => {
 })
 
 describe('The questions before a link is used', () => {
-  it('ask for a tick only where nothing showed that a person is here, and do not set it', () => {
-    const asked = (asks?: 'tick' | 'press') =>
-      show('verify-email', { mode: 'confirm', link: LINK, client: CLIENT, ...(asks && { asks }) })
-    const boxes = ({ find }: ReturnType<typeof asked>) =>
-      find('input').filter(({ attribs }) => attribs['type'] === 'checkbox')
-    expect(boxes(asked())).to.have.length(0)
-    expect(asked().withRole('alert')).to.have.length(0)
-
-    const [box] = boxes(asked('tick'))
-    expect(box?.attribs).to.include({ name: 'tick', value: 'yes' }).and.not.have.property('checked')
-    expect(DomUtils.textContent(asked('tick').withRole('alert'))).to.contain('Tick the box')
-    expect(boxes(asked('press'))).to.have.length(0)
-    const alert = DomUtils.textContent(asked('press').withRole('alert'))
-    expect(alert).to.contain('Press the button yourself')
-    for (const asks of [undefined, 'tick', 'press'] as const) {
-      const [form] = asked(asks).forms
-      expect(form?.action).to.equal('/oauth2/verify-email')
-      expect(form?.buttons).to.deep.equal([{ type: 'submit', name: 'action', value: 'confirm' }])
+  it('say again what to do where nobody pressed the button', () => {
+    const asked = (isNotYet: boolean) =>
+      show('verify-email', { mode: 'confirm', link: LINK, isNotYet })
+    expect(asked(false).withRole('alert')).to.have.length(0)
+    expect(DomUtils.textContent(asked(true).withRole('alert'))).to.contain('Press the button')
+    for (const { forms } of [asked(false), asked(true)]) {
+      expect(forms[0]?.action).to.equal('/oauth2/verify-email')
+      expect(forms[0]?.buttons).to.deep.equal([
+        { type: 'submit', name: 'action', value: 'confirm' },
+      ])
     }
   })
 

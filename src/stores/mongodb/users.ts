@@ -1,4 +1,4 @@
-import { type Db, type FindOptions, ObjectId, type UpdateOptions } from 'mongodb'
+import type { Db, FindOptions, ObjectId, UpdateOptions } from 'mongodb'
 import type { User, UserStore } from '../../ports/index.ts'
 import { equalsInAsciiCase } from '../../ports/ascii-case.ts'
 import { operationOptions } from './collection.ts'
@@ -54,7 +54,8 @@ export function mongoUsers(collection: UserCollection): UserStore {
   }
 
   const byId = together(async (ids: string[]) => {
-    const users = await find({ _id: { $in: ids.flatMap(idsOf) } }, exactly)
+    const stored = await Promise.all(ids.map(idsOf))
+    const users = await find({ _id: { $in: stored.flat() } }, exactly)
     return ids.map((id) => users.find((user) => user.id === id))
   })
 
@@ -100,7 +101,7 @@ export function mongoUsers(collection: UserCollection): UserStore {
 
     async replacePasswordHash(id, expected, next) {
       return isUpdated(
-        { ...hasId(text(id)), password_hash: text(expected) },
+        { ...(await hasId(text(id))), password_hash: text(expected) },
         { $set: { password_hash: text(next) }, $currentDate: { password_changed_at: true } },
       )
     },
@@ -108,7 +109,7 @@ export function mongoUsers(collection: UserCollection): UserStore {
     async markEmailVerified(id, email) {
       return isUpdated(
         {
-          ...hasId(text(id)),
+          ...(await hasId(text(id))),
           email: text(email),
           email_verified: { $ne: true },
           disabled: { $in: [false, null], $not: { $type: 'array' } },
@@ -119,10 +120,13 @@ export function mongoUsers(collection: UserCollection): UserStore {
   })
 }
 
-function hasId(id: string) {
-  return { _id: { $in: idsOf(id) } }
+async function hasId(id: string) {
+  return { _id: { $in: await idsOf(id) } }
 }
 
-function idsOf(id: string): (string | ObjectId)[] {
-  return /^[0-9a-f]{24}$/.test(id) ? [id, new ObjectId(id)] : [id]
+async function idsOf(id: string): Promise<(string | ObjectId)[]> {
+  if (!/^[0-9a-f]{24}$/.test(id)) return [id]
+  // Loaded here alone: hosts with another database have no driver.
+  const { ObjectId } = await import('mongodb')
+  return [id, new ObjectId(id)]
 }

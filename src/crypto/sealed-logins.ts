@@ -1,4 +1,4 @@
-import type { SecretBox } from '../crypto/secret-box.ts'
+import type { SecretBox } from './secret-box.ts'
 import type { CapturedRequest, PendingLogin, PendingLoginStore } from '../ports/index.ts'
 
 /** What of a captured request opens something, or tells about a person, to whoever reads the database. */

@@ -1,4 +1,56 @@
-import type { AccountFlowsStore, MailOutbox, User, UserStore } from '../ports/index.ts'
+import { passwordDigest } from '../crypto/password.ts'
+import { equalsInAsciiCase } from '../ports/ascii-case.ts'
+import type {
+  AccountFlowsStore,
+  IssuedAccount,
+  MailOutbox,
+  User,
+  UserStore,
+} from '../ports/index.ts'
+
+/** `ambiguous`: several verified addresses match and none of them byte for byte. */
+export type UserMatch = User | 'ambiguous' | 'unknown'
+
+/**
+ * Finds the user that an identifier names (4.2.3): a verified address wins over another user's username, so that nobody can
+ * take the place of an address by choosing it as a name.
+ */
+export async function findUser(users: UserStore, identifier: string): Promise<UserMatch> {
+  const matches = await users.findByVerifiedEmail(identifier)
+  if (matches.length === 0) {
+    const named = await users.findByUsername(identifier)
+    return named && mayBeMeant(identifier, named) ? named : 'unknown'
+  }
+  const exact = matches.filter(({ email }) => email === identifier)
+  const [match = 'unknown', another] = exact.length > 0 ? exact : matches
+  return another ? 'ambiguous' : match
+}
+
+// Whoever takes the address of somebody else as a username would learn by a mail that nobody has verified it.
+function mayBeMeant(identifier: string, { email = '' }: User): boolean {
+  return !identifier.includes('@') || equalsInAsciiCase(identifier, email)
+}
+
+/** The account as it was when something was issued for it, or when its password was checked. */
+export interface IssuedFor {
+  email: string | undefined
+  passwordDigest: string
+}
+
+/** Void once the address, the password or the enabled state changed since. */
+export function isStillFor(issued: IssuedFor, user: User): boolean {
+  return !user.disabled && user.email === issued.email && isIssuedUnder(issued, user)
+}
+
+/** Whether the password is the same one still. */
+export function isIssuedUnder(issued: IssuedFor, user: User): boolean {
+  return passwordDigest(user.passwordHash) === issued.passwordDigest
+}
+
+/** The account as a link is issued for it now. */
+export function issuedNow({ id, email = '', passwordHash }: User): IssuedAccount {
+  return { userId: id, email, passwordDigest: passwordDigest(passwordHash) }
+}
 
 /** Voids all that was mailed to an account, and the logins that wait for it. A reset that was decided is finished all the same. */
 export type VoidLinks = (accountId: string) => Promise<void>

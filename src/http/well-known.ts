@@ -4,14 +4,14 @@ import { fullUrl } from './mount.ts'
 
 const PATH = '/.well-known/change-password'
 
-export interface ChangePassword {
+export interface WellKnown {
   /**
    * Koa middleware that leads from `/.well-known/change-password`, at the root of the origin, to the form that asks for a reset
    * link, and passes everything else on. Password managers look there ("A Well-Known URL for Changing Passwords", W3C).
    */
-  changePassword(): Middleware
+  wellKnownChangePassword(): Middleware
   /** The same for Express, Fastify and `node:http`. */
-  changePasswordHandler(
+  wellKnownChangePasswordHandler(
     this: void,
     req: IncomingMessage,
     res: ServerResponse,
@@ -20,7 +20,7 @@ export interface ChangePassword {
 }
 
 /** @param formUrl - of the form that asks for a reset link. */
-export function createChangePassword(formUrl: string): ChangePassword {
+export function createWellKnown(formUrl: string): WellKnown {
   const headers = { Location: formUrl, 'Cache-Control': 'no-store', 'Content-Length': '0' }
 
   function isAsked(req: IncomingMessage, url = req.url ?? '') {
@@ -29,7 +29,7 @@ export function createChangePassword(formUrl: string): ChangePassword {
   }
 
   return {
-    changePassword: () => (ctx, next) => {
+    wellKnownChangePassword: () => (ctx, next) => {
       if (!isAsked(ctx.req, ctx.originalUrl)) return next()
       ctx.status = 302
       ctx.set(headers)
@@ -37,7 +37,7 @@ export function createChangePassword(formUrl: string): ChangePassword {
       return undefined
     },
 
-    changePasswordHandler(req, res, next) {
+    wellKnownChangePasswordHandler(req, res, next) {
       if (isAsked(req)) res.writeHead(302, headers).end()
       else next()
     },

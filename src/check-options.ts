@@ -1,0 +1,149 @@
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { checkAdmin } from './admin/options.ts'
+import { systemClock } from './clock.ts'
+import type { ResponseDelay } from './http/response-delay.ts'
+import { logJsonLines, withoutValues } from './log.ts'
+import { MIN_KEY_BYTES, type AccountFlowsOptions, type CheckedOptions } from './options.ts'
+import type { Log } from './ports/index.ts'
+import { isProduction, refuseWeak } from './production.ts'
+import { isLoopbackHost } from './settings/loopback-host.ts'
+import { canonicalLocale } from './views/locale-files.ts'
+
+export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
+  const { log = logJsonLines, clock = systemClock } = options
+  const { bcryptCost = 12, hashing, trustedProxies = 0 } = options
+  const { responseDelay = { floorMs: 250, jitterMs: 500 }, beforeForgotPassword } = options
+  const weak = refuseWeak(log)
+
+  for (const name of ['store', 'users'] as const) {
+    if (!isObject(options[name])) throw new TypeError(`${name} is missing`)
+  }
+  if (beforeForgotPassword !== undefined && typeof beforeForgotPassword !== 'function') {
+    throw new TypeError('beforeForgotPassword must be a function')
+  }
+  checkFunctions('clock', clock, ['now', 'sleep'])
+  if (hashing !== undefined) checkFunctions('hashing', hashing, ['hash', 'verify'])
+  checkNumber('bcryptCost', bcryptCost, 4, 31)
+  checkNumber('trustedProxies', trustedProxies, 0, 100)
+  checkNumber('responseDelay.floorMs', responseDelay.floorMs, 0, 60_000)
+  checkNumber('responseDelay.jitterMs', responseDelay.jitterMs, 0, 60_000)
+  if (isProduction()) warnOfTooLittle(bcryptCost, responseDelay, log)
+  const oauthPath = checkOAuthPath(options.oauthPath ?? '')
+  return {
+    baseUrl: checkBaseUrl(options.baseUrl, weak),
+    oauthPath,
+    secrets: checkSecrets(options.secrets, weak),
+    store: options.store,
+    users: options.users,
+    ...checkAdmin(options, weak),
+    adminPath: checkAdminPath(options.adminPath ?? '/admin/api', oauthPath),
+    bcryptCost,
+    hashing,
+    responseDelay,
+    trustedProxies,
+    beforeForgotPassword,
+    initialSettings: options.initialSettings ?? {},
+    developmentMailer: options.developmentMailer,
+    viewsDirectory: checkViewsDirectory(options.viewsDirectory),
+    defaultLocale: checkDefaultLocale(options.defaultLocale),
+    log: withoutValues(log),
+    clock,
+  }
+}
+
+// Not refused: some machines are small, and some tests run as in production.
+function warnOfTooLittle(bcryptCost: number, { floorMs, jitterMs }: ResponseDelay, log: Log) {
+  if (bcryptCost < 10) log('warn', 'bcryptCost is below 10: hashes of passwords are cheap to guess')
+  if (floorMs + jitterMs > 0) return
+  log('warn', 'responseDelay is zero: the time of an answer may tell who has an account')
+}
+
+type Weak = (problem: string) => void
+
+function checkBaseUrl(baseUrl: string, weak: Weak): URL {
+  if (!URL.canParse(baseUrl))
+    throw new TypeError('baseUrl must be an absolute http or https address')
+  const url = new URL(baseUrl)
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+    throw new TypeError('baseUrl must be an absolute http or https address')
+  }
+  if (url.search || url.hash || url.username || url.password) {
+    throw new TypeError('baseUrl must have no query, fragment or credentials')
+  }
+  if (url.protocol === 'http:' && !isLoopbackHost(url.hostname))
+    weak('baseUrl is http: links can be read')
+  return url
+}
+
+const PATH = /^(\/[A-Za-z0-9._~-]+)*$/
+
+function checkOAuthPath(oauthPath: string): string {
+  if (!PATH.test(oauthPath)) {
+    throw new TypeError('oauthPath must be empty, or start with / and not end with one')
+  }
+  return oauthPath
+}
+
+// It takes all that is below it.
+function checkAdminPath(adminPath: string, oauthPath: string): string {
+  if (adminPath !== '' && PATH.test(adminPath) && !`${oauthPath}/`.startsWith(`${adminPath}/`)) {
+    return adminPath
+  }
+  throw new TypeError('adminPath must start with / and not end with one, nor be above oauthPath')
+}
+
+function checkViewsDirectory(directory: string | undefined): string | undefined {
+  if (directory === undefined) return undefined
+  if (typeof directory !== 'string' || !isDirectory(directory)) {
+    throw new TypeError('viewsDirectory must be a directory that is there')
+  }
+  return resolve(directory)
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path).isDirectory()
+  } catch {
+    return false
+  }
+}
+
+function checkDefaultLocale(locale: string | undefined): string | undefined {
+  if (locale === undefined || (typeof locale === 'string' && canonicalLocale(locale))) return locale
+  throw new TypeError('defaultLocale must be a language tag (BCP 47)')
+}
+
+function checkSecrets(secrets: readonly (string | Uint8Array)[], weak: Weak) {
+  const keys = Array.isArray(secrets) ? secrets.map(keyBytes) : []
+  const [first, ...others] = keys
+  if (!first) throw new TypeError('secrets must hold at least one key')
+  for (const key of keys) {
+    if (key.length === 0) throw new TypeError('secrets must be bytes, or base64url text')
+    if (key.length < MIN_KEY_BYTES) weak(`secrets must each have ${MIN_KEY_BYTES} bytes or more`)
+  }
+  return [first, ...others] as const
+}
+
+function checkFunctions(option: string, value: unknown, names: string[]): void {
+  for (const name of names) {
+    if (typeof Reflect.get(Object(value), name) === 'function') continue
+    throw new TypeError(`${option}.${name} must be a function`)
+  }
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null
+}
+
+function keyBytes(secret: unknown): Buffer {
+  if (secret instanceof Uint8Array) return Buffer.from(secret)
+  if (typeof secret !== 'string') return Buffer.alloc(0)
+  return /^[A-Za-z0-9_-]+=*$/.test(secret) ? Buffer.from(secret, 'base64url') : Buffer.alloc(0)
+}
+
+function checkNumber(name: string, value: number, min: number, max: number): void {
+  if (!Number.isInteger(value) || value < min || value > max) {
+    throw new TypeError(`${name} must be a whole number from ${min} to ${max}`)
+  }
+}

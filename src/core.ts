@@ -1,0 +1,76 @@
+import type { IncomingMessage } from 'node:http'
+import type { Provider } from 'oidc-provider'
+import { createAuthorizeSig } from './crypto/authorize-sig.ts'
+import { createOwnKeyRing } from './crypto/key-rings.ts'
+import { keyedHash } from './crypto/keyed-hash.ts'
+import { createKeyRing } from './crypto/keys.ts'
+import { sealedLogins } from './crypto/sealed-logins.ts'
+import { createSecretBox } from './crypto/secret-box.ts'
+import { AccountFlowsError } from './errors.ts'
+import { createVoidLinks, usersWithLinks } from './flows/account.ts'
+import { createAudit } from './flows/audit.ts'
+import { requesterOf } from './http/requester.ts'
+import { createClients } from './oidc/clients.ts'
+import { createEndableSessions } from './oidc/endable-sessions.ts'
+import { createAccountPolicy } from './oidc/policy.ts'
+import { createResume } from './oidc/resume.ts'
+import type { CheckedOptions } from './options.ts'
+import { createSettingsKeeper } from './settings/settings.ts'
+import { createViews } from './views/index.ts'
+
+export type Core = ReturnType<typeof createCore>
+
+/** What is made of the options once, and shared by flows, mails, pages and the admin API. */
+export function createCore(options: CheckedOptions) {
+  const { baseUrl, oauthPath, store, users, clock, log } = options
+  const { viewsDirectory: directory, defaultLocale, trustedProxies } = options
+  const basePath = baseUrl.pathname.replace(/\/$/, '')
+  const { provider, attach } = attachment()
+  const keys = createKeyRing(options.secrets)
+  const box = createSecretBox(keys)
+  const settingsKeeper = createSettingsKeeper(store.settings, box, log)
+  const settings = settingsKeeper.current
+  const { record: audit, events } = createAudit(store.audit, () => settings().auditRetention, log)
+  const voidLinks = createVoidLinks(store)
+  const readsAccounts = () => settings().requireEmailVerification
+  const sessions = createEndableSessions(store.cutoffs, users, clock, log, box, readsAccounts)
+  return {
+    basePath,
+    oauthUrl: `${baseUrl.origin}${basePath}${oauthPath}`,
+    origin: baseUrl.origin,
+    provider,
+    attach,
+    store,
+    users,
+    voidLinks,
+    watchedUsers: usersWithLinks(users, voidLinks),
+    pendingLogins: sealedLogins(store.pendingLogins, box),
+    clock,
+    log,
+    keys,
+    keyRing: createOwnKeyRing(store.keyRings, keys),
+    keyedHash: (text: string) => keyedHash(keys, text),
+    authorizeSig: createAuthorizeSig(keys),
+    settingsKeeper,
+    settings,
+    audit,
+    events,
+    sessions,
+    policy: createAccountPolicy(sessions.readAccount, settings, log),
+    clients: createClients(provider, baseUrl.origin),
+    resume: createResume(provider, clock),
+    views: createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log }),
+    requesterOf: (req: IncomingMessage) => requesterOf(req, trustedProxies),
+  }
+}
+
+function attachment() {
+  let attached: Provider | undefined
+  return {
+    attach: (provider: Provider) => (attached = provider),
+    provider() {
+      if (attached) return attached
+      throw new AccountFlowsError('ERR_NOT_ATTACHED', 'Call attach(provider) first')
+    },
+  }
+}

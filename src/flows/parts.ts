@@ -1,0 +1,27 @@
+import type { Clock } from '../clock.ts'
+import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import type {
+  AccountFlowsStore,
+  AccountSessions,
+  AuditEvent,
+  MailOutbox,
+  SessionCutoffs,
+  UserStore,
+} from '../ports/index.ts'
+import type { Settings } from '../settings/table.ts'
+
+/** What the flows work with. */
+export interface FlowParts extends Pick<
+  AccountFlowsStore,
+  'resetTokens' | 'verificationTokens' | 'pendingLogins'
+> {
+  users: UserStore
+  outbox: Pick<MailOutbox, 'add'>
+  sessions: AccountSessions
+  readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
+  hashPassword(password: string): Promise<string>
+  authorizeSig: AuthorizeSig
+  audit(event: AuditEvent): Promise<void>
+  settings(): Settings
+  clock: Clock
+}

@@ -1,0 +1,69 @@
+import type { Core } from '../core.ts'
+import type { EmailVerification } from '../flows/email-verification.ts'
+import type { PasswordReset } from '../flows/password-reset.ts'
+import type { WaitingLogins } from '../flows/waiting-login.ts'
+import { createInteractions } from '../oidc/interactions.ts'
+import type { CheckedOptions } from '../options.ts'
+import { createBrowserCookie } from './browser-cookie.ts'
+import { forgotPassword } from './forgot-password.ts'
+import { createRequestLimit } from './request-limit.ts'
+import { createResendCooldown } from './resend-cooldown.ts'
+import { createLogin } from './login.ts'
+import { createPages } from './pages.ts'
+import type { HttpParts } from './parts.ts'
+import { resendVerification } from './resend-verification.ts'
+import { resetPassword } from './reset-password.ts'
+import { responseDelay } from './response-delay.ts'
+import { asset, createRoutes, type Route } from './routes.ts'
+import { verifyEmail } from './verify-email.ts'
+import { waitingLogin } from './waiting-login.ts'
+
+interface Flows {
+  passwordReset: PasswordReset
+  verification: EmailVerification
+  waitingLogins: WaitingLogins
+}
+
+/** All that browsers see of us: our routes, and the answers to the login page of the host. */
+export function createBrowserSide(core: Core, flows: Flows, options: CheckedOptions) {
+  const { limits } = core.store
+  const pages = createPages(core.views)
+  const browserCookie = createBrowserCookie(options.baseUrl.protocol === 'https:')
+  const parts: HttpParts = {
+    ...core,
+    ...flows,
+    pages,
+    browserCookie,
+    limits,
+    cooldown: createResendCooldown({ ...core, limits }),
+    startDelay: responseDelay(core.clock, options.responseDelay),
+    interactions: createInteractions(core.provider),
+    seenByLogin: core.sessions.seenByLogin,
+  }
+  const routes = createRoutes({
+    ...parts,
+    routes: routesByPath(parts, core, options),
+    origin: core.origin,
+    limit: createRequestLimit(parts, options.trustedProxies),
+  })
+  return { routes, login: createLogin(parts), pages, browserCookie }
+}
+
+/** Sections 4.1 to 4.4, 4.6 and 4.7, by path below the OAuth path. */
+function routesByPath(
+  parts: HttpParts,
+  { views }: Core,
+  { beforeForgotPassword }: CheckedOptions,
+): Record<string, Route> {
+  const waiting = waitingLogin(parts)
+  return {
+    '/forgot-password': forgotPassword(parts, beforeForgotPassword),
+    '/reset-password': resetPassword(parts),
+    '/verify-email': verifyEmail(parts),
+    '/verify-email/status': waiting.status,
+    '/verify-email/waiting': waiting.window,
+    '/resend-verification': resendVerification(parts),
+    '/account-flows.css': asset('text/css', views.stylesheet),
+    '/account-flows.js': asset('text/javascript', views.script),
+  }
+}
