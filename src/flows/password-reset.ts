@@ -59,8 +59,8 @@ export function createPasswordReset(parts: FlowParts) {
       const reset = await inTurn(form.token, () => claim(parts, form, requester))
       if (!reset) return refuse(parts, await find(parts, form.token), requester)
       if ('refusal' in reset) return reset
-      const isDone = await finish(parts, reset, 'request')
-      return isDone ? { carried: reset.carried } : { fault: 'changed' }
+      if (!(await finish(parts, reset, 'request'))) return { fault: 'changed' }
+      return { carried: reset.carried }
     },
 
     /** Finishes the resets that a dead process left between two effects. */

@@ -1,4 +1,5 @@
 import type { Context } from 'koa'
+import { koaBody } from 'koa-body'
 
 export type BodyRefusal = 'unsupported_media_type' | 'body_too_large' | 'bad_request'
 
@@ -15,8 +16,7 @@ export async function readBody(ctx: Context, mediaType: string): Promise<Body | 
   // Some parsers leave an empty object beside a body that they did not read.
   if (!ctx.req.readable) return { parsed: Reflect.get(ctx.req, 'body') ?? ctx.request.body }
   try {
-    const read = await readBytes(mediaType)
-    await read(ctx, async () => {})
+    await readBytes(mediaType)(ctx, async () => {})
   } catch (error) {
     return refusalOf(error)
   }
@@ -26,9 +26,7 @@ export async function readBody(ctx: Context, mediaType: string): Promise<Body | 
 
 // As text, because its own form parser makes objects of `token[$gt]=` and arrays of a repeated field; as one character a
 // byte, because it would replace what is no UTF-8.
-async function readBytes(mediaType: string) {
-  // With the first form: until then it would be a good part of what a process holds.
-  const { koaBody } = await import('koa-body')
+function readBytes(mediaType: string) {
   return koaBody({
     json: false,
     urlencoded: false,

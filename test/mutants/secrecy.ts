@@ -12,7 +12,7 @@ export const secrecyMutants: Mutant[] = [
     name: 'the way back to the client says who has reset a password',
     breaks: 'A client that a stranger chose is told nothing of the account (4.2).',
     edits: {
-      'return { carried: reset.carried }': `const owner = await users.findById(reset.userId)
+      'return { carried: reset.carried }': `const owner = await parts.users.findById(reset.userId)
       return { carried: { ...reset.carried, state: String(owner?.username) } }`,
     },
     caughtBy: 'ENU-10',
