@@ -11,8 +11,8 @@ const RESOLVE_LEASE_MS = 10_000
 const CONNECTIONS = 5
 /** So many mails are made ready at once while others leave. */
 const READY_AT_ONCE = 20
-/** Mails leave, if one did so long ago at most. */
-const FLOWING_MS = 100
+/** Mails leave, if one did so long ago at most; less than a request waits before it is taken. */
+const FLOWING_MS = 40
 /** Those in the slots, those in line, and those whose end is being written down. */
 const SEND_AT_ONCE = 50
 /** A mail that no connection got free for belongs to whoever has one. */
