@@ -69,7 +69,7 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
   })
 
   const requested = together(async (asked: { accountId: string; kind: MailKind }[]) => {
-    const accounts = new Set(asked.map(({ accountId }) => text(accountId)))
+    const accounts = new Set(asked.map(({ accountId }) => accountId))
     const found = await collection.find({ account_id: { $in: [...accounts] } }).toArray()
     return asked.map(({ accountId, kind }) =>
       found.filter((job) => job.account_id === accountId && job.kind === kind),
@@ -141,7 +141,7 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
       }),
 
     async requestsOf(accountId, kind) {
-      const jobs = await requested({ accountId, kind })
+      const jobs = await requested({ accountId: text(accountId), kind })
       return jobs.map(toRequestOfAccount).filter((request) => request !== undefined)
     },
 

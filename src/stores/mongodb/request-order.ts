@@ -22,9 +22,12 @@ export interface RequestFields {
   attempt: number
 }
 
-/** Whether a record that may be damaged is of a later request or attempt. */
-export function isAfter(token: RequestFields, order: RequestOrder): boolean {
-  const { mail_job_id: mailJobId, attempt } = token
-  const requestedAt = dateOf(token.requested_at)
-  return requestedAt !== undefined && isLater({ requestedAt, mailJobId, attempt }, order)
+/** Whether a record, which may be damaged, is of a later request or attempt than the other. */
+export function isAfter(one: RequestFields, other: RequestFields): boolean {
+  return dateOf(one.requested_at) !== undefined && isLater(orderOf(one), orderOf(other))
+}
+
+function orderOf(token: RequestFields): RequestOrder {
+  const { requested_at: requestedAt, mail_job_id: mailJobId, attempt } = token
+  return { requestedAt, mailJobId, attempt }
 }

@@ -43,7 +43,7 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
   const collection = openCollection<ResetTokenDocument>(db, 'password_reset_tokens')
 
   const invalidate = together(async (requests: (RequestOrder & { userId: string; at: Date })[]) => {
-    const userIds = requests.map(({ userId }) => text(userId))
+    const userIds = requests.map(({ userId }) => userId)
     const live = await collection
       .find({ user_id: { $in: userIds }, live: true }, { projection: { user_id: 1 } })
       .toArray()
@@ -57,22 +57,21 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
   })
 
   async function invalidateLive(userId: string, request: RequestOrder, at: Date) {
-    await invalidate({ ...request, userId, at })
+    await invalidate({ ...request, userId: text(userId), at: time(at) })
   }
 
   /** Whether each was inserted; not so beside a live one of its user, or after one of a later request. */
-  const inserted = together(async (tokens: ResetToken[]) => {
+  const inserted = together(async (documents: ResetTokenDocument[]) => {
     const others = await collection
-      .find({ $or: tokens.map(notBefore) })
+      .find({ $or: documents.map(notBefore) })
       .project<RequestFields>({ user_id: 1, requested_at: 1, mail_job_id: 1, attempt: 1 })
       .toArray()
-    const isLast = (token: ResetToken) =>
-      !others.some((other) => other.user_id === token.userId && isAfter(other, token))
-    const lasting = tokens.filter(isLast)
-    const beside = new Set(await besideLive(lasting.map(toLiveDocument)))
-    return tokens.map((token) => {
-      if (!isLast(token)) return 'superseded'
-      return beside.has(token.id) ? 'beside' : 'inserted'
+    const isLast = (document: ResetTokenDocument) =>
+      !others.some((other) => other.user_id === document.user_id && isAfter(other, document))
+    const beside = new Set(await besideLive(documents.filter(isLast)))
+    return documents.map((document) => {
+      if (!isLast(document)) return 'superseded'
+      return beside.has(document._id) ? 'beside' : 'inserted'
     })
   })
 
@@ -104,9 +103,10 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
     ...mongoTokenHistories(db, collection.collectionName, isWhole),
 
     async issue(token) {
+      const document = toLiveDocument(token)
       // Each turn that fails is a turn in which another caller's token was issued.
       for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-        const outcome = await inserted(token)
+        const outcome = await inserted(document)
         if (outcome !== 'beside') return outcome === 'inserted'
         await invalidateLive(token.userId, token, token.createdAt)
       }
@@ -203,8 +203,8 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
   }
 }
 
-function notBefore({ userId, requestedAt }: ResetToken) {
-  return { user_id: text(userId), requested_at: { $gte: time(requestedAt) } }
+function notBefore({ user_id, requested_at }: ResetTokenDocument) {
+  return { user_id, requested_at: { $gte: requested_at } }
 }
 
 function toLiveDocument(token: ResetToken): ResetTokenDocument {
@@ -221,6 +221,6 @@ function toLiveDocument(token: ResetToken): ResetTokenDocument {
 function invalidation(request: RequestOrder & { userId: string; at: Date }) {
   return {
     filter: { user_id: request.userId, live: true as const, $nor: [tokensAfter(request)] },
-    update: { $set: { invalidated_at: time(request.at) }, $unset: { live: true as const } },
+    update: { $set: { invalidated_at: request.at }, $unset: { live: true as const } },
   }
 }

@@ -3,7 +3,7 @@ const MOST = 100
 
 /**
  * One command for many calls: what is asked while a command is under way, or in the same turn of the event loop, is done together
- * by the next. A call alone is done at once.
+ * by the next. A call alone is done at once. A command fails for all of its callers, so that what may be wrong with an item is found before.
  *
  * @param run - answers a result for each item, in their order; what it throws, all its callers get.
  */

@@ -80,7 +80,7 @@ export function toTokenDocument(token: StoredToken): TokenDocument {
   return {
     _id: token.id,
     token_hash: token.tokenHash,
-    user_id: token.userId,
+    user_id: text(token.userId),
     email: token.email,
     password_digest: token.passwordDigest,
     ...toCarriedFields(token.carried),
