@@ -1,4 +1,4 @@
-import type { CarriedParameters } from './index.ts'
+import type { CarriedParameters } from './requests.ts'
 
 /** The carried parameters, and their names on the wire (4.6). */
 export const CARRIED: readonly [field: keyof CarriedParameters, name: string][] = [

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { SessionCutoffs } from './index.ts'
+import type { SessionCutoffs } from './sessions.ts'
 
 /**
  * The cut-offs that were in force when a login was made, in milliseconds since the epoch; 0 where there was none. A cut-off that

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { CarriedParameters } from './index.ts'
+import type { CarriedParameters } from './requests.ts'
 import type { SeenCutoffs } from './login-second.ts'
 
 /** What a login result of oidc-provider holds. */

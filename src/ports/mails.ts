@@ -3,8 +3,7 @@
  *
  * @module
  */
-import type { OutboxAdministration } from './histories.ts'
-import type { CarriedParameters, Requester } from './index.ts'
+import type { CarriedParameters, Requester } from './requests.ts'
 import type { Settings } from '../settings/table.ts'
 
 export type MailKind = 'password_reset' | 'email_verification' | 'password_changed'
@@ -157,3 +156,55 @@ export type CheckMail = (
   settings: Settings,
   options: MailCheckOptions,
 ) => Promise<CheckedStep<'configuration' | MailStep>[]>
+
+/** A record of the outbox without what was typed, and without its lease. */
+export interface MailJobStatus {
+  id: string
+  /** A `string` that is no kind of ours: the record was damaged. */
+  kind: MailKind | (string & {})
+  /** `dead`: nobody will try again. */
+  state: 'waiting' | 'dead'
+  /** `undefined`: it was not looked up yet, or nobody is meant. */
+  accountId: string | undefined
+  requestedAt: Date | undefined
+  /** When a worker takes it next; in the past while all are busy. `undefined`: never. */
+  nextAttemptAt: Date | undefined
+  expiresAt: Date | undefined
+  /** How often it was taken to be sent. */
+  attempts: number
+  /** Why the last attempt failed, or why nobody will try again. */
+  reason: string | undefined
+  /** Whether a worker holds it. */
+  isHeld: boolean
+}
+
+export interface MailJobQuery {
+  state?: MailJobStatus['state']
+  accountId?: string
+  /** Only what was requested before this time. */
+  requestedBefore?: Date
+  limit: number
+}
+
+/** What the outbox tells an admin, and lets an admin do. */
+export interface OutboxAdministration {
+  /** Newest request first. A damaged record is told with what can be read of it. */
+  list(query: MailJobQuery, at: Date): Promise<MailJobStatus[]>
+  /** `undefined`: there is no such record; it left, or it ended without a mail. */
+  status(id: string, at: Date): Promise<MailJobStatus | undefined>
+  /**
+   * A dead letter becomes a request that its account made now, on database time; a job that waits becomes due `at` once. Atomic: of
+   * concurrent callers one gets `revived` for a dead letter. `no_account`: a dead letter without an account, of which nobody knows
+   * any more for whom it was. `held`: a worker has it, or takes it next because it is due already. `not_found` also for a record that
+   * no worker could read. But for `revived`, nothing changed.
+   */
+  revive(
+    id: string,
+    at: Date,
+    expiresAt: Date,
+  ): Promise<'revived' | 'no_account' | 'held' | 'not_found'>
+  /** Removes a dead letter, or a job that waits and that no worker holds. `held`, `not_found`: nothing was removed. */
+  discard(id: string, at: Date): Promise<'discarded' | 'held' | 'not_found'>
+  /** Removes all dead letters; answers how many. */
+  discardDead(): Promise<number>
+}

@@ -1,4 +1,5 @@
-import type { MailJob, RequestOrder } from './index.ts'
+import type { MailJob } from './mails.ts'
+import type { RequestOrder } from './requests.ts'
 
 /** Whether one request is later than the other, or the later attempt of the same. */
 export function isLater(one: RequestOrder, other: RequestOrder): boolean {

@@ -1,0 +1,40 @@
+/**
+ * The OAuth 2.0 parameters carried through the flows (4.2, 4.6, 4.7). An absent parameter and an empty one are two
+ * different things: absent is no property at all.
+ */
+export interface CarriedParameters {
+  clientId?: string
+  redirectUri?: string
+  scope?: string
+  state?: string
+}
+
+/** Carried parameters that are genuine, or none, and the name of their client. */
+export interface IdentifiedClient {
+  carried: CarriedParameters
+  clientName: string | undefined
+}
+
+/** Who sent the request, for the audit log; and for the mail of the request, which language it asked for. */
+export interface Requester {
+  address: string | undefined
+  userAgent: string | undefined
+  /** `ui_locales` of the request. Kept with a mail job as far as it is language tags, 100 characters at most; never audited. */
+  uiLocales?: string | undefined
+  /** The tags of the header `Accept-Language`, best first, with commas between them. Kept likewise, and never audited. */
+  acceptLanguage?: string | undefined
+  /** An admin asked for the mail: neither language nor browser of the request are those of its reader. Never audited. */
+  isAdmin?: boolean
+}
+
+/**
+ * Of two requests for a mail the later one wins, in whatever order mails leave; within a millisecond the ids decide, and
+ * of one request the later attempt, so that a worker that held the job before cannot take back what its next holder did.
+ */
+export interface RequestOrder {
+  /** Time of the database. */
+  requestedAt: Date
+  mailJobId: string
+  /** 0: before any attempt. */
+  attempt: number
+}

@@ -1,0 +1,32 @@
+/** `undefined`: nothing of that kind was ever ended. */
+export interface SessionCutoffs {
+  /** Sessions and interactions of logins that have not seen it are dead. */
+  idpAt: Date | undefined
+  /** Grants, codes and tokens likewise. */
+  oauthAt: Date | undefined
+}
+
+/** `session_cutoffs`. Reads see every write that was answered before, in any process. */
+export interface SessionCutoffStore {
+  /** `undefined`: nothing was ever ended for this account. */
+  read(accountId: string): Promise<SessionCutoffs | undefined>
+  /**
+   * Effect 3. A cut-off only moves forward: to this time, or where it is there or later by a millisecond, so that each end can be told
+   * from the one before, whatever the clocks say; not so if `isExact`. The same time once more changes nothing, so that an effect can
+   * be repeated. Answers the cut-offs.
+   */
+  endOAuthSessions(accountId: string, at: Date, isExact?: boolean): Promise<SessionCutoffs>
+  /** Effect 4. Likewise. */
+  endIdpSessions(accountId: string, at: Date, isExact?: boolean): Promise<SessionCutoffs>
+}
+
+/** How many records were deleted. `undefined`: the adapter cannot tell. */
+export type EndedCount = number | undefined
+
+/** What an account has at the provider. What is of a later login stays. */
+export interface AccountSessions {
+  /** Ends grants, codes and tokens of all logins until now; if `isExact`, only where none were ended at `at` or later (3.3, effect 3). */
+  endOAuthSessions(accountId: string, at: Date, isExact?: boolean): Promise<EndedCount>
+  /** Ends sessions and login results likewise (3.3, effect 4). */
+  endIdpSessions(accountId: string, at: Date, isExact?: boolean): Promise<EndedCount>
+}

@@ -1,0 +1,97 @@
+import type { AuditLog } from './audit.ts'
+import type { PendingLoginStore } from './logins.ts'
+import type { MailOutbox } from './mails.ts'
+import type { SessionCutoffStore } from './sessions.ts'
+import type { ResetTokenStore, VerificationTokenStore } from './tokens.ts'
+
+export interface StoredSettings {
+  /** Grows with each write; 0 before the first. */
+  version: number
+  /** As sent over the wire; secrets are encrypted. */
+  values: Record<string, string>
+  /** The record was edited by hand, and is no settings any more. It is kept as it is: nothing is written until it can be read. */
+  isUnreadable?: boolean
+}
+
+/** `settings` (2.5). */
+export interface SettingsStore {
+  read(): Promise<StoredSettings>
+  /** Replaces all values, atomically, only while the version still is `expectedVersion`. `false`: it was another one. */
+  write(values: Record<string, string>, expectedVersion: number): Promise<boolean>
+}
+
+/** What was counted under one key, this time included. */
+export interface Hit {
+  count: number
+  /** Milliseconds until the window of the key ends; from 0 to the length of the window. */
+  msToEnd: number
+}
+
+/** `rate_limits`: counts in windows that begin with the first hit. How much is too much, others judge. */
+export interface RateLimits {
+  /**
+   * Counts one more under the key, atomically: of concurrent callers, in any process, no two get the same count. A window that
+   * would last longer than `windowMs`, because a clock was set back or the window was longer before, begins anew.
+   */
+  hit(key: string, windowMs: number): Promise<Hit>
+  /** Milliseconds until the window of the key ends. 0: it has none. Counts nothing. */
+  msToEnd(key: string): Promise<number>
+}
+
+/** How many records of an account were removed, by what they are. */
+export interface ForgottenAccount {
+  mails: number
+  resetTokens: number
+  verificationTokens: number
+  pendingLogins: number
+  events: number
+  /** Resets that are being finished, and mails that a worker holds: they are still there. */
+  underWay: number
+}
+
+/** The keys of one process: the first signs, all verify. */
+export interface NotedKeyRing {
+  processId: string
+  keyIds: string[]
+}
+
+/** `key_rings`: the keys of the processes that share the store, by ids that tell nothing about them. */
+export interface KeyRings {
+  /** Notes the ids of the keys of a process, in place of those of before. None: it has ended, and its note goes. */
+  note(processId: string, keyIds: readonly string[]): Promise<void>
+  /** What was noted within the last so many milliseconds, by the time of the database. */
+  noted(withinMs: number): Promise<NotedKeyRing[]>
+}
+
+/** Everything that the flows store, on one technology. */
+export interface AccountFlowsStore {
+  resetTokens: ResetTokenStore
+  verificationTokens: VerificationTokenStore
+  pendingLogins: PendingLoginStore
+  cutoffs: SessionCutoffStore
+  outbox: MailOutbox
+  audit: AuditLog
+  settings: SettingsStore
+  limits: RateLimits
+  keyRings: KeyRings
+  /** Creates collections and indexes; idempotent, and safe when several processes start at once. */
+  start(): Promise<void>
+  /** Time of the database. */
+  now(): Promise<Date>
+  /**
+   * Removes all that is about one account, whether or not there is a user of that id: its mails, links, logins that wait, and events.
+   * Its cut-offs stay, so that nothing that was ended comes back, and so does what is under way `at` that time. What admins did to it
+   * (`admin_action`) stays too, without its id and with `accountHash` as `details.account_hash`. Repeated, it removes what came since.
+   */
+  forget(accountId: string, at: Date, accountHash: string): Promise<ForgottenAccount>
+  /** Looks whether everything is as `start` left it. `undefined`: the store cannot tell. */
+  inspect?(): Promise<StoreInspection>
+}
+
+/** What a store says of itself. */
+export interface StoreInspection {
+  /** Indexes that are missing or have other options, as `collection.index`. */
+  wrongIndexes: string[]
+  /** Whether everything is lost when the process ends. */
+  isVolatile: boolean
+}

@@ -1,0 +1,40 @@
+/** The parts of a user that the flows touch (2.3). */
+export interface User {
+  /** The `accountId` that the provider knows the user by. */
+  id: string
+  username: string
+  /** `undefined`: the user has no address, and never gets a mail. */
+  email: string | undefined
+  emailVerified: boolean
+  /** A bcrypt hash. `undefined`: the user has no password, and cannot reset one. */
+  passwordHash: string | undefined
+  disabled: boolean
+  /** The language of mails, as a tag such as `de` or `pt-BR`. `undefined`: not known. */
+  locale?: string | undefined
+}
+
+/**
+ * The host's users. A host brings its own, or takes `memoryUsers` or `mongoUsers`. An error with the code
+ * `ERR_STORE_UNAVAILABLE` says that they cannot be reached for now: whoever asks is then told to try again (503).
+ */
+export interface UserStore {
+  /** Called once by `flows.start()`: create indexes here. */
+  start?(): Promise<void>
+  /** `undefined` for whatever is no id of a user: an admin may type any text. */
+  findById(id: string): Promise<User | undefined>
+  /** Finds the user whose username has exactly these bytes: nothing is trimmed or folded. */
+  findByUsername(username: string): Promise<User | undefined>
+  /** Finds every user whose verified address equals this one; only ASCII letters match in either case. */
+  findByVerifiedEmail(email: string): Promise<User[]>
+  /**
+   * Compare and set, atomically: replaces the password hash only while it still is `expected`. `false`: it was
+   * another one, or the user is gone; nothing changed.
+   */
+  replacePasswordHash(id: string, expected: string, next: string): Promise<boolean>
+  /**
+   * Unverified to verified, atomically, and only while the user is enabled and the address still is `email`, byte for
+   * byte. Of concurrent callers exactly one gets `true`; `false`: nothing changed. This one step decides which of several
+   * links, or of several clicks, verified the address (3.2).
+   */
+  markEmailVerified(id: string, email: string): Promise<boolean>
+}
