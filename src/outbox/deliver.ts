@@ -12,8 +12,8 @@ import type {
 import type { Settings } from '../settings/table.ts'
 import type { MailBrake } from './brake.ts'
 import type { MailEvents } from './events.ts'
-import type { MailLink, Recipient } from './mail-flow.ts'
-import type { MailFlows, MailResolution } from './resolve.ts'
+import type { MailFlows, MailLink, Recipient } from './mail-flow.ts'
+import type { MailResolution } from './resolve.ts'
 import type { SendTurn } from './worker.ts'
 
 const FIRST_RETRY_MS = 2_000

@@ -9,7 +9,7 @@ import { passwordDigest } from '../crypto/password.ts'
 import type { MailJob, MailOutbox, RateLimits, User } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 import { isOtherUnderWay } from './newest.ts'
-import type { MailFlows } from './resolve.ts'
+import type { MailFlows } from './mail-flow.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -1,4 +1,4 @@
-import type { MailJob, User } from '../ports/index.ts'
+import type { MailJob, MailKind, User } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 
 /** What is particular to one kind of mail; looking up, sending and giving up are the same for all. */
@@ -22,6 +22,8 @@ export interface MailFlow {
   /** Voids the links of a job that ends as a dead letter. */
   abandon(job: MailJob, accountId: string): Promise<void>
 }
+
+export type MailFlows = Record<MailKind, MailFlow>
 
 export interface Recipient {
   user: User

@@ -1,12 +1,10 @@
 import { isMailAddress } from '../settings/mail-address.ts'
-import type { Log, MailJob, MailKind, MailOutbox, User, UserStore } from '../ports/index.ts'
+import type { Log, MailJob, MailOutbox, User, UserStore } from '../ports/index.ts'
 import type { MailEvents } from './events.ts'
 import { isIdentifier } from './request.ts'
-import type { MailFlow, NoMail, Recipient } from './mail-flow.ts'
+import type { MailFlow, MailFlows, NoMail, Recipient } from './mail-flow.ts'
 import type { MailLimits } from './limits.ts'
 import { earlierThan, isOvertaken } from './newest.ts'
-
-export type MailFlows = Record<MailKind, MailFlow>
 
 /** From a request to a job that only waits for the mail server. */
 export interface MailResolution {
