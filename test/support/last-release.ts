@@ -13,7 +13,8 @@ const CACHE = join(ROOT, '.cache')
 const NEEDED = ['package.json', 'tsconfig.json', 'src', 'examples', 'views']
 
 /**
- * The command that starts the example server of the last release, with the dependencies of this checkout. `undefined`: it is not in
+ * The command that starts the example server of the last release, with the dependencies of this checkout, which therefore keep those that
+ * only it needs (`rate-limiter-flexible`). `undefined`: it is not in
  * the history here.
  */
 export function lastRelease(): string | undefined {
