@@ -149,7 +149,7 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
       async () => {},
     )
     expectUnavailable(await post())
-    expect((await failing.happened)?.name).to.equal('update')
+    expect((await failing.happened)?.name).to.equal('findAndModify')
     expect(eventsOf(h, 'password_reset_requested', user)).to.deep.equal([])
     expect(await jobs(h)).to.deep.equal([])
     expect(h.mail.mails).to.have.length(mails)

@@ -3,7 +3,7 @@ import type { AnyBulkWriteOperation, Db } from 'mongodb'
 import type { Hit, RateLimits } from '../../ports/index.ts'
 import { openCollection } from './collection.ts'
 import { text } from './conditions.ts'
-import { DUPLICATE_KEY, writeErrors } from './errors.ts'
+import { DUPLICATE_KEY, isDuplicateKey, writeErrors } from './errors.ts'
 import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
 import { together } from './together.ts'
 
@@ -33,7 +33,12 @@ const indexes: NamedIndex[] = [
   { name: 'expire_ttl', key: { expire: 1 }, expireAfterSeconds: 0 },
 ]
 
-/** `rate_limits` on MongoDB: two commands for all hits that come together. The field names are those of the first release. */
+interface Count {
+  filter: { key: string }
+  update: object[]
+}
+
+/** `rate_limits` on MongoDB: one command for a hit alone, two for all hits that come together. The field names are those of the first release. */
 export function mongoRateLimits(db: Db): RateLimits & StoredPart {
   const collection = openCollection<WindowDocument>(db, 'rate_limits')
 
@@ -48,6 +53,23 @@ export function mongoRateLimits(db: Db): RateLimits & StoredPart {
     }
   }
 
+  async function countedAll(counts: Count[]): Promise<WindowDocument[]> {
+    await write(counts.map((count) => ({ updateOne: { ...count, upsert: true } })))
+    return collection.find({ key: { $in: counts.map(({ filter }) => filter.key) } }).toArray()
+  }
+
+  async function countedOne(count: Count): Promise<WindowDocument[]> {
+    const { filter, update } = count
+    try {
+      const options = { upsert: true, returnDocument: 'after' } as const
+      const window = await collection.findOneAndUpdate(filter, update, options)
+      return window ? [window] : []
+    } catch (error) {
+      if (!isDuplicateKey(error)) throw error
+      return countedOne(count)
+    }
+  }
+
   const hit = together(async (asked: { key: string; windowMs: number }[]): Promise<Hit[]> => {
     const by = randomUUID()
     const keys = new Map<string, { windowMs: number; hits: number }>()
@@ -56,12 +78,13 @@ export function mongoRateLimits(db: Db): RateLimits & StoredPart {
       keys.set(key, { windowMs, hits: number })
       return { key, windowMs, number }
     })
-    await write(
-      [...keys].map(([key, { windowMs, hits }]) => ({
-        updateOne: { filter: { key }, update: counting(by, windowMs, hits), upsert: true },
-      })),
-    )
-    const windows = await collection.find({ key: { $in: [...keys.keys()] } }).toArray()
+    const counts = [...keys].map(([key, { windowMs, hits }]) => ({
+      filter: { key },
+      update: counting(by, windowMs, hits),
+    }))
+    const [first, ...others] = counts
+    const windows =
+      first && others.length === 0 ? await countedOne(first) : await countedAll(counts)
     const found = new Map(windows.map((window) => [window.key, window]))
     return numbered.map(({ key, windowMs, number }) => {
       const { tickets = [], points = number } = found.get(key) ?? {}
