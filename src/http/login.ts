@@ -136,8 +136,9 @@ async function block(
 function dated({ seenByLogin, clock }: HttpParts, login: CheckedLogin): Promise<LoginResult> {
   const result = resultOf(login, clock.now())
   const { accountId, ts } = result
-  const hash = typeof login.account === 'string' ? undefined : login.account.passwordHash
-  const digest = hash === undefined ? undefined : passwordDigest(hash)
+  const hash: unknown = typeof login.account === 'object' && login.account.passwordHash
+  // Some hosts strip the hash from what their login hands on, in one way or another.
+  const digest = typeof hash === 'string' && hash !== '' ? passwordDigest(hash) : undefined
   const dating = seenByLogin(accountId, ts, digest).then((seen) => ({
     ...result,
     accountFlowsSeen: seen,

@@ -1,3 +1,4 @@
+import ipaddr from 'ipaddr.js'
 import type { IncomingMessage } from 'node:http'
 import { acceptedTags, keptTags } from '../views/language-tags.ts'
 import type { Requester } from '../ports/index.ts'
@@ -23,6 +24,8 @@ export function requesterOf(req: IncomingMessage, trustedProxies: number): Reque
 
 /** Whoever cannot be told apart shares one bucket. */
 const UNKNOWN = 'unknown'
+/** RFC 6052, 2.1. */
+const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 
 /**
  * What requests are counted by: an IPv4 address as it is, also where an IPv6 address stands for it (mapped, or behind a NAT64 or
@@ -35,7 +38,7 @@ export function networkOf(address: string | undefined): string {
   if (ip.kind() === 'ipv4') return ip.toString()
   const bytes = ip.toByteArray()
   const range = ip.range()
-  if (range === 'rfc6052') return bytes.slice(12).join('.')
+  if (ip.match(NAT64, 96)) return bytes.slice(12).join('.')
   if (range === '6to4') return bytes.slice(2, 6).join('.')
   return `${ip.toNormalizedString().split(':').slice(0, 4).join(':')}::/64`
 }

@@ -48,6 +48,7 @@ export interface SeenRecords {
   ): Promise<AdapterPayload>
 }
 
+const SAVED_BY_HOSTS = new Set(['Session', 'BackchannelAuthenticationRequest'])
 const ENDED_MODELS = new Set(['Session', ...OAUTH_MODELS])
 
 interface RequestMemory {
@@ -104,10 +105,11 @@ export function createSeenLogins(
     if (accountId === undefined || !ENDED_MODELS.has(model)) return payload
     const login = store?.logins.get(accountId)
     if (login) return { ...payload, [SEEN]: login }
-    // A page of the host saves sessions and makes grants outside our middleware.
-    if (model === 'Session') {
-      const { accountId: same, seen } = sessionStamp(await before())
-      return accountId === same && seen ? { ...payload, [SEEN]: seen } : payload
+    // A page of the host saves sessions and CIBA requests, and makes grants, outside our middleware.
+    if (SAVED_BY_HOSTS.has(model)) {
+      const { accountId: same, seen } = stampOf(model, await before())
+      if (accountId === same && seen) return { ...payload, [SEEN]: seen }
+      if (model === 'Session') return payload
     }
     if (!store && model !== 'Grant') return payload
     // These two open nothing without a login that lives or the person's consent, so that they need not be of a password.
@@ -170,6 +172,6 @@ function once<T>(
   return reading
 }
 
-function sessionStamp(before: AdapterPayload | void): Partial<AccountStamp> {
-  return (before && accountStamp('Session', before)) ?? {}
+function stampOf(model: string, before: AdapterPayload | void): Partial<AccountStamp> {
+  return (before && accountStamp(model, before)) ?? {}
 }

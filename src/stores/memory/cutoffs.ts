@@ -1,8 +1,9 @@
 import type { SessionCutoffs, SessionCutoffStore } from '../../ports/index.ts'
+import { ENDS_KEPT } from '../state/cutoffs.ts'
 
 interface Entry extends SessionCutoffs {
-  /** The latest time that each was asked to end up to. */
-  asked: { idpAt?: Date; oauthAt?: Date }
+  /** The latest ends, so that each moves it once. */
+  ends: { idpAt: number[]; oauthAt: number[] }
 }
 
 /** `session_cutoffs` in memory. */
@@ -10,7 +11,7 @@ export function memoryCutoffs(): SessionCutoffStore {
   const entries = new Map<string, Entry>()
 
   function entryOf(accountId: string): Entry {
-    const none = { idpAt: undefined, oauthAt: undefined, asked: {} }
+    const none = { idpAt: undefined, oauthAt: undefined, ends: { idpAt: [], oauthAt: [] } }
     const entry = entries.get(accountId) ?? none
     entries.set(accountId, entry)
     return entry
@@ -25,9 +26,13 @@ export function memoryCutoffs(): SessionCutoffStore {
     (kind: 'idpAt' | 'oauthAt') =>
     async (accountId: string, at: Date, isExact = false): Promise<SessionCutoffs> => {
       const entry = entryOf(accountId)
-      const isRepeated = entry.asked[kind]?.getTime() === at.getTime()
-      if (!isRepeated) entry[kind] = moved(entry[kind], at, isExact ? 0 : 1)
-      entry.asked[kind] = at
+      const ends = entry.ends[kind]
+      // By itself, an exact one repeated moves nothing.
+      if (isExact) entry[kind] = moved(entry[kind], at, 0)
+      else if (!ends.includes(at.getTime())) {
+        entry[kind] = moved(entry[kind], at, 1)
+        entry.ends[kind] = [...ends, at.getTime()].slice(-ENDS_KEPT)
+      }
       return cutoffsOf(entry)
     }
 

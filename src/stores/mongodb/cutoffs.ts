@@ -4,13 +4,15 @@ import { openCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
 import { isDuplicateKey } from './errors.ts'
 import { storedPart, type StoredPart } from './indexes.ts'
+import { ENDS_KEPT } from '../state/cutoffs.ts'
 
 interface CutoffDocument {
   _id: string
   idp_at?: Date
   oauth_at?: Date
-  idp_asked_at?: Date
-  oauth_asked_at?: Date
+  /** The latest ends, so that each moves it once. */
+  idp_ends?: Date[]
+  oauth_ends?: Date[]
 }
 
 /** `session_cutoffs` on MongoDB. */
@@ -35,14 +37,19 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
   const end =
     (kind: 'idp' | 'oauth') =>
     async (accountId: string, at: Date, isExact = false): Promise<SessionCutoffs> => {
-      const [endedAt, askedAt] = [`${kind}_at`, `${kind}_asked_at`]
+      const [endedAt, ends] = [`${kind}_at`, `${kind}_ends`]
       const isThere = { $eq: [{ $type: `$${endedAt}` }, 'date'] }
       const after = { $add: [`$${endedAt}`, isExact ? 0 : 1] }
       const moved = { $max: [time(at), { $cond: [isThere, after, null] }] }
-      const isRepeated = { $eq: [`$${askedAt}`, time(at)] }
-      const changed = await change(accountId, [
-        { $set: { [endedAt]: { $cond: [isRepeated, `$${endedAt}`, moved] }, [askedAt]: time(at) } },
-      ])
+      const before = { $cond: [{ $isArray: `$${ends}` }, `$${ends}`, []] }
+      const isRepeated = { $in: [at, before] }
+      const all = { $slice: [{ $concatArrays: [before, [at]] }, -ENDS_KEPT] }
+      const once = {
+        [endedAt]: { $cond: [isRepeated, `$${endedAt}`, moved] },
+        [ends]: { $cond: [isRepeated, before, all] },
+      }
+      // By itself, an exact one repeated moves nothing.
+      const changed = await change(accountId, [{ $set: isExact ? { [endedAt]: moved } : once }])
       return cutoffsOf(changed) ?? { idpAt: undefined, oauthAt: undefined }
     }
 
