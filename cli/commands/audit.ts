@@ -46,10 +46,8 @@ async function tailAudit({ lines, follow, account, type }: TailOptions, command:
   }
   const { events } = await connection.admin.listAudit({ ...filter, limit: Math.max(lines, 1) })
   const shown = events.slice(0, lines).toReversed()
-  if (follow) {
-    for (const event of shown) output.entry(event, eventText)
-    await followAudit(connection, { filter, known: events, output })
-  } else if (output.isJson || shown.length > 0) {
+  if (follow) await followAudit(connection, { filter, known: events, shown, output })
+  else if (output.isJson || shown.length > 0) {
     output.answer({ events: shown }, ({ events }) => events.map(eventText).join('\n'))
   } else output.note('There is no such event.')
 }
@@ -65,6 +63,8 @@ interface Following {
   filter: AuditFilter
   /** The newest of those that there are, newest first. */
   known: AuditEvent[]
+  /** Those of them that are shown, newest last. */
+  shown: AuditEvent[]
   output: Output
 }
 
@@ -73,7 +73,9 @@ export async function followAudit({ admin, run }: Connection, following: Followi
   const interruption = new AbortController()
   const { signal } = interruption
   const interrupt = () => interruption.abort()
+  // Before anything is shown: whoever reads it may press Ctrl-C at once.
   run.io.once('SIGINT', interrupt)
+  for (const event of following.shown) following.output.entry(event, eventText)
   try {
     await Promise.race([once(signal, 'abort'), follow(admin, following, signal)])
   } finally {

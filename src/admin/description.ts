@@ -251,7 +251,7 @@ export const MailChoice = object('One mail by its id, or all dead letters.', {
   id: optional(given),
   all_dead: optional(flag),
   before: optional(
-    given.describe('Of all dead letters, those that were requested before this time.'),
+    given.describe('To retry: of all dead letters, those that were requested before this time.'),
   ),
 })
 
@@ -474,7 +474,11 @@ export const operations = {
     summary: 'Events of the audit log.',
     query: z.strictObject({
       account_id: optional(given.describe('Of one account.')),
-      type: optional(z.array(oneOf(AUDIT_EVENT_TYPES)).describe('Type of event; may be repeated.')),
+      type: optional(
+        z
+          .array(oneOf(AUDIT_EVENT_TYPES), `one of ${AUDIT_EVENT_TYPES.join(', ')}`)
+          .describe('Type of event; may be repeated.'),
+      ),
       recorded_from: optional(givenTime.describe('Only what was recorded then or later.')),
       limit: LIMIT,
     }),

@@ -41,7 +41,7 @@ export function outboxOperations(parts: AdminParts) {
 
     async purgeMails(request) {
       const { id, isAll } = choiceOf(request)
-      if (!isAll && id === undefined) return INVALID
+      if ((!isAll && id === undefined) || request.body.before !== undefined) return INVALID
       if (!(await isThere(id))) return REFUSALS.not_found
       await recordAction(parts, request, 'outbox_purge', detailsOf(id))
       if (id === undefined) return { answer: { changed: await outbox.discardDead() } }

@@ -242,6 +242,8 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
   it('changes nothing for the holder of an earlier lease', async () => {
     const lost = await claimed()
     const held = mustExist(await claim('resolve', minute + 1))
+    const both = await Promise.all([port().isHeld(lost), port().isHeld(held)])
+    expect(both).to.deep.equal([false, true])
     await changesNothing(lost)
     expect(await claim('resolve', 2 * minute)).to.equal(undefined)
     const again = mustExist(await claim('resolve', 2 * minute + 1))

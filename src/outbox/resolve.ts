@@ -65,6 +65,19 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
     (isOvertaken(job, await outbox.requestsOf(user.id, job.kind)) ||
       (await flows[job.kind].isServedLater(job, user)))
 
+  /** Ends what the account asked for earlier, unless it asked again since. Repeated, it changes nothing. */
+  async function isOvertakenElseEndsEarlier(job: MailJob, user: User): Promise<boolean> {
+    const flow = flows[job.kind]
+    if (flow.newestOnly) {
+      // The job counts as resolved by now, so that of two at once at least one sees the other.
+      const requests = await outbox.requestsOf(user.id, job.kind)
+      await outbox.supersede(earlierThan(job, requests), now())
+      if (isOvertaken(job, requests)) return true
+    }
+    await flow.onRequest(job, user)
+    return false
+  }
+
   async function giveUp(job: MailJob, reason: string) {
     // Its links first: nobody takes a dead letter up again.
     if (!(await outbox.isHeld(job))) return false
@@ -120,22 +133,17 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
       if (!(await outbox.resolve(job, user.id, at, heldUntil))) return undefined
       await events.requested(found, refusal)
       if (refusal) return endUnsent(found, refusal)
-      if (flow.newestOnly) {
-        // Written first and read afterwards, so that of two at once at least one sees the other.
-        const requests = await outbox.requestsOf(user.id, job.kind)
-        await outbox.supersede(earlierThan(job, requests), now())
-        if (isOvertaken(job, requests)) return endUnsent(found, 'superseded')
-      }
-      await flow.onRequest(found, user)
+      if (await isOvertakenElseEndsEarlier(found, user)) return endUnsent(found, 'superseded')
       return { ...found, attempts: job.attempts + 1, heldUntil }
     },
 
     async recipientOf(job) {
-      // Whoever looked the account up may have died before that was recorded.
-      if (job.attempts > 1) await events.requested(job)
       if (mayHaveLeft(job) && (await events.wasSent(job))) return 'sent_before'
       const user = await findUser(job)
+      // Whoever looked the account up may have died before it did all that is due then.
+      if (job.attempts > 1) await events.requested(job)
       if (typeof user === 'string') return user
+      if (job.attempts > 1 && (await isOvertakenElseEndsEarlier(job, user))) return 'superseded'
       const email = job.sendTo ?? user.email
       if (email === undefined) return 'no_address'
       if (await isLateAndOvertaken(job, user)) return 'superseded'

@@ -110,7 +110,7 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
       }
       try {
         const sent = await send(attempt.signal, isFlowing())
-        lastSentAt = clock.now().getTime()
+        if (sent === 'sent') lastSentAt = clock.now().getTime()
         return sent
       } catch (error) {
         lastSentAt = -FLOWING_MS

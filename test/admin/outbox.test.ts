@@ -271,6 +271,10 @@ describe('The admin API about the outbox (5)', () => {
         }
       }
     })
+    await unchanged(async () => {
+      const some = { all_dead: true, before: new Date().toISOString() }
+      expect(await codeOf(admin.purgeMails(some))).to.deep.equal([400, 'invalid_request'])
+    })
     expect(actionsOf(h)).to.have.length(actions)
     expect(await admin.purgeMails({ id, all_dead: false })).to.deep.equal({ changed: 1 })
   })

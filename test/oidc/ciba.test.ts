@@ -31,7 +31,7 @@ describe('A sign-in that the client asks for by itself (CIBA), and a reset', () 
             enabled: true,
             deliveryModes: ['poll'],
             processLoginHintToken: async () => undefined,
-            processLoginHint: async (_ctx: unknown, hint: string) => hint,
+            processLoginHint: async (_ctx: unknown, hint?: string) => hint,
             validateRequestContext: async () => {},
             validateBindingMessage: async () => {},
             verifyUserCode: async () => {},

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { sampleMailJob } from '../../src/contract/samples.ts'
+import { sampleMailJob, sampleResetToken } from '../../src/contract/samples.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { createMailEvents } from '../../src/outbox/events.ts'
@@ -60,6 +60,12 @@ describe('Mails within the cap, whose worker dies after it looked the account up
       now,
     )
     const { outbox, resetTokens } = store
+    const earlier = sampleResetToken({
+      userId: ANN.id,
+      requestedAt: new Date(0),
+      expiresAt: later(),
+    })
+    await resetTokens.issue(earlier)
     const reset = createResetMail({ identify, users, resetTokens, settings, oauthUrl, now })
     const flows = {
       password_reset: reset,
@@ -102,6 +108,7 @@ describe('Mails within the cap, whose worker dies after it looked the account up
     }
 
     isDown = false
+    expect(await resetTokens.findUsable(earlier.tokenHash, now())).to.include({ id: earlier.id })
     expect(await claim('resolve', later())).to.deep.equal([])
     const ready = await claim('send', later())
     expect(ready).to.have.length(CAP)
@@ -109,6 +116,7 @@ describe('Mails within the cap, whose worker dies after it looked the account up
     expect(outcomes.filter((outcome) => outcome !== 'superseded')).to.deep.equal([
       { user: ANN, email: ANN.email },
     ])
+    expect(await resetTokens.findUsable(earlier.tokenHash, now())).to.equal(undefined)
     const requested = recorded.filter(({ type }) => type === 'password_reset_requested')
     expect(requested.map(({ reason }) => reason)).to.deep.equal(ready.map(() => undefined))
   })

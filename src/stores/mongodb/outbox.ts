@@ -46,10 +46,10 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
 
   async function areHeld(jobs: MailJob[]) {
     const still = await collection
-      .find({ $or: jobs.map(held) }, { projection: { _id: 1 } })
+      .find({ $or: jobs.map(held) }, { projection: { lease_id: 1 } })
       .toArray()
-    const ids = new Set(still.map(({ _id }) => _id))
-    return jobs.map(({ id }) => ids.has(id))
+    const leases = new Map(still.map(({ _id, lease_id }) => [_id, lease_id]))
+    return jobs.map(({ id, leaseId }) => leases.get(id) === leaseId)
   }
 
   const resolved = together(async (writes: HeldWrite[]) => {

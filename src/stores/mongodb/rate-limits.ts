@@ -12,6 +12,7 @@ interface Ticket {
   by: string
   count: number
   ms_to_end: number
+  at: Date
 }
 
 interface WindowDocument {
@@ -25,8 +26,9 @@ interface WindowDocument {
 /** Two versions side by side differ by this much at most; a window that is longer is none of ours. */
 const MAX_SKEW_MS = 10_000
 
-/** Of the latest commands; whoever comes later than so many others reads at least its own count. */
-const TICKETS = 20
+/** Of the latest commands, and so many at most: whoever comes later than all of them reads at least its own count. */
+const TICKET_MS = 5_000
+const TICKETS = 200
 
 const indexes: NamedIndex[] = [
   { name: 'key_unique', key: { key: 1 }, unique: true },
@@ -125,8 +127,13 @@ function counting(by: string, windowMs: number, hits: number) {
       { $gte: ['$points', 1] },
     ],
   }
-  const ticket = { by: { $literal: by }, count: '$points', ms_to_end: LEFT }
-  const before = { $cond: [{ $isArray: '$tickets' }, '$tickets', []] }
+  const ticket = { by: { $literal: by }, count: '$points', ms_to_end: LEFT, at: '$$NOW' }
+  const before = {
+    $filter: {
+      input: { $cond: [{ $isArray: '$tickets' }, '$tickets', []] },
+      cond: { $gt: ['$$this.at', { $subtract: ['$$NOW', TICKET_MS] }] },
+    },
+  }
   return [
     {
       $set: {

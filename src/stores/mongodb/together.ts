@@ -16,7 +16,7 @@ export function together<Item, Result>(
     reject(error: unknown): void
   }
   const waiting: Call[] = []
-  let isUnderWay = false
+  let underWay = 0
 
   async function runAll() {
     while (waiting.length > 0) {
@@ -31,14 +31,15 @@ export function together<Item, Result>(
       // Whoever got a result may have its next call ready.
       await Promise.resolve()
     }
-    isUnderWay = false
+    underWay -= 1
   }
 
   return (item) =>
     new Promise((resolve, reject) => {
       waiting.push({ item, resolve, reject })
-      if (isUnderWay) return
-      isUnderWay = true
+      // A command that hangs holds up no more than one other.
+      if (underWay > 0 && waiting.length < MOST) return
+      underWay += 1
       process.nextTick(() => void runAll())
     })
 }

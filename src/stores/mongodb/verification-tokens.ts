@@ -42,7 +42,7 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
   const collection = openCollection<VerificationTokenDocument>(db, 'email_verification_tokens')
 
   const inserted = together(async (tokens: VerificationTokenDocument[]) => {
-    await collection.insertMany(tokens)
+    await collection.insertMany(tokens, { ordered: false })
     return tokens
   })
 
