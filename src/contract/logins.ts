@@ -173,8 +173,20 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
       oauthAt: after(3),
     })
     expect(await port().endIdpSessions('ann', after(6))).to.deep.include({ idpAt: after(7) })
-    expect(await port().endIdpSessions('ann', after(2), true)).to.deep.include({ idpAt: after(7) })
-    expect(await port().endIdpSessions('ann', after(9), true)).to.deep.include({ idpAt: after(9) })
+  })
+
+  it('keeps an exact end beside the others, the latest of them', async () => {
+    await port().endOAuthSessions('ann', after(2), true)
+    expect(await port().read('ann')).to.deep.equal({
+      idpAt: undefined,
+      oauthAt: undefined,
+      exactOauthAt: after(2),
+    })
+    await port().endOAuthSessions('ann', after(5))
+    for (const at of [9, 1]) {
+      const ends = await port().endOAuthSessions('ann', after(at), true)
+      expect(ends).to.deep.include({ oauthAt: after(5), exactOauthAt: after(9) })
+    }
   })
 
   it('changes nothing when an end is repeated, whatever ended in between', async () => {

@@ -34,8 +34,16 @@ export function isEnded(
   cutoffs: SessionCutoffs | undefined,
 ): boolean {
   const end = kind === 'idp' ? cutoffs?.idpAt : cutoffs?.oauthAt
-  return end !== undefined && (seen ? end.getTime() > seen[kind] : second <= loginSecond(end))
+  const exact = kind === 'idp' ? cutoffs?.exactIdpAt : cutoffs?.exactOauthAt
+  const isBefore = (at: Date | undefined) => at !== undefined && second <= loginSecond(at)
+  if (isBefore(exact)) return true
+  if (!seen) return isBefore(end)
+  return seen[kind] === NONE
+    ? cutoffs !== undefined
+    : end !== undefined && end.getTime() > seen[kind]
 }
+
+const NONE = -1
 
 /** Of a login that no cut-off so far ends. */
 export function seenAll(cutoffs: SessionCutoffs | undefined): SeenCutoffs {
@@ -44,7 +52,7 @@ export function seenAll(cutoffs: SessionCutoffs | undefined): SeenCutoffs {
 
 /** Of a login that every cut-off ends. */
 export function seenNone(): SeenCutoffs {
-  return { idp: 0, oauth: 0 }
+  return { idp: NONE, oauth: NONE }
 }
 
 /** Of a login that the cut-offs of later seconds end, and that of its own. */

@@ -4,6 +4,9 @@ export interface SessionCutoffs {
   idpAt: Date | undefined
   /** Grants, codes and tokens likewise. */
   oauthAt: Date | undefined
+  /** Those of logins that began at this time or before, by the clock, are dead. `undefined`: no exact end was asked for. */
+  exactIdpAt?: Date
+  exactOauthAt?: Date
 }
 
 /** `session_cutoffs`. Reads see every write that was answered before, in any process. */
@@ -12,8 +15,8 @@ export interface SessionCutoffStore {
   read(accountId: string): Promise<SessionCutoffs | undefined>
   /**
    * Effect 3. A cut-off only moves forward: to this time, or where it is there or later by a millisecond, so that each end can be told
-   * from the one before, whatever the clocks say; not so if `isExact`. The same time once more changes nothing, so that an effect can
-   * be repeated. Answers the cut-offs.
+   * from the one before, whatever the clocks say. If `isExact`, the exact one moves instead, to this time at least. The same time once
+   * more changes nothing, so that an effect can be repeated. Answers the cut-offs.
    */
   endOAuthSessions(accountId: string, at: Date, isExact?: boolean): Promise<SessionCutoffs>
   /** Effect 4. Likewise. */
@@ -25,7 +28,7 @@ export type EndedCount = number | undefined
 
 /** What an account has at the provider. What is of a later login stays. */
 export interface AccountSessions {
-  /** Ends grants, codes and tokens of all logins until now; if `isExact`, only where none were ended at `at` or later (3.3, effect 3). */
+  /** Ends grants, codes and tokens of all logins until now; if `isExact`, of those that began at `at` or before (3.3, effect 3). */
   endOAuthSessions(accountId: string, at: Date, isExact?: boolean): Promise<EndedCount>
   /** Ends sessions and login results likewise (3.3, effect 4). */
   endIdpSessions(accountId: string, at: Date, isExact?: boolean): Promise<EndedCount>

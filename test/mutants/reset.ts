@@ -5,7 +5,7 @@ export const resetMutants: Mutant[] = [
   {
     name: 'a cut-off is by the clock of the process that resets',
     breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
-    edits: { '(seen ? end.getTime() > seen[kind] : second': '(second' },
+    edits: { 'if (!seen) return isBefore(end)': 'if (end) return isBefore(end)' },
     caughtBy: 'FLT-14',
   },
   {

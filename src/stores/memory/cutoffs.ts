@@ -19,7 +19,8 @@ export function memoryCutoffs(): SessionCutoffStore {
 
   function read(accountId: string): SessionCutoffs | undefined {
     const entry = entryOf(accountId)
-    return entry.idpAt || entry.oauthAt ? cutoffsOf(entry) : undefined
+    const ends = cutoffsOf(entry)
+    return Object.values(ends).some(Boolean) ? ends : undefined
   }
 
   const end =
@@ -27,8 +28,8 @@ export function memoryCutoffs(): SessionCutoffStore {
     async (accountId: string, at: Date, isExact = false): Promise<SessionCutoffs> => {
       const entry = entryOf(accountId)
       const ends = entry.ends[kind]
-      // By itself, an exact one repeated moves nothing.
-      if (isExact) entry[kind] = moved(entry[kind], at, 0)
+      const exact = kind === 'idpAt' ? 'exactIdpAt' : 'exactOauthAt'
+      if (isExact) entry[exact] = moved(entry[exact], at, 0)
       else if (!ends.includes(at.getTime())) {
         entry[kind] = moved(entry[kind], at, 1)
         entry.ends[kind] = [...ends, at.getTime()].slice(-ENDS_KEPT)
@@ -43,8 +44,8 @@ export function memoryCutoffs(): SessionCutoffStore {
   }
 }
 
-function cutoffsOf({ idpAt, oauthAt }: Entry): SessionCutoffs {
-  return structuredClone({ idpAt, oauthAt })
+function cutoffsOf({ ends: _ends, ...cutoffs }: Entry): SessionCutoffs {
+  return structuredClone(cutoffs)
 }
 
 function moved(before: Date | undefined, at: Date, byMs: number): Date {

@@ -10,6 +10,8 @@ interface CutoffDocument {
   _id: string
   idp_at?: Date
   oauth_at?: Date
+  exact_idp_at?: Date
+  exact_oauth_at?: Date
   /** The latest ends, so that each moves it once. */
   idp_ends?: Date[]
   oauth_ends?: Date[]
@@ -39,7 +41,7 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
     async (accountId: string, at: Date, isExact = false): Promise<SessionCutoffs> => {
       const [endedAt, ends] = [`${kind}_at`, `${kind}_ends`]
       const isThere = { $eq: [{ $type: `$${endedAt}` }, 'date'] }
-      const after = { $add: [`$${endedAt}`, isExact ? 0 : 1] }
+      const after = { $add: [`$${endedAt}`, 1] }
       const moved = { $max: [time(at), { $cond: [isThere, after, null] }] }
       const before = { $cond: [{ $isArray: `$${ends}` }, `$${ends}`, []] }
       const isRepeated = { $in: [at, before] }
@@ -48,8 +50,8 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
         [endedAt]: { $cond: [isRepeated, `$${endedAt}`, moved] },
         [ends]: { $cond: [isRepeated, before, all] },
       }
-      // By itself, an exact one repeated moves nothing.
-      const changed = await change(accountId, [{ $set: isExact ? { [endedAt]: moved } : once }])
+      const exact = { [`exact_${endedAt}`]: { $max: [`$exact_${endedAt}`, at] } }
+      const changed = await change(accountId, [{ $set: isExact ? exact : once }])
       return cutoffsOf(changed) ?? { idpAt: undefined, oauthAt: undefined }
     }
 
@@ -66,8 +68,18 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
 }
 
 function cutoffsOf(document: CutoffDocument | null): SessionCutoffs | undefined {
-  if (document?.idp_at === undefined && document?.oauth_at === undefined) return undefined
-  return { idpAt: cutoff(document.idp_at), oauthAt: cutoff(document.oauth_at) }
+  if (!document) return undefined
+  const [exactIdpAt, exactOauthAt] = [
+    cutoff(document.exact_idp_at),
+    cutoff(document.exact_oauth_at),
+  ]
+  const ends = {
+    idpAt: cutoff(document.idp_at),
+    oauthAt: cutoff(document.oauth_at),
+    ...(exactIdpAt && { exactIdpAt }),
+    ...(exactOauthAt && { exactOauthAt }),
+  }
+  return Object.values(ends).some(Boolean) ? ends : undefined
 }
 
 /** Throws for anything but a time: to answer "nothing was ended" would revive ended sessions. */
