@@ -1,5 +1,3 @@
-import { setTimeout as timer } from 'node:timers/promises'
-
 /** The time of this process. Times of the database are the database's. Both are called without `this`. */
 export interface Clock {
   now(): Date
@@ -17,13 +15,18 @@ export interface SleepOptions {
 export const systemClock: Clock = {
   now: () => new Date(),
 
-  async sleep(ms, options) {
-    try {
-      await timer(ms, undefined, options)
-    } catch (error) {
-      if (!options?.signal?.aborted) throw error
-    }
-  },
+  sleep: (ms, { signal, ref = true } = {}) =>
+    new Promise((resolve) => {
+      const over = () => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', over)
+        resolve()
+      }
+      const timer = setTimeout(over, ms)
+      if (!ref) timer.unref()
+      if (signal?.aborted) over()
+      else signal?.addEventListener('abort', over)
+    }),
 }
 
 /** Does `act` after so many milliseconds, unless the function that it answers is called before. */

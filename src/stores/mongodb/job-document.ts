@@ -112,7 +112,9 @@ export const isDamaged: Filter<JobDocument> = {
 }
 
 /** Without `requested_at`, which the database sets. */
-export function toJobFields(job: NewMailJob): Omit<JobDocument, '_id' | 'requested_at'> {
+export type JobFields = Omit<JobDocument, '_id' | 'requested_at'>
+
+export function toJobFields(job: NewMailJob): JobFields {
   return {
     state: 'requested',
     kind: job.kind,

@@ -4,13 +4,14 @@ import type { MailJob, MailKind, MailOutbox, MailStage } from '../../ports/index
 import type { Forgetful } from '../state/forget-account.ts'
 import { openCollection } from './collection.ts'
 import { atMost, isNumber, reached, text, time } from './conditions.ts'
-import { isDuplicateKey } from './errors.ts'
+import { DUPLICATE_KEY, writeErrors } from './errors.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
 import {
   fromJobDocument,
   isDamaged,
   isReadable,
   type JobDocument,
+  type JobFields,
   kinds,
   toJobFields,
   toRequestOfAccount,
@@ -29,9 +30,11 @@ const indexes: NamedIndex[] = [
   purgeIndex,
 ]
 
-interface HeldWrite {
+interface Resolved {
   job: MailJob
-  update: object
+  accountId: string
+  at: Date
+  heldUntil: Date
 }
 
 /** `mail_outbox` on MongoDB: what a worker does for many jobs at once is one command for all of them. */
@@ -41,30 +44,46 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
   const write = (operations: AnyBulkWriteOperation<JobDocument>[]) =>
     collection.bulkWrite(operations, { ordered: false })
 
-  const updateAll = (writes: HeldWrite[]) =>
-    write(writes.map(({ job, update }) => ({ updateOne: { filter: held(job), update } })))
-
   async function areHeld(jobs: MailJob[]) {
     const still = await collection
-      .find({ $or: jobs.map(held) }, { projection: { lease_id: 1 } })
+      .find({ _id: { $in: idsOf(jobs) } }, { projection: { lease_id: 1 } })
       .toArray()
     const leases = new Map(still.map(({ _id, lease_id }) => [_id, lease_id]))
     return jobs.map(({ id, leaseId }) => leases.get(id) === leaseId)
   }
 
-  const resolved = together(async (writes: HeldWrite[]) => {
-    const { matchedCount } = await updateAll(writes)
-    if (matchedCount === writes.length) return writes.map(() => true)
-    return areHeld(writes.map(({ job }) => job))
+  const added = together(async (jobs: { id: string; fields: JobFields }[]) => {
+    try {
+      await write(
+        jobs.map(({ id, fields }) => ({
+          updateOne: {
+            filter: { _id: id, state: { $exists: false } },
+            update: { $setOnInsert: fields, $currentDate: { requested_at: true } },
+            upsert: true,
+          },
+        })),
+      )
+    } catch (error) {
+      // It is there already.
+      if (!writeErrors(error).every(({ code }) => code === DUPLICATE_KEY)) throw error
+    }
+    return jobs
   })
 
-  const released = together(async (writes: HeldWrite[]) => {
-    await updateAll(writes)
+  const resolved = together(async (found: Resolved[]) => {
+    const jobs = found.map(({ job }) => job)
+    const { matchedCount } = await collection.updateMany(heldAmong(jobs), toResolved(found))
+    return matchedCount === jobs.length ? jobs.map(() => true) : areHeld(jobs)
+  })
+
+  const released = together(async (writes: { job: MailJob; update: object }[]) => {
+    await write(writes.map(({ job, update }) => ({ updateOne: { filter: held(job), update } })))
     return writes
   })
 
   const removed = together(async (jobs: MailJob[]) => {
-    await write(jobs.map((job) => ({ deleteOne: { filter: removable(job) } })))
+    const superseded = { _id: { $in: idsOf(jobs) }, state: 'superseded' as const }
+    await collection.deleteMany({ $or: [heldAmong(jobs), superseded] })
     return jobs
   })
 
@@ -88,16 +107,7 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
     ...mongoOutboxAdministration(collection),
 
     async add(job) {
-      try {
-        await collection.updateOne(
-          { _id: text(job.id), state: { $exists: false } },
-          { $setOnInsert: toJobFields(job), $currentDate: { requested_at: true } },
-          { upsert: true },
-        )
-      } catch (error) {
-        // It is there already.
-        if (!isDuplicateKey(error)) throw error
-      }
+      await added({ id: text(job.id), fields: toJobFields(job) })
     },
 
     async claim(stage, most, at, heldUntil) {
@@ -126,19 +136,7 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
     },
 
     resolve: (job, accountId, at, heldUntil) =>
-      resolved({
-        job,
-        update: {
-          $set: {
-            state: 'resolved',
-            account_id: text(accountId),
-            resolved_at: time(at),
-            available_at: time(heldUntil),
-          },
-          $inc: { attempts: 1 },
-          $unset: { identifier: true },
-        },
-      }),
+      resolved({ job, accountId: text(accountId), at: time(at), heldUntil: time(heldUntil) }),
 
     async requestsOf(accountId, kind) {
       const jobs = await requested({ accountId: text(accountId), kind })
@@ -192,8 +190,32 @@ function held({ id, leaseId }: MailJob) {
   return { _id: text(id), lease_id: text(leaseId) }
 }
 
-function removable({ id, leaseId }: MailJob): Filter<JobDocument> {
-  return { _id: text(id), $or: [{ lease_id: text(leaseId) }, { state: 'superseded' }] }
+/** Those that are held by whoever took them: not one that was taken again since, be it with others of these. */
+function heldAmong(jobs: MailJob[]): Filter<JobDocument> {
+  const leases = new Map<string, string[]>()
+  for (const { id, leaseId } of jobs)
+    leases.set(text(leaseId), [...(leases.get(leaseId) ?? []), text(id)])
+  return { $or: [...leases].map(([lease_id, ids]) => ({ _id: { $in: ids }, lease_id })) }
+}
+
+const idsOf = (jobs: MailJob[]) => jobs.map(({ id }) => text(id))
+
+/** One update for all: each finds its own values by its id. */
+function toResolved(found: Resolved[]) {
+  const place = { $indexOfArray: [{ $literal: found.map(({ job }) => job.id) }, '$_id'] }
+  const own = (values: unknown[]) => ({ $arrayElemAt: [{ $literal: values }, place] })
+  return [
+    {
+      $set: {
+        state: 'resolved',
+        account_id: own(found.map(({ accountId }) => accountId)),
+        resolved_at: own(found.map(({ at }) => at)),
+        available_at: own(found.map(({ heldUntil }) => heldUntil)),
+        attempts: { $add: ['$attempts', 1] },
+      },
+    },
+    { $unset: 'identifier' },
+  ]
 }
 
 function deadLetter(at: Date, reason: string) {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { AnyBulkWriteOperation, Db } from 'mongodb'
+import type { Db } from 'mongodb'
+import type { Clock } from '../../clock.ts'
 import type { Hit, RateLimits } from '../../ports/index.ts'
 import { openCollection } from './collection.ts'
 import { text } from './conditions.ts'
@@ -36,65 +37,73 @@ const indexes: NamedIndex[] = [
 ]
 
 interface Count {
-  filter: { key: string }
-  update: object[]
+  windowMs: number
+  hits: number
 }
 
-/** `rate_limits` on MongoDB: one command for a hit alone, two for all hits that come together. The field names are those of the first release. */
-export function mongoRateLimits(db: Db): RateLimits & StoredPart {
+/** `rate_limits` on MongoDB: one command for a key alone, four for all that come together. The field names are those of the first release. */
+export function mongoRateLimits(db: Db, { now }: Clock): RateLimits & StoredPart {
   const collection = openCollection<WindowDocument>(db, 'rate_limits')
 
-  /** Of several that begin a window at once, one does; the others count in it. */
-  async function write(operations: AnyBulkWriteOperation<WindowDocument>[]): Promise<void> {
+  async function countAlone(key: string, { windowMs, hits }: Count): Promise<Ticket | undefined> {
+    const options = { upsert: true, returnDocument: 'after' } as const
     try {
-      await collection.bulkWrite(operations, { ordered: false })
+      const update = counting(randomUUID(), windowMs, hits)
+      const window = await collection.findOneAndUpdate({ key }, update, options)
+      return window?.tickets?.[0]
     } catch (error) {
-      const failures = writeErrors(error)
-      if (!failures.every(({ code }) => code === DUPLICATE_KEY)) throw error
-      await write(failures.flatMap(({ index }) => operations[index] ?? []))
+      // Somebody else began the window.
+      if (!isDuplicateKey(error)) throw error
+      return countAlone(key, { windowMs, hits })
     }
   }
 
-  async function countedAll(counts: Count[]): Promise<WindowDocument[]> {
-    await write(counts.map((count) => ({ updateOne: { ...count, upsert: true } })))
-    return collection.find({ key: { $in: counts.map(({ filter }) => filter.key) } }).toArray()
+  async function countAll(counts: Map<string, Count>): Promise<Map<string, Ticket | undefined>> {
+    const by = randomUUID()
+    const keys = [...counts.keys()]
+    const ofKeys = { key: { $in: keys } }
+    const there = await collection.distinct('key', ofKeys)
+    await begin(keys.filter((key) => !there.includes(key)))
+    for (const [update, some] of alike(counts))
+      await collection.updateMany(
+        { key: { $in: some } },
+        counting(by, update.windowMs, update.hits),
+      )
+    const windows = await collection.find(ofKeys).toArray()
+    return new Map(
+      windows.map(({ key, tickets }) => [key, tickets?.find((ticket) => ticket.by === by)]),
+    )
   }
 
-  async function countedOne(count: Count): Promise<WindowDocument[]> {
-    const { filter, update } = count
+  /** Windows in which nothing is counted yet; should nobody do it, they are gone soon. */
+  async function begin(keys: string[]) {
+    if (keys.length === 0) return
+    const expire = new Date(now().getTime() + MAX_SKEW_MS)
     try {
-      const options = { upsert: true, returnDocument: 'after' } as const
-      const window = await collection.findOneAndUpdate(filter, update, options)
-      return window ? [window] : []
+      await collection.insertMany(
+        keys.map((key) => ({ key, points: 0, expire })),
+        { ordered: false },
+      )
     } catch (error) {
-      if (!isDuplicateKey(error)) throw error
-      return countedOne(count)
+      // Somebody else began it.
+      if (!writeErrors(error).every(({ code }) => code === DUPLICATE_KEY)) throw error
     }
   }
 
   const hit = together(async (asked: { key: string; windowMs: number }[]): Promise<Hit[]> => {
-    const by = randomUUID()
-    const keys = new Map<string, { windowMs: number; hits: number }>()
+    const counts = new Map<string, Count>()
     const numbered = asked.map(({ key, windowMs }) => {
-      const number = (keys.get(key)?.hits ?? 0) + 1
-      keys.set(key, { windowMs, hits: number })
+      const number = (counts.get(key)?.hits ?? 0) + 1
+      counts.set(key, { windowMs, hits: number })
       return { key, windowMs, number }
     })
-    const counts = [...keys].map(([key, { windowMs, hits }]) => ({
-      filter: { key },
-      update: counting(by, windowMs, hits),
-    }))
-    const [first, ...others] = counts
-    const windows =
-      first && others.length === 0 ? await countedOne(first) : await countedAll(counts)
-    const found = new Map(windows.map((window) => [window.key, window]))
+    const counted = counts.size > 1 ? await countAll(counts) : new Map<string, Ticket>()
+    for (const [key, count] of counts)
+      if (!counted.get(key)) counted.set(key, await countAlone(key, count))
     return numbered.map(({ key, windowMs, number }) => {
-      const { tickets = [], points = number } = found.get(key) ?? {}
-      const ticket = tickets.find((each) => each.by === by)
-      const later = (keys.get(key)?.hits ?? number) - number
-      return ticket
-        ? { count: ticket.count - later, msToEnd: Math.min(ticket.ms_to_end, windowMs) }
-        : { count: points, msToEnd: windowMs }
+      const { count, ms_to_end } = counted.get(key) ?? { count: Infinity, ms_to_end: windowMs }
+      const later = (counts.get(key)?.hits ?? number) - number
+      return { count: count - later, msToEnd: Math.min(ms_to_end, windowMs) }
     })
   })
 
@@ -105,12 +114,23 @@ export function mongoRateLimits(db: Db): RateLimits & StoredPart {
 
     async msToEnd(key) {
       const [window] = await collection
-        .find({ key: text(key), expire: { $type: 'date' } })
+        .find({ key: text(key), expire: { $type: 'date' }, points: { $ne: 0 } })
         .project<{ left: number }>({ left: LEFT })
         .toArray()
       return Math.max(0, window?.left ?? 0)
     },
   }
+}
+
+/** Those that one update counts. */
+function alike(counts: Map<string, Count>): Map<Count, string[]> {
+  const groups = new Map<string, [Count, string[]]>()
+  for (const [key, count] of counts) {
+    const name = `${count.windowMs}:${count.hits}`
+    const [, keys] = groups.get(name) ?? [count, []]
+    groups.set(name, [count, [...keys, key]])
+  }
+  return new Map(groups.values())
 }
 
 const LEFT = { $subtract: ['$expire', '$$NOW'] }

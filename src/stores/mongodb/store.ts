@@ -23,7 +23,7 @@ export function mongoStore(db: Db, clock = systemClock): AccountFlowsStore {
     outbox: withUnavailable(mongoOutbox(db)),
     audit: withUnavailable(mongoAudit(db, clock)),
     settings: withUnavailable(mongoSettings(db)),
-    limits: withUnavailable(mongoRateLimits(db)),
+    limits: withUnavailable(mongoRateLimits(db, clock)),
     keyRings: withUnavailable(mongoKeyRings(db)),
   }
   return withUnavailable({
