@@ -8,6 +8,7 @@ import { openCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
+import { together } from './together.ts'
 import { type FieldTypes, hasTypes } from './values.ts'
 
 interface PendingLoginDocument {
@@ -56,6 +57,22 @@ const MOST_REMOVED = 100
 /** `pending_logins` on MongoDB. */
 export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & Forgetful {
   const collection = openCollection<PendingLoginDocument>(db, 'pending_logins')
+
+  const found = together(async (ids: string[]) => {
+    const documents = await collection.find({ _id: { $in: ids } }).toArray()
+    return ids.map((id) => documents.find(({ _id }) => _id === id))
+  })
+
+  const kept = together(async (logins: { id: string; purgeAt: Date }[]) => {
+    await collection.bulkWrite(
+      logins.map(({ id, purgeAt }) => ({
+        updateOne: { filter: { _id: id }, update: { $max: { purge_at: purgeAt } } },
+      })),
+      { ordered: false },
+    )
+    return logins
+  })
+
   return {
     ...storedPart(collection, indexes),
     forget: (accountId) => forgetDocuments(collection, { account_id: text(accountId) }),
@@ -86,8 +103,8 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
     },
 
     async find(id) {
-      const document = await collection.findOne({ _id: text(id) })
-      return document ? toPendingLogin(document) : undefined
+      const document = await found(text(id))
+      return document && toPendingLogin(document)
     },
 
     async voidOf(accountId) {
@@ -134,7 +151,7 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
     },
 
     async keepUntil(id, purgeAt) {
-      await collection.updateOne({ _id: text(id) }, { $max: { purge_at: time(purgeAt) } })
+      await kept({ id: text(id), purgeAt: time(purgeAt) })
     },
   }
 }
