@@ -31,13 +31,17 @@ export function createLane({ atOnce, claim, work, clock, log }: LaneParts): Lane
   const bell = createBell(clock)
   let stopping = new AbortController()
   let running = Promise.resolve()
+  let mayBeMore = false
 
   // Not each job by itself: the steps of jobs that were claimed together are one command for all of them.
   async function claimed(): Promise<MailJob[] | 'failed'> {
     const free = atOnce - underWay.size
-    if (free < atOnce / 2) return []
+    mayBeMore = free < atOnce / 2
+    if (mayBeMore) return []
     try {
-      return await claim(free)
+      const jobs = await claim(free)
+      mayBeMore = jobs.length === free
+      return jobs
     } catch (error) {
       log('error', 'mail outbox failed', { error: String(error) })
       return 'failed'
@@ -51,7 +55,7 @@ export function createLane({ atOnce, claim, work, clock, log }: LaneParts): Lane
       })
       .finally(() => {
         underWay.delete(working)
-        bell.ring()
+        if (mayBeMore) bell.ring()
       })
     underWay.add(working)
   }

@@ -7,15 +7,21 @@ export interface Slots {
   leave(): void
 }
 
-/** @param most - may change from one moment to the next. */
-export function createSlots(clock: Clock, most: () => number): Slots {
+/** How many there are, and how many have to be free before those in line come in, so that several do so at once. */
+export interface Room {
+  most: number
+  wave: number
+}
+
+/** @param room - may change from one moment to the next. */
+export function createSlots(clock: Clock, room: () => Room): Slots {
   const line = new Set<() => void>()
   let taken = 0
 
   return {
     async enter(atMostMs, signal) {
       if (signal.aborted) return false
-      if (taken < most()) {
+      if (line.size === 0 && taken < room().most) {
         taken += 1
         return true
       }
@@ -36,8 +42,10 @@ export function createSlots(clock: Clock, most: () => number): Slots {
 
     leave() {
       taken -= 1
+      const { most, wave } = room()
+      if (most - taken < wave) return
       for (const serve of line) {
-        if (taken >= most()) return
+        if (taken >= most) return
         taken += 1
         serve()
       }

@@ -10,11 +10,13 @@ const RESOLVE_LEASE_MS = 10_000
 /** As many connections as there are to the mail server at most. */
 const CONNECTIONS = 5
 /** So many mails are made ready at once while others leave. */
-const READY_AT_ONCE = 20
+const READY_AT_ONCE = 30
+/** So many of them at a time: their tokens are stored by one command. */
+const WAVE = 10
 /** Mails leave, if one did so long ago at most; less than a request waits before it is taken. */
 const FLOWING_MS = 40
 /** Those in the slots, those in line, and those whose end is being written down. */
-const SEND_AT_ONCE = 50
+const SEND_AT_ONCE = 100
 /** A mail that no connection got free for belongs to whoever has one. */
 const IN_LINE_MS = 20_000
 /** No answer of the mail server takes longer than this; together with the time in line it is less than the lease. */
@@ -66,7 +68,9 @@ export interface OutboxWorkerParts {
  */
 export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
   const { outbox, canSend, clock, log, attemptMs = ATTEMPT_MS } = parts
-  const slots = createSlots(clock, () => (isFlowing() ? READY_AT_ONCE : CONNECTIONS))
+  const slots = createSlots(clock, () =>
+    isFlowing() ? { most: READY_AT_ONCE, wave: WAVE } : { most: CONNECTIONS, wave: 1 },
+  )
   let lastSentAt = -FLOWING_MS
   const isFlowing = () => Math.abs(clock.now().getTime() - lastSentAt) < FLOWING_MS
   let giveBack = new AbortController()
