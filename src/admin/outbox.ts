@@ -1,4 +1,4 @@
-import type { MailJobStatus, OutboxAdministration, TokenHistories } from '../ports/index.ts'
+import type { MailJobStatus, OutboxAdministration, ResetTokenStore } from '../ports/index.ts'
 import { recordAction } from './audit.ts'
 import { mailShape } from './mails.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, AdminRequest } from './parts.ts'
@@ -112,7 +112,7 @@ export interface MailRetry {
 
 export interface MailRetryPorts {
   outbox: OutboxAdministration
-  resetTokens: TokenHistories
+  resetTokens: Pick<ResetTokenStore, 'ofUser'>
   /** Tells the workers that a mail is due. */
   wake(at: Date): void
   now(): Date
@@ -136,7 +136,7 @@ export function createMailRetry({ outbox, resetTokens, wake, now }: MailRetryPor
   async function isSuperseded({ id, kind, state, accountId, requestedAt }: MailJobStatus) {
     if (state !== 'dead' || kind !== 'password_reset') return false
     if (accountId === undefined || requestedAt === undefined) return false
-    const tokens = await resetTokens.historiesOf(accountId, MOST_OF_ACCOUNT)
+    const tokens = await resetTokens.ofUser(accountId, MOST_OF_ACCOUNT)
     if (tokens.some((token) => token.mailJobId !== id && token.createdAt > requestedAt)) return true
     const others = await outbox.list({ accountId, limit: MOST_OF_ACCOUNT }, now())
     return others.some((job) => job.kind === kind && (job.requestedAt ?? 0) > requestedAt)

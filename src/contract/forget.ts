@@ -50,8 +50,8 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     const { outbox, resetTokens, verificationTokens, audit } = store()
     return [
       (await outbox.list({ accountId, limit: 10 }, after(1))).length,
-      (await resetTokens.historiesOf(accountId, 10)).length,
-      (await verificationTokens.historiesOf(accountId, 10)).length,
+      (await resetTokens.ofUser(accountId, 10)).length,
+      (await verificationTokens.ofUser(accountId, 10)).length,
       (await audit.list({ accountId, limit: 10 })).length,
     ]
   }
@@ -73,16 +73,16 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0])
     expect(await store().pendingLogins.find(ann.login.id)).to.equal(undefined)
     const { resetTokens, verificationTokens, pendingLogins, cutoffs } = store()
-    expect(await resetTokens.findUsable(ann.reset.tokenHash, after(2))).to.equal(undefined)
-    expect(await resetTokens.findDead(ann.reset.tokenHash, after(2))).to.equal(undefined)
+    expect(await resetTokens.find(ann.reset.tokenHash)).to.equal(undefined)
+    expect(await verificationTokens.find(ann.verification.tokenHash)).to.equal(undefined)
     const ends = { idpAt: after(0), oauthAt: after(1) }
     expect(await cutoffs.read('ann')).to.deep.equal(ends)
 
     expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1])
     expect(await pendingLogins.find(bob.login.id)).to.include({ accountId: 'bob' })
     for (const [found, { id }] of [
-      [await resetTokens.findUsable(bob.reset.tokenHash, after(2)), bob.reset],
-      [await verificationTokens.findUsable(bob.verification.tokenHash, after(2)), bob.verification],
+      [await resetTokens.find(bob.reset.tokenHash), bob.reset],
+      [await verificationTokens.find(bob.verification.tokenHash), bob.verification],
     ] as const) {
       expect(found).to.include({ id })
     }
@@ -144,16 +144,16 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
       await store().resetTokens.takeUnfinished(after(minute), after(2 * minute)),
     )
     expect(taken).to.include({ id: reset.id, newHash: 'next' })
-    await store().resetTokens.markUsed(reset.id, after(minute))
+    await store().resetTokens.advance(reset.id, 'used', after(minute))
     expect(await forget('ann')).to.include({ resetTokens: 0, underWay: 1 })
-    await store().resetTokens.complete(reset.id, after(minute))
+    await store().resetTokens.advance(reset.id, 'completed', after(minute))
     expect(await forget('ann')).to.deep.equal({ ...NOTHING, resetTokens: 1 })
   })
 
   it('removes a reset that was rejected', async () => {
     const { reset } = await recorded('ann')
     await store().resetTokens.claim(reset.tokenHash, sampleClaim())
-    await store().resetTokens.reject(reset.id, after(2))
+    await store().resetTokens.advance(reset.id, 'rejected', after(2))
     expect(await forget('ann')).to.include({ resetTokens: 1, underWay: 0 })
   })
 

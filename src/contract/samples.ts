@@ -5,11 +5,13 @@ import type {
   MailOutbox,
   MailStage,
   NewMailJob,
+  NewToken,
   PendingLogin,
   ResetClaim,
-  ResetToken,
-  VerificationToken,
+  Token,
+  TokenStore,
 } from '../ports/index.ts'
+import { endOf } from '../ports/token-end.ts'
 
 /** A fixed time that the contract counts from; far enough ahead that no broom sweeps its records away. */
 const start = Date.now() + 60_000
@@ -29,11 +31,7 @@ export function atOnce<T>(act: (caller: number) => Promise<T>): Promise<T[]> {
   return Promise.all(Array.from({ length: 20 }, (_, caller) => act(caller)))
 }
 
-export function sampleResetToken(changes: Partial<ResetToken> = {}): ResetToken {
-  return { ...sampleToken(), ...changes }
-}
-
-function sampleToken() {
+export function sampleResetToken(changes: Partial<NewToken> = {}): NewToken {
   const id = randomUUID()
   return {
     id,
@@ -47,13 +45,24 @@ function sampleToken() {
     attempt: 1,
     createdAt: after(0),
     expiresAt: after(hour),
+    ...changes,
   }
 }
 
-export function sampleVerificationToken(
-  changes: Partial<VerificationToken> = {},
-): VerificationToken {
-  return { ...sampleToken(), pendingLoginId: 'pending', ...changes }
+export function sampleVerificationToken(changes: Partial<NewToken> = {}): NewToken {
+  return sampleResetToken({ pendingLoginId: 'pending', ...changes })
+}
+
+/** What is told of a token that nothing happened to. */
+export function issuedAs({ tokenHash: _, ...token }: NewToken): Token {
+  const ends = { usedAt: undefined, claimedAt: undefined, invalidatedAt: undefined }
+  return { pendingLoginId: undefined, ...token, ...ends, completedAt: undefined }
+}
+
+/** What ended a token at that time; `unknown`: there is none. */
+export async function endIn(tokens: TokenStore, { tokenHash }: { tokenHash: string }, at = 1) {
+  const token = await tokens.find(tokenHash)
+  return token ? (endOf(token, after(at)) ?? 'alive') : 'unknown'
 }
 
 export function samplePendingLogin(

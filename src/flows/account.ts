@@ -1,12 +1,6 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { equalsInAsciiCase } from '../ports/ascii-case.ts'
-import type {
-  AccountFlowsStore,
-  IssuedAccount,
-  MailOutbox,
-  User,
-  UserStore,
-} from '../ports/index.ts'
+import type { AccountFlowsStore, MailOutbox, User, UserStore } from '../ports/index.ts'
 
 /** `ambiguous`: several verified addresses match and none of them byte for byte. */
 export type UserMatch = User | 'ambiguous' | 'unknown'
@@ -45,11 +39,6 @@ export function isStillFor(issued: IssuedFor, user: User): boolean {
 /** Whether the password is the same one still. */
 export function isIssuedUnder(issued: IssuedFor, user: User): boolean {
   return passwordDigest(user.passwordHash) === issued.passwordDigest
-}
-
-/** The account as a link is issued for it now. */
-export function issuedNow({ id, email = '', passwordHash }: User): IssuedAccount {
-  return { userId: id, email, passwordDigest: passwordDigest(passwordHash) }
 }
 
 /** Voids all that was mailed to an account, and the logins that wait for it. A reset that was decided is finished all the same. */

@@ -81,8 +81,8 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
   /** Each fails once, at the named effect. */
   const failures: Record<string, (store: AccountFlowsStore, fail: () => Promise<void>) => void> = {
     'the token cannot be marked'({ resetTokens }, fail) {
-      const { markUsed } = resetTokens
-      resetTokens.markUsed = (...parts) => fail().then(() => markUsed(...parts))
+      const { advance } = resetTokens
+      resetTokens.advance = (...parts) => fail().then(() => advance(...parts))
     },
     'OAuth sessions cannot be ended'({ cutoffs }, fail) {
       const { endOAuthSessions } = cutoffs

@@ -245,9 +245,9 @@ describe('A reset that stopped after effect 1, and whose password was replaced a
       ...inner,
       resetTokens: {
         ...inner.resetTokens,
-        async markUsed(id: string, at: Date) {
+        async advance(...parts: Parameters<typeof inner.resetTokens.advance>) {
           if (fails) throw new Error('the database is gone')
-          return inner.resetTokens.markUsed(id, at)
+          return inner.resetTokens.advance(...parts)
         },
       },
     }

@@ -52,7 +52,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       for (const each of damaged(document)) {
         count += 1
         await tokens.replaceOne({ _id: token.id }, each, { upsert: true })
-        const found = await resetTokens.findUsable(token.tokenHash, later(1))
+        const found = await resetTokens.find(token.tokenHash)
         const claim = await resetTokens.claim(token.tokenHash, sampleClaim({ at: later(1) }))
         expect([found, claim], JSON.stringify(each)).to.deep.equal([undefined, undefined])
       }
@@ -67,7 +67,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       const document = await storedOne('email_verification_tokens')
       for (const each of damaged(document)) {
         await tokens.replaceOne({ _id: token.id }, each, { upsert: true })
-        const found = await verificationTokens.findUsable(token.tokenHash, later(1))
+        const found = await verificationTokens.find(token.tokenHash)
         expect(found, JSON.stringify(each)).to.equal(undefined)
       }
     })
@@ -154,8 +154,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       ] as const) {
         const tokens = stored(name)
         const document = await storedOne(name)
-        const told = () =>
-          Promise.all([store.findHistory(token.tokenHash), store.historiesOf('ann', 10)])
+        const told = () => Promise.all([store.find(token.tokenHash), store.ofUser('ann', 10)])
         for (const each of damaged(document)) {
           await tokens.replaceOne({ _id: 'damaged' }, each)
           expect(await told(), JSON.stringify(each)).to.deep.equal([undefined, []])
@@ -168,7 +167,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
         }
         const sound = sampleVerificationToken({ createdAt: later(-1) })
         await store.issue(sound)
-        const [history] = await store.historiesOf('ann', 1)
+        const [history] = await store.ofUser('ann', 1)
         expect(history).to.include({ id: sound.id })
       }
     })

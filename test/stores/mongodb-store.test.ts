@@ -55,13 +55,13 @@ describeWithMongo('mongoStore()', () => {
 
     it('holds no new password hash once the reset is used or rejected', async () => {
       const { resetTokens } = await emptyStore()
-      for (const end of ['markUsed', 'reject'] as const) {
+      for (const step of ['used', 'rejected'] as const) {
         const { id, tokenHash } = sampleResetToken()
         await resetTokens.issue({ ...sampleResetToken(), id, tokenHash })
         await resetTokens.claim(tokenHash, sampleClaim({ at: later(1) }))
         const record = () => stored('password_reset_tokens').findOne({ _id: id })
         expect(await record()).to.include({ new_hash: 'next' })
-        await resetTokens[end](id, later(2))
+        await resetTokens.advance(id, step, later(2))
         expect(await record()).not.to.have.property('new_hash')
       }
     })
@@ -96,14 +96,14 @@ describeWithMongo('mongoStore()', () => {
       // @ts-expect-error: a caller without types
       const value: string = each
       for (const act of [
-        () => resetTokens.findUsable(value, later(1)),
         () => resetTokens.claim(value, sampleClaim({ at: later(1) })),
-        () => resetTokens.invalidateLive(value, sampleResetToken(), later(1)),
-        () => verificationTokens.hasLater(value, sampleResetToken()),
+        () => resetTokens.revoke({ userId: value, upTo: sampleResetToken() }, later(1)),
+        () => verificationTokens.revoke({ userId: value }, later(1)),
+        () => resetTokens.advance(value, 'used', later(1)),
         () => outbox.requestsOf(value, 'password_reset'),
         () => outbox.supersede([value], later(1)),
-        () => resetTokens.findHistory(value),
-        () => verificationTokens.historiesOf(value, 1),
+        () => resetTokens.find(value),
+        () => verificationTokens.ofUser(value, 1),
         () => outbox.status(value, later(1)),
         () => outbox.revive(value, later(1), later(hour)),
         () => outbox.discard(value, later(1)),
@@ -122,7 +122,9 @@ describeWithMongo('mongoStore()', () => {
       }
     }
     const { tokenHash } = sampleResetToken()
-    await expectRefused(() => resetTokens.findUsable(tokenHash, new Date('invalid')))
+    await expectRefused(() =>
+      resetTokens.claim(tokenHash, sampleClaim({ at: new Date('invalid') })),
+    )
   })
 
   it('tells events of a version that did not write when they were recorded last', async () => {
@@ -155,8 +157,8 @@ describeWithMongo('mongoStore()', () => {
     const { resetTokens, verificationTokens, outbox, audit } = await emptyStore()
     for (const limit of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
       for (const act of [
-        () => resetTokens.historiesOf('ann', limit),
-        () => verificationTokens.historiesOf('ann', limit),
+        () => resetTokens.ofUser('ann', limit),
+        () => verificationTokens.ofUser('ann', limit),
         () => outbox.list({ limit }, later(1)),
         () => audit.list({ limit }),
       ]) {
@@ -164,7 +166,7 @@ describeWithMongo('mongoStore()', () => {
       }
     }
     await resetTokens.issue(sampleResetToken())
-    expect(await resetTokens.historiesOf('ann', 1)).to.have.length(1)
+    expect(await resetTokens.ofUser('ann', 1)).to.have.length(1)
   })
 
   it('works the same whatever the host chose for its Db', async () => {

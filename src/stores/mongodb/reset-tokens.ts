@@ -1,39 +1,36 @@
-import type { Db } from 'mongodb'
+import type { Db, Filter } from 'mongodb'
 import { AccountFlowsError } from '../../errors.ts'
-import type { RequestOrder, ResetToken, ResetTokenStore } from '../../ports/index.ts'
+import type { NewToken, RequestOrder, ResetStep, ResetTokenStore } from '../../ports/index.ts'
+import { endOf } from '../../ports/token-end.ts'
 import type { Forgetful } from '../state/forget-account.ts'
-import { firstReadable, openCollection, readable } from './collection.ts'
+import { openCollection, readable } from './collection.ts'
 import { reached, text, time } from './conditions.ts'
 import { DUPLICATE_KEY, writeErrors } from './errors.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
-import {
-  isClaimed,
-  isLive,
-  isWhole,
-  type ResetTokenDocument,
-  toClaimedReset,
-  toDeadToken,
-} from './reset-document.ts'
 import { toRequesterFields } from './requester.ts'
 import { isAfter, type RequestFields, tokensAfter } from './request-order.ts'
 import { together } from './together.ts'
-import { mongoTokenHistories } from './token-histories.ts'
 import {
   fromTokenDocument,
-  isInTime,
-  isOwned,
-  issuedTo,
-  revoked,
-  tokenIndexes,
+  isClaimed,
+  isWholeReset,
+  type ResetTokenDocument,
+  toClaimedReset,
   toTokenDocument,
 } from './token-document.ts'
+import { isInTime, mongoTokens, revoked, tokenIndexes } from './tokens.ts'
 
 const oneLivePerUser: NamedIndex = {
   name: 'one_live_per_user',
   key: { user_id: 1 },
   unique: true,
   partialFilterExpression: { live: true },
+}
+/** `issue` looks for what was asked for later. */
+const latestRequest: NamedIndex = {
+  name: 'latest_request',
+  key: { user_id: 1, requested_at: -1 },
 }
 const unfinished: NamedIndex = { name: 'unfinished', key: { lease_until: 1 }, sparse: true }
 const MAX_ATTEMPTS = 100
@@ -89,18 +86,13 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
     }
   }
 
-  async function usable(tokenHash: string, at: Date) {
-    const document = await collection.findOne({ token_hash: text(tokenHash), ...isInTime(at) })
-    return document && isLive(document) ? document : undefined
-  }
-
   return {
-    ...storedPart(collection, [...tokenIndexes, oneLivePerUser, unfinished]),
+    ...storedPart(collection, [...tokenIndexes, latestRequest, oneLivePerUser, unfinished]),
 
     forget: (userId) =>
       forgetDocuments(collection, { user_id: text(userId) }, { lease_until: { $exists: true } }),
 
-    ...mongoTokenHistories(db, collection.collectionName, isWhole),
+    ...mongoTokens(db, collection.collectionName, isWholeReset),
 
     async issue(token) {
       const document = toLiveDocument(token)
@@ -116,24 +108,8 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
       )
     },
 
-    invalidateLive,
-
-    async findUsable(tokenHash, at) {
-      const document = await usable(tokenHash, at)
-      return document && fromTokenDocument(document)
-    },
-
-    async findDead(tokenHash, at) {
-      const document = await collection.findOne({ token_hash: text(tokenHash) })
-      return document && isOwned(document) ? toDeadToken(document, time(at)) : undefined
-    },
-
-    async hasUsable(account, at) {
-      const live = collection.find({ ...issuedTo(account), live: true, ...isInTime(at) })
-      return (await firstReadable(live, isLive)).length > 0
-    },
-
     async revoke(which, at) {
+      if ('userId' in which && which.upTo) return invalidateLive(which.userId, which.upTo, at)
       await collection.updateMany(
         { ...revoked(which), live: true, ...isInTime(at) },
         { $set: { expires_at: at } },
@@ -147,8 +123,8 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
         new_hash: text(newHash),
         lease_until: time(leaseUntil),
       }
-      const token = await usable(tokenHash, at)
-      if (!token) return undefined
+      const token = await collection.findOne({ token_hash: text(tokenHash), ...isInTime(at) })
+      if (!token || !isWholeReset(token) || endOf(fromTokenDocument(token), at)) return undefined
       const document = await collection.findOneAndUpdate(
         { _id: token._id, live: true, ...isInTime(at) },
         { $set: claimed, $unset: { live: true } },
@@ -170,44 +146,51 @@ export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetf
       return undefined
     },
 
-    async markUsed(id, at) {
-      const marked = await collection.findOneAndUpdate(
-        {
-          _id: text(id),
-          claimed_at: { $type: 'date' },
-          used_at: { $type: 'null' },
-          invalidated_at: { $type: 'null' },
-        },
-        { $set: { used_at: time(at) }, $unset: { new_hash: true } },
+    async advance(id, step, at) {
+      const { from, sets, unset } = STEPS[step]
+      const document = await collection.findOneAndUpdate(
+        { _id: text(id), claimed_at: { $type: 'date' }, ...from },
+        { $set: { [sets]: time(at) }, $unset: unset },
         { returnDocument: 'after' },
       )
-      // Once set, `used_at` never changes, so that a second look is as good as one step.
-      const document = marked ?? (await collection.findOne({ _id: id, used_at: { $type: 'date' } }))
-      if (!document?.used_at) throw new Error(`No claimed reset has the id ${id}`)
-      return document.used_at
-    },
-
-    async reject(id, at) {
-      await collection.updateOne(
-        { _id: text(id), used_at: { $type: 'null' }, lease_until: { $type: 'date' } },
-        { $set: { invalidated_at: time(at) }, $unset: { new_hash: true, lease_until: true } },
-      )
-    },
-
-    async complete(id, at) {
-      await collection.updateOne(
-        { _id: text(id), used_at: { $type: 'date' }, completed_at: { $type: 'null' } },
-        { $set: { completed_at: time(at) }, $unset: { lease_until: true } },
-      )
+      // Once set, a time never changes, so that a second look is as good as one step.
+      const taken = document ?? (await collection.findOne({ _id: id, [sets]: { $type: 'date' } }))
+      return taken && isWholeReset(taken) ? fromTokenDocument(taken) : undefined
     },
   }
+}
+
+interface Step {
+  from: Filter<ResetTokenDocument>
+  sets: 'used_at' | 'invalidated_at' | 'completed_at'
+  unset: { new_hash?: true; lease_until?: true }
+}
+
+const isNull = { $type: 'null' } as const
+
+const STEPS: Record<ResetStep, Step> = {
+  used: {
+    from: { used_at: isNull, invalidated_at: isNull },
+    sets: 'used_at',
+    unset: { new_hash: true },
+  },
+  rejected: {
+    from: { used_at: isNull, invalidated_at: isNull },
+    sets: 'invalidated_at',
+    unset: { new_hash: true, lease_until: true },
+  },
+  completed: {
+    from: { used_at: { $type: 'date' }, completed_at: isNull },
+    sets: 'completed_at',
+    unset: { lease_until: true },
+  },
 }
 
 function notBefore({ user_id, requested_at }: ResetTokenDocument) {
   return { user_id, requested_at: { $gte: requested_at } }
 }
 
-function toLiveDocument(token: ResetToken): ResetTokenDocument {
+function toLiveDocument(token: NewToken): ResetTokenDocument {
   return {
     ...toTokenDocument(token),
     live: true,
