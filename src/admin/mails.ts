@@ -67,7 +67,7 @@ async function outcomeOf(
   id: string,
   at: Date,
 ): Promise<Sent<MailOutcome>> {
-  const job = await outbox.status(id, at)
+  const [job] = await outbox.list({ id, limit: 1 }, at)
   if (job) {
     const { state, reason, attempts, nextAttemptAt } = job
     return { mail_id: id, state, reason, attempts, next_attempt_at: nextAttemptAt }

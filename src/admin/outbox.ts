@@ -14,7 +14,7 @@ export function outboxOperations(parts: AdminParts) {
 
   // What is no mail may be anything that was pasted by mistake, such as a link: it is not recorded.
   const isThere = async (id: string | undefined) =>
-    id === undefined || (await outbox.status(id, now())) !== undefined
+    id === undefined || (await outbox.list({ id, limit: 1 }, now())).length === 1
 
   return {
     async listOutbox({ query: { state, account_id: accountId, limit } }) {
@@ -44,9 +44,9 @@ export function outboxOperations(parts: AdminParts) {
       if ((!isAll && id === undefined) || request.body.before !== undefined) return INVALID
       if (!(await isThere(id))) return REFUSALS.not_found
       await recordAction(parts, request, 'outbox_purge', detailsOf(id))
-      if (id === undefined) return { answer: { changed: await outbox.discardDead() } }
-      const outcome = await outbox.discard(id, now())
-      return outcome === 'discarded' ? { answer: { changed: 1 } } : REFUSALS[outcome]
+      const changed = await outbox.discard(id === undefined ? 'dead' : { id }, now())
+      if (id === undefined || changed === 1) return { answer: { changed } }
+      return (await isThere(id)) ? REFUSALS.held : REFUSALS.not_found
     },
   } satisfies Partial<AdminEndpoints>
 }
@@ -144,7 +144,7 @@ export function createMailRetry({ outbox, resetTokens, wake, now }: MailRetryPor
 
   return {
     async one(id) {
-      const job = await outbox.status(id, now())
+      const [job] = await outbox.list({ id, limit: 1 }, now())
       if (!job) return 'not_found'
       return (await isSuperseded(job)) ? 'superseded' : revive(id)
     },

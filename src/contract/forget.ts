@@ -14,6 +14,7 @@ import {
   samplePendingLogin,
   sampleResetToken,
   sampleVerificationToken,
+  statusIn,
 } from './samples.ts'
 
 const NOTHING = {
@@ -40,8 +41,8 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     await store().pendingLogins.save(login, 10)
     const event = { id: randomUUID(), type: 'sessions_ended', at: after(0) } as const
     await store().audit.record({ ...event, accountId: userId }, hour)
-    await store().cutoffs.endIdpSessions(userId, after(0))
-    await store().cutoffs.endOAuthSessions(userId, after(1))
+    await store().cutoffs.end(userId, 'idp', after(0))
+    await store().cutoffs.end(userId, 'oauth', after(1))
     return { login, reset, verification, mail }
   }
 
@@ -99,7 +100,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1])
     await store().resetTokens.issue(sampleResetToken({ userId: 'ann' }))
     expect(await forget('ann')).to.deep.equal({ ...NOTHING, resetTokens: 1 })
-    expect(await store().outbox.status(bob.mail.id, after(2))).to.include({ accountId: 'bob' })
+    expect(await statusIn(store().outbox, bob.mail.id)).to.include({ accountId: 'bob' })
   })
 
   it('keeps what admins did to it, with the hash in place of its id; a second time changes nothing', async () => {

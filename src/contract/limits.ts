@@ -2,15 +2,7 @@ import { expect } from 'chai'
 import { it } from 'mocha'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AccountFlowsStore, MailJob, RateLimits } from '../ports/index.ts'
-import {
-  after,
-  claimOne,
-  hour,
-  minute,
-  mustExist,
-  requestRules,
-  sampleMailJob,
-} from './samples.ts'
+import { after, claimOne, hour, minute, mustExist, requestRules, sampleMailJob } from './samples.ts'
 
 const CALLERS = 50
 

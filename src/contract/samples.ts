@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { earlierThan, isOtherUnderWay, isOvertaken } from '../outbox/newest.ts'
 import type {
   MailJob,
@@ -129,10 +130,24 @@ export function requestRules(outbox: MailOutbox) {
   }
 }
 
+/** Saves a job, later than the one before: the time of the database counts milliseconds. */
+export async function addedTo(outbox: MailOutbox, changes: Partial<NewMailJob> = {}) {
+  const job = sampleMailJob(changes)
+  await outbox.add(job)
+  await delay(3)
+  return job
+}
+
 /** The next job of a stage. `undefined`: there is none. */
 export async function claimOne(outbox: MailOutbox, stage: MailStage, at: number, leaseMs = minute) {
   const [job] = await outbox.claim(stage, 1, after(at), after(at + leaseMs))
   return job
+}
+
+/** What is told of one job. `undefined`: there is none. */
+export async function statusIn(outbox: MailOutbox, id: string, at = 1) {
+  const [status] = await outbox.list({ id, limit: 1 }, after(at))
+  return status
 }
 
 export function mustExist<T>(value: T | undefined): T {

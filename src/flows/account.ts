@@ -53,7 +53,7 @@ export function createVoidLinks({
   pendingLogins,
 }: Pick<AccountFlowsStore, 'resetTokens' | 'verificationTokens' | 'pendingLogins'>): VoidLinks {
   return async (userId) => {
-    await pendingLogins.voidOf(userId)
+    await pendingLogins.change({ accountId: userId }, { isVoid: true })
     await resetTokens.revoke({ userId }, BEFORE_EVERY_CLOCK)
     await verificationTokens.revoke({ userId }, BEFORE_EVERY_CLOCK)
   }

@@ -160,7 +160,8 @@ async function confirm(
     return 'expired'
   }
   await verificationTokens.use(token, clock.now())
-  const tellWindows = () => pendingLogins.markVerified(userId, email, clock.now())
+  const tellWindows = () =>
+    pendingLogins.change({ accountId: userId, email }, { verifiedAt: clock.now() })
   const finish = async () => {
     await tellWindows()
     await goOn()

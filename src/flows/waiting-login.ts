@@ -175,19 +175,19 @@ export function isLoginOf(
  * @returns `false`: the turn was taken before, and nothing was done.
  */
 export async function inLoginTurn(
-  pendingLogins: Pick<PendingLoginStore, 'takeTurn' | 'returnTurn'>,
+  pendingLogins: Pick<PendingLoginStore, 'setTurn'>,
   pendingLoginId: string,
   at: Date,
   work: () => Promise<void>,
 ): Promise<boolean> {
   const turn = newId()
   try {
-    if (!(await pendingLogins.takeTurn(pendingLoginId, at, turn))) return false
+    if (!(await pendingLogins.setTurn(pendingLoginId, turn, at))) return false
     await work()
     return true
   } catch (error) {
     // Where that fails too, the turn stays taken: the next sign-in goes through.
-    await pendingLogins.returnTurn(pendingLoginId, turn).catch(() => {})
+    await pendingLogins.setTurn(pendingLoginId, turn, undefined).catch(() => {})
     throw error
   }
 }

@@ -56,7 +56,7 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
       const pending = await pendingLoginOf(job, user.id)
       if (pending) {
         const purgeAt = new Date(expiresAt.getTime() + KEEP_LOGIN_MS)
-        await pendingLogins.keepUntil(pending.id, purgeAt)
+        await pendingLogins.change({ id: pending.id }, { purgeAt })
       }
       await verificationTokens.issue({
         id,

@@ -85,9 +85,9 @@ export const resetMutants: Mutant[] = [
     name: 'sessions are deleted, without a cut-off',
     breaks: 'What a request in flight saves again is dead (3.3).',
     edits: {
-      'const ends = await cutoffs.endOAuthSessions(accountId, at, isExact)':
+      "const ends = await cutoffs.end(accountId, 'oauth', at, isExact)":
         'const ends = { oauthAt: at, idpAt: undefined }',
-      'const ends = await cutoffs.endIdpSessions(accountId, at, isExact)':
+      "const ends = await cutoffs.end(accountId, 'idp', at, isExact)":
         'const ends = { oauthAt: undefined, idpAt: at }',
     },
     caughtBy: 'SES-04',

@@ -199,7 +199,7 @@ describe('The cut-off of an account', () => {
   it('is read anew by the next request', async () => {
     const { user, agent } = await signIn(h, await addVerified(h))
     expect(await accountOf(h, agent)).to.equal(user.id)
-    await store.cutoffs.endIdpSessions(user.id, new Date())
+    await store.cutoffs.end(user.id, 'idp', new Date())
     expect(await accountOf(h, agent)).to.equal(undefined)
   })
 })

@@ -14,6 +14,7 @@ import {
   samplePendingLogin,
   sampleResetToken,
   sampleVerificationToken,
+  statusIn,
 } from '../../src/contract/samples.ts'
 
 describeWithMongo('mongoStore() with damaged records [full]', () => {
@@ -178,11 +179,11 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       const sample = sampleMailJob({ id: 'job', identifier: 'typed', notBefore: later(minute) })
       await outbox.add(sample)
       const document = await storedOne('mail_outbox')
-      const sound = mustExist(await outbox.status('job', later(1)))
+      const sound = mustExist(await statusIn(outbox, 'job'))
       for (const each of damaged(document)) {
         const what = JSON.stringify(each)
         await jobs.replaceOne({ _id: 'job' }, each, { upsert: true })
-        const status = mustExist(await outbox.status('job', later(1)))
+        const status = mustExist(await statusIn(outbox, 'job'))
         expect(status, what).to.include({ id: 'job', state: 'waiting', isHeld: false })
         expect(status, what).to.have.all.keys(sound)
         expect(JSON.stringify(status)).not.to.include('typed')
@@ -190,7 +191,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
         const before = await jobs.findOne()
         expect(await outbox.revive('job', later(1), later(hour)), what).to.equal('not_found')
         expect(await jobs.findOne(), what).to.deep.equal(before)
-        expect(await outbox.discard('job', later(1)), what).to.equal('discarded')
+        expect(await outbox.discard({ id: 'job' }, later(1)), what).to.equal(1)
       }
       await jobs.insertOne(document)
       expect(await outbox.revive('job', later(1), later(hour))).to.equal('revived')
@@ -241,7 +242,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       await outbox.add(sampleMailJob({ id: 'job' }))
       const fields = ['requested_at', 'expires_at', 'available_at']
       await jobs.updateOne({}, [{ $set: Object.fromEntries(fields.map((f) => [f, beyond])) }])
-      expect(await outbox.status('job', later(1))).to.include({
+      expect(await statusIn(outbox, 'job')).to.include({
         requestedAt: undefined,
         nextAttemptAt: undefined,
         expiresAt: undefined,
@@ -252,7 +253,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       const letters = await outbox.list({ state: 'dead', limit: 10 }, later(1))
       expect(letters.map(({ id }) => id)).to.deep.equal([JSON.stringify(id)])
       expect(await outbox.list({ limit: 10 }, later(1))).to.have.length(2)
-      expect(await outbox.discardDead()).to.equal(1)
+      expect(await outbox.discard('dead', later(1))).to.equal(1)
     })
 
     it('is an event with what can be read of it, or none, and does not hide the others', async () => {
@@ -333,7 +334,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       await stored('session_cutoffs').insertOne({ _id: 'ann', idp_at: 'yesterday' })
       const refusal: unknown = await cutoffs.read('ann').catch((error) => error)
       expect(refusal).to.be.instanceOf(TypeError)
-      await cutoffs.endIdpSessions('ann', later(1))
+      await cutoffs.end('ann', 'idp', later(1))
       expect(await cutoffs.read('ann')).to.deep.include({ idpAt: later(1), oauthAt: undefined })
     })
 

@@ -104,15 +104,15 @@ describeWithMongo('mongoStore()', () => {
         () => outbox.supersede([value], later(1)),
         () => resetTokens.find(value),
         () => verificationTokens.ofUser(value, 1),
-        () => outbox.status(value, later(1)),
         () => outbox.revive(value, later(1), later(hour)),
-        () => outbox.discard(value, later(1)),
+        () => outbox.discard({ id: value }, later(1)),
         () => audit.find(value),
         // @ts-expect-error: a caller without types
         () => audit.list({ types: [value], limit: 1 }),
         ...(value === undefined
           ? []
           : [
+              () => outbox.list({ id: value, limit: 1 }, later(1)),
               () => outbox.list({ accountId: value, limit: 1 }, later(1)),
               () => audit.list({ accountId: value, limit: 1 }),
               () => audit.list({ identifierHash: value, limit: 1 }),
@@ -191,6 +191,6 @@ describeWithMongo('mongoStore()', () => {
     const event = { id: 'event', type: 'sessions_ended', at: later(0) } as const
     await audit.record({ ...event, details: { count: 1, none: undefined } }, hour)
     expect(await audit.find('event')).to.deep.include({ ...event, details: { count: 1 } })
-    expect(await outbox.discard(mustExist(status).id, later(minute))).to.equal('discarded')
+    expect(await outbox.discard({ id: mustExist(status).id }, later(minute))).to.equal(1)
   })
 })

@@ -32,10 +32,6 @@ export function memoryAudit({ now }: Clock): MemoryAuditLog & Forgetful {
       return true
     },
 
-    async has(id) {
-      return recorded.has(id)
-    },
-
     async list(query) {
       return [...recorded.values()]
         .toReversed()

@@ -43,10 +43,6 @@ export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart & Forg
 
     record: (event, keepMs) => inserted(toAuditDocument(event, now(), keepMs)),
 
-    async has(id) {
-      return (await collection.findOne({ _id: text(id) }, { projection: { _id: 1 } })) !== null
-    },
-
     async list(query) {
       // Events of a version that did not write the time come last.
       const newestFirst = collection.find(isAskedFor(query)).sort({ recorded_at: -1 })

@@ -90,13 +90,6 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
       return document ? toPendingLogin(document) : undefined
     },
 
-    async voidOf(accountId) {
-      await collection.updateMany(
-        { account_id: text(accountId) },
-        { $set: { password_digest: '' } },
-      )
-    },
-
     async findNewest(accountId, { clientId, redirectUri, state }) {
       const ofRequest = {
         account_id: text(accountId),
@@ -111,32 +104,33 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
       return undefined
     },
 
-    async markVerified(accountId, email, at) {
-      await collection.updateMany(
-        { account_id: text(accountId), email: text(email), verified_at: { $exists: false } },
-        { $set: { verified_at: time(at) } },
-      )
+    async change(which, { purgeAt, verifiedAt, isVoid }) {
+      await collection.updateMany(changed(which), {
+        ...(purgeAt && { $max: { purge_at: time(purgeAt) } }),
+        ...(verifiedAt && { $min: { verified_at: time(verifiedAt) } }),
+        ...(isVoid && { $set: { password_digest: '' } }),
+      })
     },
 
-    async takeTurn(id, at, turn) {
-      const { modifiedCount } = await collection.updateOne(
-        { _id: text(id), continued_at: { $exists: false } },
-        { $set: { continued_at: time(at), continued_by: text(turn) } },
-      )
+    async setTurn(id, turn, at) {
+      const { modifiedCount } = await (at
+        ? collection.updateOne(
+            { _id: text(id), continued_at: { $exists: false } },
+            { $set: { continued_at: time(at), continued_by: text(turn) } },
+          )
+        : collection.updateOne(
+            { _id: text(id), continued_by: text(turn) },
+            { $unset: { continued_at: true, continued_by: true } },
+          ))
       return modifiedCount === 1
     },
-
-    async returnTurn(id, turn) {
-      await collection.updateOne(
-        { _id: text(id), continued_by: text(turn) },
-        { $unset: { continued_at: '', continued_by: '' } },
-      )
-    },
-
-    async keepUntil(id, purgeAt) {
-      await collection.updateOne({ _id: text(id) }, { $max: { purge_at: time(purgeAt) } })
-    },
   }
+}
+
+function changed(which: Parameters<PendingLoginStore['change']>[0]) {
+  if ('id' in which) return { _id: text(which.id) }
+  const { accountId, email } = which
+  return { account_id: text(accountId), ...(email !== undefined && { email: text(email) }) }
 }
 
 function sameAs(parameter: string | undefined) {
