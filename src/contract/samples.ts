@@ -55,7 +55,8 @@ export function sampleVerificationToken(changes: Partial<NewToken> = {}): NewTok
 }
 
 /** What is told of a token that nothing happened to. */
-export function issuedAs({ tokenHash: _, ...token }: NewToken): Token {
+export function issuedAs(issued: NewToken): Token {
+  const { tokenHash: _tokenHash, ...token } = issued
   const ends = { usedAt: undefined, claimedAt: undefined, invalidatedAt: undefined }
   return { pendingLoginId: undefined, ...token, ...ends, completedAt: undefined }
 }

@@ -7,6 +7,7 @@ import {
   isEvent,
   toAuditDocument,
 } from './audit-document.ts'
+import { AUDIT_DAYS } from '../../settings/table.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import { firstReadable, openCollection } from './collection.ts'
 import { atMost, text, time } from './conditions.ts'
@@ -25,11 +26,11 @@ const indexes: NamedIndex[] = [
     partialFilterExpression: { 'details.identifier_hash': { $exists: true } },
   },
   purgeIndex,
-  // What a version records that does not write when to remove it: 400 days, the default of `audit_retention`.
+  // What a version records that does not write when to remove it.
   {
     name: 'at_ttl',
     key: { at: 1 },
-    expireAfterSeconds: 34_560_000,
+    expireAfterSeconds: AUDIT_DAYS * 86_400,
     partialFilterExpression: { purge_at: null },
   },
 ]

@@ -62,19 +62,7 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
 
     async save(login, most) {
       const { id, accountId } = login
-      const document = {
-        account_id: accountId,
-        ...(login.email !== undefined && { email: login.email }),
-        password_digest: login.passwordDigest,
-        captured: JSON.stringify(login.captured),
-        ...(login.browserHash !== undefined && { browser_hash: login.browserHash }),
-        ...toCarriedFields(capturedParameters(login.captured)),
-        created_at: time(login.createdAt),
-        ...(login.verifiedAt && { verified_at: time(login.verifiedAt) }),
-        ...(login.continuedAt && { continued_at: time(login.continuedAt) }),
-        purge_at: time(login.purgeAt),
-      }
-      await collection.replaceOne({ _id: text(id) }, document, { upsert: true })
+      await collection.replaceOne({ _id: text(id) }, toDocument(login), { upsert: true })
       const surplus = await collection
         .find({ account_id: text(accountId), _id: { $ne: id } }, { projection: { _id: 1 } })
         .sort({ created_at: -1 })
@@ -131,6 +119,21 @@ function changed(which: Parameters<PendingLoginStore['change']>[0]) {
   if ('id' in which) return { _id: text(which.id) }
   const { accountId, email } = which
   return { account_id: text(accountId), ...(email !== undefined && { email: text(email) }) }
+}
+
+function toDocument(login: PendingLogin): Omit<PendingLoginDocument, '_id'> {
+  return {
+    account_id: login.accountId,
+    ...(login.email !== undefined && { email: login.email }),
+    password_digest: login.passwordDigest,
+    captured: JSON.stringify(login.captured),
+    ...(login.browserHash !== undefined && { browser_hash: login.browserHash }),
+    ...toCarriedFields(capturedParameters(login.captured)),
+    created_at: time(login.createdAt),
+    ...(login.verifiedAt && { verified_at: time(login.verifiedAt) }),
+    ...(login.continuedAt && { continued_at: time(login.continuedAt) }),
+    purge_at: time(login.purgeAt),
+  }
 }
 
 function sameAs(parameter: string | undefined) {
