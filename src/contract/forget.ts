@@ -5,6 +5,7 @@ import type { AccountFlowsStore } from '../ports/index.ts'
 import {
   after,
   claimOne,
+  eventIn,
   hour,
   minute,
   mustExist,
@@ -72,7 +73,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
       underWay: 0,
     })
     expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0])
-    expect(await store().pendingLogins.find(ann.login.id)).to.equal(undefined)
+    expect(await store().pendingLogins.find({ id: ann.login.id })).to.equal(undefined)
     const { resetTokens, verificationTokens, pendingLogins, cutoffs } = store()
     expect(await resetTokens.find(ann.reset.tokenHash)).to.equal(undefined)
     expect(await verificationTokens.find(ann.verification.tokenHash)).to.equal(undefined)
@@ -80,7 +81,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     expect(await cutoffs.read('ann')).to.deep.equal(ends)
 
     expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1])
-    expect(await pendingLogins.find(bob.login.id)).to.include({ accountId: 'bob' })
+    expect(await pendingLogins.find({ id: bob.login.id })).to.include({ accountId: 'bob' })
     for (const [found, { id }] of [
       [await resetTokens.find(bob.reset.tokenHash), bob.reset],
       [await verificationTokens.find(bob.verification.tokenHash), bob.verification],
@@ -113,14 +114,14 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     await record('of-ann', 'ann', { details })
     await record('of-ann-without-details', 'ann')
     await record('of-bob', 'bob', { details })
-    const bobs = await audit.find('of-bob')
+    const bobs = await eventIn(audit, 'of-bob')
 
     expect(await forget('ann')).to.include({ events: 1 })
     for (const [id, kept] of [
       ['of-ann', details],
       ['of-ann-without-details', {}],
     ] as const) {
-      const { recordedAt: _recordedAt, ...event } = mustExist(await audit.find(id))
+      const { recordedAt: _recordedAt, ...event } = mustExist(await eventIn(audit, id))
       expect(event).to.deep.equal({
         ...action,
         id,
@@ -128,7 +129,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
       })
     }
     expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0])
-    expect(await audit.find('of-bob')).to.deep.equal(bobs)
+    expect(await eventIn(audit, 'of-bob')).to.deep.equal(bobs)
 
     const all = await audit.list({ limit: 10 })
     for (const each of ['ann', 'hash of ann']) {

@@ -18,10 +18,10 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
 
   it('keeps the whole authorization request, whatever its JSON', async () => {
     const login = await saved({}, { client_id: 'app', claims: awkward })
-    const found = await port().find(login.id)
+    const found = await port().find({ id: login.id })
     expect(found).to.deep.equal(login)
     expect(JSON.stringify(found?.captured)).to.equal(JSON.stringify(login.captured))
-    expect(await port().find('unknown')).to.equal(undefined)
+    expect(await port().find({ id: 'unknown' })).to.equal(undefined)
   })
 
   it('finds the newest one of the account', async () => {
@@ -30,15 +30,15 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     const newest = await saved({ createdAt: after(3) })
     await saved({ createdAt: after(2) })
     await saved({ createdAt: after(4), accountId: 'bob' })
-    expect(await port().findNewest('ann', carried)).to.deep.equal(newest)
-    expect(await port().findNewest('eve', carried)).to.equal(undefined)
+    expect(await port().find({ accountId: 'ann', carried })).to.deep.equal(newest)
+    expect(await port().find({ accountId: 'eve', carried })).to.equal(undefined)
   })
 
   it('puts a login in the place of the one with its id, turn and all', async () => {
     const login = await saved({ verifiedAt: after(1) })
     await port().setTurn(login.id, 'a', after(2))
     const again = await saved({ id: login.id, createdAt: after(3), purgeAt: after(hour) })
-    expect(await port().find(login.id)).to.deep.equal(again)
+    expect(await port().find({ id: login.id })).to.deep.equal(again)
     expect(await port().setTurn(login.id, 'b', after(4))).to.equal(true)
   })
 
@@ -49,7 +49,7 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     )
     for (const login of logins.slice(0, 10)) await port().save(login, 3)
     const kept = async () => {
-      const found = await Promise.all(logins.map(({ id }) => port().find(id)))
+      const found = await Promise.all(logins.map(({ id }) => port().find({ id })))
       return found.flatMap((login, at) => (login ? [at] : []))
     }
     expect(await kept()).to.deep.equal([7, 8, 9])
@@ -59,29 +59,39 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     expect(await kept()).to.include(19)
     const [early] = logins
     await port().save(mustExist(early), 3)
-    expect(await port().find(mustExist(early).id), 'the one that is saved stays').to.deep.equal(
-      early,
-    )
-    expect(await port().find(ofBob.id)).to.deep.equal(ofBob)
+    expect(
+      await port().find({ id: mustExist(early).id }),
+      'the one that is saved stays',
+    ).to.deep.equal(early)
+    expect(await port().find({ id: ofBob.id })).to.deep.equal(ofBob)
   })
 
   it('voids all of an account, and none of another', async () => {
     const [ann, bob] = [await saved(), await saved({ accountId: 'bob' })]
     await port().change({ accountId: 'ann' }, { isVoid: true })
     await port().change({ accountId: 'nobody' }, { isVoid: true })
-    expect(await port().find(ann.id)).to.deep.equal({ ...ann, passwordDigest: '' })
-    expect(await port().find(bob.id)).to.deep.equal(bob)
+    expect(await port().find({ id: ann.id })).to.deep.equal({ ...ann, passwordDigest: '' })
+    expect(await port().find({ id: bob.id })).to.deep.equal(bob)
   })
 
   it('tells an absent parameter from an empty one, and leaves the scope aside', async () => {
     const without = await saved({}, { client_id: 'app' })
     const empty = await saved({}, { client_id: 'app', state: '', scope: 'openid' })
-    expect(await port().findNewest('ann', { clientId: 'app' })).to.deep.equal(without)
-    expect(await port().findNewest('ann', { clientId: 'app', state: '' })).to.deep.equal(empty)
-    expect(await port().findNewest('ann', { clientId: 'app', state: 'x' })).to.equal(undefined)
-    expect(await port().findNewest('ann', { state: '' })).to.equal(undefined)
+    expect(await port().find({ accountId: 'ann', carried: { clientId: 'app' } })).to.deep.equal(
+      without,
+    )
     expect(
-      await port().findNewest('ann', { clientId: 'app', redirectUri: '', state: '' }),
+      await port().find({ accountId: 'ann', carried: { clientId: 'app', state: '' } }),
+    ).to.deep.equal(empty)
+    expect(
+      await port().find({ accountId: 'ann', carried: { clientId: 'app', state: 'x' } }),
+    ).to.equal(undefined)
+    expect(await port().find({ accountId: 'ann', carried: { state: '' } })).to.equal(undefined)
+    expect(
+      await port().find({
+        accountId: 'ann',
+        carried: { clientId: 'app', redirectUri: '', state: '' },
+      }),
     ).to.equal(undefined)
   })
 
@@ -92,7 +102,7 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     )
     expect(turns.filter(Boolean)).to.have.length(1)
     const taken = turns.indexOf(true)
-    expect((await port().find(login.id))?.continuedAt).to.deep.equal(after(taken))
+    expect((await port().find({ id: login.id }))?.continuedAt).to.deep.equal(after(taken))
     expect(await port().setTurn(login.id, 'turn', after(30))).to.equal(false)
     expect(await port().setTurn('unknown', 'turn', after(30))).to.equal(false)
     expect(await port().setTurn((await saved()).id, 'turn', after(30))).to.equal(true)
@@ -104,12 +114,12 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     expect(await port().setTurn(id, 'first', after(1))).to.equal(true)
     await port().setTurn(id, 'second', undefined)
     await port().setTurn('unknown', 'first', undefined)
-    expect((await port().find(id))?.continuedAt).to.deep.equal(after(1))
+    expect((await port().find({ id }))?.continuedAt).to.deep.equal(after(1))
     await atOnce(() => port().setTurn(id, 'first', undefined))
-    expect((await port().find(id))?.continuedAt).to.equal(undefined)
+    expect((await port().find({ id }))?.continuedAt).to.equal(undefined)
     expect(await port().setTurn(id, 'second', after(2))).to.equal(true)
     await port().setTurn(id, 'first', undefined)
-    expect((await port().find(id))?.continuedAt).to.deep.equal(after(2))
+    expect((await port().find({ id }))?.continuedAt).to.deep.equal(after(2))
   })
 
   it('keeps when the address was verified, of all logins with this address', async () => {
@@ -123,18 +133,18 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     await port().change(ann, { verifiedAt: after(1) })
     await port().change(ann, { verifiedAt: after(2) })
     for (const { id } of ours) {
-      expect((await port().find(id))?.verifiedAt).to.deep.equal(after(1))
+      expect((await port().find({ id }))?.verifiedAt).to.deep.equal(after(1))
     }
-    for (const { id } of others) expect((await port().find(id))?.verifiedAt).to.equal(undefined)
+    for (const { id } of others) expect((await port().find({ id }))?.verifiedAt).to.equal(undefined)
   })
 
   it('is kept until the latest of the times that 20 ask for at once', async () => {
     const { id } = await saved()
     await atOnce((caller) => port().change({ id }, { purgeAt: after(hour + caller * minute) }))
     await port().change({ id }, { purgeAt: after(1) })
-    expect((await port().find(id))?.purgeAt).to.deep.equal(after(hour + 19 * minute))
+    expect((await port().find({ id }))?.purgeAt).to.deep.equal(after(hour + 19 * minute))
     await port().change({ id: 'unknown' }, { purgeAt: after(1) })
-    expect(await port().find('unknown')).to.equal(undefined)
+    expect(await port().find({ id: 'unknown' })).to.equal(undefined)
   })
 }
 

@@ -10,7 +10,7 @@ import type {
   RecordedEvent,
   SettingsStore,
 } from '../ports/index.ts'
-import { after, atOnce, hour, minute, mustExist, oddTexts } from './samples.ts'
+import { after, atOnce, eventIn, hour, minute, mustExist, oddTexts } from './samples.ts'
 
 export function itKeepsAuditEvents(port: () => AuditLog): void {
   it('records an event once, when 20 record it at once (3.3, effect 5)', async () => {
@@ -24,7 +24,7 @@ export function itKeepsAuditEvents(port: () => AuditLog): void {
     const answers = await atOnce(() => port().record(event, hour))
     expect(answers.filter(Boolean)).to.have.length(1)
     expect(await port().record({ ...event, accountId: 'bob' }, hour)).to.equal(false)
-    expect(await port().find(event.id)).to.deep.include({ id: event.id, accountId: 'ann' })
+    expect(await eventIn(port(), event.id)).to.deep.include({ id: event.id, accountId: 'ann' })
   })
 
   it('records events with other ids, with every field and with the least', async () => {
@@ -75,7 +75,7 @@ export function itTellsWhatWasRecorded(port: () => AuditLog): void {
   it('tells an event as it was recorded, with every field and with the least', async () => {
     for (const changes of [full, {}, { details: {} }, { accountId: '' }]) {
       const event = await recorded(changes)
-      const found = mustExist(await port().find(event.id))
+      const found = mustExist(await eventIn(port(), event.id))
       const { recordedAt, ...rest } = found
       expect(rest).to.deep.equal(event)
       expect(recordedAt.getTime()).to.be.closeTo(Date.now(), minute)
@@ -85,7 +85,7 @@ export function itTellsWhatWasRecorded(port: () => AuditLog): void {
 
   it('tells a field without a value like one that is not there', async () => {
     const { id, type, at } = await recorded({ reason: undefined, details: { a: undefined, b: 1 } })
-    const found = mustExist(await port().find(id))
+    const found = mustExist(await eventIn(port(), id))
     expect(JSON.parse(JSON.stringify(found))).to.deep.equal({
       id,
       type,
@@ -98,15 +98,15 @@ export function itTellsWhatWasRecorded(port: () => AuditLog): void {
   it('tells the first of two events with the same id', async () => {
     const event = await recorded(full)
     expect(await port().record({ ...event, accountId: 'bob' }, hour)).to.equal(false)
-    expect(await port().find(event.id)).to.include({ accountId: 'ann' })
+    expect(await eventIn(port(), event.id)).to.include({ accountId: 'ann' })
     expect(await idsOf()).to.deep.equal([event.id])
   })
 
   it('knows no event by another id', async () => {
     const { id } = await recorded()
     for (const each of [...oddTexts, randomUUID(), id.toUpperCase()])
-      expect(await port().find(each), each).to.equal(undefined)
-    expect(await port().find(id)).to.include({ id })
+      expect(await eventIn(port(), each), each).to.equal(undefined)
+    expect(await eventIn(port(), id)).to.include({ id })
   })
 
   it('tells the event that was recorded last first, whenever it happened', async () => {
@@ -164,11 +164,11 @@ export function itTellsWhatWasRecorded(port: () => AuditLog): void {
 
   it('gives answers that change nothing when they are changed', async () => {
     const event = await recorded(full)
-    for (const found of [await port().find(event.id), ...(await port().list({ limit: 1 }))]) {
+    for (const found of [await eventIn(port(), event.id), ...(await port().list({ limit: 1 }))]) {
       mustExist(found).at.setTime(0)
       mustExist(mustExist(found).details)['count'] = 3
     }
-    expect(await port().find(event.id)).to.deep.include(event)
+    expect(await eventIn(port(), event.id)).to.deep.include(event)
   })
 }
 

@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { earlierThan, isOtherUnderWay, isOvertaken } from '../outbox/newest.ts'
 import type {
+  AuditLog,
   MailJob,
   MailOutbox,
   MailStage,
@@ -149,6 +150,12 @@ export async function claimOne(outbox: MailOutbox, stage: MailStage, at: number,
 export async function statusIn(outbox: MailOutbox, id: string, at = 1) {
   const [status] = await outbox.list({ id, limit: 1 }, after(at))
   return status
+}
+
+/** What is told of one event. `undefined`: there is none. */
+export async function eventIn(audit: AuditLog, id: string) {
+  const [event] = await audit.list({ id, limit: 1 })
+  return event
 }
 
 export function mustExist<T>(value: T | undefined): T {

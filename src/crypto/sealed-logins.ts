@@ -19,8 +19,7 @@ export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingL
   return {
     save: (login, most) =>
       store.save({ ...login, captured: seal(login.captured, login.id, box) }, most),
-    find: async (id) => opened(await store.find(id)),
-    findNewest: async (accountId, carried) => opened(await store.findNewest(accountId, carried)),
+    find: async (which) => opened(await store.find(which)),
     change: (which, changes) => store.change(which, changes),
     setTurn: (id, turn, at) => store.setTurn(id, turn, at),
   }

@@ -15,7 +15,7 @@ export interface MailEvents {
 
 /** @param keyedHash - stands for an identifier in the audit log, and tells nothing about it. */
 export function createMailEvents(
-  audit: Pick<AuditLog, 'find'> & { record(event: AuditEvent): Promise<void> },
+  audit: Pick<AuditLog, 'list'> & { record(event: AuditEvent): Promise<void> },
   keyedHash: (identifier: string) => string,
   now: () => Date,
 ): MailEvents {
@@ -52,7 +52,7 @@ export function createMailEvents(
         at: now(),
       }),
 
-    wasSent: async (job) => (await audit.find(sentId(job))) !== undefined,
+    wasSent: async (job) => (await audit.list({ id: sentId(job), limit: 1 })).length > 0,
 
     failed: (job, reason) =>
       audit.record({

@@ -33,8 +33,8 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
 
   async function pendingLoginOf(job: MailJob, userId: string): Promise<PendingLogin | undefined> {
     return job.pendingLoginId === undefined
-      ? pendingLogins.findNewest(userId, job.carried)
-      : pendingLogins.find(job.pendingLoginId)
+      ? pendingLogins.find({ accountId: userId, carried: job.carried })
+      : pendingLogins.find({ id: job.pendingLoginId })
   }
 
   return {

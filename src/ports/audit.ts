@@ -26,8 +26,6 @@ export interface AuditLog {
   record(event: AuditEvent, keepMs: number): Promise<boolean>
   /** The one that was recorded last comes first. */
   list(query: AuditQuery): Promise<RecordedEvent[]>
-  /** `undefined`: no event with this id was recorded. */
-  find(id: string): Promise<RecordedEvent | undefined>
 }
 
 export interface RecordedEvent extends AuditEvent {
@@ -36,6 +34,8 @@ export interface RecordedEvent extends AuditEvent {
 }
 
 export interface AuditQuery {
+  /** That one alone. */
+  id?: string
   accountId?: string
   /** `details.identifier_hash` of what somebody typed who was not found. */
   identifierHash?: string

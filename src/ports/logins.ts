@@ -64,9 +64,10 @@ export interface LoginChanges {
 export interface PendingLoginStore {
   /** In the place of the one with its id, if there is one. Besides it, only the newest of its account stay: `most` in all. */
   save(login: PendingLogin, most: number): Promise<void>
-  find(id: string): Promise<PendingLogin | undefined>
-  /** Finds the account's newest one with exactly this client, redirect URI and state, absent distinct from empty. */
-  findNewest(accountId: string, carried: CarriedParameters): Promise<PendingLogin | undefined>
+  /** By its id; or the account's newest one with exactly this client, redirect URI and state, absent distinct from empty. */
+  find(
+    which: { id: string } | { accountId: string; carried: CarriedParameters },
+  ): Promise<PendingLogin | undefined>
   /** Of one login, or of all of an account that were made with this address, or with any. */
   change(
     which: { id: string } | { accountId: string; email?: string },

@@ -105,6 +105,15 @@ describe('The admin API explains a link (5)', () => {
       mailedAnd(resetLink, ({ user }) => h.resetLink(user)),
     ],
     ['an expired reset link', 'expired', EXPIRED, () => expiredResetLink()],
+    [
+      'an expired reset link whose account changed since',
+      'void',
+      /address of the account was changed/,
+      mailedAnd(
+        () => expiredResetLink(),
+        ({ user }) => h.changeUser(user, { email: 'changed@users.example' }),
+      ),
+    ],
     ['a voided reset link', 'void', VOIDED, mailedAnd(resetLink, isVoided)],
     ['a voided verification link', 'void', VOIDED, mailedAnd(bare, isVoided)],
     ['a verification link', 'live', LIVE, bare],

@@ -54,7 +54,7 @@ describe('Mails within the cap, whose worker dies after it looked the account up
           if (isDown) throw new Error('the audit log is away')
           recorded.push(event)
         },
-        find: async () => undefined,
+        list: async () => [],
       },
       (identifier) => identifier,
       now,

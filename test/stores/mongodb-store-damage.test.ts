@@ -6,6 +6,7 @@ import { describeWithMongo } from '../support/mongod.ts'
 import {
   after as later,
   claimOne,
+  eventIn,
   hour,
   minute,
   mustExist,
@@ -79,7 +80,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       await pendingLogins.save({ ...samplePendingLogin(), id }, 9)
       for (const captured of ['{', '[]', '{"params":{},"login":{"accountId":1,"ts":1}}', 1, null]) {
         await stored('pending_logins').updateOne({ _id: id }, { $set: { captured } })
-        expect(await pendingLogins.find(id)).to.equal(undefined)
+        expect(await pendingLogins.find({ id })).to.equal(undefined)
       }
 
       await outbox.add(sampleMailJob({ id: 'damaged' }))
@@ -269,7 +270,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       for (const each of damaged(document)) {
         const what = JSON.stringify(each)
         await events.replaceOne({ _id: 'event' }, each)
-        const found = await audit.find('event')
+        const found = await eventIn(audit, 'event')
         const ids = (await audit.list({ limit: 10 })).map(({ id }) => id)
         const isEvent = typeof each['type'] === 'string' && each['at'] instanceof Date
         expect(found !== undefined, what).to.equal(isEvent)
@@ -283,11 +284,11 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       await events.replaceOne({ _id: 'event' }, document)
       const details = { a: 1, b: null, c: [1], d: { e: 1 } }
       await events.updateOne({ _id: 'event' }, { $set: { details } })
-      expect(await audit.find('event')).to.deep.include({ details: { a: 1 } })
+      expect(await eventIn(audit, 'event')).to.deep.include({ details: { a: 1 } })
       await events.updateOne({ _id: 'event' }, [{ $set: { recorded_at: beyond } }])
-      expect(await audit.find('event')).to.deep.include({ recordedAt: later(0) })
+      expect(await eventIn(audit, 'event')).to.deep.include({ recordedAt: later(0) })
       await events.updateOne({ _id: 'event' }, [{ $set: { at: beyond } }])
-      expect(await audit.find('event')).to.equal(undefined)
+      expect(await eventIn(audit, 'event')).to.equal(undefined)
       expect(await audit.list({ limit: 1 })).to.have.length(1)
     })
 

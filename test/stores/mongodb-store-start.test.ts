@@ -102,7 +102,8 @@ describeWithMongo('mongoStore().start() [full]', function () {
     await pendingLogins.change({ id: login.id }, { purgeAt: later(1) })
     await pendingLogins.setTurn(login.id, 'turn', later(1))
     await pendingLogins.setTurn(login.id, 'turn', undefined)
-    await pendingLogins.findNewest('ann', { clientId: 'app' })
+    await pendingLogins.find({ accountId: 'ann', carried: { clientId: 'app' } })
+    await pendingLogins.find({ id: login.id })
     await outbox.add(sampleMailJob())
     const job = mustExist(await claimOne(outbox, 'resolve', 1, 1))
     await outbox.resolve(job, 'ann', later(1), later(minute))
@@ -131,7 +132,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
     await store.keyRings.noted(minute)
     await store.keyRings.note('process', [])
     await store.audit.record({ id: 'event', type: 'sessions_ended', at: later(0) }, hour)
-    await store.audit.find('event')
+    await store.audit.list({ id: 'event', limit: 1 })
     for (const query of [
       {},
       { accountId: 'ann' },

@@ -40,11 +40,6 @@ export function memoryAudit({ now }: Clock): MemoryAuditLog & Forgetful {
         .map(toRecordedEvent)
     },
 
-    async find(id) {
-      const found = recorded.get(id)
-      return found && toRecordedEvent(found)
-    },
-
     async forget(accountId, _at, accountHash) {
       for (const { event } of recorded.values()) {
         if (event.accountId !== accountId || event.type !== 'admin_action') continue
@@ -65,8 +60,9 @@ function toRecordedEvent({ event, recordedAt }: Entry): RecordedEvent {
 }
 
 function isAskedFor({ event, recordedAt }: Entry, query: AuditQuery): boolean {
-  const { accountId, identifierHash, types, recordedFrom } = query
+  const { id, accountId, identifierHash, types, recordedFrom } = query
   return (
+    (id === undefined || event.id === id) &&
     (accountId === undefined || event.accountId === accountId) &&
     (identifierHash === undefined || event.details?.['identifier_hash'] === identifierHash) &&
     (types === undefined || types.includes(event.type)) &&

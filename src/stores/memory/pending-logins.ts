@@ -24,12 +24,10 @@ export function memoryPendingLogins(): PendingLoginStore & Forgetful {
 
     forget: async (accountId) => forgetIn(logins, (login) => login.accountId === accountId),
 
-    async find(id) {
-      return structuredClone(logins.get(id))
-    },
-
-    async findNewest(accountId, { clientId, redirectUri, state }) {
-      const found = newestOf(accountId).find(({ captured }) => {
+    async find(which) {
+      if ('id' in which) return structuredClone(logins.get(which.id))
+      const { clientId, redirectUri, state } = which.carried
+      const found = newestOf(which.accountId).find(({ captured }) => {
         const own = capturedParameters(captured)
         return own.clientId === clientId && own.redirectUri === redirectUri && own.state === state
       })

@@ -46,8 +46,9 @@ export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart & Forg
 
     async list(query) {
       // Events of a version that did not write the time come last.
-      const newestFirst = collection.find(isAskedFor(query)).sort({ recorded_at: -1 })
-      const events = await firstReadable(newestFirst, isEvent, atMost(query.limit))
+      const newestFirst = query.id === undefined ? ({ recorded_at: -1 } as const) : {}
+      const found = collection.find(isAskedFor(query)).sort(newestFirst)
+      const events = await firstReadable(found, isEvent, atMost(query.limit))
       return events.map(fromAuditDocument)
     },
 
@@ -63,11 +64,6 @@ export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart & Forg
         { $unset: 'account_id' },
       ])
       return erased
-    },
-
-    async find(id) {
-      const document = await collection.findOne({ _id: text(id) })
-      return document && isEvent(document) ? fromAuditDocument(document) : undefined
     },
   }
 }
@@ -87,8 +83,9 @@ function insertedInto(collection: Collection<AuditDocument>) {
   }
 }
 
-function isAskedFor({ accountId, identifierHash, types, recordedFrom }: AuditQuery) {
+function isAskedFor({ id, accountId, identifierHash, types, recordedFrom }: AuditQuery) {
   return {
+    ...(id !== undefined && { _id: text(id) }),
     ...(accountId !== undefined && { account_id: text(accountId) }),
     ...(identifierHash !== undefined && { 'details.identifier_hash': text(identifierHash) }),
     ...(types && { type: { $in: types.map((type) => text(type)) } }),

@@ -73,19 +73,9 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
       await collection.deleteMany({ _id: { $in: surplus.map(({ _id }) => _id) } })
     },
 
-    async find(id) {
-      const document = await collection.findOne({ _id: text(id) })
-      return document ? toPendingLogin(document) : undefined
-    },
-
-    async findNewest(accountId, { clientId, redirectUri, state }) {
-      const ofRequest = {
-        account_id: text(accountId),
-        client_id: sameAs(clientId),
-        redirect_uri: sameAs(redirectUri),
-        state: sameAs(state),
-      }
-      for await (const document of collection.find(ofRequest).sort({ created_at: -1 })) {
+    async find(which) {
+      const newestFirst = 'id' in which ? {} : ({ created_at: -1 } as const)
+      for await (const document of collection.find(found(which)).sort(newestFirst)) {
         const login = toPendingLogin(document)
         if (login) return login
       }
@@ -112,6 +102,17 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
           ))
       return modifiedCount === 1
     },
+  }
+}
+
+function found(which: Parameters<PendingLoginStore['find']>[0]) {
+  if ('id' in which) return { _id: text(which.id) }
+  const { clientId, redirectUri, state } = which.carried
+  return {
+    account_id: text(which.accountId),
+    client_id: sameAs(clientId),
+    redirect_uri: sameAs(redirectUri),
+    state: sameAs(state),
   }
 }
 
