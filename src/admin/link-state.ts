@@ -1,7 +1,8 @@
-import type { AccountFlowsStore, TokenHistories, TokenHistory, User } from '../ports/index.ts'
+import type { AccountFlowsStore, Token, TokenStore, User } from '../ports/index.ts'
+import { isVoided } from '../flows/account.ts'
+import { linkState } from '../flows/link.ts'
 import type { Link } from './description.ts'
 import type { Sent } from './parts.ts'
-import { isStillFor, isVoided } from '../flows/account.ts'
 
 export type LinkKind = 'password_reset' | 'email_verification'
 
@@ -12,21 +13,18 @@ export type LinkState = 'live' | 'used' | 'superseded' | 'expired' | 'void'
 export interface StatedLink {
   kind: LinkKind
   state: LinkState
-  token: TokenHistory
+  token: Token
 }
 
 /** What became of a link, as the flows judge it. */
-export function linkState(token: TokenHistory, user: User | undefined, at: Date): LinkState {
-  if (token.usedAt) return 'used'
-  // A reset that was decided, and refused in the end: the account had changed.
-  if (token.claimedAt) return token.invalidatedAt ? 'void' : 'used'
-  if (token.invalidatedAt) return 'superseded'
-  if (isVoided(token)) return 'void'
-  if (token.expiresAt <= at) return 'expired'
-  return user && isStillFor(token, user) ? 'live' : 'void'
+export function shownState(token: Token, user: User | undefined, at: Date): LinkState {
+  const state = linkState(token, user, at)
+  if (state === 'usable') return 'live'
+  if (state === 'changed') return 'void'
+  return state === 'expired' && isVoided(token) ? 'void' : state
 }
 
-export function tokensOf(store: AccountFlowsStore, kind: LinkKind): TokenHistories {
+export function tokensOf(store: AccountFlowsStore, kind: LinkKind): TokenStore {
   return kind === 'password_reset' ? store.resetTokens : store.verificationTokens
 }
 
@@ -35,7 +33,7 @@ export function linkShape({ kind, state, token }: StatedLink): Sent<Link> {
 }
 
 /** What is told of the token of a link, whoever asks. */
-export function tokenShape(token: TokenHistory) {
+export function tokenShape(token: Token) {
   const { usedAt, claimedAt, invalidatedAt } = token
   return {
     created_at: token.createdAt,

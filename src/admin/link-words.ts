@@ -1,4 +1,4 @@
-import type { RecordedEvent, TokenHistory, User } from '../ports/index.ts'
+import type { RecordedEvent, Token, User } from '../ports/index.ts'
 import { isIssuedUnder, isVoided } from '../flows/account.ts'
 import type { LinkKind, LinkState } from './link-state.ts'
 
@@ -13,10 +13,10 @@ export interface LinkFacts {
   signature?: Signature
   /** Names of the parameters that are not as they were mailed. */
   altered: string[]
-  token?: TokenHistory
+  token?: Token
   user?: User
   /** The newest token of the account and kind, where it is another one. */
-  newer?: TokenHistory
+  newer?: Token
   /** How many characters the token has. */
   tokenLength?: number
   events: RecordedEvent[]
@@ -115,7 +115,7 @@ function voided({ token, user }: LinkFacts, another: string): Words {
   }
 }
 
-function changeSince(token: TokenHistory | undefined, user: User): string | undefined {
+function changeSince(token: Token | undefined, user: User): string | undefined {
   if (!token || user.email !== token.email) return 'address'
   return isIssuedUnder(token, user) ? undefined : 'password'
 }

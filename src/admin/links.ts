@@ -2,9 +2,9 @@ import { CARRIED } from '../ports/carried-query.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import { isSameCarried } from '../flows/link.ts'
-import type { CarriedParameters, RecordedEvent, TokenHistory } from '../ports/index.ts'
+import type { CarriedParameters, RecordedEvent, Token } from '../ports/index.ts'
 import { eventShape, recordAction } from './audit.ts'
-import { tokenShape, linkState, tokensOf, type LinkKind } from './link-state.ts'
+import { shownState, tokenShape, tokensOf, type LinkKind } from './link-state.ts'
 import { linkWords, type LinkFacts, type Signature } from './link-words.ts'
 import type { AdminEndpoints, AdminParts } from './parts.ts'
 import { readPastedLink, type PastedLink } from './pasted-link.ts'
@@ -53,15 +53,15 @@ async function factsOf(
   const { kind, token: raw } = read
   const tokens = tokensOf(store, kind)
   const signed = kind === 'email_verification' && { signature: signatureOf(read, authorizeSig) }
-  const token = isToken(raw) ? await tokens.findHistory(hashToken(raw)) : undefined
+  const token = isToken(raw) ? await tokens.find(hashToken(raw)) : undefined
   const common = { kind, ...signed, tokenLength: raw.length }
   if (!token) return { ...common, state: 'unknown', altered: [], events: [] }
 
   const user = await users.findById(token.userId)
-  const state = linkState(token, user, clock.now())
+  const state = shownState(token, user, clock.now())
   const changed = signed ? alteredIn(signed.signature, read.carried, token.carried) : []
   const altered = [...new Set([...changed, ...read.refused])]
-  const [newest] = await tokens.historiesOf(token.userId, 1)
+  const [newest] = await tokens.ofUser(token.userId, 1)
   const events = await store.audit.list({ accountId: token.userId, limit: MAX_EVENTS })
   return {
     ...common,
@@ -75,7 +75,7 @@ async function factsOf(
 }
 
 /** Oldest first. */
-function eventsAbout(kind: LinkKind, token: TokenHistory, events: RecordedEvent[]) {
+function eventsAbout(kind: LinkKind, token: Token, events: RecordedEvent[]) {
   const isAbout = ({ id, type, at }: RecordedEvent) =>
     id.includes(token.mailJobId) || (type.startsWith(kind) && at >= token.createdAt)
   return events.filter(isAbout).sort((a, b) => a.at.getTime() - b.at.getTime())

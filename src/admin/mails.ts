@@ -67,14 +67,14 @@ async function outcomeOf(
   id: string,
   at: Date,
 ): Promise<Sent<MailOutcome>> {
-  const job = await outbox.status(id, at)
+  const [job] = await outbox.list({ id, limit: 1 }, at)
   if (job) {
     const { state, reason, attempts, nextAttemptAt } = job
     return { mail_id: id, state, reason, attempts, next_attempt_at: nextAttemptAt }
   }
-  const sent = await audit.find(`mail_sent:${id}`)
+  const [sent] = await audit.list({ id: `mail_sent:${id}`, limit: 1 })
   if (sent) return { mail_id: id, state: 'sent', sent_at: sent.at }
-  const requested = await audit.find(`requested:${id}`)
+  const [requested] = await audit.list({ id: `requested:${id}`, limit: 1 })
   if (!requested) return { mail_id: id, state: 'unknown' }
   // A dead letter that was retried ended for another reason than at first.
   const reason = (await lastFailure(audit, id, requested.accountId)) ?? requested.reason

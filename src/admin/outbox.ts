@@ -1,4 +1,4 @@
-import type { MailJobStatus, OutboxAdministration, TokenHistories } from '../ports/index.ts'
+import type { MailJobStatus, OutboxAdministration, ResetTokenStore } from '../ports/index.ts'
 import { recordAction } from './audit.ts'
 import { mailShape } from './mails.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, AdminRequest } from './parts.ts'
@@ -14,7 +14,7 @@ export function outboxOperations(parts: AdminParts) {
 
   // What is no mail may be anything that was pasted by mistake, such as a link: it is not recorded.
   const isThere = async (id: string | undefined) =>
-    id === undefined || (await outbox.status(id, now())) !== undefined
+    id === undefined || (await outbox.list({ id, limit: 1 }, now())).length === 1
 
   return {
     async listOutbox({ query: { state, account_id: accountId, limit } }) {
@@ -44,9 +44,9 @@ export function outboxOperations(parts: AdminParts) {
       if ((!isAll && id === undefined) || request.body.before !== undefined) return INVALID
       if (!(await isThere(id))) return REFUSALS.not_found
       await recordAction(parts, request, 'outbox_purge', detailsOf(id))
-      if (id === undefined) return { answer: { changed: await outbox.discardDead() } }
-      const outcome = await outbox.discard(id, now())
-      return outcome === 'discarded' ? { answer: { changed: 1 } } : REFUSALS[outcome]
+      const changed = await outbox.discard(id === undefined ? 'dead' : { id }, now())
+      if (id === undefined || changed === 1) return { answer: { changed } }
+      return (await isThere(id)) ? REFUSALS.held : REFUSALS.not_found
     },
   } satisfies Partial<AdminEndpoints>
 }
@@ -112,7 +112,7 @@ export interface MailRetry {
 
 export interface MailRetryPorts {
   outbox: OutboxAdministration
-  resetTokens: TokenHistories
+  resetTokens: Pick<ResetTokenStore, 'ofUser'>
   /** Tells the workers that a mail is due. */
   wake(at: Date): void
   now(): Date
@@ -136,7 +136,7 @@ export function createMailRetry({ outbox, resetTokens, wake, now }: MailRetryPor
   async function isSuperseded({ id, kind, state, accountId, requestedAt }: MailJobStatus) {
     if (state !== 'dead' || kind !== 'password_reset') return false
     if (accountId === undefined || requestedAt === undefined) return false
-    const tokens = await resetTokens.historiesOf(accountId, MOST_OF_ACCOUNT)
+    const tokens = await resetTokens.ofUser(accountId, MOST_OF_ACCOUNT)
     if (tokens.some((token) => token.mailJobId !== id && token.createdAt > requestedAt)) return true
     const others = await outbox.list({ accountId, limit: MOST_OF_ACCOUNT }, now())
     return others.some((job) => job.kind === kind && (job.requestedAt ?? 0) > requestedAt)
@@ -144,7 +144,7 @@ export function createMailRetry({ outbox, resetTokens, wake, now }: MailRetryPor
 
   return {
     async one(id) {
-      const job = await outbox.status(id, now())
+      const [job] = await outbox.list({ id, limit: 1 }, now())
       if (!job) return 'not_found'
       return (await isSuperseded(job)) ? 'superseded' : revive(id)
     },

@@ -3,7 +3,7 @@ import type { MailJobStatus, User } from '../ports/index.ts'
 import { isSmtpConfigured, type Settings } from '../settings/table.ts'
 import { eventShape } from './audit.ts'
 import type { Link, UserStatus } from './description.ts'
-import { linkShape, linkState, tokensOf, type LinkKind } from './link-state.ts'
+import { linkShape, shownState, tokensOf, type LinkKind } from './link-state.ts'
 import { mailShape } from './mails.ts'
 import type { AdminParts, Sent } from './parts.ts'
 
@@ -43,8 +43,8 @@ async function linksOf({ store, clock }: AdminParts, user: User): Promise<Sent<L
   const kinds: LinkKind[] = ['password_reset', 'email_verification']
   const links = await Promise.all(
     kinds.map(async (kind) => {
-      const histories = await tokensOf(store, kind).historiesOf(user.id, MOST)
-      return histories.map((token) => ({ kind, token, state: linkState(token, user, at) }))
+      const tokens = await tokensOf(store, kind).ofUser(user.id, MOST)
+      return tokens.map((token) => ({ kind, token, state: shownState(token, user, at) }))
     }),
   )
   return links

@@ -5,6 +5,7 @@ import type { AccountFlowsStore } from '../ports/index.ts'
 import {
   after,
   claimOne,
+  eventIn,
   hour,
   minute,
   mustExist,
@@ -14,6 +15,7 @@ import {
   samplePendingLogin,
   sampleResetToken,
   sampleVerificationToken,
+  statusIn,
 } from './samples.ts'
 
 const NOTHING = {
@@ -40,8 +42,8 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     await store().pendingLogins.save(login, 10)
     const event = { id: randomUUID(), type: 'sessions_ended', at: after(0) } as const
     await store().audit.record({ ...event, accountId: userId }, hour)
-    await store().cutoffs.endIdpSessions(userId, after(0))
-    await store().cutoffs.endOAuthSessions(userId, after(1))
+    await store().cutoffs.end(userId, 'idp', after(0))
+    await store().cutoffs.end(userId, 'oauth', after(1))
     return { login, reset, verification, mail }
   }
 
@@ -50,8 +52,8 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     const { outbox, resetTokens, verificationTokens, audit } = store()
     return [
       (await outbox.list({ accountId, limit: 10 }, after(1))).length,
-      (await resetTokens.historiesOf(accountId, 10)).length,
-      (await verificationTokens.historiesOf(accountId, 10)).length,
+      (await resetTokens.ofUser(accountId, 10)).length,
+      (await verificationTokens.ofUser(accountId, 10)).length,
       (await audit.list({ accountId, limit: 10 })).length,
     ]
   }
@@ -71,18 +73,18 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
       underWay: 0,
     })
     expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0])
-    expect(await store().pendingLogins.find(ann.login.id)).to.equal(undefined)
+    expect(await store().pendingLogins.find({ id: ann.login.id })).to.equal(undefined)
     const { resetTokens, verificationTokens, pendingLogins, cutoffs } = store()
-    expect(await resetTokens.findUsable(ann.reset.tokenHash, after(2))).to.equal(undefined)
-    expect(await resetTokens.findDead(ann.reset.tokenHash, after(2))).to.equal(undefined)
+    expect(await resetTokens.find(ann.reset.tokenHash)).to.equal(undefined)
+    expect(await verificationTokens.find(ann.verification.tokenHash)).to.equal(undefined)
     const ends = { idpAt: after(0), oauthAt: after(1) }
     expect(await cutoffs.read('ann')).to.deep.equal(ends)
 
     expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1])
-    expect(await pendingLogins.find(bob.login.id)).to.include({ accountId: 'bob' })
+    expect(await pendingLogins.find({ id: bob.login.id })).to.include({ accountId: 'bob' })
     for (const [found, { id }] of [
-      [await resetTokens.findUsable(bob.reset.tokenHash, after(2)), bob.reset],
-      [await verificationTokens.findUsable(bob.verification.tokenHash, after(2)), bob.verification],
+      [await resetTokens.find(bob.reset.tokenHash), bob.reset],
+      [await verificationTokens.find(bob.verification.tokenHash), bob.verification],
     ] as const) {
       expect(found).to.include({ id })
     }
@@ -99,7 +101,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1])
     await store().resetTokens.issue(sampleResetToken({ userId: 'ann' }))
     expect(await forget('ann')).to.deep.equal({ ...NOTHING, resetTokens: 1 })
-    expect(await store().outbox.status(bob.mail.id, after(2))).to.include({ accountId: 'bob' })
+    expect(await statusIn(store().outbox, bob.mail.id)).to.include({ accountId: 'bob' })
   })
 
   it('keeps what admins did to it, with the hash in place of its id; a second time changes nothing', async () => {
@@ -112,14 +114,14 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     await record('of-ann', 'ann', { details })
     await record('of-ann-without-details', 'ann')
     await record('of-bob', 'bob', { details })
-    const bobs = await audit.find('of-bob')
+    const bobs = await eventIn(audit, 'of-bob')
 
     expect(await forget('ann')).to.include({ events: 1 })
     for (const [id, kept] of [
       ['of-ann', details],
       ['of-ann-without-details', {}],
     ] as const) {
-      const { recordedAt: _recordedAt, ...event } = mustExist(await audit.find(id))
+      const { recordedAt: _recordedAt, ...event } = mustExist(await eventIn(audit, id))
       expect(event).to.deep.equal({
         ...action,
         id,
@@ -127,7 +129,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
       })
     }
     expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0])
-    expect(await audit.find('of-bob')).to.deep.equal(bobs)
+    expect(await eventIn(audit, 'of-bob')).to.deep.equal(bobs)
 
     const all = await audit.list({ limit: 10 })
     for (const each of ['ann', 'hash of ann']) {
@@ -144,16 +146,16 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
       await store().resetTokens.takeUnfinished(after(minute), after(2 * minute)),
     )
     expect(taken).to.include({ id: reset.id, newHash: 'next' })
-    await store().resetTokens.markUsed(reset.id, after(minute))
+    await store().resetTokens.advance(reset.id, 'used', after(minute))
     expect(await forget('ann')).to.include({ resetTokens: 0, underWay: 1 })
-    await store().resetTokens.complete(reset.id, after(minute))
+    await store().resetTokens.advance(reset.id, 'completed', after(minute))
     expect(await forget('ann')).to.deep.equal({ ...NOTHING, resetTokens: 1 })
   })
 
   it('removes a reset that was rejected', async () => {
     const { reset } = await recorded('ann')
     await store().resetTokens.claim(reset.tokenHash, sampleClaim())
-    await store().resetTokens.reject(reset.id, after(2))
+    await store().resetTokens.advance(reset.id, 'rejected', after(2))
     expect(await forget('ann')).to.include({ resetTokens: 1, underWay: 0 })
   })
 

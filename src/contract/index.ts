@@ -2,13 +2,13 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { AccountFlowsStore } from '../ports/index.ts'
 import { itAdministersMailJobs } from './administration.ts'
-import {
-  itTellsWhatBecameOfResetTokens,
-  itTellsWhatBecameOfVerificationTokens,
-  itTellsWhatWasRecorded,
-} from './histories.ts'
 import { itForgetsAccounts } from './forget.ts'
-import { itKeepsAuditEvents, itKeepsKeyRings, itKeepsSettings } from './records.ts'
+import {
+  itKeepsAuditEvents,
+  itKeepsKeyRings,
+  itKeepsSettings,
+  itTellsWhatWasRecorded,
+} from './records.ts'
 import { itKeepsCutoffs, itKeepsPendingLogins } from './logins.ts'
 import { itCountsHits, itKnowsWhatIsLeftToUse } from './limits.ts'
 import { itKeepsMailJobs } from './outbox.ts'
@@ -34,14 +34,10 @@ export function itIsAnAccountFlowsStore(
 
     afterEach(() => opened.close())
 
-    describe('password reset tokens (2.1, 3.1, 3.3)', () => {
-      itKeepsResetTokens(() => opened.store.resetTokens)
-      itTellsWhatBecameOfResetTokens(() => opened.store.resetTokens)
-    })
-    describe('e-mail verification tokens (2.2, 3.2)', () => {
-      itKeepsVerificationTokens(() => opened.store.verificationTokens)
-      itTellsWhatBecameOfVerificationTokens(() => opened.store.verificationTokens)
-    })
+    describe('password reset tokens (2.1, 3.1, 3.3)', () =>
+      itKeepsResetTokens(() => opened.store.resetTokens))
+    describe('e-mail verification tokens (2.2, 3.2)', () =>
+      itKeepsVerificationTokens(() => opened.store.verificationTokens))
     describe('pending logins', () => itKeepsPendingLogins(() => opened.store.pendingLogins))
     describe('session cut-offs (2.4, 3.3)', () => itKeepsCutoffs(() => opened.store.cutoffs))
 

@@ -2,18 +2,7 @@ import { expect } from 'chai'
 import { it } from 'mocha'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AccountFlowsStore, MailJob, RateLimits } from '../ports/index.ts'
-import {
-  after,
-  claimOne,
-  hour,
-  minute,
-  mustExist,
-  requestRules,
-  sampleClaim,
-  sampleMailJob,
-  sampleResetToken,
-  sampleVerificationToken,
-} from './samples.ts'
+import { after, claimOne, hour, minute, mustExist, requestRules, sampleMailJob } from './samples.ts'
 
 const CALLERS = 50
 
@@ -78,60 +67,6 @@ export function itCountsHits(port: () => RateLimits): void {
 
 /** What the limits of mails need to know of an account: whether it has something to use. */
 export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
-  const ann = { userId: 'ann', email: 'Ann@example.com', passwordDigest: 'digest' }
-  const others = [
-    { ...ann, userId: 'bob' },
-    { ...ann, email: 'ann@example.com' },
-    { ...ann, passwordDigest: 'another' },
-  ]
-
-  it('knows whether an account has a reset link that could be used', async () => {
-    const { resetTokens } = store()
-    const token = sampleResetToken()
-    expect(await resetTokens.hasUsable(ann, after(1))).to.equal(false)
-    await resetTokens.issue(token)
-    expect(await resetTokens.hasUsable(ann, after(1))).to.equal(true)
-    expect(await resetTokens.hasUsable(ann, after(hour))).to.equal(false)
-    for (const other of others) {
-      expect(await resetTokens.hasUsable(other, after(1))).to.equal(false)
-    }
-    await resetTokens.claim(token.tokenHash, sampleClaim())
-    expect(await resetTokens.hasUsable(ann, after(1))).to.equal(false)
-  })
-
-  it('does not count a reset link that was invalidated', async () => {
-    const { resetTokens } = store()
-    const token = sampleResetToken()
-    await resetTokens.issue(token)
-    await resetTokens.revoke({ id: token.id }, after(1))
-    expect(await resetTokens.hasUsable(ann, after(1))).to.equal(false)
-  })
-
-  it('knows whether an account has a verification link that could be used', async () => {
-    const { verificationTokens } = store()
-    const token = sampleVerificationToken()
-    expect(await verificationTokens.hasUsable(ann, after(1))).to.equal(false)
-    await verificationTokens.issue(token)
-    await verificationTokens.issue(sampleVerificationToken({ expiresAt: after(minute) }))
-    expect(await verificationTokens.hasUsable(ann, after(1))).to.equal(true)
-    expect(await verificationTokens.hasUsable(ann, after(hour))).to.equal(false)
-    for (const other of others) {
-      expect(await verificationTokens.hasUsable(other, after(1))).to.equal(false)
-    }
-    await verificationTokens.markUsed(token, after(2))
-    expect(await verificationTokens.hasUsable(ann, after(2))).to.equal(false)
-  })
-
-  it('knows whether one of them finishes a login that waits', async () => {
-    const { verificationTokens } = store()
-    await verificationTokens.issue(sampleVerificationToken({ pendingLoginId: undefined }))
-    expect(await verificationTokens.hasUsable(ann, after(1), true)).to.equal(false)
-    expect(await verificationTokens.hasUsable(ann, after(1), false)).to.equal(true)
-    await verificationTokens.issue(sampleVerificationToken({ pendingLoginId: 'a login' }))
-    expect(await verificationTokens.hasUsable(ann, after(1), true)).to.equal(true)
-    expect(await verificationTokens.hasUsable(ann, after(hour), true)).to.equal(false)
-  })
-
   async function claimed(id = sampleMailJob().id): Promise<MailJob> {
     const { outbox } = store()
     await outbox.add(sampleMailJob({ id, accountId: 'ann' }))

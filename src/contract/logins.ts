@@ -18,10 +18,10 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
 
   it('keeps the whole authorization request, whatever its JSON', async () => {
     const login = await saved({}, { client_id: 'app', claims: awkward })
-    const found = await port().find(login.id)
+    const found = await port().find({ id: login.id })
     expect(found).to.deep.equal(login)
     expect(JSON.stringify(found?.captured)).to.equal(JSON.stringify(login.captured))
-    expect(await port().find('unknown')).to.equal(undefined)
+    expect(await port().find({ id: 'unknown' })).to.equal(undefined)
   })
 
   it('finds the newest one of the account', async () => {
@@ -30,16 +30,16 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     const newest = await saved({ createdAt: after(3) })
     await saved({ createdAt: after(2) })
     await saved({ createdAt: after(4), accountId: 'bob' })
-    expect(await port().findNewest('ann', carried)).to.deep.equal(newest)
-    expect(await port().findNewest('eve', carried)).to.equal(undefined)
+    expect(await port().find({ accountId: 'ann', carried })).to.deep.equal(newest)
+    expect(await port().find({ accountId: 'eve', carried })).to.equal(undefined)
   })
 
   it('puts a login in the place of the one with its id, turn and all', async () => {
     const login = await saved({ verifiedAt: after(1) })
-    await port().takeTurn(login.id, after(2), 'a')
+    await port().setTurn(login.id, 'a', after(2))
     const again = await saved({ id: login.id, createdAt: after(3), purgeAt: after(hour) })
-    expect(await port().find(login.id)).to.deep.equal(again)
-    expect(await port().takeTurn(login.id, after(4), 'b')).to.equal(true)
+    expect(await port().find({ id: login.id })).to.deep.equal(again)
+    expect(await port().setTurn(login.id, 'b', after(4))).to.equal(true)
   })
 
   it('keeps the newest of an account and no others, also where 20 are saved at once', async () => {
@@ -49,7 +49,7 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     )
     for (const login of logins.slice(0, 10)) await port().save(login, 3)
     const kept = async () => {
-      const found = await Promise.all(logins.map(({ id }) => port().find(id)))
+      const found = await Promise.all(logins.map(({ id }) => port().find({ id })))
       return found.flatMap((login, at) => (login ? [at] : []))
     }
     expect(await kept()).to.deep.equal([7, 8, 9])
@@ -59,57 +59,67 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     expect(await kept()).to.include(19)
     const [early] = logins
     await port().save(mustExist(early), 3)
-    expect(await port().find(mustExist(early).id), 'the one that is saved stays').to.deep.equal(
-      early,
-    )
-    expect(await port().find(ofBob.id)).to.deep.equal(ofBob)
+    expect(
+      await port().find({ id: mustExist(early).id }),
+      'the one that is saved stays',
+    ).to.deep.equal(early)
+    expect(await port().find({ id: ofBob.id })).to.deep.equal(ofBob)
   })
 
   it('voids all of an account, and none of another', async () => {
     const [ann, bob] = [await saved(), await saved({ accountId: 'bob' })]
-    await port().voidOf('ann')
-    await port().voidOf('nobody')
-    expect(await port().find(ann.id)).to.deep.equal({ ...ann, passwordDigest: '' })
-    expect(await port().find(bob.id)).to.deep.equal(bob)
+    await port().change({ accountId: 'ann' }, { isVoid: true })
+    await port().change({ accountId: 'nobody' }, { isVoid: true })
+    expect(await port().find({ id: ann.id })).to.deep.equal({ ...ann, passwordDigest: '' })
+    expect(await port().find({ id: bob.id })).to.deep.equal(bob)
   })
 
   it('tells an absent parameter from an empty one, and leaves the scope aside', async () => {
     const without = await saved({}, { client_id: 'app' })
     const empty = await saved({}, { client_id: 'app', state: '', scope: 'openid' })
-    expect(await port().findNewest('ann', { clientId: 'app' })).to.deep.equal(without)
-    expect(await port().findNewest('ann', { clientId: 'app', state: '' })).to.deep.equal(empty)
-    expect(await port().findNewest('ann', { clientId: 'app', state: 'x' })).to.equal(undefined)
-    expect(await port().findNewest('ann', { state: '' })).to.equal(undefined)
+    expect(await port().find({ accountId: 'ann', carried: { clientId: 'app' } })).to.deep.equal(
+      without,
+    )
     expect(
-      await port().findNewest('ann', { clientId: 'app', redirectUri: '', state: '' }),
+      await port().find({ accountId: 'ann', carried: { clientId: 'app', state: '' } }),
+    ).to.deep.equal(empty)
+    expect(
+      await port().find({ accountId: 'ann', carried: { clientId: 'app', state: 'x' } }),
+    ).to.equal(undefined)
+    expect(await port().find({ accountId: 'ann', carried: { state: '' } })).to.equal(undefined)
+    expect(
+      await port().find({
+        accountId: 'ann',
+        carried: { clientId: 'app', redirectUri: '', state: '' },
+      }),
     ).to.equal(undefined)
   })
 
   it('gives its one turn to one of 20 that take it at once', async () => {
     const login = await saved()
     const turns = await atOnce((caller) =>
-      port().takeTurn(login.id, after(caller), `turn ${caller}`),
+      port().setTurn(login.id, `turn ${caller}`, after(caller)),
     )
     expect(turns.filter(Boolean)).to.have.length(1)
     const taken = turns.indexOf(true)
-    expect((await port().find(login.id))?.continuedAt).to.deep.equal(after(taken))
-    expect(await port().takeTurn(login.id, after(30), 'turn')).to.equal(false)
-    expect(await port().takeTurn('unknown', after(30), 'turn')).to.equal(false)
-    expect(await port().takeTurn((await saved()).id, after(30), 'turn')).to.equal(true)
+    expect((await port().find({ id: login.id }))?.continuedAt).to.deep.equal(after(taken))
+    expect(await port().setTurn(login.id, 'turn', after(30))).to.equal(false)
+    expect(await port().setTurn('unknown', 'turn', after(30))).to.equal(false)
+    expect(await port().setTurn((await saved()).id, 'turn', after(30))).to.equal(true)
   })
 
   it('takes a turn back from whoever took it, and lets nobody give back the turn of another', async () => {
     const { id } = await saved()
-    await port().returnTurn(id, 'first')
-    expect(await port().takeTurn(id, after(1), 'first')).to.equal(true)
-    await port().returnTurn(id, 'second')
-    await port().returnTurn('unknown', 'first')
-    expect((await port().find(id))?.continuedAt).to.deep.equal(after(1))
-    await atOnce(() => port().returnTurn(id, 'first'))
-    expect((await port().find(id))?.continuedAt).to.equal(undefined)
-    expect(await port().takeTurn(id, after(2), 'second')).to.equal(true)
-    await port().returnTurn(id, 'first')
-    expect((await port().find(id))?.continuedAt).to.deep.equal(after(2))
+    await port().setTurn(id, 'first', undefined)
+    expect(await port().setTurn(id, 'first', after(1))).to.equal(true)
+    await port().setTurn(id, 'second', undefined)
+    await port().setTurn('unknown', 'first', undefined)
+    expect((await port().find({ id }))?.continuedAt).to.deep.equal(after(1))
+    await atOnce(() => port().setTurn(id, 'first', undefined))
+    expect((await port().find({ id }))?.continuedAt).to.equal(undefined)
+    expect(await port().setTurn(id, 'second', after(2))).to.equal(true)
+    await port().setTurn(id, 'first', undefined)
+    expect((await port().find({ id }))?.continuedAt).to.deep.equal(after(2))
   })
 
   it('keeps when the address was verified, of all logins with this address', async () => {
@@ -119,21 +129,22 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
       await saved({ email: 'other@example.com' }),
       await saved({ email: undefined }),
     ]
-    await port().markVerified('ann', 'Ann@example.com', after(1))
-    await port().markVerified('ann', 'Ann@example.com', after(2))
+    const ann = { accountId: 'ann', email: 'Ann@example.com' }
+    await port().change(ann, { verifiedAt: after(1) })
+    await port().change(ann, { verifiedAt: after(2) })
     for (const { id } of ours) {
-      expect((await port().find(id))?.verifiedAt).to.deep.equal(after(1))
+      expect((await port().find({ id }))?.verifiedAt).to.deep.equal(after(1))
     }
-    for (const { id } of others) expect((await port().find(id))?.verifiedAt).to.equal(undefined)
+    for (const { id } of others) expect((await port().find({ id }))?.verifiedAt).to.equal(undefined)
   })
 
   it('is kept until the latest of the times that 20 ask for at once', async () => {
     const { id } = await saved()
-    await atOnce((caller) => port().keepUntil(id, after(hour + caller * minute)))
-    await port().keepUntil(id, after(1))
-    expect((await port().find(id))?.purgeAt).to.deep.equal(after(hour + 19 * minute))
-    await port().keepUntil('unknown', after(1))
-    expect(await port().find('unknown')).to.equal(undefined)
+    await atOnce((caller) => port().change({ id }, { purgeAt: after(hour + caller * minute) }))
+    await port().change({ id }, { purgeAt: after(1) })
+    expect((await port().find({ id }))?.purgeAt).to.deep.equal(after(hour + 19 * minute))
+    await port().change({ id: 'unknown' }, { purgeAt: after(1) })
+    expect(await port().find({ id: 'unknown' })).to.equal(undefined)
   })
 }
 
@@ -143,17 +154,17 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
   })
 
   it('ends OAuth sessions and IdP sessions apart (3.3, effects 3 and 4)', async () => {
-    await port().endOAuthSessions('ann', after(1))
+    await port().end('ann', 'oauth', after(1))
     expect(await port().read('ann')).to.deep.include({ oauthAt: after(1), idpAt: undefined })
-    await port().endIdpSessions('ann', after(2))
+    await port().end('ann', 'idp', after(2))
     expect(await port().read('ann')).to.deep.include({ oauthAt: after(1), idpAt: after(2) })
     expect(await port().read('bob')).to.equal(undefined)
   })
 
   it('moves forward with each end, by whichever clock, when 20 end at once', async () => {
     const ends = await atOnce(async (caller) => ({
-      idp: await port().endIdpSessions('ann', after(caller)),
-      oauth: await port().endOAuthSessions('ann', after(20 - caller)),
+      idp: await port().end('ann', 'idp', after(caller)),
+      oauth: await port().end('ann', 'oauth', after(20 - caller)),
     }))
     for (const kind of ['idp', 'oauth'] as const) {
       const times = ends.map((end) => end[kind][`${kind}At`]?.getTime() ?? 0)
@@ -166,35 +177,35 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
   })
 
   it('moves on from where it is, where it is asked for an earlier time or the same', async () => {
-    await port().endIdpSessions('ann', after(5))
-    expect(await port().endIdpSessions('ann', after(1))).to.deep.include({ idpAt: after(6) })
-    expect(await port().endOAuthSessions('ann', after(3))).to.deep.equal({
+    await port().end('ann', 'idp', after(5))
+    expect(await port().end('ann', 'idp', after(1))).to.deep.include({ idpAt: after(6) })
+    expect(await port().end('ann', 'oauth', after(3))).to.deep.equal({
       idpAt: after(6),
       oauthAt: after(3),
     })
-    expect(await port().endIdpSessions('ann', after(6))).to.deep.include({ idpAt: after(7) })
+    expect(await port().end('ann', 'idp', after(6))).to.deep.include({ idpAt: after(7) })
   })
 
   it('keeps an exact end beside the others, the latest of them', async () => {
-    await port().endOAuthSessions('ann', after(2), true)
+    await port().end('ann', 'oauth', after(2), true)
     expect(await port().read('ann')).to.deep.equal({
       idpAt: undefined,
       oauthAt: undefined,
       exactOauthAt: after(2),
     })
-    await port().endOAuthSessions('ann', after(5))
+    await port().end('ann', 'oauth', after(5))
     for (const at of [9, 1]) {
-      const ends = await port().endOAuthSessions('ann', after(at), true)
+      const ends = await port().end('ann', 'oauth', after(at), true)
       expect(ends).to.deep.include({ oauthAt: after(5), exactOauthAt: after(9) })
     }
   })
 
   it('changes nothing when an end is repeated, whatever ended in between', async () => {
-    await port().endIdpSessions('ann', after(5))
-    await port().endIdpSessions('ann', after(1))
-    await port().endIdpSessions('ann', after(3), true)
+    await port().end('ann', 'idp', after(5))
+    await port().end('ann', 'idp', after(1))
+    await port().end('ann', 'idp', after(3), true)
     for (const repeated of [1, 5, 1]) {
-      const ends = await port().endIdpSessions('ann', after(repeated))
+      const ends = await port().end('ann', 'idp', after(repeated))
       expect(ends).to.deep.include({ idpAt: after(6) })
     }
   })

@@ -3,6 +3,7 @@ import { it } from 'mocha'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { MailJob, MailOutbox, MailStage, NewMailJob } from '../ports/index.ts'
 import {
+  addedTo,
   after,
   atOnce,
   claimOne,
@@ -15,13 +16,7 @@ import {
 } from './samples.ts'
 
 export function itKeepsMailJobs(port: () => MailOutbox): void {
-  async function added(changes: Partial<NewMailJob> = {}) {
-    const job = sampleMailJob(changes)
-    await port().add(job)
-    // The time of the database counts milliseconds.
-    await delay(3)
-    return job
-  }
+  const added = (changes?: Partial<NewMailJob>) => addedTo(port(), changes)
 
   const claim = (stage: MailStage, at: number) => claimOne(port(), stage, at)
 

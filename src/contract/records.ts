@@ -1,8 +1,16 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import { randomUUID } from 'node:crypto'
-import type { AuditEvent, AuditLog, KeyRings, SettingsStore } from '../ports/index.ts'
-import { after, atOnce, hour, minute, oddTexts } from './samples.ts'
+import { setTimeout as delay } from 'node:timers/promises'
+import type {
+  AuditEvent,
+  AuditLog,
+  AuditQuery,
+  KeyRings,
+  RecordedEvent,
+  SettingsStore,
+} from '../ports/index.ts'
+import { after, atOnce, eventIn, hour, minute, mustExist, oddTexts } from './samples.ts'
 
 export function itKeepsAuditEvents(port: () => AuditLog): void {
   it('records an event once, when 20 record it at once (3.3, effect 5)', async () => {
@@ -16,8 +24,7 @@ export function itKeepsAuditEvents(port: () => AuditLog): void {
     const answers = await atOnce(() => port().record(event, hour))
     expect(answers.filter(Boolean)).to.have.length(1)
     expect(await port().record({ ...event, accountId: 'bob' }, hour)).to.equal(false)
-    expect(await port().has(event.id)).to.equal(true)
-    expect(await port().has(randomUUID())).to.equal(false)
+    expect(await eventIn(port(), event.id)).to.deep.include({ id: event.id, accountId: 'ann' })
   })
 
   it('records events with other ids, with every field and with the least', async () => {
@@ -32,6 +39,136 @@ export function itKeepsAuditEvents(port: () => AuditLog): void {
     }
     expect(await port().record(least, hour)).to.equal(true)
     expect(await port().record({ ...least, id: randomUUID(), ...full }, hour)).to.equal(true)
+  })
+}
+
+export function itTellsWhatWasRecorded(port: () => AuditLog): void {
+  let count = 0
+
+  async function recorded(changes: Partial<AuditEvent> = {}) {
+    count += 1
+    const event: AuditEvent = {
+      id: `event ${count} ${randomUUID()}`,
+      type: 'password_reset_requested',
+      at: after(0),
+      ...changes,
+    }
+    expect(await port().record(event, hour)).to.equal(true)
+    // The time of recording counts milliseconds.
+    await delay(3)
+    return event
+  }
+
+  const idsOf = async (query: Partial<AuditQuery> = {}) =>
+    (await port().list({ limit: 100, ...query })).map(({ id }) => id)
+
+  const full: Partial<AuditEvent> = {
+    type: 'settings_changed',
+    accountId: 'ann',
+    address: '192.0.2.1',
+    userAgent: 'test',
+    clientId: 'app',
+    reason: 'ü$.',
+    details: { keys: ['smtp_host', ''], none: [], count: 2, part: -0.5, 'a.b': '$', $c: '' },
+  }
+
+  it('tells an event as it was recorded, with every field and with the least', async () => {
+    for (const changes of [full, {}, { details: {} }, { accountId: '' }]) {
+      const event = await recorded(changes)
+      const found = mustExist(await eventIn(port(), event.id))
+      const { recordedAt, ...rest } = found
+      expect(rest).to.deep.equal(event)
+      expect(recordedAt.getTime()).to.be.closeTo(Date.now(), minute)
+      expect(await port().list({ limit: 1 })).to.deep.equal([found])
+    }
+  })
+
+  it('tells a field without a value like one that is not there', async () => {
+    const { id, type, at } = await recorded({ reason: undefined, details: { a: undefined, b: 1 } })
+    const found = mustExist(await eventIn(port(), id))
+    expect(JSON.parse(JSON.stringify(found))).to.deep.equal({
+      id,
+      type,
+      at: at.toJSON(),
+      recordedAt: found.recordedAt.toJSON(),
+      details: { b: 1 },
+    })
+  })
+
+  it('tells the first of two events with the same id', async () => {
+    const event = await recorded(full)
+    expect(await port().record({ ...event, accountId: 'bob' }, hour)).to.equal(false)
+    expect(await eventIn(port(), event.id)).to.include({ accountId: 'ann' })
+    expect(await idsOf()).to.deep.equal([event.id])
+  })
+
+  it('knows no event by another id', async () => {
+    const { id } = await recorded()
+    for (const each of [...oddTexts, randomUUID(), id.toUpperCase()])
+      expect(await eventIn(port(), each), each).to.equal(undefined)
+    expect(await eventIn(port(), id)).to.include({ id })
+  })
+
+  it('tells the event that was recorded last first, whenever it happened', async () => {
+    const ids: string[] = []
+    for (const at of [2, 3, 1]) ids.unshift((await recorded({ at: after(at) })).id)
+    expect(await idsOf()).to.deep.equal(ids)
+    expect(await idsOf({ limit: 2 })).to.deep.equal(ids.slice(0, 2))
+    const times = (await port().list({ limit: 3 })).map(({ recordedAt }) => recordedAt.getTime())
+    expect(times).to.deep.equal(times.toSorted((one, other) => other - one))
+  })
+
+  it('tells the events of one account, of one identifier and of some types', async () => {
+    const hash = 'identifier'
+    const ofAnn = await recorded({ accountId: 'ann' })
+    const ofBob = await recorded({ accountId: 'bob', type: 'sessions_ended' })
+    const ofAnnToo = await recorded({ accountId: 'ann', type: 'sessions_ended' })
+    const ofNobody = await recorded({ details: { identifier_hash: hash } })
+    const ofAnother = await recorded({ details: { identifier_hash: 'another', keys: [hash] } })
+    const all = [ofAnother, ofNobody, ofAnnToo, ofBob, ofAnn]
+    for (const [query, expected] of [
+      [{}, all],
+      [{ accountId: 'ann' }, [ofAnnToo, ofAnn]],
+      [{ accountId: 'ann', limit: 1 }, [ofAnnToo]],
+      [{ accountId: 'ann', types: ['sessions_ended'] }, [ofAnnToo]],
+      [{ types: ['sessions_ended'] }, [ofAnnToo, ofBob]],
+      [{ types: ['sessions_ended', 'password_reset_requested'] }, all],
+      [{ types: ['email_login_blocked'] }, []],
+      [{ types: [] }, []],
+      [{ identifierHash: hash }, [ofNobody]],
+      [{ identifierHash: hash, types: ['password_reset_requested'] }, [ofNobody]],
+      [{ identifierHash: hash, accountId: 'ann' }, []],
+      ...oddTexts.flatMap((each) => [
+        [{ accountId: each }, []] as const,
+        [{ identifierHash: each }, []] as const,
+      ]),
+    ] as [Partial<AuditQuery>, AuditEvent[]][]) {
+      expect(await idsOf(query), JSON.stringify(query)).to.deep.equal(expected.map(({ id }) => id))
+    }
+  })
+
+  it('tells what was recorded at a time or later', async () => {
+    const ids: string[] = []
+    for (const accountId of ['ann', 'bob', 'ann'])
+      ids.unshift((await recorded({ accountId, at: after(-hour) })).id)
+    const [newest, middle, oldest] = await port().list({ limit: 3 })
+    const from = (event: RecordedEvent | undefined, later = 0) => ({
+      recordedFrom: new Date(mustExist(event).recordedAt.getTime() + later),
+    })
+    expect(await idsOf(from(oldest))).to.deep.equal(ids)
+    expect(await idsOf(from(middle))).to.deep.equal(ids.slice(0, 2))
+    expect(await idsOf({ ...from(middle), accountId: 'ann' })).to.deep.equal(ids.slice(0, 1))
+    expect(await idsOf({ ...from(oldest, 1), limit: 1 })).to.deep.equal(ids.slice(0, 1))
+    expect(await idsOf(from(newest, 1))).to.deep.equal([])
+  })
+
+  it('gives answers that change nothing when they are changed', async () => {
+    const event = await recorded(full)
+    for (const found of [await eventIn(port(), event.id), ...(await port().list({ limit: 1 }))]) {
+      mustExist(found).at.setTime(0)
+      mustExist(mustExist(found).details)['count'] = 3
+    }
+    expect(await eventIn(port(), event.id)).to.deep.include(event)
   })
 }
 

@@ -1,15 +1,19 @@
 import { createHash, randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { earlierThan, isOtherUnderWay, isOvertaken } from '../outbox/newest.ts'
 import type {
+  AuditLog,
   MailJob,
   MailOutbox,
   MailStage,
   NewMailJob,
+  NewToken,
   PendingLogin,
   ResetClaim,
-  ResetToken,
-  VerificationToken,
+  Token,
+  TokenStore,
 } from '../ports/index.ts'
+import { endOf } from '../ports/token-end.ts'
 
 /** A fixed time that the contract counts from; far enough ahead that no broom sweeps its records away. */
 const start = Date.now() + 60_000
@@ -29,11 +33,7 @@ export function atOnce<T>(act: (caller: number) => Promise<T>): Promise<T[]> {
   return Promise.all(Array.from({ length: 20 }, (_, caller) => act(caller)))
 }
 
-export function sampleResetToken(changes: Partial<ResetToken> = {}): ResetToken {
-  return { ...sampleToken(), ...changes }
-}
-
-function sampleToken() {
+export function sampleResetToken(changes: Partial<NewToken> = {}): NewToken {
   const id = randomUUID()
   return {
     id,
@@ -47,13 +47,25 @@ function sampleToken() {
     attempt: 1,
     createdAt: after(0),
     expiresAt: after(hour),
+    ...changes,
   }
 }
 
-export function sampleVerificationToken(
-  changes: Partial<VerificationToken> = {},
-): VerificationToken {
-  return { ...sampleToken(), pendingLoginId: 'pending', ...changes }
+export function sampleVerificationToken(changes: Partial<NewToken> = {}): NewToken {
+  return sampleResetToken({ pendingLoginId: 'pending', ...changes })
+}
+
+/** What is told of a token that nothing happened to. */
+export function issuedAs(issued: NewToken): Token {
+  const { tokenHash: _tokenHash, ...token } = issued
+  const ends = { usedAt: undefined, claimedAt: undefined, invalidatedAt: undefined }
+  return { pendingLoginId: undefined, ...token, ...ends, completedAt: undefined }
+}
+
+/** What ended a token at that time; `unknown`: there is none. */
+export async function endIn(tokens: TokenStore, { tokenHash }: { tokenHash: string }, at = 1) {
+  const token = await tokens.find(tokenHash)
+  return token ? (endOf(token, after(at)) ?? 'alive') : 'unknown'
 }
 
 export function samplePendingLogin(
@@ -120,10 +132,30 @@ export function requestRules(outbox: MailOutbox) {
   }
 }
 
+/** Saves a job, later than the one before: the time of the database counts milliseconds. */
+export async function addedTo(outbox: MailOutbox, changes: Partial<NewMailJob> = {}) {
+  const job = sampleMailJob(changes)
+  await outbox.add(job)
+  await delay(3)
+  return job
+}
+
 /** The next job of a stage. `undefined`: there is none. */
 export async function claimOne(outbox: MailOutbox, stage: MailStage, at: number, leaseMs = minute) {
   const [job] = await outbox.claim(stage, 1, after(at), after(at + leaseMs))
   return job
+}
+
+/** What is told of one job. `undefined`: there is none. */
+export async function statusIn(outbox: MailOutbox, id: string, at = 1) {
+  const [status] = await outbox.list({ id, limit: 1 }, after(at))
+  return status
+}
+
+/** What is told of one event. `undefined`: there is none. */
+export async function eventIn(audit: AuditLog, id: string) {
+  const [event] = await audit.list({ id, limit: 1 })
+  return event
 }
 
 export function mustExist<T>(value: T | undefined): T {

@@ -19,13 +19,9 @@ export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingL
   return {
     save: (login, most) =>
       store.save({ ...login, captured: seal(login.captured, login.id, box) }, most),
-    find: async (id) => opened(await store.find(id)),
-    findNewest: async (accountId, carried) => opened(await store.findNewest(accountId, carried)),
-    voidOf: (accountId) => store.voidOf(accountId),
-    keepUntil: (id, purgeAt) => store.keepUntil(id, purgeAt),
-    markVerified: (accountId, email, at) => store.markVerified(accountId, email, at),
-    takeTurn: (id, at, turn) => store.takeTurn(id, at, turn),
-    returnTurn: (id, turn) => store.returnTurn(id, turn),
+    find: async (which) => opened(await store.find(which)),
+    change: (which, changes) => store.change(which, changes),
+    setTurn: (id, turn, at) => store.setTurn(id, turn, at),
   }
 }
 

@@ -1,12 +1,6 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { equalsInAsciiCase } from '../ports/ascii-case.ts'
-import type {
-  AccountFlowsStore,
-  IssuedAccount,
-  MailOutbox,
-  User,
-  UserStore,
-} from '../ports/index.ts'
+import type { AccountFlowsStore, MailOutbox, User, UserStore } from '../ports/index.ts'
 
 /** `ambiguous`: several verified addresses match and none of them byte for byte. */
 export type UserMatch = User | 'ambiguous' | 'unknown'
@@ -47,11 +41,6 @@ export function isIssuedUnder(issued: IssuedFor, user: User): boolean {
   return passwordDigest(user.passwordHash) === issued.passwordDigest
 }
 
-/** The account as a link is issued for it now. */
-export function issuedNow({ id, email = '', passwordHash }: User): IssuedAccount {
-  return { userId: id, email, passwordDigest: passwordDigest(passwordHash) }
-}
-
 /** Voids all that was mailed to an account, and the logins that wait for it. A reset that was decided is finished all the same. */
 export type VoidLinks = (accountId: string) => Promise<void>
 
@@ -64,7 +53,7 @@ export function createVoidLinks({
   pendingLogins,
 }: Pick<AccountFlowsStore, 'resetTokens' | 'verificationTokens' | 'pendingLogins'>): VoidLinks {
   return async (userId) => {
-    await pendingLogins.voidOf(userId)
+    await pendingLogins.change({ accountId: userId }, { isVoid: true })
     await resetTokens.revoke({ userId }, BEFORE_EVERY_CLOCK)
     await verificationTokens.revoke({ userId }, BEFORE_EVERY_CLOCK)
   }

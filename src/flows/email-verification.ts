@@ -11,17 +11,11 @@
  *
  * @module
  */
-import { hashToken, isToken } from '../crypto/token.ts'
+import { isToken } from '../crypto/token.ts'
 import { requestMail, type MailRequest } from '../outbox/request.ts'
-import type {
-  CapturedRequest,
-  CarriedParameters,
-  Requester,
-  User,
-  VerificationToken,
-} from '../ports/index.ts'
-import { carriedBy, endOf, findLink, isSameCarried, type LinkFault } from './link.ts'
-import type { FoundLink, LinkRecord, VerificationLink } from './link.ts'
+import type { CapturedRequest, CarriedParameters, Requester, Token, User } from '../ports/index.ts'
+import { carriedBy, findLink, isSameCarried, type LinkFault } from './link.ts'
+import type { FoundLink, VerificationLink } from './link.ts'
 import type { FlowParts } from './parts.ts'
 import { inLoginTurn, linkedLogin, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
 import type { LinkedLogin } from './waiting-login.ts'
@@ -29,7 +23,7 @@ import type { LinkedLogin } from './waiting-login.ts'
 /** A genuine, usable link and the account it is for. Nothing is consumed yet. */
 export interface OpenedLink extends LinkedLogin {
   accountId: string
-  token: VerificationToken
+  token: Token
 }
 
 export interface LinkRefusal {
@@ -107,16 +101,16 @@ const isGenuine = ({ authorizeSig }: FlowParts, { token, carried, signature }: V
   isToken(token) && authorizeSig.verify(signature, token, carried)
 
 /** A link that we signed, with its record and its account; a refusal, where there is none. */
-async function find(parts: FlowParts, { token, ...link }: VerificationLink) {
-  if (!isGenuine(parts, { token, ...link })) return unknown({})
+async function find(parts: FlowParts, link: VerificationLink) {
+  if (!isGenuine(parts, link)) return unknown({})
   const { verificationTokens, users, clock } = parts
-  const found = await findLink(verificationTokens, users, token, clock.now())
-  return found && isSameCarried(found.record.carried, link.carried) ? found : unknown(link.carried)
+  const found = await findLink(verificationTokens, users, link.token, clock.now())
+  return found && isSameCarried(found.token.carried, link.carried) ? found : unknown(link.carried)
 }
 
 /** How a link stands. Once it is over and its address is verified, it has done its work, by whatever means. */
-function stateOf({ record, account, state }: FoundLink, isOver: boolean) {
-  if (isOver && account?.emailVerified && account.email === record.email) return 'used'
+function stateOf({ token, account, state }: FoundLink, isOver: boolean) {
+  if (isOver && account?.emailVerified && account.email === token.email) return 'used'
   // Nothing takes the place of a verification link.
   return state === 'superseded' ? 'used' : state
 }
@@ -128,11 +122,10 @@ async function open(
 ): Promise<OpenedLink | LinkRefusal> {
   const found = await find(parts, link)
   if ('refusal' in found) return found
-  const { record, account, usable: token } = found
-  const state = stateOf(found, !token)
-  if (state !== 'usable' || !token || !account) {
-    const end = endOf(record, parts.clock.now())
-    return refuse(parts, record, state === 'usable' ? 'changed' : state, end, requester)
+  const { token, account, end } = found
+  const state = stateOf(found, end !== 'account_changed')
+  if (state !== 'usable' || !account) {
+    return refuse(parts, token, state === 'usable' ? 'changed' : state, end, requester)
   }
   const { id: accountId, emailVerified } = account
   if (emailVerified) return { refusal: 'verified', reason: 'used', carried: token.carried }
@@ -142,11 +135,11 @@ async function open(
 async function renew(parts: FlowParts, link: VerificationLink, requester: Requester) {
   const found = await find(parts, link)
   if ('refusal' in found) return found
-  const { userId: accountId, pendingLoginId, carried } = found.record
+  const { userId: accountId, pendingLoginId, carried } = found.token
   // One that is good still is as good for this as one that expired.
   const state = stateOf(found, true)
   if (state !== 'expired' && state !== 'usable') {
-    return refuse(parts, found.record, state, state, requester)
+    return refuse(parts, found.token, state, state, requester)
   }
   const login = pendingLoginId !== undefined && { pendingLoginId }
   await request(parts, { accountId, ...login, carried, requester })
@@ -166,8 +159,9 @@ async function confirm(
     await refuse(parts, token, 'used', 'used', requester)
     return 'expired'
   }
-  await verificationTokens.markUsed(token, clock.now())
-  const tellWindows = () => pendingLogins.markVerified(userId, email, clock.now())
+  await verificationTokens.use(token, clock.now())
+  const tellWindows = () =>
+    pendingLogins.change({ accountId: userId, email }, { verifiedAt: clock.now() })
   const finish = async () => {
     await tellWindows()
     await goOn()
@@ -190,13 +184,13 @@ const HOUR_MS = 3_600_000
 /** Recorded once an hour for each link and end: a link is opened by a GET, which nobody counts, and would fill the log. */
 async function refuse(
   parts: FlowParts,
-  token: LinkRecord,
+  token: Token,
   reason: VerificationFault,
   end: string,
   by: Requester,
 ) {
   const hour = Math.floor(parts.clock.now().getTime() / HOUR_MS)
-  const id = `rejected:${hashToken(`${token.tokenHash} ${end} ${hour}`)}`
+  const id = `rejected:${token.id}:${end}:${hour}`
   await record(parts, 'email_verification_rejected', id, token, by, end)
   return { refusal: 'expired', reason, carried: token.carried } as const
 }
@@ -205,7 +199,7 @@ function record(
   { audit, clock }: FlowParts,
   type: 'email_verification_completed' | 'email_verification_rejected',
   id: string,
-  { userId: accountId, carried: { clientId } }: Pick<LinkRecord, 'userId' | 'carried'>,
+  { userId: accountId, carried: { clientId } }: Token,
   { address, userAgent }: Requester,
   reason?: string,
 ): Promise<void> {

@@ -8,27 +8,13 @@ import { appendCarried, CARRIED } from '../ports/carried-query.ts'
 import type {
   CapturedRequest,
   CarriedParameters,
-  DeadToken,
-  TokenHistories,
+  Token,
+  TokenStore,
   User,
   UserStore,
 } from '../ports/index.ts'
-import { isStillFor, type IssuedFor } from './account.ts'
-
-/** What is stored of a token, as far as its state goes. */
-export interface LinkRecord extends IssuedFor {
-  tokenHash: string
-  userId: string
-  carried: CarriedParameters
-  /** The login that waits for it. */
-  pendingLoginId?: string | undefined
-  expiresAt: Date
-  usedAt?: Date | undefined
-  /** A reset was decided with it. */
-  claimedAt?: Date | undefined
-  /** A newer one took its place, its mail was given up, or its reset was refused in the end. */
-  invalidatedAt?: Date | undefined
-}
+import { endOf } from '../ports/token-end.ts'
+import { isStillFor } from './account.ts'
 
 /**
  * Why a link does nothing. `unknown`: nobody was ever given it; all others are told to those alone who hold the token.
@@ -38,77 +24,56 @@ export type LinkFault = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed
 
 /** How a link stands, by its record and its account as they are. */
 export function linkState(
-  record: LinkRecord,
+  token: Token,
   account: User | undefined,
   at: Date,
 ): 'usable' | Exclude<LinkFault, 'unknown'> {
-  const { usedAt, claimedAt, invalidatedAt, expiresAt } = record
-  if (claimedAt && invalidatedAt) return 'changed'
-  if (usedAt || claimedAt) return 'used'
-  if (invalidatedAt) return 'superseded'
-  if (!account || !isStillFor(record, account)) return 'changed'
-  return expiresAt > at ? 'usable' : 'expired'
+  const end = endOf(token, at)
+  if (end === 'used') return 'used'
+  // A reset that was decided, and refused in the end: the account had changed.
+  if (end === 'invalidated') return token.claimedAt ? 'changed' : 'superseded'
+  if (!account || !isStillFor(token, account)) return 'changed'
+  return end ?? 'usable'
 }
 
-/** What ended a link, for the audit log: of a record that says nothing of an end, its account did. */
-export function endOf(
-  { usedAt, claimedAt, invalidatedAt, expiresAt }: LinkRecord,
-  at: Date,
-): string {
-  if (invalidatedAt) return 'invalidated'
-  if (usedAt || claimedAt) return 'used'
-  return expiresAt > at ? 'account_changed' : 'expired'
-}
-
-/** What the stores of both kinds of tokens tell. */
-interface Tokens<Token extends LinkRecord> extends TokenHistories {
-  findUsable(tokenHash: string, at: Date): Promise<Token | undefined>
-  findDead(tokenHash: string, at: Date): Promise<DeadToken | undefined>
-}
-
-export interface FoundLink<Token extends LinkRecord = LinkRecord> {
-  record: LinkRecord
+export interface FoundLink {
+  token: Token
   account: User | undefined
   state: ReturnType<typeof linkState>
-  /** `undefined`: it is not, whatever its account is. */
-  usable: Token | undefined
+  /** What ended it, for the audit log: of a record that says nothing of an end, its account did. */
+  end: string
 }
 
 /** A token and its account, and how they stand. `undefined`: there never was one. */
-export async function findLink<Token extends LinkRecord>(
-  tokens: Tokens<Token>,
+export async function findLink(
+  tokens: TokenStore,
   users: UserStore,
-  token: string,
+  raw: string,
   at: Date,
-): Promise<FoundLink<Token> | undefined> {
-  if (!isToken(token)) return undefined
-  const hash = hashToken(token)
-  const usable = await tokens.findUsable(hash, at)
-  const record = usable ?? (await deadRecord(tokens, hash, at))
-  if (!record) return undefined
-  const account = await users.findById(record.userId)
-  return { record, account, state: linkState(record, account, at), usable }
+): Promise<FoundLink | undefined> {
+  const token = isToken(raw) ? await tokens.find(hashToken(raw)) : undefined
+  if (!token) return undefined
+  const account = await users.findById(token.userId)
+  const end = endOf(token, at) ?? 'account_changed'
+  return { token, account, state: linkState(token, account, at), end }
 }
 
-async function deadRecord(
-  tokens: Tokens<LinkRecord>,
-  tokenHash: string,
+/** Of one account, whatever asks. */
+export const MOST_LINKS = 100
+
+/** Whether one of the account's links could still be used; `ofLogin`: to finish a login that waits. */
+export async function hasUsableLink(
+  tokens: TokenStore,
+  account: User,
   at: Date,
-): Promise<LinkRecord | undefined> {
-  const dead = await tokens.findDead(tokenHash, at)
-  if (!dead) return undefined
-  const { passwordDigest = '', reason } = dead
-  const isInvalidated = reason === 'invalidated'
-  const history = isInvalidated ? await tokens.findHistory(tokenHash) : undefined
-  return {
-    ...dead,
-    tokenHash,
-    passwordDigest,
-    expiresAt: at,
-    usedAt: reason === 'used' ? at : undefined,
-    claimedAt: history?.claimedAt,
-    invalidatedAt: isInvalidated ? at : undefined,
-  }
+  ofLogin = false,
+): Promise<boolean> {
+  const found = await tokens.ofUser(account.id, MOST_LINKS)
+  return found.some(
+    (token) =>
+      linkState(token, account, at) === 'usable' &&
+      (!ofLogin || token.pendingLoginId !== undefined),
+  )
 }
 
 /** What a verification link carries (4.6). */

@@ -17,9 +17,10 @@ import { refusePassword, type PasswordRefusal } from '../crypto/password.ts'
 import { hashToken, isToken, newId } from '../crypto/token.ts'
 import { requestNotice } from '../outbox/password-changed.ts'
 import { requestMail, type MailRequest } from '../outbox/request.ts'
-import type { CarriedParameters, ClaimedReset, Requester } from '../ports/index.ts'
+import type { CarriedParameters, ClaimedReset, Requester, Token } from '../ports/index.ts'
+import { endOf } from '../ports/token-end.ts'
 import { isIssuedUnder, isStillFor } from './account.ts'
-import { endOf, findLink, type FoundLink, type LinkFault, type LinkRecord } from './link.ts'
+import { findLink, type FoundLink, type LinkFault } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 export type PasswordReset = ReturnType<typeof createPasswordReset>
@@ -45,7 +46,7 @@ export function createPasswordReset(parts: FlowParts) {
       if (found?.state !== 'expired' && found?.state !== 'usable') {
         return refuse(parts, found, requester)
       }
-      const { userId: accountId, carried } = found.record
+      const { userId: accountId, carried } = found.token
       await request(parts, { accountId, carried, requester })
       return 'requested'
     },
@@ -95,7 +96,7 @@ async function refuse(
   by: Requester,
 ): Promise<RefusedLink> {
   if (!found || found.state === 'usable') return { fault: 'unknown' }
-  await auditRejected(parts, found.record, endOf(found.record, parts.clock.now()), by)
+  await auditRejected(parts, found.token, found.end, by)
   return { fault: found.state }
 }
 
@@ -114,15 +115,16 @@ const leaseEnd = ({ clock }: FlowParts) => new Date(clock.now().getTime() + LEAS
 async function claim(parts: FlowParts, form: ResetForm, by: Requester) {
   const { resetTokens, settings, clock } = parts
   if (!isToken(form.token)) return undefined
-  const found = await resetTokens.findUsable(hashToken(form.token), clock.now())
-  if (!found) return undefined
+  const tokenHash = hashToken(form.token)
+  const found = await resetTokens.find(tokenHash)
+  if (!found || endOf(found, clock.now())) return undefined
   const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
   const refusal = refusePassword(form.password, form.confirmPassword, { minLength, maxLength })
   if (refusal) return { refusal }
 
   const newHash = await parts.hashPassword(form.password)
   const leaseUntil = leaseEnd(parts)
-  return resetTokens.claim(found.tokenHash, { newHash, by, at: clock.now(), leaseUntil })
+  return resetTokens.claim(tokenHash, { newHash, by, at: clock.now(), leaseUntil })
 }
 
 /** unused → used, with the effects of section 3.3 in their order; each may be repeated. */
@@ -140,7 +142,8 @@ async function finish(parts: FlowParts, reset: ClaimedReset, by: Finisher) {
   if (!usedAt) {
     const obstacle = await replacePassword(parts, reset) // 1
     if (obstacle) return reject(parts, reset, obstacle, by)
-    usedAt = await resetTokens.markUsed(id, now()) // 2
+    usedAt = (await resetTokens.advance(id, 'used', now()))?.usedAt // 2
+    if (!usedAt) throw new Error(`The reset ${id} was rejected meanwhile`)
   }
   const oauth = await sessions.endOAuthSessions(userId, usedAt) // 3
   const idp = await sessions.endIdpSessions(userId, usedAt) // 4
@@ -148,7 +151,7 @@ async function finish(parts: FlowParts, reset: ClaimedReset, by: Finisher) {
   const event = { id: `completed:${id}`, type: 'password_reset_completed', at: now() } as const
   const of = { accountId: userId, clientId: carried.clientId, details: { oauth, idp } }
   await audit({ ...event, ...of, ...claimedBy }) // 5
-  await resetTokens.complete(id, now())
+  await resetTokens.advance(id, 'completed', now())
   return usedAt
 }
 
@@ -180,13 +183,13 @@ async function reject(parts: FlowParts, reset: ClaimedReset, obstacle: Obstacle,
     await parts.sessions.endIdpSessions(userId, claimedAt, true)
   }
   await auditRejected(parts, reset, obstacle, claimedBy, `rejected:${id}`)
-  await parts.resetTokens.reject(id, parts.clock.now())
+  await parts.resetTokens.advance(id, 'rejected', parts.clock.now())
   return undefined
 }
 
 function auditRejected(
   { audit, clock }: FlowParts,
-  { userId: accountId, carried: { clientId } }: Pick<LinkRecord, 'userId' | 'carried'>,
+  { userId: accountId, carried: { clientId } }: Token,
   reason: string,
   by: Requester,
   id = newId(),

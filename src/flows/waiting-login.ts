@@ -47,7 +47,7 @@ export function createWaitingLogins(parts: FlowParts) {
 
   async function findOwn({ pendingLoginId, browser }: WaitingWindow) {
     if (browser === undefined || !isToken(browser)) return undefined
-    const pending = await pendingLogins.find(pendingLoginId)
+    const pending = await pendingLogins.find({ id: pendingLoginId })
     const isOwn = pending?.browserHash === hashToken(browser) && waitsUntil(pending) > clock.now()
     return isOwn ? pending : undefined
   }
@@ -105,7 +105,7 @@ export async function linkedLogin(
     return { captured: undefined, loginEnded: false, isFirstBrowser: false, isAwaited: false }
   }
   const cutoffs = await readCutoffs(user.id)
-  const pending = await pendingLogins.find(pendingLoginId)
+  const pending = await pendingLogins.find({ id: pendingLoginId })
   const isFirstBrowser = browser !== undefined && pending?.browserHash === hashToken(browser)
   const login = pending && isLoginOf(pending, user, cutoffs) ? pending : undefined
   const hasWindow = login?.browserHash !== undefined && !login.continuedAt
@@ -175,19 +175,19 @@ export function isLoginOf(
  * @returns `false`: the turn was taken before, and nothing was done.
  */
 export async function inLoginTurn(
-  pendingLogins: Pick<PendingLoginStore, 'takeTurn' | 'returnTurn'>,
+  pendingLogins: Pick<PendingLoginStore, 'setTurn'>,
   pendingLoginId: string,
   at: Date,
   work: () => Promise<void>,
 ): Promise<boolean> {
   const turn = newId()
   try {
-    if (!(await pendingLogins.takeTurn(pendingLoginId, at, turn))) return false
+    if (!(await pendingLogins.setTurn(pendingLoginId, turn, at))) return false
     await work()
     return true
   } catch (error) {
     // Where that fails too, the turn stays taken: the next sign-in goes through.
-    await pendingLogins.returnTurn(pendingLoginId, turn).catch(() => {})
+    await pendingLogins.setTurn(pendingLoginId, turn, undefined).catch(() => {})
     throw error
   }
 }

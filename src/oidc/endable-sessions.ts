@@ -109,12 +109,12 @@ export function createEndableSessions(
       )
     },
     async endOAuthSessions(accountId, at, isExact) {
-      const ends = await cutoffs.endOAuthSessions(accountId, at, isExact)
+      const ends = await cutoffs.end(accountId, 'oauth', at, isExact)
       return remove(OAUTH_MODELS, accountId, ends)
     },
 
     async endIdpSessions(accountId, at, isExact) {
-      const ends = await cutoffs.endIdpSessions(accountId, at, isExact)
+      const ends = await cutoffs.end(accountId, 'idp', at, isExact)
       return remove(IDP_MODELS, accountId, ends)
     },
 

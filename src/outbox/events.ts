@@ -1,4 +1,4 @@
-import type { AuditEvent, MailJob, MailKind } from '../ports/index.ts'
+import type { AuditEvent, AuditLog, MailJob, MailKind } from '../ports/index.ts'
 
 /** Anybody may have written it. */
 const MAX_AUDITED_LENGTH = 256
@@ -15,7 +15,7 @@ export interface MailEvents {
 
 /** @param keyedHash - stands for an identifier in the audit log, and tells nothing about it. */
 export function createMailEvents(
-  audit: { record(event: AuditEvent): Promise<void>; has(id: string): Promise<boolean> },
+  audit: Pick<AuditLog, 'list'> & { record(event: AuditEvent): Promise<void> },
   keyedHash: (identifier: string) => string,
   now: () => Date,
 ): MailEvents {
@@ -52,7 +52,7 @@ export function createMailEvents(
         at: now(),
       }),
 
-    wasSent: (job) => audit.has(sentId(job)),
+    wasSent: async (job) => (await audit.list({ id: sentId(job), limit: 1 })).length > 0,
 
     failed: (job, reason) =>
       audit.record({

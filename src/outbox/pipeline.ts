@@ -67,7 +67,11 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
   const { now } = clock
   const hash = (text: string) => keyedHash(keys, text)
   const flows = mailFlows(parts, now)
-  const events = createMailEvents({ record: audit, has: (id) => store.audit.has(id) }, hash, now)
+  const events = createMailEvents(
+    { record: audit, list: (query) => store.audit.list(query) },
+    hash,
+    now,
+  )
   const limits = createMailLimits({
     flows,
     limits: windows,

@@ -8,7 +8,8 @@ import type {
 } from '../ports/index.ts'
 import { attemptOf, orderOf } from '../ports/request-order.ts'
 import type { Settings } from '../settings/table.ts'
-import { findUser, issuedNow } from '../flows/account.ts'
+import { findUser } from '../flows/account.ts'
+import { hasUsableLink } from '../flows/link.ts'
 import type { MailFlow } from './mail-flow.ts'
 
 export interface ResetMailPorts {
@@ -35,9 +36,9 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
       return settings().resetRequiresVerifiedEmail && !emailVerified ? 'not_verified' : undefined
     },
 
-    hasUsable: (user) => resetTokens.hasUsable(issuedNow(user), now()),
+    hasUsable: (user) => hasUsableLink(resetTokens, user, now()),
 
-    onRequest: (job, user) => resetTokens.invalidateLive(user.id, orderOf(job), now()),
+    onRequest: (job, user) => resetTokens.revoke({ userId: user.id, upTo: orderOf(job) }, now()),
 
     async mint(job, { user, email }, { passwordResetExpiration: lifetimeMs }) {
       const token = newToken()
@@ -67,6 +68,6 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
       if (token) await resetTokens.revoke({ id: token.id }, now())
     },
 
-    abandon: (job, accountId) => resetTokens.invalidateLive(accountId, attemptOf(job), now()),
+    abandon: (job, userId) => resetTokens.revoke({ userId, upTo: attemptOf(job) }, now()),
   }
 }

@@ -10,11 +10,10 @@ import type {
   UserStore,
   VerificationTokenStore,
 } from '../ports/index.ts'
-import { attemptOf } from '../ports/request-order.ts'
+import { attemptOf, isLater } from '../ports/request-order.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
-import { issuedNow } from '../flows/account.ts'
 import type { MailFlow } from './mail-flow.ts'
-import { linkQuery } from '../flows/link.ts'
+import { hasUsableLink, linkQuery, MOST_LINKS } from '../flows/link.ts'
 
 export interface VerificationMailPorts {
   users: Pick<UserStore, 'findByUsername'>
@@ -34,8 +33,8 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
 
   async function pendingLoginOf(job: MailJob, userId: string): Promise<PendingLogin | undefined> {
     return job.pendingLoginId === undefined
-      ? pendingLogins.findNewest(userId, job.carried)
-      : pendingLogins.find(job.pendingLoginId)
+      ? pendingLogins.find({ accountId: userId, carried: job.carried })
+      : pendingLogins.find({ id: job.pendingLoginId })
   }
 
   return {
@@ -44,7 +43,7 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
 
     refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
 
-    hasUsable: (user, ofLogin) => verificationTokens.hasUsable(issuedNow(user), now(), ofLogin),
+    hasUsable: (user, ofLogin) => hasUsableLink(verificationTokens, user, now(), ofLogin),
 
     async onRequest() {},
 
@@ -57,7 +56,7 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
       const pending = await pendingLoginOf(job, user.id)
       if (pending) {
         const purgeAt = new Date(expiresAt.getTime() + KEEP_LOGIN_MS)
-        await pendingLogins.keepUntil(pending.id, purgeAt)
+        await pendingLogins.change({ id: pending.id }, { purgeAt })
       }
       await verificationTokens.issue({
         id,
@@ -81,13 +80,16 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
       }
     },
 
-    isServedLater: (job, user) => verificationTokens.hasLater(user.id, attemptOf(job)),
+    isServedLater: async (job, user) =>
+      (await verificationTokens.ofUser(user.id, MOST_LINKS)).some((token) =>
+        isLater(token, attemptOf(job)),
+      ),
 
     async revoke({ token }) {
       if (token) await verificationTokens.revoke({ id: token.id }, now())
     },
 
-    abandon: (job, accountId) => verificationTokens.revokeOf(accountId, attemptOf(job), now()),
+    abandon: (job, userId) => verificationTokens.revoke({ userId, upTo: attemptOf(job) }, now()),
   }
 }
 

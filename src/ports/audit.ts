@@ -18,14 +18,14 @@ export interface AuditEvent {
 }
 
 /** `audit_events`. */
-export interface AuditLog extends AuditHistory {
+export interface AuditLog {
   /**
    * Keeps the event for `keepMs` from now on; then it is removed, be it somewhat later. `false`: one with this id was recorded
    * before; nothing changed.
    */
   record(event: AuditEvent, keepMs: number): Promise<boolean>
-  /** Whether an event with this id was recorded. */
-  has(id: string): Promise<boolean>
+  /** The one that was recorded last comes first. */
+  list(query: AuditQuery): Promise<RecordedEvent[]>
 }
 
 export interface RecordedEvent extends AuditEvent {
@@ -34,6 +34,8 @@ export interface RecordedEvent extends AuditEvent {
 }
 
 export interface AuditQuery {
+  /** That one alone. */
+  id?: string
   accountId?: string
   /** `details.identifier_hash` of what somebody typed who was not found. */
   identifierHash?: string
@@ -41,12 +43,4 @@ export interface AuditQuery {
   /** Only what was recorded at this time or later. */
   recordedFrom?: Date
   limit: number
-}
-
-/** What the audit log tells. */
-export interface AuditHistory {
-  /** The one that was recorded last comes first. */
-  list(query: AuditQuery): Promise<RecordedEvent[]>
-  /** `undefined`: no event with this id was recorded. */
-  find(id: string): Promise<RecordedEvent | undefined>
 }

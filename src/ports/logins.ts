@@ -50,25 +50,32 @@ export interface PendingLogin {
   purgeAt: Date
 }
 
+/** What changes of logins that wait, repeated or in any order with the same end. */
+export interface LoginChanges {
+  /** To a later time; never to an earlier one. */
+  purgeAt?: Date
+  /** Where it is not set yet, or to an earlier time. */
+  verifiedAt?: Date
+  /** Makes them logins of no password, so that nothing finishes them; their windows still know where to lead. */
+  isVoid?: true
+}
+
 /** `pending_logins`: logins that wait for a verification link. */
 export interface PendingLoginStore {
   /** In the place of the one with its id, if there is one. Besides it, only the newest of its account stay: `most` in all. */
   save(login: PendingLogin, most: number): Promise<void>
-  find(id: string): Promise<PendingLogin | undefined>
-  /** Makes all of an account logins of no password, so that nothing finishes them; their windows still know where to lead. */
-  voidOf(accountId: string): Promise<void>
-  /** Finds the account's newest one with exactly this client, redirect URI and state, absent distinct from empty. */
-  findNewest(accountId: string, carried: CarriedParameters): Promise<PendingLogin | undefined>
-  /** Moves `purgeAt` to a later time; never to an earlier one. */
-  keepUntil(id: string, purgeAt: Date): Promise<void>
-  /** Sets `verifiedAt` of all of the account's logins that were made with this address, where it is not set yet. */
-  markVerified(accountId: string, email: string, at: Date): Promise<void>
+  /** By its id; or the account's newest one with exactly this client, redirect URI and state, absent distinct from empty. */
+  find(
+    which: { id: string } | { accountId: string; carried: CarriedParameters },
+  ): Promise<PendingLogin | undefined>
+  /** Of one login, or of all of an account that were made with this address, or with any. */
+  change(
+    which: { id: string } | { accountId: string; email?: string },
+    changes: LoginChanges,
+  ): Promise<void>
   /**
-   * Sets `continuedAt`, atomically: of concurrent callers exactly one gets `true`.
-   *
-   * @param turn - a name of its own, by which it can be given back.
+   * Compare and set, atomically. With a time, it sets `continuedAt` where it is not set: of concurrent callers exactly one gets `true`.
+   * Without, it unsets it while it is set by the turn of this name.
    */
-  takeTurn(id: string, at: Date, turn: string): Promise<boolean>
-  /** Unsets `continuedAt`, atomically, and only while it is set by the turn of this name. */
-  returnTurn(id: string, turn: string): Promise<void>
+  setTurn(id: string, turn: string, at: Date | undefined): Promise<boolean>
 }

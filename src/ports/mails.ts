@@ -179,6 +179,8 @@ export interface MailJobStatus {
 }
 
 export interface MailJobQuery {
+  /** That one alone. */
+  id?: string
   state?: MailJobStatus['state']
   accountId?: string
   /** Only what was requested before this time. */
@@ -190,8 +192,6 @@ export interface MailJobQuery {
 export interface OutboxAdministration {
   /** Newest request first. A damaged record is told with what can be read of it. */
   list(query: MailJobQuery, at: Date): Promise<MailJobStatus[]>
-  /** `undefined`: there is no such record; it left, or it ended without a mail. */
-  status(id: string, at: Date): Promise<MailJobStatus | undefined>
   /**
    * A dead letter becomes a request that its account made now, on database time; a job that waits becomes due `at` once. Atomic: of
    * concurrent callers one gets `revived` for a dead letter. `no_account`: a dead letter without an account, of which nobody knows
@@ -203,8 +203,6 @@ export interface OutboxAdministration {
     at: Date,
     expiresAt: Date,
   ): Promise<'revived' | 'no_account' | 'held' | 'not_found'>
-  /** Removes a dead letter, or a job that waits and that no worker holds. `held`, `not_found`: nothing was removed. */
-  discard(id: string, at: Date): Promise<'discarded' | 'held' | 'not_found'>
-  /** Removes all dead letters; answers how many. */
-  discardDead(): Promise<number>
+  /** Removes a dead letter or a job that waits, unless a worker holds it; or all dead letters. Answers how many. */
+  discard(which: { id: string } | 'dead', at: Date): Promise<number>
 }

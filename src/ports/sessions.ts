@@ -14,13 +14,16 @@ export interface SessionCutoffStore {
   /** `undefined`: nothing was ever ended for this account. */
   read(accountId: string): Promise<SessionCutoffs | undefined>
   /**
-   * Effect 3. A cut-off only moves forward: to this time, or where it is there or later by a millisecond, so that each end can be told
-   * from the one before, whatever the clocks say. If `isExact`, the exact one moves instead, to this time at least. The same time once
-   * more changes nothing, so that an effect can be repeated. Answers the cut-offs.
+   * Effect 3 (`oauth`) or 4 (`idp`). A cut-off only moves forward: to this time, or where it is there or later by a millisecond, so that
+   * each end can be told from the one before, whatever the clocks say. If `isExact`, the exact one moves instead, to this time at least.
+   * The same time once more changes nothing, so that an effect can be repeated. Answers the cut-offs.
    */
-  endOAuthSessions(accountId: string, at: Date, isExact?: boolean): Promise<SessionCutoffs>
-  /** Effect 4. Likewise. */
-  endIdpSessions(accountId: string, at: Date, isExact?: boolean): Promise<SessionCutoffs>
+  end(
+    accountId: string,
+    kind: 'idp' | 'oauth',
+    at: Date,
+    isExact?: boolean,
+  ): Promise<SessionCutoffs>
 }
 
 /** How many records were deleted. `undefined`: the adapter cannot tell. */

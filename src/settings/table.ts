@@ -23,6 +23,9 @@ export type { Setting, SettingType } from './setting.ts'
 
 const DAY = 86_400_000
 
+/** How long events stay by default; those of a version that did not write when they go stay as long. */
+export const AUDIT_DAYS = 400
+
 export const settingsTable = {
   passwordResetExpiration: duration('password_reset_expiration', '1h', 7 * DAY, {
     meaning: 'How long a password reset link stays valid.',
@@ -113,7 +116,7 @@ export const settingsTable = {
     // The others work on some ports only.
     strictest: 'auto',
   }),
-  auditRetention: duration('audit_retention', '400d', 3650 * DAY, {
+  auditRetention: duration('audit_retention', `${AUDIT_DAYS}d`, 3650 * DAY, {
     // Links and dead letters are told of for a week, and so is what became of them.
     minDays: 7,
     meaning: 'How long an event of the audit log is kept, from when it is recorded.',

@@ -119,15 +119,15 @@ describe('Every page of ours (HDR)', () => {
     })
 
   it('says nothing of what failed on our side (HDR-08)', async () => {
-    const { findUsable } = h.store.resetTokens
-    h.store.resetTokens.findUsable = () => Promise.reject(new Error('Error: mongodb://secret:1'))
+    const { find } = h.store.resetTokens
+    h.store.resetTokens.find = () => Promise.reject(new Error('Error: mongodb://secret:1'))
     try {
       const answer = await rawRequest(`${h.oauthUrl}/reset-password?token=${'A'.repeat(43)}`, get)
       expect([answer.status, answer.mode]).to.deep.equal([500, 'error'])
       expect(answer.text).not.to.include('secret')
       expectPage(answer, 'failed')
     } finally {
-      h.store.resetTokens.findUsable = findUsable
+      h.store.resetTokens.find = find
     }
     expect((await rawRequest(`${h.oauthUrl}/reset-password?token=x`, get)).status).to.equal(400)
   })

@@ -169,7 +169,7 @@ describe('What is logged of an error (LOG-01)', () => {
       throw new Error(message)
     }
     try {
-      h.store.resetTokens.findUsable = async () => failDeeply(20)
+      h.store.resetTokens.find = async () => failDeeply(20)
       h.users.findByUsername = async () => failDeeply(0)
       const page = await createUserAgent().get(`${h.oauthUrl}/reset-password?token=${secret}`)
       const answer = await fetch(`${h.baseUrl}/admin/api/users/status`, {

@@ -81,16 +81,17 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
   /** Each fails once, at the named effect. */
   const failures: Record<string, (store: AccountFlowsStore, fail: () => Promise<void>) => void> = {
     'the token cannot be marked'({ resetTokens }, fail) {
-      const { markUsed } = resetTokens
-      resetTokens.markUsed = (...parts) => fail().then(() => markUsed(...parts))
+      const { advance } = resetTokens
+      resetTokens.advance = async (id, step, at) => {
+        if (step === 'used') await fail()
+        return advance(id, step, at)
+      }
     },
     'OAuth sessions cannot be ended'({ cutoffs }, fail) {
-      const { endOAuthSessions } = cutoffs
-      cutoffs.endOAuthSessions = (...parts) => fail().then(() => endOAuthSessions(...parts))
+      failEnd(cutoffs, 'oauth', fail)
     },
     'IdP sessions cannot be ended'({ cutoffs }, fail) {
-      const { endIdpSessions } = cutoffs
-      cutoffs.endIdpSessions = (...parts) => fail().then(() => endIdpSessions(...parts))
+      failEnd(cutoffs, 'idp', fail)
     },
     'the event cannot be recorded'({ audit }, fail) {
       const { record } = audit
@@ -99,6 +100,18 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
         return record(event, keepMs)
       }
     },
+  }
+
+  function failEnd(
+    cutoffs: AccountFlowsStore['cutoffs'],
+    failing: 'oauth' | 'idp',
+    fail: () => Promise<void>,
+  ) {
+    const { end } = cutoffs
+    cutoffs.end = async (accountId, kind, at, isExact) => {
+      if (kind === failing) await fail()
+      return end(accountId, kind, at, isExact)
+    }
   }
 
   it('is finished by itself, ends what was signed in, and is recorded once, whatever failed', () =>

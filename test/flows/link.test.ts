@@ -1,7 +1,9 @@
 import { expect } from 'chai'
 import { passwordDigest } from '../../src/crypto/password.ts'
-import { endOf, linkState, type LinkRecord } from '../../src/flows/link.ts'
-import type { User } from '../../src/index.ts'
+import { issuedAs, sampleResetToken } from '../../src/contract/samples.ts'
+import { hasUsableLink, linkState } from '../../src/flows/link.ts'
+import type { Token, User } from '../../src/index.ts'
+import { endOf } from '../../src/ports/token-end.ts'
 
 const AT = new Date(1_000_000)
 const BEFORE = new Date(AT.getTime() - 1)
@@ -15,16 +17,15 @@ const account: User = {
   passwordHash: 'a hash',
   disabled: false,
 }
-const record: LinkRecord = {
-  tokenHash: 'hash of the token',
+const record: Token = {
+  ...issuedAs(sampleResetToken()),
   userId: account.id,
-  email: account.email,
+  email: 'ann@users.example',
   passwordDigest: passwordDigest(account.passwordHash),
-  carried: {},
   expiresAt: AFTER,
 }
 
-type Row = [what: string, record: Partial<LinkRecord>, account: Partial<User> | undefined]
+type Row = [what: string, record: Partial<Token>, account: Partial<User> | undefined]
 
 const ROWS: Record<string, Row[]> = {
   'usable account_changed': [['nothing happened', {}, {}]],
@@ -60,8 +61,39 @@ describe('The state of a link', () => {
       it(`is ${state} where ${what}`, () => {
         const stored = { ...record, ...changes }
         expect(linkState(stored, changed && { ...account, ...changed }, AT)).to.equal(state)
-        expect(endOf(stored, AT)).to.equal(end)
+        expect(endOf(stored, AT) ?? 'account_changed').to.equal(end)
       })
     }
   }
+})
+
+describe('What an account has to use', () => {
+  const hasUsable = (tokens: Token[], changes: Partial<User> = {}, ofLogin = false) =>
+    hasUsableLink(
+      { find: async () => undefined, ofUser: async () => tokens },
+      { ...account, ...changes },
+      AT,
+      ofLogin,
+    )
+  const expired = { ...record, expiresAt: AT }
+
+  it('is a link that does its work, among others that do not', async () => {
+    expect(await hasUsable([])).to.equal(false)
+    expect(await hasUsable([expired, { ...record, claimedAt: BEFORE }])).to.equal(false)
+    expect(await hasUsable([{ ...record, invalidatedAt: BEFORE }])).to.equal(false)
+    expect(await hasUsable([expired, record])).to.equal(true)
+  })
+
+  it('is no link that was issued for the account as it was', async () => {
+    for (const changes of [{ email: 'ANN@users.example' }, { passwordHash: 'another hash' }]) {
+      expect(await hasUsable([record], changes)).to.equal(false)
+    }
+  })
+
+  it('is, where a login waits, a link that finishes one', async () => {
+    const ofLogin = { ...record, pendingLoginId: 'a login' }
+    expect(await hasUsable([record], {}, true)).to.equal(false)
+    expect(await hasUsable([record, { ...ofLogin, usedAt: BEFORE }], {}, true)).to.equal(false)
+    expect(await hasUsable([record, ofLogin], {}, true)).to.equal(true)
+  })
 })

@@ -105,7 +105,7 @@ describe('The flow of a password reset', () => {
     expect(await flow.complete(refused, requester)).to.deep.equal({
       refusal: 'password_mismatch',
     })
-    expect(calls).to.deep.equal(['tokens.findUsable'])
+    expect(calls).to.deep.equal(['tokens.find'])
   })
 
   it('opens a usable link at the cost of two reads, and consumes nothing', async () => {
@@ -114,7 +114,7 @@ describe('The flow of a password reset', () => {
     for (let time = 0; time < 3; time += 1) {
       calls.splice(0)
       expect(await flow.open(token)).to.equal('usable')
-      expect(calls).to.deep.equal(['tokens.findUsable', 'users.findById'])
+      expect(calls).to.deep.equal(['tokens.find', 'users.findById'])
     }
     calls.splice(0)
     for (const other of ['', 'short', 'x'.repeat(60_000)]) {
@@ -130,17 +130,17 @@ describe('The flow of a password reset', () => {
     const done = await flow.complete({ token, password, confirmPassword: password }, requester)
     expect(done).to.deep.equal({ carried: {} })
     expect(calls).to.deep.equal([
-      'tokens.findUsable',
+      'tokens.find',
       'bcrypt',
       'tokens.claim',
       'users.findById',
       'users.replacePasswordHash',
-      'tokens.markUsed',
+      'tokens.advance',
       'sessions.endOAuthSessions',
       'sessions.endIdpSessions',
       'outbox.add',
       'password_reset_completed',
-      'tokens.complete',
+      'tokens.advance',
     ])
   })
 

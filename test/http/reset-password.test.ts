@@ -107,7 +107,8 @@ onBothStores('A reset', (technology) => {
     })
     await h.reset(link, 'a new password')
     // Repeated, it changes nothing and tells what is in force.
-    const usedAt = await h.store.resetTokens.markUsed(record?.id ?? '', new Date())
+    const token = await h.store.resetTokens.advance(record?.id ?? '', 'used', new Date())
+    const usedAt = token?.usedAt ?? new Date(NaN)
     expect(await atEvent).to.deep.equal([true, { idpAt: usedAt, oauthAt: usedAt }])
 
     const events = h.events.filter(({ accountId }) => accountId === user.id)

@@ -294,7 +294,7 @@ describe('The cookie by which the browser that logged in is known', () => {
       const value = valueOf(line)
       const eightDays = `Max-Age=${8 * 86_400}`
       expect(line).to.equal(`${NAME}=${value}; ${eightDays}; Path=/; HttpOnly; SameSite=Lax`)
-      const stored = await h.store.pendingLogins.find(windowOf(h, login).id)
+      const stored = await h.store.pendingLogins.find({ id: windowOf(h, login).id })
       expect(JSON.stringify(stored)).to.not.include(value)
       expect(stored?.browserHash).to.match(/^[\da-f]{64}$/)
     })

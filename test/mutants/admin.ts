@@ -100,7 +100,7 @@ export const adminMutants: Mutant[] = [
   {
     name: 'forgetting breaks off a reset',
     breaks: 'A reset that was begun is finished (3.3).',
-    edits: { "({ state }) => state === 'claimed'": '() => false' },
+    edits: { '({ token }) => isClaimed(token)': '() => false' },
     caughtBy: 'leaves a reset that is being finished',
   },
   {

@@ -24,9 +24,9 @@ export const resetMutants: Mutant[] = [
     name: 'a reset token is read, and claimed later',
     breaks: 'One token changes one password at most (3.1).',
     edits: {
-      "if (!entry) return undefined entry.state = 'claimed'": `if (!entry) return undefined
+      'return undefined entry.token.claimedAt = at': `return undefined
       await new Promise((resolve) => setTimeout(resolve, 100))
-      entry.state = 'claimed'`,
+      entry.token.claimedAt = at`,
     },
     caughtBy: 'gives a token to one of 20 that claim it at once',
   },
@@ -51,15 +51,15 @@ export const resetMutants: Mutant[] = [
   {
     name: 'earlier reset tokens stay alive',
     breaks: 'A new request invalidates every earlier unused token (3.1).',
-    edits: { 'if (!isLater(token, request)) invalidate(entry, at)': 'void request' },
+    edits: { 'if (!isLater(token, request)) token.invalidatedAt = at': 'void request' },
     caughtBy: 'TOK-13',
   },
   {
     name: 'an expired reset token is good',
     breaks: 'A token is no longer valid once its lifetime elapsed (3.1).',
     edits: {
-      "=== tokenHash && state === 'live' && token.expiresAt > at":
-        "=== tokenHash && state === 'live' && at > new Date(0)",
+      "return expiresAt > at ? undefined : 'expired'":
+        "return expiresAt > at || at > new Date(0) ? undefined : 'expired'",
     },
     caughtBy: 'TOK-06',
   },
@@ -67,7 +67,7 @@ export const resetMutants: Mutant[] = [
     name: 'used_at is set before the password is replaced',
     breaks: 'The effects come in the order of section 3.3.',
     edits: {
-      'const obstacle = await replacePassword(parts, reset)': `usedAt = await resetTokens.markUsed(id, now())
+      'const obstacle = await replacePassword(parts, reset)': `usedAt = (await resetTokens.advance(id, 'used', now()))?.usedAt
       const obstacle = await replacePassword(parts, reset)`,
     },
     caughtBy: 'its effects in the order of section 3.3',
@@ -76,7 +76,7 @@ export const resetMutants: Mutant[] = [
     name: 'a reset marks the address verified',
     breaks: 'An address is verified by its verification link alone (3.2).',
     edits: {
-      'usedAt = await resetTokens.markUsed(id, now())': `usedAt = await resetTokens.markUsed(id, now())
+      "usedAt = (await resetTokens.advance(id, 'used', now()))?.usedAt": `usedAt = (await resetTokens.advance(id, 'used', now()))?.usedAt
       if (reset.email !== undefined) await parts.users.markEmailVerified(userId, reset.email)`,
     },
     caughtBy: 'SES-06',
@@ -85,9 +85,9 @@ export const resetMutants: Mutant[] = [
     name: 'sessions are deleted, without a cut-off',
     breaks: 'What a request in flight saves again is dead (3.3).',
     edits: {
-      'const ends = await cutoffs.endOAuthSessions(accountId, at, isExact)':
+      "const ends = await cutoffs.end(accountId, 'oauth', at, isExact)":
         'const ends = { oauthAt: at, idpAt: undefined }',
-      'const ends = await cutoffs.endIdpSessions(accountId, at, isExact)':
+      "const ends = await cutoffs.end(accountId, 'idp', at, isExact)":
         'const ends = { oauthAt: undefined, idpAt: at }',
     },
     caughtBy: 'SES-04',
@@ -144,8 +144,8 @@ export const resetMutants: Mutant[] = [
     name: 'a password is hashed before the token is looked up',
     breaks: 'Whoever has no link gets no bcrypt work done (PWD-08).',
     edits: {
-      'if (!found) return undefined': `await ports.hashPassword(password)
-    if (!found) return undefined`,
+      'if (!found || endOf(found, clock.now())) return undefined': `await parts.hashPassword(form.password)
+  if (!found || endOf(found, clock.now())) return undefined`,
     },
     caughtBy: 'PWD-08',
   },
@@ -212,8 +212,8 @@ export const resetMutants: Mutant[] = [
     name: 'a void reset link that was never posted asks for a new mail',
     breaks: 'Whoever holds a link of the account as it was before gets no mail sent.',
     edits: {
-      '!account || !isStillFor(record, account)':
-        '!account || (expiresAt <= at && !isStillFor(record, account))',
+      '!account || !isStillFor(token, account)':
+        "!account || (end === 'expired' && !isStillFor(token, account))",
     },
     caughtBy: 'a link that was never posted asks for no new one',
   },
@@ -221,8 +221,8 @@ export const resetMutants: Mutant[] = [
     name: 'an expired reset link outlives a change of its account',
     breaks: 'Whoever holds a link of the account as it was before gets no mail sent.',
     edits: {
-      '!account || !isStillFor(record, account)':
-        '!account || (expiresAt > at && !isStillFor(record, account))',
+      '!account || !isStillFor(token, account)':
+        '!account || (!end && !isStillFor(token, account))',
     },
     caughtBy: 'where it expired and the account changed since',
   },

@@ -82,7 +82,7 @@ export const verificationMutants: Mutant[] = [
     name: 'other links of an account live on after one is used',
     breaks: 'The leftovers of a verified account give mode expired.',
     edits: {
-      'else if (token.userId === userId && token.email === email) expire(entry, at)':
+      'expire((other) => other.userId === userId && other.email === email, at)':
         'else void [userId, email]',
     },
     caughtBy: 'VER-06',

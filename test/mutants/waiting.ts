@@ -38,7 +38,7 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a waiting window goes on in each of many posts, in memory',
     breaks: 'The window goes on once.',
-    edits: { '|| login.continuedAt': '' },
+    edits: { '(at ? login.continuedAt :': '(at ? false :' },
     caughtBy: 'gives its one turn to one of 20',
   },
   {
@@ -105,7 +105,7 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a failure of the provider uses the turn up',
     breaks: 'A turn in which nothing was finished is given back.',
-    edits: { 'await pendingLogins.returnTurn(pendingLoginId, turn).catch(() => {})': '' },
+    edits: { 'await pendingLogins.setTurn(pendingLoginId, turn, undefined).catch(() => {})': '' },
     caughtBy: 'RACE-13',
   },
   {
@@ -117,7 +117,7 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'a turn is given back in the name of another, in memory',
     breaks: 'One turn gives one code.',
-    edits: { 'login && turns.get(login) === turn': 'login' },
+    edits: { 'turns.get(login) !== turn': 'false' },
     caughtBy: 'lets nobody give back the turn of another',
   },
   {

@@ -199,7 +199,7 @@ describe('The cut-off of an account', () => {
   it('is read anew by the next request', async () => {
     const { user, agent } = await signIn(h, await addVerified(h))
     expect(await accountOf(h, agent)).to.equal(user.id)
-    await store.cutoffs.endIdpSessions(user.id, new Date())
+    await store.cutoffs.end(user.id, 'idp', new Date())
     expect(await accountOf(h, agent)).to.equal(undefined)
   })
 })
@@ -245,9 +245,9 @@ describe('A reset that stopped after effect 1, and whose password was replaced a
       ...inner,
       resetTokens: {
         ...inner.resetTokens,
-        async markUsed(id: string, at: Date) {
+        async advance(...parts: Parameters<typeof inner.resetTokens.advance>) {
           if (fails) throw new Error('the database is gone')
-          return inner.resetTokens.markUsed(id, at)
+          return inner.resetTokens.advance(...parts)
         },
       },
     }

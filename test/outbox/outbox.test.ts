@@ -75,7 +75,7 @@ describe('The outbox', () => {
         return (await h.store.outbox.list(dead, new Date()))[0]
       })
       expect(letter).to.include({ reason: 'ERR_MAIL_REFUSED' })
-      const [token] = await h.store.resetTokens.historiesOf(user.id, 2)
+      const [token] = await h.store.resetTokens.ofUser(user.id, 2)
       expect(token?.invalidatedAt).to.be.instanceOf(Date)
       expect(h.mail.answered.refuse).to.equal(refusals + 1)
       const link = await h.resetLink(user)
@@ -89,7 +89,7 @@ describe('The outbox', () => {
       await resend(user)
       await event('email_verification_mail_failed', user)
       await eventually('no live token', async () => {
-        const [token] = await h.store.verificationTokens.historiesOf(user.id, 2)
+        const [token] = await h.store.verificationTokens.ofUser(user.id, 2)
         return token && token.expiresAt <= new Date()
       })
       await resend(user)

@@ -6,6 +6,7 @@ import { describeWithMongo } from '../support/mongod.ts'
 import {
   after as later,
   claimOne,
+  eventIn,
   hour,
   minute,
   mustExist,
@@ -14,6 +15,7 @@ import {
   samplePendingLogin,
   sampleResetToken,
   sampleVerificationToken,
+  statusIn,
 } from '../../src/contract/samples.ts'
 
 describeWithMongo('mongoStore() with damaged records [full]', () => {
@@ -52,7 +54,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       for (const each of damaged(document)) {
         count += 1
         await tokens.replaceOne({ _id: token.id }, each, { upsert: true })
-        const found = await resetTokens.findUsable(token.tokenHash, later(1))
+        const found = await resetTokens.find(token.tokenHash)
         const claim = await resetTokens.claim(token.tokenHash, sampleClaim({ at: later(1) }))
         expect([found, claim], JSON.stringify(each)).to.deep.equal([undefined, undefined])
       }
@@ -67,7 +69,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       const document = await storedOne('email_verification_tokens')
       for (const each of damaged(document)) {
         await tokens.replaceOne({ _id: token.id }, each, { upsert: true })
-        const found = await verificationTokens.findUsable(token.tokenHash, later(1))
+        const found = await verificationTokens.find(token.tokenHash)
         expect(found, JSON.stringify(each)).to.equal(undefined)
       }
     })
@@ -78,7 +80,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       await pendingLogins.save({ ...samplePendingLogin(), id }, 9)
       for (const captured of ['{', '[]', '{"params":{},"login":{"accountId":1,"ts":1}}', 1, null]) {
         await stored('pending_logins').updateOne({ _id: id }, { $set: { captured } })
-        expect(await pendingLogins.find(id)).to.equal(undefined)
+        expect(await pendingLogins.find({ id })).to.equal(undefined)
       }
 
       await outbox.add(sampleMailJob({ id: 'damaged' }))
@@ -154,8 +156,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       ] as const) {
         const tokens = stored(name)
         const document = await storedOne(name)
-        const told = () =>
-          Promise.all([store.findHistory(token.tokenHash), store.historiesOf('ann', 10)])
+        const told = () => Promise.all([store.find(token.tokenHash), store.ofUser('ann', 10)])
         for (const each of damaged(document)) {
           await tokens.replaceOne({ _id: 'damaged' }, each)
           expect(await told(), JSON.stringify(each)).to.deep.equal([undefined, []])
@@ -168,7 +169,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
         }
         const sound = sampleVerificationToken({ createdAt: later(-1) })
         await store.issue(sound)
-        const [history] = await store.historiesOf('ann', 1)
+        const [history] = await store.ofUser('ann', 1)
         expect(history).to.include({ id: sound.id })
       }
     })
@@ -179,11 +180,11 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       const sample = sampleMailJob({ id: 'job', identifier: 'typed', notBefore: later(minute) })
       await outbox.add(sample)
       const document = await storedOne('mail_outbox')
-      const sound = mustExist(await outbox.status('job', later(1)))
+      const sound = mustExist(await statusIn(outbox, 'job'))
       for (const each of damaged(document)) {
         const what = JSON.stringify(each)
         await jobs.replaceOne({ _id: 'job' }, each, { upsert: true })
-        const status = mustExist(await outbox.status('job', later(1)))
+        const status = mustExist(await statusIn(outbox, 'job'))
         expect(status, what).to.include({ id: 'job', state: 'waiting', isHeld: false })
         expect(status, what).to.have.all.keys(sound)
         expect(JSON.stringify(status)).not.to.include('typed')
@@ -191,7 +192,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
         const before = await jobs.findOne()
         expect(await outbox.revive('job', later(1), later(hour)), what).to.equal('not_found')
         expect(await jobs.findOne(), what).to.deep.equal(before)
-        expect(await outbox.discard('job', later(1)), what).to.equal('discarded')
+        expect(await outbox.discard({ id: 'job' }, later(1)), what).to.equal(1)
       }
       await jobs.insertOne(document)
       expect(await outbox.revive('job', later(1), later(hour))).to.equal('revived')
@@ -242,7 +243,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       await outbox.add(sampleMailJob({ id: 'job' }))
       const fields = ['requested_at', 'expires_at', 'available_at']
       await jobs.updateOne({}, [{ $set: Object.fromEntries(fields.map((f) => [f, beyond])) }])
-      expect(await outbox.status('job', later(1))).to.include({
+      expect(await statusIn(outbox, 'job')).to.include({
         requestedAt: undefined,
         nextAttemptAt: undefined,
         expiresAt: undefined,
@@ -253,7 +254,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       const letters = await outbox.list({ state: 'dead', limit: 10 }, later(1))
       expect(letters.map(({ id }) => id)).to.deep.equal([JSON.stringify(id)])
       expect(await outbox.list({ limit: 10 }, later(1))).to.have.length(2)
-      expect(await outbox.discardDead()).to.equal(1)
+      expect(await outbox.discard('dead', later(1))).to.equal(1)
     })
 
     it('is an event with what can be read of it, or none, and does not hide the others', async () => {
@@ -269,7 +270,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       for (const each of damaged(document)) {
         const what = JSON.stringify(each)
         await events.replaceOne({ _id: 'event' }, each)
-        const found = await audit.find('event')
+        const found = await eventIn(audit, 'event')
         const ids = (await audit.list({ limit: 10 })).map(({ id }) => id)
         const isEvent = typeof each['type'] === 'string' && each['at'] instanceof Date
         expect(found !== undefined, what).to.equal(isEvent)
@@ -283,11 +284,11 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       await events.replaceOne({ _id: 'event' }, document)
       const details = { a: 1, b: null, c: [1], d: { e: 1 } }
       await events.updateOne({ _id: 'event' }, { $set: { details } })
-      expect(await audit.find('event')).to.deep.include({ details: { a: 1 } })
+      expect(await eventIn(audit, 'event')).to.deep.include({ details: { a: 1 } })
       await events.updateOne({ _id: 'event' }, [{ $set: { recorded_at: beyond } }])
-      expect(await audit.find('event')).to.deep.include({ recordedAt: later(0) })
+      expect(await eventIn(audit, 'event')).to.deep.include({ recordedAt: later(0) })
       await events.updateOne({ _id: 'event' }, [{ $set: { at: beyond } }])
-      expect(await audit.find('event')).to.equal(undefined)
+      expect(await eventIn(audit, 'event')).to.equal(undefined)
       expect(await audit.list({ limit: 1 })).to.have.length(1)
     })
 
@@ -334,7 +335,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       await stored('session_cutoffs').insertOne({ _id: 'ann', idp_at: 'yesterday' })
       const refusal: unknown = await cutoffs.read('ann').catch((error) => error)
       expect(refusal).to.be.instanceOf(TypeError)
-      await cutoffs.endIdpSessions('ann', later(1))
+      await cutoffs.end('ann', 'idp', later(1))
       expect(await cutoffs.read('ann')).to.deep.include({ idpAt: later(1), oauthAt: undefined })
     })
 

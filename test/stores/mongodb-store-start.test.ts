@@ -43,20 +43,14 @@ describeWithMongo('mongoStore().start() [full]', function () {
     expect(found).to.deep.equal({
       password_reset_tokens: [
         '_id_',
-        'latest_request',
         'newest_of_user',
         'token_hash_unique',
         'purge_at_ttl',
+        'latest_request',
         'one_live_per_user',
         'unfinished',
       ],
-      email_verification_tokens: [
-        '_id_',
-        'latest_request',
-        'newest_of_user',
-        'token_hash_unique',
-        'purge_at_ttl',
-      ],
+      email_verification_tokens: ['_id_', 'newest_of_user', 'token_hash_unique', 'purge_at_ttl'],
       pending_logins: ['_id_', 'newest_of_account', 'purge_at_ttl'],
       session_cutoffs: ['_id_'],
       mail_outbox: ['_id_', 'longest_due', 'newest', 'past_its_life', 'of_account', 'purge_at_ttl'],
@@ -95,21 +89,21 @@ describeWithMongo('mongoStore().start() [full]', function () {
     const { resetTokens, verificationTokens, pendingLogins, outbox, cutoffs, settings } = store
     const [reset, verification] = [sampleResetToken(), sampleVerificationToken()]
     await resetTokens.issue(reset)
-    await resetTokens.findUsable(reset.tokenHash, later(1))
     await resetTokens.claim(reset.tokenHash, sampleClaim({ at: later(1), leaseUntil: later(2) }))
     await resetTokens.takeUnfinished(later(2), later(3))
-    await resetTokens.markUsed(reset.id, later(3))
-    await resetTokens.complete(reset.id, later(3))
+    await resetTokens.advance(reset.id, 'used', later(3))
+    await resetTokens.advance(reset.id, 'completed', later(3))
+    await resetTokens.revoke({ userId: 'ann', upTo: reset }, later(3))
     await verificationTokens.issue(verification)
-    await verificationTokens.findUsable(verification.tokenHash, later(1))
-    await verificationTokens.markUsed(verification, later(1))
-    await store.audit.has('event')
+    await verificationTokens.use(verification, later(1))
     const login = samplePendingLogin()
     await pendingLogins.save(login, 1)
-    await pendingLogins.markVerified(login.accountId, login.email ?? '', later(1))
-    await pendingLogins.takeTurn(login.id, later(1), 'turn')
-    await pendingLogins.returnTurn(login.id, 'turn')
-    await pendingLogins.findNewest('ann', { clientId: 'app' })
+    await pendingLogins.change({ accountId: 'ann', email: 'a@b.example' }, { verifiedAt: later(1) })
+    await pendingLogins.change({ id: login.id }, { purgeAt: later(1) })
+    await pendingLogins.setTurn(login.id, 'turn', later(1))
+    await pendingLogins.setTurn(login.id, 'turn', undefined)
+    await pendingLogins.find({ accountId: 'ann', carried: { clientId: 'app' } })
+    await pendingLogins.find({ id: login.id })
     await outbox.add(sampleMailJob())
     const job = mustExist(await claimOne(outbox, 'resolve', 1, 1))
     await outbox.resolve(job, 'ann', later(1), later(minute))
@@ -119,28 +113,26 @@ describeWithMongo('mongoStore().start() [full]', function () {
     await outbox.claim('send', 1, later(1), later(2))
     await outbox.claim('expire', 1, later(1), later(2))
     await outbox.giveUpUnreadable(later(1))
-    await resetTokens.findDead(reset.tokenHash, later(1))
-    await verificationTokens.findDead(verification.tokenHash, later(1))
-    await verificationTokens.hasLater('ann', verification)
-    await verificationTokens.revokeOf('ann', verification, later(1))
-    await cutoffs.endIdpSessions('ann', later(1))
+    await verificationTokens.revoke({ userId: 'ann', upTo: verification }, later(1))
+    await verificationTokens.latestExpiry(later(1))
+    await cutoffs.end('ann', 'idp', later(1))
     await settings.write({}, 0)
     await settings.read()
-    await resetTokens.findHistory(reset.tokenHash)
-    await resetTokens.historiesOf('ann', 10)
-    await verificationTokens.findHistory(verification.tokenHash)
-    await verificationTokens.historiesOf('ann', 10)
-    await outbox.status(job.id, later(1))
+    await resetTokens.find(reset.tokenHash)
+    await resetTokens.ofUser('ann', 10)
+    await verificationTokens.find(verification.tokenHash)
+    await verificationTokens.ofUser('ann', 10)
+    await outbox.list({ id: job.id, limit: 1 }, later(1))
     await outbox.revive(job.id, later(1), later(hour))
-    await outbox.discard(job.id, later(1))
+    await outbox.discard({ id: job.id }, later(1))
     const queries = [{}, { state: 'dead' }, { state: 'waiting' }, { accountId: 'ann' }] as const
     for (const query of queries) await outbox.list({ ...query, limit: 10 }, later(1))
-    await outbox.discardDead()
+    await outbox.discard('dead', later(1))
     await store.keyRings.note('process', ['key'])
     await store.keyRings.noted(minute)
     await store.keyRings.note('process', [])
     await store.audit.record({ id: 'event', type: 'sessions_ended', at: later(0) }, hour)
-    await store.audit.find('event')
+    await store.audit.list({ id: 'event', limit: 1 })
     for (const query of [
       {},
       { accountId: 'ann' },

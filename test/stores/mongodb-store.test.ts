@@ -6,6 +6,7 @@ import { itIsAnAccountFlowsStore } from '../../src/contract/index.ts'
 import {
   after as later,
   claimOne,
+  eventIn,
   hour,
   minute,
   mustExist,
@@ -55,13 +56,13 @@ describeWithMongo('mongoStore()', () => {
 
     it('holds no new password hash once the reset is used or rejected', async () => {
       const { resetTokens } = await emptyStore()
-      for (const end of ['markUsed', 'reject'] as const) {
+      for (const step of ['used', 'rejected'] as const) {
         const { id, tokenHash } = sampleResetToken()
         await resetTokens.issue({ ...sampleResetToken(), id, tokenHash })
         await resetTokens.claim(tokenHash, sampleClaim({ at: later(1) }))
         const record = () => stored('password_reset_tokens').findOne({ _id: id })
         expect(await record()).to.include({ new_hash: 'next' })
-        await resetTokens[end](id, later(2))
+        await resetTokens.advance(id, step, later(2))
         expect(await record()).not.to.have.property('new_hash')
       }
     })
@@ -96,24 +97,24 @@ describeWithMongo('mongoStore()', () => {
       // @ts-expect-error: a caller without types
       const value: string = each
       for (const act of [
-        () => resetTokens.findUsable(value, later(1)),
         () => resetTokens.claim(value, sampleClaim({ at: later(1) })),
-        () => resetTokens.invalidateLive(value, sampleResetToken(), later(1)),
-        () => verificationTokens.hasLater(value, sampleResetToken()),
+        () => resetTokens.revoke({ userId: value, upTo: sampleResetToken() }, later(1)),
+        () => verificationTokens.revoke({ userId: value }, later(1)),
+        () => resetTokens.advance(value, 'used', later(1)),
         () => outbox.requestsOf(value, 'password_reset'),
         () => outbox.supersede([value], later(1)),
-        () => resetTokens.findHistory(value),
-        () => verificationTokens.historiesOf(value, 1),
-        () => outbox.status(value, later(1)),
+        () => resetTokens.find(value),
+        () => verificationTokens.ofUser(value, 1),
         () => outbox.revive(value, later(1), later(hour)),
-        () => outbox.discard(value, later(1)),
-        () => audit.find(value),
+        () => outbox.discard({ id: value }, later(1)),
         // @ts-expect-error: a caller without types
         () => audit.list({ types: [value], limit: 1 }),
         ...(value === undefined
           ? []
           : [
+              () => outbox.list({ id: value, limit: 1 }, later(1)),
               () => outbox.list({ accountId: value, limit: 1 }, later(1)),
+              () => audit.list({ id: value, limit: 1 }),
               () => audit.list({ accountId: value, limit: 1 }),
               () => audit.list({ identifierHash: value, limit: 1 }),
             ]),
@@ -122,7 +123,9 @@ describeWithMongo('mongoStore()', () => {
       }
     }
     const { tokenHash } = sampleResetToken()
-    await expectRefused(() => resetTokens.findUsable(tokenHash, new Date('invalid')))
+    await expectRefused(() =>
+      resetTokens.claim(tokenHash, sampleClaim({ at: new Date('invalid') })),
+    )
   })
 
   it('tells events of a version that did not write when they were recorded last', async () => {
@@ -136,7 +139,7 @@ describeWithMongo('mongoStore()', () => {
       await stored('audit_events').insertOne({ _id, type, at, account_id: 'ann' })
     const at = later(-2 * hour)
     const old = { id: 'old', type, at, recordedAt: at, accountId: 'ann' }
-    expect(await audit.find('old')).to.deep.equal(old)
+    expect(await eventIn(audit, 'old')).to.deep.equal(old)
     for (const query of [{}, { accountId: 'ann' }]) {
       const idsOf = async (recordedFrom?: Date) =>
         (await audit.list({ ...query, ...(recordedFrom && { recordedFrom }), limit: 10 })).map(
@@ -155,8 +158,8 @@ describeWithMongo('mongoStore()', () => {
     const { resetTokens, verificationTokens, outbox, audit } = await emptyStore()
     for (const limit of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
       for (const act of [
-        () => resetTokens.historiesOf('ann', limit),
-        () => verificationTokens.historiesOf('ann', limit),
+        () => resetTokens.ofUser('ann', limit),
+        () => verificationTokens.ofUser('ann', limit),
         () => outbox.list({ limit }, later(1)),
         () => audit.list({ limit }),
       ]) {
@@ -164,7 +167,7 @@ describeWithMongo('mongoStore()', () => {
       }
     }
     await resetTokens.issue(sampleResetToken())
-    expect(await resetTokens.historiesOf('ann', 1)).to.have.length(1)
+    expect(await resetTokens.ofUser('ann', 1)).to.have.length(1)
   })
 
   it('works the same whatever the host chose for its Db', async () => {
@@ -188,7 +191,7 @@ describeWithMongo('mongoStore()', () => {
     expect(status).to.deep.include({ attempts: 0, nextAttemptAt: later(minute), isHeld: true })
     const event = { id: 'event', type: 'sessions_ended', at: later(0) } as const
     await audit.record({ ...event, details: { count: 1, none: undefined } }, hour)
-    expect(await audit.find('event')).to.deep.include({ ...event, details: { count: 1 } })
-    expect(await outbox.discard(mustExist(status).id, later(minute))).to.equal('discarded')
+    expect(await eventIn(audit, 'event')).to.deep.include({ ...event, details: { count: 1 } })
+    expect(await outbox.discard({ id: mustExist(status).id }, later(minute))).to.equal(1)
   })
 })

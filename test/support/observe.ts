@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import type { Db } from 'mongodb'
-import type { AuditEvent, AuditEventType, ResetToken, User } from '../../src/index.ts'
+import type { AuditEvent, AuditEventType, Token, User } from '../../src/index.ts'
+import { endOf } from '../../src/ports/token-end.ts'
 import type { Harness } from './harness.ts'
 import { isIdle } from './jobs.ts'
 import { eventually } from './eventually.ts'
@@ -17,8 +18,9 @@ export function sha256(text: string): string {
 }
 
 /** The stored record of a link that could still be used. */
-export function usableRecord(h: Harness, link: string): Promise<ResetToken | undefined> {
-  return h.store.resetTokens.findUsable(sha256(tokenOf(link)), new Date())
+export async function usableRecord(h: Harness, link: string): Promise<Token | undefined> {
+  const token = await h.store.resetTokens.find(sha256(tokenOf(link)))
+  return token && !endOf(token, new Date()) ? token : undefined
 }
 
 export async function hasPassword(h: Harness, user: User, password: string): Promise<boolean> {

@@ -53,7 +53,7 @@ export async function openElsewhere({ link }: BlockedLogin): Promise<Answer> {
 }
 
 export async function pendingOf(h: Harness, { id }: WaitingWindow): Promise<PendingLogin> {
-  const pending = await h.store.pendingLogins.find(id)
+  const pending = await h.store.pendingLogins.find({ id })
   if (!pending) throw new Error('nothing waits')
   return pending
 }

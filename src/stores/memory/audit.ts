@@ -32,21 +32,12 @@ export function memoryAudit({ now }: Clock): MemoryAuditLog & Forgetful {
       return true
     },
 
-    async has(id) {
-      return recorded.has(id)
-    },
-
     async list(query) {
       return [...recorded.values()]
         .toReversed()
         .filter((each) => isAskedFor(each, query))
         .slice(0, query.limit)
         .map(toRecordedEvent)
-    },
-
-    async find(id) {
-      const found = recorded.get(id)
-      return found && toRecordedEvent(found)
     },
 
     async forget(accountId, _at, accountHash) {
@@ -69,8 +60,9 @@ function toRecordedEvent({ event, recordedAt }: Entry): RecordedEvent {
 }
 
 function isAskedFor({ event, recordedAt }: Entry, query: AuditQuery): boolean {
-  const { accountId, identifierHash, types, recordedFrom } = query
+  const { id, accountId, identifierHash, types, recordedFrom } = query
   return (
+    (id === undefined || event.id === id) &&
     (accountId === undefined || event.accountId === accountId) &&
     (identifierHash === undefined || event.details?.['identifier_hash'] === identifierHash) &&
     (types === undefined || types.includes(event.type)) &&

@@ -17,30 +17,24 @@ export function memoryCutoffs(): SessionCutoffStore {
     return entry
   }
 
-  function read(accountId: string): SessionCutoffs | undefined {
-    const entry = entryOf(accountId)
-    const ends = cutoffsOf(entry)
-    return Object.values(ends).some(Boolean) ? ends : undefined
-  }
+  return {
+    async read(accountId) {
+      const ends = cutoffsOf(entryOf(accountId))
+      return Object.values(ends).some(Boolean) ? ends : undefined
+    },
 
-  const end =
-    (kind: 'idpAt' | 'oauthAt') =>
-    async (accountId: string, at: Date, isExact = false): Promise<SessionCutoffs> => {
+    async end(accountId, kind, at, isExact) {
       const entry = entryOf(accountId)
-      const ends = entry.ends[kind]
-      const exact = kind === 'idpAt' ? 'exactIdpAt' : 'exactOauthAt'
+      const [last, exact] =
+        kind === 'idp' ? (['idpAt', 'exactIdpAt'] as const) : (['oauthAt', 'exactOauthAt'] as const)
+      const ends = entry.ends[last]
       if (isExact) entry[exact] = moved(entry[exact], at, 0)
       else if (!ends.includes(at.getTime())) {
-        entry[kind] = moved(entry[kind], at, 1)
-        entry.ends[kind] = [...ends, at.getTime()].slice(-ENDS_KEPT)
+        entry[last] = moved(entry[last], at, 1)
+        entry.ends[last] = [...ends, at.getTime()].slice(-ENDS_KEPT)
       }
       return cutoffsOf(entry)
-    }
-
-  return {
-    read: async (accountId) => read(accountId),
-    endOAuthSessions: end('oauthAt'),
-    endIdpSessions: end('idpAt'),
+    },
   }
 }
 

@@ -9,20 +9,16 @@ export function memoryOutboxAdministration(
   { now }: Clock,
 ): OutboxAdministration & Forgetful {
   return {
-    async list({ state, accountId, requestedBefore, limit }, at) {
+    async list({ id, state, accountId, requestedBefore, limit }, at) {
       return [...entries.values()]
         .toReversed()
         .toSorted((one, other) => other.job.requestedAt.getTime() - one.job.requestedAt.getTime())
         .map((entry) => toStatus(entry, at))
+        .filter((status) => id === undefined || status.id === id)
         .filter((status) => state === undefined || status.state === state)
         .filter((status) => accountId === undefined || status.accountId === accountId)
         .filter(({ requestedAt }) => !requestedBefore || (requestedAt ?? NEVER) < requestedBefore)
         .slice(0, limit)
-    },
-
-    async status(id, at) {
-      const entry = entries.get(id)
-      return entry && toStatus(entry, at)
     },
 
     async revive(id, at, expiresAt) {
@@ -38,18 +34,12 @@ export function memoryOutboxAdministration(
       return 'revived'
     },
 
-    async discard(id, at) {
-      const entry = entries.get(id)
-      if (!entry) return 'not_found'
-      if (isHeld(entry, at)) return 'held'
-      entries.delete(id)
-      return 'discarded'
-    },
-
-    async discardDead() {
-      const dead = [...entries].filter(([, { state }]) => state === 'dead')
-      for (const [id] of dead) entries.delete(id)
-      return dead.length
+    async discard(which, at) {
+      const found = [...entries].filter(([id, entry]) =>
+        which === 'dead' ? entry.state === 'dead' : id === which.id && !isHeld(entry, at),
+      )
+      for (const [id] of found) entries.delete(id)
+      return found.length
     },
 
     forget: async (accountId, at) =>

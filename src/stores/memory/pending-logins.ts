@@ -24,44 +24,35 @@ export function memoryPendingLogins(): PendingLoginStore & Forgetful {
 
     forget: async (accountId) => forgetIn(logins, (login) => login.accountId === accountId),
 
-    async find(id) {
-      return structuredClone(logins.get(id))
-    },
-
-    async voidOf(accountId) {
-      for (const login of newestOf(accountId)) login.passwordDigest = ''
-    },
-
-    async findNewest(accountId, { clientId, redirectUri, state }) {
-      const found = newestOf(accountId).find(({ captured }) => {
+    async find(which) {
+      if ('id' in which) return structuredClone(logins.get(which.id))
+      const { clientId, redirectUri, state } = which.carried
+      const found = newestOf(which.accountId).find(({ captured }) => {
         const own = capturedParameters(captured)
         return own.clientId === clientId && own.redirectUri === redirectUri && own.state === state
       })
       return structuredClone(found)
     },
 
-    async markVerified(accountId, email, at) {
+    async change(which, { purgeAt, verifiedAt, isVoid }) {
       for (const login of logins.values()) {
-        if (login.accountId === accountId && login.email === email) login.verifiedAt ??= at
+        const { id, accountId, email } = login
+        const isIt = 'id' in which ? id === which.id : accountId === which.accountId
+        if (!isIt || ('email' in which && email !== which.email)) continue
+        if (purgeAt && login.purgeAt < purgeAt) login.purgeAt = purgeAt
+        if (verifiedAt && !(login.verifiedAt && login.verifiedAt < verifiedAt))
+          login.verifiedAt = verifiedAt
+        if (isVoid) login.passwordDigest = ''
       }
     },
 
-    async takeTurn(id, at, turn) {
+    async setTurn(id, turn, at) {
       const login = logins.get(id)
-      if (!login || login.continuedAt) return false
+      if (!login || (at ? login.continuedAt : turns.get(login) !== turn)) return false
       login.continuedAt = at
-      turns.set(login, turn)
+      if (at) turns.set(login, turn)
+      else turns.delete(login)
       return true
-    },
-
-    async returnTurn(id, turn) {
-      const login = logins.get(id)
-      if (login && turns.get(login) === turn) login.continuedAt = undefined
-    },
-
-    async keepUntil(id, purgeAt) {
-      const login = logins.get(id)
-      if (login && login.purgeAt < purgeAt) login.purgeAt = purgeAt
     },
   }
 }

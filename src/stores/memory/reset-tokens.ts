@@ -1,181 +1,107 @@
 import type {
   ClaimedReset,
-  DeadToken,
   Requester,
   RequestOrder,
-  ResetToken,
+  ResetStep,
   ResetTokenStore,
+  Token,
 } from '../../ports/index.ts'
 import { isLater } from '../../ports/request-order.ts'
+import { endOf } from '../../ports/token-end.ts'
 import { forgetIn, type Forgetful } from '../state/forget-account.ts'
 import { purge } from './purge.ts'
-import { memoryTokenHistories } from './token-histories.ts'
-import { purgeTime } from '../state/purge-time.ts'
+import { entryOf, memoryTokens, toEntry, type TokenEntry } from './tokens.ts'
 
-interface Entry {
-  token: ResetToken
-  newHash: string | undefined
-  usedAt: Date | undefined
-  state: 'live' | 'invalidated' | 'claimed' | 'completed'
-  claimedAt: Date | undefined
-  claimedBy: Requester
-  invalidatedAt: Date | undefined
-  completedAt: Date | undefined
-  leaseUntil: Date | undefined
-  purgeAt: Date
+interface Entry extends TokenEntry {
+  claim?: { newHash: string | undefined; claimedBy: Requester; leaseUntil: Date }
 }
 
 /** `password_reset_tokens` in memory. */
 export function memoryResetTokens(): ResetTokenStore & Forgetful {
   const entries = new Map<string, Entry>()
+  const tokensOf = (id: string) =>
+    [...entries.values()].map(({ token }) => token).filter(({ userId }) => userId === id)
 
   function invalidateLive(userId: string, request: RequestOrder, at: Date) {
-    for (const entry of entries.values()) {
-      const { token, state } = entry
-      if (token.userId !== userId || state !== 'live') continue
-      if (!isLater(token, request)) invalidate(entry, at)
+    for (const token of tokensOf(userId).filter(isLive)) {
+      if (!isLater(token, request)) token.invalidatedAt = at
     }
   }
 
-  function isSuperseded(issued: ResetToken) {
-    return [...entries.values()].some(
-      ({ token }) => token.userId === issued.userId && isLater(token, issued),
-    )
-  }
-
-  function usable(tokenHash: string, at: Date) {
-    return [...entries.values()].find(
-      ({ token, state }) =>
-        token.tokenHash === tokenHash && state === 'live' && token.expiresAt > at,
-    )
-  }
-
-  function claimed(id: string) {
-    const entry = entries.get(id)
-    return entry?.state === 'claimed' ? entry : undefined
-  }
-
   return {
+    ...memoryTokens(entries),
+
     async issue(token) {
       purge(entries, token.createdAt)
-      if (isSuperseded(token)) return false
+      if (tokensOf(token.userId).some((other) => isLater(other, token))) return false
       invalidateLive(token.userId, token, token.createdAt)
-      entries.set(token.id, {
-        token: structuredClone(token),
-        newHash: undefined,
-        usedAt: undefined,
-        state: 'live',
-        claimedAt: undefined,
-        claimedBy: { address: undefined, userAgent: undefined },
-        invalidatedAt: undefined,
-        completedAt: undefined,
-        leaseUntil: undefined,
-        purgeAt: purgeTime(token.expiresAt),
-      })
+      entries.set(token.id, toEntry(token))
       return true
     },
 
-    async invalidateLive(userId, request, at) {
-      invalidateLive(userId, request, at)
-    },
-
-    async findUsable(tokenHash, at) {
-      const entry = usable(tokenHash, at)
-      return entry && structuredClone(entry.token)
-    },
-
-    async findDead(tokenHash, at) {
-      const entry = [...entries.values()].find(({ token }) => token.tokenHash === tokenHash)
-      const reason = entry && whyDead(entry, at)
-      if (!reason) return undefined
-      const { userId, email, passwordDigest, carried } = entry.token
-      return structuredClone({ userId, email, passwordDigest, carried, reason })
-    },
-
-    async hasUsable({ userId, email, passwordDigest }, at) {
-      return [...entries.values()].some(
-        ({ token, state }) =>
-          state === 'live' &&
-          token.expiresAt > at &&
-          token.userId === userId &&
-          token.email === email &&
-          token.passwordDigest === passwordDigest,
-      )
-    },
-
     async revoke(which, at) {
-      for (const { token, state } of entries.values()) {
+      if ('userId' in which && which.upTo) return invalidateLive(which.userId, which.upTo, at)
+      for (const { token } of entries.values()) {
         const isIt = 'id' in which ? token.id === which.id : token.userId === which.userId
-        if (isIt && state === 'live' && token.expiresAt > at) token.expiresAt = at
+        if (isIt && !endOf(token, at)) token.expiresAt = at
       }
     },
 
     async claim(tokenHash, { newHash, by, at, leaseUntil }) {
-      const entry = usable(tokenHash, at)
-      if (!entry) return undefined
-      entry.state = 'claimed'
-      entry.newHash = newHash
-      entry.claimedAt = at
-      entry.claimedBy = { ...by }
-      entry.leaseUntil = leaseUntil
+      const entry = entryOf(entries, tokenHash)
+      if (!entry || endOf(entry.token, at)) return undefined
+      entry.token.claimedAt = at
+      entry.claim = { newHash, claimedBy: { ...by }, leaseUntil }
       return toClaimedReset(entry)
     },
 
     async takeUnfinished(at, leaseUntil) {
-      const entry = [...entries.values()].find(
-        (each) => each.state === 'claimed' && each.leaseUntil && each.leaseUntil <= at,
-      )
-      if (!entry) return undefined
-      entry.leaseUntil = leaseUntil
-      return toClaimedReset(entry)
+      for (const entry of entries.values()) {
+        const { token, claim } = entry
+        if (!claim || !isClaimed(token) || claim.leaseUntil > at) continue
+        claim.leaseUntil = leaseUntil
+        return toClaimedReset(entry)
+      }
+      return undefined
     },
 
-    async markUsed(id, at) {
-      const entry = entries.get(id)
-      if (entry?.usedAt) return entry.usedAt
-      if (entry?.state !== 'claimed') throw new Error(`No claimed reset has the id ${id}`)
-      entry.usedAt = at
-      entry.newHash = undefined
-      return at
-    },
-
-    async reject(id, at) {
-      const entry = claimed(id)
-      if (!entry || entry.usedAt) return
-      invalidate(entry, at)
-      entry.newHash = undefined
-    },
-
-    async complete(id, at) {
-      const entry = claimed(id)
-      if (!entry?.usedAt) return
-      entry.state = 'completed'
-      entry.completedAt = at
+    async advance(id, step, at) {
+      const { token, claim } = entries.get(id) ?? {}
+      if (!token || !claim || !mayTake[step](token)) return undefined
+      token[TIME_OF[step]] ??= at
+      claim.newHash = undefined
+      return structuredClone(token)
     },
 
     forget: async (userId) =>
       forgetIn(
         entries,
         ({ token }) => token.userId === userId,
-        ({ state }) => state === 'claimed',
+        ({ token }) => isClaimed(token),
       ),
-
-    ...memoryTokenHistories(entries),
   }
 }
 
-function invalidate(entry: Entry, at: Date) {
-  entry.state = 'invalidated'
-  entry.invalidatedAt = at
+const TIME_OF = { used: 'usedAt', rejected: 'invalidatedAt', completed: 'completedAt' } as const
+
+const mayTake: Record<ResetStep, (token: Token) => boolean> = {
+  used: ({ invalidatedAt }) => !invalidatedAt,
+  rejected: ({ usedAt }) => !usedAt,
+  completed: ({ usedAt }) => usedAt !== undefined,
 }
 
-function whyDead({ state, token }: Entry, at: Date): DeadToken['reason'] | undefined {
-  if (state === 'claimed' || state === 'completed') return 'used'
-  if (state === 'invalidated') return 'invalidated'
-  return token.expiresAt > at ? undefined : 'expired'
+/** Also of one that expired. */
+function isLive({ claimedAt, invalidatedAt }: Token): boolean {
+  return !claimedAt && !invalidatedAt
 }
 
-function toClaimedReset({ token, newHash, usedAt, claimedAt, claimedBy }: Entry): ClaimedReset {
-  if (!claimedAt) throw new TypeError('A claimed reset has a time of its claim')
-  return { ...structuredClone(token), claimedAt, claimedBy, newHash, usedAt }
+/** And not over. */
+function isClaimed({ claimedAt, invalidatedAt, completedAt }: Token): boolean {
+  return claimedAt !== undefined && !invalidatedAt && !completedAt
+}
+
+function toClaimedReset({ token, claim }: Entry): ClaimedReset {
+  if (!token.claimedAt || !claim) throw new TypeError('A claimed reset has a time of its claim')
+  const { newHash, claimedBy } = claim
+  return { ...structuredClone(token), claimedAt: token.claimedAt, claimedBy, newHash }
 }

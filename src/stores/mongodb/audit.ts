@@ -7,6 +7,7 @@ import {
   isEvent,
   toAuditDocument,
 } from './audit-document.ts'
+import { AUDIT_DAYS } from '../../settings/table.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import { firstReadable, openCollection } from './collection.ts'
 import { atMost, text, time } from './conditions.ts'
@@ -25,11 +26,11 @@ const indexes: NamedIndex[] = [
     partialFilterExpression: { 'details.identifier_hash': { $exists: true } },
   },
   purgeIndex,
-  // What a version records that does not write when to remove it: 400 days, the default of `audit_retention`.
+  // What a version records that does not write when to remove it.
   {
     name: 'at_ttl',
     key: { at: 1 },
-    expireAfterSeconds: 34_560_000,
+    expireAfterSeconds: AUDIT_DAYS * 86_400,
     partialFilterExpression: { purge_at: null },
   },
 ]
@@ -43,14 +44,11 @@ export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart & Forg
 
     record: (event, keepMs) => inserted(toAuditDocument(event, now(), keepMs)),
 
-    async has(id) {
-      return (await collection.findOne({ _id: text(id) }, { projection: { _id: 1 } })) !== null
-    },
-
     async list(query) {
       // Events of a version that did not write the time come last.
-      const newestFirst = collection.find(isAskedFor(query)).sort({ recorded_at: -1 })
-      const events = await firstReadable(newestFirst, isEvent, atMost(query.limit))
+      const newestFirst = query.id === undefined ? ({ recorded_at: -1 } as const) : {}
+      const found = collection.find(isAskedFor(query)).sort(newestFirst)
+      const events = await firstReadable(found, isEvent, atMost(query.limit))
       return events.map(fromAuditDocument)
     },
 
@@ -66,11 +64,6 @@ export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart & Forg
         { $unset: 'account_id' },
       ])
       return erased
-    },
-
-    async find(id) {
-      const document = await collection.findOne({ _id: text(id) })
-      return document && isEvent(document) ? fromAuditDocument(document) : undefined
     },
   }
 }
@@ -90,8 +83,9 @@ function insertedInto(collection: Collection<AuditDocument>) {
   }
 }
 
-function isAskedFor({ accountId, identifierHash, types, recordedFrom }: AuditQuery) {
+function isAskedFor({ id, accountId, identifierHash, types, recordedFrom }: AuditQuery) {
   return {
+    ...(id !== undefined && { _id: text(id) }),
     ...(accountId !== undefined && { account_id: text(accountId) }),
     ...(identifierHash !== undefined && { 'details.identifier_hash': text(identifierHash) }),
     ...(types && { type: { $in: types.map((type) => text(type)) } }),

@@ -36,9 +36,14 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
     }
   }
 
-  const end =
-    (kind: 'idp' | 'oauth') =>
-    async (accountId: string, at: Date, isExact = false): Promise<SessionCutoffs> => {
+  return {
+    ...storedPart(collection),
+
+    async read(accountId) {
+      return cutoffsOf(await collection.findOne({ _id: text(accountId) }))
+    },
+
+    async end(accountId, kind, at, isExact) {
       const [endedAt, ends] = [`${kind}_at`, `${kind}_ends`]
       const isThere = { $eq: [{ $type: `$${endedAt}` }, 'date'] }
       const after = { $add: [`$${endedAt}`, 1] }
@@ -53,17 +58,7 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
       const exact = { [`exact_${endedAt}`]: { $max: [`$exact_${endedAt}`, at] } }
       const changed = await change(accountId, [{ $set: isExact ? exact : once }])
       return cutoffsOf(changed) ?? { idpAt: undefined, oauthAt: undefined }
-    }
-
-  return {
-    ...storedPart(collection),
-
-    async read(accountId) {
-      return cutoffsOf(await collection.findOne({ _id: text(accountId) }))
     },
-
-    endOAuthSessions: end('oauth'),
-    endIdpSessions: end('idp'),
   }
 }
 

@@ -15,10 +15,6 @@ export function mongoOutboxAdministration(
     return matchedCount === 1
   }
 
-  async function exists(which: Filter<JobDocument>) {
-    return (await collection.findOne(which, { projection: { _id: 1 } })) !== null
-  }
-
   return {
     async list(query, at) {
       const documents = await collection
@@ -27,11 +23,6 @@ export function mongoOutboxAdministration(
         .limit(atMost(query.limit))
         .toArray()
       return documents.map((document) => toJobStatus(document, time(at)))
-    },
-
-    async status(id, at) {
-      const document = await collection.findOne({ _id: text(id) }, { projection: statusFields })
-      return document ? toJobStatus(document, time(at)) : undefined
     },
 
     async revive(id, at, expiresAt) {
@@ -48,14 +39,10 @@ export function mongoOutboxAdministration(
       return isDue ? 'revived' : 'held'
     },
 
-    async discard(id, at) {
-      const { deletedCount } = await collection.deleteOne({ _id: text(id), $nor: [heldAt(at)] })
-      if (deletedCount === 1) return 'discarded'
-      return (await exists({ _id: id })) ? 'held' : 'not_found'
-    },
-
-    async discardDead() {
-      const { deletedCount } = await collection.deleteMany({ state: 'dead' })
+    async discard(which, at) {
+      const { deletedCount } = await collection.deleteMany(
+        which === 'dead' ? { state: 'dead' } : { _id: text(which.id), $nor: [heldAt(at)] },
+      )
       return deletedCount
     },
 
@@ -72,8 +59,9 @@ function heldAt(at: Date): Filter<JobDocument> {
   }
 }
 
-function isAskedFor({ state, accountId, requestedBefore }: MailJobQuery): Filter<JobDocument> {
+function isAskedFor({ id, state, accountId, requestedBefore }: MailJobQuery): Filter<JobDocument> {
   return {
+    ...(id !== undefined && { _id: text(id) }),
     ...(state && { state: state === 'dead' ? 'dead' : { $ne: 'dead' } }),
     ...(accountId !== undefined && { account_id: text(accountId) }),
     ...(requestedBefore && { requested_at: { $lt: time(requestedBefore) } }),

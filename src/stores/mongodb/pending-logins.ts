@@ -1,5 +1,5 @@
 import type { Db } from 'mongodb'
-import type { PendingLogin, PendingLoginStore } from '../../ports/index.ts'
+import type { CarriedParameters, PendingLogin, PendingLoginStore } from '../../ports/index.ts'
 import { capturedParameters } from '../state/captured-parameters.ts'
 import { parseCapturedRequest } from '../state/captured-request.ts'
 import type { Forgetful } from '../state/forget-account.ts'
@@ -63,14 +63,12 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
     return ids.map((id) => documents.find(({ _id }) => _id === id))
   })
 
-  const kept = together(async (logins: { id: string; purgeAt: Date }[]) => {
+  const changedAlone = together(async (writes: { _id: string; update: object }[]) => {
     await collection.bulkWrite(
-      logins.map(({ id, purgeAt }) => ({
-        updateOne: { filter: { _id: id }, update: { $max: { purge_at: purgeAt } } },
-      })),
+      writes.map(({ _id, update }) => ({ updateOne: { filter: { _id }, update } })),
       { ordered: false },
     )
-    return logins
+    return writes
   })
 
   return {
@@ -79,19 +77,7 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
 
     async save(login, most) {
       const { id, accountId } = login
-      const document = {
-        account_id: accountId,
-        ...(login.email !== undefined && { email: login.email }),
-        password_digest: login.passwordDigest,
-        captured: JSON.stringify(login.captured),
-        ...(login.browserHash !== undefined && { browser_hash: login.browserHash }),
-        ...toCarriedFields(capturedParameters(login.captured)),
-        created_at: time(login.createdAt),
-        ...(login.verifiedAt && { verified_at: time(login.verifiedAt) }),
-        ...(login.continuedAt && { continued_at: time(login.continuedAt) }),
-        purge_at: time(login.purgeAt),
-      }
-      await collection.replaceOne({ _id: text(id) }, document, { upsert: true })
+      await collection.replaceOne({ _id: text(id) }, toDocument(login), { upsert: true })
       const surplus = await collection
         .find({ account_id: text(accountId), _id: { $ne: id } }, { projection: { _id: 1 } })
         .sort({ created_at: -1 })
@@ -102,57 +88,69 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
       await collection.deleteMany({ _id: { $in: surplus.map(({ _id }) => _id) } })
     },
 
-    async find(id) {
-      const document = await found(text(id))
-      return document && toPendingLogin(document)
-    },
-
-    async voidOf(accountId) {
-      await collection.updateMany(
-        { account_id: text(accountId) },
-        { $set: { password_digest: '' } },
-      )
-    },
-
-    async findNewest(accountId, { clientId, redirectUri, state }) {
-      const ofRequest = {
-        account_id: text(accountId),
-        client_id: sameAs(clientId),
-        redirect_uri: sameAs(redirectUri),
-        state: sameAs(state),
+    async find(which) {
+      if ('id' in which) {
+        const document = await found(text(which.id))
+        return document && toPendingLogin(document)
       }
-      for await (const document of collection.find(ofRequest).sort({ created_at: -1 })) {
+      for await (const document of collection.find(ofRequest(which)).sort({ created_at: -1 })) {
         const login = toPendingLogin(document)
         if (login) return login
       }
       return undefined
     },
 
-    async markVerified(accountId, email, at) {
-      await collection.updateMany(
-        { account_id: text(accountId), email: text(email), verified_at: { $exists: false } },
-        { $set: { verified_at: time(at) } },
-      )
+    async change(which, { purgeAt, verifiedAt, isVoid }) {
+      const update = {
+        ...(purgeAt && { $max: { purge_at: time(purgeAt) } }),
+        ...(verifiedAt && { $min: { verified_at: time(verifiedAt) } }),
+        ...(isVoid && { $set: { password_digest: '' } }),
+      }
+      if ('id' in which) await changedAlone({ _id: text(which.id), update })
+      else await collection.updateMany(ofAccount(which), update)
     },
 
-    async takeTurn(id, at, turn) {
-      const { modifiedCount } = await collection.updateOne(
-        { _id: text(id), continued_at: { $exists: false } },
-        { $set: { continued_at: time(at), continued_by: text(turn) } },
-      )
+    async setTurn(id, turn, at) {
+      const { modifiedCount } = await (at
+        ? collection.updateOne(
+            { _id: text(id), continued_at: { $exists: false } },
+            { $set: { continued_at: time(at), continued_by: text(turn) } },
+          )
+        : collection.updateOne(
+            { _id: text(id), continued_by: text(turn) },
+            { $unset: { continued_at: true, continued_by: true } },
+          ))
       return modifiedCount === 1
     },
+  }
+}
 
-    async returnTurn(id, turn) {
-      await collection.updateOne(
-        { _id: text(id), continued_by: text(turn) },
-        { $unset: { continued_at: '', continued_by: '' } },
-      )
-    },
+function ofRequest({ accountId, carried }: { accountId: string; carried: CarriedParameters }) {
+  const { clientId, redirectUri, state } = carried
+  return {
+    account_id: text(accountId),
+    client_id: sameAs(clientId),
+    redirect_uri: sameAs(redirectUri),
+    state: sameAs(state),
+  }
+}
 
-    async keepUntil(id, purgeAt) {
-      await kept({ id: text(id), purgeAt: time(purgeAt) })
-    },
+function ofAccount({ accountId, email }: { accountId: string; email?: string }) {
+  return { account_id: text(accountId), ...(email !== undefined && { email: text(email) }) }
+}
+
+function toDocument(login: PendingLogin): Omit<PendingLoginDocument, '_id'> {
+  return {
+    account_id: login.accountId,
+    ...(login.email !== undefined && { email: login.email }),
+    password_digest: login.passwordDigest,
+    captured: JSON.stringify(login.captured),
+    ...(login.browserHash !== undefined && { browser_hash: login.browserHash }),
+    ...toCarriedFields(capturedParameters(login.captured)),
+    created_at: time(login.createdAt),
+    ...(login.verifiedAt && { verified_at: time(login.verifiedAt) }),
+    ...(login.continuedAt && { continued_at: time(login.continuedAt) }),
+    purge_at: time(login.purgeAt),
   }
 }
 

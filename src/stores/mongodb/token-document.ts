@@ -1,17 +1,11 @@
-import type {
-  DeadToken,
-  IssuedAccount,
-  ResetToken,
-  Revoked,
-  VerificationToken,
-} from '../../ports/index.ts'
+import type { ClaimedReset, NewToken, Token } from '../../ports/index.ts'
+import { purgeTime } from '../state/purge-time.ts'
 import { type CarriedFields, carriedTypes, fromCarriedFields, toCarriedFields } from './carried.ts'
 import { text, time } from './conditions.ts'
-import { type NamedIndex, purgeIndex } from './indexes.ts'
-import { type FieldTypes, hasTypes, stringOf } from './values.ts'
-import { purgeTime } from '../state/purge-time.ts'
+import { fromRequesterFields, type RequesterFields, requesterTypes } from './requester.ts'
+import { type FieldTypes, hasTypes } from './values.ts'
 
-/** What the documents of both kinds of token have in common. */
+/** A document of `email_verification_tokens`, and what documents of both kinds have in common. */
 export interface TokenDocument extends CarriedFields {
   _id: string
   token_hash: string
@@ -25,18 +19,26 @@ export interface TokenDocument extends CarriedFields {
   expires_at: Date
   used_at: Date | null
   purge_at: Date
+  pending_login_id?: string
 }
 
-/** A token of either kind. */
-export interface AnyTokenDocument extends TokenDocument {
+/** A document of `password_reset_tokens`. */
+export interface ResetTokenDocument extends TokenDocument {
+  /** Only while nobody used, claimed or invalidated it; the unique index is on this. */
   live?: true
-  claimed_at?: Date | null
-  invalidated_at?: Date | null
-  completed_at?: Date | null
+  claimed_at: Date | null
+  claimed_by?: RequesterFields
+  invalidated_at: Date | null
+  completed_at: Date | null
+  /** From the claim until the password is replaced. */
+  new_hash?: string
+  /** From the claim until the reset is over, one way or the other. */
+  lease_until?: Date
 }
 
-/** Without `used_at`, of which each state says what it expects. */
-export const tokenTypes: FieldTypes = {
+export type AnyTokenDocument = TokenDocument & Partial<ResetTokenDocument>
+
+const required: FieldTypes = {
   _id: 'string',
   token_hash: 'string',
   user_id: 'string',
@@ -47,36 +49,47 @@ export const tokenTypes: FieldTypes = {
   attempt: 'int',
   created_at: 'date',
   expires_at: 'date',
+  used_at: ['date', 'null'],
   purge_at: 'date',
 }
+const optional: FieldTypes = { ...carriedTypes, pending_login_id: 'string' }
 
-/** What is enough to tell why a token is not usable. */
-export function isOwned(token: TokenDocument): boolean {
-  return hasTypes(token, { user_id: 'string', expires_at: 'date' }, carriedTypes)
+/** Alive, or dead for a reason. */
+export function isWholeVerification(document: TokenDocument): boolean {
+  return hasTypes(document, required, optional)
 }
 
-export const tokenIndexes: NamedIndex[] = [
-  { name: 'latest_request', key: { user_id: 1, requested_at: -1 } },
-  { name: 'newest_of_user', key: { user_id: 1, created_at: 1 } },
-  { name: 'token_hash_unique', key: { token_hash: 1 }, unique: true },
-  purgeIndex,
-]
-
-/** Of tokens that did not expire: at exactly `expires_at` they have. */
-export const isInTime = (at: Date) => ({ expires_at: { $gt: time(at) } })
-
-/** Tokens that were issued for the account as it is. */
-export function issuedTo({ userId, email, passwordDigest }: IssuedAccount) {
-  return { user_id: text(userId), email: text(email), password_digest: text(passwordDigest) }
+const ends = ['claimed_at', 'used_at', 'invalidated_at'] as const
+const anyEnds: FieldTypes = {
+  claimed_at: ['date', 'null'],
+  invalidated_at: ['date', 'null'],
+  completed_at: ['date', 'null'],
 }
 
-export function revoked(which: Revoked) {
-  return 'id' in which ? { _id: text(which.id) } : { user_id: text(which.userId) }
+/** Likewise. */
+export function isWholeReset(document: AnyTokenDocument): boolean {
+  const isDecided = ends.some((end) => document[end] instanceof Date)
+  return (
+    (document.live === true || isDecided) &&
+    hasTypes(document, { ...required, ...anyEnds }, { ...optional, live: 'bool' })
+  )
 }
 
-type StoredToken = ResetToken & Omit<VerificationToken, 'pendingLoginId'>
+const claimed: FieldTypes = {
+  claimed_at: 'date',
+  invalidated_at: 'null',
+  completed_at: 'null',
+  lease_until: 'date',
+}
 
-export function toTokenDocument(token: StoredToken): TokenDocument {
+/** Decided, and not all of its effects are done. */
+export function isClaimed(document: ResetTokenDocument): boolean {
+  const ofClaim: FieldTypes = { new_hash: 'string', claimed_by: { optional: requesterTypes } }
+  return isWholeReset(document) && hasTypes(document, claimed, ofClaim)
+}
+
+export function toTokenDocument(token: NewToken): TokenDocument {
+  const { pendingLoginId } = token
   return {
     _id: token.id,
     token_hash: token.tokenHash,
@@ -84,6 +97,7 @@ export function toTokenDocument(token: StoredToken): TokenDocument {
     email: token.email,
     password_digest: token.passwordDigest,
     ...toCarriedFields(token.carried),
+    ...(pendingLoginId !== undefined && { pending_login_id: pendingLoginId }),
     requested_at: time(token.requestedAt),
     mail_job_id: token.mailJobId,
     attempt: token.attempt,
@@ -94,28 +108,33 @@ export function toTokenDocument(token: StoredToken): TokenDocument {
   }
 }
 
-/** Of a record that may be damaged. */
-export function fromDeadDocument(document: TokenDocument): Omit<DeadToken, 'reason'> {
-  return {
-    userId: document.user_id,
-    email: stringOf(document.email),
-    passwordDigest: stringOf(document.password_digest),
-    carried: fromCarriedFields(document),
-  }
-}
-
-export function fromTokenDocument(document: TokenDocument): StoredToken {
+export function fromTokenDocument(document: AnyTokenDocument): Token {
   return {
     id: document._id,
-    tokenHash: document.token_hash,
     userId: document.user_id,
     email: document.email,
     passwordDigest: document.password_digest,
     carried: fromCarriedFields(document),
+    pendingLoginId: document.pending_login_id,
     requestedAt: document.requested_at,
     mailJobId: document.mail_job_id,
     attempt: document.attempt,
     createdAt: document.created_at,
     expiresAt: document.expires_at,
+    usedAt: document.used_at ?? undefined,
+    claimedAt: document.claimed_at ?? undefined,
+    invalidatedAt: document.invalidated_at ?? undefined,
+    completedAt: document.completed_at ?? undefined,
+  }
+}
+
+export function toClaimedReset(document: ResetTokenDocument): ClaimedReset {
+  const { claimed_at: claimedAt, claimed_by: by = {}, new_hash: newHash } = document
+  if (!claimedAt) throw new TypeError('A claimed reset has a time of its claim')
+  return {
+    ...fromTokenDocument(document),
+    claimedAt,
+    claimedBy: fromRequesterFields(by),
+    newHash,
   }
 }

@@ -1,0 +1,67 @@
+import { expect } from 'chai'
+import { it } from 'mocha'
+import type { NewToken, TokenStore } from '../ports/index.ts'
+import { after, issuedAs, minute, mustExist, oddTexts } from './samples.ts'
+
+/** What both kinds of tokens have in common. */
+export function itFindsTokens(
+  port: () => TokenStore,
+  issue: (changes?: Partial<NewToken>) => Promise<NewToken>,
+): void {
+  it('finds a token as it was saved, an empty parameter apart from an absent one', async () => {
+    const changes = [
+      { carried: { clientId: 'app', state: '' } },
+      { userId: 'bob', carried: {} },
+      { userId: 'eve', createdAt: after(-minute), expiresAt: after(-1) },
+    ]
+    for (const each of changes) {
+      const token = await issue(each)
+      expect(await port().find(token.tokenHash)).to.deep.equal(issuedAs(token))
+      expect(await port().ofUser(token.userId, 1)).to.deep.equal([issuedAs(token)])
+    }
+  })
+
+  it('finds none by another hash, and none of another user', async () => {
+    const token = await issue()
+    for (const each of [...oddTexts, '0'.repeat(64), token.id, token.tokenHash.toUpperCase()])
+      expect(await port().find(each), each).to.equal(undefined)
+    for (const each of [...oddTexts, 'bob', 'an', 'Ann'])
+      expect(await port().ofUser(each, 10), each).to.deep.equal([])
+    expect(await port().find(token.tokenHash)).to.include({ id: token.id })
+  })
+
+  it('takes any text for an id of a user', async () => {
+    for (const userId of oddTexts) await issue({ userId })
+    for (const userId of oddTexts) {
+      const tokens = await port().ofUser(userId, 10)
+      expect(tokens.map((token) => token.userId)).to.deep.equal([userId])
+    }
+  })
+
+  it('tells the newest of a user first, as many as were asked for, whatever order they were saved in', async () => {
+    for (const at of [2, 1, 4, 3]) await issue({ createdAt: after(at) })
+    for (const [limit, expected] of [
+      [1, [4]],
+      [3, [4, 3, 2]],
+      [10, [4, 3, 2, 1]],
+    ] as const) {
+      const tokens = await port().ofUser('ann', limit)
+      expect(tokens.map(({ createdAt }) => createdAt)).to.deep.equal(expected.map(after))
+    }
+  })
+
+  it('never tells the hash of a token', async () => {
+    const token = await issue()
+    const answers = [await port().find(token.tokenHash), await port().ofUser('ann', 10)]
+    expect(JSON.stringify(answers)).to.include(token.id).and.not.include(token.tokenHash)
+  })
+
+  it('gives answers that change nothing when they are changed', async () => {
+    const token = await issue()
+    for (const found of [await port().find(token.tokenHash), ...(await port().ofUser('ann', 1))]) {
+      mustExist(found).carried.state = 'changed'
+      mustExist(found).expiresAt.setTime(0)
+    }
+    expect(await port().find(token.tokenHash)).to.deep.equal(issuedAs(token))
+  })
+}

@@ -1,0 +1,117 @@
+import type { Collection } from 'mongodb'
+import { AccountFlowsError } from '../../errors.ts'
+import type { NewToken, RequestOrder } from '../../ports/index.ts'
+import { text, time } from './conditions.ts'
+import { DUPLICATE_KEY, writeErrors } from './errors.ts'
+import type { NamedIndex } from './indexes.ts'
+import { isAfter, type RequestFields, tokensAfter } from './request-order.ts'
+import { type ResetTokenDocument, toTokenDocument } from './token-document.ts'
+import { together } from './together.ts'
+
+const oneLivePerUser: NamedIndex = {
+  name: 'one_live_per_user',
+  key: { user_id: 1 },
+  unique: true,
+  partialFilterExpression: { live: true },
+}
+export const liveIndexes: NamedIndex[] = [
+  { name: 'latest_request', key: { user_id: 1, requested_at: -1 } },
+  oneLivePerUser,
+]
+
+const MAX_ATTEMPTS = 100
+
+type Invalidation = RequestOrder & { userId: string; at: Date }
+
+/** At most one live reset token of each user: that of the latest request. */
+export function liveResetTokens(collection: Collection<ResetTokenDocument>) {
+  const invalidate = together(async (requests: Invalidation[]) => {
+    const userIds = requests.map(({ userId }) => userId)
+    const live = await collection
+      .find({ user_id: { $in: userIds }, live: true }, { projection: { user_id: 1 } })
+      .toArray()
+    const concerned = requests.filter(({ userId }) => live.some((each) => each.user_id === userId))
+    if (concerned.length > 0)
+      await collection.bulkWrite(
+        concerned.map((request) => ({ updateMany: invalidation(request) })),
+        { ordered: false },
+      )
+    return requests
+  })
+
+  async function invalidateUpTo(userId: string, request: RequestOrder, at: Date): Promise<void> {
+    await invalidate({ ...request, userId: text(userId), at: time(at) })
+  }
+
+  /** Whether each was inserted; not so beside a live one of its user, or after one of a later request. */
+  const inserted = together(async (documents: ResetTokenDocument[]) => {
+    const others = await collection
+      .find({ $or: documents.map(notBefore) })
+      .project<RequestFields>({ user_id: 1, requested_at: 1, mail_job_id: 1, attempt: 1 })
+      .toArray()
+    const isLast = (document: ResetTokenDocument) =>
+      !others.some((other) => other.user_id === document.user_id && isAfter(other, document))
+    const beside = new Set(await besideLive(collection, documents.filter(isLast)))
+    return documents.map((document) => {
+      if (!isLast(document)) return 'superseded'
+      return beside.has(document._id) ? 'beside' : 'inserted'
+    })
+  })
+
+  return {
+    invalidateUpTo,
+
+    async issue(token: NewToken): Promise<boolean> {
+      const document = toLiveDocument(token)
+      // Each turn that fails is a turn in which another caller's token was issued.
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+        const outcome = await inserted(document)
+        if (outcome !== 'beside') return outcome === 'inserted'
+        await invalidateUpTo(token.userId, token, token.createdAt)
+      }
+      throw new AccountFlowsError(
+        'ERR_STORE_CONTENTION',
+        'Too many reset tokens are being issued for one user',
+      )
+    },
+  }
+}
+
+/** Inserts those that it can, and answers the ids of the others: their users have a live one. */
+async function besideLive(
+  collection: Collection<ResetTokenDocument>,
+  documents: ResetTokenDocument[],
+): Promise<string[]> {
+  if (documents.length === 0) return []
+  try {
+    await collection.insertMany(documents, { ordered: false })
+    return []
+  } catch (error) {
+    return writeErrors(error).map(({ code, index, errmsg }) => {
+      if (code !== DUPLICATE_KEY || !errmsg.includes(oneLivePerUser.name)) throw error
+      return documents[index]?._id ?? ''
+    })
+  }
+}
+
+function notBefore({ user_id, requested_at }: ResetTokenDocument) {
+  return { user_id, requested_at: { $gte: requested_at } }
+}
+
+function toLiveDocument(token: NewToken): ResetTokenDocument {
+  return {
+    ...toTokenDocument(token),
+    live: true,
+    claimed_at: null,
+    invalidated_at: null,
+    completed_at: null,
+  }
+}
+
+/** A damaged record without the time is no reason to keep a token alive. */
+function invalidation(request: Invalidation) {
+  return {
+    filter: { user_id: request.userId, live: true as const, $nor: [tokensAfter(request)] },
+    update: { $set: { invalidated_at: request.at }, $unset: { live: true as const } },
+  }
+}
