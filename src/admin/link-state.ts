@@ -1,9 +1,8 @@
 import type { AccountFlowsStore, TokenHistories, TokenHistory, User } from '../ports/index.ts'
+import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import type { Link } from './description.ts'
 import type { Sent } from './parts.ts'
 import { isStillFor, isVoided } from '../flows/account.ts'
-
-export type LinkKind = 'password_reset' | 'email_verification'
 
 /** `superseded`: a newer one took its place; `void`: the account changed since, or all of its links were voided. */
 export type LinkState = 'live' | 'used' | 'superseded' | 'expired' | 'void'
@@ -27,7 +26,7 @@ export function linkState(token: TokenHistory, user: User | undefined, at: Date)
 }
 
 export function tokensOf(store: AccountFlowsStore, kind: LinkKind): TokenHistories {
-  return kind === 'password_reset' ? store.resetTokens : store.verificationTokens
+  return store[MAIL_KINDS[kind].link.tokens]
 }
 
 export function linkShape({ kind, state, token }: StatedLink): Sent<Link> {

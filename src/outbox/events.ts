@@ -1,4 +1,5 @@
 import type { AuditEvent, MailJob, MailKind } from '../ports/index.ts'
+import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 
 /** Anybody may have written it. */
 const MAX_AUDITED_LENGTH = 256
@@ -27,12 +28,13 @@ export function createMailEvents(
 
   return {
     async requested(job, reason) {
-      if (job.kind === 'password_changed') return
+      const { flow, isNotice } = MAIL_KINDS[job.kind]
+      if (isNotice) return
       const event = { ...about(job), at: job.requestedAt }
       await audit.record({
         ...event,
         id: `requested:${job.id}`,
-        type: `${job.kind}_requested`,
+        type: `${flow}_requested`,
         ...(reason !== undefined && { reason }),
         ...(job.accountId === undefined &&
           job.identifier !== undefined && {
@@ -48,7 +50,7 @@ export function createMailEvents(
         ...about(job),
         ...noticeOf(job.kind),
         id: sentId(job),
-        type: `${flowOf(job.kind)}_mail_sent`,
+        type: `${MAIL_KINDS[job.kind].flow}_mail_sent`,
         at: now(),
       }),
 
@@ -59,7 +61,7 @@ export function createMailEvents(
         ...about(job),
         ...noticeOf(job.kind),
         id: `mail_failed:${job.id}:${job.attempts}:${reason}`,
-        type: `${flowOf(job.kind)}_mail_failed`,
+        type: `${MAIL_KINDS[job.kind].flow}_mail_failed`,
         at: now(),
         reason,
       }),
@@ -68,11 +70,7 @@ export function createMailEvents(
 
 const sentId = ({ id }: MailJob) => `mail_sent:${id}`
 
-function flowOf(kind: MailKind) {
-  return kind === 'password_changed' ? 'password_reset' : kind
-}
-
-// The notice belongs to the reset, and has no event of its own.
+// A notice belongs to what it tells of, and has no event of its own.
 function noticeOf(kind: MailKind) {
-  return kind === 'password_changed' ? { details: { mail: kind } } : {}
+  return MAIL_KINDS[kind].isNotice ? { details: { mail: kind } } : {}
 }

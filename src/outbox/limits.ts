@@ -7,6 +7,7 @@
  */
 import { passwordDigest } from '../crypto/password.ts'
 import type { MailJob, MailOutbox, RateLimits, User } from '../ports/index.ts'
+import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { Settings } from '../settings/table.ts'
 import { isOtherUnderWay } from './newest.ts'
 import type { MailFlows } from './mail-flow.ts'
@@ -47,10 +48,10 @@ export function createMailLimits(ports: MailLimitsPorts): MailLimits {
     isOtherUnderWay(job, await outbox.requestsOf(user.id, job.kind), now()) ||
     flows[job.kind].hasUsable(user, isOfLogin(job))
 
-  const lifetimeOf = ({ kind }: MailJob) =>
-    kind === 'password_reset'
-      ? settings().passwordResetExpiration
-      : settings().emailVerificationExpiration
+  const lifetimeOf = ({ kind }: MailJob) => {
+    const { link } = MAIL_KINDS[kind]
+    return link ? settings()[link.lifetime] : HOUR_MS
+  }
 
   // Whoever used the link has another one. Not so where the mail was refused, nor where an account that proves nothing changes its
   // password, or its address within one mailbox.
@@ -96,7 +97,7 @@ export function createMailLimits(ports: MailLimitsPorts): MailLimits {
   return {
     async refuse(job, user) {
       // What was done to an account is always told.
-      if (job.kind === 'password_changed') return false
+      if (MAIL_KINDS[job.kind].isNotice) return false
       const mailbox = mailboxOf(user.email ?? '')
       const [tooMuch, tooSoon] = await Promise.all([
         isTooMuch(job, user, mailbox),

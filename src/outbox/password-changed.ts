@@ -4,6 +4,7 @@ import type {
   IdentifiedClient,
   MailOutbox,
 } from '../ports/index.ts'
+import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { MailFlow } from './mail-flow.ts'
 import { keptRequester } from './request.ts'
 
@@ -41,14 +42,13 @@ export interface PasswordChangedPorts {
 /** The mail that tells of a reset. Its link leads to the forgot-password form, and holds no secret. */
 export function createPasswordChanged({ oauthUrl, identify }: PasswordChangedPorts): MailFlow {
   return {
-    newestOnly: false,
     findUser: async () => 'unknown',
     refuses: () => undefined,
     hasUsable: async () => false,
     async onRequest() {},
     async mint({ carried }) {
       const { clientName } = await identify(carried)
-      return { url: `${oauthUrl}/forgot-password`, token: undefined, clientName }
+      return { url: `${oauthUrl}${MAIL_KINDS.password_changed.page}`, token: undefined, clientName }
     },
     isServedLater: async () => false,
     async revoke() {},

@@ -25,8 +25,9 @@ import type {
   User,
   UserStore,
 } from '../ports/index.ts'
+import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { Settings } from '../settings/table.ts'
-import type { Languages, MailName, Views } from '../views/index.ts'
+import type { Languages, Views } from '../views/index.ts'
 
 /** From an outbox job to a mail that left. */
 export interface MailPipeline {
@@ -55,12 +56,6 @@ export interface MailPipelineParts {
   log: Log
 }
 
-const MAILS: Record<MailKind, MailName> = {
-  password_reset: 'password-reset',
-  email_verification: 'email-verification',
-  password_changed: 'password-changed',
-}
-
 export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
   const { store, users, views, sender, settings, audit, keys, clock, log } = parts
   const { outbox, limits: windows } = store
@@ -81,7 +76,7 @@ export function createMailPipeline(parts: MailPipelineParts): MailPipeline {
 
   const render = (kind: MailKind, user: User, link: MailLink, job: MailJob) =>
     views.mail(
-      MAILS[kind],
+      MAIL_KINDS[kind].template,
       {
         username: user.username,
         link: link.url,

@@ -6,6 +6,7 @@ import type {
   ResetTokenStore,
   UserStore,
 } from '../ports/index.ts'
+import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { attemptOf, orderOf } from '../ports/request-order.ts'
 import type { Settings } from '../settings/table.ts'
 import { findUser, issuedNow } from '../flows/account.ts'
@@ -27,7 +28,6 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
   const { users, resetTokens, settings, now } = ports
 
   return {
-    newestOnly: true,
     findUser: (identifier) => findUser(users, identifier),
 
     refuses({ passwordHash, emailVerified }) {
@@ -56,7 +56,7 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
         expiresAt: new Date(createdAt.getTime() + lifetimeMs),
       })
       if (!isIssued) return 'superseded'
-      const url = `${ports.oauthUrl}/reset-password?token=${token}`
+      const url = `${ports.oauthUrl}${MAIL_KINDS.password_reset.page}?token=${token}`
       return { url, token: { id, lifetimeMs }, clientName }
     },
 

@@ -1,5 +1,6 @@
 import { isMailAddress } from '../settings/mail-address.ts'
 import type { Log, MailJob, MailOutbox, User, UserStore } from '../ports/index.ts'
+import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { MailEvents } from './events.ts'
 import { isIdentifier } from './request.ts'
 import type { MailFlow, MailFlows, NoMail, Recipient } from './mail-flow.ts'
@@ -68,7 +69,7 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
   /** Ends what the account asked for earlier, unless it asked again since. Repeated, it changes nothing. */
   async function isOvertakenElseEndsEarlier(job: MailJob, user: User): Promise<boolean> {
     const flow = flows[job.kind]
-    if (flow.newestOnly) {
+    if (MAIL_KINDS[job.kind].newestOnly) {
       // The job counts as resolved by now, so that of two at once at least one sees the other.
       const requests = await outbox.requestsOf(user.id, job.kind)
       await outbox.supersede(earlierThan(job, requests), now())
@@ -159,7 +160,7 @@ export function createMailResolution(ports: MailResolutionPorts): MailResolution
 
 // A notice may be asked for again once it is sent. Any other mail is better sent twice: a later attempt has voided its link.
 function mayHaveLeft({ kind }: MailJob): boolean {
-  return kind === 'password_changed'
+  return MAIL_KINDS[kind].isNotice
 }
 
 // Nobody wants two mails at once after an outage.

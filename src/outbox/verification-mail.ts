@@ -10,6 +10,7 @@ import type {
   UserStore,
   VerificationTokenStore,
 } from '../ports/index.ts'
+import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { attemptOf } from '../ports/request-order.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import { issuedNow } from '../flows/account.ts'
@@ -39,7 +40,6 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
   }
 
   return {
-    newestOnly: false,
     findUser: async (username) => (await users.findByUsername(username)) ?? 'unknown',
 
     refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
@@ -74,7 +74,7 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
       })
       const signature = authorizeSig.sign(token, carried)
       return {
-        url: `${ports.oauthUrl}/verify-email?${linkQuery({ token, carried, signature })}`,
+        url: `${ports.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery({ token, carried, signature })}`,
         token: { id, lifetimeMs },
         clientName,
         uiLocales: uiLocalesOf(pending),

@@ -69,7 +69,7 @@ export const secrecyMutants: Mutant[] = [
     edits: {
       'const path = pathOf(ctx)': `const path = pathOf(ctx)
     process.env['MUTANT_HOST'] = ctx.host`,
-      '`${ports.oauthUrl}/reset-password?token=${token}`':
+      '`${ports.oauthUrl}${MAIL_KINDS.password_reset.page}?token=${token}`':
         "`http://${process.env['MUTANT_HOST']}${new URL(ports.oauthUrl).pathname}/reset-password?token=${token}`",
     },
     caughtBy: 'LINK-01',
