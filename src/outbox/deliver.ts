@@ -44,7 +44,7 @@ async function send(
   signal: AbortSignal,
   isFlowing: boolean,
 ): Promise<'sent' | 'over' | undefined> {
-  const { flows, brake, sender, store } = parts
+  const { flows, brake, sender } = parts
   const settings = parts.settings()
   if (!(await brake.mayLeave())) return undefined
   const flow = flows[job.kind]
@@ -52,12 +52,12 @@ async function send(
   try {
     const link = await flow.mint(job, recipient, settings)
     if (link === 'superseded') {
-      if (await store.outbox.isHeld(job)) await endUnsent(parts, job, link)
+      if (await isHeld(parts, job)) await endUnsent(parts, job, link)
       return 'over'
     }
     const mail = renderMail(parts, job, recipient, link)
     connection ??= await sender.connect(settings, signal)
-    if (!(await store.outbox.isHeld(job))) {
+    if (!(await isHeld(parts, job))) {
       await flow.revoke(link)
       return 'over'
     }
@@ -66,6 +66,11 @@ async function send(
   } finally {
     connection?.release()
   }
+}
+
+// Whoever was held up for longer than its hold sends nothing, though nobody else took the job yet: somebody may at any moment.
+async function isHeld({ store, clock }: OutboxParts, job: MailJob): Promise<boolean> {
+  return (await store.outbox.isHeld(job)) && clock.now() < job.heldUntil
 }
 
 // It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.

@@ -39,4 +39,6 @@ export interface MailParts {
 export interface OutboxParts extends MailParts {
   flows: MailFlows
   brake: MailBrake
+  /** Does what has the same key one after the other, in this process. */
+  inTurn<T>(key: string, work: () => Promise<T>): Promise<T>
 }

@@ -1,3 +1,4 @@
+import { oneAtATime } from '../crypto/hash-queue.ts'
 import { createMailBrake } from './brake.ts'
 import { deliverMail } from './deliver.ts'
 import { endExpired, endUnreadable } from './end.ts'
@@ -18,7 +19,7 @@ export interface MailPipeline {
 export function createMailPipeline(given: MailParts): MailPipeline {
   const { store, settings, sender, clock, log } = given
   const brake = createMailBrake(store.limits, settings, clock.now)
-  const parts = { ...given, flows: mailFlows(given), brake }
+  const parts = { ...given, flows: mailFlows(given), brake, inTurn: oneAtATime() }
   const worker = createOutboxWorker({
     outbox: store.outbox,
     resolve: (job) => resolveJob(parts, job),

@@ -3,7 +3,7 @@ import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { endJob, endUnsent } from './end.ts'
 import { recordRequested, wasSent } from './events.ts'
-import { isRefused } from './limits.ts'
+import { isOverLimit, takesSpare } from './limits.ts'
 import type { NoMail, Recipient } from './mail-flow.ts'
 import { isOvertakenAtLookUp, isOvertakenAtSending } from './newest.ts'
 import type { OutboxParts } from './parts.ts'
@@ -49,12 +49,18 @@ async function hold(
   user: User,
   refusal: NoMail | undefined,
 ): Promise<Date | 'throttled' | 'lost'> {
-  // Before it counts as resolved: a throttled request overtakes and supersedes nothing. And once: what was let pass may
-  // have ended the earlier link.
-  if (!refusal && !job.isResolved && (await isRefused(parts, job, user))) return 'throttled'
-  const at = parts.clock.now()
-  const heldUntil = new Date(at.getTime() + SEND_LEASE_MS)
-  return (await parts.store.outbox.resolve(job, user.id, at, heldUntil)) ? heldUntil : 'lost'
+  const { store, clock, inTurn } = parts
+  // Once: what was let pass may have ended the earlier link.
+  const isJudged = !refusal && !job.isResolved
+  const isOver = isJudged && (await isOverLimit(parts, job, user))
+  // Of those that were claimed together, each sees the mail of the one before as under way.
+  return inTurn(`${job.kind}:${user.id}`, async () => {
+    // Before it counts as resolved: a throttled request overtakes and supersedes nothing.
+    if (isOver && !(await takesSpare(parts, job, user))) return 'throttled'
+    const at = clock.now()
+    const heldUntil = new Date(at.getTime() + SEND_LEASE_MS)
+    return (await store.outbox.resolve(job, user.id, at, heldUntil)) ? heldUntil : 'lost'
+  })
 }
 
 /** The recipient as the account is now, or why there is none. */

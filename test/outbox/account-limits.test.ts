@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { sampleResetToken } from '../../src/contract/samples.ts'
+import { deliverMail } from '../../src/outbox/deliver.ts'
 import { recipientOf, resolveJob } from '../../src/outbox/resolve.ts'
-import { ANN, outboxByHand } from '../support/outbox-parts.ts'
+import { ANN, AT_ONCE, outboxByHand } from '../support/outbox-parts.ts'
 
 const CAP = 2
 
@@ -70,5 +71,67 @@ describe('The end of a cooldown, which the page counted from a moment before', (
   it('is over in the last half of a shorter one', async () => {
     expect(await refuses(1_000, 501)).to.equal(true)
     expect(await refuses(1_000, 500)).to.equal(false)
+  })
+})
+
+describe('An account that a stranger asks links for all the time', () => {
+  for (const [life, minutes] of [
+    ['5m', 5],
+    ['1h', 60],
+  ] as const) {
+    it(`has one that works all the time, and gets few (links live ${life})`, async () => {
+      const { parts, mails, ask, claim, move } = await outboxByHand({
+        mails_per_account_per_hour: String(CAP),
+        password_reset_expiration: life,
+      })
+      const aMinute = async () => {
+        for (let count = 0; count < 3; count += 1) {
+          await ask()
+          for (const job of await claim()) {
+            const held = await resolveJob(parts, job)
+            if (held) await deliverMail(parts, held, AT_ONCE)
+          }
+        }
+        move(59_000)
+        expect(await parts.flows.password_reset.hasUsable(ANN, false)).to.equal(true)
+        move(1_000)
+      }
+      for (let minute = 0; minute < 120; minute += 1) await aMinute()
+      expect(mails.length).to.be.within(1, 2 * (CAP + 60 / minutes))
+    })
+  }
+})
+
+describe('Requests of one account that are claimed together', () => {
+  it('are judged one after the other: no spare is spent while a mail is under way', async () => {
+    const { parts, users, events, ask, claim } = await outboxByHand({
+      mails_per_account_per_hour: '1',
+    })
+    users.add({ ...ANN, id: 'bob', username: 'bob', emailVerified: false })
+    const reasons = () =>
+      events
+        .filter(({ type }) => type === 'email_verification_requested')
+        .map(({ reason }) => reason)
+    const wanted = { kind: 'email_verification', identifier: 'bob' } as const
+    const resolveAll = async () => {
+      const jobs = await claim()
+      const resolved = await Promise.all(jobs.map((job) => resolveJob(parts, job)))
+      return resolved.filter((job) => job !== undefined)
+    }
+
+    for (let count = 0; count < 3; count += 1) await ask(wanted)
+    const [first, ...more] = await resolveAll()
+    expect(more).to.deep.equal([])
+    expect(reasons()).to.have.members([undefined, 'throttled', 'throttled'])
+
+    // Their mails are lost: the spare is there still, and it is one.
+    if (first) await parts.store.outbox.remove(first)
+    await ask(wanted)
+    const [spare] = await resolveAll()
+    expect(reasons().at(-1)).to.equal(undefined)
+    if (spare) await parts.store.outbox.remove(spare)
+    await ask(wanted)
+    expect(await resolveAll()).to.deep.equal([])
+    expect(reasons().at(-1)).to.equal('throttled')
   })
 })
