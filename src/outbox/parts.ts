@@ -14,6 +14,7 @@ import type { Settings } from '../settings/table.ts'
 import type { Views } from '../views/index.ts'
 import type { MailBrake } from './brake.ts'
 import type { MailFlows } from './mail-flow.ts'
+import type { UnderWay } from './under-way.ts'
 
 /** What a mail is made of. */
 export interface MailParts {
@@ -39,6 +40,6 @@ export interface MailParts {
 export interface OutboxParts extends MailParts {
   flows: MailFlows
   brake: MailBrake
-  /** Does what has the same key one after the other, in this process. */
-  inTurn<T>(key: string, work: () => Promise<T>): Promise<T>
+  /** Requests that are let pass, by kind and account. */
+  resolving: UnderWay
 }

@@ -1,10 +1,10 @@
-import { oneAtATime } from '../crypto/hash-queue.ts'
 import { createMailBrake } from './brake.ts'
 import { deliverMail } from './deliver.ts'
 import { endExpired, endUnreadable } from './end.ts'
 import { mailFlows } from './kinds.ts'
 import type { MailParts } from './parts.ts'
 import { resolveJob } from './resolve.ts'
+import { createUnderWay } from './under-way.ts'
 import { createOutboxWorker } from './worker.ts'
 
 /** From an outbox job to a mail that left. */
@@ -19,7 +19,7 @@ export interface MailPipeline {
 export function createMailPipeline(given: MailParts): MailPipeline {
   const { store, settings, sender, clock, log } = given
   const brake = createMailBrake(store.limits, settings, clock.now)
-  const parts = { ...given, flows: mailFlows(given), brake, inTurn: oneAtATime() }
+  const parts = { ...given, flows: mailFlows(given), brake, resolving: createUnderWay() }
   const worker = createOutboxWorker({
     outbox: store.outbox,
     resolve: (job) => resolveJob(parts, job),

@@ -49,18 +49,19 @@ async function hold(
   user: User,
   refusal: NoMail | undefined,
 ): Promise<Date | 'throttled' | 'lost'> {
-  const { store, clock, inTurn } = parts
-  // Once: what was let pass may have ended the earlier link.
-  const isJudged = !refusal && !job.isResolved
-  const isOver = isJudged && (await isOverLimit(parts, job, user))
-  // Of those that were claimed together, each sees the mail of the one before as under way.
-  return inTurn(`${job.kind}:${user.id}`, async () => {
-    // Before it counts as resolved: a throttled request overtakes and supersedes nothing.
-    if (isOver && !(await takesSpare(parts, job, user))) return 'throttled'
-    const at = clock.now()
-    const heldUntil = new Date(at.getTime() + SEND_LEASE_MS)
-    return (await store.outbox.resolve(job, user.id, at, heldUntil)) ? heldUntil : 'lost'
-  })
+  const { store, clock, resolving } = parts
+  const whose = `${job.kind}:${user.id}`
+  // Before it counts as resolved: a throttled request overtakes and supersedes nothing. And once: what was let pass may have ended
+  // the earlier link.
+  if (!refusal && !job.isResolved && (await isOverLimit(parts, job, user))) {
+    // Of requests that were claimed together, those that are let pass are seen as under way by the others.
+    await resolving.over(whose)
+    if (!(await takesSpare(parts, job, user))) return 'throttled'
+  }
+  const at = clock.now()
+  const heldUntil = new Date(at.getTime() + SEND_LEASE_MS)
+  const resolved = store.outbox.resolve(job, user.id, at, heldUntil)
+  return (await resolving.during(whose, resolved)) ? heldUntil : 'lost'
 }
 
 /** The recipient as the account is now, or why there is none. */

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../src/clock.ts'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
-import { oneAtATime } from '../../src/crypto/hash-queue.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { sampleMailJob } from '../../src/contract/samples.ts'
@@ -10,6 +9,7 @@ import { createMailBrake } from '../../src/outbox/brake.ts'
 import { mailFlows } from '../../src/outbox/kinds.ts'
 import type { OutboxParts } from '../../src/outbox/parts.ts'
 import type { SendTurn } from '../../src/outbox/send-turn.ts'
+import { createUnderWay } from '../../src/outbox/under-way.ts'
 import type { MailStage, NewMailJob, OutgoingMail } from '../../src/ports/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { createViews } from '../../src/views/index.ts'
@@ -70,7 +70,12 @@ export async function outboxByHand(settings: Record<string, string> = {}) {
     log: () => {},
   }
   const brake = createMailBrake(store.limits, keeper.current, clock.now)
-  const parts: OutboxParts = { ...given, flows: mailFlows(given), brake, inTurn: oneAtATime() }
+  const parts: OutboxParts = {
+    ...given,
+    flows: mailFlows(given),
+    brake,
+    resolving: createUnderWay(),
+  }
   const after = (ms: number) => new Date(time + ms)
 
   return {
