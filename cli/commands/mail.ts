@@ -4,14 +4,10 @@ import { connect } from '../connection.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { outputOf } from '../output.ts'
 import { checkText } from '../words.ts'
-import type { Operations } from '../../src/admin/client.ts'
-
-type Template = Operations['previewMail']['query']['template']
-
-const templates: readonly Template[] = ['password-reset', 'email-verification', 'password-changed']
+import { mailTemplates, type MailTemplate } from '../../src/ports/mail-kinds.ts'
 
 interface PreviewOptions {
-  template: Template
+  template: MailTemplate
   locale?: string
   html?: true
   text?: true
@@ -32,7 +28,7 @@ export function addMail(mail: Command): void {
     .command('preview')
     .description('Show a mail as it would leave, with made-up values.')
     .addOption(
-      new Option('--template <name>', 'which mail').choices(templates).makeOptionMandatory(),
+      new Option('--template <name>', 'which mail').choices(mailTemplates).makeOptionMandatory(),
     )
     .option('--locale <locale>', 'in which language')
     .option('--html', 'the HTML part alone')

@@ -1,7 +1,7 @@
 import { newId } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
 import type { User, UserStore } from '../ports/index.ts'
-import type { Settings } from '../settings/table.ts'
+import type { LinkKind } from '../ports/mail-kinds.ts'
 import { recordAction } from './audit.ts'
 import type { AccountQuery } from './description.ts'
 import type {
@@ -32,14 +32,13 @@ export function accountOperations(parts: AdminParts) {
   }
 
   const ask =
-    (kind: 'password_reset' | 'email_verification', lifetimeMs: (settings: Settings) => number) =>
+    (kind: LinkKind) =>
     async (user: User, { requester }: Pick<AdminRequest, 'requester'>) => {
       const id = newId()
       const { address, userAgent } = requester
       const by = { address, userAgent, isAdmin: true }
       const request = { id, kind, accountId: user.id, carried: {}, requester: by }
-      const lifetime = lifetimeMs(parts.settings.current())
-      await requestMail(parts.outbox, request, lifetime, parts.clock.now())
+      await requestMail(parts.outbox, request, parts.settings.current(), parts.clock.now())
       return { answer: { mail_id: id } }
     }
 
@@ -48,14 +47,11 @@ export function accountOperations(parts: AdminParts) {
       answer: await statusOf(parts, user),
     })),
 
-    sendReset: forAccount<'sendReset'>(
-      'send_reset',
-      ask('password_reset', ({ passwordResetExpiration }) => passwordResetExpiration),
-    ),
+    sendReset: forAccount<'sendReset'>('send_reset', ask('password_reset')),
 
     sendVerification: forAccount<'sendVerification'>(
       'send_verification',
-      ask('email_verification', ({ emailVerificationExpiration }) => emailVerificationExpiration),
+      ask('email_verification'),
     ),
 
     endSessions: forAccount<'endSessions'>('end_sessions', async ({ id }) => {

@@ -6,6 +6,7 @@
  */
 import * as z from 'zod'
 import { AUDIT_EVENT_TYPES } from '../ports/audit-event-types.ts'
+import { linkKinds, mailTemplates } from '../ports/mail-kinds.ts'
 import { allSettings, type DefaultedName, type SettingTexts } from '../settings/table.ts'
 import type { AdminScope } from './tokens.ts'
 
@@ -19,7 +20,7 @@ const given = z
   .max(MAX_TEXT, TEXT)
   .refine((text) => text.isWellFormed() && !text.includes('\0'), TEXT)
 const flag = z.boolean('true or false')
-const oneOf = <const T extends readonly [string, ...string[]]>(values: T) =>
+const oneOf = <const T extends readonly string[]>(values: T) =>
   z.enum(values, `one of ${values.join(', ')}`)
 const wholeNumber = (least: number, most: number) => {
   const words = `a decimal number from ${least} to ${most}`
@@ -139,7 +140,7 @@ export const AccountQuery = object(
   { user: optional(given), id: optional(given) },
 )
 
-const KIND = z.enum(['password_reset', 'email_verification'])
+const KIND = z.enum(linkKinds)
 
 export type Link = z.infer<typeof Link>
 export const Link = object('What became of a link; never the link itself.', {
@@ -372,9 +373,7 @@ export const operations = {
     scope: 'account-flows:read',
     summary: 'Renders a mail.',
     query: z.strictObject({
-      template: oneOf(['password-reset', 'email-verification', 'password-changed']).describe(
-        'Which mail.',
-      ),
+      template: oneOf(mailTemplates).describe('Which mail.'),
       locale: given.default('en').describe('In which language.'),
     }),
     answer: MailPreview,

@@ -1,10 +1,9 @@
 import type { AccountFlowsStore, Token, TokenStore, User } from '../ports/index.ts'
+import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import { isVoided } from '../flows/account.ts'
 import { linkState } from '../flows/link.ts'
 import type { Link } from './description.ts'
 import type { Sent } from './parts.ts'
-
-export type LinkKind = 'password_reset' | 'email_verification'
 
 /** `superseded`: a newer one took its place; `void`: the account changed since, or all of its links were voided. */
 export type LinkState = 'live' | 'used' | 'superseded' | 'expired' | 'void'
@@ -25,7 +24,7 @@ export function shownState(token: Token, user: User | undefined, at: Date): Link
 }
 
 export function tokensOf(store: AccountFlowsStore, kind: LinkKind): TokenStore {
-  return kind === 'password_reset' ? store.resetTokens : store.verificationTokens
+  return store[MAIL_KINDS[kind].link.tokens]
 }
 
 export function linkShape({ kind, state, token }: StatedLink): Sent<Link> {

@@ -1,6 +1,7 @@
 import type { RecordedEvent, Token, User } from '../ports/index.ts'
 import { isIssuedUnder, isVoided } from '../flows/account.ts'
-import type { LinkKind, LinkState } from './link-state.ts'
+import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
+import type { LinkState } from './link-state.ts'
 
 export type Signature = 'valid' | 'invalid' | 'missing'
 
@@ -31,8 +32,8 @@ const TOKEN_LENGTH = 43
 
 /** Puts an explanation into words: what is so, and what to do. */
 export function linkWords(facts: LinkFacts): Words {
-  const command = facts.kind === 'email_verification' ? 'send-verification' : 'send-reset'
-  return WORDS[facts.state](facts, `Have a new link sent: account-flows user ${command}.`)
+  const { command } = MAIL_KINDS[facts.kind ?? 'password_reset'].link
+  return WORDS[facts.state](facts, `Have a new link sent: account-flows ${command}.`)
 }
 
 const WORDS: Record<LinkFacts['state'], (facts: LinkFacts, another: string) => Words> = {

@@ -4,7 +4,8 @@ import { hashToken, isToken } from '../crypto/token.ts'
 import { isSameCarried } from '../flows/link.ts'
 import type { CarriedParameters, RecordedEvent, Token } from '../ports/index.ts'
 import { eventShape, recordAction } from './audit.ts'
-import { shownState, tokenShape, tokensOf, type LinkKind } from './link-state.ts'
+import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
+import { shownState, tokenShape, tokensOf } from './link-state.ts'
 import { linkWords, type LinkFacts, type Signature } from './link-words.ts'
 import type { AdminEndpoints, AdminParts } from './parts.ts'
 import { readPastedLink, type PastedLink } from './pasted-link.ts'
@@ -44,15 +45,15 @@ async function factsOf(
 ): Promise<LinkFacts> {
   const isGenuine = (link: PastedLink) =>
     link.refused.length === 0 &&
-    (link.kind === 'password_reset'
-      ? isToken(link.token)
-      : signatureOf(link, authorizeSig) === 'valid')
+    (MAIL_KINDS[link.kind].link.isSigned
+      ? signatureOf(link, authorizeSig) === 'valid'
+      : isToken(link.token))
   const read = readPastedLink(link, oauthUrl, isGenuine)
   if (!read) return { state: 'not_a_link', altered: [], events: [] }
 
   const { kind, token: raw } = read
   const tokens = tokensOf(store, kind)
-  const signed = kind === 'email_verification' && { signature: signatureOf(read, authorizeSig) }
+  const signed = MAIL_KINDS[kind].link.isSigned && { signature: signatureOf(read, authorizeSig) }
   const token = isToken(raw) ? await tokens.find(hashToken(raw)) : undefined
   const common = { kind, ...signed, tokenLength: raw.length }
   if (!token) return { ...common, state: 'unknown', altered: [], events: [] }

@@ -1,5 +1,7 @@
 import type { AccountFlowsStore, MailJobStatus } from '../ports/index.ts'
+import { MAIL_KINDS, mailKinds } from '../ports/mail-kinds.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
+import type { Settings } from '../settings/table.ts'
 import type { RenderedMail, Views } from '../views/index.ts'
 import { recordAction } from './audit.ts'
 import type { CheckReport, MailJob, MailOutcome } from './description.ts'
@@ -19,7 +21,8 @@ export function mailOperations(parts: AdminParts) {
     },
 
     async previewMail({ query: { template: name, locale } }) {
-      const mail = previewMail(views, { name, locale, oauthUrl, at: clock.now() })
+      const wish = { name, locale, oauthUrl, settings: settings.current(), at: clock.now() }
+      const mail = previewMail(views, wish)
       if (mail) return { answer: mail }
       const expected = `one of ${views.locales.join(', ')}`
       const errors = [{ key: 'locale', expected, got: 'another locale' }]
@@ -87,19 +90,10 @@ async function lastFailure(
   accountId: string | undefined,
 ): Promise<string | undefined> {
   if (accountId === undefined) return undefined
-  const types = ['password_reset_mail_failed', 'email_verification_mail_failed'] as const
+  const types = new Set(mailKinds.map((kind) => `${MAIL_KINDS[kind].flow}_mail_failed` as const))
   const failures = await audit.list({ accountId, types: [...types], limit: MAX_FAILURES })
   return failures.find((event) => event.id.startsWith(`mail_failed:${id}:`))?.reason
 }
-
-const HOUR_MS = 3_600_000
-
-/** Where the link of a preview leads, and how long it lives. */
-const PREVIEWS = {
-  'password-reset': { path: '/reset-password', lifetimeMs: HOUR_MS },
-  'email-verification': { path: '/verify-email', lifetimeMs: 24 * HOUR_MS },
-  'password-changed': { path: '/forgot-password', lifetimeMs: undefined },
-} as const
 
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 
@@ -107,29 +101,27 @@ export interface PreviewWish {
   name: string
   locale: string
   oauthUrl: string
+  settings: Settings
   at: Date
 }
 
 /** A mail as it would leave, with made-up values and no token. `undefined`: there is no such mail or locale. */
 export function previewMail(
   views: Views,
-  { name, locale, oauthUrl, at }: PreviewWish,
+  { name, locale, oauthUrl, settings, at }: PreviewWish,
 ): RenderedMail | undefined {
-  if (!isPreviewed(name) || !views.locales.includes(locale)) return undefined
-  const { path, lifetimeMs } = PREVIEWS[name]
+  const kind = mailKinds.find((each) => MAIL_KINDS[each].template === name)
+  if (!kind || !views.locales.includes(locale)) return undefined
+  const { template, page, link } = MAIL_KINDS[kind]
   const locals = {
     username: 'ann',
-    link: `${oauthUrl}${path}`,
+    link: `${oauthUrl}${page}`,
     at,
-    ...(lifetimeMs !== undefined && { lifetimeMs }),
+    ...(link && { lifetimeMs: settings[link.lifetime] }),
     clientName: 'Example App',
     userAgent: BROWSER,
   }
-  return views.mail(name, locals, { asked: locale })
-}
-
-function isPreviewed(name: string): name is keyof typeof PREVIEWS {
-  return Object.hasOwn(PREVIEWS, name)
+  return views.mail(template, locals, { asked: locale })
 }
 
 /** What is sent to try the settings out. */

@@ -1,5 +1,7 @@
-import type { MailJobStatus, OutboxAdministration, ResetTokenStore } from '../ports/index.ts'
+import type { AccountFlowsStore, MailJobStatus } from '../ports/index.ts'
+import { isLinkKind, MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { recordAction } from './audit.ts'
+import { tokensOf } from './link-state.ts'
 import { mailShape } from './mails.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, AdminRequest } from './parts.ts'
 
@@ -8,9 +10,10 @@ export function outboxOperations(parts: AdminParts) {
   const {
     wake,
     clock: { now },
-    store: { outbox, resetTokens },
+    store,
   } = parts
-  const retry = createMailRetry({ outbox, resetTokens, wake, now })
+  const { outbox } = store
+  const retry = createMailRetry({ store, wake, now })
 
   // What is no mail may be anything that was pasted by mistake, such as a link: it is not recorded.
   const isThere = async (id: string | undefined) =>
@@ -111,8 +114,7 @@ export interface MailRetry {
 }
 
 export interface MailRetryPorts {
-  outbox: OutboxAdministration
-  resetTokens: Pick<ResetTokenStore, 'ofUser'>
+  store: AccountFlowsStore
   /** Tells the workers that a mail is due. */
   wake(at: Date): void
   now(): Date
@@ -124,7 +126,9 @@ const MOST_AT_ONCE = 300
 const MOST_OF_ACCOUNT = 100
 
 /** Has mails sent that wait, or that nobody would try to send again. */
-export function createMailRetry({ outbox, resetTokens, wake, now }: MailRetryPorts): MailRetry {
+export function createMailRetry({ store, wake, now }: MailRetryPorts): MailRetry {
+  const { outbox } = store
+
   async function revive(id: string): Promise<RetryOutcome> {
     const at = now()
     const outcome = await outbox.revive(id, at, new Date(at.getTime() + LIFE_MS))
@@ -132,11 +136,11 @@ export function createMailRetry({ outbox, resetTokens, wake, now }: MailRetryPor
     return outcome
   }
 
-  // Only the newest reset link works (3.1); verification links live side by side.
+  // Of some kinds only the newest link works (3.1); others live side by side.
   async function isSuperseded({ id, kind, state, accountId, requestedAt }: MailJobStatus) {
-    if (state !== 'dead' || kind !== 'password_reset') return false
+    if (state !== 'dead' || !isLinkKind(kind) || !MAIL_KINDS[kind].newestOnly) return false
     if (accountId === undefined || requestedAt === undefined) return false
-    const tokens = await resetTokens.ofUser(accountId, MOST_OF_ACCOUNT)
+    const tokens = await tokensOf(store, kind).ofUser(accountId, MOST_OF_ACCOUNT)
     if (tokens.some((token) => token.mailJobId !== id && token.createdAt > requestedAt)) return true
     const others = await outbox.list({ accountId, limit: MOST_OF_ACCOUNT }, now())
     return others.some((job) => job.kind === kind && (job.requestedAt ?? 0) > requestedAt)

@@ -1,7 +1,7 @@
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isToken } from '../crypto/token.ts'
 import type { CarriedParameters } from '../ports/index.ts'
-import type { LinkKind } from './link-state.ts'
+import { linkKinds, MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import { readingsOf, isBracketed, SIGNED } from '../flows/link.ts'
 
 /** A link of ours, as somebody pasted it. */
@@ -14,11 +14,6 @@ export interface PastedLink {
   /** Names of the parameters for which its page refuses the link, whatever they hold: repeated, in brackets, or not readable. */
   refused: string[]
 }
-
-const KINDS = new Map<string, LinkKind>([
-  ['/reset-password', 'password_reset'],
-  ['/verify-email', 'email_verification'],
-])
 
 /**
  * Reads a link out of a mail: wrapped, in angle brackets, or with `&amp;` left in.
@@ -46,7 +41,8 @@ function readUrl(pasted: string, oauthUrl: string): PastedLink[] {
   const home = new URL(oauthUrl)
   const path = home.pathname.replace(/\/$/, '')
   if (url.origin !== home.origin || !url.pathname.startsWith(path)) return []
-  const kind = KINDS.get(url.pathname.slice(path.length))
+  const page = url.pathname.slice(path.length)
+  const kind = linkKinds.find((each) => MAIL_KINDS[each].page === page)
   return kind ? readingsOf(url.search.slice(1)).map((query) => readQuery(query, kind)) : []
 }
 
@@ -65,9 +61,10 @@ function readQuery(search: string, kind: LinkKind): PastedLink {
 function refusedIn(search: string, kind: LinkKind): string[] {
   const pairs = search.split('&').filter((pair) => pair !== '')
   const names = pairs.map((pair) => [...new URLSearchParams(pair).keys()].join())
+  const { isSigned } = MAIL_KINDS[kind].link
   const refused = names.filter((name, at) => {
-    if (kind === 'email_verification' && isBracketed(name)) return true
-    if (!(kind === 'email_verification' ? SIGNED : ['token']).includes(name)) return false
+    if (isSigned && isBracketed(name)) return true
+    if (!(isSigned ? SIGNED : ['token']).includes(name)) return false
     return names.indexOf(name) !== at || !isReadable(pairs[at] ?? '')
   })
   return [...new Set(refused)]

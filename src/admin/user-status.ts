@@ -1,9 +1,10 @@
+import { linkKinds } from '../ports/mail-kinds.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import type { MailJobStatus, User } from '../ports/index.ts'
 import { isSmtpConfigured, type Settings } from '../settings/table.ts'
 import { eventShape } from './audit.ts'
 import type { Link, UserStatus } from './description.ts'
-import { linkShape, shownState, tokensOf, type LinkKind } from './link-state.ts'
+import { linkShape, shownState, tokensOf } from './link-state.ts'
 import { mailShape } from './mails.ts'
 import type { AdminParts, Sent } from './parts.ts'
 
@@ -40,9 +41,8 @@ export async function statusOf(parts: AdminParts, user: User): Promise<Sent<User
 
 async function linksOf({ store, clock }: AdminParts, user: User): Promise<Sent<Link>[]> {
   const at = clock.now()
-  const kinds: LinkKind[] = ['password_reset', 'email_verification']
   const links = await Promise.all(
-    kinds.map(async (kind) => {
+    linkKinds.map(async (kind) => {
       const tokens = await tokensOf(store, kind).ofUser(user.id, MOST)
       return tokens.map((token) => ({ kind, token, state: shownState(token, user, at) }))
     }),

@@ -1,5 +1,6 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { equalsInAsciiCase } from '../ports/ascii-case.ts'
+import { linkKinds } from '../ports/mail-kinds.ts'
 import type { AccountFlowsStore, MailOutbox, User, UserStore } from '../ports/index.ts'
 
 /** `ambiguous`: several verified addresses match and none of them byte for byte. */
@@ -70,7 +71,7 @@ export function createVoidEverything(
   voidLinks: VoidLinks,
 ): VoidLinks {
   return async (accountId) => {
-    for (const kind of ['password_reset', 'email_verification'] as const) {
+    for (const kind of linkKinds) {
       const requests = await outbox.requestsOf(accountId, kind)
       const ids = requests.map(({ id }) => id)
       await outbox.supersede(ids, BEFORE_EVERY_CLOCK)

@@ -94,7 +94,7 @@ export function createEmailVerification(parts: FlowParts) {
 function request(parts: FlowParts, asked: Omit<MailRequest, 'kind'>): Promise<void> {
   const { outbox, settings, clock } = parts
   const wanted = { kind: 'email_verification', ...asked } as const
-  return requestMail(outbox, wanted, settings().emailVerificationExpiration, clock.now())
+  return requestMail(outbox, wanted, settings(), clock.now())
 }
 
 const isGenuine = ({ authorizeSig }: FlowParts, { token, carried, signature }: VerificationLink) =>

@@ -103,7 +103,7 @@ async function refuse(
 function request(parts: FlowParts, asked: Omit<MailRequest, 'kind'>): Promise<void> {
   const { outbox, settings, clock } = parts
   const wanted = { kind: 'password_reset', ...asked } as const
-  return requestMail(outbox, wanted, settings().passwordResetExpiration, clock.now())
+  return requestMail(outbox, wanted, settings(), clock.now())
 }
 
 /** The effects are idempotent: to finish a slow one twice does no harm, to wait for a dead one keeps sessions alive. */

@@ -1,78 +1,75 @@
-import type { AuditEvent, AuditLog, MailJob, MailKind } from '../ports/index.ts'
+/**
+ * What the audit log learns of a mail job. Each event is recorded once, however often the job is taken.
+ *
+ * @module
+ */
+import type { MailJob, MailKind } from '../ports/index.ts'
+import { MAIL_KINDS } from '../ports/mail-kinds.ts'
+import type { MailParts } from './parts.ts'
 
 /** Anybody may have written it. */
 const MAX_AUDITED_LENGTH = 256
 
-/** What the audit log learns of a mail job. Each event is recorded once, however often the job is taken. */
-export interface MailEvents {
-  /** @param reason - why there will be no mail. */
-  requested(job: MailJob, reason?: string): Promise<void>
-  sent(job: MailJob): Promise<void>
-  /** Whether the mail left before, and whoever sent it died before it could remove the job. */
-  wasSent(job: MailJob): Promise<boolean>
-  failed(job: MailJob, reason: string): Promise<void>
+/** @param reason - why there will be no mail. */
+export async function recordRequested(
+  { audit, keyedHash }: MailParts,
+  job: MailJob,
+  reason?: string,
+): Promise<void> {
+  const { flow, isNotice } = MAIL_KINDS[job.kind]
+  if (isNotice) return
+  const event = { ...about(job), at: job.requestedAt }
+  await audit({
+    ...event,
+    id: `requested:${job.id}`,
+    type: `${flow}_requested`,
+    ...(reason !== undefined && { reason }),
+    ...(job.accountId === undefined &&
+      job.identifier !== undefined && {
+        details: { identifier_hash: keyedHash(job.identifier) },
+      }),
+  })
+  if (job.pendingLoginId === undefined) return
+  await audit({ ...event, id: `blocked:${job.id}`, type: 'email_login_blocked' })
 }
 
-/** @param keyedHash - stands for an identifier in the audit log, and tells nothing about it. */
-export function createMailEvents(
-  audit: Pick<AuditLog, 'list'> & { record(event: AuditEvent): Promise<void> },
-  keyedHash: (identifier: string) => string,
-  now: () => Date,
-): MailEvents {
-  const about = ({ carried, requester, accountId }: MailJob) => ({
-    accountId,
-    clientId: carried.clientId?.slice(0, MAX_AUDITED_LENGTH),
-    ...requester,
+export function recordSent({ audit, clock }: MailParts, job: MailJob): Promise<void> {
+  return audit({
+    ...about(job),
+    ...noticeOf(job.kind),
+    id: sentId(job),
+    type: `${MAIL_KINDS[job.kind].flow}_mail_sent`,
+    at: clock.now(),
   })
+}
 
-  return {
-    async requested(job, reason) {
-      if (job.kind === 'password_changed') return
-      const event = { ...about(job), at: job.requestedAt }
-      await audit.record({
-        ...event,
-        id: `requested:${job.id}`,
-        type: `${job.kind}_requested`,
-        ...(reason !== undefined && { reason }),
-        ...(job.accountId === undefined &&
-          job.identifier !== undefined && {
-            details: { identifier_hash: keyedHash(job.identifier) },
-          }),
-      })
-      if (job.pendingLoginId === undefined) return
-      await audit.record({ ...event, id: `blocked:${job.id}`, type: 'email_login_blocked' })
-    },
+/** Whether the mail left before, and whoever sent it died before it could remove the job. */
+export async function wasSent({ store }: MailParts, job: MailJob): Promise<boolean> {
+  return (await store.audit.list({ id: sentId(job), limit: 1 })).length > 0
+}
 
-    sent: (job) =>
-      audit.record({
-        ...about(job),
-        ...noticeOf(job.kind),
-        id: sentId(job),
-        type: `${flowOf(job.kind)}_mail_sent`,
-        at: now(),
-      }),
-
-    wasSent: async (job) => (await audit.list({ id: sentId(job), limit: 1 })).length > 0,
-
-    failed: (job, reason) =>
-      audit.record({
-        ...about(job),
-        ...noticeOf(job.kind),
-        id: `mail_failed:${job.id}:${job.attempts}:${reason}`,
-        type: `${flowOf(job.kind)}_mail_failed`,
-        at: now(),
-        reason,
-      }),
-  }
+export function recordFailed(
+  { audit, clock }: MailParts,
+  job: MailJob,
+  reason: string,
+): Promise<void> {
+  return audit({
+    ...about(job),
+    ...noticeOf(job.kind),
+    id: `mail_failed:${job.id}:${job.attempts}:${reason}`,
+    type: `${MAIL_KINDS[job.kind].flow}_mail_failed`,
+    at: clock.now(),
+    reason,
+  })
 }
 
 const sentId = ({ id }: MailJob) => `mail_sent:${id}`
 
-function flowOf(kind: MailKind) {
-  return kind === 'password_changed' ? 'password_reset' : kind
+function about({ carried, requester, accountId }: MailJob) {
+  return { accountId, clientId: carried.clientId?.slice(0, MAX_AUDITED_LENGTH), ...requester }
 }
 
-// The notice belongs to the reset, and has no event of its own.
+// A notice belongs to what it tells of, and has no event of its own.
 function noticeOf(kind: MailKind) {
-  return kind === 'password_changed' ? { details: { mail: kind } } : {}
+  return MAIL_KINDS[kind].isNotice ? { details: { mail: kind } } : {}
 }

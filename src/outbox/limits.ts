@@ -1,111 +1,83 @@
 /**
- * How many mails may be asked for. Whoever is over a limit is told nothing: the request ends without a mail, before it
- * supersedes, invalidates or creates anything. An account that has nothing to use has spares beyond the cap, so that a
- * stranger's requests lock nobody out.
+ * How many mails may be asked for: under each key so many in its window. Whoever is over a limit is told nothing: the request ends
+ * without a mail, before it supersedes, invalidates or creates anything. An account that has nothing to use gets one all the same
+ * while it has its spare, so that a stranger's requests lock nobody out.
  *
  * @module
  */
 import { passwordDigest } from '../crypto/password.ts'
-import type { MailJob, MailOutbox, RateLimits, User } from '../ports/index.ts'
-import type { Settings } from '../settings/table.ts'
+import type { MailJob, User } from '../ports/index.ts'
+import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { isOtherUnderWay } from './newest.ts'
-import type { MailFlows } from './mail-flow.ts'
+import type { OutboxParts } from './parts.ts'
 
 const HOUR_MS = 3_600_000
-
-/** Beyond the cap, for whoever has nothing to use: one, and another should the worker die with it. */
-const SPARES = 2
-const SPARE_MIN_MS = 600_000
 
 /** A request is counted here somewhat later than by the page that says when the next one may be made. */
 const LATE_MS = 1_000
 
-export interface MailLimits {
-  /** Counts a request, and answers whether it gets no mail. Counted twice, it is refused only where a link is left to use. */
-  refuse(job: MailJob, user: User): Promise<boolean>
+/** 0, as `most` or as `windowMs`: there is no such limit. */
+interface Limit {
+  key: string
+  windowMs: number
+  most: number
 }
 
-export interface MailLimitsPorts {
-  flows: MailFlows
-  limits: Pick<RateLimits, 'hit'>
-  outbox: Pick<MailOutbox, 'requestsOf'>
-  /** Stands for an account or a mailbox in the keys. */
-  keyedHash(text: string): string
-  settings(): Settings
-  now(): Date
+/** Counts a request, and answers whether it is over a limit. */
+export async function isOverLimit(parts: OutboxParts, job: MailJob, user: User): Promise<boolean> {
+  // What was done to an account is always told.
+  if (MAIL_KINDS[job.kind].isNotice) return false
+  const counted = await Promise.all(limitsOf(parts, job, user).map((limit) => isOver(parts, limit)))
+  return counted.includes(true)
 }
 
-export function createMailLimits(ports: MailLimitsPorts): MailLimits {
-  const { flows, limits, outbox, keyedHash, settings, now } = ports
+/** Whether the account of a request over a limit gets a mail all the same. The spare is gone by that, whatever becomes of the mail. */
+export async function takesSpare(parts: OutboxParts, job: MailJob, user: User): Promise<boolean> {
+  const { store, flows, clock } = parts
+  // The outbox first: a mail that leaves between the two looks has left its link.
+  const requests = await store.outbox.requestsOf(user.id, job.kind)
+  if (isOtherUnderWay(job, requests, clock.now())) return false
+  // What somebody asked for by name finishes no login.
+  if (await flows[job.kind].hasUsable(user, isOfLogin(job))) return false
+  // One after the other: an account without a spare of its own takes none from the others.
+  for (const limit of sparesOf(parts, job, user)) if (await isOver(parts, limit)) return false
+  return true
+}
 
-  async function count(key: string, windowMs: number): Promise<number> {
-    return (await limits.hit(`mails:${key}`, windowMs)).count
-  }
+function limitsOf({ settings, keyedHash }: OutboxParts, job: MailJob, user: User): Limit[] {
+  const { mailsPerAccountPerHour: most, resendCooldown } = settings()
+  const account = keyedHash(user.id)
+  const mailbox = keyedHash(mailboxOf(user))
+  const windowMs = resendCooldown - Math.min(LATE_MS, resendCooldown / 2)
+  const asked = { key: `${job.kind}:${account}`, windowMs, most: 1 }
+  const own = isOfLogin(job) ? 'login:' : ''
+  return [
+    { key: `${own}account:${account}`, windowMs: HOUR_MS, most },
+    { key: `${own}mailbox:${mailbox}`, windowMs: HOUR_MS, most },
+    { ...asked, key: own + asked.key },
+    // Whoever asks by name after a login is too soon; a login after somebody asked is not.
+    ...(isOfLogin(job) ? [{ ...asked, most: Infinity }] : []),
+  ]
+}
 
-  // The outbox first: a mail that leaves between the two looks has left its link. What somebody asked for by name finishes no login.
-  const hasSomethingToUse = async (job: MailJob, user: User) =>
-    isOtherUnderWay(job, await outbox.requestsOf(user.id, job.kind), now()) ||
-    flows[job.kind].hasUsable(user, isOfLogin(job))
+// Whoever used the link has another password. Those who only say that a mailbox is theirs share some, and get no more by a new password:
+// otherwise one of them could use up those of the others.
+function sparesOf({ settings, keyedHash }: OutboxParts, job: MailJob, user: User): Limit[] {
+  const { link } = MAIL_KINDS[job.kind]
+  if (!link) return []
+  const windowMs = settings()[link.lifetime]
+  const mailbox = mailboxOf(user)
+  const proof = user.emailVerified ? passwordDigest(user.passwordHash) : ''
+  const owner = keyedHash(JSON.stringify([user.id, mailbox, proof]))
+  const own = { key: `spare:${job.kind}:${owner}`, windowMs, most: 1 }
+  const most = settings().mailsPerAccountPerHour
+  const shared = { key: `spares:${job.kind}:${keyedHash(mailbox)}`, windowMs, most }
+  return user.emailVerified ? [own] : [own, shared]
+}
 
-  const lifetimeOf = ({ kind }: MailJob) =>
-    kind === 'password_reset'
-      ? settings().passwordResetExpiration
-      : settings().emailVerificationExpiration
-
-  // Whoever used the link has another one. Not so where the mail was refused, nor where an account that proves nothing changes its
-  // password, or its address within one mailbox.
-  async function hasSpare(
-    job: MailJob,
-    { id, passwordHash, emailVerified }: User,
-    mailbox: string,
-  ) {
-    const digest = emailVerified ? passwordDigest(passwordHash) : ''
-    const owner = keyedHash(JSON.stringify([id, mailbox, digest]))
-    const windowMs = Math.min(Math.max(lifetimeOf(job), SPARE_MIN_MS), HOUR_MS)
-    if ((await count(`spare:${job.kind}:${owner}`, windowMs)) > SPARES) return false
-    if (emailVerified) return true
-    const { mailsPerAccountPerHour: most } = settings()
-    const ofMailbox = await count(`spares:${job.kind}:${keyedHash(mailbox)}`, windowMs)
-    return most === 0 || ofMailbox <= most
-  }
-
-  // Whoever asks again after a login is too soon; a login after somebody asked is not.
-  async function isTooSoon(job: MailJob, { id }: User): Promise<boolean> {
-    const { resendCooldown } = settings()
-    if (resendCooldown === 0) return false
-    const key = `${job.kind}:${keyedHash(id)}`
-    const [asked, ofLogins] = await Promise.all([
-      limits.hit(`mails:${key}`, resendCooldown),
-      isOfLogin(job) ? limits.hit(`mails:login:${key}`, resendCooldown) : undefined,
-    ])
-    const { count: requests, msToEnd } = ofLogins ?? asked
-    return requests > 1 && msToEnd > Math.min(LATE_MS, resendCooldown / 2)
-  }
-
-  async function isTooMuch(job: MailJob, { id }: User, mailbox: string): Promise<boolean> {
-    const { mailsPerAccountPerHour: most } = settings()
-    if (most === 0) return false
-    const by = isOfLogin(job) ? 'login:' : ''
-    const counts = await Promise.all([
-      count(`${by}account:${keyedHash(id)}`, HOUR_MS),
-      count(`${by}mailbox:${keyedHash(mailbox)}`, HOUR_MS),
-    ])
-    return Math.max(...counts) > most
-  }
-
-  return {
-    async refuse(job, user) {
-      // What was done to an account is always told.
-      if (job.kind === 'password_changed') return false
-      const mailbox = mailboxOf(user.email ?? '')
-      const [tooMuch, tooSoon] = await Promise.all([
-        isTooMuch(job, user, mailbox),
-        isTooSoon(job, user),
-      ])
-      if (!tooMuch && !tooSoon) return false
-      return (await hasSomethingToUse(job, user)) || !(await hasSpare(job, user, mailbox))
-    },
-  }
+async function isOver({ store }: OutboxParts, { key, windowMs, most }: Limit): Promise<boolean> {
+  if (most === 0 || windowMs === 0) return false
+  return (await store.limits.hit(`mails:${key}`, windowMs)).count > most
 }
 
 /** Its password was checked: strangers, who know a name at most, do not use up what its logins are sent. */
@@ -114,7 +86,7 @@ function isOfLogin({ pendingLoginId }: MailJob): boolean {
 }
 
 /** One bucket for the addresses that most mail servers put into one mailbox; it identifies nobody. */
-function mailboxOf(email: string): string {
+function mailboxOf({ email = '' }: User): string {
   const [, mailbox = '', domain = ''] =
     /^(.[^+@]*)(?:\+[^@]*)?(@.*)$/.exec(email.toLowerCase()) ?? []
   return mailbox + domain

@@ -9,8 +9,6 @@ export interface MailFlow {
   refuses(user: User): NoMail | undefined
   /** Whether the account has a link of this kind that could still be used; `ofLogin`: to finish a login that waits. */
   hasUsable(user: User, ofLogin: boolean): Promise<boolean>
-  /** Only the newest request of an account gets a mail, however early the others are. Otherwise each does that can be sent at once. */
-  newestOnly: boolean
   /** What is due once the account is known, whether or not the mail will arrive. Repeated, however late, it changes nothing. */
   onRequest(job: MailJob, user: User): Promise<void>
   /** Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since. */

@@ -1,7 +1,61 @@
-import type { MailJob, RequestOfAccount } from '../ports/index.ts'
+/**
+ * Of the requests of one account, of one kind, the newest wins. Which of two is newer, `ports/request-order.ts` says.
+ *
+ * @module
+ */
+import type { MailJob, RequestOfAccount, User } from '../ports/index.ts'
+import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { isLater, orderOf } from '../ports/request-order.ts'
+import type { OutboxParts } from './parts.ts'
 
-/** Of the requests of one account, of one kind, the newest wins. Read once the job itself counts as resolved. */
+/** A mail leaves earlier than this where nothing is in its way. */
+const LATE_MS = 2_000
+
+/**
+ * Whether the account asked again since, just after it was looked up. If not, what it asked for earlier ends where only the newest
+ * counts. Repeated, it changes nothing.
+ */
+export async function isOvertakenAtLookUp(
+  parts: OutboxParts,
+  job: MailJob,
+  user: User,
+): Promise<boolean> {
+  const { store, flows } = parts
+  if (MAIL_KINDS[job.kind].newestOnly) {
+    // The job counts as resolved by now, so that of two at once at least one sees the other.
+    const requests = await store.outbox.requestsOf(user.id, job.kind)
+    if (await isOvertakenElseEndsEarlier(parts, job, requests)) return true
+  }
+  await flows[job.kind].onRequest(job, user)
+  return false
+}
+
+/** The same before it is sent: nobody wants two mails at once after an outage. */
+export async function isOvertakenAtSending(
+  parts: OutboxParts,
+  job: MailJob,
+  user: User,
+): Promise<boolean> {
+  const { store, flows, clock } = parts
+  const isRetried = job.attempts > 1
+  if (!isRetried && clock.now().getTime() - job.requestedAt.getTime() <= LATE_MS) return false
+  const requests = await store.outbox.requestsOf(user.id, job.kind)
+  if (await isOvertakenElseEndsEarlier(parts, job, requests)) return true
+  // Whoever looked the account up may have died before it did all that is due then.
+  if (isRetried) await flows[job.kind].onRequest(job, user)
+  return flows[job.kind].isServedLater(job, user)
+}
+
+async function isOvertakenElseEndsEarlier(
+  { store, clock }: OutboxParts,
+  job: MailJob,
+  requests: RequestOfAccount[],
+): Promise<boolean> {
+  if (MAIL_KINDS[job.kind].newestOnly) {
+    await store.outbox.supersede(earlierThan(job, requests), clock.now())
+  }
+  return isOvertaken(job, requests)
+}
 
 /** Whether a later one was looked up and is still there, be it as a dead letter. */
 export function isOvertaken(job: MailJob, requests: RequestOfAccount[]): boolean {

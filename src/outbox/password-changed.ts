@@ -1,10 +1,7 @@
-import type {
-  CarriedParameters,
-  ClaimedReset,
-  IdentifiedClient,
-  MailOutbox,
-} from '../ports/index.ts'
+import type { ClaimedReset, MailOutbox } from '../ports/index.ts'
+import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { MailFlow } from './mail-flow.ts'
+import type { MailParts } from './parts.ts'
 import { keptRequester } from './request.ts'
 
 /** Whoever did not change the password wants to know, however late. */
@@ -31,24 +28,16 @@ export function requestNotice(
   })
 }
 
-export interface PasswordChangedPorts {
-  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
-  identify(carried: CarriedParameters): Promise<IdentifiedClient>
-  /** Where links start: base URL and OAuth path, never anything from a request. */
-  oauthUrl: string
-}
-
 /** The mail that tells of a reset. Its link leads to the forgot-password form, and holds no secret. */
-export function createPasswordChanged({ oauthUrl, identify }: PasswordChangedPorts): MailFlow {
+export function createPasswordChanged({ oauthUrl, identify }: MailParts): MailFlow {
   return {
-    newestOnly: false,
     findUser: async () => 'unknown',
     refuses: () => undefined,
     hasUsable: async () => false,
     async onRequest() {},
     async mint({ carried }) {
       const { clientName } = await identify(carried)
-      return { url: `${oauthUrl}/forgot-password`, token: undefined, clientName }
+      return { url: `${oauthUrl}${MAIL_KINDS.password_changed.page}`, token: undefined, clientName }
     },
     isServedLater: async () => false,
     async revoke() {},

@@ -1,6 +1,8 @@
 import { newId } from '../crypto/token.ts'
 import { acceptedTags, askedTags, keptTags } from '../views/language-tags.ts'
-import type { CarriedParameters, MailOutbox, NewMailJob, Requester } from '../ports/index.ts'
+import type { CarriedParameters, MailOutbox, Requester } from '../ports/index.ts'
+import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
+import type { Settings } from '../settings/table.ts'
 
 /** No username or address is longer; nothing is looked up for one that is (RFC 5321, 4.5.3.1.3). */
 const MAX_IDENTIFIER_LENGTH = 254
@@ -12,7 +14,7 @@ const MIN_JOB_LIFE_MS = 3_600_000
 export interface MailRequest {
   /** Of the job, so that somebody can ask for it later. `undefined`: any. */
   id?: string
-  kind: NewMailJob['kind']
+  kind: LinkKind
   identifier?: string
   accountId?: string
   pendingLoginId?: string
@@ -23,15 +25,15 @@ export interface MailRequest {
 /**
  * Writes the outbox job of a request for a mail: the same one write for everybody, with no user look-up. A worker takes
  * it a short time later, so that its work does not fall on the request that follows.
- *
- * @param lifetimeMs - how long the link will be valid; nobody wants the mail after that.
+ * Nobody wants the mail once its link would be dead.
  */
 export function requestMail(
   outbox: Pick<MailOutbox, 'add'>,
   { id = newId(), identifier, accountId, pendingLoginId, ...request }: MailRequest,
-  lifetimeMs: number,
+  settings: Settings,
   now: Date,
 ): Promise<void> {
+  const lifetimeMs = settings[MAIL_KINDS[request.kind].link.lifetime]
   return outbox.add({
     ...request,
     requester: keptRequester(request.requester),

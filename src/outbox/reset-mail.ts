@@ -1,34 +1,22 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
-import type {
-  CarriedParameters,
-  IdentifiedClient,
-  ResetTokenStore,
-  UserStore,
-} from '../ports/index.ts'
+import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { attemptOf, orderOf } from '../ports/request-order.ts'
-import type { Settings } from '../settings/table.ts'
 import { findUser } from '../flows/account.ts'
 import { hasUsableLink } from '../flows/link.ts'
 import type { MailFlow } from './mail-flow.ts'
-
-export interface ResetMailPorts {
-  users: UserStore
-  resetTokens: ResetTokenStore
-  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
-  identify(carried: CarriedParameters): Promise<IdentifiedClient>
-  /** Where links start: base URL and OAuth path, never anything from a request. */
-  oauthUrl: string
-  settings(): Settings
-  now(): Date
-}
+import type { MailParts } from './parts.ts'
 
 /** The mail with a reset link: (none) → unused, and unused → invalidated, of section 3.1. */
-export function createResetMail(ports: ResetMailPorts): MailFlow {
-  const { users, resetTokens, settings, now } = ports
+export function createResetMail(parts: MailParts): MailFlow {
+  const {
+    users,
+    settings,
+    store: { resetTokens },
+    clock: { now },
+  } = parts
 
   return {
-    newestOnly: true,
     findUser: (identifier) => findUser(users, identifier),
 
     refuses({ passwordHash, emailVerified }) {
@@ -44,7 +32,7 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
       const token = newToken()
       const id = newId()
       const createdAt = now()
-      const { carried, clientName } = await ports.identify(job.carried)
+      const { carried, clientName } = await parts.identify(job.carried)
       const isIssued = await resetTokens.issue({
         id,
         tokenHash: hashToken(token),
@@ -57,7 +45,7 @@ export function createResetMail(ports: ResetMailPorts): MailFlow {
         expiresAt: new Date(createdAt.getTime() + lifetimeMs),
       })
       if (!isIssued) return 'superseded'
-      const url = `${ports.oauthUrl}/reset-password?token=${token}`
+      const url = `${parts.oauthUrl}${MAIL_KINDS.password_reset.page}?token=${token}`
       return { url, token: { id, lifetimeMs }, clientName }
     },
 

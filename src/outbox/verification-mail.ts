@@ -1,35 +1,22 @@
-import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
-import type {
-  CarriedParameters,
-  IdentifiedClient,
-  MailJob,
-  PendingLogin,
-  PendingLoginStore,
-  UserStore,
-  VerificationTokenStore,
-} from '../ports/index.ts'
+import type { MailJob, PendingLogin } from '../ports/index.ts'
+import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { attemptOf, isLater } from '../ports/request-order.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import type { MailFlow } from './mail-flow.ts'
+import type { MailParts } from './parts.ts'
 import { hasUsableLink, linkQuery, MOST_LINKS } from '../flows/link.ts'
 
-export interface VerificationMailPorts {
-  users: Pick<UserStore, 'findByUsername'>
-  verificationTokens: VerificationTokenStore
-  pendingLogins: PendingLoginStore
-  authorizeSig: AuthorizeSig
-  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
-  identify(carried: CarriedParameters): Promise<IdentifiedClient>
-  /** Where links start: base URL and OAuth path, never anything from a request. */
-  oauthUrl: string
-  now(): Date
-}
-
 /** The mail with a verification link: (none) → unused of section 3.2. */
-export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
-  const { users, verificationTokens, pendingLogins, authorizeSig, now } = ports
+export function createVerificationMail(parts: MailParts): MailFlow {
+  const {
+    users,
+    pendingLogins,
+    authorizeSig,
+    store: { verificationTokens },
+    clock: { now },
+  } = parts
 
   async function pendingLoginOf(job: MailJob, userId: string): Promise<PendingLogin | undefined> {
     return job.pendingLoginId === undefined
@@ -38,7 +25,6 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
   }
 
   return {
-    newestOnly: false,
     findUser: async (username) => (await users.findByUsername(username)) ?? 'unknown',
 
     refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
@@ -52,7 +38,7 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
       const id = newId()
       const createdAt = now()
       const expiresAt = new Date(createdAt.getTime() + lifetimeMs)
-      const { carried, clientName } = await ports.identify(job.carried)
+      const { carried, clientName } = await parts.identify(job.carried)
       const pending = await pendingLoginOf(job, user.id)
       if (pending) {
         const purgeAt = new Date(expiresAt.getTime() + KEEP_LOGIN_MS)
@@ -73,7 +59,7 @@ export function createVerificationMail(ports: VerificationMailPorts): MailFlow {
       })
       const signature = authorizeSig.sign(token, carried)
       return {
-        url: `${ports.oauthUrl}/verify-email?${linkQuery({ token, carried, signature })}`,
+        url: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery({ token, carried, signature })}`,
         token: { id, lifetimeMs },
         clientName,
         uiLocales: uiLocalesOf(pending),

@@ -1,27 +1,14 @@
 import { setMaxListeners } from 'node:events'
-import { timeout, within, type Clock } from '../clock.ts'
+import { within, type Clock } from '../clock.ts'
 import type { Log, MailJob, MailOutbox, MailStage } from '../ports/index.ts'
 import { createLane } from './lane.ts'
-import { createSlots } from './slots.ts'
+import { createSendTurns, SEND_LEASE_MS, type SendTurn } from './send-turn.ts'
 
 const WAKE_WITHIN_MS = 250
 const RESOLVE_AT_ONCE = 50
 const RESOLVE_LEASE_MS = 10_000
-/** As many connections as there are to the mail server at most. */
-const CONNECTIONS = 5
-/** So many mails are made ready at once while others leave. */
-const READY_AT_ONCE = 30
-/** So many of them at a time: their tokens are stored by one command. */
-const WAVE = 10
-/** Mails leave, if one did so long ago at most; less than a request waits before it is taken. */
-const FLOWING_MS = 40
 /** Those in the slots, those in line, and those whose end is being written down. */
 const SEND_AT_ONCE = 100
-/** A mail that no connection got free for belongs to whoever has one. */
-const IN_LINE_MS = 20_000
-/** No answer of the mail server takes longer than this; together with the time in line it is less than the lease. */
-const ATTEMPT_MS = 30_000
-const SEND_LEASE_MS = 60_000
 /** Of the time to stop, what mails under way have to leave before they are given back. */
 const GRACE = 0.5
 
@@ -35,21 +22,8 @@ export interface OutboxWorker {
   stop(withinMs: number): Promise<void>
 }
 
-/** One mail's turn at the few connections. */
-export interface SendTurn {
-  /**
-   * Sends once a connection is free, or will be in a moment, as mails leave. The signal is aborted at the deadline of the attempt, and
-   * when the worker cannot wait for it any more. `undefined`: none got free in time, or the worker stops; nothing was tried.
-   */
-  take<Sent>(
-    send: (signal: AbortSignal, isFlowing: boolean) => Promise<Sent>,
-  ): Promise<Sent | undefined>
-  /** Whether the job is to be given back because the worker stops. */
-  isStopping(): boolean
-}
-
 export interface OutboxWorkerParts {
-  outbox: Pick<MailOutbox, 'claim' | 'release'>
+  outbox: MailOutbox
   /** Answers the job, held to be sent. `undefined`: it is over. */
   resolve(job: MailJob): Promise<MailJob | undefined>
   send(job: MailJob, turn: SendTurn): Promise<void>
@@ -67,12 +41,8 @@ export interface OutboxWorkerParts {
  * also while the mail server is slow.
  */
 export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
-  const { outbox, canSend, clock, log, attemptMs = ATTEMPT_MS } = parts
-  const slots = createSlots(clock, () =>
-    isFlowing() ? { most: READY_AT_ONCE, wave: WAVE } : { most: CONNECTIONS, wave: 1 },
-  )
-  let lastSentAt = -FLOWING_MS
-  const isFlowing = () => Math.abs(clock.now().getTime() - lastSentAt) < FLOWING_MS
+  const { outbox, canSend, clock, log } = parts
+  const turn = createSendTurns(clock, parts.attemptMs)
   let giveBack = new AbortController()
   const after = (ms: number) => new Date(clock.now().getTime() + ms)
 
@@ -98,33 +68,6 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
     work: (job) => parts.send(job, turn(giveBack.signal)),
     clock,
     log,
-  })
-
-  const turn = (stop: AbortSignal): SendTurn => ({
-    isStopping: () => stop.aborted,
-
-    async take(send) {
-      if (!(await slots.enter(IN_LINE_MS, stop))) return undefined
-      const attempt = new AbortController()
-      const { signal: late, cancel } = timeout(clock, attemptMs)
-      // Not `AbortSignal.any`: in Node 20 the collector takes a time-out before its time.
-      for (const end of [stop, late]) {
-        end.addEventListener('abort', () => attempt.abort(end.reason), { signal: attempt.signal })
-        if (end.aborted) attempt.abort(end.reason)
-      }
-      try {
-        const sent = await send(attempt.signal, isFlowing())
-        if (sent === 'sent') lastSentAt = clock.now().getTime()
-        return sent
-      } catch (error) {
-        lastSentAt = -FLOWING_MS
-        throw error
-      } finally {
-        cancel()
-        attempt.abort('over')
-        slots.leave()
-      }
-    },
   })
 
   return {

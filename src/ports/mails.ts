@@ -5,8 +5,9 @@
  */
 import type { CarriedParameters, Requester } from './requests.ts'
 import type { Settings } from '../settings/table.ts'
+import type { MailKind } from './mail-kinds.ts'
 
-export type MailKind = 'password_reset' | 'email_verification' | 'password_changed'
+export type { MailKind } from './mail-kinds.ts'
 
 export interface NewMailJob {
   id: string

@@ -1,3 +1,4 @@
+import { MAIL_KINDS, mailKinds, type MailTemplate } from '../ports/mail-kinds.ts'
 import { fill, type Catalog, type Values } from './catalog.ts'
 import { deviceOf } from './device.ts'
 import type { Templates } from './templates.ts'
@@ -11,7 +12,15 @@ import {
   wrapped,
 } from './wording.ts'
 
-export type MailName = 'password-reset' | 'email-verification' | 'password-changed' | 'test'
+export type MailName = MailTemplate | 'test'
+
+/** They tell of what was done, and when; the others were asked for. */
+const NOTICES = new Set<MailName>(
+  mailKinds
+    .map((kind) => MAIL_KINDS[kind])
+    .filter(({ isNotice }) => isNotice)
+    .map(({ template }) => template),
+)
 
 export interface MailLocals {
   username: string
@@ -77,7 +86,7 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
 
 /** When, and in which browser where that is sure. An admin's is not the reader's. */
 function whenText({ t, lang }: Catalog, name: MailName, { at, userAgent, isByAdmin }: MailLocals) {
-  const key = name === 'password-changed' ? 'mail.changed' : 'mail.asked'
+  const key = NOTICES.has(name) ? 'mail.changed' : 'mail.asked'
   const device = isByAdmin ? undefined : deviceOf(userAgent ?? '')
   const values = { at: timeText(at, lang) }
   if (!device) return t(key, values)

@@ -1,3 +1,4 @@
+import { MAIL_KINDS, mailKinds, type MailKind } from '../ports/mail-kinds.ts'
 import type { MailLocals, MailName } from './mails.ts'
 import type { LinkReason, PageLocals, PageName, VerificationReason } from './page-locals.ts'
 
@@ -108,13 +109,14 @@ const much = {
 const lifetimeMs = 3_600_000
 
 export const SAMPLE_MAILS: [MailName, MailLocals][] = [
-  ['password-reset', { ...little, lifetimeMs }],
-  ['password-reset', { ...much, lifetimeMs }],
-  ['password-reset', { ...little, lifetimeMs, isByAdmin: true }],
-  ['email-verification', { ...little, lifetimeMs }],
-  ['email-verification', { ...much, lifetimeMs }],
-  ['email-verification', { ...little, lifetimeMs, isByAdmin: true }],
-  ['password-changed', little],
-  ['password-changed', much],
+  ...mailKinds.flatMap((kind) => samplesOf(MAIL_KINDS[kind])),
   ['test', little],
 ]
+
+function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) {
+  const wanted = [little, much, ...(isNotice ? [] : [{ ...little, isByAdmin: true }])]
+  return wanted.map((locals): [MailName, MailLocals] => [
+    template,
+    { ...locals, ...(link && { lifetimeMs }) },
+  ])
+}

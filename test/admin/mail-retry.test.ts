@@ -22,17 +22,19 @@ function retryOf(accounts: string[]) {
   }))
   const store = memoryStore()
   const retry = createMailRetry({
-    resetTokens: store.resetTokens,
-    outbox: {
-      ...store.outbox,
-      list: async ({ limit, requestedBefore = new Date(START + 1) }) =>
-        letters
-          .filter(({ id }) => !revived.includes(id))
-          .filter(({ requestedAt = new Date(0) }) => requestedAt < requestedBefore)
-          .slice(0, limit),
-      async revive(id) {
-        revived.push(id)
-        return 'revived'
+    store: {
+      ...store,
+      outbox: {
+        ...store.outbox,
+        list: async ({ limit, requestedBefore = new Date(START + 1) }) =>
+          letters
+            .filter(({ id }) => !revived.includes(id))
+            .filter(({ requestedAt = new Date(0) }) => requestedAt < requestedBefore)
+            .slice(0, limit),
+        async revive(id) {
+          revived.push(id)
+          return 'revived'
+        },
       },
     },
     wake: () => {},

@@ -9,13 +9,14 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Browser } from 'playwright-core'
 import { previewMail, testMail } from '../../src/admin/mails.ts'
+import { mailTemplates } from '../../src/ports/mail-kinds.ts'
+import { parseAll } from '../../src/settings/parse-all.ts'
 import type { Views } from '../../src/views/index.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { everyPage } from './every-page.ts'
 import { startPageServer, type PageServer } from './page-server.ts'
 
 const FOLDER = fileURLToPath(new URL('../../screenshots/', import.meta.url))
-const MAILS = ['password-reset', 'email-verification', 'password-changed']
 const AT = new Date('2026-03-04T05:06:07Z')
 
 const LOOKS = {
@@ -48,9 +49,11 @@ async function picturesOfPages(browser: Browser, server: PageServer, look: Look)
 }
 
 function everyMail(views: Views): { title: string; html: string }[] {
+  const settings = parseAll({})
   const samples = views.locales.flatMap((locale) =>
-    MAILS.flatMap((name) => {
-      const wish = { name, locale, oauthUrl: 'https://id.example.com/oauth2', at: AT }
+    mailTemplates.flatMap((name) => {
+      const oauthUrl = 'https://id.example.com/oauth2'
+      const wish = { name, locale, oauthUrl, settings, at: AT }
       const mail = previewMail(views, wish)
       return mail ? [{ title: `mail.${name}.${locale}`, html: mail.html }] : []
     }),

@@ -69,8 +69,8 @@ export const secrecyMutants: Mutant[] = [
     edits: {
       'const path = pathOf(ctx)': `const path = pathOf(ctx)
     process.env['MUTANT_HOST'] = ctx.host`,
-      '`${ports.oauthUrl}/reset-password?token=${token}`':
-        "`http://${process.env['MUTANT_HOST']}${new URL(ports.oauthUrl).pathname}/reset-password?token=${token}`",
+      '`${parts.oauthUrl}${MAIL_KINDS.password_reset.page}?token=${token}`':
+        "`http://${process.env['MUTANT_HOST']}${new URL(parts.oauthUrl).pathname}/reset-password?token=${token}`",
     },
     caughtBy: 'LINK-01',
   },
@@ -115,8 +115,8 @@ export const secrecyMutants: Mutant[] = [
     name: 'the audit log holds what a stranger typed',
     breaks: 'Of what strangers typed, a keyed hash is kept.',
     edits: {
-      'const hash = (text: string) => keyedHash(keys, text)':
-        'const hash = (text: string) => (keyedHash(keys, text) ? text : text)',
+      'identifier_hash: keyedHash(job.identifier)':
+        'identifier_hash: keyedHash(job.identifier) && job.identifier',
     },
     caughtBy: 'LOG-07',
   },

@@ -15,6 +15,18 @@ export const verificationMutants: Mutant[] = [
     caughtBy: 'RATE-13',
   },
   {
+    name: 'requests that come together spend the spare beside the mails of the others',
+    breaks: 'Whoever has something to use spends no spare.',
+    edits: { 'await resolving.over(whose)': '' },
+    caughtBy: 'no spare is spent while a mail is under way',
+  },
+  {
+    name: 'a worker that was held up past its hold sends all the same',
+    breaks: 'A mail is sent by whoever holds its job.',
+    edits: { '&& clock.now() < job.heldUntil }': '}' },
+    caughtBy: 'whoever takes it next sends it',
+  },
+  {
     name: 'any number of logins of an account wait',
     breaks: 'What is kept of the logins of an account is bounded.',
     edits: { 'of newestOf(login.accountId).slice(most - 1)': 'of newestOf(String(most))' },

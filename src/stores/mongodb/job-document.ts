@@ -1,5 +1,6 @@
 import type { Filter } from 'mongodb'
 import type { MailJob, MailKind, NewMailJob, RequestOfAccount } from '../../ports/index.ts'
+import { isMailKind, mailKinds } from '../../ports/mail-kinds.ts'
 import { type CarriedFields, carriedTypes, fromCarriedFields, toCarriedFields } from './carried.ts'
 import { isNot, time } from './conditions.ts'
 import {
@@ -35,8 +36,6 @@ export interface JobDocument extends RequesterFields {
   reason?: string
   purge_at?: Date
 }
-
-export const kinds: MailKind[] = ['password_reset', 'email_verification', 'password_changed']
 
 const waiting: JobDocument['state'][] = ['requested', 'resolved', 'superseded']
 
@@ -76,7 +75,7 @@ const hasCount = ({ attempts }: JobDocument) => attempts >= 0 && attempts < MAX_
 /** What a worker can make sense of. */
 export function isReadable(job: JobDocument): boolean {
   return (
-    kinds.includes(job.kind) &&
+    isMailKind(job.kind) &&
     waiting.includes(job.state) &&
     hasTypes(job, waitingTypes, { ...optionalTypes, resolved_at: 'date' }) &&
     hasCount(job) &&
@@ -87,7 +86,7 @@ export function isReadable(job: JobDocument): boolean {
 /** A dead letter that a worker can make sense of once it is requested anew. */
 export function isRevivable(letter: JobDocument): boolean {
   return (
-    kinds.includes(letter.kind) &&
+    isMailKind(letter.kind) &&
     letter.state === 'dead' &&
     hasTypes(letter, { ...lastingTypes, account_id: 'string' }, optionalTypes) &&
     hasCount(letter)
@@ -106,7 +105,7 @@ export const isDamaged: Filter<JobDocument> = {
     isNot('attempts', 'int'),
   ],
   $nor: [
-    { kind: { $type: 'string', $nin: kinds } },
+    { kind: { $type: 'string', $nin: mailKinds } },
     { state: { $type: 'string', $nin: [...waiting, 'dead'] } },
   ],
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { AnyBulkWriteOperation, Db, Filter } from 'mongodb'
 import type { MailJob, MailKind, MailOutbox, MailStage } from '../../ports/index.ts'
+import { mailKinds } from '../../ports/mail-kinds.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import { openCollection } from './collection.ts'
 import { atMost, isNumber, reached, text, time } from './conditions.ts'
@@ -12,7 +13,6 @@ import {
   isReadable,
   type JobDocument,
   type JobFields,
-  kinds,
   toJobFields,
   toRequestOfAccount,
   UNREADABLE,
@@ -181,7 +181,7 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
 }
 
 function isFor(stage: MailStage, at: Date): Filter<JobDocument> {
-  const due = { kind: { $in: kinds }, available_at: reached(at), attempts: isNumber }
+  const due = { kind: { $in: mailKinds }, available_at: reached(at), attempts: isNumber }
   if (stage === 'resolve') return { ...due, state: { $in: ['requested', 'superseded'] } }
   return { ...due, state: 'resolved', expires_at: stage === 'send' ? { $gt: at } : { $lte: at } }
 }

@@ -1,50 +1,12 @@
-import type { Db } from 'mongodb'
-import type { CarriedParameters, PendingLogin, PendingLoginStore } from '../../ports/index.ts'
-import { capturedParameters } from '../state/captured-parameters.ts'
-import { parseCapturedRequest } from '../state/captured-request.ts'
+import type { Collection, Db } from 'mongodb'
+import type { CarriedParameters, PendingLoginStore } from '../../ports/index.ts'
 import type { Forgetful } from '../state/forget-account.ts'
-import { toCarriedFields } from './carried.ts'
 import { openCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
+import { type PendingLoginDocument, toDocument, toPendingLogin } from './pending-login-document.ts'
 import { together } from './together.ts'
-import { type FieldTypes, hasTypes } from './values.ts'
-
-interface PendingLoginDocument {
-  _id: string
-  account_id: string
-  email?: string
-  password_digest: string
-  /** JSON: any name of a parameter is stored as it is, be it with dots or dollars. */
-  captured: string
-  browser_hash?: string
-  client_id?: string
-  redirect_uri?: string
-  state?: string
-  created_at: Date
-  verified_at?: Date
-  continued_at?: Date
-  /** The name of the turn that set it. */
-  continued_by?: string
-  purge_at: Date
-}
-
-const types: FieldTypes = {
-  _id: 'string',
-  account_id: 'string',
-  password_digest: 'string',
-  captured: 'string',
-  created_at: 'date',
-  purge_at: 'date',
-}
-
-const optionalTypes: FieldTypes = {
-  email: 'string',
-  browser_hash: 'string',
-  verified_at: 'date',
-  continued_at: 'date',
-}
 
 const indexes: NamedIndex[] = [
   { name: 'newest_of_account', key: { account_id: 1, created_at: -1 } },
@@ -57,19 +19,8 @@ const MOST_REMOVED = 100
 /** `pending_logins` on MongoDB. */
 export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & Forgetful {
   const collection = openCollection<PendingLoginDocument>(db, 'pending_logins')
-
-  const found = together(async (ids: string[]) => {
-    const documents = await collection.find({ _id: { $in: ids } }).toArray()
-    return ids.map((id) => documents.find(({ _id }) => _id === id))
-  })
-
-  const changedAlone = together(async (writes: { _id: string; update: object }[]) => {
-    await collection.bulkWrite(
-      writes.map(({ _id, update }) => ({ updateOne: { filter: { _id }, update } })),
-      { ordered: false },
-    )
-    return writes
-  })
+  const found = foundIn(collection)
+  const changedAlone = changedIn(collection)
 
   return {
     ...storedPart(collection, indexes),
@@ -125,6 +76,23 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
   }
 }
 
+function foundIn(collection: Collection<PendingLoginDocument>) {
+  return together(async (ids: string[]) => {
+    const documents = await collection.find({ _id: { $in: ids } }).toArray()
+    return ids.map((id) => documents.find(({ _id }) => _id === id))
+  })
+}
+
+function changedIn(collection: Collection<PendingLoginDocument>) {
+  return together(async (writes: { _id: string; update: object }[]) => {
+    await collection.bulkWrite(
+      writes.map(({ _id, update }) => ({ updateOne: { filter: { _id }, update } })),
+      { ordered: false },
+    )
+    return writes
+  })
+}
+
 function ofRequest({ accountId, carried }: { accountId: string; carried: CarriedParameters }) {
   const { clientId, redirectUri, state } = carried
   return {
@@ -139,40 +107,6 @@ function ofAccount({ accountId, email }: { accountId: string; email?: string }) 
   return { account_id: text(accountId), ...(email !== undefined && { email: text(email) }) }
 }
 
-function toDocument(login: PendingLogin): Omit<PendingLoginDocument, '_id'> {
-  return {
-    account_id: login.accountId,
-    ...(login.email !== undefined && { email: login.email }),
-    password_digest: login.passwordDigest,
-    captured: JSON.stringify(login.captured),
-    ...(login.browserHash !== undefined && { browser_hash: login.browserHash }),
-    ...toCarriedFields(capturedParameters(login.captured)),
-    created_at: time(login.createdAt),
-    ...(login.verifiedAt && { verified_at: time(login.verifiedAt) }),
-    ...(login.continuedAt && { continued_at: time(login.continuedAt) }),
-    purge_at: time(login.purgeAt),
-  }
-}
-
 function sameAs(parameter: string | undefined) {
   return parameter === undefined ? { $exists: false } : { $eq: text(parameter) }
-}
-
-function toPendingLogin(document: PendingLoginDocument): PendingLogin | undefined {
-  if (!hasTypes(document, types, optionalTypes)) return undefined
-  const captured = parseCapturedRequest(document.captured)
-  return (
-    captured && {
-      id: document._id,
-      accountId: document.account_id,
-      email: document.email,
-      passwordDigest: document.password_digest,
-      captured,
-      browserHash: document.browser_hash,
-      createdAt: document.created_at,
-      verifiedAt: document.verified_at,
-      continuedAt: document.continued_at,
-      purgeAt: document.purge_at,
-    }
-  )
 }

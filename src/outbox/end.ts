@@ -1,0 +1,57 @@
+import type { MailJob } from '../ports/index.ts'
+import { recordFailed, wasSent } from './events.ts'
+import type { NoMail } from './mail-flow.ts'
+import type { OutboxParts } from './parts.ts'
+
+/** What an admin can mend, or should know of; the others are ordinary, and nothing of them stays. */
+const DEAD_LETTERS: ReadonlySet<NoMail> = new Set<NoMail>([
+  'expired',
+  'account_gone',
+  'disabled',
+  'no_address',
+  'bad_address',
+  'no_password',
+])
+
+/** Ends a job that gets no mail. */
+export async function endJob(parts: OutboxParts, job: MailJob, reason: NoMail): Promise<undefined> {
+  if (!DEAD_LETTERS.has(reason)) await parts.store.outbox.remove(job)
+  else if (await giveUp(parts, job, reason)) {
+    const { id, kind } = job
+    parts.log('warn', 'no mail can be sent for a request', { job: id, kind, reason })
+  }
+}
+
+/** Likewise, and records why; for a job whose request is recorded without a reason. */
+export async function endUnsent(
+  parts: OutboxParts,
+  job: MailJob,
+  reason: NoMail,
+): Promise<undefined> {
+  if (reason !== 'sent_before') await recordFailed(parts, job, reason)
+  await endJob(parts, job, reason)
+}
+
+/** Ends a job that nobody sent within its life. Whoever sent it may have died before it could remove the job. */
+export async function endExpired(parts: OutboxParts, job: MailJob): Promise<void> {
+  await endUnsent(parts, job, (await wasSent(parts, job)) ? 'sent_before' : 'expired')
+}
+
+/** Makes a dead letter of a job, and voids its links. `false`: somebody else holds it. */
+export async function giveUp(
+  { store: { outbox }, flows, clock }: OutboxParts,
+  job: MailJob,
+  reason: string,
+): Promise<boolean> {
+  // Its links first: nobody takes a dead letter up again.
+  if (!(await outbox.isHeld(job))) return false
+  const { kind, accountId } = job
+  if (accountId !== undefined) await flows[kind].abandon(job, accountId)
+  return outbox.giveUp(job, clock.now(), reason)
+}
+
+/** Makes dead letters of all records that are no readable job. */
+export async function endUnreadable({ store, clock, log }: OutboxParts): Promise<void> {
+  for (const job of await store.outbox.giveUpUnreadable(clock.now()))
+    log('error', 'a mail job cannot be read', { job, reason: 'unreadable' })
+}

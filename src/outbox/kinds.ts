@@ -1,0 +1,14 @@
+import type { MailFlows } from './mail-flow.ts'
+import type { MailParts } from './parts.ts'
+import { createPasswordChanged } from './password-changed.ts'
+import { createResetMail } from './reset-mail.ts'
+import { createVerificationMail } from './verification-mail.ts'
+
+/** What each kind of `ports/mail-kinds.ts` does. */
+export function mailFlows(parts: MailParts): MailFlows {
+  return {
+    password_reset: createResetMail(parts),
+    email_verification: createVerificationMail(parts),
+    password_changed: createPasswordChanged(parts),
+  }
+}

@@ -1,0 +1,45 @@
+import type { Clock } from '../clock.ts'
+import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import type {
+  AccountFlowsStore,
+  AuditEvent,
+  CarriedParameters,
+  IdentifiedClient,
+  Log,
+  MailSender,
+  PendingLoginStore,
+  UserStore,
+} from '../ports/index.ts'
+import type { Settings } from '../settings/table.ts'
+import type { Views } from '../views/index.ts'
+import type { MailBrake } from './brake.ts'
+import type { MailFlows } from './mail-flow.ts'
+import type { UnderWay } from './under-way.ts'
+
+/** What a mail is made of. */
+export interface MailParts {
+  store: AccountFlowsStore
+  users: UserStore
+  pendingLogins: PendingLoginStore
+  /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
+  identify(carried: CarriedParameters): Promise<IdentifiedClient>
+  authorizeSig: AuthorizeSig
+  /** Where links start: base URL and OAuth path, never anything from a request. */
+  oauthUrl: string
+  views: Views
+  settings(): Settings
+  audit(event: AuditEvent): Promise<void>
+  /** Stands for an account, a mailbox or what was typed, and tells nothing about it. */
+  keyedHash(text: string): string
+  sender: MailSender
+  clock: Clock
+  log: Log
+}
+
+/** The same with what the outbox makes of it; every step is handed all of it. */
+export interface OutboxParts extends MailParts {
+  flows: MailFlows
+  brake: MailBrake
+  /** Requests that are let pass, by kind and account. */
+  resolving: UnderWay
+}

@@ -1,0 +1,92 @@
+import type { Settings } from '../settings/table.ts'
+
+/** A setting that is a number of milliseconds, among others. */
+type NumberSetting = {
+  [K in keyof Settings]: Settings[K] extends number ? K : never
+}[keyof Settings]
+
+/** What everybody knows of one kind of mail. What it does is in `outbox/`; its looks and words are in `views/`. */
+interface MailKindRow {
+  /** The name of its files in `views/mails/`, and of its words. */
+  template: string
+  /** What the types of its audit events begin with. */
+  flow: 'password_reset' | 'email_verification'
+  /** It tells of what was done to an account. Nobody asks for it, no limit counts it, and it leaves whatever became of the account since. */
+  isNotice: boolean
+  /** Only the newest request of an account gets a mail, however early the others are. Otherwise each does that can be sent at once. */
+  newestOnly: boolean
+  /** Where its link leads, below the OAuth path. */
+  page: string
+  /** `undefined`: its link holds no secret, and leads to a page that anybody may open. */
+  link:
+    | undefined
+    | {
+        /** The setting that says how long the link is good. */
+        lifetime: NumberSetting
+        /** The part of the store that its tokens are in. */
+        tokens: 'resetTokens' | 'verificationTokens'
+        /** Whether `authorize_sig` covers what it carries. */
+        isSigned: boolean
+        /** The command by which support sends another one. */
+        command: string
+      }
+}
+
+/** Every kind of mail. */
+export const MAIL_KINDS = {
+  password_reset: {
+    template: 'password-reset',
+    flow: 'password_reset',
+    isNotice: false,
+    newestOnly: true,
+    page: '/reset-password',
+    link: {
+      lifetime: 'passwordResetExpiration',
+      tokens: 'resetTokens',
+      isSigned: false,
+      command: 'user send-reset',
+    },
+  },
+  email_verification: {
+    template: 'email-verification',
+    flow: 'email_verification',
+    isNotice: false,
+    newestOnly: false,
+    page: '/verify-email',
+    link: {
+      lifetime: 'emailVerificationExpiration',
+      tokens: 'verificationTokens',
+      isSigned: true,
+      command: 'user send-verification',
+    },
+  },
+  password_changed: {
+    template: 'password-changed',
+    flow: 'password_reset',
+    isNotice: true,
+    newestOnly: false,
+    page: '/forgot-password',
+    link: undefined,
+  },
+} as const satisfies Record<string, MailKindRow>
+
+type Rows = typeof MAIL_KINDS
+
+export type MailKind = keyof Rows
+/** The kinds whose mails hold a link with a token. */
+export type LinkKind = { [K in MailKind]: Rows[K]['link'] extends object ? K : never }[MailKind]
+export type MailTemplate = Rows[MailKind]['template']
+
+export const mailKinds: readonly MailKind[] = Object.keys(MAIL_KINDS).filter(isMailKind)
+export const linkKinds: readonly LinkKind[] = mailKinds.filter(isLinkKind)
+export const mailTemplates: readonly MailTemplate[] = mailKinds.map(
+  (kind) => MAIL_KINDS[kind].template,
+)
+
+export function isMailKind(kind: string): kind is MailKind {
+  return Object.hasOwn(MAIL_KINDS, kind)
+}
+
+export function isLinkKind(kind: string): kind is LinkKind {
+  return isMailKind(kind) && MAIL_KINDS[kind].link !== undefined
+}
