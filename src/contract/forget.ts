@@ -40,8 +40,8 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     await store().pendingLogins.save(login, 10)
     const event = { id: randomUUID(), type: 'sessions_ended', at: after(0) } as const
     await store().audit.record({ ...event, accountId: userId }, hour)
-    await store().cutoffs.endIdpSessions(userId, after(0))
-    await store().cutoffs.endOAuthSessions(userId, after(1))
+    await store().cutoffs.endIdpSessions(userId, { id: 'idp', at: after(0) })
+    await store().cutoffs.endOAuthSessions(userId, { id: 'oauth', at: after(1) })
     return { login, reset, verification, mail }
   }
 

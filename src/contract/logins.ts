@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { PendingLoginStore, SessionCutoffStore } from '../ports/index.ts'
+import type { PendingLoginStore, SessionCutoffStore, SessionEnd } from '../ports/index.ts'
 import { after, atOnce, hour, minute, mustExist, samplePendingLogin } from './samples.ts'
 
 const MANY = 100
@@ -137,23 +137,29 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
   })
 }
 
+function end(at: number, id = `at ${at}`): SessionEnd {
+  return { id, at: after(at) }
+}
+
+const exactEnd = (at: number) => ({ ...end(at), isExact: true })
+
 export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
   it('knows of no cut-off before the first', async () => {
     expect(await port().read('ann')).to.equal(undefined)
   })
 
   it('ends OAuth sessions and IdP sessions apart (3.3, effects 3 and 4)', async () => {
-    await port().endOAuthSessions('ann', after(1))
+    await port().endOAuthSessions('ann', end(1))
     expect(await port().read('ann')).to.deep.include({ oauthAt: after(1), idpAt: undefined })
-    await port().endIdpSessions('ann', after(2))
+    await port().endIdpSessions('ann', end(2))
     expect(await port().read('ann')).to.deep.include({ oauthAt: after(1), idpAt: after(2) })
     expect(await port().read('bob')).to.equal(undefined)
   })
 
   it('moves forward with each end, by whichever clock, when 20 end at once', async () => {
     const ends = await atOnce(async (caller) => ({
-      idp: await port().endIdpSessions('ann', after(caller)),
-      oauth: await port().endOAuthSessions('ann', after(20 - caller)),
+      idp: await port().endIdpSessions('ann', end(caller)),
+      oauth: await port().endOAuthSessions('ann', end(20 - caller)),
     }))
     for (const kind of ['idp', 'oauth'] as const) {
       const times = ends.map((end) => end[kind][`${kind}At`]?.getTime() ?? 0)
@@ -166,35 +172,42 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
   })
 
   it('moves on from where it is, where it is asked for an earlier time or the same', async () => {
-    await port().endIdpSessions('ann', after(5))
-    expect(await port().endIdpSessions('ann', after(1))).to.deep.include({ idpAt: after(6) })
-    expect(await port().endOAuthSessions('ann', after(3))).to.deep.equal({
+    await port().endIdpSessions('ann', end(5))
+    expect(await port().endIdpSessions('ann', end(1))).to.deep.include({ idpAt: after(6) })
+    expect(await port().endOAuthSessions('ann', end(3))).to.deep.equal({
       idpAt: after(6),
       oauthAt: after(3),
     })
-    expect(await port().endIdpSessions('ann', after(6))).to.deep.include({ idpAt: after(7) })
+    expect(await port().endIdpSessions('ann', end(6))).to.deep.include({ idpAt: after(7) })
+  })
+
+  it('tells two ends of the same time apart, which two clocks may make', async () => {
+    await port().endIdpSessions('ann', end(5))
+    expect(await port().endIdpSessions('ann', end(5, 'another'))).to.deep.include({
+      idpAt: after(6),
+    })
   })
 
   it('keeps an exact end beside the others, the latest of them', async () => {
-    await port().endOAuthSessions('ann', after(2), true)
+    await port().endOAuthSessions('ann', exactEnd(2))
     expect(await port().read('ann')).to.deep.equal({
       idpAt: undefined,
       oauthAt: undefined,
       exactOauthAt: after(2),
     })
-    await port().endOAuthSessions('ann', after(5))
+    await port().endOAuthSessions('ann', end(5))
     for (const at of [9, 1]) {
-      const ends = await port().endOAuthSessions('ann', after(at), true)
+      const ends = await port().endOAuthSessions('ann', exactEnd(at))
       expect(ends).to.deep.include({ oauthAt: after(5), exactOauthAt: after(9) })
     }
   })
 
   it('changes nothing when an end is repeated, whatever ended in between', async () => {
-    await port().endIdpSessions('ann', after(5))
-    await port().endIdpSessions('ann', after(1))
-    await port().endIdpSessions('ann', after(3), true)
+    await port().endIdpSessions('ann', end(5))
+    await port().endIdpSessions('ann', end(1))
+    await port().endIdpSessions('ann', exactEnd(3))
     for (const repeated of [1, 5, 1]) {
-      const ends = await port().endIdpSessions('ann', after(repeated))
+      const ends = await port().endIdpSessions('ann', end(repeated))
       expect(ends).to.deep.include({ idpAt: after(6) })
     }
   })

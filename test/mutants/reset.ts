@@ -85,17 +85,17 @@ export const resetMutants: Mutant[] = [
     name: 'sessions are deleted, without a cut-off',
     breaks: 'What a request in flight saves again is dead (3.3).',
     edits: {
-      'const ends = await cutoffs.endOAuthSessions(accountId, at, isExact)':
-        'const ends = { oauthAt: at, idpAt: undefined }',
-      'const ends = await cutoffs.endIdpSessions(accountId, at, isExact)':
-        'const ends = { oauthAt: undefined, idpAt: at }',
+      'const ends = await cutoffs.endOAuthSessions(accountId, end)':
+        'const ends = { oauthAt: end.at, idpAt: undefined }',
+      'const ends = await cutoffs.endIdpSessions(accountId, end)':
+        'const ends = { oauthAt: undefined, idpAt: end.at }',
     },
     caughtBy: 'SES-04',
   },
   {
     name: 'OAuth sessions live on after a reset',
     breaks: 'All OAuth sessions of the user are deactivated (3.3, effect 3).',
-    edits: { 'await sessions.endOAuthSessions(userId, usedAt)': '0' },
+    edits: { 'await sessions.endOAuthSessions(userId, end)': '0' },
     caughtBy: 'SES-01',
   },
   {
@@ -113,7 +113,7 @@ export const resetMutants: Mutant[] = [
   {
     name: 'ending everything of an account leaves its links',
     breaks: 'What was mailed before an account was ended signs nobody in.',
-    edits: { 'await voidLinks(accountId)\n    const at = clock.now()': 'const at = clock.now()' },
+    edits: { 'await voidLinks(accountId)\n    const end =': 'const end =' },
     caughtBy: 'TOK-25',
   },
   {

@@ -123,7 +123,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
     await verificationTokens.findDead(verification.tokenHash, later(1))
     await verificationTokens.hasLater('ann', verification)
     await verificationTokens.revokeOf('ann', verification, later(1))
-    await cutoffs.endIdpSessions('ann', later(1))
+    await cutoffs.endIdpSessions('ann', { id: 'end', at: later(1) })
     await settings.write({}, 0)
     await settings.read()
     await resetTokens.findHistory(reset.tokenHash)

@@ -1,9 +1,9 @@
-import type { SessionCutoffs, SessionCutoffStore } from '../../ports/index.ts'
+import type { SessionCutoffs, SessionCutoffStore, SessionEnd } from '../../ports/index.ts'
 import { ENDS_KEPT } from '../state/cutoffs.ts'
 
 interface Entry extends SessionCutoffs {
   /** The latest ends, so that each moves it once. */
-  ends: { idpAt: number[]; oauthAt: number[] }
+  ends: { idpAt: string[]; oauthAt: string[] }
 }
 
 /** `session_cutoffs` in memory. */
@@ -25,14 +25,14 @@ export function memoryCutoffs(): SessionCutoffStore {
 
   const end =
     (kind: 'idpAt' | 'oauthAt') =>
-    async (accountId: string, at: Date, isExact = false): Promise<SessionCutoffs> => {
+    async (accountId: string, { id, at, isExact }: SessionEnd): Promise<SessionCutoffs> => {
       const entry = entryOf(accountId)
       const ends = entry.ends[kind]
       const exact = kind === 'idpAt' ? 'exactIdpAt' : 'exactOauthAt'
       if (isExact) entry[exact] = moved(entry[exact], at, 0)
-      else if (!ends.includes(at.getTime())) {
+      else if (!ends.includes(id)) {
         entry[kind] = moved(entry[kind], at, 1)
-        entry.ends[kind] = [...ends, at.getTime()].slice(-ENDS_KEPT)
+        entry.ends[kind] = [...ends, id].slice(-ENDS_KEPT)
       }
       return cutoffsOf(entry)
     }
