@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Middleware } from 'koa'
 import type { AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
@@ -15,10 +14,10 @@ import {
   seenAll,
   seenBy,
   seenNone,
-  type DatedLogin,
   type SeenCutoffs,
 } from '../ports/login-second.ts'
-import { accountStamp, earliest, OAUTH_MODELS, SEEN, type AccountStamp } from './account-stamp.ts'
+import { accountStamp, OAUTH_MODELS, SEEN, type AccountStamp } from './account-stamp.ts'
+import { createRequestMemory, type KnownLogin, type RequestMemory } from './request-memory.ts'
 
 export interface SeenLogins {
   /** Lets one request read each account's cut-off at most once. */
@@ -52,20 +51,6 @@ export interface SeenRecords {
 const SAVED_BY_HOSTS = new Set(['Session', 'BackchannelAuthenticationRequest'])
 const ENDED_MODELS = new Set(['Session', ...OAUTH_MODELS])
 
-/** A login behind records. */
-interface KnownLogin extends DatedLogin {
-  seen: SeenCutoffs
-}
-
-interface RequestMemory {
-  /** The second in which the request arrived. */
-  arrivedAt: number
-  cutoffs: Map<string, Promise<SessionCutoffs | undefined>>
-  accounts: Map<string, Promise<User | undefined>>
-  /** By account, the login of which it found or made anything. */
-  logins: Map<string, KnownLogin>
-}
-
 export interface SeenParts {
   cutoffs: Pick<SessionCutoffStore, 'read'>
   users: Pick<UserStore, 'findById'>
@@ -75,88 +60,51 @@ export interface SeenParts {
 }
 
 interface Parts extends SeenParts {
-  request: AsyncLocalStorage<RequestMemory>
+  memory: RequestMemory
 }
 
 export function createSeenLogins(outside: SeenParts): SeenLogins & SeenRecords {
-  const parts = { ...outside, request: new AsyncLocalStorage<RequestMemory>() }
-  const { request, clock } = parts
+  const memory = createRequestMemory(outside.cutoffs, outside.users, outside.clock)
+  const parts = { ...outside, memory }
   return {
     alive: (model, payload) => alive(parts, model, payload),
     stamped: (model, payload, before) => stamped(parts, model, payload, before),
     seenByLogin: (accountId, second, digest) => seenByLogin(parts, accountId, second, digest),
-    readCutoffs: (accountId) => readCutoffs(parts, accountId),
-    readAccount: (accountId) => readAccount(parts, accountId),
-    perRequest: (_ctx, next) =>
-      request.run(
-        {
-          arrivedAt: loginSecond(clock.now()),
-          cutoffs: new Map(),
-          accounts: new Map(),
-          logins: new Map(),
-        },
-        next,
-      ),
+    readCutoffs: memory.readCutoffs,
+    readAccount: memory.readAccount,
+    perRequest: memory.perRequest,
   }
 }
 
-function readCutoffs({ request, cutoffs }: Parts, accountId: string) {
-  return once(request.getStore()?.cutoffs, accountId, () => cutoffs.read(accountId))
-}
-
-function readAccount({ request, users }: Parts, accountId: string) {
-  return once(request.getStore()?.accounts, accountId, () => users.findById(accountId))
-}
-
-async function alive(parts: Parts, model: string, payload: AdapterPayload | void) {
+async function alive(
+  { memory, readsAccounts }: Parts,
+  model: string,
+  payload: AdapterPayload | void,
+) {
   const stamp = payload && accountStamp(model, payload)
   if (!stamp) return payload
   const { accountId, kind, second } = stamp
   // Not of a session: a link is opened in it before it verifies its account. Whoever needs the account gets a failure.
-  if (model === 'Interaction' && parts.request.getStore() && parts.readsAccounts())
-    readAccount(parts, accountId).catch(() => {})
-  const ends = await readCutoffs(parts, accountId)
+  if (model === 'Interaction' && memory.arrivedAt() !== undefined && readsAccounts())
+    memory.readAccount(accountId).catch(() => {})
+  const ends = await memory.readCutoffs(accountId)
   if (isEnded(kind, stamp, ends)) return undefined
-  remember(parts, accountId, { second, seen: stamp.seen ?? seenBy(second, ends) }, kind)
+  memory.remember(accountId, { second, seen: stamp.seen ?? seenBy(second, ends) }, kind)
   return payload
-}
-
-function remember(
-  { request }: Parts,
-  accountId: string,
-  login: KnownLogin,
-  kind: keyof SeenCutoffs,
-) {
-  const logins = request.getStore()?.logins
-  const known = logins?.get(accountId)
-  logins?.set(accountId, known ? least(known, login, kind) : login)
-}
-
-function least(
-  known: KnownLogin,
-  { second, seen }: KnownLogin,
-  kind: keyof SeenCutoffs,
-): KnownLogin {
-  const oauth = Math.min(known.seen.oauth, seen.oauth)
-  // A host may keep a grant for longer than a session: of the session it tells nothing.
-  if (kind === 'oauth') return { ...known, seen: { ...known.seen, oauth } }
-  const idp = Math.min(known.seen.idp, seen.idp)
-  return { second: earliest(known.second, second), seen: { idp, oauth } }
 }
 
 // What a request makes has seen what the login has that it makes it of, or what it has itself: one that began before a cut-off, and
 // ends after it, makes nothing that lives.
 async function stamped(
-  parts: Parts,
+  { memory, clock }: Parts,
   model: string,
   payload: AdapterPayload,
   before: () => Promise<AdapterPayload | void>,
 ): Promise<AdapterPayload> {
-  if (model === 'Interaction') return withSeenLogin(parts, payload)
+  if (model === 'Interaction') return withSeenLogin(memory, clock, payload)
   const { accountId } = payload
-  const store = parts.request.getStore()
   if (accountId === undefined || !ENDED_MODELS.has(model)) return payload
-  const login = store?.logins.get(accountId)
+  const login = memory.loginOf(accountId)
   if (login) return withLogin(payload, login)
   // A page of the host saves sessions and CIBA requests, and makes grants, outside our middleware.
   if (SAVED_BY_HOSTS.has(model)) {
@@ -164,13 +112,14 @@ async function stamped(
     if (accountId === same && seen) return withLogin(payload, { second, seen })
     if (model === 'Session') return payload
   }
-  if (!store && model !== 'Grant') return payload
+  const arrivedAt = memory.arrivedAt()
+  if (arrivedAt === undefined && model !== 'Grant') return payload
+  const ends = await memory.readCutoffs(accountId)
   // These two open nothing without a login that lives or the person's consent, so that they need not be of a password.
-  const isOfNone = !store || model === 'BackchannelAuthenticationRequest'
-  const ends = await readCutoffs(parts, accountId)
-  if (isOfNone) return withLogin(payload, { second: undefined, seen: seenAll(ends) })
-  const { arrivedAt: second } = store
-  return withLogin(payload, { second, seen: seenBy(second, ends) })
+  const isOfNone = arrivedAt === undefined || model === 'BackchannelAuthenticationRequest'
+  return isOfNone
+    ? withLogin(payload, { second: undefined, seen: seenAll(ends) })
+    : withLogin(payload, { second: arrivedAt, seen: seenBy(arrivedAt, ends) })
 }
 
 function withLogin(payload: AdapterPayload, { second, seen }: KnownLogin): AdapterPayload {
@@ -182,36 +131,31 @@ function stampOf(model: string, before: AdapterPayload | void): Partial<AccountS
 }
 
 // Without a time, oidc-provider dates the login at the moment the result is used, however late that is.
-async function withSeenLogin(parts: Parts, payload: AdapterPayload): Promise<AdapterPayload> {
+async function withSeenLogin(memory: RequestMemory, { now }: Clock, payload: AdapterPayload) {
   const login = payload.result?.login
   if (!login) return payload
-  const { accountId, ts = loginSecond(parts.clock.now()) } = login
+  const { accountId, ts = loginSecond(now()) } = login
   const stamp = accountStamp('Interaction', payload)
-  const known = stamp?.seen ?? parts.request.getStore()?.logins.get(accountId)?.seen
-  const seen = known ?? seenBy(ts, await readCutoffs(parts, accountId))
-  remember(parts, accountId, { second: ts, seen }, 'idp')
+  const known = stamp?.seen ?? memory.loginOf(accountId)?.seen
+  const seen = known ?? seenBy(ts, await memory.readCutoffs(accountId))
+  memory.remember(accountId, { second: ts, seen }, 'idp')
   return { ...payload, result: { ...payload.result, login: { ...login, ts, [SEEN]: seen } } }
 }
 
-async function seenByLogin(parts: Parts, accountId: string, second: number, digest?: string) {
-  const ends = await readCutoffs(parts, accountId)
+async function seenByLogin(
+  { memory, users }: Parts,
+  accountId: string,
+  second: number,
+  digest?: string,
+) {
+  const ends = await memory.readCutoffs(accountId)
   const seen = !ends || digest === undefined ? seenBy(second, ends) : await judged(ends)
-  remember(parts, accountId, { second, seen }, 'idp')
+  memory.remember(accountId, { second, seen }, 'idp')
   return seen
 
   async function judged(before: SessionCutoffs) {
-    const user = await parts.users.findById(accountId)
+    const user = await users.findById(accountId)
     const isOfNow = user !== undefined && passwordDigest(user.passwordHash) === digest
     return isOfNow ? seenAll(before) : seenNone()
   }
-}
-
-function once<T>(
-  known: Map<string, Promise<T>> | undefined,
-  key: string,
-  read: () => Promise<T>,
-): Promise<T> {
-  const reading = known?.get(key) ?? read()
-  known?.set(key, reading)
-  return reading
 }
