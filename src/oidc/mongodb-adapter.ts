@@ -135,20 +135,31 @@ async function findWhere({ collection, box, model }: Records, filter: Filter<Sto
 
 /** Answers the record before, or `null`. Whoever made a record has chosen its form, and it stays in one place. */
 async function replace(
-  { model, collection, forms, now }: Records,
+  records: Records,
   id: string,
   payload: AdapterPayload,
-  expiresAt?: Date,
+  expiresAt: Date | undefined,
 ) {
-  const [own, other] = forms.map((form) => ({
-    $literal: { ...form(id, payload), ...(expiresAt && { expiresAt }) },
-  }))
-  const isOther = { $ne: ['$_id', { $literal: own?.$literal._id }] }
-  const isThere = { $ne: [{ $type: '$_id' }, 'missing'] }
-  const form = { $cond: [{ $and: [isThere, isOther] }, other, own] }
-  const next = { $cond: [REPLACEABLE[mayReplace(model)](now()), form, '$$ROOT'] }
-  return collection.findOneAndUpdate(withId(model, id), [{ $replaceWith: next }], {
-    upsert: true,
+  const [own, other] = records.forms
+  const expiring = expiresAt && { expiresAt }
+  const next = { ...own(id, payload), ...expiring }
+  const before = await write(records, id, next, true)
+  if (!before || before._id === next._id) return before
+  return write(records, id, { ...other(id, payload), ...expiring }, false)
+}
+
+/** Leaves one of the other form as it is. */
+function write(
+  { model, collection, now }: Records,
+  id: string,
+  next: StoredRecord,
+  upsert: boolean,
+) {
+  const isOfForm = { $in: [{ $ifNull: ['$_id', null] }, [null, { $literal: next._id }]] }
+  const mayBe = { $and: [REPLACEABLE[mayReplace(model)](now()), isOfForm] }
+  const update = [{ $replaceWith: { $cond: [mayBe, { $literal: next }, '$$ROOT'] } }]
+  return collection.findOneAndUpdate(withId(model, id), update, {
+    upsert,
     returnDocument: 'before',
     projection: { expiresAt: 1, 'payload.consumed': 1 },
   })
