@@ -21,6 +21,18 @@ export const resetMutants: Mutant[] = [
     caughtBy: 'FLT-14',
   },
   {
+    name: 'an exact end spares what a login of before makes after it',
+    breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
+    edits: { 'earliest(second, oauthSecond(model, payload))': 'oauthSecond(model, payload)' },
+    caughtBy: 'is rejected by the sweep, overwrites nothing',
+  },
+  {
+    name: 'a session lives on whose tokens are ended',
+    breaks: 'After half an end its person can sign in again.',
+    edits: { "if (kind === 'idp' && isEnded('oauth', login, cutoffs)) return true": '' },
+    caughtBy: 'signs in again in the same browser after',
+  },
+  {
     name: 'a reset token is read, and claimed later',
     breaks: 'One token changes one password at most (3.1).',
     edits: {

@@ -349,7 +349,7 @@ describe('An end that died between its halves', () => {
 
   for (const half of ['endOAuthSessions', 'endIdpSessions'] as const) {
     for (const asked of [{}, { prompt: 'login' }]) {
-      it(`lets the owner sign in again in the same browser after ${half} alone, asked ${JSON.stringify(asked)}`, async () => {
+      it(`signs in again in the same browser after ${half} alone, asked ${JSON.stringify(asked)}`, async () => {
         const [user, agent] = [await addVerified(h), createUserAgent()]
         await h.signIn(agent, user.username)
         await store.cutoffs[half](user.id, { id: 'half', at: new Date() })
