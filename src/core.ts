@@ -33,7 +33,8 @@ export function createCore(options: CheckedOptions) {
   const { record: audit, events } = createAudit(store.audit, () => settings().auditRetention, log)
   const voidLinks = createVoidLinks(store)
   const readsAccounts = () => settings().requireEmailVerification
-  const sessions = createEndableSessions(store.cutoffs, users, clock, log, box, readsAccounts)
+  const { cutoffs } = store
+  const sessions = createEndableSessions({ cutoffs, users, clock, log, box, readsAccounts })
   return {
     basePath,
     oauthUrl: `${baseUrl.origin}${basePath}${oauthPath}`,

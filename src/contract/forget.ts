@@ -42,8 +42,8 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     await store().pendingLogins.save(login, 10)
     const event = { id: randomUUID(), type: 'sessions_ended', at: after(0) } as const
     await store().audit.record({ ...event, accountId: userId }, hour)
-    await store().cutoffs.end(userId, 'idp', after(0))
-    await store().cutoffs.end(userId, 'oauth', after(1))
+    await store().cutoffs.end(userId, 'idp', { id: 'idp', at: after(0) })
+    await store().cutoffs.end(userId, 'oauth', { id: 'oauth', at: after(1) })
     return { login, reset, verification, mail }
   }
 

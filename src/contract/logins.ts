@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { PendingLoginStore, SessionCutoffStore } from '../ports/index.ts'
+import type { PendingLoginStore, SessionCutoffStore, SessionEnd } from '../ports/index.ts'
 import { after, atOnce, hour, minute, mustExist, samplePendingLogin } from './samples.ts'
 
 const MANY = 100
@@ -148,23 +148,29 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
   })
 }
 
+function end(at: number, id = `at ${at}`): SessionEnd {
+  return { id, at: after(at) }
+}
+
+const exactEnd = (at: number) => ({ ...end(at), isExact: true })
+
 export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
   it('knows of no cut-off before the first', async () => {
     expect(await port().read('ann')).to.equal(undefined)
   })
 
   it('ends OAuth sessions and IdP sessions apart (3.3, effects 3 and 4)', async () => {
-    await port().end('ann', 'oauth', after(1))
+    await port().end('ann', 'oauth', end(1))
     expect(await port().read('ann')).to.deep.include({ oauthAt: after(1), idpAt: undefined })
-    await port().end('ann', 'idp', after(2))
+    await port().end('ann', 'idp', end(2))
     expect(await port().read('ann')).to.deep.include({ oauthAt: after(1), idpAt: after(2) })
     expect(await port().read('bob')).to.equal(undefined)
   })
 
   it('moves forward with each end, by whichever clock, when 20 end at once', async () => {
     const ends = await atOnce(async (caller) => ({
-      idp: await port().end('ann', 'idp', after(caller)),
-      oauth: await port().end('ann', 'oauth', after(20 - caller)),
+      idp: await port().end('ann', 'idp', end(caller)),
+      oauth: await port().end('ann', 'oauth', end(20 - caller)),
     }))
     for (const kind of ['idp', 'oauth'] as const) {
       const times = ends.map((end) => end[kind][`${kind}At`]?.getTime() ?? 0)
@@ -177,35 +183,42 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
   })
 
   it('moves on from where it is, where it is asked for an earlier time or the same', async () => {
-    await port().end('ann', 'idp', after(5))
-    expect(await port().end('ann', 'idp', after(1))).to.deep.include({ idpAt: after(6) })
-    expect(await port().end('ann', 'oauth', after(3))).to.deep.equal({
+    await port().end('ann', 'idp', end(5))
+    expect(await port().end('ann', 'idp', end(1))).to.deep.include({ idpAt: after(6) })
+    expect(await port().end('ann', 'oauth', end(3))).to.deep.equal({
       idpAt: after(6),
       oauthAt: after(3),
     })
-    expect(await port().end('ann', 'idp', after(6))).to.deep.include({ idpAt: after(7) })
+    expect(await port().end('ann', 'idp', end(6))).to.deep.include({ idpAt: after(7) })
+  })
+
+  it('tells two ends of the same time apart, which two clocks may make', async () => {
+    await port().end('ann', 'idp', end(5))
+    expect(await port().end('ann', 'idp', end(5, 'another'))).to.deep.include({
+      idpAt: after(6),
+    })
   })
 
   it('keeps an exact end beside the others, the latest of them', async () => {
-    await port().end('ann', 'oauth', after(2), true)
+    await port().end('ann', 'oauth', exactEnd(2))
     expect(await port().read('ann')).to.deep.equal({
       idpAt: undefined,
       oauthAt: undefined,
       exactOauthAt: after(2),
     })
-    await port().end('ann', 'oauth', after(5))
+    await port().end('ann', 'oauth', end(5))
     for (const at of [9, 1]) {
-      const ends = await port().end('ann', 'oauth', after(at), true)
+      const ends = await port().end('ann', 'oauth', exactEnd(at))
       expect(ends).to.deep.include({ oauthAt: after(5), exactOauthAt: after(9) })
     }
   })
 
   it('changes nothing when an end is repeated, whatever ended in between', async () => {
-    await port().end('ann', 'idp', after(5))
-    await port().end('ann', 'idp', after(1))
-    await port().end('ann', 'idp', after(3), true)
+    await port().end('ann', 'idp', end(5))
+    await port().end('ann', 'idp', end(1))
+    await port().end('ann', 'idp', exactEnd(3))
     for (const repeated of [1, 5, 1]) {
-      const ends = await port().end('ann', 'idp', after(repeated))
+      const ends = await port().end('ann', 'idp', end(repeated))
       expect(ends).to.deep.include({ idpAt: after(6) })
     }
   })

@@ -20,11 +20,11 @@ export function createEndSessions(
 ) {
   return async (accountId: string): Promise<EndedSessions> => {
     await voidLinks(accountId)
-    const at = clock.now()
-    const oauth = await sessions.endOAuthSessions(accountId, at)
-    const idp = await sessions.endIdpSessions(accountId, at)
-    await audit({ id: newId(), type: 'sessions_ended', at, accountId, details: { oauth, idp } })
-    await secondAfter(clock, at)
+    const end = { id: newId(), at: clock.now() }
+    const oauth = await sessions.endOAuthSessions(accountId, end)
+    const idp = await sessions.endIdpSessions(accountId, end)
+    await audit({ ...end, type: 'sessions_ended', accountId, details: { oauth, idp } })
+    await secondAfter(clock, end.at)
     return { oauth, idp }
   }
 }

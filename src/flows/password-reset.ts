@@ -145,8 +145,9 @@ async function finish(parts: FlowParts, reset: ClaimedReset, by: Finisher) {
     usedAt = (await resetTokens.advance(id, 'used', now()))?.usedAt // 2
     if (!usedAt) throw new Error(`The reset ${id} was rejected meanwhile`)
   }
-  const oauth = await sessions.endOAuthSessions(userId, usedAt) // 3
-  const idp = await sessions.endIdpSessions(userId, usedAt) // 4
+  const end = { id, at: usedAt }
+  const oauth = await sessions.endOAuthSessions(userId, end) // 3
+  const idp = await sessions.endIdpSessions(userId, end) // 4
   if (settings().passwordChangedEmail) await requestNotice(outbox, reset, now())
   const event = { id: `completed:${id}`, type: 'password_reset_completed', at: now() } as const
   const of = { accountId: userId, clientId: carried.clientId, details: { oauth, idp } }
@@ -179,8 +180,9 @@ async function replacePassword(
 async function reject(parts: FlowParts, reset: ClaimedReset, obstacle: Obstacle, by: Finisher) {
   const { id, userId, claimedAt, claimedBy } = reset
   if (by === 'sweep' && obstacle === 'newer_password') {
-    await parts.sessions.endOAuthSessions(userId, claimedAt, true)
-    await parts.sessions.endIdpSessions(userId, claimedAt, true)
+    const end = { id, at: claimedAt, isExact: true }
+    await parts.sessions.endOAuthSessions(userId, end)
+    await parts.sessions.endIdpSessions(userId, end)
   }
   await auditRejected(parts, reset, obstacle, claimedBy, `rejected:${id}`)
   await parts.resetTokens.advance(id, 'rejected', parts.clock.now())

@@ -113,10 +113,10 @@ async function block(
   { account }: CheckedLogin,
   dating: Promise<LoginResult>,
 ): Promise<BlockedLogin | 'request_too_long' | undefined> {
-  const { users, verification, interactions, browserCookie, settings } = parts
+  const { verification, interactions, browserCookie, settings } = parts
   if (!settings().requireEmailVerification) return undefined
-  const user = typeof account === 'string' ? await users.findById(account) : account
-  if (!user || !verification.blocks(user)) return undefined
+  const user = await unverified(parts, account)
+  if (!user) return undefined
 
   const [request, result] = await Promise.all([interactions.capture(req, res), dating])
   const captured = { ...request, login: result }
@@ -132,13 +132,26 @@ async function block(
   return { user, captured, pendingLoginId, lifetimeMs, waitMs }
 }
 
+/** The user whose login is blocked, with the hash that the waiting login is tied to. */
+async function unverified({ users, verification }: HttpParts, account: User | string) {
+  const given = typeof account === 'string' ? await users.findById(account) : account
+  if (!given || !verification.blocks(given)) return undefined
+  const user = hashOf(given) === undefined ? ((await users.findById(given.id)) ?? given) : given
+  return verification.blocks(user) ? user : undefined
+}
+
+// Some hosts strip the hash from what their login hands on, in one way or another.
+function hashOf({ passwordHash }: User): string | undefined {
+  const hash: unknown = passwordHash
+  return typeof hash === 'string' && hash !== '' ? hash : undefined
+}
+
 /** Goes on beside what else there is to read; whoever waits for it gets its failure. */
 function dated({ seenByLogin, clock }: HttpParts, login: CheckedLogin): Promise<LoginResult> {
   const result = resultOf(login, clock.now())
   const { accountId, ts } = result
-  const hash: unknown = typeof login.account === 'object' && login.account.passwordHash
-  // Some hosts strip the hash from what their login hands on, in one way or another.
-  const digest = typeof hash === 'string' && hash !== '' ? passwordDigest(hash) : undefined
+  const hash = typeof login.account === 'object' ? hashOf(login.account) : undefined
+  const digest = hash === undefined ? undefined : passwordDigest(hash)
   const dating = seenByLogin(accountId, ts, digest).then((seen) => ({
     ...result,
     accountFlowsSeen: seen,

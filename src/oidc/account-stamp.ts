@@ -15,7 +15,10 @@ export const OAUTH_MODELS = [
 /** Models whose records end with the cut-off of IdP sessions. */
 export const IDP_MODELS = ['Session', 'Interaction']
 
-/** In results of logins, and beside what oidc-provider stores of sessions, grants, codes and tokens: the cut-offs before the login. */
+/**
+ * In results of logins, and beside what oidc-provider stores of sessions, grants, codes and tokens: the cut-offs before the login, and its
+ * second.
+ */
 export const SEEN = 'accountFlowsSeen'
 
 /** Whose a stored record of oidc-provider is, and of which login; what a cut-off is compared with. */
@@ -29,10 +32,10 @@ export function accountStamp(model: string, payload: AdapterPayload): AccountSta
   if (model === 'Interaction') return interactionStamp(payload)
   const { accountId } = payload
   if (accountId === undefined) return undefined
-  const seen = seenOf(payload)
+  const { second, seen } = seenOf(payload)
   return model === 'Session'
     ? { accountId, second: payload.loginTs, seen, kind: 'idp' }
-    : { accountId, second: oauthSecond(model, payload), seen, kind: 'oauth' }
+    : { accountId, second: earliest(second, oauthSecond(model, payload)), seen, kind: 'oauth' }
 }
 
 // A login result may be held back for as long as the interaction lives, before or behind the consent page.
@@ -40,12 +43,17 @@ function interactionStamp({ result, lastSubmission, iat }: AdapterPayload) {
   const login = result?.login ?? lastSubmission?.login
   if (!login) return undefined
   const { accountId, ts: second = iat } = login
-  return { accountId, second, seen: seenOf(login), kind: 'idp' as const }
+  return { accountId, second, seen: seenOf(login).seen, kind: 'idp' as const }
 }
 
-function seenOf(record: object): SeenCutoffs | undefined {
-  const { idp, oauth }: Partial<SeenCutoffs> = Object(Reflect.get(record, SEEN))
-  return typeof idp === 'number' && typeof oauth === 'number' ? { idp, oauth } : undefined
+function seenOf(record: object): DatedLogin {
+  const { idp, oauth, second }: Partial<SeenCutoffs & DatedLogin> = Object(
+    Reflect.get(record, SEEN),
+  )
+  return {
+    second: typeof second === 'number' ? second : undefined,
+    seen: typeof idp === 'number' && typeof oauth === 'number' ? { idp, oauth } : undefined,
+  }
 }
 
 // Where nothing else tells, the earliest time is taken: rotation and exchange make a new iat.
@@ -64,7 +72,7 @@ function oauthSecond(model: string, payload: AdapterPayload): number | undefined
   }
 }
 
-function earliest(...seconds: (number | undefined)[]): number | undefined {
+export function earliest(...seconds: (number | undefined)[]): number | undefined {
   const known = seconds.filter((second) => second !== undefined)
   return known.length > 0 ? Math.min(...known) : undefined
 }

@@ -45,20 +45,10 @@ function isTooLong(carried: CarriedParameters): boolean {
 export function createClients(provider: () => Provider, origin: string): Clients {
   const passesToday = createRequestCheck(provider)
 
-  // A client whose registration cannot be read is as good as none.
-  async function find(clientId: string) {
-    try {
-      return await provider().Client.find(clientId)
-    } catch (error) {
-      if (error instanceof errors.OIDCProviderError) return undefined
-      throw error
-    }
-  }
-
   async function genuineClient(carried: CarriedParameters) {
     const { clientId, redirectUri } = carried
     if (clientId === undefined || redirectUri === undefined || isTooLong(carried)) return undefined
-    const client = await find(clientId)
+    const client = await find(provider(), clientId)
     return client?.redirectUriAllowed(redirectUri) ? client : undefined
   }
 
@@ -77,13 +67,6 @@ export function createClients(provider: () => Provider, origin: string): Clients
     return `${issuer}${path}?${appendCarried(new URLSearchParams(query), carried).toString()}`
   }
 
-  // For a code that ran out, or was answered before, the provider shows nothing but an error.
-  async function stateOfDevice(deviceCode: string) {
-    const code = await provider().DeviceCode.find(deviceCode)
-    if (!code) return 'gone'
-    return code.accountId === undefined && code.error === undefined ? 'waiting' : 'answered'
-  }
-
   return {
     genuine: async (carried) => ((await genuineClient(carried)) ? carried : {}),
 
@@ -96,16 +79,17 @@ export function createClients(provider: () => Provider, origin: string): Clients
 
     async mayFinish(ctx, captured) {
       const { params, deviceCode } = captured
-      const client = await find(String(params['client_id']))
+      const client = await find(provider(), String(params['client_id']))
       if (!client) return false
       if (deviceCode === undefined) return passesToday(ctx, captured, client)
       return (
-        client.grantTypeAllowed(DEVICE_GRANT) && (await stateOfDevice(deviceCode)) === 'waiting'
+        client.grantTypeAllowed(DEVICE_GRANT) &&
+        (await stateOfDevice(provider(), deviceCode)) === 'waiting'
       )
     },
 
     isFinished: async ({ deviceCode }) =>
-      deviceCode !== undefined && (await stateOfDevice(deviceCode)) === 'answered',
+      deviceCode !== undefined && (await stateOfDevice(provider(), deviceCode)) === 'answered',
 
     async shown(carried) {
       const client = await genuineClient(carried)
@@ -118,6 +102,23 @@ export function createClients(provider: () => Provider, origin: string): Clients
       return client && href !== undefined ? { ...shownClient(client), href } : undefined
     },
   }
+}
+
+// A client whose registration cannot be read is as good as none.
+async function find({ Client }: Provider, clientId: string) {
+  try {
+    return await Client.find(clientId)
+  } catch (error) {
+    if (error instanceof errors.OIDCProviderError) return undefined
+    throw error
+  }
+}
+
+// For a code that ran out, or was answered before, the provider shows nothing but an error.
+async function stateOfDevice({ DeviceCode }: Provider, deviceCode: string) {
+  const code = await DeviceCode.find(deviceCode)
+  if (!code) return 'gone'
+  return code.accountId === undefined && code.error === undefined ? 'waiting' : 'answered'
 }
 
 // Nobody but the client has the verifier, or the key, that its own request would need.

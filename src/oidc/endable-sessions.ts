@@ -1,5 +1,4 @@
 import type { Adapter, AdapterConstructor, AdapterFactory, AdapterPayload } from 'oidc-provider'
-import type { Clock } from '../clock.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import { isEnded } from '../ports/login-second.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
@@ -9,11 +8,15 @@ import type {
   Log,
   SessionCutoffs,
   SessionCutoffStore,
-  UserStore,
 } from '../ports/index.ts'
 import { accountStamp, IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import { waitingOnce } from './outages.ts'
-import { createSeenLogins, type SeenLogins } from './seen-logins.ts'
+import {
+  createSeenLogins,
+  type SeenLogins,
+  type SeenParts,
+  type SeenRecords,
+} from './seen-logins.ts'
 
 /**
  * An adapter that finds what an account has. With it, ended sessions and tokens are also deleted, and counted; without it
@@ -44,62 +47,32 @@ export interface EndableSessions extends AccountSessions, SeenLogins {
   start(): Promise<void>
 }
 
-export function createEndableSessions(
-  cutoffs: SessionCutoffStore,
-  users: Pick<UserStore, 'findById'>,
-  clock: Clock,
-  log: Log,
-  box: SecretBox,
-  readsAccounts: () => boolean = () => false,
-): EndableSessions {
-  const { alive, stamped, ...logins } = createSeenLogins(cutoffs, users, clock, readsAccounts)
+export interface EndableParts extends SeenParts {
+  cutoffs: SessionCutoffStore
+  log: Log
+  box: SecretBox
+}
+
+interface Parts extends EndableParts {
+  factories: StartableAdapterFactory[]
+}
+
+export function createEndableSessions(outside: EndableParts): EndableSessions {
+  const parts: Parts = { ...outside, factories: [] }
+  const { cutoffs, box, factories } = parts
+  const { alive, stamped, ...logins } = createSeenLogins(parts)
   const wrappers = new WeakSet<object>()
-  const factories: StartableAdapterFactory[] = []
-
-  function wrap(model: string, inner: Adapter): Adapter {
-    const outer = waitingOnce({
-      upsert: async (id, payload, expiresIn) =>
-        inner.upsert(id, await stamped(model, payload, async () => inner.find(id)), expiresIn),
-      find: async (id) => alive(model, await inner.find(id)),
-      findByUid: async (uid) => alive(model, await inner.findByUid(uid)),
-      findByUserCode: async (userCode) => alive(model, await inner.findByUserCode(userCode)),
-      consume: (id) => inner.consume(id),
-      destroy: (id) => inner.destroy(id),
-      revokeByGrantId: (grantId) => inner.revokeByGrantId(grantId),
-    })
-    wrappers.add(outer)
-    return outer
-  }
-
-  // The cut-off alone is the guarantee; deleting is hygiene, and leaves alone what came later than the cut-off.
-  async function remove(models: string[], accountId: string, ends: SessionCutoffs) {
-    const ended = (model: string) => (payload: AdapterPayload) => {
-      const stamp = accountStamp(model, payload)
-      return stamp?.accountId === accountId && isEnded(stamp.kind, stamp, ends)
-    }
-    let count: EndedCount
-    for (const factory of factories) {
-      for (const model of models) {
-        const adapter = factory(model, box)
-        if (!findsAccounts(adapter)) continue
-        try {
-          count = (count ?? 0) + (await adapter.destroyByAccountId(accountId, ended(model)))
-        } catch (error) {
-          log('error', 'ended records were not deleted', { model, error: String(error) })
-          // Each further model would wait as long again.
-          if (isStoreUnavailable(error)) return count
-        }
-      }
-    }
-    return count
-  }
 
   return {
     ...logins,
     adapter(wrapped) {
       const factory = onePerModel(asFactory(wrapped))
       factories.push(factory)
-      return (model) => wrap(model, factory(model, box))
+      return (model) => {
+        const outer = wrap({ alive, stamped }, model, factory(model, box))
+        wrappers.add(outer)
+        return outer
+      }
     },
 
     expectOurs(adapter) {
@@ -108,20 +81,62 @@ export function createEndableSessions(
         'adapter of the provider must be flows.adapter(…); memoryAdapter() is the embedded one to wrap',
       )
     },
-    async endOAuthSessions(accountId, at, isExact) {
-      const ends = await cutoffs.end(accountId, 'oauth', at, isExact)
-      return remove(OAUTH_MODELS, accountId, ends)
+
+    async endOAuthSessions(accountId, end) {
+      const ends = await cutoffs.end(accountId, 'oauth', end)
+      return remove(parts, OAUTH_MODELS, accountId, ends)
     },
 
-    async endIdpSessions(accountId, at, isExact) {
-      const ends = await cutoffs.end(accountId, 'idp', at, isExact)
-      return remove(IDP_MODELS, accountId, ends)
+    async endIdpSessions(accountId, end) {
+      const ends = await cutoffs.end(accountId, 'idp', end)
+      return remove(parts, IDP_MODELS, accountId, ends)
     },
 
     async start() {
       for (const factory of factories) await factory.start?.(box)
     },
   }
+}
+
+function wrap({ alive, stamped }: SeenRecords, model: string, inner: Adapter): Adapter {
+  return waitingOnce({
+    upsert: async (id, payload, expiresIn) =>
+      inner.upsert(id, await stamped(model, payload, async () => inner.find(id)), expiresIn),
+    find: async (id) => alive(model, await inner.find(id)),
+    findByUid: async (uid) => alive(model, await inner.findByUid(uid)),
+    findByUserCode: async (userCode) => alive(model, await inner.findByUserCode(userCode)),
+    consume: (id) => inner.consume(id),
+    destroy: (id) => inner.destroy(id),
+    revokeByGrantId: (grantId) => inner.revokeByGrantId(grantId),
+  })
+}
+
+// The cut-off alone is the guarantee; deleting is hygiene, and leaves alone what came later than the cut-off.
+async function remove(
+  { factories, box, log }: Parts,
+  models: string[],
+  accountId: string,
+  ends: SessionCutoffs,
+) {
+  const ended = (model: string) => (payload: AdapterPayload) => {
+    const stamp = accountStamp(model, payload)
+    return stamp?.accountId === accountId && isEnded(stamp.kind, stamp, ends)
+  }
+  let count: EndedCount
+  for (const factory of factories) {
+    for (const model of models) {
+      const adapter = factory(model, box)
+      if (!findsAccounts(adapter)) continue
+      try {
+        count = (count ?? 0) + (await adapter.destroyByAccountId(accountId, ended(model)))
+      } catch (error) {
+        log('error', 'ended records were not deleted', { model, error: String(error) })
+        // Each further model would wait as long again.
+        if (isStoreUnavailable(error)) return count
+      }
+    }
+  }
+  return count
 }
 
 function findsAccounts(adapter: Adapter): adapter is AccountAdapter {

@@ -4,25 +4,12 @@ import { systemClock, type Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import { hashToken } from '../crypto/token.ts'
 import { isDuplicateKey } from '../stores/mongodb/errors.ts'
-import { createIndexes, type NamedIndex } from '../stores/mongodb/indexes.ts'
 import { withUnavailable } from '../stores/mongodb/unavailable.ts'
-import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { AccountAdapter } from './endable-sessions.ts'
+import { collectionOf, IN_CLEAR, LOGIN_ACCOUNTS, startCollections } from './record-collections.ts'
 import { openRecord, sealRecord, storedId, type StoredRecord } from './sealed-records.ts'
 import { mayReplace, refuseReuse, refuseUsed } from './single-use.ts'
 
-const MODELS = [
-  ...OAUTH_MODELS,
-  ...IDP_MODELS,
-  'Client',
-  'ClientCredentials',
-  'InitialAccessToken',
-  'RegistrationAccessToken',
-  'PushedAuthorizationRequest',
-  'ReplayDetection',
-]
-/** As versions before the sealing wrote it. Without this, a hash that was read in the database would be an id. */
-const IN_CLEAR = { sealed: { $exists: false } }
 const NOT_CONSUMED = { 'payload.consumed': { $exists: false } }
 /** As an expression, and true of a record that is not there. */
 const REPLACEABLE = {
@@ -30,9 +17,6 @@ const REPLACEABLE = {
   'not consumed': () => ({ $eq: [{ $type: '$payload.consumed' }, 'missing'] }),
   expired: (now: Date) => ({ $lte: ['$expiresAt', now] }),
 }
-/** Models whose records may have no time to expire. */
-const LASTING = ['Client', 'InitialAccessToken', 'RegistrationAccessToken']
-const LOGIN_ACCOUNTS = ['payload.result.login.accountId', 'payload.lastSubmission.login.accountId']
 
 interface MongoAdapterOptions extends Partial<Pick<Clock, 'now'>> {
   records?: 'sealed' | 'clear'
@@ -41,6 +25,21 @@ interface MongoAdapterOptions extends Partial<Pick<Clock, 'now'>> {
 type MongoAdapterFactory = ((model: string, box?: SecretBox) => AccountAdapter) & {
   start(box?: SecretBox): Promise<void>
 }
+
+/** The records of one model. */
+interface Records {
+  model: string
+  collection: Collection<StoredRecord>
+  box: SecretBox | undefined
+  /** The form of new records, and the other one. */
+  forms: readonly [Form, Form]
+  now: Clock['now']
+}
+
+type Form = (
+  id: string,
+  payload: AdapterPayload,
+) => Pick<StoredRecord, '_id' | 'payload' | 'sealed'>
 
 /**
  * oidc-provider's records on MongoDB: one collection a model, in snake_case, documents `{ _id, payload, sealed, expiresAt }`, removed
@@ -61,151 +60,129 @@ export function mongoAdapter(
   db: Db,
   { now = systemClock.now, records = 'sealed' }: MongoAdapterOptions = {},
 ): MongoAdapterFactory {
-  const collectionOf = (model: string): Collection<StoredRecord> =>
-    db.collection(snakeCase(model), {
-      readPreference: 'primary',
-      writeConcern: { w: 'majority' },
-      ignoreUndefined: true,
-    })
-
   const factory = (model: string, box?: SecretBox): AccountAdapter => {
-    const collection = collectionOf(model)
     if (!box)
       process.emitWarning(
         'mongoAdapter() stores records in clear: it has no keys. Call it in flows.adapter(…), and pass on the second argument',
       )
-
-    const inClear = (id: string, payload: AdapterPayload) => ({ _id: id, payload })
-    const sealed = (id: string, payload: AdapterPayload) =>
+    const sealed: Form = (id, payload) =>
       box ? sealRecord(box, model, storedId(model, id), payload) : inClear(id, payload)
-    // Whoever made a record has chosen its form, and it stays in one place.
-    const [ownForm, otherForm] = records === 'sealed' ? [sealed, inClear] : [inClear, sealed]
-    const withId = (id: string) => ({
-      $or: [{ _id: storedId(model, id) }, { _id: id, ...IN_CLEAR }],
-    })
-
-    async function findWhere(filter: Filter<StoredRecord>) {
-      const found = await collection.findOne(filter)
-      return found ? openRecord(box, model, found) : undefined
-    }
-
-    const find = async (id: string) => (typeof id === 'string' ? findWhere(withId(id)) : undefined)
-
-    const findBy = async (field: 'payload.uid' | 'payload.userCode', value: string) =>
-      typeof value === 'string'
-        ? findWhere({ $or: [{ [field]: hashToken(value) }, { [field]: value, ...IN_CLEAR }] })
-        : undefined
-
-    /** Answers the record before, or `null`. */
-    async function replace(id: string, payload: AdapterPayload, expiresAt?: Date) {
-      const [own, other] = [ownForm, otherForm].map((form) => ({
-        $literal: { ...form(id, payload), ...(expiresAt && { expiresAt }) },
-      }))
-      const isOther = { $ne: ['$_id', { $literal: own?.$literal._id }] }
-      const isThere = { $ne: [{ $type: '$_id' }, 'missing'] }
-      const form = { $cond: [{ $and: [isThere, isOther] }, other, own] }
-      const next = { $cond: [REPLACEABLE[mayReplace(model)](now()), form, '$$ROOT'] }
-      return collection.findOneAndUpdate(withId(id), [{ $replaceWith: next }], {
-        upsert: true,
-        returnDocument: 'before',
-        projection: { expiresAt: 1, 'payload.consumed': 1 },
-      })
-    }
-
-    return withUnavailable<AccountAdapter>({
-      async upsert(id, payload, expiresIn) {
-        const expiresAt = expiresIn ? new Date(now().getTime() + expiresIn * 1000) : undefined
-        // Of two who make it at the same time the later one finds it.
-        const before = await replace(id, payload, expiresAt).catch((error: unknown) => {
-          if (!isDuplicateKey(error)) throw error
-          return replace(id, payload, expiresAt)
-        })
-        if (before && !isReplaceable(model, before, now())) refuseUsed(model)
-      },
-      find,
-      findByUid: (uid) => findBy('payload.uid', uid),
-      findByUserCode: (userCode) => findBy('payload.userCode', userCode),
-      async consume(id) {
-        const consumed = Math.floor(now().getTime() / 1000)
-        const { matchedCount } = await collection.updateOne(
-          { ...withId(id), ...NOT_CONSUMED },
-          { $set: { 'payload.consumed': consumed } },
-        )
-        if (matchedCount === 1) return
-        await refuseReuse(model, (await find(id))?.grantId, (name) => factory(name, box))
-      },
-      async destroy(id) {
-        await collection.deleteMany(withId(id))
-      },
-      async revokeByGrantId(grantId) {
-        await collection.deleteMany({ 'payload.grantId': grantId })
-      },
-      async destroyByAccountId(accountId, isEnded) {
-        const fields = model === 'Interaction' ? LOGIN_ACCOUNTS : ['payload.accountId']
-        const found = collection.find({ $or: fields.map((field) => ({ [field]: accountId })) })
-        const ended: string[] = []
-        for await (const record of found) {
-          const payload = openRecord(box, model, record)
-          if (payload && isEnded(payload)) ended.push(record._id)
-        }
-        if (ended.length === 0) return 0
-        return (await collection.deleteMany({ _id: { $in: ended } })).deletedCount
-      },
-    })
-  }
-
-  // What never expires would be lost with the key that sealed it.
-  async function sealAnew(box: SecretBox, model: string) {
-    const collection = collectionOf(model)
-    const isSealedOrSecret = [
-      { sealed: { $exists: true } },
-      { 'payload.client_secret': { $exists: true } },
-    ]
-    const lasting = collection.find({ expiresAt: { $exists: false }, $or: isSealedOrSecret })
-    for await (const found of lasting) {
-      const { _id, sealed } = found
-      if (sealed !== undefined && box.isCurrent(sealed)) continue
-      const payload = openRecord(box, model, found)
-      if (!payload) continue
-      const unchanged = {
-        _id,
-        payload: found.payload,
-        ...(sealed === undefined ? IN_CLEAR : { sealed }),
-      }
-      await collection.replaceOne(unchanged, sealRecord(box, model, _id, payload))
-    }
+    const forms = records === 'sealed' ? ([sealed, inClear] as const) : ([inClear, sealed] as const)
+    const own = { model, collection: collectionOf(db, model), box, forms, now }
+    return adapterOf(own, (name) => factory(name, box))
   }
 
   const { start } = withUnavailable({
-    async start(box?: SecretBox) {
-      for (const model of MODELS) await createIndexes(collectionOf(model), indexesOf(model))
-      if (records === 'clear' || !box) return
-      for (const model of LASTING) await sealAnew(box, model)
-    },
+    start: (box?: SecretBox) => startCollections(db, records === 'sealed' ? box : undefined),
   })
   return Object.assign(factory, { start })
+}
+
+function adapterOf(records: Records, ofModel: (model: string) => AccountAdapter): AccountAdapter {
+  const { model, collection, now } = records
+  return withUnavailable<AccountAdapter>({
+    async upsert(id, payload, expiresIn) {
+      const expiresAt = expiresIn ? new Date(now().getTime() + expiresIn * 1000) : undefined
+      // Of two who make it at the same time the later one finds it.
+      const before = await replace(records, id, payload, expiresAt).catch((error: unknown) => {
+        if (!isDuplicateKey(error)) throw error
+        return replace(records, id, payload, expiresAt)
+      })
+      if (before && !isReplaceable(model, before, now())) refuseUsed(model)
+    },
+    find: (id) => find(records, id),
+    findByUid: (uid) => findBy(records, 'payload.uid', uid),
+    findByUserCode: (userCode) => findBy(records, 'payload.userCode', userCode),
+    async consume(id) {
+      const consumed = Math.floor(now().getTime() / 1000)
+      const { matchedCount } = await collection.updateOne(
+        { ...withId(model, id), ...NOT_CONSUMED },
+        { $set: { 'payload.consumed': consumed } },
+      )
+      if (matchedCount === 1) return
+      await refuseReuse(model, (await find(records, id))?.grantId, ofModel)
+    },
+    async destroy(id) {
+      await collection.deleteMany(withId(model, id))
+    },
+    async revokeByGrantId(grantId) {
+      await collection.deleteMany({ 'payload.grantId': grantId })
+    },
+    destroyByAccountId: (accountId, isEnded) => destroyEnded(records, accountId, isEnded),
+  })
+}
+
+const inClear: Form = (id, payload) => ({ _id: id, payload })
+
+const withId = (model: string, id: string) => ({
+  $or: [{ _id: storedId(model, id) }, { _id: id, ...IN_CLEAR }],
+})
+
+async function find(records: Records, id: string) {
+  return typeof id === 'string' ? findWhere(records, withId(records.model, id)) : undefined
+}
+
+async function findBy(records: Records, field: 'payload.uid' | 'payload.userCode', value: string) {
+  return typeof value === 'string'
+    ? findWhere(records, { $or: [{ [field]: hashToken(value) }, { [field]: value, ...IN_CLEAR }] })
+    : undefined
+}
+
+async function findWhere({ collection, box, model }: Records, filter: Filter<StoredRecord>) {
+  const found = await collection.findOne(filter)
+  return found ? openRecord(box, model, found) : undefined
+}
+
+/** Answers the record before, or `null`. Whoever made a record has chosen its form, and it stays in one place. */
+async function replace(
+  records: Records,
+  id: string,
+  payload: AdapterPayload,
+  expiresAt: Date | undefined,
+) {
+  const [own, other] = records.forms
+  const expiring = expiresAt && { expiresAt }
+  const next = { ...own(id, payload), ...expiring }
+  const before = await write(records, id, next, true)
+  if (!before || before._id === next._id) return before
+  return write(records, id, { ...other(id, payload), ...expiring }, false)
+}
+
+/** Leaves one of the other form as it is. */
+function write(
+  { model, collection, now }: Records,
+  id: string,
+  next: StoredRecord,
+  upsert: boolean,
+) {
+  const isOfForm = { $in: [{ $ifNull: ['$_id', null] }, [null, { $literal: next._id }]] }
+  const mayBe = { $and: [REPLACEABLE[mayReplace(model)](now()), isOfForm] }
+  const update = [{ $replaceWith: { $cond: [mayBe, { $literal: next }, '$$ROOT'] } }]
+  return collection.findOneAndUpdate(withId(model, id), update, {
+    upsert,
+    returnDocument: 'before',
+    projection: { expiresAt: 1, 'payload.consumed': 1 },
+  })
+}
+
+async function destroyEnded(
+  { model, collection, box }: Records,
+  accountId: string,
+  isEnded: (payload: AdapterPayload) => boolean,
+) {
+  const fields = model === 'Interaction' ? LOGIN_ACCOUNTS : ['payload.accountId']
+  const found = collection.find({ $or: fields.map((field) => ({ [field]: accountId })) })
+  const ended: string[] = []
+  for await (const record of found) {
+    const payload = openRecord(box, model, record)
+    if (payload && isEnded(payload)) ended.push(record._id)
+  }
+  if (ended.length === 0) return 0
+  return (await collection.deleteMany({ _id: { $in: ended } })).deletedCount
 }
 
 function isReplaceable(model: string, { payload, expiresAt }: StoredRecord, at: Date): boolean {
   const those = mayReplace(model)
   if (those === 'expired') return expiresAt !== undefined && expiresAt <= at
   return those === 'any' || payload?.consumed === undefined
-}
-
-// Names are those of the adapter that oidc-provider used to show, so that its collections can be taken over.
-function indexesOf(model: string): NamedIndex[] {
-  const by = (field: string): NamedIndex => ({ name: `${field}_1`, key: { [field]: 1 } })
-  const indexes: NamedIndex[] = [{ ...by('expiresAt'), expireAfterSeconds: 0 }]
-  const isOfGrant = model !== 'Grant' && OAUTH_MODELS.includes(model)
-  if (isOfGrant) indexes.push(by('payload.grantId'))
-  if ([...OAUTH_MODELS, 'Session'].includes(model)) indexes.push(by('payload.accountId'))
-  // Not unique: of two windows, one may save a session under the id that the other has just replaced.
-  if (model === 'Session') indexes.push(by('payload.uid'))
-  if (model === 'Interaction') indexes.push(...LOGIN_ACCOUNTS.map(by))
-  if (model === 'DeviceCode') indexes.push({ ...by('payload.userCode'), unique: true })
-  return indexes
-}
-
-function snakeCase(model: string): string {
-  return model.replaceAll(/(?<!^)[A-Z]/g, '_$&').toLowerCase()
 }

@@ -9,7 +9,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Context, Next } from 'koa'
-import type { Interaction, Provider } from 'oidc-provider'
+import type { Interaction, Provider, Session } from 'oidc-provider'
 import { appendCarried } from '../ports/carried-query.ts'
 import type { Clock } from '../clock.ts'
 import { loginSecond, type SeenCutoffs } from '../ports/login-second.ts'
@@ -52,45 +52,13 @@ export interface Resume {
   carried(ctx: Context, next: Next, login: EmailLogin, carried: CarriedParameters): Promise<void>
 }
 
-export function createResume(provider: () => Provider, { now }: Clock): Resume {
-  // What the person did in this browser since is what is true there: a session never goes back to an earlier login.
-  async function newerLogin(ctx: Context, than: LoginResult): Promise<LoginResult | undefined> {
-    const { accountId, loginTs = 0, acr, amr, transient } = await provider().Session.get(ctx)
-    if (accountId !== than.accountId || loginTs <= than.ts) return undefined
-    return {
-      accountId,
-      ts: loginTs,
-      ...(acr !== undefined && { acr }),
-      ...(amr !== undefined && { amr }),
-      remember: transient !== true,
-    }
-  }
+interface Parts {
+  provider: () => Provider
+  clock: Clock
+}
 
-  async function finish(
-    ctx: Context,
-    next: Next,
-    captured: CapturedRequest,
-    byEmail?: EmailLogin,
-  ): Promise<void> {
-    const { lastSubmission: _, ...request } = captured
-    const own = byEmail ? loginByEmail(byEmail, captured.login) : captured.login
-    const newer = await newerLogin(ctx, own)
-    const { ts: checkedAt } = newer ?? captured.login
-    const uid = randomBytes(32).toString('base64url')
-    const route = request.deviceCode === undefined ? 'resume' : 'device_resume'
-    const path = provider().pathFor(route, { uid, mountPath: '' })
-    await saveInteraction(provider(), uid, {
-      ...request,
-      returnTo: new URL(provider().pathFor(route, { uid }), provider().issuer).href,
-      // The provider counts max_age from now, not from the password check; so it is asked again where that was too long ago.
-      ...(!isTooOld(captured, checkedAt, now()) && {
-        result: { ...consentOf(captured), login: newer ?? own },
-      }),
-    })
-    injectCookie(ctx, provider().cookieName('resume'), uid)
-    await reenter(ctx, next, path)
-  }
-
+export function createResume(provider: () => Provider, clock: Clock): Resume {
+  const parts = { provider, clock }
   return {
     async liveSession(ctx) {
       const { accountId, uid } = await provider().Session.get(ctx)
@@ -104,13 +72,13 @@ export function createResume(provider: () => Provider, { now }: Clock): Resume {
       dropCookie(ctx, provider().cookieName('session'))
     },
 
-    captured: finish,
+    captured: (...request) => finish(parts, ...request),
 
     async waiting(ctx, next, { parJti, ...request }) {
       const { PushedAuthorizationRequest } = provider()
       const pushed =
         parJti === undefined ? undefined : await PushedAuthorizationRequest.find(parJti)
-      await finish(ctx, next, request)
+      await finish(parts, ctx, next, request)
       // The answer stands without it: a pushed request that nobody uses up lives for a minute.
       await pushed?.consume().catch(() => {})
     },
@@ -125,6 +93,45 @@ export function createResume(provider: () => Provider, { now }: Clock): Resume {
       const path = provider().pathFor('authorization', { mountPath: '' })
       await reenter(ctx, next, `${path}?${query.toString()}`)
     },
+  }
+}
+
+async function finish(
+  { provider, clock }: Parts,
+  ctx: Context,
+  next: Next,
+  captured: CapturedRequest,
+  byEmail?: EmailLogin,
+): Promise<void> {
+  const { lastSubmission: _, ...request } = captured
+  const own = byEmail ? loginByEmail(byEmail, captured.login) : captured.login
+  const newer = newerLogin(await provider().Session.get(ctx), own)
+  const { ts: checkedAt } = newer ?? captured.login
+  const uid = randomBytes(32).toString('base64url')
+  const route = request.deviceCode === undefined ? 'resume' : 'device_resume'
+  const path = provider().pathFor(route, { uid, mountPath: '' })
+  await saveInteraction(provider(), uid, {
+    ...request,
+    returnTo: new URL(provider().pathFor(route, { uid }), provider().issuer).href,
+    // The provider counts max_age from now, not from the password check; so it is asked again where that was too long ago.
+    ...(!isTooOld(captured, checkedAt, clock.now()) && {
+      result: { ...consentOf(captured), login: newer ?? own },
+    }),
+  })
+  injectCookie(ctx, provider().cookieName('resume'), uid)
+  await reenter(ctx, next, path)
+}
+
+// What the person did in this browser since is what is true there: a session never goes back to an earlier login.
+function newerLogin(session: Session, than: LoginResult): LoginResult | undefined {
+  const { accountId, loginTs = 0, acr, amr, transient } = session
+  if (accountId !== than.accountId || loginTs <= than.ts) return undefined
+  return {
+    accountId,
+    ts: loginTs,
+    ...(acr !== undefined && { acr }),
+    ...(amr !== undefined && { amr }),
+    remember: transient !== true,
   }
 }
 

@@ -30,9 +30,12 @@ export function loginSecond(at: Date): number {
 /** Whether a login is ended for what is of that kind. */
 export function isEnded(
   kind: keyof SeenCutoffs,
-  { second = 0, seen }: DatedLogin,
+  login: DatedLogin,
   cutoffs: SessionCutoffs | undefined,
 ): boolean {
+  // A session whose tokens are ended makes none that lives: it ends with them, so that its person can sign in again.
+  if (kind === 'idp' && isEnded('oauth', login, cutoffs)) return true
+  const { second = 0, seen } = login
   const end = kind === 'idp' ? cutoffs?.idpAt : cutoffs?.oauthAt
   const exact = kind === 'idp' ? cutoffs?.exactIdpAt : cutoffs?.exactOauthAt
   const isBefore = (at: Date | undefined) => at !== undefined && second <= loginSecond(at)

@@ -108,9 +108,9 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
     fail: () => Promise<void>,
   ) {
     const { end } = cutoffs
-    cutoffs.end = async (accountId, kind, at, isExact) => {
+    cutoffs.end = async (accountId, kind, ended) => {
       if (kind === failing) await fail()
-      return end(accountId, kind, at, isExact)
+      return end(accountId, kind, ended)
     }
   }
 

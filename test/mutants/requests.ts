@@ -5,7 +5,7 @@ export const requestMutants: Mutant[] = [
   {
     name: 'a code is redeemed by everybody who read it before it was consumed',
     breaks: 'A code is used once (RFC 6749, 4.1.2).',
-    edits: { '{ ...withId(id), ...NOT_CONSUMED },': 'withId(id),' },
+    edits: { '{ ...withId(model, id), ...NOT_CONSUMED },': 'withId(model, id),' },
     caughtBy: 'RACE-12',
     store: 'mongodb',
   },

@@ -21,6 +21,18 @@ export const resetMutants: Mutant[] = [
     caughtBy: 'FLT-14',
   },
   {
+    name: 'an exact end spares what a login of before makes after it',
+    breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
+    edits: { 'earliest(second, oauthSecond(model, payload))': 'oauthSecond(model, payload)' },
+    caughtBy: 'is rejected by the sweep, overwrites nothing',
+  },
+  {
+    name: 'a session lives on whose tokens are ended',
+    breaks: 'After half an end its person can sign in again.',
+    edits: { "if (kind === 'idp' && isEnded('oauth', login, cutoffs)) return true": '' },
+    caughtBy: 'signs in again in the same browser after',
+  },
+  {
     name: 'a reset token is read, and claimed later',
     breaks: 'One token changes one password at most (3.1).',
     edits: {
@@ -85,17 +97,17 @@ export const resetMutants: Mutant[] = [
     name: 'sessions are deleted, without a cut-off',
     breaks: 'What a request in flight saves again is dead (3.3).',
     edits: {
-      "const ends = await cutoffs.end(accountId, 'oauth', at, isExact)":
-        'const ends = { oauthAt: at, idpAt: undefined }',
-      "const ends = await cutoffs.end(accountId, 'idp', at, isExact)":
-        'const ends = { oauthAt: undefined, idpAt: at }',
+      "const ends = await cutoffs.end(accountId, 'oauth', end)":
+        'const ends = { oauthAt: end.at, idpAt: undefined }',
+      "const ends = await cutoffs.end(accountId, 'idp', end)":
+        'const ends = { oauthAt: undefined, idpAt: end.at }',
     },
     caughtBy: 'SES-04',
   },
   {
     name: 'OAuth sessions live on after a reset',
     breaks: 'All OAuth sessions of the user are deactivated (3.3, effect 3).',
-    edits: { 'await sessions.endOAuthSessions(userId, usedAt)': '0' },
+    edits: { 'await sessions.endOAuthSessions(userId, end)': '0' },
     caughtBy: 'SES-01',
   },
   {
@@ -113,7 +125,7 @@ export const resetMutants: Mutant[] = [
   {
     name: 'ending everything of an account leaves its links',
     breaks: 'What was mailed before an account was ended signs nobody in.',
-    edits: { 'await voidLinks(accountId)\n    const at = clock.now()': 'const at = clock.now()' },
+    edits: { 'await voidLinks(accountId)\n    const end =': 'const end =' },
     caughtBy: 'TOK-25',
   },
   {

@@ -156,7 +156,7 @@ export const verificationMutants: Mutant[] = [
   {
     name: 'nobody is blocked',
     breaks: 'An unverified user cannot finish the login (1, 4.8).',
-    edits: { '!verification.blocks(user)': 'verification.blocks(user)' },
+    edits: { '!verification.blocks(given)': 'verification.blocks(given)' },
     caughtBy: 'VER-10',
   },
   {

@@ -176,8 +176,8 @@ export const waitingMutants: Mutant[] = [
     name: 'a waiting window fails where a link used the pushed request up',
     breaks: 'The first window finishes whatever the link did elsewhere.',
     edits: {
-      'await finish(ctx, next, request)':
-        'await finish(ctx, next, { ...request, ...(parJti && { parJti }) })',
+      'await finish(parts, ctx, next, request)':
+        'await finish(parts, ctx, next, { ...request, ...(parJti && { parJti }) })',
     },
     caughtBy: 'the other browser used a pushed request up',
   },

@@ -199,7 +199,7 @@ describe('The cut-off of an account', () => {
   it('is read anew by the next request', async () => {
     const { user, agent } = await signIn(h, await addVerified(h))
     expect(await accountOf(h, agent)).to.equal(user.id)
-    await store.cutoffs.end(user.id, 'idp', new Date())
+    await store.cutoffs.end(user.id, 'idp', { id: 'end', at: new Date() })
     expect(await accountOf(h, agent)).to.equal(undefined)
   })
 })
@@ -251,16 +251,30 @@ describe('A reset that stopped after effect 1, and whose password was replaced a
         },
       },
     }
-    const h = await startHarness({ flows: { store }, mayLogErrors: true })
+    const h = await startHarness({
+      flows: { store },
+      provider: { expiresWithSession: () => false },
+      mayLogErrors: true,
+    })
     try {
       const alice = await h.addUser({ username: 'alice' })
       const thief = createUserAgent()
       await h.signIn(thief, 'alice')
+      const [held, request] = [createUserAgent(), await h.party.begin(ask.OFFLINE)]
+      const answer = await h.login(held, request.url, 'alice')
       const link = await h.resetLink(alice)
       await secondAfter(movableClock, new Date())
       expect((await h.reset(link, NEW)).status).to.equal(500)
+      await moveTime(2_000)
+      expect((await h.follow(held, answer)).mode).to.equal('consent')
+      const { location = '' } = await ask.consent(h, held)
+      const stolen = await h.party.exchange(request, location)
+      expect(await ask.isActive(h, stolen.access_token)).to.equal(true)
       const passwordHash = await bcrypt.hash(NEW, 5)
       await h.changeUser(alice, { passwordHash })
+      const owner = createUserAgent()
+      expect((await h.signIn(owner, 'alice', NEW)).location).to.include('code=')
+      const tokens = await ask.offlineTokens(h, owner, alice)
       fails = false
       await moveTime(60_000)
       await eventually('the sweep rejects the reset', () =>
@@ -268,6 +282,11 @@ describe('A reset that stopped after effect 1, and whose password was replaced a
       )
       expect((await h.users.findById(alice.id))?.passwordHash).to.equal(passwordHash)
       expect(await accountOf(h, thief)).to.equal(undefined)
+      expect(await ask.isActive(h, stolen.access_token)).to.equal(false)
+      expect(await ask.refresh(h, stolen.refresh_token)).to.equal('invalid_grant')
+      expect(await accountOf(h, owner)).to.equal(alice.id)
+      expect(await ask.isActive(h, tokens.access_token)).to.equal(true)
+      expect(await ask.refresh(h, tokens.refresh_token)).to.equal('tokens')
       expect((await h.signIn(createUserAgent(), 'alice', NEW)).location).to.include('code=')
       expect((await h.reset(link, 'yet another one')).mode).to.equal('invalid')
     } finally {
@@ -283,13 +302,14 @@ describe('A request that began before a cut-off and ends after it', () => {
 
   for (const model of ['Grant', 'AccessToken']) {
     it(`makes no ${model} that lives, and a later request does`, async () => {
-      const sessions = createEndableSessions(
-        memoryStore().cutoffs,
-        memoryUsers([]),
-        movableClock,
-        () => {},
-        createSecretBox(createKeyRing([randomBytes(32)])),
-      )
+      const sessions = createEndableSessions({
+        cutoffs: memoryStore().cutoffs,
+        users: memoryUsers([]),
+        clock: movableClock,
+        log: () => {},
+        box: createSecretBox(createKeyRing([randomBytes(32)])),
+        readsAccounts: () => false,
+      })
       const adapter = sessions.adapter(memoryAdapter())(model)
       const save = (id: string) => {
         const payload = { accountId: 'ann', iat: Math.floor(Date.now() / 1000) }
@@ -297,7 +317,7 @@ describe('A request that began before a cut-off and ends after it', () => {
       }
       await sessions.perRequest(context, async () => {
         const at = new Date()
-        await sessions.endOAuthSessions('ann', at)
+        await sessions.endOAuthSessions('ann', { id: 'end', at })
         await secondAfter(movableClock, at)
         await save('in flight')
       })
@@ -305,6 +325,47 @@ describe('A request that began before a cut-off and ends after it', () => {
       expect(await adapter.find('in flight')).to.equal(undefined)
       expect(await adapter.find('later')).to.include({ accountId: 'ann' })
     })
+  }
+})
+
+describe('An end that died between its halves', () => {
+  const store = memoryStore()
+  const grants = new Map<string, string>()
+  const h = suiteHarness({
+    flows: { store },
+    provider: {
+      // A host that keeps one grant for each account.
+      async loadExistingGrant({ oidc: { provider, session } }) {
+        const accountId = session?.accountId ?? ''
+        const known = await provider.Grant.find(grants.get(accountId) ?? '')
+        if (known) return known
+        const grant = new provider.Grant({ accountId, clientId: CLIENT.client_id })
+        grant.addOIDCScope('openid email')
+        grants.set(accountId, await grant.save())
+        return grant
+      },
+    },
+  })
+
+  for (const half of ['oauth', 'idp'] as const) {
+    for (const asked of [{}, { prompt: 'login' }]) {
+      it(`signs in again in the same browser after its ${half} sessions alone were ended, asked ${JSON.stringify(asked)}`, async () => {
+        const [user, agent] = [await addVerified(h), createUserAgent()]
+        await h.signIn(agent, user.username)
+        await store.cutoffs.end(user.id, half, { id: 'half', at: new Date() })
+        const request = await h.party.begin(asked)
+        const page = await h.follow(agent, await agent.get(request.url))
+        expect(page.mode).to.equal('login')
+        const back = await h.follow(agent, await ask.postLogin(h, agent, user))
+        expect(await ask.redeem(h, request, back.location)).to.equal('tokens')
+        expect(await accountOf(h, agent)).to.equal(user.id)
+        const next = await h.party.begin()
+        const { location } = await agent.get(next.url)
+        expect(await ask.redeem(h, next, location)).to.equal('tokens')
+        await h.flows.endSessions(user.id)
+        expect(await accountOf(h, agent)).to.equal(undefined)
+      })
+    }
   }
 })
 

@@ -335,7 +335,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       await stored('session_cutoffs').insertOne({ _id: 'ann', idp_at: 'yesterday' })
       const refusal: unknown = await cutoffs.read('ann').catch((error) => error)
       expect(refusal).to.be.instanceOf(TypeError)
-      await cutoffs.end('ann', 'idp', later(1))
+      await cutoffs.end('ann', 'idp', { id: 'end', at: later(1) })
       expect(await cutoffs.read('ann')).to.deep.include({ idpAt: later(1), oauthAt: undefined })
     })
 

@@ -115,7 +115,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
     await outbox.giveUpUnreadable(later(1))
     await verificationTokens.revoke({ userId: 'ann', upTo: verification }, later(1))
     await verificationTokens.latestExpiry(later(1))
-    await cutoffs.end('ann', 'idp', later(1))
+    await cutoffs.end('ann', 'idp', { id: 'end', at: later(1) })
     await settings.write({}, 0)
     await settings.read()
     await resetTokens.find(reset.tokenHash)

@@ -47,7 +47,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'pendingLogins.change': [{ id: text }, { purgeAt: now }],
     'pendingLogins.setTurn': [text, text, now],
     'cutoffs.read': [text],
-    'cutoffs.end': [text, 'idp', now],
+    'cutoffs.end': [text, 'idp', { id: text, at: now }],
     'outbox.add': [job],
     'outbox.claim': ['send', 1, now, now],
     'outbox.resolve': [job, text, now, now],

@@ -3,7 +3,7 @@ import { ENDS_KEPT } from '../state/cutoffs.ts'
 
 interface Entry extends SessionCutoffs {
   /** The latest ends, so that each moves it once. */
-  ends: { idpAt: number[]; oauthAt: number[] }
+  ends: { idpAt: string[]; oauthAt: string[] }
 }
 
 /** `session_cutoffs` in memory. */
@@ -23,15 +23,15 @@ export function memoryCutoffs(): SessionCutoffStore {
       return Object.values(ends).some(Boolean) ? ends : undefined
     },
 
-    async end(accountId, kind, at, isExact) {
+    async end(accountId, kind, { id, at, isExact }) {
       const entry = entryOf(accountId)
       const [last, exact] =
         kind === 'idp' ? (['idpAt', 'exactIdpAt'] as const) : (['oauthAt', 'exactOauthAt'] as const)
       const ends = entry.ends[last]
       if (isExact) entry[exact] = moved(entry[exact], at, 0)
-      else if (!ends.includes(at.getTime())) {
+      else if (!ends.includes(id)) {
         entry[last] = moved(entry[last], at, 1)
-        entry.ends[last] = [...ends, at.getTime()].slice(-ENDS_KEPT)
+        entry.ends[last] = [...ends, id].slice(-ENDS_KEPT)
       }
       return cutoffsOf(entry)
     },

@@ -4,6 +4,7 @@ import { openCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
 import { isDuplicateKey } from './errors.ts'
 import { storedPart, type StoredPart } from './indexes.ts'
+import { together } from './together.ts'
 import { ENDS_KEPT } from '../state/cutoffs.ts'
 
 interface CutoffDocument {
@@ -13,13 +14,19 @@ interface CutoffDocument {
   exact_idp_at?: Date
   exact_oauth_at?: Date
   /** The latest ends, so that each moves it once. */
-  idp_ends?: Date[]
-  oauth_ends?: Date[]
+  idp_ends?: string[]
+  oauth_ends?: string[]
 }
 
 /** `session_cutoffs` on MongoDB. */
 export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
   const collection = openCollection<CutoffDocument>(db, 'session_cutoffs')
+
+  const read = together(async (accountIds: string[]) => {
+    const found = await collection.find({ _id: { $in: accountIds } }).toArray()
+    const byId = new Map(found.map((document) => [document._id, document]))
+    return accountIds.map((id) => byId.get(id))
+  })
 
   async function change(accountId: string, update: Document[]) {
     const write = () =>
@@ -40,17 +47,18 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
     ...storedPart(collection),
 
     async read(accountId) {
-      return cutoffsOf(await collection.findOne({ _id: text(accountId) }))
+      return cutoffsOf(await read(text(accountId)))
     },
 
-    async end(accountId, kind, at, isExact) {
+    async end(accountId, kind, { id, at, isExact }) {
       const [endedAt, ends] = [`${kind}_at`, `${kind}_ends`]
       const isThere = { $eq: [{ $type: `$${endedAt}` }, 'date'] }
       const after = { $add: [`$${endedAt}`, 1] }
       const moved = { $max: [time(at), { $cond: [isThere, after, null] }] }
       const before = { $cond: [{ $isArray: `$${ends}` }, `$${ends}`, []] }
-      const isRepeated = { $in: [at, before] }
-      const all = { $slice: [{ $concatArrays: [before, [at]] }, -ENDS_KEPT] }
+      const literal = { $literal: text(id) }
+      const isRepeated = { $in: [literal, before] }
+      const all = { $slice: [{ $concatArrays: [before, [literal]] }, -ENDS_KEPT] }
       const once = {
         [endedAt]: { $cond: [isRepeated, `$${endedAt}`, moved] },
         [ends]: { $cond: [isRepeated, before, all] },
@@ -62,7 +70,7 @@ export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
   }
 }
 
-function cutoffsOf(document: CutoffDocument | null): SessionCutoffs | undefined {
+function cutoffsOf(document: CutoffDocument | null | undefined): SessionCutoffs | undefined {
   if (!document) return undefined
   const [exactIdpAt, exactOauthAt] = [
     cutoff(document.exact_idp_at),

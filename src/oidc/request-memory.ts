@@ -1,0 +1,84 @@
+/**
+ * What one request knows: what it reads at most once, and of which logins it has found anything.
+ *
+ * @module
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Middleware } from 'koa'
+import type { Clock } from '../clock.ts'
+import { loginSecond, type DatedLogin, type SeenCutoffs } from '../ports/login-second.ts'
+import type { SessionCutoffs, SessionCutoffStore, User, UserStore } from '../ports/index.ts'
+import { earliest } from './account-stamp.ts'
+
+/** A login behind records. */
+export interface KnownLogin extends DatedLogin {
+  seen: SeenCutoffs
+}
+
+export interface RequestMemory {
+  /** Each request of the provider has a memory of its own. Outside of these nothing is remembered, and everything is read anew. */
+  perRequest: Middleware
+  /** The second in which the request arrived. `undefined`: there is none. */
+  arrivedAt(): number | undefined
+  readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
+  readAccount(accountId: string): Promise<User | undefined>
+  /** Notes that something of this login was found or made. Of all of them the request has seen no more than each. */
+  remember(accountId: string, login: KnownLogin, kind: keyof SeenCutoffs): void
+  /** What the request may make things of. `undefined`: it has found nothing of this account. */
+  loginOf(accountId: string): KnownLogin | undefined
+}
+
+interface Noted {
+  arrivedAt: number
+  cutoffs: Map<string, Promise<SessionCutoffs | undefined>>
+  accounts: Map<string, Promise<User | undefined>>
+  logins: Map<string, KnownLogin>
+}
+
+export function createRequestMemory(
+  cutoffs: Pick<SessionCutoffStore, 'read'>,
+  users: Pick<UserStore, 'findById'>,
+  { now }: Clock,
+): RequestMemory {
+  const request = new AsyncLocalStorage<Noted>()
+  const noted = () => request.getStore()
+  return {
+    perRequest: (_ctx, next) => request.run(nothingSince(loginSecond(now())), next),
+    arrivedAt: () => noted()?.arrivedAt,
+    readCutoffs: (id) => once(noted()?.cutoffs, id, () => cutoffs.read(id)),
+    readAccount: (id) => once(noted()?.accounts, id, () => users.findById(id)),
+    loginOf: (id) => noted()?.logins.get(id),
+
+    remember(accountId, login, kind) {
+      const logins = noted()?.logins
+      const known = logins?.get(accountId)
+      logins?.set(accountId, known ? least(known, login, kind) : login)
+    },
+  }
+}
+
+function nothingSince(arrivedAt: number): Noted {
+  return { arrivedAt, cutoffs: new Map(), accounts: new Map(), logins: new Map() }
+}
+
+function least(
+  known: KnownLogin,
+  { second, seen }: KnownLogin,
+  kind: keyof SeenCutoffs,
+): KnownLogin {
+  const oauth = Math.min(known.seen.oauth, seen.oauth)
+  // A host may keep a grant for longer than a session: of the session it tells nothing.
+  if (kind === 'oauth') return { ...known, seen: { ...known.seen, oauth } }
+  const idp = Math.min(known.seen.idp, seen.idp)
+  return { second: earliest(known.second, second), seen: { idp, oauth } }
+}
+
+function once<T>(
+  known: Map<string, Promise<T>> | undefined,
+  key: string,
+  read: () => Promise<T>,
+): Promise<T> {
+  const reading = known?.get(key) ?? read()
+  known?.set(key, reading)
+  return reading
+}
