@@ -12,7 +12,7 @@ import {
   type AuditEvent,
   type Operations,
 } from '../../src/admin/client.ts'
-import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/ports/audit-event-types.ts'
+import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/ports/audit.ts'
 
 interface TailOptions {
   lines: number

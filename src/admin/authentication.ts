@@ -36,8 +36,7 @@ export function createAdminAuth(parts: AdminParts) {
     const { count, msToEnd } = await store.limits.hit(key, MINUTE_MS)
     const event = { id: newId(), type: 'admin_auth_failed', at: clock.now(), ...requester } as const
     if (count <= FAILURES_PER_MINUTE) {
-      const { reason, details } = refusal
-      await audit({ ...event, reason, ...(details && { details }) })
+      await audit({ ...event, ...refusal })
       return undefined
     }
     if (count === FAILURES_PER_MINUTE + 1) await audit({ ...event, reason: 'too_many_requests' })

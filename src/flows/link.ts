@@ -9,6 +9,7 @@ import type {
   CapturedRequest,
   CarriedParameters,
   DeadToken,
+  LinkEnd,
   TokenHistories,
   User,
   UserStore,
@@ -54,7 +55,7 @@ export function linkState(
 export function endOf(
   { usedAt, claimedAt, invalidatedAt, expiresAt }: LinkRecord,
   at: Date,
-): string {
+): LinkEnd {
   if (invalidatedAt) return 'invalidated'
   if (usedAt || claimedAt) return 'used'
   return expiresAt > at ? 'account_changed' : 'expired'

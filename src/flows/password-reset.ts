@@ -17,7 +17,7 @@ import { refusePassword, type PasswordRefusal } from '../crypto/password.ts'
 import { hashToken, isToken, newId } from '../crypto/token.ts'
 import { requestNotice } from '../outbox/password-changed.ts'
 import { requestMail, type MailRequest } from '../outbox/request.ts'
-import type { CarriedParameters, ClaimedReset, Requester } from '../ports/index.ts'
+import type { CarriedParameters, ClaimedReset, LinkEnd, Requester } from '../ports/index.ts'
 import { isIssuedUnder, isStillFor } from './account.ts'
 import { endOf, findLink, type FoundLink, type LinkFault, type LinkRecord } from './link.ts'
 import type { FlowParts } from './parts.ts'
@@ -187,7 +187,7 @@ async function reject(parts: FlowParts, reset: ClaimedReset, obstacle: Obstacle,
 function auditRejected(
   { audit, clock }: FlowParts,
   { userId: accountId, carried: { clientId } }: Pick<LinkRecord, 'userId' | 'carried'>,
-  reason: string,
+  reason: LinkEnd | Obstacle,
   by: Requester,
   id = newId(),
 ): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
+import { AccountFlowsError, type ErrorCode, isStoreUnavailable } from '../errors.ts'
 import type {
   Log,
   MailConnection,
@@ -135,7 +135,7 @@ export function createMailDelivery(ports: MailDeliveryPorts): DeliverMail {
 
 const UNEXPECTED = 'unexpected_error'
 
-function reasonOf(error: unknown): string {
+function reasonOf(error: unknown): ErrorCode | typeof UNEXPECTED {
   return error instanceof AccountFlowsError ? error.code : UNEXPECTED
 }
 

@@ -1,4 +1,4 @@
-import type { AuditEvent, MailJob, MailKind } from '../ports/index.ts'
+import type { AuditEvent, MailFailure, MailJob, MailKind, NoMail } from '../ports/index.ts'
 
 /** Anybody may have written it. */
 const MAX_AUDITED_LENGTH = 256
@@ -6,11 +6,11 @@ const MAX_AUDITED_LENGTH = 256
 /** What the audit log learns of a mail job. Each event is recorded once, however often the job is taken. */
 export interface MailEvents {
   /** @param reason - why there will be no mail. */
-  requested(job: MailJob, reason?: string): Promise<void>
+  requested(job: MailJob, reason?: NoMail): Promise<void>
   sent(job: MailJob): Promise<void>
   /** Whether the mail left before, and whoever sent it died before it could remove the job. */
   wasSent(job: MailJob): Promise<boolean>
-  failed(job: MailJob, reason: string): Promise<void>
+  failed(job: MailJob, reason: MailFailure): Promise<void>
 }
 
 /** @param keyedHash - stands for an identifier in the audit log, and tells nothing about it. */
@@ -74,5 +74,5 @@ function flowOf(kind: MailKind) {
 
 // The notice belongs to the reset, and has no event of its own.
 function noticeOf(kind: MailKind) {
-  return kind === 'password_changed' ? { details: { mail: kind } } : {}
+  return kind === 'password_changed' ? ({ details: { mail: kind } } as const) : {}
 }

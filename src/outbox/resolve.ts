@@ -1,8 +1,8 @@
 import { isMailAddress } from '../settings/mail-address.ts'
-import type { Log, MailJob, MailOutbox, User, UserStore } from '../ports/index.ts'
+import type { Log, MailJob, MailOutbox, NoMail, User, UserStore } from '../ports/index.ts'
 import type { MailEvents } from './events.ts'
 import { isIdentifier } from './request.ts'
-import type { MailFlow, MailFlows, NoMail, Recipient } from './mail-flow.ts'
+import type { MailFlow, MailFlows, Recipient } from './mail-flow.ts'
 import type { MailLimits } from './limits.ts'
 import { earlierThan, isOvertaken } from './newest.ts'
 

@@ -69,11 +69,12 @@ function toRecordedEvent({ event, recordedAt }: Entry): RecordedEvent {
 }
 
 function isAskedFor({ event, recordedAt }: Entry, query: AuditQuery): boolean {
+  const { type, accountId: ofAccount, details }: Omit<RecordedEvent, 'recordedAt'> = event
   const { accountId, identifierHash, types, recordedFrom } = query
   return (
-    (accountId === undefined || event.accountId === accountId) &&
-    (identifierHash === undefined || event.details?.['identifier_hash'] === identifierHash) &&
-    (types === undefined || types.includes(event.type)) &&
+    (accountId === undefined || ofAccount === accountId) &&
+    (identifierHash === undefined || details?.['identifier_hash'] === identifierHash) &&
+    (types === undefined || types.includes(type)) &&
     (recordedFrom === undefined || recordedAt >= recordedFrom)
   )
 }
