@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../errors.ts'
-import type { EndedCount } from './sessions.ts'
+import type { EndedSessions } from './sessions.ts'
 
 /** All audit events of these flows (6). */
 export const AUDIT_EVENT_TYPES = [
@@ -36,11 +36,11 @@ export type AuditEvent =
       OfMail & { reason: MailFailure; details?: { mail: 'password_changed' } }
     >
   | Told<'password_reset_rejected', OfLink & { reason: LinkEnd | 'newer_password' }>
-  | Told<'password_reset_completed', OfLink & { details: Ended }>
+  | Told<'password_reset_completed', OfLink & { details: EndedSessions }>
   | Told<'email_verification_rejected', OfLink & { reason: LinkEnd }>
   | Told<'email_verification_completed', OfLink>
   | Told<'email_login_blocked', OfMail>
-  | Told<'sessions_ended', { accountId: string; details: Ended }>
+  | Told<'sessions_ended', { accountId: string; details: EndedSessions }>
   | Told<'settings_changed', { details: { keys: string[]; actor: string } }>
   | Told<
       'admin_auth_failed',
@@ -87,9 +87,6 @@ interface OfLink {
   clientId?: string | undefined
 }
 
-/** How many records were deleted. */
-type Ended = { oauth: EndedCount; idp: EndedCount }
-
 /** Why a request gets no mail; for the audit log and the dead letters. */
 export type NoMail =
   | 'unknown'
@@ -129,7 +126,7 @@ export interface RecordedEvent extends EventBase, Sometimes {
 }
 
 /** `audit_events`. */
-export interface AuditLog extends AuditHistory {
+export interface AuditLog {
   /**
    * Keeps the event for `keepMs` from now on; then it is removed, be it somewhat later. `false`: one with this id was recorded
    * before; nothing changed.
@@ -137,6 +134,10 @@ export interface AuditLog extends AuditHistory {
   record(event: AuditEvent, keepMs: number): Promise<boolean>
   /** Whether an event with this id was recorded. */
   has(id: string): Promise<boolean>
+  /** The one that was recorded last comes first. */
+  list(query: AuditQuery): Promise<RecordedEvent[]>
+  /** `undefined`: no event with this id was recorded. */
+  find(id: string): Promise<RecordedEvent | undefined>
 }
 
 export interface AuditQuery {
@@ -147,12 +148,4 @@ export interface AuditQuery {
   /** Only what was recorded at this time or later. */
   recordedFrom?: Date
   limit: number
-}
-
-/** What the audit log tells. */
-export interface AuditHistory {
-  /** The one that was recorded last comes first. */
-  list(query: AuditQuery): Promise<RecordedEvent[]>
-  /** `undefined`: no event with this id was recorded. */
-  find(id: string): Promise<RecordedEvent | undefined>
 }
