@@ -9,7 +9,7 @@ export type LinkKind = 'password_reset' | 'email_verification'
 export type LinkState = 'live' | 'used' | 'superseded' | 'expired' | 'void'
 
 /** A link of an account, and what became of it. */
-export interface StatedLink {
+interface StatedLink {
   kind: LinkKind
   state: LinkState
   token: TokenHistory

@@ -103,7 +103,7 @@ const PREVIEWS = {
 
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 
-export interface PreviewWish {
+interface PreviewWish {
   name: string
   locale: string
   oauthUrl: string

@@ -1,7 +1,6 @@
 import type { Context } from 'koa'
-import { reportFailure } from '../http/failure.ts'
+import { reportFailure, showProblem } from '../http/failure.ts'
 import { createMount, type Mount } from '../http/mount.ts'
-import { showProblem } from '../http/problem.ts'
 import { accountOperations } from './accounts.ts'
 import { auditOperations } from './audit.ts'
 import { createAdminAuth } from './authentication.ts'

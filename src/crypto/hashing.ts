@@ -12,7 +12,7 @@ export interface Hashing {
 }
 
 /** What resets and logins hash with, in one queue. */
-export interface PasswordHashing {
+interface PasswordHashing {
   hashPassword(password: string): Promise<string>
   verifyPassword: VerifyPassword
 }

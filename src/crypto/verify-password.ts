@@ -33,7 +33,7 @@ export function createVerifyPassword(bcryptCost: number, queue: HashQueue): Veri
   }
 }
 
-export interface ReadableHash {
+interface ReadableHash {
   text: string
   cost: number
 }

@@ -1,7 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
-import { keyedHash } from '../crypto/keyed-hash.ts'
-import type { KeyRing } from '../crypto/keys.ts'
+import { keyedHash, type KeyRing } from '../crypto/keys.ts'
 import { createMailBrake } from './brake.ts'
 import { createMailDelivery } from './deliver.ts'
 import { createMailEvents } from './events.ts'

@@ -1,5 +1,5 @@
 import { newId } from '../crypto/token.ts'
-import { acceptedTags, askedTags, keptTags } from '../views/language-tags.ts'
+import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
 import type { CarriedParameters, MailOutbox, NewMailJob, Requester } from '../ports/index.ts'
 
 /** No username or address is longer; nothing is looked up for one that is (RFC 5321, 4.5.3.1.3). */

@@ -31,7 +31,7 @@ export interface Views extends Assets {
   locales: string[]
 }
 
-export interface ViewsOptions {
+interface ViewsOptions {
   /** A host's own views: each of its files takes the place of ours. */
   directory?: string | undefined
   /** Spoken where nothing better is known; `en` by default. */

@@ -1,4 +1,4 @@
-import type { ClientLink, ShownClient } from './shown-client.ts'
+import type { ClientLink, ShownClient } from './page-locals.ts'
 
 /** Rounds down, so that it never promises more than the link holds. One day is told as 24 hours. */
 export function lifetimeText(ms: number, lang: string): string {
