@@ -1,5 +1,6 @@
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isToken } from '../crypto/token.ts'
+import { decode } from '../http/form.ts'
 import type { CarriedParameters } from '../ports/index.ts'
 import type { LinkKind } from './link-state.ts'
 import { readingsOf, isBracketed, SIGNED } from '../flows/link.ts'
@@ -68,16 +69,7 @@ function refusedIn(search: string, kind: LinkKind): string[] {
   const refused = names.filter((name, at) => {
     if (kind === 'email_verification' && isBracketed(name)) return true
     if (!(kind === 'email_verification' ? SIGNED : ['token']).includes(name)) return false
-    return names.indexOf(name) !== at || !isReadable(pairs[at] ?? '')
+    return names.indexOf(name) !== at || decode(pairs[at] ?? '') === undefined
   })
   return [...new Set(refused)]
-}
-
-function isReadable(encoded: string): boolean {
-  try {
-    decodeURIComponent(encoded)
-    return true
-  } catch {
-    return false
-  }
 }

@@ -1,5 +1,5 @@
 import { passwordDigest } from '../crypto/password.ts'
-import { equalsInAsciiCase } from '../ports/ascii-case.ts'
+import { equalsInAsciiCase } from '../ports/users.ts'
 import type {
   AccountFlowsStore,
   IssuedAccount,

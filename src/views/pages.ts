@@ -1,8 +1,8 @@
-import type { PageAddresses } from './assets.ts'
+import { createHash } from 'node:crypto'
 import type { Catalog, Values } from './catalog.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
 import type { Templates } from './templates.ts'
-import { lifetimeText, shownLink } from './wording.ts'
+import { amountText, lifetimeText, shownLink } from './wording.ts'
 
 export function renderPage<N extends PageName>(
   { render }: Templates,
@@ -89,7 +89,40 @@ interface Wait {
 /** Rounds up, so that nobody is told to come back too early. The script of the pages words it in the same way. */
 function waitOf(ms: number, lang: string): Wait {
   const seconds = Math.ceil(ms / 1000)
-  const [amount, unit] = seconds > 90 ? [Math.ceil(seconds / 60), 'minute'] : [seconds, 'second']
-  const format = new Intl.NumberFormat(lang, { style: 'unit', unit, unitDisplay: 'long' })
-  return { seconds, time: format.format(amount) }
+  const time =
+    seconds > 90
+      ? amountText(Math.ceil(seconds / 60), 'minute', lang)
+      : amountText(seconds, 'second', lang)
+  return { seconds, time }
+}
+
+/** A file that our pages load. */
+export interface Asset {
+  text: string
+  /** Another one for another text: a browser may keep what it got under it for ever. */
+  version: string
+}
+
+export interface Assets {
+  stylesheet: Asset
+  script: Asset
+}
+
+/** Where a page finds what belongs to it. */
+export interface PageAddresses {
+  oauthPath: string
+  stylesheet: string
+  script: string
+}
+
+export function assetOf(text: string): Asset {
+  return { text, version: createHash('sha256').update(text).digest('base64url').slice(0, 12) }
+}
+
+export function addressesOf(oauthPath: string, { stylesheet, script }: Assets): PageAddresses {
+  return {
+    oauthPath,
+    stylesheet: `${oauthPath}/account-flows.css?v=${stylesheet.version}`,
+    script: `${oauthPath}/account-flows.js?v=${script.version}`,
+  }
 }

@@ -1,8 +1,7 @@
-import type { PageAddresses } from './assets.ts'
 import type { Catalog } from './catalog.ts'
 import { renderMail, type MailLocals, type MailName } from './mails.ts'
 import type { LinkReason, PageLocals, PageName, VerificationReason } from './page-locals.ts'
-import { renderPage } from './pages.ts'
+import { renderPage, type PageAddresses } from './pages.ts'
 import { failureOf, type Templates } from './templates.ts'
 
 /** What goes wrong where every page and mail is rendered once, so that it is told at the start. `templates` are strict. */
