@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { isLoopbackHost } from '../src/settings/loopback-host.ts'
+import { isInTheClear } from '../src/settings/loopback-host.ts'
 import { usageError } from './exit-codes.ts'
 import { runOf, type Run } from './io.ts'
 import { utf8Text } from './plain-text.ts'
@@ -41,7 +41,7 @@ export function baseUrl(command: Command): string {
   utf8Text(text, 'The URL')
   if (!URL.canParse(text)) throw usageError('The URL must be an absolute http or https address.')
   const url = new URL(text)
-  if (url.protocol === 'http:' && !isLoopbackHost(url.hostname) && given.insecureHttp !== true) {
+  if (isInTheClear(url) && given.insecureHttp !== true) {
     throw usageError(
       'The token would cross the network in clear text: give an https URL, or --insecure-http.',
     )

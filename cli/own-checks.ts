@@ -52,12 +52,10 @@ async function checkName({ host }: Target): Promise<Check> {
     const addresses = found.map(({ address }) => address).join(', ')
     return { step: 'server_dns', status: 'ok', message: `${host} is ${addresses}` }
   } catch (error) {
-    return {
-      step: 'server_dns',
-      status: 'failed',
-      message: `${host} has no address (${codeOf(error)})`,
-      advice: 'Is the host name of the URL right, and does this machine use the right DNS server?',
-    }
+    const message = `${host} has no address (${codeOf(error)})`
+    const advice =
+      'Is the host name of the URL right, and does this machine use the right DNS server?'
+    return { step: 'server_dns', status: 'failed', message, advice }
   }
 }
 
@@ -65,22 +63,15 @@ async function checkConnection({ host, port }: Target): Promise<Check> {
   const socket = connect({ host, port, timeout: TIMEOUT_MS })
   const reason = await failureOf(socket, 'connect')
   socket.destroy()
-  if (reason === undefined) {
-    return {
-      step: 'server_connect',
-      status: 'ok',
-      message: `${host} port ${port} accepts connections`,
-    }
-  }
-  return {
-    step: 'server_connect',
-    status: 'failed',
-    message: `no connection to ${host} port ${port}: ${reason}`,
-    advice:
-      reason === 'ECONNREFUSED'
-        ? 'Nothing listens there: is the service running, and is the port right?'
-        : 'Is a firewall between, or is the service on another host?',
-  }
+  const step = 'server_connect'
+  if (reason === undefined)
+    return { step, status: 'ok', message: `${host} port ${port} accepts connections` }
+  const message = `no connection to ${host} port ${port}: ${reason}`
+  const advice =
+    reason === 'ECONNREFUSED'
+      ? 'Nothing listens there: is the service running, and is the port right?'
+      : 'Is a firewall between, or is the service on another host?'
+  return { step, status: 'failed', message, advice }
 }
 
 async function checkCertificate({ host, port }: Target): Promise<Check> {
@@ -96,12 +87,9 @@ async function checkCertificate({ host, port }: Target): Promise<Check> {
   if (reason === undefined) {
     return { step: 'server_tls', status: 'ok', message: `the certificate is trusted, ${protocol}` }
   }
-  return {
-    step: 'server_tls',
-    status: 'failed',
-    message: `the certificate is not trusted, or there is no TLS: ${reason}`,
-    advice: certificateAdvice[reason] ?? 'Is this an https port?',
-  }
+  const message = `the certificate is not trusted, or there is no TLS: ${reason}`
+  const advice = certificateAdvice[reason] ?? 'Is this an https port?'
+  return { step: 'server_tls', status: 'failed', message, advice }
 }
 
 const OWN_AUTHORITY =

@@ -83,9 +83,9 @@ function version(): string {
 }
 
 /** @param isHelp - whether the help is asked for, which tells more. */
-export type AddCommands = (group: Command, isHelp: boolean) => void | Promise<void>
+type AddCommands = (group: Command, isHelp: boolean) => void | Promise<void>
 
-export interface Group {
+interface Group {
   name: string
   description: string
   /** Imports what it needs, which takes time. */

@@ -14,7 +14,7 @@ export function askSecret(io: Io, question: string): Promise<string> {
 }
 
 /** Whether the answer begins with y. */
-export async function askYes(io: Io, question: string): Promise<boolean> {
+async function askYes(io: Io, question: string): Promise<boolean> {
   return /^y(es)?$/i.test((await ask(io, `${question} [y/N] `, true)).trim())
 }
 

@@ -14,7 +14,7 @@ export interface ValueSources {
 
 const KEPT = '***'
 
-export interface NamedSettings {
+interface NamedSettings {
   assigned: [key: string, value: string][]
   fromEnv: [key: string, name: string][]
   fromFile: [key: string, path: string][]

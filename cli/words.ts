@@ -1,6 +1,7 @@
 import type { Colour, Output } from './output.ts'
 import { table } from './table.ts'
 import type { AuditEvent, Check, Link, MailJob, UserStatus } from '../src/admin/client.ts'
+import type { MailFailure, NoMail } from '../src/ports/audit.ts'
 
 const words: Record<Check['status'], [string, Colour]> = {
   ok: ['ok', 'green'],
@@ -45,7 +46,7 @@ function valueText(value: unknown): string {
 }
 
 /** Why a request came to no mail, and what to do. */
-const reasons: { [code: string]: string } = {
+const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
   unknown: 'no account is known by that name: check it with `user status`',
   ambiguous: 'several accounts could be meant: name one with --id',
   already_verified: 'the address is verified already: no link is needed',
@@ -70,7 +71,7 @@ const reasons: { [code: string]: string } = {
 /** A reason with its words; one that this program does not know stays as it is. */
 export function reasonText(reason: string | undefined): string {
   if (reason === undefined) return ''
-  const words = Object.hasOwn(reasons, reason) ? reasons[reason] : undefined
+  const words = new Map(Object.entries(reasons)).get(reason)
   return words === undefined ? reason : `${reason}: ${words}`
 }
 

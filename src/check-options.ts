@@ -7,7 +7,7 @@ import { logJsonLines, withoutValues } from './log.ts'
 import { MIN_KEY_BYTES, type AccountFlowsOptions, type CheckedOptions } from './options.ts'
 import type { Log } from './ports/index.ts'
 import { isProduction, refuseWeak } from './production.ts'
-import { isLoopbackHost } from './settings/loopback-host.ts'
+import { isInTheClear } from './settings/loopback-host.ts'
 import { canonicalLocale } from './views/locale-files.ts'
 
 export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
@@ -71,8 +71,7 @@ function checkBaseUrl(baseUrl: string, weak: Weak): URL {
   if (url.search || url.hash || url.username || url.password) {
     throw new TypeError('baseUrl must have no query, fragment or credentials')
   }
-  if (url.protocol === 'http:' && !isLoopbackHost(url.hostname))
-    weak('baseUrl is http: links can be read')
+  if (isInTheClear(url)) weak('baseUrl is http: links can be read')
   return url
 }
 

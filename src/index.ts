@@ -8,7 +8,6 @@ export {
 export type * as AdminApi from './admin/description.ts'
 export { systemClock, type Clock, type SleepOptions } from './clock.ts'
 export { createAccountFlows, type AccountFlows } from './create-account-flows.ts'
-export type { EndedSessions } from './flows/end-sessions.ts'
 export type { AccountFlowsOptions } from './options.ts'
 export type { Hashing } from './crypto/hashing.ts'
 export { AccountFlowsError, type ErrorCode } from './errors.ts'
@@ -35,6 +34,7 @@ export type {
   AuditEvent,
   AuditEventType,
   CarriedParameters,
+  EndedSessions,
   Log,
   Mailer,
   OutgoingMail,

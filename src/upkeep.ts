@@ -9,14 +9,14 @@ const NOTE_KEYS_MS = 60_000
 const CLOCK_TOLERANCE_MS = 1_000
 
 /** What goes on beside the requests: following the settings, and finishing what a dead process left. */
-export interface Upkeep {
+interface Upkeep {
   /** @param sweeps - whether this process finishes what another one left. */
   start(initialSettings: Record<string, string>, sweeps: boolean): Promise<void>
   /** Waits for what is under way, at most this long. */
   stop(withinMs: number): Promise<void>
 }
 
-export interface UpkeepParts {
+interface UpkeepParts {
   settings: SettingsKeeper
   passwordReset: { sweep(): Promise<void> }
   mail: { tidy(): Promise<void> }

@@ -12,7 +12,7 @@ import {
   type AuditEvent,
   type Operations,
 } from '../../src/admin/client.ts'
-import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/ports/audit-event-types.ts'
+import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/ports/audit.ts'
 
 interface TailOptions {
   lines: number
@@ -52,7 +52,7 @@ async function tailAudit({ lines, follow, account, type }: TailOptions, command:
   } else output.note('There is no such event.')
 }
 
-export type AuditFilter = Omit<Operations['listAudit']['query'], 'limit' | 'recorded_from'>
+type AuditFilter = Omit<Operations['listAudit']['query'], 'limit' | 'recorded_from'>
 
 const INTERVAL_MS = 1_000
 /** An event may become visible after one that was recorded later, by another process. */
@@ -69,7 +69,7 @@ interface Following {
 }
 
 /** Shows each new event once, until Ctrl-C, which ends the request under way too. */
-export async function followAudit({ admin, run }: Connection, following: Following): Promise<void> {
+async function followAudit({ admin, run }: Connection, following: Following): Promise<void> {
   const interruption = new AbortController()
   const { signal } = interruption
   const interrupt = () => interruption.abort()

@@ -8,7 +8,7 @@ export function recordAction(
   { audit, clock }: AdminParts,
   { actor, requester }: Pick<AdminRequest, 'actor' | 'requester'>,
   action: string,
-  about: { accountId?: string; details?: Record<string, string | number | string[]> } = {},
+  about: { accountId?: string; details?: Record<string, string | string[]> } = {},
 ): Promise<void> {
   return audit({
     id: newId(),

@@ -1,12 +1,11 @@
 import type { Context } from 'koa'
-import type { AdminScope } from './tokens.ts'
 import type { AdminParts } from './parts.ts'
-import { createAdminAuthentication, type Admin } from './tokens.ts'
+import { createAdminAuthentication, type Admin, type AdminScope } from './tokens.ts'
 import { newId } from '../crypto/token.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import type { Requester } from '../ports/index.ts'
 import { networkOf } from '../http/requester.ts'
-import { showProblem } from '../http/problem.ts'
+import { showProblem } from '../http/failure.ts'
 
 const MINUTE_MS = 60_000
 const FAILURES_PER_MINUTE = 60
@@ -38,8 +37,7 @@ export function createAdminAuth(parts: AdminParts) {
     const { count, msToEnd } = await store.limits.hit(key, MINUTE_MS)
     const event = { id: newId(), type: 'admin_auth_failed', at: clock.now(), ...requester } as const
     if (count <= FAILURES_PER_MINUTE) {
-      const { reason, details } = refusal
-      await audit({ ...event, reason, ...(details && { details }) })
+      await audit({ ...event, ...refusal })
       return undefined
     }
     if (count === FAILURES_PER_MINUTE + 1) await audit({ ...event, reason: 'too_many_requests' })

@@ -32,17 +32,14 @@ export async function indexCheck(store: AccountFlowsStore): Promise<Check> {
   if (!inspection) return { ...skipped(step), message: 'The store cannot tell.' }
   const { wrongIndexes, isVolatile } = inspection
   if (wrongIndexes.length > 0) {
-    return {
-      step,
-      status: 'failed',
-      message: `Indexes are missing or have other options: ${wrongIndexes.join(', ')}.`,
-      advice: 'Drop those that exist under these names, then restart: start() creates them.',
-    }
+    const message = `Indexes are missing or have other options: ${wrongIndexes.join(', ')}.`
+    const advice = 'Drop those that exist under these names, then restart: start() creates them.'
+    return failed(step, message, advice)
   }
   if (!isVolatile)
     return ok(step, 'All indexes of the store are there; those of the users are not looked at.')
   const message = 'Everything is kept in this process alone, and lost when it ends.'
-  return { step, status: 'warning', message, advice: 'Use mongoStore(db) in production.' }
+  return warning(step, message, 'Use mongoStore(db) in production.')
 }
 
 /** What the doctor says of the stored secrets. */
@@ -52,22 +49,15 @@ export async function secretsCheck(settings: SettingsKeeper): Promise<Check> {
   if (outcome === 'unreadable') return skipped(step)
   const { resealed, unreadable } = outcome
   if (unreadable.length > 0) {
-    return {
-      step,
-      status: 'failed',
-      message: `No key of the ring opens ${unreadable.join(', ')}.`,
-      advice: 'Put the former key back behind the first, or set the value again.',
-    }
+    const advice = 'Put the former key back behind the first, or set the value again.'
+    return failed(step, `No key of the ring opens ${unreadable.join(', ')}.`, advice)
   }
-  if (resealed.length === 0) {
-    return ok(step, 'Stored secrets are encrypted with the first key.')
-  }
-  return {
+  if (resealed.length === 0) return ok(step, 'Stored secrets are encrypted with the first key.')
+  return warning(
     step,
-    status: 'warning',
-    message: `${resealed.join(', ')}: encrypted with a key that is not the first, and still needed.`,
-    advice: 'Run account-flows keys rotate once all processes have the same key in front.',
-  }
+    `${resealed.join(', ')}: encrypted with a key that is not the first, and still needed.`,
+    'Run account-flows keys rotate once all processes have the same key in front.',
+  )
 }
 
 /** What the doctor says of everything that is stored of the settings. */
@@ -76,13 +66,11 @@ export async function settingsCheck(settings: SettingsKeeper): Promise<Check> {
   await settings.refresh()
   const faults = settings.faults()
   if (faults.length === 0) return ok(step, 'All stored settings are valid.')
-  return {
+  return failed(
     step,
-    status: 'failed',
-    message: `${faults.map(({ key, problem }) => `${key}: ${problem}`).join('. ')}.`,
-    advice:
-      'Set or unset what is not valid with account-flows settings; repair or delete a record that cannot be read in the database.',
-  }
+    `${faults.map(({ key, problem }) => `${key}: ${problem}`).join('. ')}.`,
+    'Set or unset what is not valid with account-flows settings; repair or delete a record that cannot be read in the database.',
+  )
 }
 
 export async function outboxCheck({ outbox }: AccountFlowsStore, at: Date): Promise<Check> {
@@ -90,13 +78,7 @@ export async function outboxCheck({ outbox }: AccountFlowsStore, at: Date): Prom
   const letters = await outbox.list({ state: 'dead', limit: MAX_LETTERS }, at)
   if (letters.length === 0) return ok(step, 'There are no dead letters.')
   const count = letters.length < MAX_LETTERS ? letters.length : `${MAX_LETTERS} or more`
-  const message = `Dead letters: ${count}.`
-  return {
-    step,
-    status: 'warning',
-    message,
-    advice: 'Run account-flows outbox list --state dead.',
-  }
+  return warning(step, `Dead letters: ${count}.`, 'Run account-flows outbox list --state dead.')
 }
 
 /** @param skewMs - how far this clock is ahead of the database. */
@@ -104,23 +86,17 @@ export function clockCheck(skewMs: number): Check {
   const step = 'clock'
   const seconds = `${(Math.abs(skewMs) / 1000).toFixed(1)} s`
   if (Math.abs(skewMs) <= CLOCK_WARNING_MS) return ok(step, 'This clock and the database agree.')
-  return {
+  const fault = Math.abs(skewMs) > CLOCK_FAILURE_MS ? failed : warning
+  return fault(
     step,
-    status: Math.abs(skewMs) > CLOCK_FAILURE_MS ? 'failed' : 'warning',
-    message: `The clock of this server is ${seconds} ${skewMs > 0 ? 'ahead of' : 'behind'} the database.`,
-    advice: 'Have both follow NTP: links expire and sessions end by these clocks.',
-  }
+    `The clock of this server is ${seconds} ${skewMs > 0 ? 'ahead of' : 'behind'} the database.`,
+    'Have both follow NTP: links expire and sessions end by these clocks.',
+  )
 }
 
 /** Fetched from here: whether the world reaches it is another question. */
 export async function baseUrlCheck(oauthUrl: string, clock: Clock): Promise<Check> {
   const step = 'base_url'
-  const failed = (message: string, advice: string): Check => ({
-    step,
-    status: 'failed',
-    message,
-    advice,
-  })
   const url = `${oauthUrl}/.well-known/openid-configuration`
   const advice = 'Check baseUrl and oauthPath, the proxy in front, and its certificate.'
   const { signal, cancel } = timeout(clock, REACH_MS)
@@ -128,11 +104,11 @@ export async function baseUrlCheck(oauthUrl: string, clock: Clock): Promise<Chec
     const response = await fetch(url, { redirect: 'manual', signal })
     const found: unknown = await response.json().catch(unlessLate)
     const issuer: unknown = Reflect.get(Object(found), 'issuer')
-    if (response.status !== 200) return failed(`${url} answers ${response.status}.`, advice)
+    if (response.status !== 200) return failed(step, `${url} answers ${response.status}.`, advice)
     if (issuer === oauthUrl) return ok(step, `${oauthUrl} is reached, and is the issuer.`)
-    return failed(`What answers at ${url} is not this issuer.`, advice)
+    return failed(step, `What answers at ${url} is not this issuer.`, advice)
   } catch (error) {
-    return failed(`${url} cannot be reached from this server (${codeOf(error)}).`, advice)
+    return failed(step, `${url} cannot be reached from this server (${codeOf(error)}).`, advice)
   } finally {
     cancel()
   }
@@ -140,6 +116,14 @@ export async function baseUrlCheck(oauthUrl: string, clock: Clock): Promise<Chec
 
 export function ok(step: DoctorStep, message: string): Check {
   return { step, status: 'ok', message }
+}
+
+function warning(step: DoctorStep, message: string, advice: string): Check {
+  return { step, status: 'warning', message, advice }
+}
+
+export function failed(step: DoctorStep, message: string, advice: string): Check {
+  return { step, status: 'failed', message, advice }
 }
 
 export function skipped(step: DoctorStep): Check {

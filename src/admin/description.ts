@@ -5,7 +5,7 @@
  * @module
  */
 import * as z from 'zod'
-import { AUDIT_EVENT_TYPES } from '../ports/audit-event-types.ts'
+import { AUDIT_EVENT_TYPES } from '../ports/audit.ts'
 import { linkKinds, mailTemplates } from '../ports/mail-kinds.ts'
 import { allSettings, type DefaultedName, type SettingTexts } from '../settings/table.ts'
 import type { AdminScope } from './tokens.ts'

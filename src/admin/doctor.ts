@@ -7,6 +7,7 @@ import {
   baseUrlCheck,
   clockCheck,
   codeOf,
+  failed,
   indexCheck,
   ok,
   outboxCheck,
@@ -18,7 +19,7 @@ import {
 } from './checks.ts'
 import { inTime } from './in-time.ts'
 import { MIN_ADMIN_TOKEN_LENGTH } from './options.ts'
-import { reportOf } from './mails.ts'
+import { notAnAddress, reportOf } from './mails.ts'
 import type { AdminEndpoints, AdminParts, AdminRequest } from './parts.ts'
 
 export function doctorOperations(parts: AdminParts) {
@@ -38,9 +39,7 @@ export function doctorOperations(parts: AdminParts) {
     async runDoctor(request) {
       const { to } = request.body
       if (to !== undefined && !isMailAddress(to)) {
-        const errors = [{ key: 'to', expected: 'one plain e-mail address', got: 'something else' }]
-        const title = 'Nothing was checked: this is not an e-mail address.'
-        return { status: 400, code: 'invalid_request', title, errors }
+        return notAnAddress(to, 'checked')
       }
       if (to !== undefined) await auditWherePossible(request)
       return { answer: reportOf(await examine(to)) }
@@ -62,14 +61,10 @@ function createDoctor(parts: AdminParts) {
     try {
       storeTime = await inTime(clock, store.now())
     } catch (error) {
-      const failed: Check = {
-        step: 'database',
-        status: 'failed',
-        message: `The database cannot be reached (${codeOf(error)}).`,
-        advice: 'Check that it runs, and that this server may connect to it.',
-      }
+      const message = `The database cannot be reached (${codeOf(error)}).`
+      const advice = 'Check that it runs, and that this server may connect to it.'
       const unseen = ['indexes', 'clock', 'secrets', 'settings', 'outbox'] as const
-      return [skipped('keys'), failed, ...unseen.map(skipped)]
+      return [skipped('keys'), failed('database', message, advice), ...unseen.map(skipped)]
     }
     const answeredAt = now()
     const between = (askedAt + answeredAt) / 2
@@ -95,12 +90,8 @@ function createDoctor(parts: AdminParts) {
     try {
       return await inTime(clock, look())
     } catch (error) {
-      return {
-        step,
-        status: 'failed',
-        message: `This could not be looked up (${codeOf(error)}).`,
-        advice: 'See what this server may do in the database, and try again.',
-      }
+      const advice = 'See what this server may do in the database, and try again.'
+      return failed(step, `This could not be looked up (${codeOf(error)}).`, advice)
     }
   }
 
@@ -130,12 +121,11 @@ function weakKeyCheck({ secrets, adminTokens }: CheckedOptions): Check | undefin
   const isShort = secrets.some((key) => key.length < MIN_KEY_BYTES)
   const isGuessable = adminTokens.some(({ token }) => token.length < MIN_ADMIN_TOKEN_LENGTH)
   if (!isShort && !isGuessable) return undefined
-  return {
-    step: 'keys',
-    status: 'failed',
-    message: isShort
+  return failed(
+    'keys',
+    isShort
       ? `A key of the ring has fewer than ${MIN_KEY_BYTES} bytes.`
       : `An admin token has fewer than ${MIN_ADMIN_TOKEN_LENGTH} characters.`,
-    advice: 'Make a new one from 32 random bytes; a new key goes to the end of the ring first.',
-  }
+    'Make a new one from 32 random bytes; a new key goes to the end of the ring first.',
+  )
 }

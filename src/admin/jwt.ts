@@ -33,7 +33,7 @@ export interface AdminJwtOptions {
  * `wrong`: nobody's, or not for us, or not at this time. `unavailable`: the issuer's keys cannot be fetched. Without scopes of ours
  * it is genuine, and for something else.
  */
-export type JwtVerdict = { subject: string; granted: string[] } | 'wrong' | 'unavailable'
+type JwtVerdict = { subject: string; granted: string[] } | 'wrong' | 'unavailable'
 
 const CLOCK_TOLERANCE_S = 5
 const RETRY_AFTER_MS = 1_000

@@ -9,7 +9,7 @@ import type { Sent } from './parts.ts'
 export type LinkState = 'live' | 'used' | 'superseded' | 'expired' | 'void'
 
 /** A link of an account, and what became of it. */
-export interface StatedLink {
+interface StatedLink {
   kind: LinkKind
   state: LinkState
   token: Token

@@ -13,7 +13,7 @@ export function mailOperations(parts: AdminParts) {
   return {
     async testMail(request) {
       const { to } = request.body
-      if (!isMailAddress(to)) return notAnAddress(to)
+      if (!isMailAddress(to)) return notAnAddress(to, 'sent')
       await recordAction(parts, request, 'mail_test')
       await settings.refresh()
       const mail = testMail(views, clock.now())
@@ -54,10 +54,10 @@ export function reportOf(checks: CheckReport['checks']): CheckReport {
   return { ok: checks.every(({ status }) => status !== 'failed'), checks }
 }
 
-function notAnAddress(to: string): AdminRefusal {
+export function notAnAddress(to: string, what: 'sent' | 'checked'): AdminRefusal {
   const got = JSON.stringify(to).slice(0, 64)
   const errors = [{ key: 'to', expected: 'one plain e-mail address', got }]
-  const title = 'Nothing was sent: this is not an e-mail address.'
+  const title = `Nothing was ${what}: this is not an e-mail address.`
   return { status: 400, code: 'invalid_request', title, errors }
 }
 
@@ -97,7 +97,7 @@ async function lastFailure(
 
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 
-export interface PreviewWish {
+interface PreviewWish {
   name: string
   locale: string
   oauthUrl: string

@@ -1,7 +1,7 @@
 import { createPublicKey } from 'node:crypto'
 import { ADMIN_SCOPES, ALL_SCOPES, scopesOf, type AdminScope, type ScopedToken } from './tokens.ts'
 import type { AdminJwtOptions } from './jwt.ts'
-import { isLoopbackHost } from '../settings/loopback-host.ts'
+import { isInTheClear } from '../settings/loopback-host.ts'
 
 export const MIN_ADMIN_TOKEN_LENGTH = 32
 
@@ -97,8 +97,7 @@ function checkJwt(options: AdminJwtOptions): AdminJwtOptions {
 
 function checkKeys(keys: AdminJwtOptions['keys']): AdminJwtOptions['keys'] {
   if (keys instanceof URL) {
-    const { protocol, hostname } = keys
-    if (protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname))) return keys
+    if (/^https?:$/.test(keys.protocol) && !isInTheClear(keys)) return keys
     throw new TypeError(
       'adminJwt.keys must be an https address: whoever is on the way could name keys',
     )

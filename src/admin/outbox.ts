@@ -100,9 +100,9 @@ const REFUSALS: Record<Exclude<RetryOutcome, 'revived'>, AdminRefusal> = {
 }
 
 /** `superseded`: the account asked again since, and a mail for this request would end the newer link. */
-export type RetryOutcome = 'revived' | 'superseded' | 'held' | 'no_account' | 'not_found'
+type RetryOutcome = 'revived' | 'superseded' | 'held' | 'no_account' | 'not_found'
 
-export interface MailRetry {
+interface MailRetry {
   one(id: string): Promise<RetryOutcome>
   /**
    * Of each account and kind the newest dead letter; so many at once that a request is answered in time.
@@ -113,7 +113,7 @@ export interface MailRetry {
   allDead(before?: Date): Promise<{ changed: number; moreBefore?: Date }>
 }
 
-export interface MailRetryPorts {
+interface MailRetryPorts {
   store: AccountFlowsStore
   /** Tells the workers that a mail is due. */
   wake(at: Date): void

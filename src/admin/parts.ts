@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import type { OwnKeyRing } from '../crypto/key-rings.ts'
-import type { EndedSessions } from '../flows/end-sessions.ts'
 import type { CheckedOptions } from '../options.ts'
 import type {
   AccountFlowsStore,
   AuditEvent,
   CheckMail,
+  EndedSessions,
   Log,
   MailOutbox,
   Requester,

@@ -1,5 +1,6 @@
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isToken } from '../crypto/token.ts'
+import { decode } from '../http/form.ts'
 import type { CarriedParameters } from '../ports/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import { readingsOf, isBracketed, SIGNED } from '../flows/link.ts'
@@ -65,16 +66,7 @@ function refusedIn(search: string, kind: LinkKind): string[] {
   const refused = names.filter((name, at) => {
     if (isSigned && isBracketed(name)) return true
     if (!(isSigned ? SIGNED : ['token']).includes(name)) return false
-    return names.indexOf(name) !== at || !isReadable(pairs[at] ?? '')
+    return names.indexOf(name) !== at || decode(pairs[at] ?? '') === undefined
   })
   return [...new Set(refused)]
-}
-
-function isReadable(encoded: string): boolean {
-  try {
-    decodeURIComponent(encoded)
-    return true
-  } catch {
-    return false
-  }
 }

@@ -1,6 +1,5 @@
 import type { Context } from 'koa'
-import { reportFailure } from '../http/failure.ts'
-import { showProblem } from '../http/problem.ts'
+import { reportFailure, showProblem } from '../http/failure.ts'
 import { accountOperations } from './accounts.ts'
 import { auditOperations } from './audit.ts'
 import type { AdminAuth } from './authentication.ts'

@@ -36,9 +36,9 @@ export interface Admin {
 }
 
 /** Who presented a bearer token, and what it may do; or why nobody is let in. */
-export type AdminVerdict = Admin | 'wrong' | 'unavailable'
+type AdminVerdict = Admin | 'wrong' | 'unavailable'
 
-export type AuthenticateAdmin = (token: string) => Promise<AdminVerdict>
+type AuthenticateAdmin = (token: string) => Promise<AdminVerdict>
 
 const MAX_ACTOR_LENGTH = 256
 

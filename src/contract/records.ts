@@ -14,12 +14,12 @@ import { after, atOnce, eventIn, hour, minute, mustExist, oddTexts } from './sam
 
 export function itKeepsAuditEvents(port: () => AuditLog): void {
   it('records an event once, when 20 record it at once (3.3, effect 5)', async () => {
-    const event: AuditEvent = {
+    const event = {
       id: `completed:${randomUUID()}`,
-      type: 'password_reset_completed',
+      type: 'admin_action' as const,
       at: after(0),
       accountId: 'ann',
-      details: { count: 2, keys: ['smtp_host'], 'a.b': '$' },
+      details: { action: 'a', actor: 'b', count: 2, keys: ['smtp_host'], 'a.b': '$' },
     }
     const answers = await atOnce(() => port().record(event, hour))
     expect(answers.filter(Boolean)).to.have.length(1)
@@ -28,53 +28,62 @@ export function itKeepsAuditEvents(port: () => AuditLog): void {
   })
 
   it('records events with other ids, with every field and with the least', async () => {
-    const least: AuditEvent = { id: randomUUID(), type: 'sessions_ended', at: after(0) }
+    const least = { type: 'password_reset_requested', at: after(0) } as const
     const full = {
+      ...least,
       accountId: 'ann',
       address: '192.0.2.1',
       userAgent: 'test',
       clientId: 'app',
       reason: 'expired',
-      details: {},
-    }
-    expect(await port().record(least, hour)).to.equal(true)
-    expect(await port().record({ ...least, id: randomUUID(), ...full }, hour)).to.equal(true)
+      details: { identifier_hash: 'hash' },
+    } as const
+    for (const event of [least, full])
+      expect(await port().record({ id: randomUUID(), ...event }, hour)).to.equal(true)
   })
 }
 
 export function itTellsWhatWasRecorded(port: () => AuditLog): void {
   let count = 0
 
-  async function recorded(changes: Partial<AuditEvent> = {}) {
+  function another() {
     count += 1
-    const event: AuditEvent = {
-      id: `event ${count} ${randomUUID()}`,
-      type: 'password_reset_requested',
-      at: after(0),
-      ...changes,
-    }
+    return { id: `event ${count} ${randomUUID()}`, at: after(0) }
+  }
+
+  async function recorded<Event extends AuditEvent>(event: Event) {
     expect(await port().record(event, hour)).to.equal(true)
     // The time of recording counts milliseconds.
     await delay(3)
     return event
   }
 
+  const type = 'password_reset_requested' as const
+  const requested = (about: Pick<RecordedEvent, 'accountId'> & { at?: Date } = {}) =>
+    recorded({ ...another(), type, ...about })
+
   const idsOf = async (query: Partial<AuditQuery> = {}) =>
     (await port().list({ limit: 100, ...query })).map(({ id }) => id)
 
-  const full: Partial<AuditEvent> = {
-    type: 'settings_changed',
+  const full = {
+    type,
     accountId: 'ann',
     address: '192.0.2.1',
     userAgent: 'test',
-    clientId: 'app',
-    reason: 'ü$.',
-    details: { keys: ['smtp_host', ''], none: [], count: 2, part: -0.5, 'a.b': '$', $c: '' },
-  }
+    clientId: 'ü$.',
+    reason: 'expired',
+    details: { identifier_hash: '' },
+  } as const
+  const lists: Record<string, string[]> = { keys: ['smtp_host', ''], none: [] }
+  const odd = {
+    type: 'admin_action',
+    details: { action: '', actor: 'b', ...lists, count: 2, part: -0.5, 'a.b': '$', $c: '' },
+  } as const
+  const ended = { type: 'sessions_ended', accountId: 'bob', details: { oauth: 1, idp: 2 } } as const
 
   it('tells an event as it was recorded, with every field and with the least', async () => {
-    for (const changes of [full, {}, { details: {} }, { accountId: '' }]) {
-      const event = await recorded(changes)
+    for (const about of [full, odd, ended, { type }, { type, accountId: '' }]) {
+      const event = await recorded<AuditEvent>({ ...another(), ...about })
       const found = mustExist(await eventIn(port(), event.id))
       const { recordedAt, ...rest } = found
       expect(rest).to.deep.equal(event)
@@ -84,26 +93,29 @@ export function itTellsWhatWasRecorded(port: () => AuditLog): void {
   })
 
   it('tells a field without a value like one that is not there', async () => {
-    const { id, type, at } = await recorded({ reason: undefined, details: { a: undefined, b: 1 } })
-    const found = mustExist(await eventIn(port(), id))
-    expect(JSON.parse(JSON.stringify(found))).to.deep.equal({
-      id,
-      type,
-      at: at.toJSON(),
-      recordedAt: found.recordedAt.toJSON(),
-      details: { b: 1 },
-    })
+    for (const told of [{ oauth: 1 }, {}]) {
+      const details = { oauth: undefined, idp: undefined, ...told }
+      const event = await recorded({ ...another(), ...ended, clientId: undefined, details })
+      const found = mustExist(await eventIn(port(), event.id))
+      expect(JSON.parse(JSON.stringify(found))).to.deep.equal({
+        ...ended,
+        id: event.id,
+        details: told,
+        at: event.at.toJSON(),
+        recordedAt: found.recordedAt.toJSON(),
+      })
+    }
   })
 
   it('tells the first of two events with the same id', async () => {
-    const event = await recorded(full)
+    const event = await recorded({ ...another(), ...full })
     expect(await port().record({ ...event, accountId: 'bob' }, hour)).to.equal(false)
     expect(await eventIn(port(), event.id)).to.include({ accountId: 'ann' })
     expect(await idsOf()).to.deep.equal([event.id])
   })
 
   it('knows no event by another id', async () => {
-    const { id } = await recorded()
+    const { id } = await requested()
     for (const each of [...oddTexts, randomUUID(), id.toUpperCase()])
       expect(await eventIn(port(), each), each).to.equal(undefined)
     expect(await eventIn(port(), id)).to.include({ id })
@@ -111,7 +123,7 @@ export function itTellsWhatWasRecorded(port: () => AuditLog): void {
 
   it('tells the event that was recorded last first, whenever it happened', async () => {
     const ids: string[] = []
-    for (const at of [2, 3, 1]) ids.unshift((await recorded({ at: after(at) })).id)
+    for (const at of [2, 3, 1]) ids.unshift((await requested({ at: after(at) })).id)
     expect(await idsOf()).to.deep.equal(ids)
     expect(await idsOf({ limit: 2 })).to.deep.equal(ids.slice(0, 2))
     const times = (await port().list({ limit: 3 })).map(({ recordedAt }) => recordedAt.getTime())
@@ -120,11 +132,12 @@ export function itTellsWhatWasRecorded(port: () => AuditLog): void {
 
   it('tells the events of one account, of one identifier and of some types', async () => {
     const hash = 'identifier'
-    const ofAnn = await recorded({ accountId: 'ann' })
-    const ofBob = await recorded({ accountId: 'bob', type: 'sessions_ended' })
-    const ofAnnToo = await recorded({ accountId: 'ann', type: 'sessions_ended' })
-    const ofNobody = await recorded({ details: { identifier_hash: hash } })
-    const ofAnother = await recorded({ details: { identifier_hash: 'another', keys: [hash] } })
+    const ofAnn = await requested({ accountId: 'ann' })
+    const ofBob = await recorded({ ...another(), ...ended })
+    const ofAnnToo = await recorded({ ...another(), ...ended, accountId: 'ann' })
+    const ofNobody = await recorded({ ...another(), type, details: { identifier_hash: hash } })
+    const details = { identifier_hash: 'another', keys: [hash] }
+    const ofAnother = await recorded({ ...another(), type, details })
     const all = [ofAnother, ofNobody, ofAnnToo, ofBob, ofAnn]
     for (const [query, expected] of [
       [{}, all],
@@ -150,7 +163,7 @@ export function itTellsWhatWasRecorded(port: () => AuditLog): void {
   it('tells what was recorded at a time or later', async () => {
     const ids: string[] = []
     for (const accountId of ['ann', 'bob', 'ann'])
-      ids.unshift((await recorded({ accountId, at: after(-hour) })).id)
+      ids.unshift((await requested({ accountId, at: after(-hour) })).id)
     const [newest, middle, oldest] = await port().list({ limit: 3 })
     const from = (event: RecordedEvent | undefined, later = 0) => ({
       recordedFrom: new Date(mustExist(event).recordedAt.getTime() + later),
@@ -163,7 +176,7 @@ export function itTellsWhatWasRecorded(port: () => AuditLog): void {
   })
 
   it('gives answers that change nothing when they are changed', async () => {
-    const event = await recorded(full)
+    const event = await recorded({ ...another(), ...odd })
     for (const found of [await eventIn(port(), event.id), ...(await port().list({ limit: 1 }))]) {
       mustExist(found).at.setTime(0)
       mustExist(mustExist(found).details)['count'] = 3

@@ -4,7 +4,7 @@ import { AccountFlowsError } from '../errors.ts'
 /** Does work that keeps a thread busy, now or in its turn. Throws `ERR_OVERLOADED`, with nothing done, where too many wait. */
 export type HashQueue = <T>(work: () => Promise<T>) => Promise<T>
 
-export interface HashQueueLimits {
+interface HashQueueLimits {
   /** How many run at the same time. */
   atOnce: number
   /** How many wait for a place, at most. */

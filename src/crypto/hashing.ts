@@ -1,7 +1,8 @@
+import bcrypt from 'bcrypt'
+import type { User } from '../ports/index.ts'
 import type { HashQueue } from './hash-queue.ts'
-import { hashPassword } from './password.ts'
+import { hashPassword, isReadWhole } from './password.ts'
 import { newToken } from './token.ts'
-import { createVerifyPassword, type VerifyPassword } from './verify-password.ts'
 
 /** How a host hashes passwords whose hashes are not bcrypt's, such as Argon2. */
 export interface Hashing {
@@ -11,8 +12,13 @@ export interface Hashing {
   verify(password: string, hash: string): Promise<boolean>
 }
 
+export type VerifyPassword = (
+  user: Pick<User, 'passwordHash' | 'disabled'> | undefined,
+  password: string,
+) => Promise<boolean>
+
 /** What resets and logins hash with, in one queue. */
-export interface PasswordHashing {
+interface PasswordHashing {
   hashPassword(password: string): Promise<string>
   verifyPassword: VerifyPassword
 }
@@ -45,4 +51,75 @@ function verifyWith(hashing: Hashing, queue: HashQueue): VerifyPassword {
       const isMatch = await hashing.verify(password, stored ?? nobodys)
       return isMatch && stored !== undefined && !user?.disabled && password.isWellFormed()
     })
+}
+
+/** bcrypt takes no lower one. */
+const LOWEST_COST = 4
+const READABLE = /^\$2[aby]\$(0[4-9]|[12]\d|3[01])(\$[./A-Za-z0-9]{53})$/
+
+/** Whoever it is asked for, and whatever is stored of them: the same bcrypt work, in one turn of the queue. */
+export function createVerifyPassword(bcryptCost: number, queue: HashQueue): VerifyPassword {
+  let highestCost = bcryptCost
+
+  return async (user, password) => {
+    const hash = readable(user?.passwordHash)
+    // From its first sight on, everybody pays for the highest cost.
+    highestCost = Math.max(highestCost, hash?.cost ?? 0)
+    const work = sameWork(hash, highestCost)
+    const mayMatch = !user?.disabled && isReadWhole(password)
+    return queue(async () => {
+      let matches = false
+      for (const each of work) {
+        const isMatch = await bcrypt.compare(password, each)
+        matches ||= isMatch && each === hash?.text
+      }
+      return matches && mayMatch
+    })
+  }
+}
+
+interface ReadableHash {
+  text: string
+  cost: number
+}
+
+/** `undefined`: no password can match, and bcrypt would say so without any work. */
+export function readable(stored: string | undefined): ReadableHash | undefined {
+  const [, cost, rest] = READABLE.exec(stored ?? '') ?? []
+  if (stored === undefined || cost === undefined) return undefined
+  // `y` is what PHP writes for the same algorithm, and what bcrypt refuses.
+  return { text: stored.startsWith('$2y') ? `$2b$${cost}${rest}` : stored, cost: Number(cost) }
+}
+
+/**
+ * What a password is compared with: always as many hashes, with the same sum of rounds, whatever the cost of the stored one up to
+ * `cost`. As many, because each takes a little time beside its rounds, which shows.
+ */
+export function sameWork(hash: ReadableHash | undefined, cost: number): string[] {
+  const first = hash ?? { text: nobody(cost), cost }
+  const others = cost + 1
+  const rest = 2 ** cost - 2 ** first.cost + others * 2 ** LOWEST_COST
+  return [first.text, ...costsOf(rest, others).map(nobody)]
+}
+
+/** Costs of so many hashes that have so many rounds together. */
+function costsOf(rounds: number, count: number): number[] {
+  const costs: number[] = []
+  let left = rounds
+  while (left > 0) {
+    const cost = Math.floor(Math.log2(left))
+    costs.push(cost)
+    left -= 2 ** cost
+  }
+  while (costs.length < count) {
+    const [highest = LOWEST_COST] = costs
+    costs.splice(0, 1, highest - 1, highest - 1)
+    costs.sort((a, b) => b - a)
+  }
+  return costs
+}
+
+/** The hash of no password at all. */
+function nobody(cost: number): string {
+  return `$2b$${String(cost).padStart(2, '0')}$${'.'.repeat(53)}`
 }

@@ -1,4 +1,4 @@
-import { createHash, hkdfSync } from 'node:crypto'
+import { createHash, createHmac, hkdfSync } from 'node:crypto'
 
 /** Each purpose has its own key; the ring itself signs and encrypts nothing. */
 export type KeyPurpose = 'authorize_sig' | 'cookie' | 'jwe' | 'keyed_hash'
@@ -29,4 +29,9 @@ function derive(secret: Buffer, purpose: KeyPurpose): DerivedKey {
   const bytes = Buffer.from(hkdfSync('sha256', secret, '', `oidc-account-flows/${purpose}`, 32))
   const kid = createHash('sha256').update('kid').update(bytes).digest('base64url').slice(0, 11)
   return { kid, bytes }
+}
+
+/** Stands for a text in records: equal for equal texts, and tells nothing about them without the key. */
+export function keyedHash(keys: KeyRing, text: string): string {
+  return createHmac('sha256', keys('keyed_hash')[0].bytes).update(text).digest('base64url')
 }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import bcrypt from 'bcrypt'
-import { MAX_PASSWORD_BYTES } from './password-bytes.ts'
+import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 
-export interface PasswordLimits {
+interface PasswordLimits {
   minLength: number
   maxLength: number
 }

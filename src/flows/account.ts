@@ -1,6 +1,6 @@
 import { passwordDigest } from '../crypto/password.ts'
-import { equalsInAsciiCase } from '../ports/ascii-case.ts'
 import { linkKinds } from '../ports/mail-kinds.ts'
+import { equalsInAsciiCase } from '../ports/users.ts'
 import type { AccountFlowsStore, MailOutbox, User, UserStore } from '../ports/index.ts'
 
 /** `ambiguous`: several verified addresses match and none of them byte for byte. */

@@ -13,7 +13,14 @@
  */
 import { isToken } from '../crypto/token.ts'
 import { requestMail, type MailRequest } from '../outbox/request.ts'
-import type { CapturedRequest, CarriedParameters, Requester, Token, User } from '../ports/index.ts'
+import type {
+  CapturedRequest,
+  CarriedParameters,
+  LinkEnd,
+  Requester,
+  Token,
+  User,
+} from '../ports/index.ts'
 import { carriedBy, findLink, isSameCarried, type LinkFault } from './link.ts'
 import type { FoundLink, VerificationLink } from './link.ts'
 import type { FlowParts } from './parts.ts'
@@ -87,7 +94,11 @@ export function createEmailVerification(parts: FlowParts) {
 
     /** Records that a confirmed link has done its work: once for each link, however often it is recorded. */
     recordConfirmed: ({ token }: OpenedLink, by: Requester) =>
-      record(parts, 'email_verification_completed', `verified:${token.id}`, token, by),
+      parts.audit({
+        ...about(parts, token, by),
+        id: `verified:${token.id}`,
+        type: 'email_verification_completed',
+      }),
   }
 }
 
@@ -139,7 +150,8 @@ async function renew(parts: FlowParts, link: VerificationLink, requester: Reques
   // One that is good still is as good for this as one that expired.
   const state = stateOf(found, true)
   if (state !== 'expired' && state !== 'usable') {
-    return refuse(parts, found.token, state, state, requester)
+    const end = state === 'changed' ? 'account_changed' : 'used'
+    return refuse(parts, found.token, state, end, requester)
   }
   const login = pendingLoginId !== undefined && { pendingLoginId }
   await request(parts, { accountId, ...login, carried, requester })
@@ -186,23 +198,18 @@ async function refuse(
   parts: FlowParts,
   token: Token,
   reason: VerificationFault,
-  end: string,
+  end: LinkEnd,
   by: Requester,
 ) {
-  const hour = Math.floor(parts.clock.now().getTime() / HOUR_MS)
+  const event = about(parts, token, by)
+  const hour = Math.floor(event.at.getTime() / HOUR_MS)
   const id = `rejected:${token.id}:${end}:${hour}`
-  await record(parts, 'email_verification_rejected', id, token, by, end)
+  await parts.audit({ ...event, id, type: 'email_verification_rejected', reason: end })
   return { refusal: 'expired', reason, carried: token.carried } as const
 }
 
-function record(
-  { audit, clock }: FlowParts,
-  type: 'email_verification_completed' | 'email_verification_rejected',
-  id: string,
+const about = (
+  { clock }: FlowParts,
   { userId: accountId, carried: { clientId } }: Token,
   { address, userAgent }: Requester,
-  reason?: string,
-): Promise<void> {
-  const event = { id, type, at: clock.now(), accountId, clientId, address, userAgent }
-  return audit({ ...event, ...(reason !== undefined && { reason }) })
-}
+) => ({ at: clock.now(), accountId, clientId, address, userAgent })

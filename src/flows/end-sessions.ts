@@ -2,14 +2,7 @@ import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import { secondAfter } from '../ports/login-second.ts'
 import type { VoidLinks } from './account.ts'
-import type { AccountSessions, AuditEvent, EndedCount } from '../ports/index.ts'
-
-export interface EndedSessions {
-  /** Grants, codes and tokens that were deleted. `undefined`: the adapter cannot tell; they are dead all the same. */
-  oauth: EndedCount
-  /** Sessions and login results that were deleted. */
-  idp: EndedCount
-}
+import type { AccountSessions, AuditEvent, EndedSessions } from '../ports/index.ts'
 
 /** Ends everything that an account is signed in with, or could be by a link that was mailed before. */
 export function createEndSessions(

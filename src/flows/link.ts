@@ -8,6 +8,7 @@ import { appendCarried, CARRIED } from '../ports/carried-query.ts'
 import type {
   CapturedRequest,
   CarriedParameters,
+  LinkEnd,
   Token,
   TokenStore,
   User,
@@ -41,7 +42,7 @@ export interface FoundLink {
   account: User | undefined
   state: ReturnType<typeof linkState>
   /** What ended it, for the audit log: of a record that says nothing of an end, its account did. */
-  end: string
+  end: LinkEnd
 }
 
 /** A token and its account, and how they stand. `undefined`: there never was one. */

@@ -17,7 +17,7 @@ import { refusePassword, type PasswordRefusal } from '../crypto/password.ts'
 import { hashToken, isToken, newId } from '../crypto/token.ts'
 import { requestNotice } from '../outbox/password-changed.ts'
 import { requestMail, type MailRequest } from '../outbox/request.ts'
-import type { CarriedParameters, ClaimedReset, Requester, Token } from '../ports/index.ts'
+import type { CarriedParameters, ClaimedReset, LinkEnd, Requester, Token } from '../ports/index.ts'
 import { endOf } from '../ports/token-end.ts'
 import { isIssuedUnder, isStillFor } from './account.ts'
 import { findLink, type FoundLink, type LinkFault } from './link.ts'
@@ -192,7 +192,7 @@ async function reject(parts: FlowParts, reset: ClaimedReset, obstacle: Obstacle,
 function auditRejected(
   { audit, clock }: FlowParts,
   { userId: accountId, carried: { clientId } }: Token,
-  reason: string,
+  reason: LinkEnd | Obstacle,
   by: Requester,
   id = newId(),
 ): Promise<void> {

@@ -46,7 +46,8 @@ export function parseFields(
   return fields
 }
 
-function decode(text: string): string | undefined {
+/** Of a name or a value; `undefined`: it is not percent-encoded UTF-8. */
+export function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {

@@ -20,7 +20,7 @@ export function createMount(
   broken: (error: unknown) => void,
 ): Mount {
   const bare = new Koa()
-  bare.use((ctx) => answer(ctx, pathOf(fullUrl(ctx.req) ?? ctx.originalUrl)))
+  bare.use((ctx) => answer(ctx, pathOf(ctx.req, ctx.originalUrl)))
   bare.on('error', broken)
   const listener = bare.callback()
 
@@ -32,22 +32,18 @@ export function createMount(
     next?: () => void,
   ) {
     if ('req' in first && typeof second === 'function') {
-      const path = pathOf(fullUrl(first.req) ?? first.originalUrl)
+      const path = pathOf(first.req, first.originalUrl)
       return isOurs(path) ? answer(first, path) : second()
     }
     if ('req' in first || typeof second === 'function') throw new TypeError('mount it with app.use')
-    if (isOurs(pathOf(fullUrl(first) ?? first.url ?? ''))) return listener(first, second)
+    if (isOurs(pathOf(first))) return listener(first, second)
     return next ? next() : second.writeHead(404).end()
   }
   return mount
 }
 
-/** Express and Fastify strip a prefix from `url`, and keep the whole elsewhere. `undefined`: this framework does not. */
-export function fullUrl(req: IncomingMessage): string | undefined {
+/** Of the full address: Express and Fastify strip a prefix from `url`, and keep the whole elsewhere. */
+export function pathOf(req: IncomingMessage, url = req.url ?? ''): string {
   const original: unknown = Reflect.get(req, 'originalUrl')
-  return typeof original === 'string' ? original : undefined
-}
-
-function pathOf(url: string): string {
-  return url.replace(/[?#].*/s, '')
+  return (typeof original === 'string' ? original : url).replace(/[?#].*/s, '')
 }

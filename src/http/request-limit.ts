@@ -1,7 +1,6 @@
 import { Server, type Socket } from 'node:net'
 import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
-import type { AuditEventType } from '../ports/index.ts'
 import { isLoopbackHost } from '../settings/loopback-host.ts'
 import { networkOf } from './requester.ts'
 import type { HttpParts } from './parts.ts'
@@ -15,7 +14,10 @@ const MINUTE_MS = 60_000
 export type RequestLimit = (ctx: Context) => Promise<number | undefined>
 
 /** What is audited, once for a network and window. */
-const EVENTS: Record<string, AuditEventType> = {
+const EVENTS: Record<
+  string,
+  `${'password_reset' | 'email_verification'}_${'requested' | 'rejected'}`
+> = {
   '/forgot-password': 'password_reset_requested',
   '/reset-password': 'password_reset_rejected',
   '/resend-verification': 'email_verification_requested',
@@ -52,8 +54,8 @@ export function createRequestLimit(parts: HttpParts, trustedProxies: number): Re
     if (count <= most) return undefined
     const type = EVENTS[ctx.path]
     if (count === most + 1 && type) {
-      const reason = 'too_many_requests'
-      await audit({ id: newId(), type, at: clock.now(), reason, ...requester })
+      const event = { id: newId(), type, at: clock.now() }
+      await audit({ ...event, reason: 'too_many_requests', ...requester })
     }
     return Math.max(1, Math.ceil(msToEnd / 1000))
   }

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js'
 import type { IncomingMessage } from 'node:http'
-import { acceptedTags, keptTags } from '../views/language-tags.ts'
+import { acceptedTags, keptTags } from '../views/languages.ts'
 import type { Requester } from '../ports/index.ts'
 import { ipOf } from '../settings/loopback-host.ts'
 

@@ -3,7 +3,7 @@ import type { Settings } from '../settings/table.ts'
 import { networkOf } from './requester.ts'
 
 /** Who asked for a mail, of which kind, by what was typed. */
-export interface MailWish {
+interface MailWish {
   kind: MailKind
   typed: string
   requester: Requester
@@ -20,7 +20,7 @@ export interface ResendCooldown {
   left(wish: MailWish): Promise<number | undefined>
 }
 
-export interface ResendCooldownParts {
+interface ResendCooldownParts {
   limits: RateLimits
   /** Stands for what was typed. */
   keyedHash(text: string): string

@@ -16,7 +16,7 @@ export interface Route {
   isUncounted?: boolean
 }
 
-export interface RoutesParts {
+interface RoutesParts {
   /** By path below the OAuth path. */
   routes: Record<string, Route>
   pages: Pages

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Middleware } from 'koa'
-import { fullUrl } from './mount.ts'
+import { pathOf } from './mount.ts'
 
 const PATH = '/.well-known/change-password'
 
@@ -23,10 +23,8 @@ export interface WellKnown {
 export function createWellKnown(formUrl: string): WellKnown {
   const headers = { Location: formUrl, 'Cache-Control': 'no-store', 'Content-Length': '0' }
 
-  function isAsked(req: IncomingMessage, url = req.url ?? '') {
-    const isRead = req.method === 'GET' || req.method === 'HEAD'
-    return isRead && (fullUrl(req) ?? url).replace(/[?#].*/s, '') === PATH
-  }
+  const isAsked = (req: IncomingMessage, url?: string) =>
+    (req.method === 'GET' || req.method === 'HEAD') && pathOf(req, url) === PATH
 
   return {
     wellKnownChangePassword: () => (ctx, next) => {

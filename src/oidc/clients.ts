@@ -3,7 +3,7 @@ import { errors, type Provider } from 'oidc-provider'
 import { appendCarried } from '../ports/carried-query.ts'
 import { isLoopbackHost } from '../settings/loopback-host.ts'
 import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../ports/index.ts'
-import type { ClientLink, ShownClient } from '../views/shown-client.ts'
+import type { ClientLink, ShownClient } from '../views/page-locals.ts'
 import { createRequestCheck, type Client } from './request-check.ts'
 
 export interface Clients {

@@ -1,4 +1,4 @@
-import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
+import { AccountFlowsError, type ErrorCode, isStoreUnavailable } from '../errors.ts'
 import type { MailJob } from '../ports/index.ts'
 import { endUnsent, giveUp } from './end.ts'
 import { recordFailed, recordSent } from './events.ts'
@@ -117,7 +117,7 @@ async function fail(parts: OutboxParts, job: MailJob, error: unknown, turn: Send
 
 const UNEXPECTED = 'unexpected_error'
 
-function reasonOf(error: unknown): string {
+function reasonOf(error: unknown): ErrorCode | typeof UNEXPECTED {
   return error instanceof AccountFlowsError ? error.code : UNEXPECTED
 }
 

@@ -1,6 +1,5 @@
-import type { MailJob } from '../ports/index.ts'
+import type { MailJob, NoMail } from '../ports/index.ts'
 import { recordFailed, wasSent } from './events.ts'
-import type { NoMail } from './mail-flow.ts'
 import type { OutboxParts } from './parts.ts'
 
 /** What an admin can mend, or should know of; the others are ordinary, and nothing of them stays. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { MailJob, MailKind } from '../ports/index.ts'
+import type { MailFailure, MailJob, MailKind, NoMail } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { MailParts } from './parts.ts'
 
@@ -14,7 +14,7 @@ const MAX_AUDITED_LENGTH = 256
 export async function recordRequested(
   { audit, keyedHash }: MailParts,
   job: MailJob,
-  reason?: string,
+  reason?: NoMail,
 ): Promise<void> {
   const { flow, isNotice } = MAIL_KINDS[job.kind]
   if (isNotice) return
@@ -51,7 +51,7 @@ export async function wasSent({ store }: MailParts, job: MailJob): Promise<boole
 export function recordFailed(
   { audit, clock }: MailParts,
   job: MailJob,
-  reason: string,
+  reason: MailFailure,
 ): Promise<void> {
   return audit({
     ...about(job),

@@ -1,4 +1,4 @@
-import type { MailJob, MailKind, User } from '../ports/index.ts'
+import type { MailJob, MailKind, NoMail, User } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 
 /** What is particular to one kind of mail; looking up, sending and giving up are the same for all. */
@@ -39,19 +39,3 @@ export interface MailLink {
   /** `ui_locales` of the login that waits for the link. `undefined`: none, or no login waits. */
   uiLocales?: string | undefined
 }
-
-/** Why a job ends without a mail; for the audit log and the dead letters. */
-export type NoMail =
-  | 'unknown'
-  | 'ambiguous'
-  | 'already_verified'
-  | 'not_verified'
-  | 'throttled'
-  | 'superseded'
-  | 'sent_before'
-  | 'expired'
-  | 'account_gone'
-  | 'disabled'
-  | 'no_address'
-  | 'bad_address'
-  | 'no_password'

@@ -1,5 +1,5 @@
 import { newId } from '../crypto/token.ts'
-import { acceptedTags, askedTags, keptTags } from '../views/language-tags.ts'
+import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
 import type { CarriedParameters, MailOutbox, Requester } from '../ports/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import type { Settings } from '../settings/table.ts'

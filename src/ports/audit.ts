@@ -1,20 +1,127 @@
-import type { AuditEventType } from './audit-event-types.ts'
+import type { ErrorCode } from '../errors.ts'
+import type { MailKind } from './mail-kinds.ts'
+import type { EndedSessions } from './sessions.ts'
+import type { TokenEnd } from './token-end.ts'
 
-export type { AuditEventType } from './audit-event-types.ts'
+/** All audit events of these flows (6). */
+export const AUDIT_EVENT_TYPES = [
+  'password_reset_requested',
+  'password_reset_mail_sent',
+  'password_reset_mail_failed',
+  'password_reset_rejected',
+  'password_reset_completed',
+  'email_verification_requested',
+  'email_verification_mail_sent',
+  'email_verification_mail_failed',
+  'email_verification_rejected',
+  'email_verification_completed',
+  'email_login_blocked',
+  'sessions_ended',
+  'settings_changed',
+  'admin_auth_failed',
+  'admin_action',
+] as const
 
-/** Never a token, a password, or an identifier that a stranger typed. */
-export interface AuditEvent {
+/** A `switch` on `type` narrows it to what that event tells. Never a token, a password, or an identifier that a stranger typed. */
+export type AuditEvent =
+  | Told<`${Flow}_requested`, OfMail & { reason?: NoMail; details?: { identifier_hash: string } }>
+  | Told<
+      'password_reset_requested',
+      OfMail & { reason: 'denied'; details: { identifier_hash: string } }
+    >
+  // Once for each network and minute.
+  | Told<`${Flow}_requested` | `${Flow}_rejected`, { reason: 'too_many_requests' }>
+  // A notice has `details`, and no type of its own.
+  | Told<`${Flow}_mail_sent`, OfMail & { details?: { mail: MailKind } }>
+  | Told<`${Flow}_mail_failed`, OfMail & { reason: MailFailure; details?: { mail: MailKind } }>
+  | Told<'password_reset_rejected', OfLink & { reason: LinkEnd | 'newer_password' }>
+  | Told<'password_reset_completed', OfLink & { details: EndedSessions }>
+  | Told<'email_verification_rejected', OfLink & { reason: LinkEnd }>
+  | Told<'email_verification_completed', OfLink>
+  | Told<'email_login_blocked', OfMail>
+  | Told<'sessions_ended', { accountId: string; details: EndedSessions }>
+  | Told<'settings_changed', { details: { keys: string[]; actor: string } }>
+  | Told<
+      'admin_auth_failed',
+      { reason: 'no_token' | 'wrong_token' | 'keys_unavailable' | 'too_many_requests' }
+    >
+  | Told<
+      'admin_auth_failed',
+      { reason: 'insufficient_scope'; details: { actor: string; scope: string } }
+    >
+  // Each action has details of its own. Of a forgotten account `account_hash` is there, and no `accountId`.
+  | Told<
+      'admin_action',
+      { accountId?: string | undefined; details: AnyDetails & { action: string; actor: string } }
+    >
+
+export type AuditEventType = AuditEvent['type']
+
+type Flow = 'password_reset' | 'email_verification'
+
+/** What events of this type tell beside what all do; the rest is `undefined` in them. */
+type Told<Type extends (typeof AUDIT_EVENT_TYPES)[number], Fields> = EventBase & {
+  type: Type
+} & Fields & {
+    [Name in Exclude<keyof Sometimes, keyof Fields>]?: undefined
+  }
+
+interface EventBase {
   /** Unique: an event is recorded once, however often it is repeated. */
   id: string
-  type: AuditEventType
   at: Date
-  accountId?: string | undefined
+  /** Of the network that the request came from, as far as there was one. */
   address?: string | undefined
   userAgent?: string | undefined
+}
+
+/** `accountId`: `undefined` where nobody was found, or looked for. */
+interface OfMail {
+  accountId?: string | undefined
+  clientId?: string | undefined
+}
+
+interface OfLink {
+  accountId: string
+  clientId?: string | undefined
+}
+
+/** Why a request gets no mail; for the audit log and the dead letters. */
+export type NoMail =
+  | 'unknown'
+  | 'ambiguous'
+  | 'already_verified'
+  | 'not_verified'
+  | 'throttled'
+  | 'superseded'
+  | 'sent_before'
+  | 'expired'
+  | 'account_gone'
+  | 'disabled'
+  | 'no_address'
+  | 'bad_address'
+  | 'no_password'
+
+/** Why a mail did not leave: there is none, or an attempt failed. */
+export type MailFailure = NoMail | ErrorCode | 'unexpected_error'
+
+/** What ended a link: its token, or its account. */
+export type LinkEnd = TokenEnd | 'account_changed'
+
+type AnyDetails = Record<string, string | number | string[] | undefined>
+
+interface Sometimes {
+  accountId?: string | undefined
   clientId?: string | undefined
   reason?: string | undefined
-  /** Such as the keys of changed settings, or counts of ended sessions. */
-  details?: Record<string, string | number | string[] | undefined>
+  details?: AnyDetails | undefined
+}
+
+/** An event as it was kept. One that was damaged, or is of another version, may lack what its type tells. */
+export interface RecordedEvent extends EventBase, Sometimes {
+  type: AuditEventType
+  /** When it was written down, by the clock of that process; the event itself may have been earlier. */
+  recordedAt: Date
 }
 
 /** `audit_events`. */
@@ -26,11 +133,6 @@ export interface AuditLog {
   record(event: AuditEvent, keepMs: number): Promise<boolean>
   /** The one that was recorded last comes first. */
   list(query: AuditQuery): Promise<RecordedEvent[]>
-}
-
-export interface RecordedEvent extends AuditEvent {
-  /** When it was written down, by the clock of that process; the event itself may have been earlier. */
-  recordedAt: Date
 }
 
 export interface AuditQuery {

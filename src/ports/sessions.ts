@@ -30,8 +30,16 @@ export interface SessionCutoffStore {
   end(accountId: string, kind: 'idp' | 'oauth', end: SessionEnd): Promise<SessionCutoffs>
 }
 
-/** How many records were deleted. `undefined`: the adapter cannot tell. */
+/** How many records were deleted. `undefined`: the adapter cannot tell; they are dead all the same. */
 export type EndedCount = number | undefined
+
+/** A type, and no interface, so that it is one of the details of events. */
+export type EndedSessions = {
+  /** Grants, codes and tokens. */
+  oauth: EndedCount
+  /** Sessions and login results. */
+  idp: EndedCount
+}
 
 /** What an account has at the provider. What is of a later login stays. */
 export interface AccountSessions {

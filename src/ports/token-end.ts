@@ -1,10 +1,12 @@
 import type { Token } from './tokens.ts'
 
+export type TokenEnd = 'invalidated' | 'used' | 'expired'
+
 /** What ended a token at that time. `undefined`: nothing did; whether its account is as it was is another question. At exactly `expiresAt` it is over. */
 export function endOf(
   { usedAt, claimedAt, invalidatedAt, expiresAt }: Token,
   at: Date,
-): 'invalidated' | 'used' | 'expired' | undefined {
+): TokenEnd | undefined {
   if (invalidatedAt) return 'invalidated'
   if (usedAt || claimedAt) return 'used'
   return expiresAt > at ? undefined : 'expired'

@@ -4,10 +4,10 @@
  * @module
  */
 import { isIP } from 'node:net'
-import { MAX_PASSWORD_BYTES } from '../crypto/password-bytes.ts'
-import { parseDuration } from './duration.ts'
 
 const DAY = 86_400_000
+/** bcrypt reads no further. */
+export const MAX_PASSWORD_BYTES = 72
 const MAX_LIMIT = 10_000
 
 export function duration<N extends string, D extends string>(
@@ -139,6 +139,23 @@ export function parseWhole(value: string, min: number, max: number): number | un
   if (!/^[1-9]\d{0,4}$/.test(value)) return undefined
   const number = Number(value)
   return number >= min && number <= max ? number : undefined
+}
+
+const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000 } as const
+
+const DURATION =
+  /^(?:([1-9]\d{0,5})d)?(?:([1-9]\d{0,5})h)?(?:([1-9]\d{0,5})m)?(?:([1-9]\d{0,5})s)?$/
+
+/**
+ * Reads a duration such as `1h`, `90m`, `1h30m` or `7d`: whole numbers without leading zeros, largest unit first.
+ *
+ * @returns milliseconds; `undefined` when it is anything else.
+ */
+export function parseDuration(value: string): number | undefined {
+  const match = DURATION.exec(value)
+  if (value === '' || !match) return undefined
+  const [, days = 0, hours = 0, minutes = 0, seconds = 0] = match
+  return +days * UNITS.d + +hours * UNITS.h + +minutes * UNITS.m + +seconds * UNITS.s
 }
 
 const LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?'

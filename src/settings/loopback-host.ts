@@ -10,6 +10,11 @@ export function isLoopbackHost(host: string): boolean {
   return ipOf(bare)?.range() === 'loopback' || /^([a-z0-9-]+\.)*localhost$/i.test(bare)
 }
 
+/** Whether others can read what goes there and back. */
+export function isInTheClear({ protocol, hostname }: URL): boolean {
+  return protocol === 'http:' && !isLoopbackHost(hostname)
+}
+
 /** An address, an IPv4 one also where it is mapped to IPv6. `undefined`: the text is none, or not in one of the usual spellings. */
 export function ipOf(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   if (!isIP(text)) return undefined

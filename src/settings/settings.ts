@@ -1,23 +1,22 @@
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log, SettingsStore } from '../ports/index.ts'
 import { applied } from './change.ts'
-import { createHeldSettings, etagOf, type Held } from './held.ts'
+import { createHeldSettings, etagOf, isSealed, sealAll, type Held } from './held.ts'
 import type { SettingProblem } from './setting.ts'
 import { shownOf } from './parse-all.ts'
 import { toSeal, unset, type WantedSettings } from './rules.ts'
-import { isSealed, sealAll } from './sealing.ts'
 import { settingNamed, type Settings } from './table.ts'
 
 export type { SettingProblem } from './setting.ts'
 
 /** The settings in force, as sent over the wire: secrets masked, those without a value left out. */
-export interface ShownSettings {
+interface ShownSettings {
   settings: Record<string, string>
   /** Another one whenever anything stored is another one (RFC 9110, 8.8.3). */
   etag: string
 }
 
-export interface SettingsChange extends ShownSettings {
+interface SettingsChange extends ShownSettings {
   /** Names of the settings whose value is another one now. */
   changed: string[]
   warnings: string[]
@@ -29,7 +28,7 @@ export interface SettingsChange extends ShownSettings {
  */
 export type SettingsOutcome = SettingsChange | SettingProblem[] | 'stale' | 'unreadable'
 
-export interface ChangeConditions {
+interface ChangeConditions {
   /** ETags, one of which the settings must have. `undefined`: whatever they have. */
   ifMatch?: readonly string[] | undefined
   /** Everything is checked, nothing applied; the answer is what would be. */
@@ -39,7 +38,7 @@ export interface ChangeConditions {
 }
 
 /** What was done about keys that are not the first of the ring. */
-export interface Resealed {
+interface Resealed {
   /** Names of the settings that another key had sealed. */
   resealed: string[]
   /** Names of those that no key of the ring opens. */
@@ -47,7 +46,7 @@ export interface Resealed {
 }
 
 /** Something wrong with what is stored; never the value. */
-export interface SettingFault {
+interface SettingFault {
   key: string
   problem: string
 }

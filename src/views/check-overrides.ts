@@ -4,7 +4,7 @@ import type { LocaleWords } from './locale-files.ts'
 import type { LayeredTemplates } from './templates.ts'
 import type { ViewFile, ViewFiles } from './view-files.ts'
 
-export interface Overrides {
+interface Overrides {
   files: ViewFiles
   templates: LayeredTemplates
   locales: ReadonlyMap<string, LocaleWords>

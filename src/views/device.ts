@@ -1,5 +1,5 @@
 /** A browser and the system that it runs on; where the browser hides which of two it is, both. */
-export interface Device {
+interface Device {
   browser: string
   systems: readonly string[]
 }

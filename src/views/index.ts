@@ -1,19 +1,18 @@
 import { fileURLToPath } from 'node:url'
 import { logJsonLines } from '../log.ts'
 import type { Log } from '../ports/index.ts'
-import { addressesOf, assetOf, type Assets } from './assets.ts'
 import { createCatalog } from './catalog.ts'
 import { findProblems, warnOfOddities } from './check-overrides.ts'
 import { chooseLocale, type Languages } from './languages.ts'
 import { canonicalLocale, readLocales } from './locale-files.ts'
 import { renderMail, type MailLocals, type MailName, type RenderedMail } from './mails.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
-import { renderPage } from './pages.ts'
+import { addressesOf, assetOf, renderPage, type Assets } from './pages.ts'
 import { createTemplates } from './templates.ts'
 import { tryAll } from './trial.ts'
 import { readViewFiles, type ViewFiles } from './view-files.ts'
 
-export type { Asset, Assets } from './assets.ts'
+export type { Asset, Assets } from './pages.ts'
 export type { Languages } from './languages.ts'
 export type { MailLocals, MailName, RenderedMail } from './mails.ts'
 export type * from './page-locals.ts'
@@ -31,7 +30,7 @@ export interface Views extends Assets {
   locales: string[]
 }
 
-export interface ViewsOptions {
+interface ViewsOptions {
   /** A host's own views: each of its files takes the place of ours. */
   directory?: string | undefined
   /** Spoken where nothing better is known; `en` by default. */

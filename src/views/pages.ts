@@ -1,9 +1,8 @@
-import type { PageAddresses } from './assets.ts'
-import type { Catalog } from './catalog.ts'
+import { createHash } from 'node:crypto'
+import type { Catalog, Values } from './catalog.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
-import { limitsText, refusalOf, waitOf } from './page-wording.ts'
 import type { Templates } from './templates.ts'
-import { lifetimeText, shownLink } from './wording.ts'
+import { amountText, lifetimeText, shownLink } from './wording.ts'
 
 export function renderPage<N extends PageName>(
   { render }: Templates,
@@ -36,4 +35,94 @@ export function renderPage<N extends PageName>(
 function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {
   const mode = `${name}.${locals.mode}`
   return 'reason' in locals ? [`${mode}.${locals.reason}.title`] : [`${mode}.title`]
+}
+
+/** What was wrong, and the field to mend it in; `undefined`: it is not for a field to mend. */
+interface Refusal {
+  text: string
+  field: string | undefined
+}
+
+function refusalOf(
+  name: PageName,
+  locals: PageLocals[PageName],
+  { t, has }: Catalog,
+  limits: Values | undefined,
+): Refusal | undefined {
+  if ((locals.mode === 'blocked' || locals.mode === 'confirm') && !locals.isNotYet) return undefined
+  const key = `${name}.${locals.mode}.refusal`
+  return has(key) ? { text: t(key, limits), field: fieldOf(name, locals.mode) } : undefined
+}
+
+function fieldOf(name: PageName, mode: string): string | undefined {
+  if (name === 'forgot-password') return 'identifier'
+  if (name === 'reset-password') return 'password'
+  return mode === 'invalid' ? 'username' : undefined
+}
+
+/** The limits of a password, as bare numbers and with the word that is counted. */
+function limitsText(min: number, max: number, catalog: Catalog): Values {
+  return {
+    min: numberText(min, catalog.lang),
+    max: numberText(max, catalog.lang),
+    min_characters: charactersText(min, catalog),
+    max_characters: charactersText(max, catalog),
+  }
+}
+
+/** A catalog has the plural forms of its language (CLDR), and `other` in any case. */
+function charactersText(count: number, { t, has, lang }: Catalog): string {
+  const key = `characters.${new Intl.PluralRules(lang).select(count)}`
+  return t(has(key) ? key : 'characters.other', { count: numberText(count, lang) })
+}
+
+function numberText(value: number, lang: string): string {
+  return new Intl.NumberFormat(lang).format(value)
+}
+
+/** A time that is counted down. */
+interface Wait {
+  seconds: number
+  time: string
+}
+
+/** Rounds up, so that nobody is told to come back too early. The script of the pages words it in the same way. */
+function waitOf(ms: number, lang: string): Wait {
+  const seconds = Math.ceil(ms / 1000)
+  const time =
+    seconds > 90
+      ? amountText(Math.ceil(seconds / 60), 'minute', lang)
+      : amountText(seconds, 'second', lang)
+  return { seconds, time }
+}
+
+/** A file that our pages load. */
+export interface Asset {
+  text: string
+  /** Another one for another text: a browser may keep what it got under it for ever. */
+  version: string
+}
+
+export interface Assets {
+  stylesheet: Asset
+  script: Asset
+}
+
+/** Where a page finds what belongs to it. */
+export interface PageAddresses {
+  oauthPath: string
+  stylesheet: string
+  script: string
+}
+
+export function assetOf(text: string): Asset {
+  return { text, version: createHash('sha256').update(text).digest('base64url').slice(0, 12) }
+}
+
+export function addressesOf(oauthPath: string, { stylesheet, script }: Assets): PageAddresses {
+  return {
+    oauthPath,
+    stylesheet: `${oauthPath}/account-flows.css?v=${stylesheet.version}`,
+    script: `${oauthPath}/account-flows.js?v=${script.version}`,
+  }
 }

@@ -1,9 +1,8 @@
-import type { PageAddresses } from './assets.ts'
 import type { Catalog } from './catalog.ts'
-import { renderMail } from './mails.ts'
-import type { PageLocals, PageName } from './page-locals.ts'
-import { renderPage } from './pages.ts'
-import { SAMPLE_MAILS, SAMPLE_PAGES } from './sample-locals.ts'
+import { MAIL_KINDS, mailKinds, type MailKind } from '../ports/mail-kinds.ts'
+import { renderMail, type MailLocals, type MailName } from './mails.ts'
+import type { LinkReason, PageLocals, PageName, VerificationReason } from './page-locals.ts'
+import { renderPage, type PageAddresses } from './pages.ts'
 import { failureOf, type Templates } from './templates.ts'
 
 /** What goes wrong where every page and mail is rendered once, so that it is told at the start. `templates` are strict. */
@@ -33,4 +32,123 @@ export function tryAll(templates: Templates, catalog: Catalog, addresses: PageAd
     attempt(`mails/${name}`, () => renderMail(templates, catalog, name, locals))
   }
   return [...problems]
+}
+
+type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }
+
+const carried = {
+  clientId: 'app',
+  redirectUri: 'https://app.example/cb',
+  scope: 'openid',
+  state: '',
+}
+const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.example/' }
+const link = { token: 'token', carried, authorizeSig: 'signature' }
+const waiting = { pendingLoginId: 'login', forMs: 86_400_000 }
+const VERIFICATION_REASONS: VerificationReason[] = ['unknown', 'expired', 'used', 'changed']
+const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
+
+const resetForm = (
+  mode: 'form' | `password_${'mismatch' | 'too_short' | 'too_long' | 'invalid'}`,
+) => [{ mode, token: 'token', minLength: 8, maxLength: 64 }]
+
+/** Each page in each mode, with little and with much to say. */
+export const SAMPLE_PAGES: PageSamples = {
+  'forgot-password': {
+    form: [
+      { mode: 'form', carried: {} },
+      { mode: 'form', carried, client, uiLocales: 'en' },
+    ],
+    invalid: [
+      { mode: 'invalid', carried: {} },
+      { mode: 'invalid', carried, client },
+    ],
+    sent: [{ mode: 'sent' }, { mode: 'sent', waitMs: 30_000 }],
+  },
+  'reset-password': {
+    form: resetForm('form'),
+    password_mismatch: resetForm('password_mismatch'),
+    password_too_short: resetForm('password_too_short'),
+    password_too_long: resetForm('password_too_long'),
+    password_invalid: resetForm('password_invalid'),
+    invalid: REASONS.flatMap((reason) => [
+      { mode: 'invalid', reason },
+      { mode: 'invalid', reason, renew: 'token' },
+    ]),
+    done: [{ mode: 'done' }, { mode: 'done', client }],
+  },
+  'verify-email': {
+    blocked: [
+      { mode: 'blocked', username: 'ann', lifetimeMs: 86_400_000, carried: {} },
+      {
+        mode: 'blocked',
+        username: 'ann',
+        lifetimeMs: 86_400_000,
+        carried,
+        client,
+        waiting,
+        waitMs: 30_000,
+        isNotYet: true,
+      },
+    ],
+    expired: VERIFICATION_REASONS.flatMap((reason) => [
+      { mode: 'expired', reason, carried: {} },
+      { mode: 'expired', reason, carried, client, renew: link },
+    ]),
+    sent: [{ mode: 'sent' }, { mode: 'sent', waiting, waitMs: 30_000 }],
+    invalid: [
+      { mode: 'invalid', carried: {} },
+      { mode: 'invalid', carried, waiting },
+    ],
+    verified: [
+      { mode: 'verified' },
+      { mode: 'verified', client },
+      { mode: 'verified', goesOnElsewhere: true, client },
+    ],
+    confirm: [
+      { mode: 'confirm', link },
+      { mode: 'confirm', link, client, isNotYet: true },
+    ],
+    other_account: [
+      { mode: 'other_account', link, session: 'session' },
+      { mode: 'other_account', pendingLoginId: 'login', session: 'session' },
+    ],
+    signed_in: [{ mode: 'signed_in' }, { mode: 'signed_in', client }],
+    continued: [{ mode: 'continued' }, { mode: 'continued', client }],
+    ended: [{ mode: 'ended' }, { mode: 'ended', client }],
+  },
+  error: {
+    refused: [{ mode: 'refused' }],
+    not_found: [{ mode: 'not_found' }],
+    method_not_allowed: [{ mode: 'method_not_allowed' }],
+    unsupported_media_type: [{ mode: 'unsupported_media_type' }],
+    body_too_large: [{ mode: 'body_too_large' }],
+    bad_request: [{ mode: 'bad_request' }],
+    request_too_long: [{ mode: 'request_too_long' }],
+    too_many_requests: [{ mode: 'too_many_requests' }],
+    unavailable: [{ mode: 'unavailable' }],
+    error: [{ mode: 'error' }],
+  },
+}
+
+const little = { username: '', link: 'https://id.example/', at: new Date(0) }
+const much = {
+  ...little,
+  username: 'ann',
+  clientName: 'The App',
+  userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+}
+const lifetimeMs = 3_600_000
+
+const SAMPLE_MAILS: [MailName, MailLocals][] = [
+  ...mailKinds.flatMap((kind) => samplesOf(MAIL_KINDS[kind])),
+  ['test', little],
+]
+
+function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) {
+  const wanted = [little, much, ...(isNotice ? [] : [{ ...little, isByAdmin: true }])]
+  return wanted.map((locals): [MailName, MailLocals] => [
+    template,
+    { ...locals, ...(link && { lifetimeMs }) },
+  ])
 }

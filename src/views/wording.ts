@@ -1,13 +1,21 @@
-import type { ClientLink, ShownClient } from './shown-client.ts'
+import type { ClientLink, ShownClient } from './page-locals.ts'
 
 /** Rounds down, so that it never promises more than the link holds. One day is told as 24 hours. */
 export function lifetimeText(ms: number, lang: string): string {
   const seconds = Math.floor(ms / 1000)
   const minutes = Math.floor(seconds / 60)
-  let [amount, unit] = [minutes, 'minute']
-  if (seconds < 120 && seconds % 60 !== 0) [amount, unit] = [seconds, 'second']
-  else if (minutes > 1440 && minutes % 1440 === 0) [amount, unit] = [minutes / 1440, 'day']
-  else if (minutes % 60 === 0) [amount, unit] = [minutes / 60, 'hour']
+  if (seconds < 120 && seconds % 60 !== 0) return amountText(seconds, 'second', lang)
+  if (minutes > 1440 && minutes % 1440 === 0) return amountText(minutes / 1440, 'day', lang)
+  if (minutes % 60 === 0) return amountText(minutes / 60, 'hour', lang)
+  return amountText(minutes, 'minute', lang)
+}
+
+/** Such as `2 hours`. */
+export function amountText(
+  amount: number,
+  unit: 'second' | 'minute' | 'hour' | 'day',
+  lang: string,
+): string {
   return amounts(`${lang} ${unit}`).format(amount)
 }
 

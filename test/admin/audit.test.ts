@@ -16,22 +16,31 @@ describe('The admin API about the audit log (6)', () => {
   let recorded: string[]
 
   before(async () => {
-    await record({ id: 'first', accountId: 'a', type: 'password_reset_requested' })
-    await record({ id: 'second', accountId: 'b', type: 'password_reset_requested' })
-    await record({ id: 'third', accountId: 'a', type: 'sessions_ended' })
-    await record({ id: 'fourth', accountId: 'a', type: 'email_login_blocked' })
+    await record({ ...about('first', 'a'), type: 'password_reset_requested' })
+    await record({ ...about('second', 'b'), type: 'password_reset_requested' })
+    const counts = { oauth: 1, idp: 2 }
+    await record({ ...about('third', 'a'), type: 'sessions_ended', details: counts })
+    await record({
+      ...about('fourth', 'a'),
+      type: 'password_reset_mail_failed',
+      clientId: 'app',
+      reason: 'ERR_MAIL_FAILED',
+      details: { mail: 'password_changed' },
+    })
     recorded = (await admin.listAudit()).events.map(({ recorded_at }) => recorded_at)
   })
 
   let happened = 10_000
 
-  /** Recorded after the one before, though it happened earlier. */
-  async function record(event: Pick<AuditEvent, 'id' | 'accountId' | 'type'>) {
-    await moveTime(1)
+  /** It happened before the one that is recorded before it. */
+  function about(id: string, accountId: string) {
     happened -= 1_000
-    const details = { keys: ['one'], count: 1 }
-    const about = { address: '192.0.2.1', userAgent: 'a browser', clientId: 'app', reason: 'why' }
-    await h.store.audit.record({ ...event, ...about, at: new Date(happened), details }, DAY)
+    return { id, accountId, at: new Date(happened), address: '192.0.2.1', userAgent: 'a browser' }
+  }
+
+  async function record(event: AuditEvent) {
+    await moveTime(1)
+    await h.store.audit.record(event, DAY)
   }
 
   const idsOf = async (query?: Query) => (await admin.listAudit(query)).events.map(({ id }) => id)
@@ -45,13 +54,13 @@ describe('The admin API about the audit log (6)', () => {
     const [event] = (await admin.listAudit({ limit: 1 })).events
     expect(event).to.deep.include({
       id: 'fourth',
-      type: 'email_login_blocked',
+      type: 'password_reset_mail_failed',
       account_id: 'a',
       address: '192.0.2.1',
       user_agent: 'a browser',
       client_id: 'app',
-      reason: 'why',
-      details: { keys: ['one'], count: 1 },
+      reason: 'ERR_MAIL_FAILED',
+      details: { mail: 'password_changed' },
     })
     expect(new Date(event?.at ?? '').toISOString()).to.equal(event?.at)
   })

@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { createMailRetry } from '../../src/admin/outbox.ts'
-import type { MailJobStatus } from '../../src/index.ts'
-import { memoryStore } from '../../src/index.ts'
+import { memoryStore, type MailJobStatus } from '../../src/index.ts'
 
 const START = Date.UTC(2026, 0, 1)
 

@@ -1,7 +1,7 @@
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { createHashQueue } from '../../src/crypto/hash-queue.ts'
-import { createVerifyPassword, readable, sameWork } from '../../src/crypto/verify-password.ts'
+import { createVerifyPassword, readable, sameWork } from '../../src/crypto/hashing.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
 
 const COST = 6

@@ -2,7 +2,7 @@ import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { createPasswordCheck } from '../../examples/server/password-check.ts'
 import { createHashQueue } from '../../src/crypto/hash-queue.ts'
-import { createVerifyPassword } from '../../src/crypto/verify-password.ts'
+import { createVerifyPassword } from '../../src/crypto/hashing.ts'
 import { memoryUsers } from '../../src/index.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
 

@@ -3,8 +3,7 @@ import type { AuditEvent, User } from '../../src/index.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT } from '../support/harness.ts'
-import { isIdle } from '../support/jobs.ts'
-import { later } from '../support/jobs.ts'
+import { isIdle, later } from '../support/jobs.ts'
 import { dump, eventsOf, tokenOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
@@ -97,6 +96,39 @@ describe('The audit log (6)', () => {
     expect(rejected).to.include({ reason: 'used', clientId: CLIENT.client_id, ...who })
   })
 
+  it('tells by one name why a verification link was refused, whether it is opened or asks for a new one', async () => {
+    const user = await newUser({ emailVerified: false })
+    const { url } = await h.party.begin()
+    await h.login(client(), url, user.username)
+    const { link } = await h.mail.mailTo(user.email ?? '')
+    await h.changeUser(user, { email: `new-${user.email}` })
+    await post('/resend-verification', Object.fromEntries(new URL(link).searchParams))
+    const [event] = eventsOf(h, 'email_verification_rejected', user)
+    expect(event).to.include({ reason: 'account_changed', clientId: CLIENT.client_id, ...who })
+    await client().get(link, headers)
+    for (const { reason } of eventsOf(h, 'email_verification_rejected', user))
+      expect(reason).to.equal('account_changed')
+  })
+
+  it('is narrowed by its type to what it tells', async () => {
+    const told: string[] = []
+    function listener(event: AuditEvent) {
+      if (event.type === 'settings_changed') told.push(event.details.actor, ...event.details.keys)
+      else if (event.type === 'sessions_ended') {
+        // @ts-expect-error -- it has no reason
+        told.push(event.accountId, event.reason.slice())
+      } else if (event.type === 'password_reset_rejected' && event.reason !== 'too_many_requests')
+        told.push(event.accountId)
+      else told.push(event.accountId ?? event.type)
+    }
+    h.flows.events.on('audit', listener)
+    await h.put({ resend_cooldown: '1s' })
+    await h.put({ resend_cooldown: '0s' })
+    h.flows.events.off('audit', listener)
+    const change = ['admin_action', 'admin_token', 'resend_cooldown']
+    expect(told).to.deep.equal([...change, ...change])
+  })
+
   it('tells once an hour that a verification link was refused, however often it is opened', async () => {
     const users = [await newUser({ emailVerified: false }), await newUser({ emailVerified: false })]
     for (const user of users) {
@@ -122,9 +154,9 @@ onBothStores('What the audit log holds', (technology) => {
     const user = await h.addUser({ username: 'ann' })
     await h.forgot('a-stranger@nowhere.example')
     const event = await eventually('the event', () =>
-      h.events.find(({ reason }) => reason === 'unknown'),
+      eventsOf(h, 'password_reset_requested').find(({ reason }) => reason === 'unknown'),
     )
-    expect(event.details?.['identifier_hash']).to.match(/^[\w-]{20,}$/)
+    expect(event.details?.identifier_hash).to.match(/^[\w-]{20,}$/)
     const link = await h.resetLink(user)
     await h.reset(link, 'a new password')
     const stored = await dump(h)

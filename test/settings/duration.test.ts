@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { parseDuration } from '../../src/settings/duration.ts'
+import { parseDuration } from '../../src/settings/kinds.ts'
 
 describe('parseDuration() (2.5)', () => {
   const durations: Record<string, number> = {

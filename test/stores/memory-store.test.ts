@@ -11,14 +11,19 @@ itIsAnAccountFlowsStore('memoryStore()', async () => ({
 describe('memoryStore()', () => {
   it('shows the events that were recorded', async () => {
     const { audit } = memoryStore()
-    const event = { id: '1', type: 'sessions_ended', at: new Date(), accountId: 'ann' } as const
+    const event = {
+      id: '1',
+      type: 'email_login_blocked',
+      at: new Date(),
+      accountId: 'ann',
+    } as const
     await audit.record(event, 1_000)
     expect(audit.events()).to.deep.equal([event])
   })
 
   it('removes events that were kept as long as they are to be', async () => {
     const { audit } = memoryStore(movableClock)
-    const event = { type: 'sessions_ended', at: new Date() } as const
+    const event = { type: 'email_login_blocked', at: new Date() } as const
     await audit.record({ ...event, id: 'short' }, 1_000)
     await audit.record({ ...event, id: 'long' }, 3_000)
     await moveTime(1_000)

@@ -261,8 +261,9 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       const { audit } = await emptyStore()
       const events = stored('audit_events')
       const requester = { address: '192.0.2.1', userAgent: 'test', clientId: 'app' }
-      const about = { accountId: 'ann', reason: 'expired', details: { count: 1 }, ...requester }
-      const event = { id: 'event', type: 'sessions_ended', at: later(0), ...about } as const
+      const about = { accountId: 'ann', details: { identifier_hash: 'hash' }, ...requester }
+      const type = 'password_reset_requested'
+      const event = { id: 'event', type, at: later(0), reason: 'expired', ...about } as const
       await audit.record({ ...event, id: 'sound' }, hour)
       await delay(3)
       await audit.record(event, hour)
@@ -295,10 +296,10 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
     it('is an action of an admin that loses the id of a forgotten account all the same (LOG-12)', async () => {
       const store = await emptyStore()
       const events = stored('audit_events')
-      const about = { accountId: 'ann', details: { action: 'send_reset' } }
+      const about = { accountId: 'ann', details: { action: 'send_reset', actor: 'admin' } }
       await store.audit.record({ id: 'event', type: 'admin_action', at: later(0), ...about }, hour)
       const document = mustExist((await events.findOne({ _id: 'event' })) ?? undefined)
-      for (const details of [null, 'text', [], ['text'], 1]) {
+      for (const details of [undefined, null, 'text', [], ['text'], 1]) {
         await events.replaceOne({ _id: 'event' }, { ...document, details })
         await store.forget('ann', later(1), 'hash')
         const left = mustExist((await events.findOne({ _id: 'event' })) ?? undefined)

@@ -131,18 +131,18 @@ describeWithMongo('mongoStore().start() [full]', function () {
     await store.keyRings.note('process', ['key'])
     await store.keyRings.noted(minute)
     await store.keyRings.note('process', [])
-    await store.audit.record({ id: 'event', type: 'sessions_ended', at: later(0) }, hour)
+    await store.audit.record({ id: 'event', type: 'email_login_blocked', at: later(0) }, hour)
     await store.audit.list({ id: 'event', limit: 1 })
     for (const query of [
       {},
       { accountId: 'ann' },
       { identifierHash: 'hash' },
-      { types: ['sessions_ended'] },
+      { types: ['email_login_blocked'] },
       { recordedFrom: later(0) },
       { recordedFrom: later(0), accountId: 'ann' },
       { recordedFrom: later(0), identifierHash: 'hash' },
     ] as const)
-      await store.audit.list({ ...query, types: ['sessions_ended'], limit: 10 })
+      await store.audit.list({ ...query, types: ['email_login_blocked'], limit: 10 })
     await store.forget('ann', later(3), 'hash')
     await fresh.db.setProfilingLevel('off')
     const plans = await fresh.db
@@ -181,7 +181,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
     this.timeout(TTL_LIMIT + 10_000)
     const events = fresh.db.collection<{ _id: string; type: string; at: Date }>('audit_events')
     const daysAgo = (days: number) => new Date(Date.now() - days * 24 * hour)
-    const type = 'sessions_ended'
+    const type = 'email_login_blocked'
     await events.insertMany([
       { _id: 'old', type, at: daysAgo(401) },
       { _id: 'old, and not yet', type, at: daysAgo(399) },

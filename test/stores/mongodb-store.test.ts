@@ -130,7 +130,7 @@ describeWithMongo('mongoStore()', () => {
 
   it('tells events of a version that did not write when they were recorded last', async () => {
     const { audit } = await emptyStore()
-    const type = 'sessions_ended'
+    const type = 'email_login_blocked'
     await audit.record({ id: 'new', type, at: later(-3 * hour), accountId: 'ann' }, hour)
     for (const [_id, at] of [
       ['old', later(-2 * hour)],
@@ -189,9 +189,10 @@ describeWithMongo('mongoStore()', () => {
     expect(await mongoStore(odd).now()).to.be.instanceOf(Date)
     const [status] = await outbox.list({ limit: 1 }, later(1))
     expect(status).to.deep.include({ attempts: 0, nextAttemptAt: later(minute), isHeld: true })
-    const event = { id: 'event', type: 'sessions_ended', at: later(0) } as const
-    await audit.record({ ...event, details: { count: 1, none: undefined } }, hour)
-    expect(await eventIn(audit, 'event')).to.deep.include({ ...event, details: { count: 1 } })
+    const about = { type: 'sessions_ended', at: later(0), accountId: 'ann' } as const
+    const event = { id: 'event', ...about }
+    await audit.record({ ...event, details: { oauth: 1, idp: undefined } }, hour)
+    expect(await eventIn(audit, 'event')).to.deep.include({ ...event, details: { oauth: 1 } })
     expect(await outbox.discard({ id: mustExist(status).id }, later(minute))).to.equal(1)
   })
 })

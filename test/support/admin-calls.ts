@@ -10,6 +10,7 @@ import {
 } from '../../src/index.ts'
 import { eventually } from './eventually.ts'
 import { ADMIN_TOKEN, type Harness } from './harness.ts'
+import { eventsOf } from './observe.ts'
 
 export function adminOf(h: Harness): AdminClient {
   return createAdminClient(h.baseUrl, ADMIN_TOKEN)
@@ -53,22 +54,23 @@ export function outcomeOf(
 }
 
 /** What admins did, in the order in which they did it. */
-export function actionsOf(h: Harness, action?: string): AuditEvent[] {
-  return h.events.filter(
-    ({ type, details }) =>
-      type === 'admin_action' && (action === undefined || details?.['action'] === action),
+export function actionsOf(h: Harness, action?: string): AdminAction[] {
+  return eventsOf(h, 'admin_action').filter(
+    ({ details }) => action === undefined || details.action === action,
   )
 }
 
+type AdminAction = AuditEvent & { type: 'admin_action' }
+
 /** What each admin action is recorded with. */
 export function expectAudited(
-  event: AuditEvent | undefined,
+  event: AdminAction | undefined,
   action: string,
   { id }: Partial<Pick<User, 'id'>> = {},
 ): void {
   expect(event).to.include({ type: 'admin_action', accountId: id })
   expect(event?.details).to.include({ action })
-  expect(event?.details?.['actor']).to.be.a('string').and.not.to.equal('')
+  expect(event?.details.actor).to.be.a('string').and.not.to.equal('')
   expect(event?.address).to.be.a('string')
 }
 

@@ -28,14 +28,14 @@ export async function hasPassword(h: Harness, user: User, password: string): Pro
   return bcrypt.compare(password, stored?.passwordHash ?? '')
 }
 
-export function eventsOf(
+export function eventsOf<Type extends AuditEventType>(
   h: Harness,
-  type: AuditEventType,
+  type: Type,
   user?: User,
   reason?: string,
-): AuditEvent[] {
+): (AuditEvent & { type: Type })[] {
   return h.events.filter(
-    (event) =>
+    (event): event is AuditEvent & { type: Type } =>
       event.type === type &&
       (!user || event.accountId === user.id) &&
       (reason === undefined || event.reason === reason),

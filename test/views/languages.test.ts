@@ -1,7 +1,12 @@
 import { readdirSync } from 'node:fs'
 import { expect } from 'chai'
-import { acceptedTags, askedTags, keptTags } from '../../src/views/language-tags.ts'
-import { chooseLocale, type Languages } from '../../src/views/languages.ts'
+import {
+  acceptedTags,
+  askedTags,
+  chooseLocale,
+  keptTags,
+  type Languages,
+} from '../../src/views/languages.ts'
 
 const LOCALES = ['en', 'de', 'fr', 'es', 'ar', 'pt-BR', 'zh', 'zh-Hant', 'sr-Latn', 'he']
 

@@ -7,7 +7,7 @@ import { createCatalog, type Catalog } from '../../src/views/catalog.ts'
 import { readLocales } from '../../src/views/locale-files.ts'
 import { renderMail, type MailLocals, type MailName } from '../../src/views/mails.ts'
 import { renderPage } from '../../src/views/pages.ts'
-import { SAMPLE_PAGES } from '../../src/views/sample-locals.ts'
+import { SAMPLE_PAGES } from '../../src/views/trial.ts'
 import { createTemplates } from '../../src/views/templates.ts'
 import { readViewFiles } from '../../src/views/view-files.ts'
 

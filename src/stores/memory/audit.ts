@@ -60,12 +60,13 @@ function toRecordedEvent({ event, recordedAt }: Entry): RecordedEvent {
 }
 
 function isAskedFor({ event, recordedAt }: Entry, query: AuditQuery): boolean {
+  const { type, accountId: ofAccount, details }: Omit<RecordedEvent, 'recordedAt'> = event
   const { id, accountId, identifierHash, types, recordedFrom } = query
   return (
     (id === undefined || event.id === id) &&
-    (accountId === undefined || event.accountId === accountId) &&
-    (identifierHash === undefined || event.details?.['identifier_hash'] === identifierHash) &&
-    (types === undefined || types.includes(event.type)) &&
+    (accountId === undefined || ofAccount === accountId) &&
+    (identifierHash === undefined || details?.['identifier_hash'] === identifierHash) &&
+    (types === undefined || types.includes(type)) &&
     (recordedFrom === undefined || recordedAt >= recordedFrom)
   )
 }

@@ -1,5 +1,5 @@
 import type { User, UserStore } from '../../ports/index.ts'
-import { equalsInAsciiCase } from '../../ports/ascii-case.ts'
+import { equalsInAsciiCase } from '../../ports/users.ts'
 
 /** Users in memory: for a first try and for tests. */
 export function memoryUsers(initial: User[] = []): UserStore & { add(user: User): void } {

@@ -3,7 +3,7 @@ import { time } from './conditions.ts'
 import { type SenderFields, toSenderFields } from './requester.ts'
 import { dateOf, hasTypes, isObject, stringOf } from './values.ts'
 
-type Details = NonNullable<AuditEvent['details']>
+type Details = NonNullable<RecordedEvent['details']>
 
 /** A document of `audit_events`. */
 export interface AuditDocument extends SenderFields {

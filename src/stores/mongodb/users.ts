@@ -1,6 +1,6 @@
 import type { Db, FindOptions, ObjectId, UpdateOptions } from 'mongodb'
 import type { User, UserStore } from '../../ports/index.ts'
-import { equalsInAsciiCase } from '../../ports/ascii-case.ts'
+import { equalsInAsciiCase } from '../../ports/users.ts'
 import { operationOptions } from './collection.ts'
 import { isText, text } from './conditions.ts'
 import { isDuplicateKey } from './errors.ts'
