@@ -11,6 +11,8 @@ import type { SendTurn } from './send-turn.ts'
 const FIRST_RETRY_MS = 2_000
 const LAST_RETRY_MS = 60_000
 const SETTLE_AGAIN_MS = 1_000
+/** For so long a look at who holds a job is as good as one right before its mail leaves. */
+const LOOK_MS = 250
 
 /** Sends the mail of one resolved job: what cannot be sent is tried again, or given up. */
 export async function deliverMail(parts: OutboxParts, job: MailJob, turn: SendTurn): Promise<void> {
@@ -44,7 +46,7 @@ async function send(
   signal: AbortSignal,
   isFlowing: boolean,
 ): Promise<'sent' | 'over' | undefined> {
-  const { flows, brake, sender } = parts
+  const { flows, brake, sender, clock } = parts
   const settings = parts.settings()
   if (!(await brake.mayLeave())) return undefined
   const flow = flows[job.kind]
@@ -56,8 +58,12 @@ async function send(
       return 'over'
     }
     const mail = renderMail(parts, job, recipient, link)
+    // While mails flow, the look comes before the wait for a connection: it is one for all that got ready together.
+    const lookedAt = clock.now().getTime()
+    const wasHeld = isFlowing && (await isHeld(parts, job))
     connection ??= await sender.connect(settings, signal)
-    if (!(await isHeld(parts, job))) {
+    const isFresh = wasHeld && clock.now().getTime() - lookedAt < LOOK_MS
+    if (!isFresh && !(await isHeld(parts, job))) {
       await flow.revoke(link)
       return 'over'
     }

@@ -70,6 +70,19 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
     log,
   })
 
+  let dueAt = 0
+  let isWaking = false
+
+  /** One at a time: what is asked for meanwhile is found by the same look, or by the next. */
+  async function wakeOnce() {
+    isWaking = true
+    const ms = dueAt - clock.now().getTime() + Math.random() * WAKE_WITHIN_MS
+    await clock.sleep(ms, { ref: false })
+    isWaking = false
+    resolving.ring()
+    if (dueAt > clock.now().getTime()) void wakeOnce()
+  }
+
   return {
     start() {
       giveBack = new AbortController()
@@ -79,9 +92,8 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
     },
 
     wake(at) {
-      const randomly = Math.random() * WAKE_WITHIN_MS
-      const ms = at.getTime() - clock.now().getTime() + randomly
-      void clock.sleep(ms, { ref: false }).then(resolving.ring)
+      dueAt = Math.max(dueAt, at.getTime())
+      if (!isWaking) void wakeOnce()
     },
 
     async expire() {
