@@ -65,6 +65,7 @@ export type {
   ResetTokenStore,
   SessionCutoffs,
   SessionCutoffStore,
+  SessionEnd,
   SettingsStore,
   StoredSettings,
   StoreInspection,
