@@ -66,6 +66,7 @@ export type {
   Revoked,
   SessionCutoffs,
   SessionCutoffStore,
+  SessionEnd,
   SettingsStore,
   StoredSettings,
   StoreInspection,
