@@ -68,11 +68,11 @@ describe('The queue of what is hashed (RATE-15)', () => {
 
   for (const [processors, poolSize, atOnce] of [
     [1, undefined, 1],
-    [2, undefined, 1],
-    [3, undefined, 2],
+    [2, undefined, 2],
+    [3, undefined, 3],
     [4, undefined, 3],
     [64, undefined, 3],
-    [8, '16', 7],
+    [8, '16', 8],
     [64, '16', 15],
     [8, '2', 1],
     [8, '1', 1],
@@ -81,13 +81,13 @@ describe('The queue of what is hashed (RATE-15)', () => {
     [8, '', 1],
     [8, 'many', 1],
   ] as const) {
-    it(`runs ${atOnce} on ${processors} processors with UV_THREADPOOL_SIZE ${poolSize}: one of each is left`, () => {
+    it(`runs ${atOnce} on ${processors} processors with UV_THREADPOOL_SIZE ${poolSize}: one thread is left`, () => {
       expect(hashQueueLimits(processors, poolSize).atOnce).to.equal(atOnce)
     })
   }
 
   it('is short', () => {
-    expect(hashQueueLimits(2, undefined).waiting).to.equal(32)
+    expect(hashQueueLimits(1, undefined).waiting).to.equal(32)
     expect(hashQueueLimits(8, undefined).waiting).to.equal(96)
   })
 })

@@ -46,7 +46,7 @@ export function liveResetTokens(collection: Collection<ResetTokenDocument>) {
   /** Whether each was inserted; not so beside a live one of its user, or after one of a later request. */
   const inserted = together(async (documents: ResetTokenDocument[]) => {
     const others = await collection
-      .find({ $or: documents.map(notBefore) })
+      .find(notBefore(documents))
       .project<RequestFields>({ user_id: 1, requested_at: 1, mail_job_id: 1, attempt: 1 })
       .toArray()
     const isLast = (document: ResetTokenDocument) =>
@@ -94,8 +94,11 @@ async function besideLive(
   }
 }
 
-function notBefore({ user_id, requested_at }: ResetTokenDocument) {
-  return { user_id, requested_at: { $gte: requested_at } }
+/** Of their users, what was asked for no earlier than the earliest of them. */
+function notBefore(documents: ResetTokenDocument[]) {
+  const earliest = Math.min(...documents.map(({ requested_at }) => requested_at.getTime()))
+  const userIds = documents.map(({ user_id }) => user_id)
+  return { user_id: { $in: userIds }, requested_at: { $gte: new Date(earliest) } }
 }
 
 function toLiveDocument(token: NewToken): ResetTokenDocument {
