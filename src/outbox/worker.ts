@@ -70,19 +70,6 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
     log,
   })
 
-  let dueAt = 0
-  let isWaking = false
-
-  /** One at a time: what is asked for meanwhile is found by the same look, or by the next. */
-  async function wakeOnce() {
-    isWaking = true
-    const ms = dueAt - clock.now().getTime() + Math.random() * WAKE_WITHIN_MS
-    await clock.sleep(ms, { ref: false })
-    isWaking = false
-    resolving.ring()
-    if (dueAt > clock.now().getTime()) void wakeOnce()
-  }
-
   return {
     start() {
       giveBack = new AbortController()
@@ -91,10 +78,7 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
       sending.start()
     },
 
-    wake(at) {
-      dueAt = Math.max(dueAt, at.getTime())
-      if (!isWaking) void wakeOnce()
-    },
+    wake: createWaking(clock, resolving.ring),
 
     async expire() {
       for (;;) {
@@ -110,5 +94,25 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
       giveBack.abort()
       await within(clock, withinMs * (1 - GRACE), finished)
     },
+  }
+}
+
+/** One at a time: what is asked for meanwhile is found by the same look, or by the next. */
+function createWaking(clock: Clock, ring: () => void): (at: Date) => void {
+  let dueAt = 0
+  let isWaking = false
+
+  async function wakeOnce() {
+    isWaking = true
+    const ms = dueAt - clock.now().getTime() + Math.random() * WAKE_WITHIN_MS
+    await clock.sleep(ms, { ref: false })
+    isWaking = false
+    ring()
+    if (dueAt > clock.now().getTime()) void wakeOnce()
+  }
+
+  return (at) => {
+    dueAt = Math.max(dueAt, at.getTime())
+    if (!isWaking) void wakeOnce()
   }
 }

@@ -1,4 +1,5 @@
-import type { NewMailJob } from '../../ports/index.ts'
+import type { MailJob, NewMailJob, RequestOfAccount } from '../../ports/index.ts'
+import { purgeTime } from '../state/purge-time.ts'
 
 /** A record of the outbox in memory. */
 export interface JobEntry {
@@ -15,3 +16,64 @@ export interface JobEntry {
 }
 
 export const NEVER = new Date(8.64e15)
+
+export function newEntry(job: NewMailJob, requestedAt: Date): JobEntry {
+  return {
+    job: { ...structuredClone(job), requestedAt, attempts: 0 },
+    state: 'requested',
+    isResolved: false,
+    leaseId: undefined,
+    availableAt: job.notBefore,
+    reason: undefined,
+    purgeAt: NEVER,
+  }
+}
+
+export function leased(entry: JobEntry, leaseId: string, heldUntil: Date): MailJob {
+  entry.leaseId = leaseId
+  entry.availableAt = heldUntil
+  const isSuperseded = entry.state === 'superseded'
+  const { isResolved } = entry
+  return { ...structuredClone(entry.job), isSuperseded, isResolved, leaseId, heldUntil }
+}
+
+export function isWaiting({ state }: JobEntry): boolean {
+  return state === 'requested' || state === 'resolved'
+}
+
+export function toRequest(entry: JobEntry): RequestOfAccount {
+  const { id, requestedAt, expiresAt, pendingLoginId } = entry.job
+  return {
+    id,
+    requestedAt,
+    expiresAt,
+    isResolved: entry.isResolved,
+    isWaiting: isWaiting(entry),
+    isOfLogin: pendingLoginId !== undefined,
+  }
+}
+
+export function toResolved(entry: JobEntry, accountId: string, heldUntil: Date): void {
+  entry.job.accountId = accountId
+  entry.job.identifier = undefined
+  entry.job.attempts += 1
+  entry.state = 'resolved'
+  entry.isResolved = true
+  entry.availableAt = heldUntil
+}
+
+export function toReleased(entry: JobEntry, at: Date, reason: string | undefined): void {
+  entry.leaseId = undefined
+  entry.availableAt = at
+  if (reason === undefined) entry.job.attempts -= 1
+  else entry.reason = reason
+}
+
+export function toDeadLetter(entry: JobEntry, at: Date, reason: string): void {
+  entry.state = 'dead'
+  entry.reason = reason
+  entry.leaseId = undefined
+  entry.job.identifier = undefined
+  entry.availableAt = NEVER
+  entry.purgeAt = purgeTime(at)
+}

@@ -3,9 +3,17 @@ import type { Clock } from '../../clock.ts'
 import type { MailJob, MailOutbox, MailStage } from '../../ports/index.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import { memoryOutboxAdministration } from './outbox-administration.ts'
-import { type JobEntry, NEVER } from './outbox-entry.ts'
+import {
+  isWaiting,
+  type JobEntry,
+  leased,
+  newEntry,
+  toDeadLetter,
+  toReleased,
+  toRequest,
+  toResolved,
+} from './outbox-entry.ts'
 import { purge } from './purge.ts'
-import { purgeTime } from '../state/purge-time.ts'
 
 /** `mail_outbox` in memory. */
 export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
@@ -21,15 +29,7 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
   return {
     async add(job) {
       if (entries.has(job.id)) return
-      entries.set(job.id, {
-        job: { ...structuredClone(job), requestedAt: clock.now(), attempts: 0 },
-        state: 'requested',
-        isResolved: false,
-        leaseId: undefined,
-        availableAt: job.notBefore,
-        reason: undefined,
-        purgeAt: NEVER,
-      })
+      entries.set(job.id, newEntry(job, clock.now()))
     },
 
     async claim(stage, most, at, heldUntil) {
@@ -37,48 +37,25 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
       const due = [...entries.values()]
         .filter((each) => isFor(each, stage, at) && each.availableAt <= at)
         .toSorted((one, other) => one.availableAt.getTime() - other.availableAt.getTime())
-      return due.slice(0, most).map((entry): MailJob => {
-        entry.leaseId = leaseId
-        entry.availableAt = heldUntil
+      return due.slice(0, most).map((entry) => {
         if (stage === 'send') entry.job.attempts += 1
-        const isSuperseded = entry.state === 'superseded'
-        const { isResolved } = entry
-        return Object.assign(structuredClone(entry.job), {
-          isSuperseded,
-          isResolved,
-          leaseId,
-          heldUntil,
-        })
+        return leased(entry, leaseId, heldUntil)
       })
     },
 
     resolve: (job, accountId, _at, heldUntil) =>
-      changed(job, (entry) => {
-        entry.job.accountId = accountId
-        entry.job.identifier = undefined
-        entry.job.attempts += 1
-        entry.state = 'resolved'
-        entry.isResolved = true
-        entry.availableAt = heldUntil
-      }),
+      changed(job, (entry) => toResolved(entry, accountId, heldUntil)),
 
     async requestsOf(accountId, kind) {
       return [...entries.values()]
         .filter(({ job }) => job.accountId === accountId && job.kind === kind)
-        .map(({ job, state, isResolved }) => ({
-          id: job.id,
-          requestedAt: job.requestedAt,
-          expiresAt: job.expiresAt,
-          isResolved,
-          isWaiting: state === 'requested' || state === 'resolved',
-          isOfLogin: job.pendingLoginId !== undefined,
-        }))
+        .map(toRequest)
     },
 
     async supersede(ids, at) {
       for (const id of ids) {
         const entry = entries.get(id)
-        if (entry?.state !== 'requested' && entry?.state !== 'resolved') continue
+        if (!entry || !isWaiting(entry)) continue
         entry.state = 'superseded'
         entry.leaseId = undefined
         entry.availableAt = at
@@ -88,12 +65,7 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
     isHeld: async (job) => entries.get(job.id)?.leaseId === job.leaseId,
 
     async release(job, at, reason) {
-      await changed(job, (entry) => {
-        entry.leaseId = undefined
-        entry.availableAt = at
-        if (reason === undefined) entry.job.attempts -= 1
-        else entry.reason = reason
-      })
+      await changed(job, (entry) => toReleased(entry, at, reason))
     },
 
     async remove(job) {
@@ -103,14 +75,7 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
 
     async giveUp(job, at, reason) {
       purge(entries, at)
-      return changed(job, (entry) => {
-        entry.state = 'dead'
-        entry.reason = reason
-        entry.leaseId = undefined
-        entry.job.identifier = undefined
-        entry.availableAt = NEVER
-        entry.purgeAt = purgeTime(at)
-      })
+      return changed(job, (entry) => toDeadLetter(entry, at, reason))
     },
 
     async giveUpUnreadable() {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Db } from 'mongodb'
+import type { Collection, Db } from 'mongodb'
 import type { Clock } from '../../clock.ts'
 import type { Hit, RateLimits } from '../../ports/index.ts'
 import { openCollection } from './collection.ts'
@@ -36,6 +36,8 @@ const indexes: NamedIndex[] = [
   { name: 'expire_ttl', key: { expire: 1 }, expireAfterSeconds: 0 },
 ]
 
+type Windows = Collection<WindowDocument>
+
 interface Count {
   windowMs: number
   hits: number
@@ -45,51 +47,6 @@ interface Count {
 export function mongoRateLimits(db: Db, { now }: Clock): RateLimits & StoredPart {
   const collection = openCollection<WindowDocument>(db, 'rate_limits')
 
-  async function countAlone(key: string, { windowMs, hits }: Count): Promise<Ticket | undefined> {
-    const options = { upsert: true, returnDocument: 'after' } as const
-    try {
-      const update = counting(randomUUID(), windowMs, hits)
-      const window = await collection.findOneAndUpdate({ key }, update, options)
-      return window?.tickets?.[0]
-    } catch (error) {
-      // Somebody else began the window.
-      if (!isDuplicateKey(error)) throw error
-      return countAlone(key, { windowMs, hits })
-    }
-  }
-
-  async function countAll(counts: Map<string, Count>): Promise<Map<string, Ticket | undefined>> {
-    const by = randomUUID()
-    const keys = [...counts.keys()]
-    const ofKeys = { key: { $in: keys } }
-    const there = await collection.distinct('key', ofKeys)
-    await begin(keys.filter((key) => !there.includes(key)))
-    for (const [update, some] of alike(counts))
-      await collection.updateMany(
-        { key: { $in: some } },
-        counting(by, update.windowMs, update.hits),
-      )
-    const windows = await collection.find(ofKeys).toArray()
-    return new Map(
-      windows.map(({ key, tickets }) => [key, tickets?.find((ticket) => ticket.by === by)]),
-    )
-  }
-
-  /** Windows in which nothing is counted yet; should nobody do it, they are gone soon. */
-  async function begin(keys: string[]) {
-    if (keys.length === 0) return
-    const expire = new Date(now().getTime() + MAX_SKEW_MS)
-    try {
-      await collection.insertMany(
-        keys.map((key) => ({ key, points: 0, expire })),
-        { ordered: false },
-      )
-    } catch (error) {
-      // Somebody else began it.
-      if (!writeErrors(error).every(({ code }) => code === DUPLICATE_KEY)) throw error
-    }
-  }
-
   const hit = together(async (asked: { key: string; windowMs: number }[]): Promise<Hit[]> => {
     const counts = new Map<string, Count>()
     const numbered = asked.map(({ key, windowMs }) => {
@@ -97,9 +54,10 @@ export function mongoRateLimits(db: Db, { now }: Clock): RateLimits & StoredPart
       counts.set(key, { windowMs, hits: number })
       return { key, windowMs, number }
     })
-    const counted = counts.size > 1 ? await countAll(counts) : new Map<string, Ticket>()
+    const counted =
+      counts.size > 1 ? await countAll(collection, counts, now()) : new Map<string, Ticket>()
     for (const [key, count] of counts)
-      if (!counted.get(key)) counted.set(key, await countAlone(key, count))
+      if (!counted.get(key)) counted.set(key, await countAlone(collection, key, count))
     return numbered.map(({ key, windowMs, number }) => {
       const { count, ms_to_end } = counted.get(key) ?? { count: Infinity, ms_to_end: windowMs }
       const later = (counts.get(key)?.hits ?? number) - number
@@ -119,6 +77,57 @@ export function mongoRateLimits(db: Db, { now }: Clock): RateLimits & StoredPart
         .toArray()
       return Math.max(0, window?.left ?? 0)
     },
+  }
+}
+
+async function countAlone(
+  windows: Windows,
+  key: string,
+  { windowMs, hits }: Count,
+): Promise<Ticket | undefined> {
+  const options = { upsert: true, returnDocument: 'after' } as const
+  try {
+    const update = counting(randomUUID(), windowMs, hits)
+    const window = await windows.findOneAndUpdate({ key }, update, options)
+    return window?.tickets?.[0]
+  } catch (error) {
+    // Somebody else began the window.
+    if (!isDuplicateKey(error)) throw error
+    return countAlone(windows, key, { windowMs, hits })
+  }
+}
+
+async function countAll(
+  windows: Windows,
+  counts: Map<string, Count>,
+  now: Date,
+): Promise<Map<string, Ticket | undefined>> {
+  const by = randomUUID()
+  const keys = [...counts.keys()]
+  const ofKeys = { key: { $in: keys } }
+  const there = await windows.distinct('key', ofKeys)
+  const missing = keys.filter((key) => !there.includes(key))
+  await begin(windows, missing, now)
+  for (const [update, some] of alike(counts))
+    await windows.updateMany({ key: { $in: some } }, counting(by, update.windowMs, update.hits))
+  const counted = await windows.find(ofKeys).toArray()
+  return new Map(
+    counted.map(({ key, tickets }) => [key, tickets?.find((ticket) => ticket.by === by)]),
+  )
+}
+
+/** Windows in which nothing is counted yet; should nobody do it, they are gone soon. */
+async function begin(windows: Windows, keys: string[], now: Date) {
+  if (keys.length === 0) return
+  const expire = new Date(now.getTime() + MAX_SKEW_MS)
+  try {
+    await windows.insertMany(
+      keys.map((key) => ({ key, points: 0, expire })),
+      { ordered: false },
+    )
+  } catch (error) {
+    // Somebody else began it.
+    if (!writeErrors(error).every(({ code }) => code === DUPLICATE_KEY)) throw error
   }
 }
 
