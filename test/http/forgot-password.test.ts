@@ -147,7 +147,11 @@ onBothStores('A reset token of POST {oauth_path}/forgot-password', (technology) 
     const { user, link } = await userWithLink(h)
     const token = tokenOf(link)
     const record = await usableRecord(h, link)
-    expect(record).to.include({ userId: user.id, email: user.email, tokenHash: sha256(token) })
+    expect(record).to.include({ userId: user.id, email: user.email })
+    // It is found by its hash, and by nothing else of it.
+    const { resetTokens } = h.store
+    expect(await resetTokens.find(sha256(token))).to.deep.equal(record)
+    expect(await resetTokens.find(token)).to.equal(undefined)
     const stored = await dump(h)
     const bytes = Buffer.from(token, 'base64url')
     for (const form of [token, bytes.toString('hex'), bytes.toString('base64')]) {
