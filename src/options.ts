@@ -1,5 +1,5 @@
 import type { AdminToken } from './admin/options.ts'
-import type { ScopedToken } from './admin/tokens.ts'
+import type { ScopedToken } from './admin/bearer-tokens.ts'
 import type { AdminJwtOptions } from './admin/jwt.ts'
 import type { Clock } from './clock.ts'
 import type { Hashing } from './crypto/hashing.ts'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { interactionPolicy, Provider, type Configuration } from 'oidc-provider'
-import { ADMIN_SCOPES } from '../src/admin/tokens.ts'
+import { ADMIN_SCOPES } from '../src/admin/bearer-tokens.ts'
 import {
   createAccountFlows,
   memoryAdapter,

@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import type { AdminParts } from './parts.ts'
-import { createAdminAuthentication, type Admin, type AdminScope } from './tokens.ts'
+import { createAdminAuthentication, type Admin, type AdminScope } from './bearer-tokens.ts'
 import { newId } from '../crypto/token.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import type { Requester } from '../ports/index.ts'

@@ -8,7 +8,7 @@ import * as z from 'zod'
 import { AUDIT_EVENT_TYPES } from '../ports/audit.ts'
 import { linkKinds, mailTemplates } from '../ports/mail-kinds.ts'
 import { allSettings, type DefaultedName, type SettingTexts } from '../settings/table.ts'
-import type { AdminScope } from './tokens.ts'
+import type { AdminScope } from './bearer-tokens.ts'
 
 const MAX_TEXT = 8_192
 

@@ -1,5 +1,11 @@
 import { createPublicKey } from 'node:crypto'
-import { ADMIN_SCOPES, ALL_SCOPES, scopesOf, type AdminScope, type ScopedToken } from './tokens.ts'
+import {
+  ADMIN_SCOPES,
+  ALL_SCOPES,
+  scopesOf,
+  type AdminScope,
+  type ScopedToken,
+} from './bearer-tokens.ts'
 import type { AdminJwtOptions } from './jwt.ts'
 import { isInTheClear } from '../settings/loopback-host.ts'
 

@@ -10,7 +10,7 @@ import { linkOperations } from './links.ts'
 import { mailOperations } from './mails.ts'
 import { outboxOperations } from './outbox.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal } from './parts.ts'
-import type { AdminScope } from './tokens.ts'
+import type { AdminScope } from './bearer-tokens.ts'
 import { settingsOperations } from './settings.ts'
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
-import { secondAfter } from '../ports/login-second.ts'
+import { secondAfter } from '../ports/login-end.ts'
 import type { VoidLinks } from './account.ts'
 import type { AccountSessions, AuditEvent, EndedSessions } from '../ports/index.ts'
 

@@ -13,7 +13,7 @@ import type {
   SessionCutoffs,
   User,
 } from '../ports/index.ts'
-import { isEnded } from '../ports/login-second.ts'
+import { isEnded } from '../ports/login-end.ts'
 import { isStillFor } from './account.ts'
 import type { FlowParts } from './parts.ts'
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { passwordDigest } from '../crypto/password.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
-import { loginSecond } from '../ports/login-second.ts'
+import { loginSecond } from '../ports/login-end.ts'
 import type { LoginResult, User } from '../ports/index.ts'
 import { blockedPage, type BlockedLogin } from './verify-email-pages.ts'
 import type { HttpParts } from './parts.ts'

@@ -1,7 +1,7 @@
 import type { Context, Next } from 'koa'
 import type { OpenedLink } from '../flows/email-verification.ts'
 import type { VerificationLink } from '../flows/link.ts'
-import { loginSecond } from '../ports/login-second.ts'
+import { loginSecond } from '../ports/login-end.ts'
 import { isPressed, isUnattended } from './cross-site.ts'
 import { linkInForm, linkInQuery, readForm } from './form.ts'
 import type { HttpParts } from './parts.ts'

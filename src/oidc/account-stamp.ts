@@ -1,5 +1,5 @@
 import type { AdapterPayload } from 'oidc-provider'
-import type { DatedLogin, SeenCutoffs } from '../ports/login-second.ts'
+import type { DatedLogin, SeenCutoffs } from '../ports/login-end.ts'
 
 /** Models whose records end with the cut-off of OAuth sessions. */
 export const OAUTH_MODELS = [

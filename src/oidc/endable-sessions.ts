@@ -1,6 +1,6 @@
 import type { Adapter, AdapterConstructor, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { isStoreUnavailable } from '../errors.ts'
-import { isEnded } from '../ports/login-second.ts'
+import { isEnded } from '../ports/login-end.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type {
   AccountSessions,

@@ -6,7 +6,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Middleware } from 'koa'
 import type { Clock } from '../clock.ts'
-import { loginSecond, type DatedLogin, type SeenCutoffs } from '../ports/login-second.ts'
+import { loginSecond, type DatedLogin, type SeenCutoffs } from '../ports/login-end.ts'
 import type { SessionCutoffs, SessionCutoffStore, User, UserStore } from '../ports/index.ts'
 import { earliest } from './account-stamp.ts'
 

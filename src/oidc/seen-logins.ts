@@ -15,7 +15,7 @@ import {
   seenBy,
   seenNone,
   type SeenCutoffs,
-} from '../ports/login-second.ts'
+} from '../ports/login-end.ts'
 import { accountStamp, OAUTH_MODELS, SEEN, type AccountStamp } from './account-stamp.ts'
 import { createRequestMemory, type KnownLogin, type RequestMemory } from './request-memory.ts'
 

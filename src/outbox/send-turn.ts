@@ -1,8 +1,7 @@
 import { timeout, type Clock } from '../clock.ts'
+import { MOST_CONNECTIONS } from '../ports/mails.ts'
 import { createSlots } from './slots.ts'
 
-/** As many connections as there are to the mail server at most. */
-const CONNECTIONS = 5
 /** So many mails are made ready at once while others leave. */
 const READY_AT_ONCE = 30
 /** So many of them at a time: their tokens are stored by one command. */
@@ -35,7 +34,7 @@ export function createSendTurns(
   attemptMs = ATTEMPT_MS,
 ): (stop: AbortSignal) => SendTurn {
   const slots = createSlots(clock, () =>
-    isFlowing() ? { most: READY_AT_ONCE, wave: WAVE } : { most: CONNECTIONS, wave: 1 },
+    isFlowing() ? { most: READY_AT_ONCE, wave: WAVE } : { most: MOST_CONNECTIONS, wave: 1 },
   )
   let lastSentAt = -FLOWING_MS
   const isFlowing = () => Math.abs(clock.now().getTime() - lastSentAt) < FLOWING_MS

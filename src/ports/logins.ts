@@ -4,7 +4,7 @@
  * @module
  */
 import type { CarriedParameters } from './requests.ts'
-import type { SeenCutoffs } from './login-second.ts'
+import type { SeenCutoffs } from './login-end.ts'
 
 /** What a login result of oidc-provider holds. */
 export interface LoginResult {

@@ -9,7 +9,7 @@ type NumberSetting = {
 interface MailKindRow {
   /** The name of its files in `views/mails/`, and of its words. */
   template: string
-  /** What the types of its audit events begin with. */
+  /** What the types of its audit events begin with: those of `ports/audit.ts`. */
   flow: 'password_reset' | 'email_verification'
   /** It tells of what was done to an account. Nobody asks for it, no limit counts it, and it leaves whatever became of the account since. */
   isNotice: boolean
@@ -23,7 +23,7 @@ interface MailKindRow {
     | {
         /** The setting that says how long the link is good. */
         lifetime: NumberSetting
-        /** The part of the store that its tokens are in. */
+        /** The part of the store that its tokens are in. One kind for each part: a token does not tell its kind. */
         tokens: 'resetTokens' | 'verificationTokens'
         /** Whether `authorize_sig` covers what it carries. */
         isSigned: boolean

@@ -113,12 +113,15 @@ export interface MailConnection {
   release(): void
 }
 
+/** So many are open to the mail server, at most. */
+export const MOST_CONNECTIONS = 5
+
 /** Sends through an SMTP server, or into the development mailbox while there is none. */
 export interface MailSender {
   /** Whether there is anywhere to send to under the settings in force. */
   canSend(): boolean
   /**
-   * Opens a connection under these settings, or takes an idle one that still answers; at most 5 are open, and whoever comes
+   * Opens a connection under these settings, or takes an idle one that still answers; at most `MOST_CONNECTIONS` are open, and whoever comes
    * later waits. Aborting the signal destroys its socket at any later stage, until it is released, and whatever is under way
    * fails with `ERR_MAIL_FAILED`.
    */

@@ -2,13 +2,13 @@ import { EventEmitter, once } from 'node:events'
 import { later, type Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { MailConnection, Mailer, MailSender } from '../ports/index.ts'
+import { MOST_CONNECTIONS } from '../ports/mails.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import type { Settings } from '../settings/table.ts'
 import { errorOf } from './error.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
 import { lend, newSlot, warm, type Slot } from './slot.ts'
 
-const SLOTS = 5
 /** Servers take only so many over one connection. */
 const MAX_MAILS = 100
 const IDLE_MS = 15_000
@@ -54,7 +54,7 @@ export function createMailSender(
 export type SmtpSlots = ReturnType<typeof smtpSlots>
 
 export function smtpSlots(settings: SmtpSettings, clock: Clock) {
-  const slots = Array.from({ length: SLOTS }, () => newSlot(clock))
+  const slots = Array.from({ length: MOST_CONNECTIONS }, () => newSlot(clock))
   const freed = new EventEmitter().setMaxListeners(0)
   let isClosed = false
 

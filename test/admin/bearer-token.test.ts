@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { assert, property, string } from 'fast-check'
-import { createBearerCheck } from '../../src/admin/tokens.ts'
+import { createBearerCheck } from '../../src/admin/bearer-tokens.ts'
 
 const TOKEN = 'an-admin-token-of-the-tests-long-enough'
 

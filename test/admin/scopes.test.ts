@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { ADMIN_SCOPES, type AdminScope } from '../../src/admin/tokens.ts'
+import { ADMIN_SCOPES, type AdminScope } from '../../src/admin/bearer-tokens.ts'
 import { createAdminClient, type AdminClient, type AdminToken } from '../../src/index.ts'
 import { actionsOf, refusalOf } from '../support/admin-calls.ts'
 import { ADMIN_AUDIENCE, ADMIN_ISSUER, tokenIssuer } from '../support/admin-tokens.ts'

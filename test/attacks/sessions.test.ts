@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
-import { secondAfter } from '../../src/ports/login-second.ts'
+import { secondAfter } from '../../src/ports/login-end.ts'
 import { memoryStore, type AccountFlowsStore } from '../../src/index.ts'
 import {
   accountOf,

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { systemClock } from '../../src/clock.ts'
-import { secondAfter } from '../../src/ports/login-second.ts'
+import { secondAfter } from '../../src/ports/login-end.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   addAccounts,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { systemClock } from '../../src/clock.ts'
-import { secondAfter } from '../../src/ports/login-second.ts'
+import { secondAfter } from '../../src/ports/login-end.ts'
 import { createBrowser, type Browser } from '../support/browser.ts'
 import { eventually } from '../support/eventually.ts'
 import type { ExampleServer } from '../support/example-server.ts'

@@ -6,7 +6,7 @@ import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { memoryAdapter, memoryStore, memoryUsers, type User } from '../../src/index.ts'
-import { secondAfter } from '../../src/ports/login-second.ts'
+import { secondAfter } from '../../src/ports/login-end.ts'
 import { createEndableSessions } from '../../src/oidc/endable-sessions.ts'
 import {
   accountOf,

@@ -13,7 +13,7 @@ import {
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { secondAfter } from '../../src/ports/login-second.ts'
+import { secondAfter } from '../../src/ports/login-end.ts'
 import { CONFIDENTIAL, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
