@@ -60,10 +60,10 @@ async function send(
     const mail = renderMail(parts, job, recipient, link)
     // While mails flow, the look comes before the wait for a connection: it is one for all that got ready together.
     const lookedAt = clock.now().getTime()
-    const wasHeld = isFlowing && (await isHeld(parts, job))
-    connection ??= await sender.connect(settings, signal)
-    const isFresh = wasHeld && clock.now().getTime() - lookedAt < LOOK_MS
-    if (!isFresh && !(await isHeld(parts, job))) {
+    const isLost = isFlowing && !(await isHeld(parts, job))
+    if (!isLost) connection ??= await sender.connect(settings, signal)
+    const isFresh = isFlowing && clock.now().getTime() - lookedAt < LOOK_MS
+    if (!connection || (!isFresh && !(await isHeld(parts, job)))) {
       await flow.revoke(link)
       return 'over'
     }

@@ -1,3 +1,5 @@
+import type { SettingTexts } from '../../src/settings/table.ts'
+
 /** Values by setting. How durations are written, and how many milliseconds they are, test/settings/duration.test.ts shows. */
 const host = 'smtp.example'
 const durations = ['', '0', '0s', '-1h', '1', '1.5h', ' 1h', '1h\n', '1H', '30m1h', '1h30m?', '١h']
@@ -46,7 +48,7 @@ export const badValues: Record<string, string[]> = {
 }
 
 /** By key, each to be accepted, one after the other; the last one of each agrees with the others. */
-export const goodValues: Record<string, string[]> = {
+export const goodValues: Record<keyof SettingTexts, string[]> = {
   password_reset_expiration: ['1s', '90m', '1h30m', '7d', '604800s', '2h'],
   require_email_verification: ['true', 'false'],
   email_verification_expiration: ['1s', '30d', '1d12h', '24h'],
