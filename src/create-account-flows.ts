@@ -1,5 +1,5 @@
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
-import { createAdminApi } from './admin/mount.ts'
+import { createAdminApi } from './admin/router.ts'
 import { createCore, type Core } from './core.ts'
 import { hashQueue } from './crypto/hash-queue.ts'
 import { createHashing, type VerifyPassword } from './crypto/hashing.ts'

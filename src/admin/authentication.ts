@@ -16,8 +16,6 @@ const REASONS = {
 } as const
 const REALM = 'Bearer realm="account-flows"'
 
-export type AdminAuth = ReturnType<typeof createAdminAuth>
-
 /**
  * Lets in whoever shows a right bearer token (5.1) with the scope that is needed, and answers all others. Failures are limited
  * by network; a right token is let in all the same, so that nobody can lock the admins out.

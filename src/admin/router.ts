@@ -1,8 +1,9 @@
 import type { Context } from 'koa'
 import { reportFailure, showProblem } from '../http/failure.ts'
+import { createMount, type Mount } from '../http/mount.ts'
 import { accountOperations } from './accounts.ts'
 import { auditOperations } from './audit.ts'
-import type { AdminAuth } from './authentication.ts'
+import { createAdminAuth } from './authentication.ts'
 import { operations, type Operation, type OperationName } from './description.ts'
 import { doctorOperations } from './doctor.ts'
 import { readInput } from './input.ts'
@@ -36,11 +37,14 @@ interface Route {
   answer(actor: string): void | Promise<void>
 }
 
-export type AdminRouter = ReturnType<typeof createAdminRouter>
-
-/** Finds the operation, and once whoever asks is known to have its scope, reads what it takes and answers what it says. */
-export function createAdminRouter(parts: AdminParts, authenticate: AdminAuth) {
+/**
+ * The admin API (4.5, 5): finds the operation, and once whoever asks is known to have its scope, reads what it takes and answers what it says.
+ *
+ * @param root - path below which it answers: that of the base URL plus `adminPath`.
+ */
+export function createAdminApi(parts: AdminParts, root: string): Mount {
   const { log } = parts
+  const authenticate = createAdminAuth(parts)
   const endpoints: AdminEndpoints = {
     ...settingsOperations(parts),
     ...accountOperations(parts),
@@ -75,17 +79,20 @@ export function createAdminRouter(parts: AdminParts, authenticate: AdminAuth) {
       : { answer: () => refuseMethod(ctx, there) }
   }
 
-  /** @param path - below that of the API. */
-  return async (ctx: Context, path: string): Promise<void> => {
-    try {
-      const { scope, answer } = routeTo(ctx, path)
-      const admin = await authenticate(ctx, scope)
-      if (admin) await answer(admin.actor)
-    } catch (error) {
-      const about = { message: 'admin request failed', path, log }
-      refuse(ctx, FAILURES[reportFailure(ctx, about, error)])
-    }
-  }
+  return createMount(
+    (path) => path.startsWith(`${root}/`),
+    async (ctx, path) => {
+      try {
+        const { scope, answer } = routeTo(ctx, path.slice(root.length))
+        const admin = await authenticate(ctx, scope)
+        if (admin) await answer(admin.actor)
+      } catch (error) {
+        const about = { message: 'admin request failed', path: path.slice(root.length), log }
+        refuse(ctx, FAILURES[reportFailure(ctx, about, error)])
+      }
+    },
+    (error) => log('warn', 'an admin request broke off', { error: String(error) }),
+  )
 }
 
 function refuseMethod(ctx: Context, there: OperationName[]): void {

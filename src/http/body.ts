@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import type { KoaBodyMiddlewareOptions } from 'koa-body'
+import { koaBody } from 'koa-body'
 
 export type BodyRefusal = 'unsupported_media_type' | 'body_too_large' | 'bad_request'
 
@@ -13,12 +13,10 @@ export type Body = { text: string } | { parsed: unknown }
 export async function readBody(ctx: Context, mediaType: string): Promise<Body | BodyRefusal> {
   const encoding = ctx.get('Content-Encoding')
   if (!ctx.is(mediaType) || !/^(identity)?$/i.test(encoding)) return 'unsupported_media_type'
-  // With the first form: it brings a good part of what an idle process would hold. Whoever goes away meanwhile has no body.
-  const { koaBody } = await import('koa-body')
   // Some parsers leave an empty object beside a body that they did not read.
   if (!ctx.req.readable) return { parsed: Reflect.get(ctx.req, 'body') ?? ctx.request.body }
   try {
-    await koaBody(asText(mediaType))(ctx, async () => {})
+    await readBytes(mediaType)(ctx, async () => {})
   } catch (error) {
     return refusalOf(error)
   }
@@ -28,8 +26,8 @@ export async function readBody(ctx: Context, mediaType: string): Promise<Body | 
 
 // As text, because its own form parser makes objects of `token[$gt]=` and arrays of a repeated field; as one character a
 // byte, because it would replace what is no UTF-8.
-function asText(mediaType: string): Partial<KoaBodyMiddlewareOptions> {
-  return {
+function readBytes(mediaType: string) {
+  return koaBody({
     json: false,
     urlencoded: false,
     text: true,
@@ -37,7 +35,7 @@ function asText(mediaType: string): Partial<KoaBodyMiddlewareOptions> {
     textLimit: '64kb',
     encoding: 'latin1',
     patchNode: false,
-  }
+  })
 }
 
 function decoded(bytes: unknown): string | undefined {

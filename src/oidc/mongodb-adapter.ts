@@ -82,11 +82,11 @@ function adapterOf(records: Records, ofModel: (model: string) => AccountAdapter)
   const { model, collection, now } = records
   return withUnavailable<AccountAdapter>({
     async upsert(id, payload, expiresIn) {
-      const expiresAt = expiresIn ? new Date(now().getTime() + expiresIn * 1000) : undefined
+      const expiring = expiresIn ? { expiresAt: new Date(now().getTime() + expiresIn * 1000) } : {}
       // Of two who make it at the same time the later one finds it.
-      const before = await replace(records, id, payload, expiresAt).catch((error: unknown) => {
+      const before = await replace(records, id, payload, expiring).catch((error: unknown) => {
         if (!isDuplicateKey(error)) throw error
-        return replace(records, id, payload, expiresAt)
+        return replace(records, id, payload, expiring)
       })
       if (before && !isReplaceable(model, before, now())) refuseUsed(model)
     },
@@ -133,19 +133,20 @@ async function findWhere({ collection, box, model }: Records, filter: Filter<Sto
   return found ? openRecord(box, model, found) : undefined
 }
 
-/** Answers the record before, or `null`. Whoever made a record has chosen its form, and it stays in one place. */
+/** Answers the record before, or `null`. Whoever made a record has chosen its form, and it stays in one place while it is there. */
 async function replace(
   records: Records,
   id: string,
   payload: AdapterPayload,
-  expiresAt: Date | undefined,
-) {
+  expiring: Pick<StoredRecord, 'expiresAt'>,
+): Promise<StoredRecord | null> {
   const [own, other] = records.forms
-  const expiring = expiresAt && { expiresAt }
   const next = { ...own(id, payload), ...expiring }
   const before = await write(records, id, next, true)
   if (!before || before._id === next._id) return before
-  return write(records, id, { ...other(id, payload), ...expiring }, false)
+  const inOther = await write(records, id, { ...other(id, payload), ...expiring }, false)
+  // Without, it was removed in between.
+  return inOther ?? replace(records, id, payload, expiring)
 }
 
 /** Leaves one of the other form as it is. */

@@ -1,6 +1,6 @@
 import { AccountFlowsError, type ErrorCode, isStoreUnavailable } from '../errors.ts'
 import type { MailJob } from '../ports/index.ts'
-import { endUnsent, giveUp } from './end.ts'
+import { endUnsent, giveUp, isHeld } from './end.ts'
 import { recordFailed, recordSent } from './events.ts'
 import type { Recipient } from './mail-flow.ts'
 import type { OutboxParts } from './parts.ts'
@@ -59,10 +59,10 @@ async function send(
     }
     const mail = renderMail(parts, job, recipient, link)
     // While mails flow, the look comes before the wait for a connection: it is one for all that got ready together.
-    const lookedAt = clock.now().getTime()
+    const lookedAt = clock.now()
     const isLost = isFlowing && !(await isHeld(parts, job))
     if (!isLost) connection ??= await sender.connect(settings, signal)
-    const isFresh = isFlowing && clock.now().getTime() - lookedAt < LOOK_MS
+    const isFresh = isFlowing && isRecent(clock.now(), lookedAt) && clock.now() < job.heldUntil
     if (!connection || (!isFresh && !(await isHeld(parts, job)))) {
       await flow.revoke(link)
       return 'over'
@@ -74,9 +74,9 @@ async function send(
   }
 }
 
-// Whoever was held up for longer than its hold sends nothing, though nobody else took the job yet: somebody may at any moment.
-async function isHeld({ store, clock }: OutboxParts, job: MailJob): Promise<boolean> {
-  return (await store.outbox.isHeld(job)) && clock.now() < job.heldUntil
+// A clock may be set back.
+function isRecent(now: Date, lookedAt: Date): boolean {
+  return Math.abs(now.getTime() - lookedAt.getTime()) < LOOK_MS
 }
 
 // It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.

@@ -36,6 +36,11 @@ export async function endExpired(parts: OutboxParts, job: MailJob): Promise<void
   await endUnsent(parts, job, (await wasSent(parts, job)) ? 'sent_before' : 'expired')
 }
 
+/** Not so after the end of the hold, though nobody else took the job yet: somebody may at any moment. */
+export async function isHeld({ store, clock }: OutboxParts, job: MailJob): Promise<boolean> {
+  return (await store.outbox.isHeld(job)) && clock.now() < job.heldUntil
+}
+
 /** Makes a dead letter of a job, and voids its links. `false`: somebody else holds it. */
 export async function giveUp(
   { store: { outbox }, flows, clock }: OutboxParts,

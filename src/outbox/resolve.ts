@@ -1,7 +1,7 @@
 import type { MailJob, NoMail, User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
-import { endJob, endUnsent } from './end.ts'
+import { endJob, endUnsent, isHeld } from './end.ts'
 import { recordRequested, wasSent } from './events.ts'
 import { isOverLimit, takesSpare } from './limits.ts'
 import type { Recipient } from './mail-flow.ts'
@@ -56,6 +56,8 @@ async function hold(
   if (!refusal && !job.isResolved && (await isOverLimit(parts, job, user))) {
     // Of requests that were claimed together, those that are let pass are seen as under way by the others.
     await resolving.over(whose)
+    // Whoever has the job now needs the spare.
+    if (!(await isHeld(parts, job))) return 'lost'
     if (!(await takesSpare(parts, job, user))) return 'throttled'
   }
   const at = clock.now()

@@ -1,10 +1,13 @@
 import { expect } from 'chai'
+import { AccountFlowsError } from '../../src/errors.ts'
 import { deliverMail } from '../../src/outbox/deliver.ts'
 import { resolveJob } from '../../src/outbox/resolve.ts'
 import { endOf } from '../../src/ports/token-end.ts'
 import { SEND_LEASE_MS, type SendTurn } from '../../src/outbox/send-turn.ts'
 import { ANN, AT_ONCE, outboxByHand } from '../support/outbox-parts.ts'
 import { sha256, tokenOf } from '../support/observe.ts'
+
+const FLOWING: SendTurn = { ...AT_ONCE, take: (send) => send(new AbortController().signal, true) }
 
 describe('A mail whose worker was held up until its hold on it was over', () => {
   for (const isFlowing of [false, true]) {
@@ -43,4 +46,113 @@ describe('A mail whose worker was held up until its hold on it was over', () => 
       expect(await parts.store.outbox.list({ limit: 10 }, after(0))).to.deep.equal([])
     })
   }
+})
+
+describe('A hold that ends while a mail waits for a connection, and mails flow', () => {
+  it('is over: whoever takes the mail next sends it, and nobody twice', async () => {
+    const { parts, mails, ask, claim, move } = await outboxByHand()
+    const { sender } = parts
+    let isFirst = true
+    const slow = {
+      ...sender,
+      async connect(...given: Parameters<typeof sender.connect>) {
+        // The connection gets free 200 ms after the look; the hold ended 100 ms after it, and another worker took the job.
+        move(200)
+        if (isFirst) {
+          isFirst = false
+          const [again] = await claim('send')
+          if (again) await deliverMail(parts, again, AT_ONCE)
+        }
+        return sender.connect(...given)
+      },
+    }
+    await ask()
+    const [job] = await claim()
+    const held = job && (await resolveJob(parts, job))
+    if (!held) throw new TypeError('nothing is to be sent')
+    move(SEND_LEASE_MS - 100)
+    await deliverMail({ ...parts, sender: slow }, held, FLOWING)
+    expect(mails).to.have.length(1)
+  })
+})
+
+describe("A stranger who asks by name while a login's mail waits for its second attempt", () => {
+  it("does not keep the login's link away (limits.md)", async () => {
+    const { parts, users, mails, ask, claim, move, after } = await outboxByHand()
+    users.add({
+      ...ANN,
+      id: 'bob',
+      username: 'bob',
+      email: 'bob@example.com',
+      emailVerified: false,
+    })
+    const kind = 'email_verification' as const
+    await ask({
+      id: 'login',
+      kind,
+      identifier: undefined,
+      accountId: 'bob',
+      pendingLoginId: 'his-login',
+    })
+    const { sender } = parts
+    const greylisted = {
+      ...sender,
+      connect: async () => ({
+        async send() {
+          throw new AccountFlowsError('ERR_MAIL_FAILED', '451 try again later')
+        },
+        release() {},
+      }),
+    }
+    for (const job of await claim()) {
+      const held = await resolveJob(parts, job)
+      if (held) await deliverMail({ ...parts, sender: greylisted }, held, AT_ONCE)
+    }
+    // The stranger knows the name.
+    move(500)
+    await ask({ id: 'stranger', kind, identifier: 'bob' })
+    for (const job of await claim()) {
+      const held = await resolveJob(parts, job)
+      if (held) await deliverMail(parts, held, AT_ONCE)
+    }
+    move(3_000)
+    for (const job of await claim('send', after(0))) await deliverMail(parts, job, AT_ONCE)
+    const links = await parts.store.verificationTokens.ofUser('bob', 10)
+    expect(mails).to.have.length(2)
+    expect(links.some(({ mailJobId, attempt }) => mailJobId === 'login' && attempt === 2)).to.equal(
+      true,
+    )
+  })
+})
+
+describe('A request within every limit, whose worker was only slow, or whose database was away for a moment', () => {
+  it('gets its mail: a worker that lost the job takes no spare from the one that has it', async () => {
+    const { parts, mails, events, ask, claim, after, move } = await outboxByHand({
+      resend_cooldown: '60s',
+    })
+    await ask({ id: 'job' })
+    const [first] = await claim()
+    if (!first) throw new TypeError('no job')
+    const { store } = parts
+    // Its first worker counts it, and then the database is away.
+    const away = {
+      ...store,
+      outbox: { ...store.outbox, resolve: () => Promise.reject(new Error('away')) },
+    }
+    await resolveJob({ ...parts, store: away }, first).catch(() => {})
+    move(11_000)
+    // The second one is held up for longer than its lease, before it looks at the spare; nobody died.
+    const [second] = await claim()
+    if (!second) throw new TypeError('no job')
+    move(11_000)
+    const [third] = await claim('resolve', after(0))
+    if (!third) throw new TypeError('no job')
+    expect(await resolveJob(parts, second)).to.equal(undefined)
+    const held = await resolveJob(parts, third)
+    if (held) await deliverMail(parts, held, AT_ONCE)
+    expect(events.map(({ type, reason }) => `${type} ${reason ?? ''}`)).to.not.include(
+      'password_reset_requested throttled',
+    )
+    expect(mails.map(({ to }) => to)).to.deep.equal([ANN.email])
+  })
 })
