@@ -9,6 +9,7 @@ import {
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { ADMIN_TOKEN, PASSWORD } from '../support/harness.ts'
+import { isIdle } from '../support/jobs.ts'
 import { ask, dump, hasPassword, tokenOf, usableRecord, withoutMail } from '../support/observe.ts'
 import { FORM, rawRequest, type RawAnswer } from '../support/raw-request.ts'
 import { createUserAgent } from '../support/user-agent.ts'
@@ -42,6 +43,7 @@ onBothStores('Forms that are none (INJ)', (technology) => {
     await addUnverified(h, { username: 'una' })
     login = await blockedLogin(h)
     link = await h.resetLink(ann)
+    await isIdle(h)
   })
 
   async function state(): Promise<string> {
