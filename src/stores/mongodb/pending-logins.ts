@@ -20,7 +20,8 @@ const MOST_REMOVED = 100
 export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & Forgetful {
   const collection = openCollection<PendingLoginDocument>(db, 'pending_logins')
   const found = foundIn(collection)
-  const changedAlone = changedIn(collection)
+  const changed = changedIn(collection)
+  const saved = savedIn(collection)
 
   return {
     ...storedPart(collection, indexes),
@@ -28,7 +29,7 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
 
     async save(login, most) {
       const { id, accountId } = login
-      await collection.replaceOne({ _id: text(id) }, toDocument(login), { upsert: true })
+      await saved({ _id: text(id), ...toDocument(login) })
       const surplus = await collection
         .find({ account_id: text(accountId), _id: { $ne: id } }, { projection: { _id: 1 } })
         .sort({ created_at: -1 })
@@ -57,8 +58,8 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
         ...(verifiedAt && { $min: { verified_at: time(verifiedAt) } }),
         ...(isVoid && { $set: { password_digest: '' } }),
       }
-      if ('id' in which) await changedAlone({ _id: text(which.id), update })
-      else await collection.updateMany(ofAccount(which), update)
+      const filter = 'id' in which ? { _id: text(which.id) } : ofAccount(which)
+      await changed({ filter, update })
     },
 
     async setTurn(id, turn, at) {
@@ -84,12 +85,24 @@ function foundIn(collection: Collection<PendingLoginDocument>) {
 }
 
 function changedIn(collection: Collection<PendingLoginDocument>) {
-  return together(async (writes: { _id: string; update: object }[]) => {
+  return together(async (changes: { filter: object; update: object }[]) => {
     await collection.bulkWrite(
-      writes.map(({ _id, update }) => ({ updateOne: { filter: { _id }, update } })),
+      changes.map((updateMany) => ({ updateMany })),
       { ordered: false },
     )
-    return writes
+    return changes
+  })
+}
+
+function savedIn(collection: Collection<PendingLoginDocument>) {
+  return together(async (documents: PendingLoginDocument[]) => {
+    await collection.bulkWrite(
+      documents.map(({ _id, ...replacement }) => ({
+        replaceOne: { filter: { _id }, replacement, upsert: true },
+      })),
+      { ordered: false },
+    )
+    return documents
   })
 }
 

@@ -3,6 +3,7 @@ import type { Revoked, TokenStore } from '../../ports/index.ts'
 import { firstReadable, openCollection } from './collection.ts'
 import { atMost, text, time } from './conditions.ts'
 import { type NamedIndex, purgeIndex } from './indexes.ts'
+import { together } from './together.ts'
 import { type AnyTokenDocument, fromTokenDocument } from './token-document.ts'
 
 export const tokenIndexes: NamedIndex[] = [
@@ -18,9 +19,15 @@ export function mongoTokens(
   isWhole: (document: AnyTokenDocument) => boolean,
 ): TokenStore {
   const collection = openCollection<AnyTokenDocument>(db, name)
+
+  const found = together(async (hashes: string[]) => {
+    const documents = await collection.find({ token_hash: { $in: hashes } }).toArray()
+    return hashes.map((hash) => documents.find(({ token_hash }) => token_hash === hash))
+  })
+
   return {
     async find(tokenHash) {
-      const document = await collection.findOne({ token_hash: text(tokenHash) })
+      const document = await found(text(tokenHash))
       return document && isWhole(document) ? fromTokenDocument(document) : undefined
     },
 

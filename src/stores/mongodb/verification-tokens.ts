@@ -1,5 +1,5 @@
 import type { Db, Filter } from 'mongodb'
-import type { VerificationTokenStore } from '../../ports/index.ts'
+import type { Token, VerificationTokenStore } from '../../ports/index.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import { firstReadable, openCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
@@ -16,6 +16,14 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
   const inserted = together(async (tokens: TokenDocument[]) => {
     await collection.insertMany(tokens, { ordered: false })
     return tokens
+  })
+
+  const used = together(async (updates: ReturnType<typeof use>[]) => {
+    await collection.bulkWrite(
+      updates.map((updateMany) => ({ updateMany })),
+      { ordered: false },
+    )
+    return updates
   })
 
   async function expire(which: Filter<TokenDocument>, at: Date) {
@@ -45,20 +53,22 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
       await expire({ ...revoked(which), ...ofJob }, at)
     },
 
-    async use({ id, userId, email }, at) {
-      const isIt = { $eq: ['$_id', { $literal: text(id) }] }
-      await collection.updateMany(
-        { user_id: text(userId), email: text(email), used_at: { $type: 'null' } },
-        [
-          {
-            $set: {
-              used_at: { $cond: [isIt, time(at), null] },
-              expires_at: { $cond: [isIt, '$expires_at', { $min: ['$expires_at', at] }] },
-            },
-          },
-        ],
-      )
-    },
+    use: async (token, at) => void (await used(use(token, at))),
+  }
+}
+
+function use({ id, userId, email }: Pick<Token, 'id' | 'userId' | 'email'>, at: Date) {
+  const isIt = { $eq: ['$_id', { $literal: text(id) }] }
+  return {
+    filter: { user_id: text(userId), email: text(email), used_at: { $type: 'null' as const } },
+    update: [
+      {
+        $set: {
+          used_at: { $cond: [isIt, time(at), null] },
+          expires_at: { $cond: [isIt, '$expires_at', { $min: ['$expires_at', at] }] },
+        },
+      },
+    ],
   }
 }
 
