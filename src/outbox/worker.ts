@@ -104,11 +104,12 @@ function createWaking(clock: Clock, ring: () => void): (at: Date) => void {
 
   async function wakeOnce() {
     isWaking = true
-    const ms = dueAt - clock.now().getTime() + Math.random() * WAKE_WITHIN_MS
+    const due = dueAt
+    const ms = due - clock.now().getTime() + Math.random() * WAKE_WITHIN_MS
     await clock.sleep(ms, { ref: false })
     isWaking = false
     ring()
-    if (dueAt > clock.now().getTime()) void wakeOnce()
+    if (dueAt > due) void wakeOnce()
   }
 
   return (at) => {

@@ -10,7 +10,7 @@ import {
   resend,
   setsSession,
 } from '../support/blocked-login.ts'
-import { CLIENT } from '../support/harness.ts'
+import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { createUserAgent } from '../support/user-agent.ts'
@@ -230,4 +230,34 @@ describe('A host that finishes logins by itself, without finishLogin', () => {
     expect(await ask.redeem(h, request, answer.location)).to.equal('invalid_grant')
     expect(await accountOf(h, agent)).to.equal(undefined)
   })
+})
+
+describe('A link that was asked for by name, opened while flows.endSessions runs', () => {
+  const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL] })
+
+  for (const [when, isBefore] of [
+    ['before it opens', true],
+    ['between its look-up and its session', false],
+  ] as const) {
+    it(`signs nobody in where all ended ${when}`, async () => {
+      const user = await addUnverified(h)
+      const link = await resend(h, user, {
+        client_id: CONFIDENTIAL.client_id,
+        redirect_uri: CONFIDENTIAL.redirect_uris[0],
+        scope: 'openid',
+        state: 'x',
+      })
+      const { markEmailVerified } = h.users
+      if (isBefore) await h.flows.endSessions(user.id)
+      else
+        h.users.markEmailVerified = async (id, email) => {
+          h.users.markEmailVerified = markEmailVerified
+          await h.flows.endSessions(user.id)
+          return markEmailVerified(id, email)
+        }
+      const agent = createUserAgent()
+      await agent.get(link)
+      expect(await accountOf(h, agent)).to.equal(undefined)
+    })
+  }
 })

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { together } from '../../src/stores/mongodb/together.ts'
+import { moveTime } from '../support/time.ts'
 
 const CALLS = Array.from({ length: 350 }, (_, number) => number)
 
@@ -26,6 +27,20 @@ describe('One command for many calls', () => {
       await new Promise(process.nextTick)
     }
     expect(begun.length).to.be.greaterThan(CALLS.length - 100)
+  })
+
+  it('lets nobody wait for a command that takes long', async () => {
+    let isFirst = true
+    const answered = together(async (numbers: number[]) => {
+      if (!isFirst) return numbers
+      isFirst = false
+      return new Promise<number[]>(() => {})
+    })
+    void answered(1)
+    await new Promise(process.nextTick)
+    const waits = answered(2)
+    await moveTime(1_000)
+    expect(await Promise.all([answered(3), waits])).to.deep.equal([3, 2])
   })
 
   it('fails for its own callers alone, and goes on', async () => {

@@ -1,5 +1,9 @@
+import { systemClock } from '../../clock.ts'
+
 /** Commands grow no longer than this. */
 const MOST = 100
+/** A command that takes so long keeps nobody else waiting. */
+const SLOW_MS = 250
 
 /**
  * One command for many calls: what is asked while a command is under way, or in the same turn of the event loop, is done together
@@ -17,10 +21,13 @@ export function together<Item, Result>(
   }
   const waiting: Call[] = []
   let underWay = 0
+  let begunAt = 0
+  const now = () => systemClock.now().getTime()
 
   async function runAll() {
     while (waiting.length > 0) {
       const calls = waiting.splice(0, MOST)
+      begunAt = now()
       try {
         const results = await run(calls.map(({ item }) => item))
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one result an item
@@ -37,8 +44,8 @@ export function together<Item, Result>(
   return (item) =>
     new Promise((resolve, reject) => {
       waiting.push({ item, resolve, reject })
-      // A command that hangs holds up no more than one other.
-      if (underWay > 0 && waiting.length < MOST) return
+      const isSlow = Math.abs(now() - begunAt) > SLOW_MS
+      if (underWay > 0 && waiting.length < MOST && !isSlow) return
       underWay += 1
       process.nextTick(() => void runAll())
     })
