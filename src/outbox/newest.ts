@@ -57,16 +57,9 @@ async function isOvertakenElseEndsEarlier(
   return isOvertaken(job, requests)
 }
 
-/** Whether a later one that does as much was looked up and is still there, be it as a dead letter. */
+/** Whether a later one was looked up and is still there, be it as a dead letter. */
 export function isOvertaken(job: MailJob, requests: RequestOfAccount[]): boolean {
-  return requests.some(
-    (other) => other.isResolved && isLater(orderOf(other), orderOf(job)) && doesAsMuch(other, job),
-  )
-}
-
-// What somebody asked for by name finishes no login that waits.
-function doesAsMuch({ isOfLogin }: RequestOfAccount, { pendingLoginId }: MailJob): boolean {
-  return isOfLogin || pendingLoginId === undefined
+  return requests.some((other) => other.isResolved && isLater(orderOf(other), orderOf(job)))
 }
 
 /** Those that the job ends. */
@@ -76,7 +69,10 @@ export function earlierThan(job: MailJob, requests: RequestOfAccount[]): string[
     .map(({ id }) => id)
 }
 
-/** Whether another one that does as much was looked up, and its mail may leave yet. */
+/**
+ * Whether another one was looked up, and its mail may leave yet. To a request of a login that waits only others of such a login
+ * count.
+ */
 export function isOtherUnderWay(job: MailJob, requests: RequestOfAccount[], at: Date): boolean {
   return requests.some(
     (other) =>
@@ -84,6 +80,6 @@ export function isOtherUnderWay(job: MailJob, requests: RequestOfAccount[], at: 
       other.isResolved &&
       other.isWaiting &&
       other.expiresAt > at &&
-      doesAsMuch(other, job),
+      (job.pendingLoginId === undefined || other.isOfLogin),
   )
 }

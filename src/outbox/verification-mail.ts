@@ -1,6 +1,6 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
-import type { MailJob, PendingLogin, Token } from '../ports/index.ts'
+import type { MailJob, PendingLogin } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { attemptOf, isLater } from '../ports/request-order.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
@@ -68,7 +68,7 @@ export function createVerificationMail(parts: MailParts): MailFlow {
 
     isServedLater: async (job, user) =>
       (await verificationTokens.ofUser(user.id, MOST_LINKS)).some((token) =>
-        isLaterLink(token, job),
+        isLater(token, attemptOf(job)),
       ),
 
     async revoke({ token }) {
@@ -77,12 +77,6 @@ export function createVerificationMail(parts: MailParts): MailFlow {
 
     abandon: (job, userId) => verificationTokens.revoke({ userId, upTo: attemptOf(job) }, now()),
   }
-}
-
-/** Whether a token is of a later request that does as much: what somebody asked for by name finishes no login that waits. */
-function isLaterLink(token: Token, job: MailJob): boolean {
-  const doesAsMuch = token.pendingLoginId !== undefined || job.pendingLoginId === undefined
-  return doesAsMuch && isLater(token, attemptOf(job))
 }
 
 function uiLocalesOf(pending: PendingLogin | undefined): string | undefined {

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { AccountFlowsError } from '../../src/errors.ts'
 import { deliverMail } from '../../src/outbox/deliver.ts'
 import { resolveJob } from '../../src/outbox/resolve.ts'
 import { endOf } from '../../src/ports/token-end.ts'
@@ -73,55 +72,6 @@ describe('A hold that ends while a mail waits for a connection, and mails flow',
     move(SEND_LEASE_MS - 100)
     await deliverMail({ ...parts, sender: slow }, held, FLOWING)
     expect(mails).to.have.length(1)
-  })
-})
-
-describe("A stranger who asks by name while a login's mail waits for its second attempt", () => {
-  it("does not keep the login's link away (limits.md)", async () => {
-    const { parts, users, mails, ask, claim, move, after } = await outboxByHand()
-    users.add({
-      ...ANN,
-      id: 'bob',
-      username: 'bob',
-      email: 'bob@example.com',
-      emailVerified: false,
-    })
-    const kind = 'email_verification' as const
-    await ask({
-      id: 'login',
-      kind,
-      identifier: undefined,
-      accountId: 'bob',
-      pendingLoginId: 'his-login',
-    })
-    const { sender } = parts
-    const greylisted = {
-      ...sender,
-      connect: async () => ({
-        async send() {
-          throw new AccountFlowsError('ERR_MAIL_FAILED', '451 try again later')
-        },
-        release() {},
-      }),
-    }
-    for (const job of await claim()) {
-      const held = await resolveJob(parts, job)
-      if (held) await deliverMail({ ...parts, sender: greylisted }, held, AT_ONCE)
-    }
-    // The stranger knows the name.
-    move(500)
-    await ask({ id: 'stranger', kind, identifier: 'bob' })
-    for (const job of await claim()) {
-      const held = await resolveJob(parts, job)
-      if (held) await deliverMail(parts, held, AT_ONCE)
-    }
-    move(3_000)
-    for (const job of await claim('send', after(0))) await deliverMail(parts, job, AT_ONCE)
-    const links = await parts.store.verificationTokens.ofUser('bob', 10)
-    expect(mails).to.have.length(2)
-    expect(links.some(({ mailJobId, attempt }) => mailJobId === 'login' && attempt === 2)).to.equal(
-      true,
-    )
   })
 })
 
