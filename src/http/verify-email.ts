@@ -88,13 +88,15 @@ async function finish(parts: HttpParts, opening: Opening, replaces?: string) {
   }
   await confirm(parts, opening, destination.takesTurn, async () => {
     if (isForeign) await resume.endForeignSession(ctx, opened.accountId)
-    await destination.go(ctx, next)
+    const isFinished = await destination.go(ctx, next)
+    if (!isFinished) await verifyEmailPages(parts).confirmed(ctx, opened, false)
   })
 }
 
 /** Where a confirmed link leads; decided before anything is consumed. */
 interface Destination {
-  go(ctx: Context, next: Next): Promise<void>
+  /** `false`: the login was ended meanwhile, and nothing is answered. */
+  go(ctx: Context, next: Next): Promise<boolean>
   /** The login that waits in a window of this browser goes on here instead. */
   takesTurn: boolean
 }
@@ -114,8 +116,10 @@ async function destinationOf(
   if (captured === undefined) {
     const carried = await clients.genuine(token.carried)
     if (carried.clientId === undefined) return undefined
-    const go = async (ctx: Context, next: Next) =>
-      resume.carried(ctx, next, await byEmail(), carried)
+    const go = async (ctx: Context, next: Next) => {
+      await resume.carried(ctx, next, await byEmail(), carried)
+      return true
+    }
     return { go, takesTurn: false }
   }
   if (!(await clients.mayFinish(asked, captured))) return undefined

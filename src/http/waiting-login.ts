@@ -89,11 +89,13 @@ async function goOn(parts: HttpParts, { ctx, next, window }: Asked, answer: Answ
     const { pendingLoginId } = window
     return show({ mode: 'other_account', pendingLoginId, session: live.uid })
   }
+  let isFinished = true
   const wentOn = await waitingLogins.inTurn(window, async () => {
     if (isForeign) await resume.endForeignSession(ctx, user.id)
-    await resume.waiting(ctx, next, captured)
+    isFinished = await resume.waiting(ctx, next, captured)
   })
   if (!wentOn) await showOver(parts, ctx, { status: 'continued', captured })
+  else if (!isFinished) await showOver(parts, ctx, { status: 'ended', captured })
 }
 
 async function showWaiting(

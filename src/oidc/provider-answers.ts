@@ -10,6 +10,7 @@ type Interaction = KoaContextWithOIDC['oidc']['entities']['Interaction']
 
 const failures = new WeakMap<IncomingMessage, Error>()
 const interactions = new WeakMap<IncomingMessage, Interaction>()
+const gone = new WeakSet<IncomingMessage>()
 
 /** Once, when the provider is there. */
 export function watchAnswers(provider: Provider): void {
@@ -17,6 +18,16 @@ export function watchAnswers(provider: Provider): void {
   provider.on('interaction.started', ({ req, oidc }) =>
     interactions.set(req, oidc.entities.Interaction),
   )
+  const note = ({ req }: { req: IncomingMessage }, { name }: Error) => {
+    if (name === 'SessionNotFound') gone.add(req)
+  }
+  provider.on('authorization.error', note)
+  provider.on('device_resume.error', note)
+}
+
+/** Whether the request that was to be finished was not there any more: its login was ended meanwhile. */
+export function wasGone(req: IncomingMessage): boolean {
+  return gone.has(req)
 }
 
 /** What broke while the request was answered. */

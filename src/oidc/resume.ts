@@ -14,7 +14,7 @@ import { appendCarried } from '../ports/carried-query.ts'
 import type { Clock } from '../clock.ts'
 import { loginSecond, type SeenCutoffs } from '../ports/login-end.ts'
 import type { CapturedRequest, CarriedParameters, LoginResult } from '../ports/index.ts'
-import { rethrowFailure } from './provider-answers.ts'
+import { rethrowFailure, wasGone } from './provider-answers.ts'
 import { dropCookie, injectCookie } from './request-cookies.ts'
 
 /** The record only has to live for the one request that makes and uses it. */
@@ -37,14 +37,20 @@ export interface Resume {
   /**
    * Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. With `byEmail` the
    * session says that, and when: this browser has shown the link alone, and no password. Where the account signed in again in this
-   * browser since, the session stays of that login, and the request is finished with it.
+   * browser since, the session stays of that login, and the request is finished with it. `false`: the login was ended meanwhile, nobody
+   * is signed in, and the answer is the caller's to make.
    */
-  captured(ctx: Context, next: Next, captured: CapturedRequest, byEmail?: EmailLogin): Promise<void>
+  captured(
+    ctx: Context,
+    next: Next,
+    captured: CapturedRequest,
+    byEmail?: EmailLogin,
+  ): Promise<boolean>
   /**
    * Likewise in the window that logged in, though a link may have finished the same request in another browser before, and used
    * up the request that the client had pushed, which is good for one answer.
    */
-  waiting(ctx: Context, next: Next, captured: CapturedRequest): Promise<void>
+  waiting(ctx: Context, next: Next, captured: CapturedRequest): Promise<boolean>
   /**
    * Signs the account in by its e-mail alone, then sends the carried parameters through the authorization endpoint with all
    * of its checks: what was not captured, such as PKCE, is never assumed.
@@ -78,9 +84,10 @@ export function createResume(provider: () => Provider, clock: Clock): Resume {
       const { PushedAuthorizationRequest } = provider()
       const pushed =
         parJti === undefined ? undefined : await PushedAuthorizationRequest.find(parJti)
-      await finish(parts, ctx, next, request)
+      const isFinished = await finish(parts, ctx, next, request)
       // The answer stands without it: a pushed request that nobody uses up lives for a minute.
       await pushed?.consume().catch(() => {})
+      return isFinished
     },
 
     async carried(ctx, next, { accountId, second }, carried) {
@@ -102,7 +109,7 @@ async function finish(
   next: Next,
   captured: CapturedRequest,
   byEmail?: EmailLogin,
-): Promise<void> {
+): Promise<boolean> {
   const { lastSubmission: _, ...request } = captured
   const own = byEmail ? loginByEmail(byEmail, captured.login) : captured.login
   const newer = newerLogin(await provider().Session.get(ctx), own)
@@ -120,6 +127,7 @@ async function finish(
   })
   injectCookie(ctx, provider().cookieName('resume'), uid)
   await reenter(ctx, next, path)
+  return !wasGone(ctx.req)
 }
 
 // What the person did in this browser since is what is true there: a session never goes back to an earlier login.

@@ -7,6 +7,7 @@ import {
   addUnverified,
   addVerified,
   blockedLogin,
+  isVerified,
   resend,
   setsSession,
 } from '../support/blocked-login.ts'
@@ -180,6 +181,20 @@ describe('A request that is in flight while a password is reset (RACE-08, RACE-0
     if (ask.outcomeOf(answer) === 'code') {
       expect(await ask.redeem(h, request, answer.location)).to.equal('invalid_grant')
     }
+  })
+
+  it('opens the link of a blocked login, whose request is gone by then: it is confirmed, and nobody is signed in', async () => {
+    const { user, link } = await blockedLogin(h)
+    const agent = createUserAgent()
+    const answer = await resetDuring('find Interaction', user, () => agent.get(link))
+    expect([answer.status, answer.page, answer.mode]).to.deep.equal([
+      200,
+      'verify-email',
+      'verified',
+    ])
+    expect(await isVerified(h, user)).to.equal(true)
+    expect(setsSession(answer)).to.equal(false)
+    expect(await accountOf(h, agent)).to.equal(undefined)
   })
 
   it('opens a link that was sent again, and is signed in nowhere', async () => {
