@@ -3,6 +3,7 @@ import type { AuditEvent, User, memoryUsers } from '../../src/index.ts'
 import { eventually } from './eventually.ts'
 import { expectPage } from './expect-page.ts'
 import { PASSWORD, type Harness } from './harness.ts'
+import { isIdle } from './jobs.ts'
 import type { AuthorizationRequest, RelyingParty } from './relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 
@@ -55,6 +56,7 @@ export async function blockedLogin(
   const blocked = await agent.post(`${harness.oauthUrl}/login`, form)
   expect([blocked.page, blocked.mode]).to.deep.equal(['verify-email', 'blocked'])
   const { link } = await harness.mail.mailTo(user.email ?? '', before + 1)
+  await isIdle(harness)
   const interaction = new URL(page.url).searchParams.get('interaction') ?? ''
   return { user, agent, party, request, interaction, blocked, link }
 }
@@ -69,7 +71,9 @@ export async function resend(
   const form = { username: user.username, ...carried }
   const answer = await createUserAgent().post(`${harness.oauthUrl}/resend-verification`, form)
   expect([answer.status, answer.mode]).to.deep.equal([200, 'sent'])
-  return (await harness.mail.mailTo(user.email ?? '', before + 1)).link
+  const { link } = await harness.mail.mailTo(user.email ?? '', before + 1)
+  await isIdle(harness)
+  return link
 }
 
 export function mailsTo({ mail }: Harness, user: User): number {

@@ -30,6 +30,7 @@ import {
 } from '../../src/index.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { startMailServer, type MailServer, type MailServerOptions } from './mail-server.ts'
+import { isIdle } from './jobs.ts'
 import { freshDatabase } from './mongod.ts'
 import { movableClock, resetTime } from './time.ts'
 import { createRelyingParty, followWithin, type RelyingParty } from './relying-party.ts'
@@ -293,7 +294,9 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     async resetLink(user) {
       const before = mail.mails.filter(({ to }) => to.includes(user.email ?? '')).length
       await harness.forgot(user.username)
-      return (await mail.mailTo(user.email ?? '', before + 1)).link
+      const { link } = await mail.mailTo(user.email ?? '', before + 1)
+      await isIdle(harness)
+      return link
     },
 
     reset: (link, password, confirm = password) =>

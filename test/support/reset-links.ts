@@ -3,7 +3,7 @@ import type { User } from '../../src/index.ts'
 import { addVerified } from './blocked-login.ts'
 import type { Harness } from './harness.ts'
 import { hasPassword } from './observe.ts'
-import { later } from './jobs.ts'
+import { isIdle, later } from './jobs.ts'
 
 /** What a host may write into the record of a user that was not reset by us. */
 export const OTHER_HASH = '$2b$04$CCCCCCCCCCCCCCCCCCCCC.E7iYKmz3HnBJeEDbgBwEjVHZJRxEVVu'
@@ -21,7 +21,9 @@ export async function userWithLink(
 ): Promise<UserWithLink> {
   const user = await addVerified(h, changes)
   await h.forgot(user.username, carried)
-  return { user, link: (await h.mail.mailTo(user.email ?? '')).link }
+  const { link } = await h.mail.mailTo(user.email ?? '')
+  await isIdle(h)
+  return { user, link }
 }
 
 /** The same, an hour later. */
