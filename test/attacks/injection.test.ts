@@ -46,9 +46,12 @@ onBothStores('Forms that are none (INJ)', (technology) => {
     await isIdle(h)
   })
 
+  // All but what comes and goes by the minute: the note of the keys in use, and the count of all mails.
+  const lasting = { key_rings: { key_ids: [] }, rate_limits: { key: { $ne: 'mails:all' } } }
+
   async function state(): Promise<string> {
     const users = await Promise.all([ann.id, login.user.id].map((id) => h.users.findById(id)))
-    return JSON.stringify([users, await usableRecord(h, link), await dump(h)])
+    return JSON.stringify([users, await usableRecord(h, link), await dump(h, lasting)])
   }
 
   const endpoints: Record<string, () => Pair> = {

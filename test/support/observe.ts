@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
-import type { Db } from 'mongodb'
+import type { Db, Document, Filter } from 'mongodb'
 import type { AuditEvent, AuditEventType, Token, User } from '../../src/index.ts'
 import { endOf } from '../../src/ports/token-end.ts'
 import type { Harness } from './harness.ts'
@@ -53,13 +53,27 @@ export function databaseOf(h: Harness): Db {
   return h.db
 }
 
-/** Everything stored, as one text: what a dump of the database would show. */
-export async function dump(h: Harness): Promise<string> {
+/**
+ * Everything stored, as one text: what a dump of the database would show.
+ *
+ * @param only - by the name of a collection, which of its records.
+ */
+export async function dump(
+  h: Harness,
+  only: Record<string, Filter<Document>> = {},
+): Promise<string> {
   if (!h.db) return JSON.stringify([h.events, await h.store.settings.read()])
   const collections = await h.db.listCollections({}, { nameOnly: true }).toArray()
   const all: unknown[] = [h.events]
   for (const { name } of collections) {
-    if (!name.startsWith('system.')) all.push(name, await h.db.collection(name).find().toArray())
+    if (!name.startsWith('system.'))
+      all.push(
+        name,
+        await h.db
+          .collection(name)
+          .find(only[name] ?? {})
+          .toArray(),
+      )
   }
   return JSON.stringify(all)
 }
