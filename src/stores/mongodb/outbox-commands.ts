@@ -1,7 +1,7 @@
 import type { AnyBulkWriteOperation, Collection, Filter } from 'mongodb'
 import type { MailJob, MailKind } from '../../ports/index.ts'
 import { text } from './conditions.ts'
-import { DUPLICATE_KEY, writeErrors } from './errors.ts'
+import { duplicatesIn } from './errors.ts'
 import type { JobDocument, JobFields } from './job-document.ts'
 import { together } from './together.ts'
 
@@ -26,20 +26,17 @@ export function outboxCommands(collection: Collection<JobDocument>) {
   }
 
   const added = together(async (jobs: { id: string; fields: JobFields }[]) => {
-    try {
-      await write(
-        jobs.map(({ id, fields }) => ({
-          updateOne: {
-            filter: { _id: id, state: { $exists: false } },
-            update: { $setOnInsert: fields, $currentDate: { requested_at: true } },
-            upsert: true,
-          },
-        })),
-      )
-    } catch (error) {
-      // It is there already.
-      if (!writeErrors(error).every(({ code }) => code === DUPLICATE_KEY)) throw error
-    }
+    const command = write(
+      jobs.map(({ id, fields }) => ({
+        updateOne: {
+          filter: { _id: id, state: { $exists: false } },
+          update: { $setOnInsert: fields, $currentDate: { requested_at: true } },
+          upsert: true,
+        },
+      })),
+    )
+    // Those that are there already stay as they are.
+    await duplicatesIn(command)
     return jobs
   })
 

@@ -4,7 +4,7 @@ import type { Clock } from '../../clock.ts'
 import type { Hit, RateLimits } from '../../ports/index.ts'
 import { openCollection } from './collection.ts'
 import { text } from './conditions.ts'
-import { DUPLICATE_KEY, isDuplicateKey, writeErrors } from './errors.ts'
+import { duplicatesIn, isDuplicateKey } from './errors.ts'
 import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
 import { together } from './together.ts'
 
@@ -120,15 +120,8 @@ async function countAll(
 async function begin(windows: Windows, keys: string[], now: Date) {
   if (keys.length === 0) return
   const expire = new Date(now.getTime() + MAX_SKEW_MS)
-  try {
-    await windows.insertMany(
-      keys.map((key) => ({ key, points: 0, expire })),
-      { ordered: false },
-    )
-  } catch (error) {
-    // Somebody else began it.
-    if (!writeErrors(error).every(({ code }) => code === DUPLICATE_KEY)) throw error
-  }
+  const begun = keys.map((key) => ({ key, points: 0, expire }))
+  await duplicatesIn(windows.insertMany(begun, { ordered: false }))
 }
 
 /** Those that one update counts. */
