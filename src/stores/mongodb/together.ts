@@ -1,3 +1,4 @@
+import type { AnyBulkWriteOperation, Collection, Document } from 'mongodb'
 import { systemClock } from '../../clock.ts'
 
 /** Commands grow no longer than this. */
@@ -49,4 +50,12 @@ export function together<Item, Result>(
       underWay += 1
       process.nextTick(() => void runAll())
     })
+}
+
+/** Writes, in any order. */
+export function writtenTogether<T extends Document>(collection: Collection<T>) {
+  return together(async (writes: AnyBulkWriteOperation<T>[]) => {
+    await collection.bulkWrite(writes, { ordered: false })
+    return writes
+  })
 }
