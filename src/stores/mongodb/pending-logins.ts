@@ -1,4 +1,4 @@
-import type { Collection, Db } from 'mongodb'
+import type { Db } from 'mongodb'
 import type { CarriedParameters, PendingLoginStore } from '../../ports/index.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import { openCollection } from './collection.ts'
@@ -6,7 +6,7 @@ import { text, time } from './conditions.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
 import { type PendingLoginDocument, toDocument, toPendingLogin } from './pending-login-document.ts'
-import { together, writtenTogether } from './together.ts'
+import { foundTogether, writtenTogether } from './together.ts'
 
 const indexes: NamedIndex[] = [
   { name: 'newest_of_account', key: { account_id: 1, created_at: -1 } },
@@ -19,7 +19,7 @@ const MOST_REMOVED = 100
 /** `pending_logins` on MongoDB. */
 export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & Forgetful {
   const collection = openCollection<PendingLoginDocument>(db, 'pending_logins')
-  const found = foundIn(collection)
+  const found = foundTogether<PendingLoginDocument>(collection, '_id')
   const changed = writtenTogether(collection)
   const saved = writtenTogether(collection)
 
@@ -77,13 +77,6 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
       return modifiedCount === 1
     },
   }
-}
-
-function foundIn(collection: Collection<PendingLoginDocument>) {
-  return together(async (ids: string[]) => {
-    const documents = await collection.find({ _id: { $in: ids } }).toArray()
-    return ids.map((id) => documents.find(({ _id }) => _id === id))
-  })
 }
 
 function ofRequest({ accountId, carried }: { accountId: string; carried: CarriedParameters }) {
