@@ -112,13 +112,9 @@ const isGenuine = ({ authorizeSig }: FlowParts, { token, carried, signature }: V
   isToken(token) && authorizeSig.verify(signature, token, carried)
 
 /** A link that we signed, with its record and its account; a refusal, where there is none. */
-async function find(
-  parts: FlowParts,
-  link: VerificationLink,
-  readCutoffs?: FlowParts['readCutoffs'],
-) {
+async function find(parts: FlowParts, link: VerificationLink) {
   if (!isGenuine(parts, link)) return unknown({})
-  const { verificationTokens, users, clock } = parts
+  const { verificationTokens, users, clock, readCutoffs } = parts
   const found = await findLink(verificationTokens, users, link.token, clock.now(), readCutoffs)
   return found && isSameCarried(found.token.carried, link.carried) ? found : unknown(link.carried)
 }
@@ -135,7 +131,7 @@ async function open(
   link: VerificationLink,
   { browser, ...requester }: LinkOpener,
 ): Promise<OpenedLink | LinkRefusal> {
-  const found = await find(parts, link, parts.readCutoffs)
+  const found = await find(parts, link)
   if ('refusal' in found) return found
   const { token, account, end } = found
   const state = stateOf(found, end !== 'account_changed')

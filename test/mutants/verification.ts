@@ -160,7 +160,7 @@ export const verificationMutants: Mutant[] = [
       'if (token && (await readCutoffs?.(token.userId))) token = await find()':
         'if (token) await readCutoffs?.(token.userId)',
     },
-    caughtBy: 'between the looks at it and at the cut-offs',
+    caughtBy: 'signs nobody in where all ended',
   },
   {
     name: 'nobody is blocked',
