@@ -54,7 +54,8 @@ export function timeout(clock: Clock, ms: number): { signal: AbortSignal; cancel
   return { signal: late.signal, cancel: later(clock, ms, () => late.abort(reason())) }
 }
 
-function cancellation() {
+/** A signal that aborts when it is told to. */
+export function cancellation() {
   const controller = new AbortController()
   // With a reason of its own, as making the usual one takes longer than all the rest.
   return { signal: controller.signal, cancel: () => controller.abort('cancelled') }

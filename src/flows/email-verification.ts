@@ -114,8 +114,8 @@ const isGenuine = ({ authorizeSig }: FlowParts, { token, carried, signature }: V
 /** A link that we signed, with its record and its account; a refusal, where there is none. */
 async function find(parts: FlowParts, link: VerificationLink) {
   if (!isGenuine(parts, link)) return unknown({})
-  const { verificationTokens, users, clock } = parts
-  const found = await findLink(verificationTokens, users, link.token, clock.now())
+  const { verificationTokens, users, clock, readCutoffs } = parts
+  const found = await findLink(verificationTokens, users, link.token, clock.now(), readCutoffs)
   return found && isSameCarried(found.token.carried, link.carried) ? found : unknown(link.carried)
 }
 
@@ -131,10 +131,7 @@ async function open(
   link: VerificationLink,
   { browser, ...requester }: LinkOpener,
 ): Promise<OpenedLink | LinkRefusal> {
-  let found = await find(parts, link)
-  if ('refusal' in found) return found
-  // Links are voided before cut-offs move on: one that still stands after a look at these has seen no end.
-  if (await parts.readCutoffs(found.token.userId)) found = await find(parts, link)
+  const found = await find(parts, link)
   if ('refusal' in found) return found
   const { token, account, end } = found
   const state = stateOf(found, end !== 'account_changed')

@@ -16,6 +16,7 @@ import type {
 } from '../ports/index.ts'
 import { endOf } from '../ports/token-end.ts'
 import { isStillFor } from './account.ts'
+import type { FlowParts } from './parts.ts'
 
 /**
  * Why a link does nothing. `unknown`: nobody was ever given it; all others are told to those alone who hold the token.
@@ -45,14 +46,18 @@ export interface FoundLink {
   end: LinkEnd
 }
 
-/** A token and its account, and how they stand. `undefined`: there never was one. */
+/** A token and its account, and how they stand. With `readCutoffs` it has seen no end. `undefined`: there never was one. */
 export async function findLink(
   tokens: TokenStore,
   users: UserStore,
   raw: string,
   at: Date,
+  readCutoffs?: FlowParts['readCutoffs'],
 ): Promise<FoundLink | undefined> {
-  const token = isToken(raw) ? await tokens.find(hashToken(raw)) : undefined
+  const find = async () => (isToken(raw) ? tokens.find(hashToken(raw)) : undefined)
+  let token = await find()
+  // Links are voided, and passwords replaced, before cut-offs move on: what still stands after a look at these has seen no end.
+  if (token && (await readCutoffs?.(token.userId))) token = await find()
   if (!token) return undefined
   const account = await users.findById(token.userId)
   const end = endOf(token, at) ?? 'account_changed'

@@ -149,12 +149,12 @@ export function newPendingLogin(
 }
 
 /** Until when its window waits: as long as the latest link works that finishes it. On a shared computer that is long enough. */
-export function waitsUntil({ purgeAt }: PendingLogin): Date {
+function waitsUntil({ purgeAt }: PendingLogin): Date {
   return new Date(purgeAt.getTime() - KEEP_LOGIN_MS)
 }
 
 /** Whether it is a login of this account still: it is as old as the password that it was checked with, whatever finishes it. */
-export function isLoginOf(
+function isLoginOf(
   pending: PendingLogin,
   user: User,
   cutoffs: SessionCutoffs | undefined,

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import { cancellation, type Clock } from '../clock.ts'
 
 /** Lets one loop sleep until there is something to do. */
 export interface Bell {
@@ -8,17 +8,14 @@ export interface Bell {
 }
 
 export function createBell({ sleep }: Clock): Bell {
-  let rung = new AbortController()
+  let rung = cancellation()
 
   return {
-    ring() {
-      // With a reason of its own, as making the usual one takes longer than all the rest.
-      rung.abort('rung')
-    },
+    ring: () => rung.cancel(),
 
     async wait(atMostMs) {
       await sleep(atMostMs, { signal: rung.signal, ref: false })
-      rung = new AbortController()
+      rung = cancellation()
     },
   }
 }

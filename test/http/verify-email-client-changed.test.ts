@@ -18,11 +18,13 @@ import {
   dynamicLogin,
   expectConsentThenCode,
   THEIR_FEATURES,
+  DYNAMIC_URI,
+  MACHINE,
   type DynamicClient,
   type Sending,
 } from '../support/clients.ts'
 import { AccountFlowsError } from '../../src/index.ts'
-import { CLIENT, type Host } from '../support/harness.ts'
+import { CLIENT, type Harness, type Host } from '../support/harness.ts'
 import { OFFLINE } from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import type { Answer } from '../support/user-agent.ts'
@@ -32,6 +34,24 @@ type Change = Partial<ClientMetadata>
 
 const MUST_PUSH: Change = { require_pushed_authorization_requests: true }
 const MUST_SIGN: Change = { require_signed_request_object: true }
+
+/** Nobody is signed in, nothing goes to the client, and the window keeps its turn. */
+async function expectRefused(h: Harness, { login }: DynamicClient, answer: Answer) {
+  expectMode(answer, 200, 'verified')
+  expect(setsSession(answer)).to.equal(false)
+  expect(sessionId(h, login.agent)).to.equal(undefined)
+  expect((await pendingOf(h, windowOf(h, login))).continuedAt).to.equal(undefined)
+}
+
+/** The link and the window are refused; the same login goes on once the client is as it was. */
+async function expectRefusedUntil(h: Harness, client: DynamicClient, restore: () => unknown) {
+  const { login } = client
+  await expectRefused(h, client, await openElsewhere(login))
+  expect(await isVerified(h, login.user)).to.equal(true)
+  await expectRefused(h, client, await windowOf(h, login).goOn())
+  await restore()
+  return windowOf(h, login).goOn()
+}
 
 describe('A login that waited while its client changed', () => {
   const needsProof = new Set<string>()
@@ -43,24 +63,6 @@ describe('A login that waited while its client changed', () => {
       pkce: { required: (_ctx, { clientId }) => needsProof.has(clientId) },
     },
   })
-
-  /** Nobody is signed in, nothing goes to the client, and the window keeps its turn. */
-  async function expectRefused({ login }: DynamicClient, answer: Answer) {
-    expectMode(answer, 200, 'verified')
-    expect(setsSession(answer)).to.equal(false)
-    expect(sessionId(h, login.agent)).to.equal(undefined)
-    expect((await pendingOf(h, windowOf(h, login))).continuedAt).to.equal(undefined)
-  }
-
-  /** The link and the window are refused; the same login goes on once the client is as it was. */
-  async function expectRefusedUntil(client: DynamicClient, restore: () => unknown) {
-    const { login } = client
-    await expectRefused(client, await openElsewhere(login))
-    expect(await isVerified(h, login.user)).to.equal(true)
-    await expectRefused(client, await windowOf(h, login).goOn())
-    await restore()
-    return windowOf(h, login).goOn()
-  }
 
   const narrower: [title: string, change: Change, send?: Sending][] = [
     ['must push its requests', MUST_PUSH],
@@ -81,14 +83,18 @@ describe('A login that waited while its client changed', () => {
     it(`goes nowhere where the client ${title} (RED-15)`, async () => {
       const client = await dynamicLogin(h, { ...(send && { send }) })
       await client.change(change)
-      await expectResumed(h, client.login, await expectRefusedUntil(client, () => client.change()))
+      await expectResumed(
+        h,
+        client.login,
+        await expectRefusedUntil(h, client, () => client.change()),
+      )
     })
   }
 
   it('goes nowhere in the browser that logged in either: its window keeps the turn (RED-15)', async () => {
     const client = await dynamicLogin(h)
     await client.change(MUST_PUSH)
-    await expectRefused(client, await client.login.agent.get(client.login.link))
+    await expectRefused(h, client, await client.login.agent.get(client.login.link))
     await client.change()
     await expectResumed(h, client.login, await windowOf(h, client.login).goOn())
   })
@@ -97,7 +103,7 @@ describe('A login that waited while its client changed', () => {
     const client = await dynamicLogin(h, { extra: OFFLINE })
     const { login, change } = client
     await change({ scope: 'openid email' })
-    const answer = await expectRefusedUntil(client, () => change())
+    const answer = await expectRefusedUntil(h, client, () => change())
     await expectConsentThenCode(h, login, login.agent, answer)
   })
 
@@ -111,7 +117,7 @@ describe('A login that waited while its client changed', () => {
     })
     const clientId = client.login.party.config.clientMetadata().client_id
     needsProof.add(clientId)
-    const answer = await expectRefusedUntil(client, () => needsProof.delete(clientId))
+    const answer = await expectRefusedUntil(h, client, () => needsProof.delete(clientId))
     expect(answer.location).to.match(/[?&]code=/)
   })
 
@@ -133,7 +139,7 @@ describe('A login that waited while its client changed', () => {
   it('of a client that pushed goes nowhere where it may not ask for the scope any more (RED-15)', async () => {
     const client = await dynamicLogin(h, { send: byPushing })
     await client.change({ ...MUST_PUSH, scope: 'openid' })
-    const answer = await expectRefusedUntil(client, () => client.change(MUST_PUSH))
+    const answer = await expectRefusedUntil(h, client, () => client.change(MUST_PUSH))
     await expectResumed(h, client.login, answer)
   })
 })
@@ -149,6 +155,19 @@ describe('A login by a signed request, where the provider takes none that are pu
     await openElsewhere(login)
     await expectResumed(h, login, await windowOf(h, login).goOn())
   })
+
+  const gone: [title: string, change: Change][] = [
+    ['the redirect URI is no longer the client’s', { redirect_uris: [`${DYNAMIC_URI}/`] }],
+    ['the client may no longer ask for a code', MACHINE],
+  ]
+  for (const [title, change] of gone) {
+    it(`goes nowhere once ${title} (RED-05)`, async () => {
+      const client = await dynamicLogin(h, { send: bySigning })
+      await client.change({ ...MUST_SIGN, ...change })
+      const answer = await expectRefusedUntil(h, client, () => client.change(MUST_SIGN))
+      await expectResumed(h, client.login, answer)
+    })
+  }
 })
 
 describe('A login that waited, where the host trusts a proxy that ends TLS', () => {

@@ -78,8 +78,8 @@ export const secrecyMutants: Mutant[] = [
     name: 'the mail goes to the typed address',
     breaks: 'The mail goes to the stored address, byte for byte.',
     edits: {
-      'entry.job.accountId = accountId': `entry.job.accountId = accountId
-        if (entry.job.identifier?.includes('@')) entry.job.sendTo = entry.job.identifier`,
+      'job.sendTo ?? user.email':
+        "job.sendTo ?? (job.identifier?.includes('@') ? job.identifier : user.email)",
     },
     caughtBy: 'IDN-04',
   },

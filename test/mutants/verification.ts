@@ -154,6 +154,15 @@ export const verificationMutants: Mutant[] = [
     caughtBy: 'RED-05',
   },
   {
+    name: 'a link is not looked at again after the cut-offs',
+    breaks: 'What was ended stays ended, also behind a link that is opened in that moment.',
+    edits: {
+      'if (token && (await readCutoffs?.(token.userId))) token = await find()':
+        'if (token) await readCutoffs?.(token.userId)',
+    },
+    caughtBy: 'signs nobody in where all ended',
+  },
+  {
     name: 'nobody is blocked',
     breaks: 'An unverified user cannot finish the login (1, 4.8).',
     edits: { '!verification.blocks(given)': 'verification.blocks(given)' },

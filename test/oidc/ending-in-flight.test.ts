@@ -250,10 +250,27 @@ describe('A host that finishes logins by itself, without finishLogin', () => {
 describe('A link that was asked for by name, opened while flows.endSessions runs', () => {
   const h = suiteHarness({ clients: [CLIENT, CONFIDENTIAL] })
 
-  for (const [when, isBefore] of [
-    ['before it opens', true],
-    ['between its look-up and its session', false],
-  ] as const) {
+  const times: Record<string, (end: () => Promise<unknown>) => unknown> = {
+    'before it opens': (end) => end(),
+    'between the looks at it and at the cut-offs'(end) {
+      const { cutoffs } = h.store
+      const { read } = cutoffs
+      cutoffs.read = async (id) => {
+        cutoffs.read = read
+        await end()
+        return read(id)
+      }
+    },
+    'between its look-up and its session'(end) {
+      const { markEmailVerified } = h.users
+      h.users.markEmailVerified = async (id, email) => {
+        h.users.markEmailVerified = markEmailVerified
+        await end()
+        return markEmailVerified(id, email)
+      }
+    },
+  }
+  for (const [when, endThen] of Object.entries(times)) {
     it(`signs nobody in where all ended ${when}`, async () => {
       const user = await addUnverified(h)
       const link = await resend(h, user, {
@@ -262,14 +279,7 @@ describe('A link that was asked for by name, opened while flows.endSessions runs
         scope: 'openid',
         state: 'x',
       })
-      const { markEmailVerified } = h.users
-      if (isBefore) await h.flows.endSessions(user.id)
-      else
-        h.users.markEmailVerified = async (id, email) => {
-          h.users.markEmailVerified = markEmailVerified
-          await h.flows.endSessions(user.id)
-          return markEmailVerified(id, email)
-        }
+      await endThen(() => h.flows.endSessions(user.id))
       const agent = createUserAgent()
       await agent.get(link)
       expect(await accountOf(h, agent)).to.equal(undefined)

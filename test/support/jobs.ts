@@ -1,21 +1,28 @@
 import { expect } from 'chai'
+import type { AccountFlowsStore } from '../../src/index.ts'
 import { eventually } from './eventually.ts'
-import type { Harness } from './harness.ts'
+import type { MailServer } from './mail-server.ts'
 import { moveTime } from './time.ts'
 
+/** Of a harness. */
+interface Service {
+  store: AccountFlowsStore
+  mail: MailServer
+}
+
 /** Ids of the jobs that wait for a worker. */
-export async function jobs({ store }: Harness): Promise<string[]> {
+export async function jobs({ store }: Service): Promise<string[]> {
   const all = await store.outbox.list({ limit: 1_000 }, new Date())
   return all.flatMap(({ id, state }) => (state === 'dead' ? [] : [id]))
 }
 
 /** Waits until a worker has looked at everything that was asked for, and its mails have left. */
-export async function isIdle(h: Harness): Promise<void> {
+export async function isIdle(h: Service): Promise<void> {
   await eventually('no job is left', async () => (await jobs(h)).length === 0)
 }
 
 /** Does something that asks for no mail; nothing is under way before. */
-export async function withoutJobs(h: Harness, work: () => Promise<unknown>): Promise<void> {
+export async function withoutJobs(h: Service, work: () => Promise<unknown>): Promise<void> {
   await isIdle(h)
   const mails = h.mail.mails.length
   await work()
@@ -24,7 +31,7 @@ export async function withoutJobs(h: Harness, work: () => Promise<unknown>): Pro
 }
 
 /** So much later; a mail that is still under way would be sent again. */
-export async function later(h: Harness, ms: number): Promise<void> {
+export async function later(h: Service, ms: number): Promise<void> {
   await isIdle(h)
   await moveTime(ms)
 }

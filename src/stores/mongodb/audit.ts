@@ -11,7 +11,7 @@ import { AUDIT_DAYS } from '../../settings/table.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import { firstReadable, openCollection } from './collection.ts'
 import { atMost, text, time } from './conditions.ts'
-import { DUPLICATE_KEY, writeErrors } from './errors.ts'
+import { duplicatesIn } from './errors.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
 import { together } from './together.ts'
@@ -71,15 +71,8 @@ export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart & Forg
 /** Whether each was inserted, or was there before. */
 function insertedInto(collection: Collection<AuditDocument>) {
   return async (documents: AuditDocument[]): Promise<boolean[]> => {
-    try {
-      await collection.insertMany(documents, { ordered: false })
-      return documents.map(() => true)
-    } catch (error) {
-      const failures = writeErrors(error)
-      if (!failures.every(({ code }) => code === DUPLICATE_KEY)) throw error
-      const before = new Set(failures.map(({ index }) => index))
-      return documents.map((_document, index) => !before.has(index))
-    }
+    const before = await duplicatesIn(collection.insertMany(documents, { ordered: false }))
+    return documents.map((_document, index) => !before.has(index))
   }
 }
 

@@ -4,7 +4,7 @@ import { openCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
 import { isDuplicateKey } from './errors.ts'
 import { storedPart, type StoredPart } from './indexes.ts'
-import { together } from './together.ts'
+import { foundTogether } from './together.ts'
 import { ENDS_KEPT } from '../state/cutoffs.ts'
 
 interface CutoffDocument {
@@ -22,11 +22,7 @@ interface CutoffDocument {
 export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
   const collection = openCollection<CutoffDocument>(db, 'session_cutoffs')
 
-  const read = together(async (accountIds: string[]) => {
-    const found = await collection.find({ _id: { $in: accountIds } }).toArray()
-    const byId = new Map(found.map((document) => [document._id, document]))
-    return accountIds.map((id) => byId.get(id))
-  })
+  const read = foundTogether<CutoffDocument>(collection, '_id')
 
   async function change(accountId: string, update: Document[]) {
     const write = () =>

@@ -1,4 +1,4 @@
-export const DUPLICATE_KEY = 11000
+const DUPLICATE_KEY = 11000
 
 /** Not `instanceof`: the host's driver may be another copy of the package. */
 export function serverErrorCode(error: unknown): unknown {
@@ -9,22 +9,35 @@ export function isDuplicateKey(error: unknown): error is Error {
   return serverErrorCode(error) === DUPLICATE_KEY
 }
 
+/**
+ * Of an unordered command with many writes, the places of those whose key was taken, which may be meant of one index alone; the
+ * others are done. Throws what fails in any other way, such as the write concern: the driver then names no failed writes.
+ */
+export async function duplicatesIn(command: Promise<unknown>, inIndex = ''): Promise<Set<number>> {
+  try {
+    await command
+    return new Set()
+  } catch (error) {
+    const failures: unknown[] = [error instanceof Error && Reflect.get(error, 'writeErrors')].flat()
+    const duplicates = failures.filter((failure) => isDuplicate(failure))
+    const isMeant = duplicates.every(({ errmsg }) => errmsg.includes(inIndex))
+    if (failures.length === 0 || duplicates.length < failures.length || !isMeant) throw error
+    return new Set(duplicates.map(({ index }) => index))
+  }
+}
+
 interface WriteFailure {
   index: number
-  code: unknown
   errmsg: string
 }
 
-/** Of a command with many writes, those that failed. Throws what tells of none. */
-export function writeErrors(error: unknown): WriteFailure[] {
-  const failures: unknown = error instanceof Error ? Reflect.get(error, 'writeErrors') : undefined
-  const found = [failures].flat().filter((failure): failure is WriteFailure => isFailure(failure))
-  if (found.length === 0) throw error
-  return found
-}
-
-function isFailure(failure: unknown): boolean {
+function isDuplicate(failure: unknown): failure is WriteFailure {
   return (
-    typeof failure === 'object' && failure !== null && 'index' in failure && 'errmsg' in failure
+    typeof failure === 'object' &&
+    failure !== null &&
+    'index' in failure &&
+    'errmsg' in failure &&
+    'code' in failure &&
+    failure.code === DUPLICATE_KEY
   )
 }

@@ -2,7 +2,7 @@ import type { Collection } from 'mongodb'
 import { AccountFlowsError } from '../../errors.ts'
 import type { NewToken, RequestOrder } from '../../ports/index.ts'
 import { text, time } from './conditions.ts'
-import { DUPLICATE_KEY, writeErrors } from './errors.ts'
+import { duplicatesIn } from './errors.ts'
 import type { NamedIndex } from './indexes.ts'
 import { isAfter, type RequestFields, tokensAfter } from './request-order.ts'
 import { type ResetTokenDocument, toTokenDocument } from './token-document.ts'
@@ -83,15 +83,9 @@ async function besideLive(
   documents: ResetTokenDocument[],
 ): Promise<string[]> {
   if (documents.length === 0) return []
-  try {
-    await collection.insertMany(documents, { ordered: false })
-    return []
-  } catch (error) {
-    return writeErrors(error).map(({ code, index, errmsg }) => {
-      if (code !== DUPLICATE_KEY || !errmsg.includes(oneLivePerUser.name)) throw error
-      return documents[index]?._id ?? ''
-    })
-  }
+  const insert = collection.insertMany(documents, { ordered: false })
+  const beside = await duplicatesIn(insert, oneLivePerUser.name)
+  return documents.filter((_document, index) => beside.has(index)).map(({ _id }) => _id)
 }
 
 /** Of their users, what was asked for no earlier than the earliest of them. */

@@ -1,9 +1,9 @@
-import type { AnyBulkWriteOperation, Collection, Filter } from 'mongodb'
+import type { Collection, Filter } from 'mongodb'
 import type { MailJob, MailKind } from '../../ports/index.ts'
 import { text } from './conditions.ts'
-import { DUPLICATE_KEY, writeErrors } from './errors.ts'
+import { duplicatesIn } from './errors.ts'
 import type { JobDocument, JobFields } from './job-document.ts'
-import { together } from './together.ts'
+import { together, writtenTogether } from './together.ts'
 
 interface Resolved {
   job: MailJob
@@ -14,9 +14,6 @@ interface Resolved {
 
 /** What workers and requests do at the same time is one command for all of them. */
 export function outboxCommands(collection: Collection<JobDocument>) {
-  const write = (operations: AnyBulkWriteOperation<JobDocument>[]) =>
-    collection.bulkWrite(operations, { ordered: false })
-
   async function areHeld(jobs: MailJob[]) {
     const still = await collection
       .find({ _id: { $in: idsOf(jobs) } }, { projection: { lease_id: 1 } })
@@ -26,20 +23,18 @@ export function outboxCommands(collection: Collection<JobDocument>) {
   }
 
   const added = together(async (jobs: { id: string; fields: JobFields }[]) => {
-    try {
-      await write(
-        jobs.map(({ id, fields }) => ({
-          updateOne: {
-            filter: { _id: id, state: { $exists: false } },
-            update: { $setOnInsert: fields, $currentDate: { requested_at: true } },
-            upsert: true,
-          },
-        })),
-      )
-    } catch (error) {
-      // It is there already.
-      if (!writeErrors(error).every(({ code }) => code === DUPLICATE_KEY)) throw error
-    }
+    const command = collection.bulkWrite(
+      jobs.map(({ id, fields }) => ({
+        updateOne: {
+          filter: { _id: id, state: { $exists: false } },
+          update: { $setOnInsert: fields, $currentDate: { requested_at: true } },
+          upsert: true,
+        },
+      })),
+      { ordered: false },
+    )
+    // Those that are there already stay as they are.
+    await duplicatesIn(command)
     return jobs
   })
 
@@ -49,10 +44,7 @@ export function outboxCommands(collection: Collection<JobDocument>) {
     return matchedCount === jobs.length ? jobs.map(() => true) : areHeld(jobs)
   })
 
-  const released = together(async (writes: { job: MailJob; update: object }[]) => {
-    await write(writes.map(({ job, update }) => ({ updateOne: { filter: held(job), update } })))
-    return writes
-  })
+  const released = writtenTogether(collection)
 
   const removed = together(async (jobs: MailJob[]) => {
     const superseded = { _id: { $in: idsOf(jobs) }, state: 'superseded' as const }

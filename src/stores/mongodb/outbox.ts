@@ -67,12 +67,11 @@ export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
     isHeld: commands.isHeld,
 
     async release(job, at, reason) {
-      const outcome =
-        reason === undefined
-          ? { $inc: { attempts: -1 } }
-          : { $set: { available_at: time(at), reason } }
-      const update = { $set: { available_at: time(at) }, $unset: { lease_id: true }, ...outcome }
-      await commands.released({ job, update })
+      const due = { available_at: time(at) }
+      const outcome: object =
+        reason === undefined ? { $set: due, $inc: { attempts: -1 } } : { $set: { ...due, reason } }
+      const update = { $unset: { lease_id: true as const }, ...outcome }
+      await commands.released({ updateOne: { filter: held(job), update } })
     },
 
     async remove(job) {

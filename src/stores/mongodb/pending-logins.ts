@@ -1,4 +1,4 @@
-import type { Collection, Db } from 'mongodb'
+import type { Db } from 'mongodb'
 import type { CarriedParameters, PendingLoginStore } from '../../ports/index.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import { openCollection } from './collection.ts'
@@ -6,7 +6,7 @@ import { text, time } from './conditions.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
 import { type PendingLoginDocument, toDocument, toPendingLogin } from './pending-login-document.ts'
-import { together } from './together.ts'
+import { foundTogether, writtenTogether } from './together.ts'
 
 const indexes: NamedIndex[] = [
   { name: 'newest_of_account', key: { account_id: 1, created_at: -1 } },
@@ -19,9 +19,9 @@ const MOST_REMOVED = 100
 /** `pending_logins` on MongoDB. */
 export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & Forgetful {
   const collection = openCollection<PendingLoginDocument>(db, 'pending_logins')
-  const found = foundIn(collection)
-  const changed = changedIn(collection)
-  const saved = savedIn(collection)
+  const found = foundTogether<PendingLoginDocument>(collection, '_id')
+  const changed = writtenTogether(collection)
+  const saved = writtenTogether(collection)
 
   return {
     ...storedPart(collection, indexes),
@@ -29,7 +29,9 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
 
     async save(login, most) {
       const { id, accountId } = login
-      await saved({ _id: text(id), ...toDocument(login) })
+      await saved({
+        replaceOne: { filter: { _id: text(id) }, replacement: toDocument(login), upsert: true },
+      })
       const surplus = await collection
         .find({ account_id: text(accountId), _id: { $ne: id } }, { projection: { _id: 1 } })
         .sort({ created_at: -1 })
@@ -59,7 +61,7 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
         ...(isVoid && { $set: { password_digest: '' } }),
       }
       const filter = 'id' in which ? { _id: text(which.id) } : ofAccount(which)
-      await changed({ filter, update })
+      await changed({ updateMany: { filter, update } })
     },
 
     async setTurn(id, turn, at) {
@@ -75,35 +77,6 @@ export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & For
       return modifiedCount === 1
     },
   }
-}
-
-function foundIn(collection: Collection<PendingLoginDocument>) {
-  return together(async (ids: string[]) => {
-    const documents = await collection.find({ _id: { $in: ids } }).toArray()
-    return ids.map((id) => documents.find(({ _id }) => _id === id))
-  })
-}
-
-function changedIn(collection: Collection<PendingLoginDocument>) {
-  return together(async (changes: { filter: object; update: object }[]) => {
-    await collection.bulkWrite(
-      changes.map((updateMany) => ({ updateMany })),
-      { ordered: false },
-    )
-    return changes
-  })
-}
-
-function savedIn(collection: Collection<PendingLoginDocument>) {
-  return together(async (documents: PendingLoginDocument[]) => {
-    await collection.bulkWrite(
-      documents.map(({ _id, ...replacement }) => ({
-        replaceOne: { filter: { _id }, replacement, upsert: true },
-      })),
-      { ordered: false },
-    )
-    return documents
-  })
 }
 
 function ofRequest({ accountId, carried }: { accountId: string; carried: CarriedParameters }) {

@@ -4,7 +4,7 @@ import type { Clock } from '../../clock.ts'
 import type { Hit, RateLimits } from '../../ports/index.ts'
 import { openCollection } from './collection.ts'
 import { text } from './conditions.ts'
-import { DUPLICATE_KEY, isDuplicateKey, writeErrors } from './errors.ts'
+import { duplicatesIn, isDuplicateKey } from './errors.ts'
 import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
 import { together } from './together.ts'
 
@@ -38,9 +38,10 @@ const indexes: NamedIndex[] = [
 
 type Windows = Collection<WindowDocument>
 
+/** Hits under one key, by their places among all that came together. */
 interface Count {
   windowMs: number
-  hits: number
+  places: number[]
 }
 
 /** `rate_limits` on MongoDB: one command for a key alone, four for all that come together. The field names are those of the first release. */
@@ -49,20 +50,18 @@ export function mongoRateLimits(db: Db, { now }: Clock): RateLimits & StoredPart
 
   const hit = together(async (asked: { key: string; windowMs: number }[]): Promise<Hit[]> => {
     const counts = new Map<string, Count>()
-    const numbered = asked.map(({ key, windowMs }) => {
-      const number = (counts.get(key)?.hits ?? 0) + 1
-      counts.set(key, { windowMs, hits: number })
-      return { key, windowMs, number }
-    })
-    const counted =
-      counts.size > 1 ? await countAll(collection, counts, now()) : new Map<string, Ticket>()
-    for (const [key, count] of counts)
-      if (!counted.get(key)) counted.set(key, await countAlone(collection, key, count))
-    return numbered.map(({ key, windowMs, number }) => {
-      const { count, ms_to_end } = counted.get(key) ?? { count: Infinity, ms_to_end: windowMs }
-      const later = (counts.get(key)?.hits ?? number) - number
-      return { count: count - later, msToEnd: Math.min(ms_to_end, windowMs) }
-    })
+    for (const [place, { key, windowMs }] of asked.entries())
+      counts.set(key, { windowMs, places: [...(counts.get(key)?.places ?? []), place] })
+    const counted = counts.size > 1 ? await countAll(collection, counts, now()) : undefined
+    const hits: Hit[] = []
+    for (const [key, count] of counts) {
+      const ticket = counted?.get(key) ?? (await countAlone(collection, key, count))
+      const msToEnd = Math.min(ticket.ms_to_end, count.windowMs)
+      const before = ticket.count - count.places.length
+      for (const [index, place] of count.places.entries())
+        hits[place] = { count: before + index + 1, msToEnd }
+    }
+    return hits
   })
 
   return {
@@ -80,21 +79,14 @@ export function mongoRateLimits(db: Db, { now }: Clock): RateLimits & StoredPart
   }
 }
 
-async function countAlone(
-  windows: Windows,
-  key: string,
-  { windowMs, hits }: Count,
-): Promise<Ticket | undefined> {
+async function countAlone(windows: Windows, key: string, count: Count): Promise<Ticket> {
   const options = { upsert: true, returnDocument: 'after' } as const
-  try {
-    const update = counting(randomUUID(), windowMs, hits)
-    const window = await windows.findOneAndUpdate({ key }, update, options)
-    return window?.tickets?.[0]
-  } catch (error) {
-    // Somebody else began the window.
+  const command = windows.findOneAndUpdate({ key }, counting(randomUUID(), count), options)
+  const window = await command.catch((error: unknown) => {
     if (!isDuplicateKey(error)) throw error
-    return countAlone(windows, key, { windowMs, hits })
-  }
+  })
+  // Without one, somebody else began the window.
+  return window?.tickets?.[0] ?? countAlone(windows, key, count)
 }
 
 async function countAll(
@@ -108,8 +100,8 @@ async function countAll(
   const there = await windows.distinct('key', ofKeys)
   const missing = keys.filter((key) => !there.includes(key))
   await begin(windows, missing, now)
-  for (const [update, some] of alike(counts))
-    await windows.updateMany({ key: { $in: some } }, counting(by, update.windowMs, update.hits))
+  for (const [count, some] of alike(counts))
+    await windows.updateMany({ key: { $in: some } }, counting(by, count))
   const counted = await windows.find(ofKeys).toArray()
   return new Map(
     counted.map(({ key, tickets }) => [key, tickets?.find((ticket) => ticket.by === by)]),
@@ -120,22 +112,15 @@ async function countAll(
 async function begin(windows: Windows, keys: string[], now: Date) {
   if (keys.length === 0) return
   const expire = new Date(now.getTime() + MAX_SKEW_MS)
-  try {
-    await windows.insertMany(
-      keys.map((key) => ({ key, points: 0, expire })),
-      { ordered: false },
-    )
-  } catch (error) {
-    // Somebody else began it.
-    if (!writeErrors(error).every(({ code }) => code === DUPLICATE_KEY)) throw error
-  }
+  const begun = keys.map((key) => ({ key, points: 0, expire }))
+  await duplicatesIn(windows.insertMany(begun, { ordered: false }))
 }
 
 /** Those that one update counts. */
 function alike(counts: Map<string, Count>): Map<Count, string[]> {
   const groups = new Map<string, [Count, string[]]>()
   for (const [key, count] of counts) {
-    const name = `${count.windowMs}:${count.hits}`
+    const name = `${count.windowMs}:${count.places.length}`
     const [, keys] = groups.get(name) ?? [count, []]
     groups.set(name, [count, [...keys, key]])
   }
@@ -145,7 +130,7 @@ function alike(counts: Map<string, Count>): Map<Count, string[]> {
 const LEFT = { $subtract: ['$expire', '$$NOW'] }
 
 /** Counts so many in the window of a key, or begins one that lasts so long. */
-function counting(by: string, windowMs: number, hits: number) {
+function counting(by: string, { windowMs, places: { length: hits } }: Count) {
   const ends = { $add: ['$$NOW', windowMs] }
   const isOpen = {
     $and: [

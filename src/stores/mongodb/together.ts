@@ -1,3 +1,4 @@
+import type { AnyBulkWriteOperation, Collection, Document } from 'mongodb'
 import { systemClock } from '../../clock.ts'
 
 /** Commands grow no longer than this. */
@@ -49,4 +50,23 @@ export function together<Item, Result>(
       underWay += 1
       process.nextTick(() => void runAll())
     })
+}
+
+/** Looks records up by a field of which each has its own value. */
+export function foundTogether<T extends object>(
+  collection: { find(filter: object): { toArray(): Promise<T[]> } },
+  field: keyof T,
+) {
+  return together(async (values: string[]) => {
+    const found = await collection.find({ [field]: { $in: values } }).toArray()
+    return values.map((value) => found.find((document) => document[field] === value))
+  })
+}
+
+/** Writes, in any order. */
+export function writtenTogether<T extends Document>(collection: Collection<T>) {
+  return together(async (writes: AnyBulkWriteOperation<T>[]) => {
+    await collection.bulkWrite(writes, { ordered: false })
+    return writes
+  })
 }

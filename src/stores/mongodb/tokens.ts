@@ -3,7 +3,7 @@ import type { Revoked, TokenStore } from '../../ports/index.ts'
 import { firstReadable, openCollection } from './collection.ts'
 import { atMost, text, time } from './conditions.ts'
 import { type NamedIndex, purgeIndex } from './indexes.ts'
-import { together } from './together.ts'
+import { foundTogether } from './together.ts'
 import { type AnyTokenDocument, fromTokenDocument } from './token-document.ts'
 
 export const tokenIndexes: NamedIndex[] = [
@@ -20,10 +20,7 @@ export function mongoTokens(
 ): TokenStore {
   const collection = openCollection<AnyTokenDocument>(db, name)
 
-  const found = together(async (hashes: string[]) => {
-    const documents = await collection.find({ token_hash: { $in: hashes } }).toArray()
-    return hashes.map((hash) => documents.find(({ token_hash }) => token_hash === hash))
-  })
+  const found = foundTogether<AnyTokenDocument>(collection, 'token_hash')
 
   return {
     async find(tokenHash) {

@@ -5,7 +5,7 @@ import { firstReadable, openCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
 import { forgetDocuments } from './forget.ts'
 import { storedPart, type StoredPart } from './indexes.ts'
-import { together } from './together.ts'
+import { writtenTogether } from './together.ts'
 import { isWholeVerification, type TokenDocument, toTokenDocument } from './token-document.ts'
 import { isInTime, mongoTokens, revoked, tokenIndexes } from './tokens.ts'
 
@@ -13,18 +13,8 @@ import { isInTime, mongoTokens, revoked, tokenIndexes } from './tokens.ts'
 export function mongoVerificationTokens(db: Db): VerificationTokenStore & StoredPart & Forgetful {
   const collection = openCollection<TokenDocument>(db, 'email_verification_tokens')
 
-  const inserted = together(async (tokens: TokenDocument[]) => {
-    await collection.insertMany(tokens, { ordered: false })
-    return tokens
-  })
-
-  const used = together(async (updates: ReturnType<typeof use>[]) => {
-    await collection.bulkWrite(
-      updates.map((updateMany) => ({ updateMany })),
-      { ordered: false },
-    )
-    return updates
-  })
+  const inserted = writtenTogether(collection)
+  const used = writtenTogether(collection)
 
   async function expire(which: Filter<TokenDocument>, at: Date) {
     await collection.updateMany(
@@ -38,7 +28,8 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
     forget: (userId) => forgetDocuments(collection, { user_id: text(userId) }),
     ...mongoTokens(db, collection.collectionName, isWholeVerification),
 
-    issue: async (token) => void (await inserted(toTokenDocument(token))),
+    issue: async (token) =>
+      void (await inserted({ insertOne: { document: toTokenDocument(token) } })),
 
     // `purge_at` has an index, and the order of `expires_at` where that is still to come.
     async latestExpiry(at) {
@@ -53,7 +44,7 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
       await expire({ ...revoked(which), ...ofJob }, at)
     },
 
-    use: async (token, at) => void (await used(use(token, at))),
+    use: async (token, at) => void (await used({ updateMany: use(token, at) })),
   }
 }
 
