@@ -58,6 +58,12 @@ async function signIn(browser: Browser, username: string, password: string) {
   return browser.submit('/oauth2/login', { ...page.hidden, username, password })
 }
 
+async function modeOf({ baseUrl, adminToken }: ExampleServer) {
+  const headers = { authorization: `Bearer ${adminToken}` }
+  const answer = await fetch(`${baseUrl}/admin/api/settings`, { headers })
+  return ((await answer.json()) as Record<string, string>)['email_link_confirmation']
+}
+
 async function put({ baseUrl, adminToken }: ExampleServer, settings: Record<string, string>) {
   return fetch(`${baseUrl}/admin/api/settings`, {
     method: 'PUT',
@@ -122,6 +128,16 @@ describe('The example server', () => {
         const browser = createBrowser(shipped.baseUrl)
         const answer = await signIn(browser, 'bob', 'bob-password')
         expect([answer.page, answer.mode]).to.deep.equal(['verify-email', 'blocked'])
+        expect(await modeOf(shipped)).to.equal('off')
+      } finally {
+        await shipped.kill()
+      }
+    })
+
+    it('takes the recommended email_link_confirmation where `npm start` is not told a token', async () => {
+      const shipped = await startExampleServer({ ADMIN_TOKEN: '' }, scripts.start)
+      try {
+        expect(await modeOf(shipped)).to.equal('other_browser')
       } finally {
         await shipped.kill()
       }
