@@ -37,14 +37,15 @@ export async function changeSettings(
   }: {
     options: ChangeOptions
     output: Output
-    change(options: SettingsOptions): Promise<Tagged<SettingsInForce>>
+    change(options: SettingsOptions, before: SettingsInForce): Promise<Tagged<SettingsInForce>>
   },
 ): Promise<void> {
   const { dryRun = false } = options
   for (let tries = 1; ; tries++) {
     const { answer: before, etag } = await admin.getSettings()
     try {
-      const { answer: after } = await change({ dryRun, ifMatch: options.ifMatch ?? etag })
+      const ifMatch = options.ifMatch ?? etag
+      const { answer: after } = await change({ dryRun, ifMatch }, before)
       return tell(changesOf(before, after, given), {
         warnings: after.warnings ?? [],
         dryRun,

@@ -5,6 +5,7 @@ import type { MailFailure, NoMail } from '../src/ports/audit.ts'
 
 const words: Record<Check['status'], [string, Colour]> = {
   ok: ['ok', 'green'],
+  advice: ['advice', 'yellow'],
   warning: ['warning', 'yellow'],
   failed: ['FAILED', 'red'],
   skipped: ['skipped', 'grey'],

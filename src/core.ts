@@ -11,6 +11,7 @@ import { createAudit } from './flows/audit.ts'
 import { requesterOf } from './http/requester.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
+import { createOpenLogin } from './oidc/open-login.ts'
 import { createAccountPolicy } from './oidc/policy.ts'
 import { createResume } from './oidc/resume.ts'
 import type { CheckedOptions } from './options.ts'
@@ -34,9 +35,10 @@ export function createCore(options: CheckedOptions) {
   const readsAccounts = () => settings().requireEmailVerification
   const { cutoffs } = store
   const sessions = createEndableSessions({ cutoffs, users, clock, log, box, readsAccounts })
+  const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
   return {
     basePath,
-    oauthUrl: `${baseUrl.origin}${basePath}${oauthPath}`,
+    oauthUrl,
     origin: baseUrl.origin,
     provider,
     attach,
@@ -58,6 +60,7 @@ export function createCore(options: CheckedOptions) {
     sessions,
     policy: createAccountPolicy(sessions.readAccount, settings, log),
     clients: createClients(provider, baseUrl.origin),
+    openLogin: createOpenLogin(provider, box, `${oauthUrl}/reset-password`),
     resume: createResume(provider, clock),
     views: createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log }),
     requesterOf: (req: IncomingMessage) => requesterOf(req, trustedProxies),

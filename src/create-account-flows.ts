@@ -174,7 +174,7 @@ function createFlows(
 }
 
 function attach(core: Core, browser: ReturnType<typeof createBrowserSide>, provider: Provider) {
-  const { sessions, policy, oauthUrl, log } = core
+  const { sessions, policy, openLogin, oauthUrl, log } = core
   const { routes, pages, browserCookie } = browser
   sessions.expectOurs(provider.Session.adapter)
   policy.expectMade()
@@ -185,6 +185,8 @@ function attach(core: Core, browser: ReturnType<typeof createBrowserSide>, provi
   core.attach(provider)
   provider.use(answeringOutages(unavailableAnswer(pages, log)))
   watchAnswers(provider)
-  for (const ours of [restoreRequest, sessions.perRequest, routes]) provider.use(ours)
+  for (const ours of [restoreRequest, sessions.perRequest, openLogin.watch, routes]) {
+    provider.use(ours)
+  }
   onSignOut(provider, (req, res) => browserCookie.read(req) && browserCookie.drop(res))
 }

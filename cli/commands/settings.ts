@@ -6,6 +6,7 @@ import { outputOf, type Output } from '../output.ts'
 import { changeSettings, valuesOf, type ChangeOptions } from '../setting-changes.ts'
 import type { ValueSources } from '../setting-values.ts'
 import { table } from '../table.ts'
+import { addApply } from './settings-apply.ts'
 import type { SettingsInForce } from '../../src/admin/client.ts'
 
 const collect = (value: string, values: string[] = []) => [...values, value]
@@ -58,6 +59,7 @@ export async function addSettings(settings: Command, isHelp: boolean): Promise<v
     .option('--if-match <etag>', 'only while the settings still have this ETag')
     .action(unsetSettings)
   withExamples(unset, 'settings unset smtp_password', 'settings unset resend_cooldown --dry-run')
+  addApply(settings)
 }
 
 async function printSettings(key: string | undefined, _: unknown, command: Command) {

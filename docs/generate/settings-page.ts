@@ -1,3 +1,4 @@
+import { recommendations } from '../../src/settings/recommended.ts'
 import { allSettings, type Setting } from '../../src/settings/table.ts'
 
 const HEAD = ['setting', 'type', 'default', 'bounds', 'meaning']
@@ -32,7 +33,30 @@ const closed = allSettings.flatMap(({ name, strictest }) =>
   strictest === undefined ? [] : `\`${name}\` (\`${strictest}\`)`,
 )
 
+const recommended = recommendations.map(
+  ({ name, value, reason }) => `| \`${name}\` | \`${value}\` | ${reason} |`,
+)
+
 const REST = `
+## Recommended
+
+The defaults go by the letter of the specification. Most services do better with these. \`account-flows settings apply recommended\` sets them all at
+once, \`--dry-run\` shows what it would change, and \`doctor\` advises what is missing. What is stricter already stays.
+
+| setting | recommended | so that |
+| --- | --- | --- |
+${recommended.join('\n')}
+
+A verification link that is opened in another browser than the one that logged in:
+
+| \`email_link_confirmation\` | the browser with the link | the window that logged in |
+| --- | --- | --- |
+| \`off\` | is sent to the client with a code. The client does not find its state there, and most clients show an error | goes on by itself, and is signed in |
+| \`other_browser\` | has one button to confirm the address, and then says that it is confirmed | goes on by itself, and is signed in |
+| \`always\` | the same | the same; a link that is opened in this browser asks too |
+
+## Values
+
 A duration is made of whole numbers with \`d\`, \`h\`, \`m\` and \`s\`, the largest first and without spaces: \`1h\`, \`90m\`, \`1h30m\`, \`7d\`.
 
 A request is applied as a whole, or not at all: where one key is refused, the answer names each bad key, what was expected and what came,

@@ -50,8 +50,8 @@ export function homePage({ baseUrl, isDemo, hasMailbox, show, paths }: HomePageP
         ended.
       </li>
       <li>
-        Sign in as bob: the login is held back until he follows the link in the mailbox, which
-        finishes it, in any browser.
+        Sign in as bob: the login is held back until he follows the link in the mailbox, in any
+        browser. The window that waits goes on by itself.
       </li>
     </ol>
     <p class="note">

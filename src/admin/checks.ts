@@ -5,6 +5,7 @@
  */
 import { timeout, type Clock } from '../clock.ts'
 import type { AccountFlowsStore, CheckedStep, MailStep } from '../ports/index.ts'
+import { unmetBy } from '../settings/recommended.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 
 export type DoctorStep =
@@ -14,6 +15,7 @@ export type DoctorStep =
   | 'clock'
   | 'secrets'
   | 'settings'
+  | 'recommended'
   | 'outbox'
   | 'base_url'
   | 'configuration'
@@ -71,6 +73,19 @@ export async function settingsCheck(settings: SettingsKeeper): Promise<Check> {
     `${faults.map(({ key, problem }) => `${key}: ${problem}`).join('. ')}.`,
     'Set or unset what is not valid with account-flows settings; repair or delete a record that cannot be read in the database.',
   )
+}
+
+/** What the doctor says of settings that are good, and could be better. */
+export function recommendedCheck(settings: SettingsKeeper): Check {
+  const step = 'recommended'
+  const unmet = unmetBy(settings.current())
+  if (unmet.length === 0) return ok(step, 'The settings are as recommended, or stricter.')
+  const message = unmet
+    .map(({ name, value, reason }) => `${name} is better ${value}, so that ${reason}`)
+    .join('. ')
+  const advice =
+    'See what would change with account-flows settings apply recommended --dry-run, and apply it without that.'
+  return { step, status: 'advice', message: `${message}.`, advice }
 }
 
 export async function outboxCheck({ outbox }: AccountFlowsStore, at: Date): Promise<Check> {

@@ -103,7 +103,9 @@ export const Check = object(
   'One check. After the first of a row that failed, the rest is skipped.',
   {
     step: text,
-    status: z.enum(['ok', 'warning', 'failed', 'skipped']),
+    status: z
+      .enum(['ok', 'advice', 'warning', 'failed', 'skipped'])
+      .describe('advice: nothing is wrong, and something else is recommended.'),
     message: text.describe('What is so.'),
     reply: optional(text.describe('What the other side said, without anything secret.')),
     advice: optional(text.describe('What to do.')),

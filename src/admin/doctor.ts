@@ -11,6 +11,7 @@ import {
   indexCheck,
   ok,
   outboxCheck,
+  recommendedCheck,
   secretsCheck,
   settingsCheck,
   skipped,
@@ -63,7 +64,7 @@ function createDoctor(parts: AdminParts) {
     } catch (error) {
       const message = `The database cannot be reached (${codeOf(error)}).`
       const advice = 'Check that it runs, and that this server may connect to it.'
-      const unseen = ['indexes', 'clock', 'secrets', 'settings', 'outbox'] as const
+      const unseen = ['indexes', 'clock', 'secrets', 'settings', 'recommended', 'outbox'] as const
       return [skipped('keys'), failed('database', message, advice), ...unseen.map(skipped)]
     }
     const answeredAt = now()
@@ -75,6 +76,7 @@ function createDoctor(parts: AdminParts) {
       clockCheck(between - storeTime.getTime()),
       await orFailed('secrets', () => secretsCheck(settings)),
       await orFailed('settings', () => settingsCheck(settings)),
+      recommendedCheck(settings),
       await orFailed('outbox', () => outboxCheck(store, clock.now())),
     ]
   }

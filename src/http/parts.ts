@@ -5,6 +5,7 @@ import type { PasswordReset } from '../flows/password-reset.ts'
 import type { WaitingLogins } from '../flows/waiting-login.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Interactions } from '../oidc/interactions.ts'
+import type { OpenLogin } from '../oidc/open-login.ts'
 import type { Resume } from '../oidc/resume.ts'
 import type { AuditEvent, Log, RateLimits, Requester, UserStore } from '../ports/index.ts'
 import type { SeenCutoffs } from '../ports/login-end.ts'
@@ -22,6 +23,7 @@ export interface HttpParts {
   users: UserStore
   clients: Clients
   interactions: Interactions
+  openLogin: OpenLogin
   resume: Resume
   browserCookie: BrowserCookie
   pages: Pages

@@ -7,7 +7,7 @@ import type { HttpParts } from './parts.ts'
 
 /** 4.3 and 4.4. */
 export function resetPassword(parts: HttpParts) {
-  const { passwordReset, clients, pages, settings, requesterOf } = parts
+  const { passwordReset, clients, openLogin, pages, settings, requesterOf } = parts
 
   function showForm(ctx: Context, status: number, mode: ResetFormMode, token: string) {
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
@@ -39,7 +39,8 @@ export function resetPassword(parts: HttpParts) {
       )
       if ('fault' in outcome) return showInvalidLink(pages, ctx, outcome, token)
       if ('refusal' in outcome) return showForm(ctx, 400, outcome.refusal, token)
-      const client = await clients.restart(outcome.carried)
+      const { carried } = outcome
+      const client = await clients.restart(carried, await openLogin.pageFor(ctx, carried))
       pages.show(ctx, {
         status: 200,
         name: 'reset-password',

@@ -25,11 +25,12 @@ export interface Clients {
   /** The client of genuine parameters, as a page names it. `undefined`: they are not genuine, or there are none. */
   shown(carried: CarriedParameters): Promise<ShownClient | undefined>
   /**
-   * Where the client of genuine parameters starts a login anew: its own address for that (OpenID Connect Core, section 4); a new
-   * authorization request, which only a client that needs no PKCE can finish; or its front page. `undefined`: there is none.
-   * It says nothing of the account: whoever asked for a mail to somebody else chose the client.
+   * Where the client of genuine parameters starts a login anew: its own address for that (OpenID Connect Core, section 4), or its
+   * front page. `undefined`: there is none. It says nothing of the account: whoever asked for a mail to somebody else chose the client.
+   *
+   * @param loginPage - leads there instead, where a login for this client waits in this browser.
    */
-  restart(carried: CarriedParameters): Promise<ClientLink | undefined>
+  restart(carried: CarriedParameters, loginPage?: string): Promise<ClientLink | undefined>
 }
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
@@ -61,10 +62,7 @@ export function createClients(provider: () => Provider, origin: string): Clients
   function hrefOf(client: Client, carried: CarriedParameters) {
     const { issuer } = provider()
     if (client.initiateLoginUri !== undefined) return withIssuer(client.initiateLoginUri, issuer)
-    if (!canRestart(client)) return client.clientUri ?? frontPage(client, carried)
-    const query = { response_type: 'code' }
-    const path = provider().pathFor('authorization', { mountPath: '' })
-    return `${issuer}${path}?${appendCarried(new URLSearchParams(query), carried).toString()}`
+    return client.clientUri ?? frontPage(client, carried)
   }
 
   return {
@@ -96,9 +94,9 @@ export function createClients(provider: () => Provider, origin: string): Clients
       return client && shownClient(client)
     },
 
-    async restart(carried) {
+    async restart(carried, loginPage) {
       const client = await genuineClient(carried)
-      const href = client && hrefOf(client, carried)
+      const href = client && (loginPage ?? hrefOf(client, carried))
       return client && href !== undefined ? { ...shownClient(client), href } : undefined
     },
   }
@@ -119,16 +117,6 @@ async function stateOfDevice({ DeviceCode }: Provider, deviceCode: string) {
   const code = await DeviceCode.find(deviceCode)
   if (!code) return 'gone'
   return code.accountId === undefined && code.error === undefined ? 'waiting' : 'answered'
-}
-
-// Nobody but the client has the verifier, or the key, that its own request would need.
-function canRestart(client: Client): boolean {
-  return (
-    client.tokenEndpointAuthMethod !== 'none' &&
-    client.responseTypes?.includes('code') === true &&
-    client.requirePushedAuthorizationRequests !== true &&
-    client.requireSignedRequestObject !== true
-  )
 }
 
 // An app that listens on a loopback address does so only while it waits for an answer.

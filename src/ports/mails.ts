@@ -136,7 +136,7 @@ export type MailStep = 'dns' | 'connect' | 'tls' | 'auth' | 'from' | 'rcpt' | 'd
 /** What one check found. After the first that failed, the rest is `skipped`. */
 export interface CheckedStep<Step extends string = MailStep> {
   step: Step
-  status: 'ok' | 'warning' | 'failed' | 'skipped'
+  status: 'ok' | 'advice' | 'warning' | 'failed' | 'skipped'
   /** One sentence: what is so. */
   message: string
   /** What the other side said, without anything secret; at most 500 printable characters. */

@@ -34,6 +34,7 @@ const OWN_STEPS = [
   'clock',
   'secrets',
   'settings',
+  'recommended',
   'outbox',
   'base_url',
 ]
@@ -48,7 +49,7 @@ async function reportOf(admin: AdminClient, to?: string): Promise<AdminApi.Check
   expect(report.ok).to.equal(report.checks.every(({ status }) => status !== 'failed'))
   for (const { status, message, advice } of report.checks) {
     expect(message).to.match(/^\S.*\S$/)
-    if (status === 'failed' || status === 'warning') expect(advice).to.match(/^\S.*\.$/)
+    if (['failed', 'warning', 'advice'].includes(status)) expect(advice).to.match(/^\S.*\.$/)
   }
   const text = JSON.stringify(report)
   for (const secret of [ADMIN_TOKEN, CANARY]) expect(text).to.not.include(secret)
@@ -63,7 +64,7 @@ function checkOf({ checks }: AdminApi.CheckReport, step: string): AdminApi.Check
 
 /** What is not ok of the server itself, and of the way to the mail server. */
 function complaintsOf({ checks }: AdminApi.CheckReport): Record<string, string> {
-  const isQuiet = (status: string) => status === 'ok' || status === 'skipped'
+  const isQuiet = (status: string) => ['ok', 'advice', 'skipped'].includes(status)
   const loud = checks.filter(({ status }) => !isQuiet(status))
   return Object.fromEntries(loud.map(({ step, status }) => [step, status]))
 }
@@ -112,6 +113,35 @@ describe('The doctor', () => {
     expect(checkOf(report, 'rcpt')).to.include({ status: 'ok', reply: '250 Accepted' })
     expect(checkOf(report, 'data').status).to.equal('skipped')
     expect(h.mail.mails).to.have.length(mails)
+  })
+
+  it('advises what is recommended, and that fails nothing', async () => {
+    const asRecommended = {
+      email_link_confirmation: 'always',
+      reset_requires_verified_email: 'true',
+      resend_cooldown: '1m',
+    }
+    const defaults = {
+      email_link_confirmation: 'off',
+      reset_requires_verified_email: 'false',
+      resend_cooldown: '0s',
+    }
+    const advised = async () => {
+      const report = await reportOf(admin)
+      expect(report.ok).to.equal(true)
+      return checkOf(report, 'recommended')
+    }
+    const { status, message, advice } = await advised()
+    expect(status).to.equal('advice')
+    for (const name of Object.keys(defaults)) expect(message).to.include(name)
+    expect(advice).to.include('settings apply recommended --dry-run')
+    await h.put(asRecommended)
+    expect((await advised()).status).to.equal('ok')
+    await h.put({ resend_cooldown: '29s' })
+    expect((await advised()).message)
+      .to.include('resend_cooldown')
+      .and.not.include('email')
+    await h.put(defaults)
   })
 
   it('asks about no recipient where none is given', async () => {
@@ -322,7 +352,15 @@ describeWithMongo('The doctor on MongoDB [full]', () => {
         await proxy[outage]()
         const report = await reportOf(admin, TO)
         expect(complaintsOf(report)).to.deep.equal({ database: 'failed' })
-        for (const step of ['keys', 'indexes', 'clock', 'secrets', 'settings', 'outbox']) {
+        for (const step of [
+          'keys',
+          'indexes',
+          'clock',
+          'secrets',
+          'settings',
+          'recommended',
+          'outbox',
+        ]) {
           expect(checkOf(report, step).status).to.equal('skipped')
         }
         for (const step of ['base_url', 'configuration', 'connect', 'rcpt']) {

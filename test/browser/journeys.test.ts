@@ -55,6 +55,28 @@ describeInChromium('What a person goes through', (browser) => {
     await expectAtClient(h, page(), { request, user })
   })
 
+  it('is a forgotten password on the login page, and the way back into that login', async () => {
+    const user = await addVerified(h)
+    const request = await h.party.begin()
+    await page().goto(request.url.href)
+    const login = page().url()
+    const carried = new URLSearchParams({ client_id: 'app', redirect_uri: h.callback })
+    await page().goto(`${h.oauthUrl}/forgot-password?${carried}`)
+    await page().fill('input[name=identifier]', user.username)
+    await page().click('button[type=submit]')
+    await inMode(page(), 'sent')
+    await page().goto((await h.mail.mailTo(user.email ?? '')).link)
+    await inMode(page(), 'form')
+    await typePasswords('a password from Chromium')
+    await inMode(page(), 'done')
+    await page().click('main a.button')
+    await page().waitForURL(login)
+    await page().fill('input[name=username]', user.username)
+    await page().fill('input[name=password]', 'a password from Chromium')
+    await page().click('button')
+    await expectAtClient(h, page(), { request, user })
+  })
+
   it('is a new password that is refused until it is good, posted by our own page, which sends Origin: null', async () => {
     const user = await addVerified(h)
     const origins: (string | undefined)[] = []

@@ -72,6 +72,87 @@ describe('account-flows settings', () => {
     })
   })
 
+  describe('apply recommended', () => {
+    const apply = ['settings', 'apply', 'recommended']
+    const before = {
+      email_link_confirmation: 'off',
+      reset_requires_verified_email: 'false',
+      resend_cooldown: '0s',
+    }
+    const after = {
+      email_link_confirmation: 'other_browser',
+      reset_requires_verified_email: 'true',
+      resend_cooldown: '30s',
+    }
+    afterEach(() => cli.h.put(before))
+
+    it('sets all of it at once, as one change that is told and recorded, and then nothing more', async () => {
+      const others = await cli.settings()
+      const { stdout } = await cli.done(apply)
+      expect(stdout).to.equal(
+        'email_link_confirmation: off -> other_browser\n' +
+          'reset_requires_verified_email: false -> true\n' +
+          'resend_cooldown: 0s -> 30s\n',
+      )
+      expect(await cli.settings()).to.deep.equal({ ...others, ...after })
+      const changes = cli.h.events.filter(({ type }) => type === 'settings_changed')
+      expect(Reflect.get(Object(changes.at(-1)?.details), 'keys')).to.have.members(
+        Object.keys(after),
+      )
+      const advised = await cli.json(['doctor'])
+      expect(advised.checks).to.deep.include.members([
+        {
+          step: 'recommended',
+          status: 'ok',
+          message: 'The settings are as recommended, or stricter.',
+        },
+      ])
+
+      expect((await cli.done(apply)).stdout).to.equal('Nothing changed.\n')
+      expect(cli.h.events.filter(({ type }) => type === 'settings_changed')).to.deep.equal(changes)
+    })
+
+    it('--dry-run shows what would change, and changes nothing', async () => {
+      const settings = await cli.settings()
+      const { dry_run, changes } = await cli.json([...apply, '--dry-run'])
+      expect(dry_run).to.equal(true)
+      expect(changes).to.deep.equal(
+        Object.entries(after).map(([key, value]) => ({
+          key,
+          before: Reflect.get(before, key),
+          after: value,
+        })),
+      )
+      expect(await cli.settings()).to.deep.equal(settings)
+    })
+
+    it('leaves alone what is stricter', async () => {
+      const stricter = { email_link_confirmation: 'always', resend_cooldown: '1m' }
+      await cli.h.put(stricter)
+      const { stdout } = await cli.done(apply)
+      expect(stdout).to.equal('reset_requires_verified_email: false -> true\n')
+      expect(await cli.settings()).to.include({ ...after, ...stricter })
+    })
+
+    it('overwrites nothing that somebody else changes meanwhile', async () => {
+      await Promise.all([cli.done(apply), cli.done(['settings', 'set', 'resend_cooldown=2m'])])
+      expect(await cli.settings()).to.include({ ...after, resend_cooldown: '2m' })
+    })
+
+    it('is refused, with exit 2, for a name that is none, and for none', async () => {
+      const settings = await cli.settings()
+      for (const args of [
+        ['settings', 'apply', 'canary'],
+        ['settings', 'apply'],
+      ]) {
+        const { exitCode, stdout, stderr } = await cli.run(args)
+        expect({ exitCode, stdout }).to.deep.equal({ exitCode: 2, stdout: '' })
+        expect(stderr).not.to.include('canary')
+      }
+      expect(await cli.settings()).to.deep.equal(settings)
+    })
+  })
+
   describe('set', () => {
     it('takes a key and a value, and shows what changed', async () => {
       const run = await set('password_reset_expiration', '2h')

@@ -58,6 +58,12 @@ async function signIn(browser: Browser, username: string, password: string) {
   return browser.submit('/oauth2/login', { ...page.hidden, username, password })
 }
 
+async function modeOf({ baseUrl, adminToken }: ExampleServer) {
+  const headers = { authorization: `Bearer ${adminToken}` }
+  const answer = await fetch(`${baseUrl}/admin/api/settings`, { headers })
+  return ((await answer.json()) as Record<string, string>)['email_link_confirmation']
+}
+
 async function put({ baseUrl, adminToken }: ExampleServer, settings: Record<string, string>) {
   return fetch(`${baseUrl}/admin/api/settings`, {
     method: 'PUT',
@@ -122,6 +128,16 @@ describe('The example server', () => {
         const browser = createBrowser(shipped.baseUrl)
         const answer = await signIn(browser, 'bob', 'bob-password')
         expect([answer.page, answer.mode]).to.deep.equal(['verify-email', 'blocked'])
+        expect(await modeOf(shipped)).to.equal('off')
+      } finally {
+        await shipped.kill()
+      }
+    })
+
+    it('takes the recommended email_link_confirmation where `npm start` is not told a token', async () => {
+      const shipped = await startExampleServer({ ADMIN_TOKEN: '' }, scripts.start)
+      try {
+        expect(await modeOf(shipped)).to.equal('other_browser')
       } finally {
         await shipped.kill()
       }
@@ -318,9 +334,11 @@ describe('The example server', () => {
   })
 
   describe('flows', () => {
-    it('resets a forgotten password and signs in with the new one', async () => {
+    it('resets a forgotten password, goes on with the sign-in that waits, and takes the new one alone', async () => {
       const browser = createBrowser(server.baseUrl)
-      const form = await browser.get('/oauth2/forgot-password?client_id=demo')
+      const login = await browser.visit('/demo/start')
+      const href = /href="([^"]*forgot-password[^"]*)"/.exec(login.text)?.[1] ?? ''
+      const form = await browser.get(decodeEntities(href))
       await browser.postForm('/oauth2/forgot-password', { ...form.hidden, identifier: 'carol' })
       const link = await mailedLink([server], 'carol@example.com', '/reset-password?')
       const page = await browser.get(link)
@@ -328,8 +346,12 @@ describe('The example server', () => {
       const fields = { ...page.hidden, password, confirm_password: password }
       const done = await browser.postForm('/oauth2/reset-password', fields)
       expect([done.status, done.mode]).to.deep.equal([200, 'done'])
-      expect((await signIn(browser, 'carol', 'carol-password')).status).to.equal(401)
-      expect((await signIn(browser, 'carol', password)).mode).to.equal('signed_in')
+      expect(decodeEntities(done.text)).to.include(`href="${login.url}"`)
+      const typed = { ...login.hidden, username: 'carol' }
+      const former = { ...typed, password: 'carol-password' }
+      expect((await browser.submit('/oauth2/login', former)).status).to.equal(401)
+      const signedIn = await browser.submit('/oauth2/login', { ...typed, password })
+      expect([signedIn.page, signedIn.mode]).to.deep.equal(['demo', 'signed_in'])
     })
 
     it('shows the mails newest first, as a page with links and as JSON', async () => {

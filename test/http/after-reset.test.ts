@@ -1,14 +1,19 @@
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
-import { authorizationCodeGrant } from 'openid-client'
 import type { User } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, CONFIDENTIAL, PASSWORD } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
 import { ask, eventsOf, hasPassword } from '../support/observe.ts'
-import { createRelyingParty } from '../support/relying-party.ts'
+import { press } from '../support/page-forms.ts'
+import { createRelyingParty, type AuthorizationRequest } from '../support/relying-party.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { type Answer, createUserAgent, decodeEntities } from '../support/user-agent.ts'
+import {
+  type Answer,
+  createUserAgent,
+  decodeEntities,
+  type UserAgent,
+} from '../support/user-agent.ts'
 
 const NEW = 'a new password'
 
@@ -62,43 +67,136 @@ describe('After a reset the person continues to the client (4.2)', () => {
     return href === undefined ? undefined : new URL(decodeEntities(href))
   }
 
+  /** Goes as far as the login page. */
+  async function beginLogin(
+    agent: UserAgent,
+    client: ClientMetadata & { redirect_uris: readonly [string, ...string[]] },
+    extra: Record<string, string> = {},
+  ) {
+    const { client_id: clientId, client_secret: clientSecret, redirect_uris } = client
+    const [redirectUri] = redirect_uris
+    const party = await createRelyingParty(h.oauthUrl, {
+      clientId: clientId ?? '',
+      redirectUri,
+      ...(clientSecret !== undefined && { clientSecret }),
+    })
+    const request = await party.begin(extra)
+    const page = await h.follow(agent, await agent.get(request.url))
+    expect([page.page, page.mode]).to.deep.equal(['login', 'login'])
+    return { party, request, page }
+  }
+
+  /** The link of the login page to the form, the mail, its link in the given browser, and a new password. */
+  async function resetIn(
+    agent: UserAgent,
+    user: User,
+    request: AuthorizationRequest,
+    headers: Record<string, string> = {},
+  ) {
+    const query = new URLSearchParams()
+    for (const name of ['client_id', 'redirect_uri', 'scope', 'state']) {
+      query.set(name, request.url.searchParams.get(name) ?? '')
+    }
+    const form = await agent.get(`${h.oauthUrl}/forgot-password?${query}`)
+    await press(agent, form, '/forgot-password', { typed: { identifier: user.username } })
+    const { link } = await h.mail.mailTo(user.email ?? '')
+    const fields = { password: NEW, confirm_password: NEW }
+    const done = await press(agent, await agent.get(link), '/reset-password', {
+      typed: fields,
+      headers,
+    })
+    expect(done.mode).to.equal('done')
+    return { done, href: continueLink(done) }
+  }
+
   const leadsTo = async ({ client_id }: ClientMetadata, redirect_uri: string) =>
     continueLink(await done(await addUser(), { client_id, redirect_uri }))
 
-  it('a confidential client gets its state back, and redeems the code of the new password', async () => {
+  it('a login that waits in this browser goes on with its own state, PKCE and nonce', async () => {
+    for (const client of [CONFIDENTIAL, CLIENT, CLIENTS.starter, CLIENTS.homely, CLIENTS.native]) {
+      const user = await addUser()
+      const agent = createUserAgent()
+      const { party, request, page } = await beginLogin(agent, client)
+      const { done, href } = await resetIn(agent, user, request)
+      expect(done.text).to.include('Continue to')
+      expect(href?.href).to.equal(page.url)
+
+      for (const isSecondTime of [false, true]) {
+        const again = await h.follow(agent, await agent.get(href ?? ''))
+        expect([again.status, again.mode], String(isSecondTime)).to.deep.equal([200, 'login'])
+      }
+      const refused = await agent.post(page.url, { username: user.username, password: PASSWORD })
+      expect(refused.status).to.equal(401)
+      const login = await agent.post(page.url, { username: user.username, password: NEW })
+      let answer = await h.follow(agent, login)
+      if (answer.mode === 'consent') {
+        answer = await h.follow(agent, await agent.post(answer.url, { consent: 'yes' }))
+      }
+      const tokens = await party.exchange(request, answer.location ?? '')
+      expect(tokens.claims()?.sub).to.equal(user.id)
+    }
+  })
+
+  it('any other browser, and one whose login is not there any more, is led to where the client begins anew', async () => {
+    const front = 'https://server.example/'
+    const leadsTo = async (
+      meanwhile: (browser: {
+        agent: UserAgent
+        user: User
+        page: Answer
+      }) => Promise<UserAgent | void>,
+      extra: Record<string, string> = {},
+    ) => {
+      const user = await addUser()
+      const agent = createUserAgent()
+      if (extra['prompt'] === 'login') await h.signIn(agent, user.username)
+      const { request, page } = await beginLogin(agent, CONFIDENTIAL, extra)
+      const other = await meanwhile({ agent, user, page })
+      return (await resetIn(other ?? agent, user, request)).href?.href
+    }
+    expect(await leadsTo(async () => createUserAgent())).to.equal(front)
+    const another = async ({ agent }: { agent: UserAgent }) => {
+      await beginLogin(agent, CLIENTS.homely)
+    }
+    expect(await leadsTo(another)).to.equal(front)
+    const finished = async ({
+      agent,
+      user,
+      page,
+    }: Parameters<Parameters<typeof leadsTo>[0]>[0]) => {
+      const login = await agent.post(page.url, { username: user.username, password: PASSWORD })
+      expect((await h.follow(agent, login)).location).to.include('code=')
+    }
+    expect(await leadsTo(finished)).to.equal(front)
+    // It was begun in the session of the account, which the reset ends.
+    expect(await leadsTo(async () => {}, { prompt: 'login' })).to.equal(front)
+    const gone = async ({ page }: { page: Answer }) => {
+      const uid = new URL(page.url).searchParams.get('interaction') ?? ''
+      await (await h.provider.Interaction.find(uid))?.destroy()
+    }
+    expect(await leadsTo(gone)).to.equal(front)
+    expect(await leadsTo(async () => {})).to.include(`${h.oauthUrl}/login?interaction=`)
+  })
+
+  it('what a browser was made to send leads nowhere else, and the honest login goes on (RED-01)', async () => {
     const user = await addUser()
     const agent = createUserAgent()
-    const [redirectUri] = CONFIDENTIAL.redirect_uris
-    const carried = {
-      client_id: CONFIDENTIAL.client_id,
-      redirect_uri: redirectUri,
-      scope: 'openid',
-      state: 'the state & of the client',
+    const { request, page } = await beginLogin(agent, CONFIDENTIAL)
+    const path = `${h.oauthUrl}/reset-password`
+    const cookie = agent.cookiesFor(path)
+    expect(cookie).to.match(/^account_flows_login=[\w.-]+$/)
+    expect(agent.cookiesFor(`${h.oauthUrl}/auth`)).not.to.include('account_flows_login')
+    for (const forged of [
+      'https://evil.example/',
+      JSON.stringify({ uid: page.hidden['interaction'], page: 'https://evil.example/' }),
+      `${cookie.split('=')[1]?.slice(0, -2)}AA`,
+    ]) {
+      const victim = createUserAgent()
+      const headers = { cookie: `account_flows_login=${encodeURIComponent(forged)}` }
+      const { href } = await resetIn(victim, await addUser(), request, headers)
+      expect(href?.href).to.equal('https://server.example/')
     }
-    const page = await done(user, carried)
-    expect(page.text).to.include('The Server')
-    const href = continueLink(page)
-    expect((href?.href ?? '').split('?')[0]).to.equal(`${h.oauthUrl}/auth`)
-    expect(Object.fromEntries(href?.searchParams ?? [])).to.deep.equal({
-      response_type: 'code',
-      ...carried,
-    })
-
-    const refused = await h.login(agent, href as URL, user.username, PASSWORD)
-    expect(refused.status).to.equal(401)
-    const login = await h.login(agent, href as URL, user.username, NEW)
-    const { location = '' } = await h.follow(agent, login)
-    expect(location.split('?')[0]).to.equal(redirectUri)
-    const party = await createRelyingParty(h.oauthUrl, {
-      clientId: carried.client_id,
-      redirectUri,
-      clientSecret: CONFIDENTIAL.client_secret,
-    })
-    const tokens = await authorizationCodeGrant(party.config, new URL(location), {
-      expectedState: carried.state,
-      idTokenExpected: true,
-    })
-    expect(tokens.claims()?.sub).to.equal(user.id)
+    expect((await resetIn(agent, user, request)).href?.href).to.equal(page.url)
   })
 
   it('a client with an address to start at is told who we are, and begins its own request', async () => {
@@ -120,8 +218,11 @@ describe('After a reset the person continues to the client (4.2)', () => {
     expect((await party.exchange(request, location)).claims()?.sub).to.equal(user.id)
   })
 
-  it('a client that needs PKCE, or a request of its own making, is led to where it starts one', async () => {
+  it('every other client is led to where it begins a request: only it can make PKCE and nonce', async () => {
     const { homely, pushing } = CLIENTS
+    expect((await leadsTo(CONFIDENTIAL, CONFIDENTIAL.redirect_uris[0]))?.href).to.equal(
+      'https://server.example/',
+    )
     expect((await leadsTo(CLIENT, CLIENT.redirect_uris[0]))?.href).to.equal('https://app.example/')
     expect((await leadsTo(homely, homely.redirect_uris[0]))?.href).to.equal(homely.client_uri)
     expect((await leadsTo(pushing, pushing.redirect_uris[0]))?.href).to.equal(

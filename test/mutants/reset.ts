@@ -248,9 +248,26 @@ export const resetMutants: Mutant[] = [
     caughtBy: 'tells nobody in another network',
   },
   {
-    name: 'a client that needs PKCE is led to a request without it',
+    name: 'after a reset a login of another client goes on',
     breaks: 'After a reset the person is led to where the client can finish (4.2).',
-    edits: { "client.tokenEndpointAuthMethod !== 'none' &&": '' },
-    caughtBy: 'a client that needs PKCE, or a request of its own making',
+    edits: {
+      "params['client_id'] !== clientId || params['redirect_uri'] !== redirectUri": 'false',
+    },
+    caughtBy: 'whose login is not there any more',
+  },
+  {
+    name: 'after a reset a login goes on in a session that the reset ended',
+    breaks: 'After a reset the person is led to where the client can finish (4.2).',
+    edits: { 'session && session.uid !== (await provider().Session.get(ctx)).uid': 'false' },
+    caughtBy: 'whose login is not there any more',
+  },
+  {
+    name: 'the page that a reset leads back to is taken from the browser',
+    breaks: 'Nothing leads to what is not registered.',
+    edits: {
+      "box.open(ctx.cookies.get(NAME, { signed: false }) ?? '', NAME)":
+        'ctx.cookies.get(NAME, { signed: false })?.replace(/.*/, decodeURIComponent)',
+    },
+    caughtBy: 'leads nowhere else, and the honest login',
   },
 ]

@@ -190,7 +190,7 @@ export const waitingMutants: Mutant[] = [
   {
     name: 'scripts can read the cookie of the browser',
     breaks: 'The cookie is for no script.',
-    edits: { 'HttpOnly; SameSite=Lax': 'SameSite=Lax' },
+    edits: { 'Path=/; HttpOnly; SameSite=Lax': 'Path=/; SameSite=Lax' },
     caughtBy: 'is for no script and no other site',
   },
   {

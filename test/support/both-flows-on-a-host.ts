@@ -19,7 +19,7 @@ import {
   type Host,
 } from './harness.ts'
 import { isActive, offlineTokens, refresh } from './oauth-requests.ts'
-import { assetsOf, formsOf, press } from './page-forms.ts'
+import { assetsOf, formsOf, linksOf, press } from './page-forms.ts'
 import { expectAccountQuestion, signedIn } from './other-account.ts'
 import { rawRequest } from './raw-request.ts'
 import { suiteHarness } from './suite-harness.ts'
@@ -118,14 +118,18 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
       await expectResumed(h, { ...login, link }, answer)
     })
 
-    it('resets a password from the form on, and ends everything that was signed in', async () => {
+    it('resets a password from the login page on, ends everything that was signed in, and goes on with that login', async () => {
       const user = await addVerified(h)
       const agent = createUserAgent()
       const tokens = await offlineTokens(h, agent, user)
       expect(await isActive(h, tokens.access_token)).to.equal(true)
 
       const person = createUserAgent()
-      const form = await person.get(`${h.oauthUrl}/forgot-password`)
+      const request = await h.party.begin()
+      const login = await h.follow(person, await person.get(request.url))
+      const { client_id, redirect_uris } = CLIENT
+      const carried = new URLSearchParams({ client_id, redirect_uri: redirect_uris[0] })
+      const form = await person.get(`${h.oauthUrl}/forgot-password?${carried}`)
       expect([form.status, form.page, form.mode]).to.deep.equal([200, 'forgot-password', 'form'])
       const typed = { identifier: user.username }
       const sent = await press(person, form, '/forgot-password', { typed })
@@ -142,8 +146,11 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
       expect(await isActive(h, tokens.access_token)).to.equal(false)
       expect(await refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
       expect((await h.signIn(agent, user.username, PASSWORD)).mode).to.equal('wrong')
-      await h.signIn(agent, user.username, NEW_PASSWORD)
-      expect(await accountOf(h, agent)).to.equal(user.id)
+      expect(linksOf(done)).to.include(login.url)
+      const signIn = { username: user.username, password: NEW_PASSWORD }
+      const { location = '' } = await h.follow(person, await person.post(login.url, signIn))
+      expect((await h.party.exchange(request, location)).claims()?.sub).to.equal(user.id)
+      expect(await accountOf(h, person)).to.equal(user.id)
     })
 
     it('gives its pages the style sheet and the script, and sends their forms to where they are', async () => {

@@ -1,0 +1,36 @@
+import type { Command } from 'commander'
+import { withExamples } from '../arguments.ts'
+import { connect } from '../connection.ts'
+import { outputOf } from '../output.ts'
+import { changeSettings, valuesOf, type ChangeOptions } from '../setting-changes.ts'
+
+export function addApply(settings: Command): void {
+  const apply = settings.command('apply').description('Set several settings that go together.')
+  const recommended = apply
+    .command('recommended')
+    .description('Set what suits most services; what is stricter already stays as it is.')
+    .option('--dry-run', 'show what would change, and change nothing')
+    .action(applyRecommended)
+  const examples = ['settings apply recommended --dry-run', 'settings apply recommended'] as const
+  withExamples(apply, ...examples)
+  withExamples(recommended, ...examples)
+}
+
+async function applyRecommended(options: ChangeOptions, command: Command) {
+  const { unmetBy } = await import('../../src/settings/recommended.ts')
+  const { parseAll } = await import('../../src/settings/parse-all.ts')
+  const connection = await connect(command)
+  await changeSettings(
+    connection,
+    {},
+    {
+      options,
+      output: outputOf(command),
+      change(options, before) {
+        const unmet = unmetBy(parseAll(Object.fromEntries(valuesOf(before))))
+        const wanted = Object.fromEntries(unmet.map(({ name, value }) => [name, value]))
+        return connection.admin.putSettings(wanted, options)
+      },
+    },
+  )
+}

@@ -1,0 +1,63 @@
+import type { Context, Middleware } from 'koa'
+import type { Provider } from 'oidc-provider'
+import type { SecretBox } from '../crypto/secret-box.ts'
+import type { CarriedParameters } from '../ports/index.ts'
+import { begunInteraction } from './provider-answers.ts'
+
+const NAME = 'account_flows_login'
+
+/**
+ * The login page that this browser was led to last. The provider's own cookies go to that page alone, which is the host's, so one of ours
+ * keeps its address for the end of a reset. It is sealed: nobody else can say where that leads.
+ */
+export interface OpenLogin {
+  /** Notes where the provider leads a browser for an interaction. */
+  watch: Middleware
+  /**
+   * Address of that page, where the login still waits and is for this client and redirect URI. `undefined`: there is none that could
+   * still be finished here.
+   */
+  pageFor(ctx: Context, carried: CarriedParameters): Promise<string | undefined>
+}
+
+/** @param sentTo - the only address that is told of it; with https, the cookie is `Secure`. */
+export function createOpenLogin(
+  provider: () => Provider,
+  box: SecretBox,
+  sentTo: string,
+): OpenLogin {
+  const { protocol, pathname } = new URL(sentTo)
+  const attributes = `Path=${pathname}; HttpOnly; SameSite=Lax${protocol === 'https:' ? '; Secure' : ''}`
+
+  function noted(ctx: Context): { uid: string; page: string } | undefined {
+    const opened = box.open(ctx.cookies.get(NAME, { signed: false }) ?? '', NAME)
+    return opened === undefined ? undefined : JSON.parse(opened)
+  }
+
+  return {
+    async watch(ctx, next) {
+      await next()
+      const interaction = begunInteraction(ctx.req)
+      const location = ctx.response.get('Location')
+      if (!interaction || location === '') return
+      const { uid, iat, exp } = interaction
+      // As the provider resolves it for its own cookie.
+      const page = new URL(location, provider().issuer).href
+      const value = box.seal(JSON.stringify({ uid, page }), NAME)
+      ctx.append('Set-Cookie', `${NAME}=${value}; Max-Age=${exp - iat}; ${attributes}`)
+    },
+
+    async pageFor(ctx, { clientId, redirectUri }) {
+      const login = noted(ctx)
+      const interaction = login && (await provider().Interaction.find(login.uid))
+      if (interaction?.prompt.name !== 'login') return undefined
+      const { params, session } = interaction
+      if (params['client_id'] !== clientId || params['redirect_uri'] !== redirectUri) {
+        return undefined
+      }
+      // The provider finishes it in the session alone that it was begun in, and a reset ends that of its account.
+      const isOver = session && session.uid !== (await provider().Session.get(ctx)).uid
+      return isOver ? undefined : login?.page
+    },
+  }
+}

@@ -1,0 +1,39 @@
+import type { Settings, SettingTexts } from './table.ts'
+
+export interface Recommendation {
+  name: keyof SettingTexts
+  /** As sent over the wire. */
+  value: string
+  /** What it is good for, to end the sentence "so that …". */
+  reason: string
+  /** Whether these settings are as good, or stricter: nobody is talked out of that. */
+  isMet(settings: Settings): boolean
+}
+
+/** What suits most services better than the default, which goes by the letter of the specification. Each row says why. */
+export const recommendations: readonly Recommendation[] = [
+  {
+    name: 'email_link_confirmation',
+    value: 'other_browser',
+    reason:
+      'a link that is opened on another device confirms, and the window that logged in goes on',
+    isMet: ({ emailLinkConfirmation }) => emailLinkConfirmation !== 'off',
+  },
+  {
+    name: 'reset_requires_verified_email',
+    value: 'true',
+    reason: 'reset links go to proven mailboxes alone',
+    isMet: ({ resetRequiresVerifiedEmail }) => resetRequiresVerifiedEmail,
+  },
+  {
+    name: 'resend_cooldown',
+    value: '30s',
+    reason: 'an impatient click sends no second mail',
+    isMet: ({ resendCooldown }) => resendCooldown >= 30_000,
+  },
+]
+
+/** Those that these settings do not meet. */
+export function unmetBy(settings: Settings): Recommendation[] {
+  return recommendations.filter(({ isMet }) => !isMet(settings))
+}
