@@ -242,8 +242,8 @@ export const resetMutants: Mutant[] = [
     name: 'the countdown to the next mail is of the name alone',
     breaks: 'Nobody learns that somebody elsewhere asked for a name.',
     edits: {
-      '[kind, typed, networkOf(requester.address)]':
-        "[kind, typed, networkOf(requester.address) ? '' : '']",
+      '[kind, name, networkOf(requester.address)]':
+        "[kind, name, networkOf(requester.address) ? '' : '']",
     },
     caughtBy: 'tells nobody in another network',
   },
