@@ -59,6 +59,11 @@ export async function findLink(
   return { token, account, state: linkState(token, account, at), end }
 }
 
+/** Whether the address that a link went to is verified, by whatever means: it has nothing left to do. */
+export function isVerified({ email }: Token, account: User | undefined): boolean {
+  return account?.email === email && account.emailVerified && !account.disabled
+}
+
 /** Of one account, whatever asks. */
 export const MOST_LINKS = 100
 
