@@ -21,8 +21,8 @@ import type {
   Token,
   User,
 } from '../ports/index.ts'
-import { carriedBy, findLink, isSameCarried, isVerified, type LinkFault } from './link.ts'
-import type { FoundLink, VerificationLink } from './link.ts'
+import { carriedBy, findLink, isSameCarried, isVerified, verificationState } from './link.ts'
+import type { LinkFault, VerificationLink } from './link.ts'
 import type { FlowParts } from './parts.ts'
 import { inLoginTurn, linkedLogin, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
 import type { LinkedLogin } from './waiting-login.ts'
@@ -119,12 +119,6 @@ async function find(parts: FlowParts, link: VerificationLink) {
   return found && isSameCarried(found.token.carried, link.carried) ? found : unknown(link.carried)
 }
 
-/** How a link stands. `used`: its address is verified, by whatever means. One that was used, and whose address is not, was changed since. */
-function stateOf({ token, account, state }: FoundLink) {
-  if (isVerified(token, account)) return 'used'
-  return state === 'usable' || state === 'expired' ? state : 'changed'
-}
-
 async function open(
   parts: FlowParts,
   link: VerificationLink,
@@ -136,7 +130,7 @@ async function open(
   if (await parts.readCutoffs(found.token.userId)) found = await find(parts, link)
   if ('refusal' in found) return found
   const { token, account, end } = found
-  const state = stateOf(found)
+  const state = verificationState(found)
   if (found.state === 'usable' && state === 'used') {
     return { refusal: 'verified', reason: state, carried: token.carried }
   }
@@ -155,7 +149,7 @@ async function renew(parts: FlowParts, link: VerificationLink, requester: Reques
   if ('refusal' in found) return found
   const { userId: accountId, pendingLoginId, carried } = found.token
   // One that is good still is as good for this as one that expired.
-  const state = stateOf(found)
+  const state = verificationState(found)
   if (state !== 'expired' && state !== 'usable') {
     return refuse(parts, found.token, state, 'account_changed', requester)
   }

@@ -64,6 +64,12 @@ export function isVerified({ email }: Token, account: User | undefined): boolean
   return account?.email === email && account.emailVerified && !account.disabled
 }
 
+/** How a verification link stands. `used`: its address is verified, by whatever means. One that was used, and whose address is not, was changed since. */
+export function verificationState({ token, account, state }: FoundLink) {
+  if (isVerified(token, account)) return 'used'
+  return state === 'usable' || state === 'expired' ? state : 'changed'
+}
+
 /** Of one account, whatever asks. */
 export const MOST_LINKS = 100
 
