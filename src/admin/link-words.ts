@@ -1,6 +1,5 @@
 import type { RecordedEvent, Token, User } from '../ports/index.ts'
-import { isIssuedUnder, isVoided } from '../flows/account.ts'
-import { isVerified } from '../flows/link.ts'
+import { isIssuedUnder, isVerified, isVoided } from '../flows/account.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import type { LinkState } from './link-state.ts'
 

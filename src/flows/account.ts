@@ -1,7 +1,14 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { linkKinds } from '../ports/mail-kinds.ts'
 import { equalsInAsciiCase } from '../ports/users.ts'
-import type { AccountFlowsStore, MailOutbox, User, UserStore } from '../ports/index.ts'
+import type {
+  AccountFlowsStore,
+  ClaimedReset,
+  MailOutbox,
+  User,
+  UserStore,
+} from '../ports/index.ts'
+import type { FlowParts } from './parts.ts'
 
 /** `ambiguous`: several verified addresses match and none of them byte for byte. */
 export type UserMatch = User | 'ambiguous' | 'unknown'
@@ -63,6 +70,28 @@ export function isStillFor(issued: IssuedFor, user: User): boolean {
 /** Whether the password is the same one still. */
 export function isIssuedUnder(issued: IssuedFor, user: User): boolean {
   return passwordDigest(user.passwordHash) === issued.passwordDigest
+}
+
+/** Whether the address that a link went to is verified, by whatever means: it has nothing left to do. */
+export function isVerified({ email }: IssuedFor, account: User | undefined): boolean {
+  return (
+    account !== undefined && account.email === email && account.emailVerified && !account.disabled
+  )
+}
+
+/** Verifies the address that a reset link went to: whoever had it has the mailbox. `isTakenOver`: somebody else began to finish the reset. */
+export async function verifyByReset(
+  { users, audit, clock }: FlowParts,
+  reset: ClaimedReset,
+  isTakenOver: boolean,
+): Promise<void> {
+  const { id, userId: accountId, email, carried, claimedBy } = reset
+  const isDone = await users.markEmailVerified(accountId, email)
+  // Whoever died may have verified it, and not recorded that.
+  const wasDone = isTakenOver && isVerified(reset, await users.findById(accountId))
+  if (!isDone && !wasDone) return
+  const event = { id: `verified:${id}`, type: 'email_verification_completed' } as const
+  await audit({ ...event, at: clock.now(), accountId, clientId: carried.clientId, ...claimedBy })
 }
 
 /** Voids all that was mailed to an account, and the logins that wait for it. A reset that was decided is finished all the same. */

@@ -21,7 +21,8 @@ import type {
   Token,
   User,
 } from '../ports/index.ts'
-import { carriedBy, findLink, isSameCarried, isVerified, verificationState } from './link.ts'
+import { isVerified } from './account.ts'
+import { carriedBy, findLink, isSameCarried, verificationState } from './link.ts'
 import type { LinkFault, VerificationLink } from './link.ts'
 import type { FlowParts } from './parts.ts'
 import { inLoginTurn, linkedLogin, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
@@ -53,17 +54,16 @@ type Then = { takesTurn: boolean; goOn: () => Promise<void> }
 export type EmailVerification = ReturnType<typeof createEmailVerification>
 
 export function createEmailVerification(parts: FlowParts) {
-  const { settings } = parts
   return {
     /** Whether this user may not finish the login (4.8). */
-    blocks: (user: User) => settings().requireEmailVerification && !user.emailVerified,
+    blocks: (user: User) => parts.settings().requireEmailVerification && !user.emailVerified,
 
     /**
      * Keeps the login that waits, and asks for a link. Answers the id of the pending login: of the same request in the same browser
      * always the same. `undefined`: the request is too long to be kept, and nothing was done.
      */
     async block(user: User, captured: CapturedRequest, { browser, ...requester }: LinkOpener) {
-      const lifetimeMs = settings().emailVerificationExpiration
+      const lifetimeMs = parts.settings().emailVerificationExpiration
       const login = newPendingLogin(user, captured, browser, parts.clock.now(), lifetimeMs)
       if (!login) return undefined
       await parts.pendingLogins.save(login, MOST_LOGINS)

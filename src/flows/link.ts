@@ -15,7 +15,7 @@ import type {
   UserStore,
 } from '../ports/index.ts'
 import { endOf } from '../ports/token-end.ts'
-import { isStillFor } from './account.ts'
+import { isStillFor, isVerified } from './account.ts'
 
 /**
  * Why a link does nothing. `unknown`: nobody was ever given it; all others are told to those alone who hold the token.
@@ -57,11 +57,6 @@ export async function findLink(
   const account = await users.findById(token.userId)
   const end = endOf(token, at) ?? 'account_changed'
   return { token, account, state: linkState(token, account, at), end }
-}
-
-/** Whether the address that a link went to is verified, by whatever means: it has nothing left to do. */
-export function isVerified({ email }: Token, account: User | undefined): boolean {
-  return account?.email === email && account.emailVerified && !account.disabled
 }
 
 /** How a verification link stands. `used`: its address is verified, by whatever means. One that was used, and whose address is not, was changed since. */
