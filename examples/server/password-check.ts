@@ -17,7 +17,8 @@ export function createPasswordCheck(
 }
 
 /** As forgot-password does: a verified address wins over another user's name, its exact bytes over another case. */
-async function find(users: UserStore, username: string): Promise<User | undefined> {
+async function find(users: UserStore, typed: string): Promise<User | undefined> {
+  const username = typed.includes('@') ? typed.trim() : typed
   const [byEmail, byUsername] = await Promise.all([
     users.findByVerifiedEmail(username),
     users.findByUsername(username),

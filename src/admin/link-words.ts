@@ -1,5 +1,5 @@
 import type { RecordedEvent, Token, User } from '../ports/index.ts'
-import { isIssuedUnder, isVoided } from '../flows/account.ts'
+import { isIssuedUnder, isVerified, isVoided } from '../flows/account.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import type { LinkState } from './link-state.ts'
 
@@ -33,7 +33,11 @@ const TOKEN_LENGTH = 43
 /** Puts an explanation into words: what is so, and what to do. */
 export function linkWords(facts: LinkFacts): Words {
   const { command } = MAIL_KINDS[facts.kind ?? 'password_reset'].link
-  return WORDS[facts.state](facts, `Have a new link sent: account-flows ${command}.`)
+  const words = WORDS[facts.state](facts, `Have a new link sent: account-flows ${command}.`)
+  const { kind, token, user } = facts
+  if (kind !== 'email_verification' || !token || !isVerified(token, user)) return words
+  const summary = `${words.summary} The address is verified already.`
+  return { summary, advice: 'There is nothing left to do: the person can sign in.' }
 }
 
 const WORDS: Record<LinkFacts['state'], (facts: LinkFacts, another: string) => Words> = {
@@ -87,11 +91,8 @@ function unknown({ tokenLength = 0, signature }: LinkFacts, another: string): Wo
       }
 }
 
-function expired({ token, user, kind }: LinkFacts, another: string): Words {
-  const summary = `The link expired ${time(token?.expiresAt)}.`
-  return kind === 'email_verification' && user?.emailVerified
-    ? { summary, advice: 'The address is verified: there is nothing left to do.' }
-    : { summary, advice: another }
+function expired({ token }: LinkFacts, another: string): Words {
+  return { summary: `The link expired ${time(token?.expiresAt)}.`, advice: another }
 }
 
 function voided({ token, user }: LinkFacts, another: string): Words {
@@ -121,12 +122,11 @@ function changeSince(token: Token | undefined, user: User): string | undefined {
   return isIssuedUnder(token, user) ? undefined : 'password'
 }
 
-function live({ kind, user, token }: LinkFacts): Words {
-  const summary = `The link works until ${time(token?.expiresAt)}.`
-  if (kind === 'email_verification' && user?.emailVerified) {
-    return { summary, advice: 'The address is verified already: there is nothing left to do.' }
+function live({ token }: LinkFacts): Words {
+  return {
+    summary: `The link works until ${time(token?.expiresAt)}.`,
+    advice: 'The person may open it on any device.',
   }
-  return { summary, advice: 'The person may open it on any device.' }
 }
 
 function time(at: Date | undefined): string {

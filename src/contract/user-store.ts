@@ -55,6 +55,27 @@ export function itIsAUserStore(
         expect(await users.findByUsername(other), JSON.stringify(other)).to.equal(undefined)
     })
 
+    const letters =
+      'm\u0131ke M\u0130KE mi\u212ae mi\u00adke m\u200bike mike\0 mike\u0301 \ud800mike'.split(' ')
+
+    it('finds every user of a username in either case of ASCII letters, if at all, and never takes one letter for another (IDN-14)', async function () {
+      const users = await having(
+        { id: 'mike', username: 'Mike', emailVerified: false, email: undefined },
+        { id: 'two', username: 'MIKE', disabled: true },
+        { id: 'blank', username: 'mike ' },
+        { id: 'accent', username: 'mik\u00e9' },
+      )
+      if (!users.findByUsernameInAnyCase) this.skip()
+      const find = async (name: string) =>
+        (await users.findByUsernameInAnyCase?.(name))?.map(({ id }) => id)
+      for (const typed of ['Mike', 'mike', 'MIKE', 'mIkE'])
+        expect(await find(typed), typed).to.have.members(['mike', 'two'])
+      expect(await find('MIKE ')).to.deep.equal(['blank'])
+      expect(await find('MIK\u00e9')).to.deep.equal(['accent'])
+      for (const typed of [...letters, 'MIK\u00c9', ' mike', 'mik', 'mikee', '.*', '$ne'])
+        expect(await find(typed), JSON.stringify(typed)).to.deep.equal([])
+    })
+
     it('finds a verified address in either case of ASCII letters (IDN-05)', async () => {
       const users = await having({})
       for (const typed of ['Ann@Example.com', 'ann@example.com', 'ANN@EXAMPLE.COM'])

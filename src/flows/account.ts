@@ -1,29 +1,59 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { linkKinds } from '../ports/mail-kinds.ts'
 import { equalsInAsciiCase } from '../ports/users.ts'
-import type { AccountFlowsStore, MailOutbox, User, UserStore } from '../ports/index.ts'
+import type {
+  AccountFlowsStore,
+  ClaimedReset,
+  MailOutbox,
+  User,
+  UserStore,
+} from '../ports/index.ts'
+import type { FlowParts } from './parts.ts'
 
 /** `ambiguous`: several verified addresses match and none of them byte for byte. */
 export type UserMatch = User | 'ambiguous' | 'unknown'
 
 /**
  * Finds the user that an identifier names (4.2.3): a verified address wins over another user's username, so that nobody can
- * take the place of an address by choosing it as a name.
+ * take the place of an address by choosing it as a name. Whether there is such a user changes none of the look-ups.
  */
 export async function findUser(users: UserStore, identifier: string): Promise<UserMatch> {
-  const matches = await users.findByVerifiedEmail(identifier)
-  if (matches.length === 0) {
-    const named = await users.findByUsername(identifier)
-    return named && mayBeMeant(identifier, named) ? named : 'unknown'
-  }
-  const exact = matches.filter(({ email }) => email === identifier)
-  const [match = 'unknown', another] = exact.length > 0 ? exact : matches
+  const typed = withoutBlanks(identifier)
+  const [matches, named] = await Promise.all([
+    users.findByVerifiedEmail(typed),
+    findByName(users, identifier),
+  ])
+  if (matches.length === 0) return mayBeMeant(typed, named) ? named : 'unknown'
+  const exact = matches.filter(({ email }) => email === typed)
+  return onlyOne(exact.length > 0 ? exact : matches)
+}
+
+/** Finds the user of a username: by its exact bytes, without the blanks around it, and last the one that differs in ASCII case alone. */
+export async function findByName(users: UserStore, typed: string): Promise<UserMatch> {
+  const name = withoutBlanks(typed)
+  const first = typed.includes('@') ? name : typed
+  const [exact, trimmed, inAnyCase = []] = await Promise.all([
+    users.findByUsername(first),
+    first === name ? undefined : users.findByUsername(name),
+    users.findByUsernameInAnyCase?.(name),
+  ])
+  return exact ?? trimmed ?? onlyOne(inAnyCase)
+}
+
+function onlyOne(users: User[]): UserMatch {
+  const [match = 'unknown', another] = users
   return another ? 'ambiguous' : match
 }
 
+const BLANKS_AROUND = /^\p{White_Space}+|(?<!\p{White_Space})\p{White_Space}+$/gu
+
+// Nobody is named by nothing.
+const withoutBlanks = (typed: string) => typed.replace(BLANKS_AROUND, '') || typed
+
 // Whoever takes the address of somebody else as a username would learn by a mail that nobody has verified it.
-function mayBeMeant(identifier: string, { email = '' }: User): boolean {
-  return !identifier.includes('@') || equalsInAsciiCase(identifier, email)
+function mayBeMeant(typed: string, named: UserMatch): boolean {
+  if (typeof named === 'string' || !typed.includes('@')) return true
+  return equalsInAsciiCase(typed, named.email ?? '')
 }
 
 /** The account as it was when something was issued for it, or when its password was checked. */
@@ -40,6 +70,28 @@ export function isStillFor(issued: IssuedFor, user: User): boolean {
 /** Whether the password is the same one still. */
 export function isIssuedUnder(issued: IssuedFor, user: User): boolean {
   return passwordDigest(user.passwordHash) === issued.passwordDigest
+}
+
+/** Whether the address that a link went to is verified, by whatever means: it has nothing left to do. */
+export function isVerified({ email }: IssuedFor, account: User | undefined): boolean {
+  return (
+    account !== undefined && account.email === email && account.emailVerified && !account.disabled
+  )
+}
+
+/** Verifies the address that a reset link went to: whoever had it has the mailbox. `isTakenOver`: somebody else began to finish the reset. */
+export async function verifyByReset(
+  { users, audit, clock }: FlowParts,
+  reset: ClaimedReset,
+  isTakenOver: boolean,
+): Promise<void> {
+  const { id, userId: accountId, email, carried, claimedBy } = reset
+  const isDone = await users.markEmailVerified(accountId, email)
+  // Whoever died may have verified it, and not recorded that.
+  const wasDone = isTakenOver && isVerified(reset, await users.findById(accountId))
+  if (!isDone && !wasDone) return
+  const event = { id: `verified:${id}`, type: 'email_verification_completed' } as const
+  await audit({ ...event, at: clock.now(), accountId, clientId: carried.clientId, ...claimedBy })
 }
 
 /** Voids all that was mailed to an account, and the logins that wait for it. A reset that was decided is finished all the same. */
@@ -90,6 +142,8 @@ export function usersWithLinks(users: UserStore, voidLinks: VoidLinks): UserStor
   return {
     findById: async (id) => met(await users.findById(id)),
     findByUsername: async (username) => met(await users.findByUsername(username)),
+    findByUsernameInAnyCase: async (username) =>
+      Promise.all(((await users.findByUsernameInAnyCase?.(username)) ?? []).map(met)),
     findByVerifiedEmail: async (email) =>
       Promise.all((await users.findByVerifiedEmail(email)).map(met)),
     replacePasswordHash: (id, expected, next) => users.replacePasswordHash(id, expected, next),

@@ -21,8 +21,9 @@ import type {
   Token,
   User,
 } from '../ports/index.ts'
-import { carriedBy, findLink, isSameCarried, type LinkFault } from './link.ts'
-import type { FoundLink, VerificationLink } from './link.ts'
+import { isVerified } from './account.ts'
+import { carriedBy, findLink, isSameCarried, verificationState } from './link.ts'
+import type { LinkFault, VerificationLink } from './link.ts'
 import type { FlowParts } from './parts.ts'
 import { inLoginTurn, linkedLogin, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
 import type { LinkedLogin } from './waiting-login.ts'
@@ -53,17 +54,16 @@ type Then = { takesTurn: boolean; goOn: () => Promise<void> }
 export type EmailVerification = ReturnType<typeof createEmailVerification>
 
 export function createEmailVerification(parts: FlowParts) {
-  const { settings } = parts
   return {
     /** Whether this user may not finish the login (4.8). */
-    blocks: (user: User) => settings().requireEmailVerification && !user.emailVerified,
+    blocks: (user: User) => parts.settings().requireEmailVerification && !user.emailVerified,
 
     /**
      * Keeps the login that waits, and asks for a link. Answers the id of the pending login: of the same request in the same browser
      * always the same. `undefined`: the request is too long to be kept, and nothing was done.
      */
     async block(user: User, captured: CapturedRequest, { browser, ...requester }: LinkOpener) {
-      const lifetimeMs = settings().emailVerificationExpiration
+      const lifetimeMs = parts.settings().emailVerificationExpiration
       const login = newPendingLogin(user, captured, browser, parts.clock.now(), lifetimeMs)
       if (!login) return undefined
       await parts.pendingLogins.save(login, MOST_LOGINS)
@@ -86,7 +86,7 @@ export function createEmailVerification(parts: FlowParts) {
     renew: (link: VerificationLink, requester: Requester) => renew(parts, link, requester),
 
     /**
-     * unverified → verified, unused → used, and then `goOn`. `expired`: somebody else was first, or the account changed just now.
+     * unverified → verified, unused → used, and then `goOn`. A refusal: somebody else was first, or the account changed just now.
      * `continued`: the waiting window of this browser has taken the turn of the login, which `takesTurn` asks for. In neither is
      * `goOn` called; where that fails in its turn, the turn is given back.
      */
@@ -119,13 +119,6 @@ async function find(parts: FlowParts, link: VerificationLink) {
   return found && isSameCarried(found.token.carried, link.carried) ? found : unknown(link.carried)
 }
 
-/** How a link stands. Once it is over and its address is verified, it has done its work, by whatever means. */
-function stateOf({ token, account, state }: FoundLink, isOver: boolean) {
-  if (isOver && account?.emailVerified && account.email === token.email) return 'used'
-  // Nothing takes the place of a verification link.
-  return state === 'superseded' ? 'used' : state
-}
-
 async function open(
   parts: FlowParts,
   link: VerificationLink,
@@ -134,13 +127,18 @@ async function open(
   const found = await find(parts, link)
   if ('refusal' in found) return found
   const { token, account, end } = found
-  const state = stateOf(found, end !== 'account_changed')
+  const state = verificationState(found)
+  if (found.state === 'usable' && state === 'used') {
+    return { refusal: 'verified', reason: state, carried: token.carried }
+  }
   if (state !== 'usable' || !account) {
     return refuse(parts, token, state === 'usable' ? 'changed' : state, end, requester)
   }
-  const { id: accountId, emailVerified } = account
-  if (emailVerified) return { refusal: 'verified', reason: 'used', carried: token.carried }
-  return { accountId, token, ...(await linkedLogin(parts, token.pendingLoginId, account, browser)) }
+  return {
+    accountId: account.id,
+    token,
+    ...(await linkedLogin(parts, token.pendingLoginId, account, browser)),
+  }
 }
 
 async function renew(parts: FlowParts, link: VerificationLink, requester: Requester) {
@@ -148,13 +146,11 @@ async function renew(parts: FlowParts, link: VerificationLink, requester: Reques
   if ('refusal' in found) return found
   const { userId: accountId, pendingLoginId, carried } = found.token
   // One that is good still is as good for this as one that expired.
-  const state = stateOf(found, true)
+  const state = verificationState(found)
   if (state !== 'expired' && state !== 'usable') {
-    const end = state === 'changed' ? 'account_changed' : 'used'
-    return refuse(parts, found.token, state, end, requester)
+    return refuse(parts, found.token, state, 'account_changed', requester)
   }
-  const login = pendingLoginId !== undefined && { pendingLoginId }
-  await request(parts, { accountId, ...login, carried, requester })
+  await request(parts, { accountId, pendingLoginId, carried, requester })
   return 'requested' as const
 }
 
@@ -163,13 +159,13 @@ async function confirm(
   { token, isFirstBrowser }: OpenedLink,
   requester: Requester,
   { takesTurn, goOn }: Then,
-): Promise<'confirmed' | 'expired' | 'continued'> {
+): Promise<'confirmed' | 'continued' | LinkRefusal> {
   const { users, verificationTokens, pendingLogins, clock } = parts
   const { userId, email, pendingLoginId } = token
   const won = await users.markEmailVerified(userId, email)
   if (!won) {
-    await refuse(parts, token, 'used', 'used', requester)
-    return 'expired'
+    const state = isVerified(token, await users.findById(userId)) ? 'used' : 'changed'
+    return refuse(parts, token, state, 'account_changed', requester)
   }
   await verificationTokens.use(token, clock.now())
   const tellWindows = () =>
@@ -200,8 +196,9 @@ async function refuse(
   by: Requester,
 ) {
   const hour = Math.floor(parts.clock.now().getTime() / 3_600_000)
-  const event = { ...about(parts, token, by), id: `rejected:${token.id}:${end}:${hour}` }
-  await parts.audit({ ...event, type: 'email_verification_rejected', reason: end })
+  const because = reason === 'used' ? 'already_verified' : end
+  const event = { ...about(parts, token, by), id: `rejected:${token.id}:${because}:${hour}` }
+  await parts.audit({ ...event, type: 'email_verification_rejected', reason: because })
   return { refusal: 'expired', reason, carried: token.carried } as const
 }
 

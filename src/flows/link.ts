@@ -15,7 +15,7 @@ import type {
   UserStore,
 } from '../ports/index.ts'
 import { endOf } from '../ports/token-end.ts'
-import { isStillFor } from './account.ts'
+import { isStillFor, isVerified } from './account.ts'
 import type { FlowParts } from './parts.ts'
 
 /**
@@ -62,6 +62,12 @@ export async function findLink(
   const account = await users.findById(token.userId)
   const end = endOf(token, at) ?? 'account_changed'
   return { token, account, state: linkState(token, account, at), end }
+}
+
+/** How a verification link stands. `used`: its address is verified, by whatever means. One that was used, and whose address is not, was changed since. */
+export function verificationState({ token, account, state }: FoundLink) {
+  if (isVerified(token, account)) return 'used'
+  return state === 'usable' || state === 'expired' ? state : 'changed'
 }
 
 /** Of one account, whatever asks. */

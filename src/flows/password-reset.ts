@@ -19,7 +19,7 @@ import { requestNotice } from '../outbox/password-changed.ts'
 import { requestMail, type MailRequest } from '../outbox/request.ts'
 import type { CarriedParameters, ClaimedReset, LinkEnd, Requester, Token } from '../ports/index.ts'
 import { endOf } from '../ports/token-end.ts'
-import { isIssuedUnder, isStillFor } from './account.ts'
+import { isIssuedUnder, isStillFor, verifyByReset } from './account.ts'
 import { findLink, type FoundLink, type LinkFault } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
@@ -152,6 +152,7 @@ async function finish(parts: FlowParts, reset: ClaimedReset, by: Finisher) {
   const event = { id: `completed:${id}`, type: 'password_reset_completed', at: now() } as const
   const of = { accountId: userId, clientId: carried.clientId, details: { oauth, idp } }
   await audit({ ...event, ...of, ...claimedBy }) // 5
+  if (settings().resetVerifiesEmail) await verifyByReset(parts, reset, by === 'sweep')
   await resetTokens.advance(id, 'completed', now())
   return usedAt
 }

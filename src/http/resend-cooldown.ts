@@ -1,4 +1,5 @@
 import type { MailKind, RateLimits, Requester } from '../ports/index.ts'
+import { foldAscii } from '../ports/users.ts'
 import type { Settings } from '../settings/table.ts'
 import { networkOf } from './requester.ts'
 
@@ -31,8 +32,11 @@ export function createResendCooldown(parts: ResendCooldownParts): ResendCooldown
   const { limits, keyedHash, settings } = parts
 
   // By network: otherwise a stranger would learn from the countdown that somebody else asked for that name lately.
-  const keyOf = ({ kind, typed, requester }: MailWish) =>
-    `asked:${keyedHash(JSON.stringify([kind, typed, networkOf(requester.address)]))}`
+  // In whatever case and with whatever blanks: that mostly is the same account.
+  const keyOf = ({ kind, typed, requester }: MailWish) => {
+    const name = foldAscii(typed.trim())
+    return `asked:${keyedHash(JSON.stringify([kind, name, networkOf(requester.address)]))}`
+  }
 
   return {
     async count(wish) {

@@ -156,9 +156,7 @@ async function confirm(
     goOn: () => record().then(goOn),
   })
   if (outcome === 'confirmed') return
-  if (outcome === 'expired') {
-    return show.expired(ctx, { reason: 'used', carried: opened.token.carried })
-  }
+  if (outcome !== 'continued') return show.expired(ctx, outcome)
   await record()
   const isSignedIn = (await resume.liveSession(ctx))?.accountId === opened.accountId
   if (isSignedIn) await show.signedIn(ctx, opened)

@@ -17,7 +17,7 @@ export interface MailRequest {
   kind: LinkKind
   identifier?: string
   accountId?: string
-  pendingLoginId?: string
+  pendingLoginId?: string | undefined
   carried: CarriedParameters
   requester: Requester
 }

@@ -3,6 +3,7 @@ import { hashToken, newId, newToken } from '../crypto/token.ts'
 import type { MailJob, PendingLogin } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { attemptOf, isLater } from '../ports/request-order.ts'
+import { findByName } from '../flows/account.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import type { MailFlow } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
@@ -25,7 +26,7 @@ export function createVerificationMail(parts: MailParts): MailFlow {
   }
 
   return {
-    findUser: async (username) => (await users.findByUsername(username)) ?? 'unknown',
+    findUser: (username) => findByName(users, username),
 
     refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
 

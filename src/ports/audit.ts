@@ -36,7 +36,7 @@ export type AuditEvent =
   | Told<`${Flow}_mail_failed`, OfMail & { reason: MailFailure; details?: { mail: MailKind } }>
   | Told<'password_reset_rejected', OfLink & { reason: LinkEnd | 'newer_password' }>
   | Told<'password_reset_completed', OfLink & { details: EndedSessions }>
-  | Told<'email_verification_rejected', OfLink & { reason: LinkEnd }>
+  | Told<'email_verification_rejected', OfLink & { reason: LinkEnd | 'already_verified' }>
   | Told<'email_verification_completed', OfLink>
   | Told<'email_login_blocked', OfMail>
   | Told<'sessions_ended', { accountId: string; details: EndedSessions }>

@@ -24,6 +24,11 @@ export interface UserStore {
   findById(id: string): Promise<User | undefined>
   /** Finds the user whose username has exactly these bytes: nothing is trimmed or folded. */
   findByUsername(username: string): Promise<User | undefined>
+  /**
+   * Finds every user whose username equals this one; only ASCII letters match in either case. A host without it has nobody found
+   * by a username in another case.
+   */
+  findByUsernameInAnyCase?(username: string): Promise<User[]>
   /** Finds every user whose verified address equals this one; only ASCII letters match in either case. */
   findByVerifiedEmail(email: string): Promise<User[]>
   /**
@@ -47,6 +52,7 @@ export function equalsInAsciiCase(one: string, other: string): boolean {
   return foldAscii(one) === foldAscii(other)
 }
 
-function foldAscii(text: string): string {
+/** ASCII letters in lower case, all else as it is. */
+export function foldAscii(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 }

@@ -95,6 +95,11 @@ export const settingsTable = {
       'When true, a username gets no reset link while the address of its account is not verified.',
     strictest: 'true',
   }),
+  resetVerifiesEmail: boolean('reset_verifies_email', 'false', {
+    meaning:
+      'When true, a reset also verifies the address that its link was mailed to, if the account still has that address.',
+    strictest: 'false',
+  }),
   requestsPerIpPerMinute: limit('requests_per_ip_per_minute', '60', {
     meaning: 'How many forms one address may send in a minute; the others are answered 429.',
   }),

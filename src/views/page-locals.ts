@@ -37,7 +37,7 @@ export type ResetFormMode =
 /** Told to those alone who hold a genuine token; all others read `unknown`. `changed`: the account changed since. */
 export type LinkReason = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
 
-/** Of verification links; all of an account's live side by side. */
+/** Of verification links; all of an account's live side by side. `used`: the address is verified. */
 export type VerificationReason = Exclude<LinkReason, 'superseded'>
 
 type ResetPassword =

@@ -170,6 +170,35 @@ describe('The admin API explains a link (5)', () => {
     }
   })
 
+  describe('of an address that is verified, as one with nothing left to do:', () => {
+    const verified = (user: User) => h.changeUser(user, { emailVerified: true })
+    const whose: Record<string, (mailed: Mailed) => Promise<unknown>> = {
+      'it was used': isUsed,
+      'another link was used': async ({ user }) => isUsed({ user, link: await resend(h, user) }),
+      'it expired, and the host verified it': async (mailed) => {
+        await isExpired(mailed)
+        await verified(mailed.user)
+      },
+      'the host verified it': ({ user }) => verified(user),
+      'the password changed since': async (mailed) => {
+        await isUsed({ ...mailed, link: await resend(h, mailed.user) })
+        await h.changeUser(mailed.user, { passwordHash: OTHER_HASH })
+      },
+    }
+    for (const [what, happens] of Object.entries(whose)) {
+      it(what, async () => {
+        const { user, link } = await mailedAnd(bare, happens)()
+        const { summary, advice } = await explain(link)
+        expect(summary).to.match(/^The .*\. The address is verified already\.$/)
+        expect(advice).to.equal('There is nothing left to do: the person can sign in.')
+        await h.changeUser(user, { email: 'another@users.example' })
+        const changed = await explain(link)
+        expect(changed.summary + changed.advice).not.to.match(/verified|nothing left/)
+        expect(changed.advice).to.include('Have a new link sent')
+      })
+    }
+  })
+
   describe('with the times', () => {
     it('of its making, its end and its use', async () => {
       const { link } = await resetLink()
@@ -225,9 +254,9 @@ describe('The admin API explains a link (5)', () => {
   })
 
   describe('with what happened to it, oldest first:', () => {
-    for (const [kind, make, of] of [
-      ['a reset', resetLink, 'password_reset'],
-      ['a verification', bare, 'email_verification'],
+    for (const [kind, make, of, reason] of [
+      ['a reset', resetLink, 'password_reset', 'used'],
+      ['a verification', bare, 'email_verification', 'already_verified'],
     ] as const) {
       it(`the request, the mail, its use, and attempts that were refused, with who tried, of ${kind} link`, async () => {
         const { link } = await make()
@@ -240,7 +269,7 @@ describe('The admin API explains a link (5)', () => {
         expect(history.map(({ type }) => type)).to.deep.equal(
           ['requested', 'mail_sent', 'completed', 'rejected'].map((what) => `${of}_${what}`),
         )
-        expect(history.at(-1)).to.include({ reason: 'used', user_agent: 'a curious browser' })
+        expect(history.at(-1)).to.include({ reason, user_agent: 'a curious browser' })
         expect(history.at(-1)?.address).to.match(/127\.0\.0\.1$/)
       })
     }

@@ -15,6 +15,7 @@ const STRICTEST = {
   require_email_verification: 'true',
   email_link_confirmation: 'always',
   reset_requires_verified_email: 'true',
+  reset_verifies_email: 'false',
   smtp_tls: 'auto',
 }
 

@@ -33,6 +33,7 @@ describe('PUT {base_url}/admin/api/settings (4.5)', () => {
         smtp_tls: 'auto',
         password_changed_email: 'false',
         reset_requires_verified_email: 'false',
+        reset_verifies_email: 'false',
         requests_per_ip_per_minute: '60',
         mails_per_account_per_hour: '1000',
         resend_cooldown: '0s',

@@ -1,6 +1,10 @@
 import { expect } from 'chai'
-import type { NewMailJob } from '../../src/index.ts'
+import type { NewMailJob, User, UserStore } from '../../src/index.ts'
+import { mailsTo } from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { isIdle } from '../support/jobs.ts'
 import { ask, eventsOf, shapeOf } from '../support/observe.ts'
+import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
@@ -141,11 +145,11 @@ describe('Who is meant by a name (IDN)', () => {
     await expectNobodyFor(['robot', 'robot@users.example', 'gone', 'gone@users.example'])
   })
 
-  it('is nobody for an address at resend-verification, in either case', async () => {
+  it('is nobody for an address or a lookalike at resend-verification', async () => {
     const una = await h.addUser({ username: 'una', emailVerified: false })
     const url = `${h.oauthUrl}/resend-verification`
     const before = h.mail.mails.length
-    const others = ['una@users.example', 'UNA', 'u\u0144a', 'una ', 'una'.padEnd(255, 'a')]
+    const others = ['una@users.example', 'u\u0144a', 'una'.padEnd(255, 'a')]
     for (const username of others) {
       const answer = await createUserAgent().post(url, { username })
       expect([answer.status, answer.mode]).to.deep.equal([200, 'sent'])
@@ -155,3 +159,184 @@ describe('Who is meant by a name (IDN)', () => {
     expect(h.mail.mails.slice(before)).to.have.length(1)
   })
 })
+
+onBothStores(
+  'Who is meant by a name with blanks around it, or in another case (IDN-14)',
+  (technology) => {
+    const lookUps: string[] = []
+    let least: UserStore | undefined
+    const h = suiteHarness({
+      technology,
+      settings: { mails_per_account_per_hour: '0' },
+      flows: { users: withLookUps(() => least ?? h.users, lookUps) },
+    })
+    before(async () => h.users.start?.())
+
+    const forms = { 'forgot-password': 'identifier', 'resend-verification': 'username' }
+    for (const [path, field] of Object.entries(forms)) {
+      const kind = path === 'forgot-password' ? 'password_reset' : 'email_verification'
+      let before = 0
+
+      /** Whose account it was, or why nobody's; and what was looked up. */
+      async function meant(typed: string) {
+        before = h.events.length
+        lookUps.length = 0
+        const answer = await createUserAgent().post(`${h.oauthUrl}/${path}`, { [field]: typed })
+        expect([answer.status, answer.mode]).to.deep.equal([200, 'sent'])
+        await isIdle(h)
+        const event = h.events.slice(before).find(({ type }) => type === `${kind}_requested`)
+        return event?.accountId ?? event?.reason
+      }
+
+      async function newUser(username: string, changes: Partial<User> = {}) {
+        return h.addUser({
+          username,
+          email: `${h.mail.mails.length}-${username.trim()}@users.example`,
+          emailVerified: false,
+          ...changes,
+        })
+      }
+
+      describe(`at ${path}`, () => {
+        const name = (text: string) => `${text}-${path}`
+
+        it('is the one without the blanks, but first the one who has them', async () => {
+          const ann = await newUser(name('ann'))
+          for (const typed of [
+            ` ${ann.username}`,
+            `${ann.username} `,
+            `\t${ann.username}\u00a0\u3000\n`,
+          ])
+            expect(await meant(typed), JSON.stringify(typed)).to.equal(ann.id)
+          for (const typed of [
+            `${ann.username}\u200b`,
+            `${ann.username}.`,
+            `${ann.username} x`,
+            '  ',
+          ])
+            expect(await meant(typed), JSON.stringify(typed)).to.equal('unknown')
+          const blank = await newUser(`${ann.username} `, { email: 'blank@evil.example' })
+          expect(await meant(blank.username)).to.equal(blank.id)
+          expect(await meant(ann.username)).to.equal(ann.id)
+          expect(await meant(` ${ann.username}`)).to.equal(ann.id)
+        })
+
+        it('is the only one of the name in another case, nobody where there are two, and never another where there is the very name', async () => {
+          const carol = await newUser(name('carol'))
+          const typed = [name('Carol'), name('CAROL'), ` ${name('caroL')} `]
+          for (const each of typed) expect(await meant(each), each).to.equal(carol.id)
+          for (const each of ['c\u0430rol', 'carol\u0301', 'car\u00f6l'])
+            expect(await meant(name(each)), each).to.equal('unknown')
+          const other = await newUser(name('Carol'), {
+            email: 'other@evil.example',
+            disabled: true,
+          })
+          expect(await meant(name('Carol'))).to.equal(other.id)
+          expect(await meant(` ${name('Carol')}`)).to.equal(other.id)
+          expect(await meant(name('carol'))).to.equal(carol.id)
+          for (const each of typed.slice(1)) expect(await meant(each), each).to.equal('ambiguous')
+        })
+
+        it('is looked up alike, whether there is somebody or not', async () => {
+          await newUser(name('dora'))
+          await newUser(name('DORA'), { email: 'dora-2@users.example' })
+          for (const blanks of ['', ' ']) {
+            const seen = new Set<string>()
+            for (const typed of ['dora', 'DORA', 'Dora', 'nobody']) {
+              await meant(name(typed) + blanks)
+              seen.add(lookUps.join())
+            }
+            expect([...seen]).to.have.length(1)
+          }
+        })
+      })
+    }
+
+    it('is the owner of a verified address with blanks around it, and of nothing else with an at sign', async () => {
+      const owner = await h.addUser({ username: 'owner', email: 'owned@users.example' })
+      await h.addUser({ username: ' owned@users.example', email: 'thief@evil.example' })
+      await h.addUser({ username: 'Free@users.example', email: 'asker@evil.example' })
+      for (const typed of [
+        ' owned@users.example',
+        'OWNED@users.example\u00a0',
+        '\towned@users.example ',
+      ])
+        expect((await askedFor(typed))?.accountId, JSON.stringify(typed)).to.equal(owner.id)
+      for (const typed of [
+        'free@users.example',
+        ' Free@users.example',
+        'ow ned@users.example',
+        '@',
+      ])
+        expect((await askedFor(typed))?.reason, JSON.stringify(typed)).to.equal('unknown')
+      const own = await h.addUser({
+        username: 'Own@users.example',
+        email: 'own@users.example',
+        emailVerified: false,
+      })
+      expect((await askedFor(' own@users.example'))?.accountId).to.equal(own.id)
+    })
+
+    async function askedFor(typed: string) {
+      await ask(h, typed)
+      return eventsOf(h, 'password_reset_requested').at(-1)
+    }
+
+    it('asks for no more mails and for none sooner by blanks and cases (RATE-04)', async () => {
+      const eve = await h.addUser({ username: 'eve' })
+      await h.put({ mails_per_account_per_hour: '1', resend_cooldown: '1h' })
+      const form = (identifier: string) =>
+        createUserAgent().post(`${h.oauthUrl}/forgot-password`, { identifier })
+      try {
+        await ask(h, 'eve')
+        const spellings = ['Eve', ' eve', 'eVE ', 'eve@users.example', ' EVE@users.example']
+        for (const typed of spellings)
+          expect((await ask(h, typed)).reason, typed).to.equal('throttled')
+        expect(mailsTo(h, eve)).to.equal(1)
+        // MongoDB keeps its own time.
+        if (technology === 'mongodb') return
+        await moveTime(600_000)
+        for (const typed of ['EVE', ' eve ', ' Eve@users.example'])
+          expect((await form(typed)).text, typed).to.match(/data-seconds="(2[0-9]{3}|3000)"/)
+        expect((await form('evening')).text).to.include('data-seconds="3600"')
+      } finally {
+        await h.put({ mails_per_account_per_hour: '0', resend_cooldown: '0s' })
+      }
+      expect((await ask(h, ' EVE')).reason).to.equal(undefined)
+    })
+
+    it('needs no host that looks names up in any case: the others find all but those', async () => {
+      const finn = await h.addUser({ username: 'finn' })
+      const { findByUsernameInAnyCase: _, ...others } = h.users
+      least = others
+      try {
+        expect((await askedFor('Finn'))?.reason).to.equal('unknown')
+        expect((await askedFor(' finn'))?.accountId).to.equal(finn.id)
+      } finally {
+        least = undefined
+      }
+      expect((await askedFor('Finn'))?.accountId).to.equal(finn.id)
+    })
+  },
+)
+
+/** The users of the host, with what they were asked by. */
+function withLookUps(users: () => UserStore, lookUps: string[]): UserStore {
+  const noted =
+    <Asked, Found>(name: string, find: (asked: Asked) => Promise<Found>) =>
+    async (asked: Asked) => {
+      lookUps.push(name)
+      return find(asked)
+    }
+  return {
+    findById: (id) => users().findById(id),
+    findByUsername: noted('name', (name: string) => users().findByUsername(name)),
+    findByUsernameInAnyCase: noted(
+      'any case',
+      async (name: string) => (await users().findByUsernameInAnyCase?.(name)) ?? [],
+    ),
+    findByVerifiedEmail: noted('address', (email: string) => users().findByVerifiedEmail(email)),
+    replacePasswordHash: (id, expected, next) => users().replacePasswordHash(id, expected, next),
+    markEmailVerified: (id, email) => users().markEmailVerified(id, email),
+  }
+}

@@ -25,12 +25,14 @@ describe('The password check of the example server', () => {
   it('answers the user for the right password, by the username or the verified address', async () => {
     expect(await check(ann)('ann', PASSWORD)).to.deep.equal(ann)
     expect(await check(ann)('ANN@users.example', PASSWORD)).to.deep.equal(ann)
+    expect(await check(ann)(' ann@users.example ', PASSWORD)).to.deep.equal(ann)
   })
 
   it('answers nobody for anything else', async () => {
     expect(await check(ann)('ann', 'wrong')).to.equal(undefined)
     expect(await check(ann)('nobody', PASSWORD)).to.equal(undefined)
     expect(await check(ann)('ANN', PASSWORD)).to.equal(undefined)
+    expect(await check(ann)(' ann', PASSWORD)).to.equal(undefined)
     const unverified = { ...ann, emailVerified: false }
     expect(await check(unverified)('ann@users.example', PASSWORD)).to.equal(undefined)
     expect(await check({ ...ann, disabled: true })('ann', PASSWORD)).to.equal(undefined)

@@ -93,7 +93,7 @@ describe('The audit log (6)', () => {
     for (const type of types) expect(eventsOf(h, type, user), type).to.have.length(1)
     expect(about(eventsOf(h, 'email_verification_completed', user)[0])).to.deep.equal(who)
     const [rejected] = eventsOf(h, 'email_verification_rejected', user)
-    expect(rejected).to.include({ reason: 'used', clientId: CLIENT.client_id, ...who })
+    expect(rejected).to.include({ reason: 'already_verified', clientId: CLIENT.client_id, ...who })
   })
 
   it('tells by one name why a verification link was refused, whether it is opened or asks for a new one', async () => {

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { expect } from 'chai'
 import type { Document } from 'mongodb'
 import { randomPKCECodeVerifier } from 'openid-client'
+import type { User } from '../../src/index.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { reasonOf } from '../support/bad-links.ts'
 import {
@@ -28,10 +29,11 @@ import {
 } from '../support/clients.ts'
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { databaseOf } from '../support/observe.ts'
+import { databaseOf, eventsOf as recordedOf, sha256, shapeOf, tokenOf } from '../support/observe.ts'
 import { signedIn } from '../support/other-account.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { expectTitle } from '../support/words.ts'
 import { windowOf } from '../support/waiting-window.ts'
 
 // What HEAD, prefetches and other methods do not do is in test/attacks/verification.test.ts.
@@ -124,6 +126,90 @@ onBothStores('GET {oauth_path}/verify-email, many times at once (4.6)', (technol
       expect(location).to.equal(undefined)
     }
     for (const answer of redirects) await expectResumed(h, login, answer)
+  })
+})
+
+onBothStores('A link of an address that is confirmed already (3.2, 4.6)', (technology) => {
+  const h = suiteHarness({ technology })
+
+  async function expectConfirmedAlready(link: string, user: User) {
+    const answer = await createUserAgent().get(link)
+    expectExpired(answer)
+    expectTitle(answer, 'verify-email.expired.used.title')
+    expect(recordedOf(h, 'email_verification_rejected', user).at(-1)?.reason).to.equal(
+      'already_verified',
+    )
+    expect(recordedOf(h, 'email_verification_completed', user)).to.have.length(1)
+    return answer
+  }
+
+  it('says so with the way on, be it the one that was used, another, or one that is over', async () => {
+    const login = await blockedLogin(h)
+    const { user } = login
+    const fields = { client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] }
+    const another = await resend(h, user, fields)
+    const expired = await resend(h, user, fields)
+    const { id = '' } = (await h.store.verificationTokens.find(sha256(tokenOf(expired)))) ?? {}
+    await h.store.verificationTokens.revoke({ id }, new Date(Date.now() - 60_000))
+    await expectStillWorks(h, login)
+    for (const link of [login.link, another, expired, login.link]) {
+      const page = await expectConfirmedAlready(link, user)
+      expect(page.text).to.match(/Continue to .*Have a new link sent to you/s)
+      expect(page.text).not.to.match(/already used|not confirmed|works once/)
+    }
+    const renewed = await createUserAgent().post(
+      `${h.oauthUrl}/resend-verification`,
+      Object.fromEntries(new URL(another).searchParams),
+    )
+    expectTitle(renewed, 'verify-email.expired.used.title')
+  })
+
+  it('says so after a reset, whose new password ended the link', async () => {
+    const login = await blockedLogin(h)
+    const another = await resend(h, login.user)
+    await expectStillWorks(h, login)
+    expect((await h.reset(await h.resetLink(login.user), 'a new password')).mode).to.equal('done')
+    await expectConfirmedAlready(another, login.user)
+  })
+
+  it('says so to whoever comes second of two at once', async () => {
+    const login = await blockedLogin(h)
+    const answers = await Promise.all([1, 2, 3].map(() => createUserAgent().get(login.link)))
+    for (const answer of answers.filter(({ mode }) => mode === 'expired'))
+      expectTitle(answer, 'verify-email.expired.used.title')
+    expect(answers.filter(({ status }) => status === 302)).to.have.length(1)
+  })
+
+  it('says nothing of it once the account has another address, is not verified any more, or is disabled', async () => {
+    const changes = [{ email: 'other@users.example' }, { emailVerified: false }, { disabled: true }]
+    for (const change of changes) {
+      const login = await blockedLogin(h)
+      await expectStillWorks(h, login)
+      await h.changeUser(login.user, change)
+      const page = await createUserAgent().get(login.link)
+      expectExpired(page)
+      expectTitle(page, 'verify-email.expired.changed.title')
+      expect(recordedOf(h, 'email_verification_rejected', login.user)[0]?.reason).to.equal('used')
+    }
+  })
+
+  it('says nothing of it to whoever has no genuine link', async () => {
+    const login = await blockedLogin(h)
+    const url = new URL(login.link)
+    url.searchParams.set('state', 'another')
+    const other = new URL(login.link)
+    other.searchParams.set('token', 'A'.repeat(43))
+    const strange = [
+      url.href,
+      other.href,
+      `${h.oauthUrl}/verify-email?token=${tokenOf(login.link)}`,
+    ]
+    const visit = async () =>
+      Promise.all(strange.map(async (link) => shapeOf(await createUserAgent().get(link))))
+    const before = await visit()
+    await expectStillWorks(h, login)
+    expect(await visit()).to.deep.equal(before)
+    expect(recordedOf(h, 'email_verification_rejected', login.user)).to.deep.equal([])
   })
 })
 

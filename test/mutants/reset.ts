@@ -3,6 +3,23 @@ import type { Mutant } from './mutant.ts'
 /** Reset tokens, and the effects of a reset (3.1, 3.3). */
 export const resetMutants: Mutant[] = [
   {
+    name: 'a reset verifies the address, whatever the setting says',
+    breaks: 'A reset verifies no address but where reset_verifies_email is on (3.3).',
+    edits: {
+      'if (settings().resetVerifiesEmail) await verifyByReset': 'await verifyByReset',
+    },
+    caughtBy: 'does nothing while it is off',
+  },
+  {
+    name: 'a reset verifies the address that the account has by then',
+    breaks: 'A reset verifies the address that its link was mailed to (3.3).',
+    edits: {
+      'const isDone = await users.markEmailVerified(accountId, email)': `const now = await users.findById(accountId)
+  const isDone = await users.markEmailVerified(accountId, now?.email ?? email)`,
+    },
+    caughtBy: 'verifies nothing where the account',
+  },
+  {
     name: 'a cut-off is by the clock of the process that resets',
     breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
     edits: { 'if (!seen) return isBefore(end)': 'if (end) return isBefore(end)' },
@@ -242,8 +259,8 @@ export const resetMutants: Mutant[] = [
     name: 'the countdown to the next mail is of the name alone',
     breaks: 'Nobody learns that somebody elsewhere asked for a name.',
     edits: {
-      '[kind, typed, networkOf(requester.address)]':
-        "[kind, typed, networkOf(requester.address) ? '' : '']",
+      '[kind, name, networkOf(requester.address)]':
+        "[kind, name, networkOf(requester.address) ? '' : '']",
     },
     caughtBy: 'tells nobody in another network',
   },

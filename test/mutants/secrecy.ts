@@ -5,7 +5,7 @@ export const secrecyMutants: Mutant[] = [
   {
     name: 'a username that is a foreign address gets a mail',
     breaks: 'Nobody can learn who has an account.',
-    edits: { 'named && mayBeMeant(identifier, named) ? named': 'named && mayBeMeant ? named' },
+    edits: { 'mayBeMeant(typed, named) ? named': 'mayBeMeant ? named' },
     caughtBy: 'IDN-13',
   },
   {
@@ -105,11 +105,35 @@ export const secrecyMutants: Mutant[] = [
     name: 'a username takes the place of an address',
     breaks: 'The owner of a verified address wins over a username.',
     edits: {
-      'const matches = await users.findByVerifiedEmail(identifier)': `const named = await users.findByUsername(identifier)
-  if (named) return named
-  const matches = await users.findByVerifiedEmail(identifier)`,
+      'const [matches, named] = await Promise.all([': `const name = await users.findByUsername(typed)
+  if (name) return name
+  const [matches, named] = await Promise.all([`,
     },
     caughtBy: 'IDN-07',
+  },
+  {
+    name: 'a username in another case takes the place of the very one',
+    breaks: 'What was typed is tried exactly first (4.2.3).',
+    edits: {
+      'exact ?? trimmed ?? onlyOne(inAnyCase)': 'inAnyCase[0] ?? exact ?? trimmed ?? onlyOne([])',
+    },
+    caughtBy: 'IDN-14',
+  },
+  {
+    name: 'one of several usernames in another case is picked',
+    breaks: 'Where several match, nobody is mailed (4.2.3).',
+    edits: { 'trimmed ?? onlyOne(inAnyCase)': 'trimmed ?? onlyOne(inAnyCase.slice(0, 1))' },
+    caughtBy: 'IDN-14',
+  },
+  {
+    name: 'a username is only looked up again where nobody has the one that was typed',
+    breaks: 'The work is the same whether or not there is such a user.',
+    edits: {
+      'const [exact, trimmed, inAnyCase = []] = await Promise.all([': `const known = await users.findByUsername(first)
+  if (known) return known
+  const [exact, trimmed, inAnyCase = []] = await Promise.all([`,
+    },
+    caughtBy: 'IDN-14',
   },
   {
     name: 'the audit log holds what a stranger typed',

@@ -100,6 +100,14 @@ export const verificationMutants: Mutant[] = [
     caughtBy: 'VER-06',
   },
   {
+    name: 'a link says that an address is confirmed, and it is another one',
+    breaks: 'What a link is told of is the address that it was mailed to (4.6).',
+    edits: {
+      'if (isVerified(token, account)) return': 'if (account?.emailVerified) return',
+    },
+    caughtBy: 'says nothing of it once the account',
+  },
+  {
     name: 'a link verifies another address than its own',
     breaks: 'A link verifies the address that it was mailed to (3.2).',
     edits: {

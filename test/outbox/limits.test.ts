@@ -126,10 +126,10 @@ describe('Mails to one account', () => {
     const names = [user.username, email, email.toUpperCase(), email.toLowerCase()]
     for (const name of names.slice(0, CAP)) expect((await ask(h, name)).reason).to.equal(undefined)
     for (const name of names) expect((await ask(h, name)).reason, name).to.equal('throttled')
+    for (const name of [` ${user.username}`, `${user.username.toUpperCase()} `, ` ${email} `])
+      expect((await ask(h, name)).reason, name).to.equal('throttled')
     const [local, domain] = email.split('@')
-    for (const other of [` ${user.username}`, `${user.username} `, `${local}+1@${domain}`]) {
-      expect((await ask(h, other)).reason, other).to.equal('unknown')
-    }
+    expect((await ask(h, `${local}+1@${domain}`)).reason).to.equal('unknown')
     expect(mailsTo(h, user)).to.equal(CAP)
   })
 

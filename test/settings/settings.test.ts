@@ -113,6 +113,7 @@ describe('createSettingsKeeper() (2.5)', () => {
     ['require_email_verification', 'false', 'true'],
     ['email_link_confirmation', 'other_browser', 'always'],
     ['reset_requires_verified_email', 'false', 'true'],
+    ['reset_verifies_email', 'true', 'false'],
     ['smtp_tls', 'starttls', 'auto'],
   ] as const) {
     it(`keeps ${key} as it was where the stored value is not valid, takes ${strictest} at a start, and says so once (SET-18)`, async () => {

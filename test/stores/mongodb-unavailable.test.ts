@@ -76,6 +76,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'users.start': [],
     'users.findById': [text],
     'users.findByUsername': [text],
+    'users.findByUsernameInAnyCase': [text],
     'users.findByVerifiedEmail': [text],
     'users.replacePasswordHash': [text, text, text],
     'users.markEmailVerified': [text, text],

@@ -119,6 +119,7 @@ describeWithMongo('mongoUsers()', () => {
     }
     const users = await having({ ...base, username: ['Ann'], email: ['Ann@Example.com'] })
     expect(await users.findByUsername('Ann')).to.equal(undefined)
+    expect(await users.findByUsernameInAnyCase?.('Ann')).to.deep.equal([])
     expect(await users.findByVerifiedEmail('Ann@Example.com')).to.deep.equal([])
   })
 
@@ -153,11 +154,16 @@ describeWithMongo('mongoUsers()', () => {
     await fresh.db.collection('users').createIndex({ username: 1 }, { unique: true })
     const users = await having(toHostUser(sampleUser()))
     const names = (await fresh.db.collection('users').indexes()).map(({ name }) => name)
-    expect(names).to.include.members(['account_flows_username', 'account_flows_verified_email'])
+    expect(names).to.include.members([
+      'account_flows_username',
+      'account_flows_username_in_any_case',
+      'account_flows_verified_email',
+    ])
     await fresh.db.collection('users').dropIndex('username_1')
     await fresh.db.setProfilingLevel('all')
     await users.findById('ann')
     await users.findByUsername('Ann')
+    await users.findByUsernameInAnyCase?.('ANN')
     await users.findByVerifiedEmail('ann@example.com')
     await users.replacePasswordHash('ann', '$2b$12$old', 'next')
     await users.markEmailVerified('ann', 'Ann@Example.com')

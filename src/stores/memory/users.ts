@@ -22,6 +22,11 @@ export function memoryUsers(initial: User[] = []): UserStore & { add(user: User)
       return structuredClone([...users.values()].find((user) => user.username === username))
     },
 
+    async findByUsernameInAnyCase(username) {
+      const found = [...users.values()].filter((user) => equalsInAsciiCase(user.username, username))
+      return structuredClone(found)
+    },
+
     async findByVerifiedEmail(email) {
       const found = [...users.values()].filter(
         (user) => user.emailVerified && user.email && equalsInAsciiCase(user.email, email),

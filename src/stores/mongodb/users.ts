@@ -37,6 +37,11 @@ const indexes: NamedIndex[] = [
     collation: exactly.collation,
   },
   {
+    name: 'account_flows_username_in_any_case',
+    key: { username: 1 },
+    collation: inAnyCase.collation,
+  },
+  {
     name: 'account_flows_verified_email',
     key: { email: 1, email_verified: 1 },
     collation: inAnyCase.collation,
@@ -48,30 +53,7 @@ const indexes: NamedIndex[] = [
  * `disabled`, and an `_id` that is a string or an `ObjectId`.
  */
 export function mongoUsers(collection: UserCollection): UserStore {
-  async function find(filter: object, options: FindOptions): Promise<User[]> {
-    const documents = await collection.find(filter, options).toArray()
-    return documents.map(toUser).filter((user) => user !== undefined)
-  }
-
-  const byId = together(async (ids: string[]) => {
-    const stored = await Promise.all(ids.map(idsOf))
-    const users = await find({ _id: { $in: stored.flat() } }, exactly)
-    return ids.map((id) => users.find((user) => user.id === id))
-  })
-
-  // The type is named because the index is on strings only; a list that holds the name matches all the same.
-  const byUsername = together(async (names: string[]) => {
-    const users = await find({ username: { $in: names, $type: 'string' } }, exactly)
-    return names.map((name) => users.find(({ username }) => username === name))
-  })
-
-  const byVerifiedEmail = together(async (emails: string[]) => {
-    const users = await find({ email: { $in: emails }, email_verified: true }, inAnyCase)
-    const verified = users.filter(({ emailVerified }) => emailVerified)
-    return emails.map((email) =>
-      verified.filter((user) => user.email && equalsInAsciiCase(user.email, email)),
-    )
-  })
+  const { byId, byUsername, byUsernameInAnyCase, byVerifiedEmail } = lookUps(collection)
 
   async function isUpdated(filter: object, update: object) {
     try {
@@ -93,6 +75,10 @@ export function mongoUsers(collection: UserCollection): UserStore {
 
     async findByUsername(username) {
       return isText(username) ? byUsername(username) : undefined
+    },
+
+    async findByUsernameInAnyCase(username) {
+      return isText(username) ? byUsernameInAnyCase(username) : []
     },
 
     async findByVerifiedEmail(email) {
@@ -118,6 +104,40 @@ export function mongoUsers(collection: UserCollection): UserStore {
       )
     },
   })
+}
+
+function lookUps(collection: UserCollection) {
+  async function find(filter: object, options: FindOptions): Promise<User[]> {
+    const documents = await collection.find(filter, options).toArray()
+    return documents.map(toUser).filter((user) => user !== undefined)
+  }
+
+  const byId = together(async (ids: string[]) => {
+    const stored = await Promise.all(ids.map(idsOf))
+    const users = await find({ _id: { $in: stored.flat() } }, exactly)
+    return ids.map((id) => users.find((user) => user.id === id))
+  })
+
+  // The type is named because the index is on strings only; a list that holds the name matches all the same.
+  const byUsername = together(async (names: string[]) => {
+    const users = await find({ username: { $in: names, $type: 'string' } }, exactly)
+    return names.map((name) => users.find(({ username }) => username === name))
+  })
+
+  const byUsernameInAnyCase = together(async (names: string[]) => {
+    const users = await find({ username: { $in: names, $type: 'string' } }, inAnyCase)
+    return names.map((name) => users.filter(({ username }) => equalsInAsciiCase(username, name)))
+  })
+
+  const byVerifiedEmail = together(async (emails: string[]) => {
+    const users = await find({ email: { $in: emails }, email_verified: true }, inAnyCase)
+    const verified = users.filter(({ emailVerified }) => emailVerified)
+    return emails.map((email) =>
+      verified.filter((user) => user.email && equalsInAsciiCase(user.email, email)),
+    )
+  })
+
+  return { byId, byUsername, byUsernameInAnyCase, byVerifiedEmail }
 }
 
 async function hasId(id: string) {
