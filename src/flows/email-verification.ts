@@ -21,8 +21,8 @@ import type {
   Token,
   User,
 } from '../ports/index.ts'
-import { carriedBy, findLink, isSameCarried, type LinkFault } from './link.ts'
-import type { FoundLink, VerificationLink } from './link.ts'
+import { carriedBy, contextOf, findLink, isSameCarried, type LinkFault } from './link.ts'
+import type { FoundLink, LinkContext, VerificationLink } from './link.ts'
 import type { FlowParts } from './parts.ts'
 import { inLoginTurn, linkedLogin, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
 import type { LinkedLogin } from './waiting-login.ts'
@@ -33,12 +33,10 @@ export interface OpenedLink extends LinkedLogin {
   token: Token
 }
 
-export interface LinkRefusal {
+export interface LinkRefusal extends LinkContext {
   /** `verified`: the account was verified by other means, and the link has nothing left to do. */
   refusal: 'expired' | 'verified'
   reason: VerificationFault
-  /** What the page may carry on; nothing unless we signed it. */
-  carried: CarriedParameters
 }
 
 /** All links of an account live side by side. */
@@ -142,23 +140,24 @@ async function open(
     return refuse(parts, token, state === 'usable' ? 'changed' : state, end, requester)
   }
   const { id: accountId, emailVerified } = account
-  if (emailVerified) return { refusal: 'verified', reason: 'used', carried: token.carried }
+  if (emailVerified) return { refusal: 'verified', reason: 'used', ...contextOf(token) }
   return { accountId, token, ...(await linkedLogin(parts, token.pendingLoginId, account, browser)) }
 }
 
-async function renew(parts: FlowParts, link: VerificationLink, requester: Requester) {
+async function renew(parts: FlowParts, link: VerificationLink, by: Requester) {
   const found = await find(parts, link)
   if ('refusal' in found) return found
-  const { userId: accountId, pendingLoginId, carried } = found.token
+  const { userId: accountId, pendingLoginId, carried, locale } = found.token
   // One that is good still is as good for this as one that expired.
   const state = stateOf(found, true)
   if (state !== 'expired' && state !== 'usable') {
     const end = state === 'changed' ? 'account_changed' : 'used'
-    return refuse(parts, found.token, state, end, requester)
+    return refuse(parts, found.token, state, end, by)
   }
+  const requester = { ...by, uiLocales: by.uiLocales ?? locale }
   const login = pendingLoginId !== undefined && { pendingLoginId }
   await request(parts, { accountId, ...login, carried, requester })
-  return 'requested' as const
+  return { refusal: undefined, ...contextOf(found.token) }
 }
 
 async function confirm(
@@ -191,8 +190,9 @@ async function confirm(
   return 'confirmed'
 }
 
+/** Nothing is carried on unless we signed it. */
 const unknown = (carried: CarriedParameters) =>
-  ({ refusal: 'expired', reason: 'unknown', carried }) as const
+  ({ refusal: 'expired', reason: 'unknown', carried, locale: undefined }) as const
 
 /** Recorded once an hour for each link and end: a link is opened by a GET, which nobody counts, and would fill the log. */
 async function refuse(
@@ -205,7 +205,7 @@ async function refuse(
   const hour = Math.floor(parts.clock.now().getTime() / 3_600_000)
   const event = { ...about(parts, token, by), id: `rejected:${token.id}:${end}:${hour}` }
   await parts.audit({ ...event, type: 'email_verification_rejected', reason: end })
-  return { refusal: 'expired', reason, carried: token.carried } as const
+  return { refusal: 'expired', reason, ...contextOf(token) } as const
 }
 
 const about = (

@@ -11,8 +11,14 @@ export type Fields = ReadonlyMap<string, string>
 const MAX_UI_LOCALES = 100
 
 /** `ui_locales` of a form or a query. `undefined`: none were asked for. */
-export function uiLocalesIn(fields: Fields): string | undefined {
-  return fields.get('ui_locales')?.slice(0, MAX_UI_LOCALES)
+export function uiLocalesIn(fields: Fields | undefined): string | undefined {
+  return fields?.get('ui_locales')?.slice(0, MAX_UI_LOCALES)
+}
+
+/** Likewise, of an address; not where it is repeated. */
+export function uiLocalesInUrl(url = ''): string | undefined {
+  const query = url.split('?', 2)[1] ?? ''
+  return uiLocalesIn(parseFields(query, (name) => name === 'ui_locales'))
 }
 
 /** Reads a form: only `application/x-www-form-urlencoded`, every field exactly one string. */

@@ -6,6 +6,7 @@ import { attemptOf, isLater } from '../ports/request-order.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import type { MailFlow } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
+import { localeOf } from './render.ts'
 import { hasUsableLink, linkQuery, MOST_LINKS } from '../flows/link.ts'
 
 /** The mail with a verification link: (none) → unused of section 3.2. */
@@ -40,10 +41,9 @@ export function createVerificationMail(parts: MailParts): MailFlow {
       const expiresAt = new Date(createdAt.getTime() + lifetimeMs)
       const { carried, clientName } = await parts.identify(job.carried)
       const pending = await pendingLoginOf(job, user.id)
-      if (pending) {
-        const purgeAt = new Date(expiresAt.getTime() + KEEP_LOGIN_MS)
-        await pendingLogins.change({ id: pending.id }, { purgeAt })
-      }
+      const locale = localeOf(parts, job, user, uiLocalesOf(pending))
+      const purgeAt = new Date(expiresAt.getTime() + KEEP_LOGIN_MS)
+      if (pending) await pendingLogins.change({ id: pending.id }, { purgeAt })
       await verificationTokens.issue({
         id,
         tokenHash: hashToken(token),
@@ -53,6 +53,7 @@ export function createVerificationMail(parts: MailParts): MailFlow {
         // That of a login stays one of a login: it signs nobody in where that is gone.
         pendingLoginId: job.pendingLoginId ?? pending?.id,
         carried,
+        locale,
         ...attemptOf(job),
         createdAt,
         expiresAt,
@@ -62,7 +63,7 @@ export function createVerificationMail(parts: MailParts): MailFlow {
         url: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery({ token, carried, signature })}`,
         token: { id, lifetimeMs },
         clientName,
-        uiLocales: uiLocalesOf(pending),
+        locale,
       }
     },
 

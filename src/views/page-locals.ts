@@ -25,11 +25,13 @@ type ForgotPassword =
       mode: 'form' | 'invalid'
       carried: CarriedParameters
       client?: ShownClient | undefined
-      /** `ui_locales` of the request, kept for the answer and the mail. */
-      uiLocales?: string | undefined
     }
-  /** `waitMs`: until another mail may be asked for. `undefined`: at any time. */
-  | { mode: 'sent'; waitMs?: number | undefined }
+  | {
+      mode: 'sent'
+      carried: CarriedParameters
+      /** Until another mail may be asked for. `undefined`: at any time. */
+      waitMs?: number | undefined
+    }
 
 export type ResetFormMode =
   'form' | 'password_mismatch' | 'password_too_short' | 'password_too_long' | 'password_invalid'
@@ -43,7 +45,12 @@ export type VerificationReason = Exclude<LinkReason, 'superseded'>
 type ResetPassword =
   | { mode: ResetFormMode; token: string; minLength: number; maxLength: number }
   /** `renew`: the genuine token that a new mail is one click away with. */
-  | { mode: 'invalid'; reason: LinkReason; renew?: string | undefined }
+  | {
+      mode: 'invalid'
+      reason: LinkReason
+      carried: CarriedParameters
+      renew?: string | undefined
+    }
   | { mode: 'done'; client?: ClientLink | undefined }
 
 /** A verification link, as the forms that act on it repeat it. */

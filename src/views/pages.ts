@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Catalog, Values } from './catalog.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
+import { formQuery } from '../ports/carried-query.ts'
 import type { Templates } from './templates.ts'
 import { amountText, lifetimeText, shownLink } from './wording.ts'
 
@@ -10,6 +11,7 @@ export function renderPage<N extends PageName>(
   addresses: PageAddresses,
   name: N,
   locals: PageLocals[N],
+  uiLocales?: string,
 ): string {
   const { t, has, lang, dir } = catalog
   const limits =
@@ -17,6 +19,11 @@ export function renderPage<N extends PageName>(
   const waitMs = 'waitMs' in locals ? locals.waitMs : undefined
   return render(`pages/${name}`, {
     ...locals,
+    uiLocales,
+    again:
+      'carried' in locals
+        ? `${addresses.oauthPath}/forgot-password${formQuery(locals.carried, uiLocales)}`
+        : undefined,
     t,
     lang,
     dir,

@@ -20,7 +20,7 @@ export function tryAll(templates: Templates, catalog: Catalog, addresses: PageAd
 
   function tryPage<N extends PageName>(name: N, samples: Record<string, PageLocals[N][]>) {
     for (const locals of Object.values(samples).flat()) {
-      attempt(`pages/${name}`, () => renderPage(templates, catalog, addresses, name, locals))
+      attempt(`pages/${name}`, () => renderPage(templates, catalog, addresses, name, locals, 'en'))
     }
   }
 
@@ -57,13 +57,16 @@ export const SAMPLE_PAGES: PageSamples = {
   'forgot-password': {
     form: [
       { mode: 'form', carried: {} },
-      { mode: 'form', carried, client, uiLocales: 'en' },
+      { mode: 'form', carried, client },
     ],
     invalid: [
       { mode: 'invalid', carried: {} },
       { mode: 'invalid', carried, client },
     ],
-    sent: [{ mode: 'sent' }, { mode: 'sent', waitMs: 30_000 }],
+    sent: [
+      { mode: 'sent', carried: {} },
+      { mode: 'sent', carried, waitMs: 30_000 },
+    ],
   },
   'reset-password': {
     form: resetForm('form'),
@@ -72,8 +75,8 @@ export const SAMPLE_PAGES: PageSamples = {
     password_too_long: resetForm('password_too_long'),
     password_invalid: resetForm('password_invalid'),
     invalid: REASONS.flatMap((reason) => [
-      { mode: 'invalid', reason },
-      { mode: 'invalid', reason, renew: 'token' },
+      { mode: 'invalid', reason, carried: {} },
+      { mode: 'invalid', reason, carried, renew: 'token' },
     ]),
     done: [{ mode: 'done' }, { mode: 'done', client }],
   },

@@ -41,7 +41,7 @@ const MODES: EveryMode = {
   'forgot-password': {
     form: { plain: { carried: {} }, client: { carried, client: withLogo } },
     invalid: { plain: { carried: {} }, client: { carried, client: shown } },
-    sent: { plain: {}, cooldown: { waitMs: 45_000 } },
+    sent: { plain: { carried: {} }, cooldown: { carried, waitMs: 45_000 } },
   },
   'reset-password': {
     form: { plain: limits },
@@ -50,11 +50,11 @@ const MODES: EveryMode = {
     password_too_long: { plain: limits },
     password_invalid: { plain: limits },
     invalid: {
-      unknown: { reason: 'unknown' },
-      expired: { reason: 'expired', renew: token },
-      used: { reason: 'used' },
-      superseded: { reason: 'superseded' },
-      changed: { reason: 'changed' },
+      unknown: { reason: 'unknown', carried: {} },
+      expired: { reason: 'expired', carried, renew: token },
+      used: { reason: 'used', carried },
+      superseded: { reason: 'superseded', carried },
+      changed: { reason: 'changed', carried },
     },
     done: { plain: {}, client: { client }, long: { client: { ...client, ...longName } } },
   },

@@ -144,7 +144,7 @@ describe('POST {oauth_path}/resend-verification from a page of ours', () => {
       const login = await expiredLogin()
       const page = await createUserAgent().get(login.link)
       expectTitle(page, 'verify-email.expired.expired.title')
-      expect(page.hidden).to.deep.equal(fieldsOf(login.link))
+      expect(page.hidden).to.deep.equal({ ...fieldsOf(login.link), ui_locales: 'en' })
       const sent = await post(page.hidden)
       expect(shapeOf(sent)).to.deep.equal(shapeOf(await post({ username: 'nobody' })))
       const { link } = await h.mail.mailTo(login.user.email ?? '', 2)
