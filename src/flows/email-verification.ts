@@ -71,8 +71,8 @@ export function createEmailVerification(parts: FlowParts) {
     },
 
     /** Asks for a fresh link (4.7). Does the same for every username, and answers nothing. */
-    resend: (identifier: string, carried: CarriedParameters, requester: Requester) =>
-      request(parts, { identifier, carried, requester }),
+    resend: (identifier: string, carried: CarriedParameters, requester: Requester, form?: string) =>
+      request(parts, { identifier, carried, requester, form }),
 
     /** Whether we signed exactly this link (5.4). */
     isGenuine: (link: VerificationLink) => isGenuine(parts, link),
@@ -81,7 +81,8 @@ export function createEmailVerification(parts: FlowParts) {
     open: (link: VerificationLink, opener: LinkOpener) => open(parts, link, opener),
 
     /** Asks for a fresh link in the place of a genuine one that expired. */
-    renew: (link: VerificationLink, requester: Requester) => renew(parts, link, requester),
+    renew: (link: VerificationLink, requester: Requester, form?: string) =>
+      renew(parts, link, requester, form),
 
     /**
      * unverified → verified, unused → used, and then `goOn`. `expired`: somebody else was first, or the account changed just now.
@@ -144,7 +145,7 @@ async function open(
   return { accountId, token, ...(await linkedLogin(parts, token.pendingLoginId, account, browser)) }
 }
 
-async function renew(parts: FlowParts, link: VerificationLink, by: Requester) {
+async function renew(parts: FlowParts, link: VerificationLink, by: Requester, form?: string) {
   const found = await find(parts, link)
   if ('refusal' in found) return found
   const { userId: accountId, pendingLoginId, carried, locale } = found.token
@@ -155,8 +156,7 @@ async function renew(parts: FlowParts, link: VerificationLink, by: Requester) {
     return refuse(parts, found.token, state, end, by)
   }
   const requester = { ...by, uiLocales: by.uiLocales ?? locale }
-  const login = pendingLoginId !== undefined && { pendingLoginId }
-  await request(parts, { accountId, ...login, carried, requester })
+  await request(parts, { accountId, pendingLoginId, carried, requester, form })
   return { refusal: undefined, ...contextOf(found.token) }
 }
 

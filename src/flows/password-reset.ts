@@ -29,8 +29,8 @@ export function createPasswordReset(parts: FlowParts) {
   const inTurn = oneAtATime()
   return {
     /** Asks for a link (4.2). Does the same for every identifier, and answers nothing. */
-    request: (identifier: string, carried: CarriedParameters, requester: Requester) =>
-      request(parts, { identifier, carried, requester }),
+    request: (identifier: string, carried: CarriedParameters, by: Requester, form?: string) =>
+      request(parts, { identifier, carried, requester: by, form }),
 
     /** Judges whether a link opens the form (4.3). Consumes nothing; of a usable one, it costs two reads. */
     async open(token: string): Promise<LinkContext | RefusedLink> {
@@ -41,7 +41,7 @@ export function createPasswordReset(parts: FlowParts) {
     },
 
     /** Asks for a fresh link in the place of a genuine one that expired. */
-    async renew(token: string, by: Requester): Promise<LinkContext | RefusedLink> {
+    async renew(token: string, by: Requester, form?: string): Promise<LinkContext | RefusedLink> {
       const found = await find(parts, token)
       // One that is good still is as good for this as one that expired.
       if (found?.state !== 'expired' && found?.state !== 'usable') {
@@ -49,7 +49,7 @@ export function createPasswordReset(parts: FlowParts) {
       }
       const { userId: accountId, carried, locale } = found.token
       const requester = { ...by, uiLocales: by.uiLocales ?? locale }
-      await request(parts, { accountId, carried, requester })
+      await request(parts, { accountId, carried, requester, form })
       return contextOf(found.token)
     },
 

@@ -2,7 +2,7 @@ import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
 import type { Requester } from '../ports/index.ts'
 import { RETRY_AFTER_SECONDS } from './failure.ts'
-import { parseFields, readForm, uiLocalesIn } from './form.ts'
+import { formIdIn, parseFields, readForm, uiLocalesIn } from './form.ts'
 import { showInvalidLink } from './reset-password.ts'
 import type { HttpParts } from './parts.ts'
 import type { PageLocals } from '../views/index.ts'
@@ -31,7 +31,7 @@ export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | 
       const uiLocales = uiLocalesIn(form)
       const requester = { ...requesterOf(ctx.req), ...(uiLocales !== undefined && { uiLocales }) }
       if (identifier === undefined && token !== undefined) {
-        return renew(parts, ctx, { token, requester }, waited)
+        return renew(parts, ctx, { token, requester, form: formIdIn(form) }, waited)
       }
       const carried = carriedFrom(form)
       if (!identifier) {
@@ -44,7 +44,9 @@ export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | 
       const waitMs = await cooldown.count({ kind: 'password_reset', typed: identifier, requester })
       const asked = { identifier, clientId: carried.clientId, requester, fields: form }
       const verdict = await verdictOf(parts, before, asked)
-      if (verdict === 'allow') await passwordReset.request(identifier, carried, requester)
+      if (verdict === 'allow') {
+        await passwordReset.request(identifier, carried, requester, formIdIn(form))
+      }
       await waited()
       if (verdict === 'failed') {
         ctx.set('Retry-After', RETRY_AFTER_SECONDS)
@@ -59,10 +61,10 @@ export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | 
 async function renew(
   parts: HttpParts,
   ctx: Context,
-  { token, requester }: { token: string; requester: Requester },
+  { token, requester, form }: { token: string; requester: Requester; form: string | undefined },
   waited: () => Promise<void>,
 ) {
-  const outcome = await parts.passwordReset.renew(token, requester)
+  const outcome = await parts.passwordReset.renew(token, requester, form)
   const { carried, locale } = outcome
   const uiLocales = requester.uiLocales ?? locale
   if ('fault' in outcome) {
@@ -71,7 +73,7 @@ async function renew(
   }
   const waitMs = await parts.cooldown.count({ kind: 'password_reset', typed: token, requester })
   await waited()
-  showSent(parts, ctx, { carried, waitMs }, uiLocales)
+  showSent(parts, ctx, { carried, isRenewed: true, waitMs }, uiLocales)
 }
 
 type Sent = Extract<PageLocals['forgot-password'], { mode: 'sent' }>

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
+import { newId } from '../crypto/token.ts'
 import { uiLocalesInUrl } from './form.ts'
 import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
 
@@ -37,7 +38,7 @@ export function createPages(views: Views): Pages {
   function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
     const accepted = req.headers['accept-language']
     const asked = uiLocalesInUrl(req.url) ?? page.uiLocales
-    const { html, lang } = views.page(page.name, page.locals, { asked, accepted })
+    const { html, lang } = views.page(page.name, page.locals, { asked, accepted }, newId())
     return { html, headers: pageHeaders(page, lang) }
   }
 

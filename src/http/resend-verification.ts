@@ -4,7 +4,7 @@ import { isId } from '../crypto/token.ts'
 import type { LinkRefusal } from '../flows/email-verification.ts'
 import type { Settings } from '../settings/table.ts'
 import type { WaitingPage } from '../views/index.ts'
-import { readForm, uiLocalesIn, type Fields, linkInForm } from './form.ts'
+import { formIdIn, readForm, uiLocalesIn, type Fields, linkInForm } from './form.ts'
 import { verifyEmailPages } from './verify-email-pages.ts'
 import type { HttpParts } from './parts.ts'
 
@@ -13,7 +13,7 @@ export function resendVerification(parts: HttpParts) {
   const { verification, clients, pages, startDelay, cooldown, settings, requesterOf } = parts
 
   /** Keeps the window waiting that asked, whatever name was typed. */
-  async function answer(ctx: Context, form: Fields, { mode, waitMs, uiLocales }: Answer) {
+  async function answer(ctx: Context, form: Fields, { mode, uiLocales, ...sent }: Answer) {
     const waiting = waitingPage(form, settings())
     const carried = carriedFrom(form)
     const { clientId, redirectUri } = carried
@@ -24,7 +24,7 @@ export function resendVerification(parts: HttpParts) {
     pages.show(ctx, {
       status: mode === 'sent' ? 200 : 400,
       name: 'verify-email',
-      locals: mode === 'sent' ? { mode, waiting, waitMs } : { mode, waiting, carried },
+      locals: mode === 'sent' ? { mode, waiting, ...sent } : { mode, waiting, carried },
       formMayLeadTo: genuine.redirectUri,
       uiLocales,
     })
@@ -34,7 +34,7 @@ export function resendVerification(parts: HttpParts) {
   async function renew(ctx: Context, form: Fields, token: string, waited: () => Promise<void>) {
     const link = linkInForm(form)
     const requester = { ...requesterOf(ctx.req), uiLocales: uiLocalesIn(form) }
-    const outcome = link ? await verification.renew(link, requester) : UNKNOWN
+    const outcome = link ? await verification.renew(link, requester, formIdIn(form)) : UNKNOWN
     const uiLocales = requester.uiLocales ?? outcome.locale
     if (outcome.refusal) {
       await waited()
@@ -43,7 +43,7 @@ export function resendVerification(parts: HttpParts) {
     const wish = { kind: 'email_verification', typed: token, requester } as const
     const waitMs = await cooldown.count(wish)
     await waited()
-    return answer(ctx, form, { mode: 'sent', waitMs, uiLocales })
+    return answer(ctx, form, { mode: 'sent', isRenewed: true, waitMs, uiLocales })
   }
 
   return {
@@ -60,7 +60,7 @@ export function resendVerification(parts: HttpParts) {
       const requester = { ...requesterOf(ctx.req), uiLocales }
       const wish = { kind: 'email_verification', typed: username, requester } as const
       const waitMs = await cooldown.count(wish)
-      await verification.resend(username, carriedFrom(form), requester)
+      await verification.resend(username, carriedFrom(form), requester, formIdIn(form))
       await waited()
       await answer(ctx, form, { mode: 'sent', waitMs, uiLocales })
     },
@@ -71,6 +71,7 @@ const UNKNOWN: LinkRefusal = { refusal: 'expired', reason: 'unknown', carried: {
 
 interface Answer {
   mode: 'sent' | 'invalid'
+  isRenewed?: boolean
   waitMs?: number | undefined
   uiLocales: string | undefined
 }

@@ -24,6 +24,7 @@ export interface Views extends Assets {
     name: N,
     locals: PageLocals[N],
     languages?: Languages,
+    formId?: string,
   ): { html: string; lang: string }
   /** The one of `locales` that suits best. */
   localeFor(languages: Languages): string
@@ -88,9 +89,12 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
     localeFor,
     ...assets,
 
-    page(name, locals, languages = {}) {
+    page(name, locals, languages = {}, formId) {
       const catalog = catalogFor(languages)
-      const html = renderPage(templates, catalog, addresses, name, locals, languages.asked)
+      const html = renderPage(templates, catalog, addresses, name, locals, {
+        uiLocales: languages.asked,
+        formId,
+      })
       return { html, lang: catalog.lang }
     },
 

@@ -29,6 +29,8 @@ type ForgotPassword =
   | {
       mode: 'sent'
       carried: CarriedParameters
+      /** At one click, in the place of a link that expired: nothing was typed. */
+      isRenewed?: boolean
       /** Until another mail may be asked for. `undefined`: at any time. */
       waitMs?: number | undefined
     }
@@ -81,7 +83,13 @@ type VerifyEmail =
       renew?: LinkFields | undefined
       client?: ClientLink | undefined
     }
-  | { mode: 'sent'; waiting?: WaitingPage | undefined; waitMs?: number | undefined }
+  /** `isRenewed`: at one click, in the place of a link that expired. */
+  | {
+      mode: 'sent'
+      waiting?: WaitingPage | undefined
+      isRenewed?: boolean
+      waitMs?: number | undefined
+    }
   /** Nobody was named that a link is to be sent to. */
   | { mode: 'invalid'; carried: CarriedParameters; waiting?: WaitingPage | undefined }
   /** `goesOnElsewhere`: the window that logged in finishes the login. */

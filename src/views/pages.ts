@@ -5,13 +5,21 @@ import { formQuery } from '../ports/carried-query.ts'
 import type { Templates } from './templates.ts'
 import { amountText, lifetimeText, shownLink } from './wording.ts'
 
+/** What the forms of one page repeat. */
+export interface PageRequest {
+  /** The languages of the page, for the answer and the mail. */
+  uiLocales?: string | undefined
+  /** Names the form that asks for a mail: sent again, it is the same request. */
+  formId?: string | undefined
+}
+
 export function renderPage<N extends PageName>(
   { render }: Templates,
   catalog: Catalog,
   addresses: PageAddresses,
   name: N,
   locals: PageLocals[N],
-  uiLocales?: string,
+  { uiLocales, formId }: PageRequest = {},
 ): string {
   const { t, has, lang, dir } = catalog
   const limits =
@@ -20,6 +28,7 @@ export function renderPage<N extends PageName>(
   return render(`pages/${name}`, {
     ...locals,
     uiLocales,
+    formId,
     again:
       'carried' in locals
         ? `${addresses.oauthPath}/forgot-password${formQuery(locals.carried, uiLocales)}`

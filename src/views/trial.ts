@@ -20,7 +20,9 @@ export function tryAll(templates: Templates, catalog: Catalog, addresses: PageAd
 
   function tryPage<N extends PageName>(name: N, samples: Record<string, PageLocals[N][]>) {
     for (const locals of Object.values(samples).flat()) {
-      attempt(`pages/${name}`, () => renderPage(templates, catalog, addresses, name, locals, 'en'))
+      attempt(`pages/${name}`, () =>
+        renderPage(templates, catalog, addresses, name, locals, REQUEST),
+      )
     }
   }
 
@@ -33,6 +35,8 @@ export function tryAll(templates: Templates, catalog: Catalog, addresses: PageAd
   }
   return [...problems]
 }
+
+const REQUEST = { uiLocales: 'en', formId: 'form' }
 
 type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }
 
@@ -65,7 +69,7 @@ export const SAMPLE_PAGES: PageSamples = {
     ],
     sent: [
       { mode: 'sent', carried: {} },
-      { mode: 'sent', carried, waitMs: 30_000 },
+      { mode: 'sent', carried, isRenewed: true, waitMs: 30_000 },
     ],
   },
   'reset-password': {
@@ -98,7 +102,7 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'expired', reason, carried: {} },
       { mode: 'expired', reason, carried, client, renew: link },
     ]),
-    sent: [{ mode: 'sent' }, { mode: 'sent', waiting, waitMs: 30_000 }],
+    sent: [{ mode: 'sent' }, { mode: 'sent', waiting, isRenewed: true, waitMs: 30_000 }],
     invalid: [
       { mode: 'invalid', carried: {} },
       { mode: 'invalid', carried, waiting },
