@@ -281,6 +281,24 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     expect(await claim('resolve', 2 * hour)).to.equal(undefined)
   })
 
+  it('keeps nothing of a job of a form but its id once it is removed, and adds no other under it', async () => {
+    const [job, superseded] = [await added({ isOfForm: true }), await added({ isOfForm: true })]
+    const held = await port().claim('resolve', 10, after(1), after(minute))
+    expect(held.map(({ isOfForm }) => isOfForm)).to.deep.equal([true, true])
+    await port().supersede([superseded.id], after(1))
+    await Promise.all(held.map((each) => port().remove(each)))
+    await port().add(job)
+    await port().add({ ...superseded, identifier: 'another' })
+    expect(await port().list({ limit: 10 }, after(1))).to.deep.equal([])
+    expect(await port().list({ state: 'waiting', limit: 10 }, after(1))).to.deep.equal([])
+    expect(await port().revive(job.id, after(1), after(hour))).to.equal('not_found')
+    expect(await port().discard({ id: job.id }, after(hour))).to.equal(0)
+    expect(await port().giveUpUnreadable(after(1))).to.deep.equal([])
+    expect(await claim('resolve', hour)).to.equal(undefined)
+    const other = await added({ isOfForm: true })
+    expect(idOf(await claim('resolve', 1))).to.equal(other.id)
+  })
+
   it('waits for the next attempt, and belongs to nobody until then', async () => {
     await ready()
     const job = mustExist(await claim('send', 1))

@@ -42,6 +42,7 @@ export function sampleResetToken(changes: Partial<NewToken> = {}): NewToken {
     email: 'Ann@example.com',
     passwordDigest: 'digest',
     carried: { clientId: 'app', redirectUri: 'https://app.example/cb', scope: '', state: 'ü$.' },
+    locale: 'de-AT',
     requestedAt: after(0),
     mailJobId: 'job',
     attempt: 1,
@@ -59,7 +60,7 @@ export function sampleVerificationToken(changes: Partial<NewToken> = {}): NewTok
 export function issuedAs(issued: NewToken): Token {
   const { tokenHash: _tokenHash, ...token } = issued
   const ends = { usedAt: undefined, claimedAt: undefined, invalidatedAt: undefined }
-  return { pendingLoginId: undefined, ...token, ...ends, completedAt: undefined }
+  return { locale: undefined, pendingLoginId: undefined, ...token, ...ends, completedAt: undefined }
 }
 
 /** What ended a token at that time; `unknown`: there is none. */

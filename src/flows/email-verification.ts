@@ -22,8 +22,8 @@ import type {
   User,
 } from '../ports/index.ts'
 import { isVerified } from './account.ts'
-import { carriedBy, findLink, isSameCarried, verificationState } from './link.ts'
-import type { LinkFault, VerificationLink } from './link.ts'
+import { carriedBy, contextOf, findLink, isSameCarried, verificationState } from './link.ts'
+import type { LinkContext, LinkFault, VerificationLink } from './link.ts'
 import type { FlowParts } from './parts.ts'
 import { inLoginTurn, linkedLogin, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
 import type { LinkedLogin } from './waiting-login.ts'
@@ -34,12 +34,10 @@ export interface OpenedLink extends LinkedLogin {
   token: Token
 }
 
-export interface LinkRefusal {
+export interface LinkRefusal extends LinkContext {
   /** `verified`: the account was verified by other means, and the link has nothing left to do. */
   refusal: 'expired' | 'verified'
   reason: VerificationFault
-  /** What the page may carry on; nothing unless we signed it. */
-  carried: CarriedParameters
 }
 
 /** All links of an account live side by side. */
@@ -73,8 +71,8 @@ export function createEmailVerification(parts: FlowParts) {
     },
 
     /** Asks for a fresh link (4.7). Does the same for every username, and answers nothing. */
-    resend: (identifier: string, carried: CarriedParameters, requester: Requester) =>
-      request(parts, { identifier, carried, requester }),
+    resend: (identifier: string, carried: CarriedParameters, requester: Requester, form?: string) =>
+      request(parts, { identifier, carried, requester, form }),
 
     /** Whether we signed exactly this link (5.4). */
     isGenuine: (link: VerificationLink) => isGenuine(parts, link),
@@ -83,7 +81,8 @@ export function createEmailVerification(parts: FlowParts) {
     open: (link: VerificationLink, opener: LinkOpener) => open(parts, link, opener),
 
     /** Asks for a fresh link in the place of a genuine one that expired. */
-    renew: (link: VerificationLink, requester: Requester) => renew(parts, link, requester),
+    renew: (link: VerificationLink, requester: Requester, form?: string) =>
+      renew(parts, link, requester, form),
 
     /**
      * unverified → verified, unused → used, and then `goOn`. A refusal: somebody else was first, or the account changed just now.
@@ -129,29 +128,27 @@ async function open(
   const { token, account, end } = found
   const state = verificationState(found)
   if (found.state === 'usable' && state === 'used') {
-    return { refusal: 'verified', reason: state, carried: token.carried }
+    return { refusal: 'verified', reason: state, ...contextOf(token) }
   }
   if (state !== 'usable' || !account) {
     return refuse(parts, token, state === 'usable' ? 'changed' : state, end, requester)
   }
-  return {
-    accountId: account.id,
-    token,
-    ...(await linkedLogin(parts, token.pendingLoginId, account, browser)),
-  }
+  const login = await linkedLogin(parts, token.pendingLoginId, account, browser)
+  return { accountId: account.id, token, ...login }
 }
 
-async function renew(parts: FlowParts, link: VerificationLink, requester: Requester) {
+async function renew(parts: FlowParts, link: VerificationLink, by: Requester, form?: string) {
   const found = await find(parts, link)
   if ('refusal' in found) return found
-  const { userId: accountId, pendingLoginId, carried } = found.token
+  const { userId: accountId, pendingLoginId, carried, locale } = found.token
   // One that is good still is as good for this as one that expired.
   const state = verificationState(found)
   if (state !== 'expired' && state !== 'usable') {
-    return refuse(parts, found.token, state, 'account_changed', requester)
+    return refuse(parts, found.token, state, 'account_changed', by)
   }
-  await request(parts, { accountId, pendingLoginId, carried, requester })
-  return 'requested' as const
+  const requester = { ...by, uiLocales: by.uiLocales ?? locale }
+  await request(parts, { accountId, pendingLoginId, carried, requester, form })
+  return { refusal: undefined, ...contextOf(found.token) }
 }
 
 async function confirm(
@@ -184,8 +181,9 @@ async function confirm(
   return 'confirmed'
 }
 
+/** Nothing is carried on unless we signed it. */
 const unknown = (carried: CarriedParameters) =>
-  ({ refusal: 'expired', reason: 'unknown', carried }) as const
+  ({ refusal: 'expired', reason: 'unknown', carried, locale: undefined }) as const
 
 /** Recorded once an hour for each link and end: a link is opened by a GET, which nobody counts, and would fill the log. */
 async function refuse(
@@ -199,7 +197,7 @@ async function refuse(
   const because = reason === 'used' ? 'already_verified' : end
   const event = { ...about(parts, token, by), id: `rejected:${token.id}:${because}:${hour}` }
   await parts.audit({ ...event, type: 'email_verification_rejected', reason: because })
-  return { refusal: 'expired', reason, carried: token.carried } as const
+  return { refusal: 'expired', reason, ...contextOf(token) } as const
 }
 
 const about = (

@@ -38,6 +38,15 @@ export function linkState(
   return end ?? 'usable'
 }
 
+/** What the pages of a link go on with; nothing of one that is unknown. */
+export interface LinkContext {
+  carried: CarriedParameters
+  /** The language of its mail. */
+  locale?: string | undefined
+}
+
+export const contextOf = ({ carried, locale }: Token): LinkContext => ({ carried, locale })
+
 export interface FoundLink {
   token: Token
   account: User | undefined

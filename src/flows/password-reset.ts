@@ -20,7 +20,7 @@ import { requestMail, type MailRequest } from '../outbox/request.ts'
 import type { CarriedParameters, ClaimedReset, LinkEnd, Requester, Token } from '../ports/index.ts'
 import { endOf } from '../ports/token-end.ts'
 import { isIssuedUnder, isStillFor, verifyByReset } from './account.ts'
-import { findLink, type FoundLink, type LinkFault } from './link.ts'
+import { contextOf, findLink, type FoundLink, type LinkContext, type LinkFault } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 export type PasswordReset = ReturnType<typeof createPasswordReset>
@@ -29,26 +29,26 @@ export function createPasswordReset(parts: FlowParts) {
   const inTurn = oneAtATime()
   return {
     /** Asks for a link (4.2). Does the same for every identifier, and answers nothing. */
-    request: (identifier: string, carried: CarriedParameters, requester: Requester) =>
-      request(parts, { identifier, carried, requester }),
+    request: (identifier: string, carried: CarriedParameters, by: Requester, form?: string) =>
+      request(parts, { identifier, carried, requester: by, form }),
 
     /** Judges whether a link opens the form (4.3). Consumes nothing; of a usable one, it costs two reads. */
-    async open(token: string): Promise<'usable' | RefusedLink> {
-      const { state } = (await find(parts, token)) ?? UNKNOWN
+    async open(token: string): Promise<LinkContext | RefusedLink> {
+      const found = await find(parts, token)
+      if (!found) return UNKNOWN
       // Nobody shall think up a password in vain; the account is judged again when it is set.
-      return state === 'usable' ? state : { fault: state }
+      return found.state === 'usable' ? contextOf(found.token) : faultOf(found.token, found.state)
     },
 
     /** Asks for a fresh link in the place of a genuine one that expired. */
-    async renew(token: string, requester: Requester): Promise<'requested' | RefusedLink> {
+    async renew(token: string, by: Requester, form?: string): Promise<LinkContext | RefusedLink> {
       const found = await find(parts, token)
       // One that is good still is as good for this as one that expired.
-      if (found?.state !== 'expired' && found?.state !== 'usable') {
-        return refuse(parts, found, requester)
-      }
-      const { userId: accountId, carried } = found.token
-      await request(parts, { accountId, carried, requester })
-      return 'requested'
+      if (found?.state !== 'expired' && found?.state !== 'usable') return refuse(parts, found, by)
+      const { userId: accountId, carried, locale } = found.token
+      const requester = { ...by, uiLocales: by.uiLocales ?? locale }
+      await request(parts, { accountId, carried, requester, form })
+      return contextOf(found.token)
     },
 
     /**
@@ -60,7 +60,7 @@ export function createPasswordReset(parts: FlowParts) {
       const reset = await inTurn(form.token, () => claim(parts, form, requester))
       if (!reset) return refuse(parts, await find(parts, form.token), requester)
       if ('refusal' in reset) return reset
-      if (!(await finish(parts, reset, 'request'))) return { fault: 'changed' }
+      if (!(await finish(parts, reset, 'request'))) return faultOf(reset, 'changed')
       return { carried: reset.carried }
     },
 
@@ -81,10 +81,13 @@ interface ResetForm {
   confirmPassword: string
 }
 
-type RefusedLink = { fault: LinkFault }
+export type RefusedLink = LinkContext & { fault: LinkFault }
+
 type ResetOutcome = RefusedLink | { refusal: PasswordRefusal } | { carried: CarriedParameters }
 
-const UNKNOWN = { state: 'unknown' } as const
+const UNKNOWN = { fault: 'unknown', carried: {} } as const
+
+const faultOf = (token: Token, fault: LinkFault) => ({ fault, ...contextOf(token) })
 
 const find = ({ resetTokens, users, clock }: FlowParts, token: string) =>
   findLink(resetTokens, users, token, clock.now())
@@ -95,9 +98,9 @@ async function refuse(
   found: FoundLink | undefined,
   by: Requester,
 ): Promise<RefusedLink> {
-  if (!found || found.state === 'usable') return { fault: 'unknown' }
+  if (!found || found.state === 'usable') return UNKNOWN
   await auditRejected(parts, found.token, found.end, by)
-  return { fault: found.state }
+  return faultOf(found.token, found.state)
 }
 
 function request(parts: FlowParts, asked: Omit<MailRequest, 'kind'>): Promise<void> {

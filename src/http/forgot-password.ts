@@ -2,9 +2,10 @@ import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
 import type { Requester } from '../ports/index.ts'
 import { RETRY_AFTER_SECONDS } from './failure.ts'
-import { parseFields, readForm, uiLocalesIn } from './form.ts'
+import { formIdIn, parseFields, readForm, uiLocalesIn } from './form.ts'
 import { showInvalidLink } from './reset-password.ts'
 import type { HttpParts } from './parts.ts'
+import type { PageLocals } from '../views/index.ts'
 import { within } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 
@@ -13,34 +14,12 @@ export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | 
   const { passwordReset, clients, pages, startDelay, cooldown, requesterOf } = parts
   const name = 'forgot-password'
 
-  const showSent = (ctx: Context, waitMs: number | undefined, uiLocales: string | undefined) =>
-    pages.show(ctx, { status: 200, name, locals: { mode: 'sent', waitMs }, uiLocales })
-
-  /** A new link in the place of one that expired. Its token says whose it is, and nothing is typed. */
-  async function renew(
-    ctx: Context,
-    token: string,
-    requester: Requester,
-    waited: () => Promise<void>,
-  ) {
-    const outcome = await passwordReset.renew(token, requester)
-    const isRequested = outcome === 'requested'
-    const waitMs = isRequested
-      ? await cooldown.count({ kind: 'password_reset', typed: token, requester })
-      : undefined
-    await waited()
-    if (isRequested) showSent(ctx, waitMs, requester.uiLocales)
-    else showInvalidLink(pages, ctx, outcome, token)
-  }
-
   return {
     async get(ctx: Context) {
       const fields = parseFields(ctx.querystring) ?? new Map<string, string>()
       const carried = carriedFrom(fields)
-      const uiLocales = uiLocalesIn(fields)
       const client = await clients.shown(carried)
-      const locals = { mode: 'form', carried, client, uiLocales } as const
-      pages.show(ctx, { status: 200, name, locals, uiLocales })
+      pages.show(ctx, { status: 200, name, locals: { mode: 'form', carried, client } })
     },
 
     async post(ctx: Context) {
@@ -52,27 +31,61 @@ export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | 
       const uiLocales = uiLocalesIn(form)
       const requester = { ...requesterOf(ctx.req), ...(uiLocales !== undefined && { uiLocales }) }
       if (identifier === undefined && token !== undefined) {
-        return renew(ctx, token, requester, waited)
+        return renew(parts, ctx, { token, requester, form: formIdIn(form) }, waited)
       }
       const carried = carriedFrom(form)
       if (!identifier) {
         const client = await clients.shown(carried)
-        const locals = { mode: 'invalid', carried, client, uiLocales } as const
+        const locals = { mode: 'invalid', carried, client } as const
         return pages.show(ctx, { status: 400, name, locals, uiLocales })
       }
       if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
+      const genuine = await clients.genuine(carried)
       const waitMs = await cooldown.count({ kind: 'password_reset', typed: identifier, requester })
       const asked = { identifier, clientId: carried.clientId, requester, fields: form }
       const verdict = await verdictOf(parts, before, asked)
-      if (verdict === 'allow') await passwordReset.request(identifier, carried, requester)
+      if (verdict === 'allow') {
+        await passwordReset.request(identifier, carried, requester, formIdIn(form))
+      }
       await waited()
       if (verdict === 'failed') {
         ctx.set('Retry-After', RETRY_AFTER_SECONDS)
         return pages.showError(ctx, 'unavailable')
       }
-      showSent(ctx, waitMs, uiLocales)
+      showSent(parts, ctx, { carried: genuine, waitMs }, uiLocales)
     },
   }
+}
+
+/** A new link in the place of one that expired. Its token says whose it is, and nothing is typed. */
+async function renew(
+  parts: HttpParts,
+  ctx: Context,
+  { token, requester, form }: { token: string; requester: Requester; form: string | undefined },
+  waited: () => Promise<void>,
+) {
+  const outcome = await parts.passwordReset.renew(token, requester, form)
+  const { carried, locale } = outcome
+  const uiLocales = requester.uiLocales ?? locale
+  if ('fault' in outcome) {
+    await waited()
+    return showInvalidLink(parts.pages, ctx, outcome, token, uiLocales)
+  }
+  const waitMs = await parts.cooldown.count({ kind: 'password_reset', typed: token, requester })
+  await waited()
+  showSent(parts, ctx, { carried, isRenewed: true, waitMs }, uiLocales)
+}
+
+type Sent = Extract<PageLocals['forgot-password'], { mode: 'sent' }>
+
+function showSent(
+  { pages }: HttpParts,
+  ctx: Context,
+  sent: Omit<Sent, 'mode'>,
+  uiLocales: string | undefined,
+) {
+  const locals = { mode: 'sent', ...sent } as const
+  pages.show(ctx, { status: 200, name: 'forgot-password', locals, uiLocales })
 }
 
 /** A request for a reset link that was judged to be one, before anything is done for it. */

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { readBody, type BodyRefusal } from './body.ts'
 import { carriedFrom } from '../ports/carried-query.ts'
-import { isToken } from '../crypto/token.ts'
+import { isId, isToken } from '../crypto/token.ts'
 import { SIGNED, isBracketed, readingsOf, type VerificationLink } from '../flows/link.ts'
 
 /** Names and values, each name exactly once. */
@@ -11,8 +11,20 @@ export type Fields = ReadonlyMap<string, string>
 const MAX_UI_LOCALES = 100
 
 /** `ui_locales` of a form or a query. `undefined`: none were asked for. */
-export function uiLocalesIn(fields: Fields): string | undefined {
-  return fields.get('ui_locales')?.slice(0, MAX_UI_LOCALES)
+export function uiLocalesIn(fields: Fields | undefined): string | undefined {
+  return fields?.get('ui_locales')?.slice(0, MAX_UI_LOCALES)
+}
+
+/** Likewise, of an address; not where it is repeated. */
+export function uiLocalesInUrl(url = ''): string | undefined {
+  const query = url.split('?', 2)[1] ?? ''
+  return uiLocalesIn(parseFields(query, (name) => name === 'ui_locales'))
+}
+
+/** The id of the form itself. `undefined`: it is none of our pages'. */
+export function formIdIn(fields: Fields): string | undefined {
+  const id = fields.get('form_id')
+  return id !== undefined && isId(id) ? id : undefined
 }
 
 /** Reads a form: only `application/x-www-form-urlencoded`, every field exactly one string. */

@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
+import { newId } from '../crypto/token.ts'
+import { uiLocalesInUrl } from './form.ts'
 import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
 
 export interface Page<N extends PageName = PageName> {
@@ -8,7 +10,7 @@ export interface Page<N extends PageName = PageName> {
   locals: PageLocals[N]
   /** A client that the page's form may lead to: its redirect URI. */
   formMayLeadTo?: string | undefined
-  /** `ui_locales` of the request that the page is part of. */
+  /** `ui_locales` of the request that the page is part of, or the language of the mail that led here. What the address asks for wins. */
   uiLocales?: string | undefined
 }
 
@@ -35,7 +37,8 @@ const ERROR_STATUS: Record<ErrorMode, number> = {
 export function createPages(views: Views): Pages {
   function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
     const accepted = req.headers['accept-language']
-    const { html, lang } = views.page(page.name, page.locals, { asked: page.uiLocales, accepted })
+    const asked = uiLocalesInUrl(req.url) ?? page.uiLocales
+    const { html, lang } = views.page(page.name, page.locals, { asked, accepted }, newId())
     return { html, headers: pageHeaders(page, lang) }
   }
 

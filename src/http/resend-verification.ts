@@ -1,19 +1,19 @@
 import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isId } from '../crypto/token.ts'
+import type { LinkRefusal } from '../flows/email-verification.ts'
 import type { Settings } from '../settings/table.ts'
 import type { WaitingPage } from '../views/index.ts'
-import { readForm, uiLocalesIn, type Fields, linkInForm } from './form.ts'
+import { formIdIn, readForm, uiLocalesIn, type Fields, linkInForm } from './form.ts'
 import { verifyEmailPages } from './verify-email-pages.ts'
 import type { HttpParts } from './parts.ts'
 
 /** 4.7. */
 export function resendVerification(parts: HttpParts) {
   const { verification, clients, pages, startDelay, cooldown, settings, requesterOf } = parts
-  const show = verifyEmailPages(parts)
 
   /** Keeps the window waiting that asked, whatever name was typed. */
-  async function answer(ctx: Context, form: Fields, mode: 'sent' | 'invalid', waitMs?: number) {
+  async function answer(ctx: Context, form: Fields, { mode, uiLocales, ...sent }: Answer) {
     const waiting = waitingPage(form, settings())
     const carried = carriedFrom(form)
     const { clientId, redirectUri } = carried
@@ -24,23 +24,26 @@ export function resendVerification(parts: HttpParts) {
     pages.show(ctx, {
       status: mode === 'sent' ? 200 : 400,
       name: 'verify-email',
-      locals: mode === 'sent' ? { mode, waiting, waitMs } : { mode, waiting, carried },
+      locals: mode === 'sent' ? { mode, waiting, ...sent } : { mode, waiting, carried },
       formMayLeadTo: genuine.redirectUri,
-      uiLocales: uiLocalesIn(form),
+      uiLocales,
     })
   }
 
   /** A new link in the place of one that expired. It says whose it is, and nothing is typed. */
-  async function renew(ctx: Context, form: Fields, waited: () => Promise<void>) {
+  async function renew(ctx: Context, form: Fields, token: string, waited: () => Promise<void>) {
     const link = linkInForm(form)
     const requester = { ...requesterOf(ctx.req), uiLocales: uiLocalesIn(form) }
-    const outcome = link ? await verification.renew(link, requester) : UNKNOWN
-    const waitMs =
-      link && outcome === 'requested'
-        ? await cooldown.count({ kind: 'email_verification', typed: link.token, requester })
-        : undefined
+    const outcome = link ? await verification.renew(link, requester, formIdIn(form)) : UNKNOWN
+    const uiLocales = requester.uiLocales ?? outcome.locale
+    if (outcome.refusal) {
+      await waited()
+      return verifyEmailPages(parts, uiLocales).expired(ctx, outcome)
+    }
+    const wish = { kind: 'email_verification', typed: token, requester } as const
+    const waitMs = await cooldown.count(wish)
     await waited()
-    return outcome === 'requested' ? answer(ctx, form, 'sent', waitMs) : show.expired(ctx, outcome)
+    return answer(ctx, form, { mode: 'sent', isRenewed: true, waitMs, uiLocales })
   }
 
   return {
@@ -49,23 +52,29 @@ export function resendVerification(parts: HttpParts) {
       const waited = startDelay()
       if (typeof form === 'string') return pages.showError(ctx, form)
       const username = form.get('username')
-      if (username === undefined && form.has('token')) return renew(ctx, form, waited)
-      if (!username) return answer(ctx, form, 'invalid')
+      const token = form.get('token')
+      if (username === undefined && token !== undefined) return renew(ctx, form, token, waited)
+      const uiLocales = uiLocalesIn(form)
+      if (!username) return answer(ctx, form, { mode: 'invalid', uiLocales })
       if (username.includes('\0')) return pages.showError(ctx, 'bad_request')
-      const requester = { ...requesterOf(ctx.req), uiLocales: uiLocalesIn(form) }
-      const waitMs = await cooldown.count({
-        kind: 'email_verification',
-        typed: username,
-        requester,
-      })
-      await verification.resend(username, carriedFrom(form), requester)
+      const requester = { ...requesterOf(ctx.req), uiLocales }
+      const wish = { kind: 'email_verification', typed: username, requester } as const
+      const waitMs = await cooldown.count(wish)
+      await verification.resend(username, carriedFrom(form), requester, formIdIn(form))
       await waited()
-      await answer(ctx, form, 'sent', waitMs)
+      await answer(ctx, form, { mode: 'sent', waitMs, uiLocales })
     },
   }
 }
 
-const UNKNOWN = { reason: 'unknown', carried: {} } as const
+const UNKNOWN: LinkRefusal = { refusal: 'expired', reason: 'unknown', carried: {} }
+
+interface Answer {
+  mode: 'sent' | 'invalid'
+  isRenewed?: boolean
+  waitMs?: number | undefined
+  uiLocales: string | undefined
+}
 
 // Whoever has not got the cookie of that login learns nothing from its id.
 function waitingPage(

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
-import type { LinkFault } from '../flows/link.ts'
+import type { RefusedLink } from '../flows/password-reset.ts'
 import type { ResetFormMode } from '../views/index.ts'
-import { readForm, tokenInQuery } from './form.ts'
+import { readForm, tokenInQuery, uiLocalesIn } from './form.ts'
 import type { Pages } from './pages.ts'
 import type { HttpParts } from './parts.ts'
 
@@ -9,42 +9,48 @@ import type { HttpParts } from './parts.ts'
 export function resetPassword(parts: HttpParts) {
   const { passwordReset, clients, openLogin, pages, settings, requesterOf } = parts
 
-  function showForm(ctx: Context, status: number, mode: ResetFormMode, token: string) {
+  function showForm(ctx: Context, mode: ResetFormMode, token: string, uiLocales?: string) {
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
     const locals = { mode, token, minLength, maxLength }
-    pages.show(ctx, { status, name: 'reset-password', locals })
+    const status = mode === 'form' ? 200 : 400
+    pages.show(ctx, { status, name: 'reset-password', locals, uiLocales })
   }
 
-  const showUnknown = (ctx: Context) => showInvalidLink(pages, ctx, { fault: 'unknown' }, '')
+  const showUnknown = (ctx: Context, uiLocales?: string) =>
+    showInvalidLink(pages, ctx, { fault: 'unknown', carried: {} }, '', uiLocales)
 
   return {
     async get(ctx: Context) {
       const token = tokenInQuery(ctx.querystring)
       if (!token) return showUnknown(ctx)
       const outcome = await passwordReset.open(token)
-      if (outcome !== 'usable') return showInvalidLink(pages, ctx, outcome, token)
-      showForm(ctx, 200, 'form', token)
+      if ('fault' in outcome) return showInvalidLink(pages, ctx, outcome, token, outcome.locale)
+      showForm(ctx, 'form', token, outcome.locale)
     },
 
     async post(ctx: Context) {
       const form = await readForm(ctx)
       if (typeof form === 'string') return pages.showError(ctx, form)
       const token = form.get('token')
-      if (!token) return showUnknown(ctx)
+      const uiLocales = uiLocalesIn(form)
+      if (!token) return showUnknown(ctx, uiLocales)
       const password = form.get('password') ?? ''
       const confirmPassword = form.get('confirm_password') ?? ''
       const outcome = await passwordReset.complete(
         { token, password, confirmPassword },
         requesterOf(ctx.req),
       )
-      if ('fault' in outcome) return showInvalidLink(pages, ctx, outcome, token)
-      if ('refusal' in outcome) return showForm(ctx, 400, outcome.refusal, token)
+      if ('fault' in outcome) {
+        return showInvalidLink(pages, ctx, outcome, token, uiLocales ?? outcome.locale)
+      }
+      if ('refusal' in outcome) return showForm(ctx, outcome.refusal, token, uiLocales)
       const { carried } = outcome
       const client = await clients.restart(carried, await openLogin.pageFor(ctx, carried))
       pages.show(ctx, {
         status: 200,
         name: 'reset-password',
         locals: { mode: 'done', ...(client && { client }) },
+        uiLocales,
       })
     },
   }
@@ -54,13 +60,15 @@ export function resetPassword(parts: HttpParts) {
 export function showInvalidLink(
   pages: Pages,
   ctx: Context,
-  { fault: reason }: { fault: LinkFault },
+  { fault: reason, carried }: RefusedLink,
   token: string,
+  uiLocales: string | undefined,
 ): void {
   const renew = reason === 'expired' ? token : undefined
   pages.show(ctx, {
     status: 400,
     name: 'reset-password',
-    locals: { mode: 'invalid', reason, renew },
+    locals: { mode: 'invalid', reason, carried, renew },
+    uiLocales,
   })
 }

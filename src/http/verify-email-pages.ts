@@ -1,13 +1,22 @@
 import type { Context } from 'koa'
 import type { LinkRefusal, OpenedLink } from '../flows/email-verification.ts'
-import { carriedBy, type VerificationLink } from '../flows/link.ts'
+import { carriedBy, type LinkContext, type VerificationLink } from '../flows/link.ts'
 import type { CapturedRequest, CarriedParameters, User } from '../ports/index.ts'
 import type { LinkFields } from '../views/index.ts'
 import type { Page } from './pages.ts'
 import type { HttpParts } from './parts.ts'
 
-export function verifyEmailPages({ pages, clients }: HttpParts) {
+/** @param asked - `ui_locales` of the form that they answer. `undefined`: they are in the language of the mail. */
+export function verifyEmailPages({ pages, clients }: HttpParts, asked?: string) {
   const name = 'verify-email'
+
+  // A link without parameters may finish a request that has them: they were too long for an address.
+  function requestOf({ captured, token }: OpenedLink): RequestOfPage {
+    const uiLocales = asked ?? token.locale
+    if (!captured) return { formMayLeadTo: token.carried.redirectUri, uiLocales }
+    const page = pageOf(captured)
+    return { ...page, uiLocales: uiLocales ?? page.uiLocales }
+  }
 
   async function showVerified(
     ctx: Context,
@@ -24,16 +33,17 @@ export function verifyEmailPages({ pages, clients }: HttpParts) {
     /** `link`: the one that was opened, if it is genuine. */
     async expired(
       ctx: Context,
-      { reason, carried }: Omit<LinkRefusal, 'refusal'>,
+      { reason, carried, locale }: Omit<LinkRefusal, 'refusal'>,
       link?: VerificationLink,
     ) {
       const client = await clients.restart(carried)
       const renew = link && reason === 'expired' ? fieldsOf(link) : undefined
       const locals = { mode: 'expired', reason, carried, client, renew } as const
-      pages.show(ctx, { status: 400, name, locals })
+      pages.show(ctx, { status: 400, name, locals, uiLocales: asked ?? locale })
     },
 
-    verified: (ctx: Context, carried: CarriedParameters) => showVerified(ctx, carried, false, {}),
+    verified: (ctx: Context, { carried, locale }: LinkContext) =>
+      showVerified(ctx, carried, false, { uiLocales: asked ?? locale }),
 
     /** `goesOnElsewhere`: the window that logged in finishes the login. */
     confirmed: (ctx: Context, opened: OpenedLink, goesOnElsewhere: boolean) =>
@@ -63,12 +73,9 @@ export function verifyEmailPages({ pages, clients }: HttpParts) {
   }
 }
 
-type RequestOfPage = Pick<Page, 'formMayLeadTo' | 'uiLocales'>
+export type VerifyEmailPages = ReturnType<typeof verifyEmailPages>
 
-// A link without parameters may finish a request that has them: they were too long for an address.
-function requestOf({ captured, token }: OpenedLink): RequestOfPage {
-  return captured ? pageOf(captured) : { formMayLeadTo: token.carried.redirectUri }
-}
+type RequestOfPage = Pick<Page, 'formMayLeadTo' | 'uiLocales'>
 
 function fieldsOf({ token, carried, signature }: VerificationLink): LinkFields {
   return { token, carried, authorizeSig: signature }

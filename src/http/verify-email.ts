@@ -3,9 +3,9 @@ import type { OpenedLink } from '../flows/email-verification.ts'
 import type { VerificationLink } from '../flows/link.ts'
 import { loginSecond } from '../ports/login-end.ts'
 import { isPressed, isUnattended } from './cross-site.ts'
-import { linkInForm, linkInQuery, readForm } from './form.ts'
+import { linkInForm, linkInQuery, readForm, uiLocalesIn } from './form.ts'
 import type { HttpParts } from './parts.ts'
-import { verifyEmailPages } from './verify-email-pages.ts'
+import { verifyEmailPages, type VerifyEmailPages } from './verify-email-pages.ts'
 
 /** What one request is about. */
 interface Opening {
@@ -15,24 +15,24 @@ interface Opening {
   arrivedAt: number
   link: VerificationLink
   opened: OpenedLink
+  show: VerifyEmailPages
 }
 
 /** 4.6. */
 export function verifyEmail(parts: HttpParts) {
   const { verification, pages, settings, clock } = parts
-  const show = verifyEmailPages(parts)
 
   /** `undefined`: it does nothing, and the page says so. */
   async function open(
-    asked: Pick<Opening, 'ctx' | 'next' | 'arrivedAt'>,
+    asked: Omit<Opening, 'link' | 'opened'>,
     link: VerificationLink | undefined,
   ): Promise<Opening | undefined> {
-    const { ctx } = asked
+    const { ctx, show } = asked
     if (!link) return show.expired(ctx, UNKNOWN).then(() => undefined)
     const browser = parts.browserCookie.read(ctx.req)
     const opened = await verification.open(link, { ...parts.requesterOf(ctx.req), browser })
     if (!('refusal' in opened)) return { ...asked, link, opened }
-    if (opened.refusal === 'verified') await show.verified(ctx, opened.carried)
+    if (opened.refusal === 'verified') await show.verified(ctx, opened)
     else await show.expired(ctx, opened, link)
     return undefined
   }
@@ -44,7 +44,8 @@ export function verifyEmail(parts: HttpParts) {
 
   return {
     async get(ctx: Context, next: Next) {
-      const asked = { ctx, next, arrivedAt: loginSecond(clock.now()) }
+      const show = verifyEmailPages(parts)
+      const asked = { ctx, next, arrivedAt: loginSecond(clock.now()), show }
       const opening = await open(asked, linkInQuery(ctx.querystring, verification.isGenuine))
       if (!opening) return
       const isByNobody = isUnattended(ctx)
@@ -56,10 +57,11 @@ export function verifyEmail(parts: HttpParts) {
 
     /** The answers to the questions about another browser and another account. */
     async post(ctx: Context, next: Next) {
-      const asked = { ctx, next, arrivedAt: loginSecond(clock.now()) }
+      const arrivedAt = loginSecond(clock.now())
       const form = await readForm(ctx)
       if (typeof form === 'string') return pages.showError(ctx, form)
-      const opening = await open(asked, linkInForm(form))
+      const show = verifyEmailPages(parts, uiLocalesIn(form))
+      const opening = await open({ ctx, next, arrivedAt, show }, linkInForm(form))
       if (!opening) return
       const action = form.get('action')
       const isAnswer = action === 'continue' || action === 'confirm_only'
@@ -78,18 +80,18 @@ const UNKNOWN = { reason: 'unknown', carried: {} } as const
 /** Confirms, and finishes the login; asks first where another account is signed in, unless it is the one that may be replaced. */
 async function finish(parts: HttpParts, opening: Opening, replaces?: string) {
   const { resume } = parts
-  const { ctx, next, link, opened } = opening
+  const { ctx, next, link, opened, show } = opening
   const destination = await destinationOf(parts, opening)
   if (!destination) return confirmOnly(parts, opening)
   const live = await resume.liveSession(ctx)
   const isForeign = live !== undefined && live.accountId !== opened.accountId
   if (isForeign && live.uid !== replaces) {
-    return verifyEmailPages(parts).otherAccount(ctx, link, opened, live.uid)
+    return show.otherAccount(ctx, link, opened, live.uid)
   }
   await confirm(parts, opening, destination.takesTurn, async () => {
     if (isForeign) await resume.endForeignSession(ctx, opened.accountId)
     const isFinished = await destination.go(ctx, next)
-    if (!isFinished) await verifyEmailPages(parts).confirmed(ctx, opened, false)
+    if (!isFinished) await show.confirmed(ctx, opened, false)
   })
 }
 
@@ -129,22 +131,20 @@ async function destinationOf(
 }
 
 async function confirmOnly(parts: HttpParts, opening: Opening) {
-  const { ctx, opened } = opening
+  const { ctx, opened, show } = opening
   const { captured, isAwaited } = opened
   const goesOn =
     isAwaited && captured !== undefined && (await parts.clients.mayFinish(ctx, captured))
-  const show = verifyEmailPages(parts)
   await confirm(parts, opening, false, () => show.confirmed(ctx, opened, goesOn))
 }
 
 async function confirm(
   parts: HttpParts,
-  { ctx, opened }: Opening,
+  { ctx, opened, show }: Opening,
   takesTurn: boolean,
   goOn: () => Promise<void>,
 ) {
   const { verification, resume, log } = parts
-  const show = verifyEmailPages(parts)
   const requester = parts.requesterOf(ctx.req)
   // The link is spent: a failure to record it is no reason to leave the login unfinished.
   const record = () =>

@@ -36,6 +36,6 @@ export interface MailLink {
   token: { id: string; lifetimeMs: number } | undefined
   /** The client that the request came from. `undefined`: none, or none that is genuine. */
   clientName: string | undefined
-  /** `ui_locales` of the login that waits for the link. `undefined`: none, or no login waits. */
-  uiLocales?: string | undefined
+  /** The language of the mail, and of the pages that the link opens. */
+  locale: string
 }

@@ -1,7 +1,9 @@
 import type { ClaimedReset, MailOutbox } from '../ports/index.ts'
+import { formQuery } from '../ports/carried-query.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { MailFlow } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
+import { localeOf } from './render.ts'
 import { keptRequester } from './request.ts'
 
 /** Whoever did not change the password wants to know, however late. */
@@ -29,15 +31,19 @@ export function requestNotice(
 }
 
 /** The mail that tells of a reset. Its link leads to the forgot-password form, and holds no secret. */
-export function createPasswordChanged({ oauthUrl, identify }: MailParts): MailFlow {
+export function createPasswordChanged(parts: MailParts): MailFlow {
   return {
     findUser: async () => 'unknown',
     refuses: () => undefined,
     hasUsable: async () => false,
     async onRequest() {},
-    async mint({ carried }) {
-      const { clientName } = await identify(carried)
-      return { url: `${oauthUrl}${MAIL_KINDS.password_changed.page}`, token: undefined, clientName }
+    async mint(job, { user }) {
+      const { clientName } = await parts.identify(job.carried)
+      const locale = localeOf(parts, job, user)
+      // A stranger may have chosen what the reset carried.
+      const query = formQuery({}, locale)
+      const url = `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${query}`
+      return { url, token: undefined, clientName, locale }
     },
     isServedLater: async () => false,
     async revoke() {},

@@ -1,6 +1,5 @@
 import type { MailJob, OutgoingMail, User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
-import type { Languages } from '../views/index.ts'
 import type { MailLink, Recipient } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
 
@@ -21,16 +20,22 @@ export function renderMail(
     userAgent: requester.userAgent,
     isByAdmin: requester.isAdmin ?? false,
   }
-  const rendered = views.mail(MAIL_KINDS[kind].template, locals, languagesOf(user, link, job))
+  const rendered = views.mail(MAIL_KINDS[kind].template, locals, { asked: link.locale })
   return { ...rendered, to: email, kind }
 }
 
-/** An admin reads nothing of what is sent. */
-function languagesOf(user: User, link: MailLink, { requester }: MailJob): Languages {
-  if (requester.isAdmin) return { user: user.locale }
-  return {
-    asked: requester.uiLocales ?? link.uiLocales,
-    user: user.locale,
-    accepted: requester.acceptLanguage,
-  }
+/**
+ * The language of a mail. An admin reads nothing of what is sent.
+ *
+ * @param uiLocales - of the login that waits for it.
+ */
+export function localeOf(
+  { views }: MailParts,
+  { requester }: MailJob,
+  { locale: user }: User,
+  uiLocales?: string,
+): string {
+  if (requester.isAdmin) return views.localeFor({ user })
+  const asked = requester.uiLocales ?? uiLocales
+  return views.localeFor({ asked, user, accepted: requester.acceptLanguage })
 }

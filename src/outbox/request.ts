@@ -1,4 +1,4 @@
-import { newId } from '../crypto/token.ts'
+import { idOf, newId } from '../crypto/token.ts'
 import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
 import type { CarriedParameters, MailOutbox, Requester } from '../ports/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
@@ -14,6 +14,8 @@ const MIN_JOB_LIFE_MS = 3_600_000
 export interface MailRequest {
   /** Of the job, so that somebody can ask for it later. `undefined`: any. */
   id?: string
+  /** The id of the form that asks: sent again, it is the same request. `undefined`: each is one of its own. */
+  form?: string | undefined
   kind: LinkKind
   identifier?: string
   accountId?: string
@@ -29,11 +31,13 @@ export interface MailRequest {
  */
 export function requestMail(
   outbox: Pick<MailOutbox, 'add'>,
-  { id = newId(), identifier, accountId, pendingLoginId, ...request }: MailRequest,
+  { form, identifier, accountId, pendingLoginId, ...request }: MailRequest,
   settings: Settings,
   now: Date,
 ): Promise<void> {
-  const lifetimeMs = settings[MAIL_KINDS[request.kind].link.lifetime]
+  // Of whom it asks for, too: whoever knows the id of a form keeps nobody else's mail back.
+  const { kind, id = form && idOf([form, kind, identifier, accountId, pendingLoginId]) } = request
+  const lifetimeMs = settings[MAIL_KINDS[kind].link.lifetime]
   return outbox.add({
     ...request,
     requester: keptRequester(request.requester),
@@ -41,7 +45,8 @@ export function requestMail(
     identifier: identifier?.slice(0, MAX_IDENTIFIER_LENGTH + 1),
     accountId,
     pendingLoginId,
-    id,
+    id: id ?? newId(),
+    ...(form !== undefined && { isOfForm: true }),
     notBefore: new Date(now.getTime() + DUE_AFTER_MS),
     expiresAt: new Date(now.getTime() + Math.max(lifetimeMs, MIN_JOB_LIFE_MS)),
   })

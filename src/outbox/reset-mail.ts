@@ -6,6 +6,7 @@ import { findUser } from '../flows/account.ts'
 import { hasUsableLink } from '../flows/link.ts'
 import type { MailFlow } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
+import { localeOf } from './render.ts'
 
 /** The mail with a reset link: (none) → unused, and unused → invalidated, of section 3.1. */
 export function createResetMail(parts: MailParts): MailFlow {
@@ -32,6 +33,7 @@ export function createResetMail(parts: MailParts): MailFlow {
       const token = newToken()
       const id = newId()
       const createdAt = now()
+      const locale = localeOf(parts, job, user)
       const { carried, clientName } = await parts.identify(job.carried)
       const isIssued = await resetTokens.issue({
         id,
@@ -40,13 +42,14 @@ export function createResetMail(parts: MailParts): MailFlow {
         email,
         passwordDigest: passwordDigest(user.passwordHash),
         carried,
+        locale,
         ...attemptOf(job),
         createdAt,
         expiresAt: new Date(createdAt.getTime() + lifetimeMs),
       })
       if (!isIssued) return 'superseded'
       const url = `${parts.oauthUrl}${MAIL_KINDS.password_reset.page}?token=${token}`
-      return { url, token: { id, lifetimeMs }, clientName }
+      return { url, token: { id, lifetimeMs }, clientName, locale }
     },
 
     // A token is not issued after that of a later request.

@@ -7,6 +7,7 @@ import { findByName } from '../flows/account.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import type { MailFlow } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
+import { localeOf } from './render.ts'
 import { hasUsableLink, linkQuery, MOST_LINKS } from '../flows/link.ts'
 
 /** The mail with a verification link: (none) → unused of section 3.2. */
@@ -41,10 +42,9 @@ export function createVerificationMail(parts: MailParts): MailFlow {
       const expiresAt = new Date(createdAt.getTime() + lifetimeMs)
       const { carried, clientName } = await parts.identify(job.carried)
       const pending = await pendingLoginOf(job, user.id)
-      if (pending) {
-        const purgeAt = new Date(expiresAt.getTime() + KEEP_LOGIN_MS)
-        await pendingLogins.change({ id: pending.id }, { purgeAt })
-      }
+      const locale = localeOf(parts, job, user, uiLocalesOf(pending))
+      const purgeAt = new Date(expiresAt.getTime() + KEEP_LOGIN_MS)
+      if (pending) await pendingLogins.change({ id: pending.id }, { purgeAt })
       await verificationTokens.issue({
         id,
         tokenHash: hashToken(token),
@@ -54,6 +54,7 @@ export function createVerificationMail(parts: MailParts): MailFlow {
         // That of a login stays one of a login: it signs nobody in where that is gone.
         pendingLoginId: job.pendingLoginId ?? pending?.id,
         carried,
+        locale,
         ...attemptOf(job),
         createdAt,
         expiresAt,
@@ -63,7 +64,7 @@ export function createVerificationMail(parts: MailParts): MailFlow {
         url: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery({ token, carried, signature })}`,
         token: { id, lifetimeMs },
         clientName,
-        uiLocales: uiLocalesOf(pending),
+        locale,
       }
     },
 

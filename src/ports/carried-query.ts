@@ -17,6 +17,13 @@ export function appendCarried(query: URLSearchParams, carried: CarriedParameters
   return query
 }
 
+/** The query of the address of a form that goes on with them, in this language. */
+export function formQuery(carried: CarriedParameters, uiLocales: string | undefined): string {
+  const query = appendCarried(new URLSearchParams(), carried)
+  if (uiLocales !== undefined) query.append('ui_locales', uiLocales)
+  return query.size > 0 ? `?${query.toString()}` : ''
+}
+
 /** Reads them out of a form or a query; what is absent stays absent. */
 export function carriedFrom(fields: {
   get(name: string): string | null | undefined

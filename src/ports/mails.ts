@@ -21,6 +21,8 @@ export interface NewMailJob {
   sendTo?: string | undefined
   carried: CarriedParameters
   requester: Requester
+  /** A form asked for it that can be sent again: the id stays taken for a week after the job is over. */
+  isOfForm?: boolean
   /** No worker takes the job before this time. */
   notBefore: Date
   /** After this time nobody wants the mail any more. */
@@ -63,7 +65,7 @@ export type MailStage = 'resolve' | 'send' | 'expire'
  * superseded; where a boolean is answered, that is `false`.
  */
 export interface MailOutbox extends OutboxAdministration {
-  /** One write, the same for everybody. A job whose id is there already changes nothing. */
+  /** One write, the same for everybody. A job whose id is there already, or taken still, changes nothing. */
   add(job: NewMailJob): Promise<void>
   /** Takes the jobs that have been due for the longest and that nobody holds, at most so many; each is given to one caller. */
   claim(stage: MailStage, most: number, at: Date, heldUntil: Date): Promise<MailJob[]>
@@ -79,7 +81,7 @@ export interface MailOutbox extends OutboxAdministration {
   isHeld(job: MailJob): Promise<boolean>
   /** Gives the job back, to be claimed again from `at` on. Without a reason nobody tried to send it, and that counts as no attempt. */
   release(job: MailJob, at: Date, reason?: string): Promise<void>
-  /** The job is over; nothing of it stays. Also whoever held it before may remove a superseded one: it was just sent. */
+  /** The job is over; nothing of it stays but the id of one of a form. Also whoever held it before may remove a superseded one: it was just sent. */
   remove(job: MailJob): Promise<void>
   /** Nobody will try again; the record stays for a week as a dead letter, with its reason and without the typed identifier. */
   giveUp(job: MailJob, at: Date, reason: string): Promise<boolean>

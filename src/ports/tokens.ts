@@ -12,6 +12,8 @@ export interface Token extends RequestOrder {
   /** Digest of the password hash that the token was issued for; void once it is another one. */
   passwordDigest: string
   carried: CarriedParameters
+  /** The language of its mail (BCP 47), for the pages that its link opens. `undefined`: of a version that kept none. */
+  locale: string | undefined
   /** The login that waits for a verification. `undefined`: none does, or it is a reset token. */
   pendingLoginId: string | undefined
   createdAt: Date
@@ -29,9 +31,10 @@ export interface Token extends RequestOrder {
 type End = 'usedAt' | 'claimedAt' | 'invalidatedAt' | 'completedAt'
 
 /** A token as it is issued. */
-export interface NewToken extends Omit<Token, End | 'pendingLoginId'> {
+export interface NewToken extends Omit<Token, End | 'locale' | 'pendingLoginId'> {
   /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
   tokenHash: string
+  locale?: string | undefined
   pendingLoginId?: string | undefined
 }
 

@@ -24,7 +24,10 @@ export interface Views extends Assets {
     name: N,
     locals: PageLocals[N],
     languages?: Languages,
+    formId?: string,
   ): { html: string; lang: string }
+  /** The one of `locales` that suits best. */
+  localeFor(languages: Languages): string
   mail(name: MailName, locals: MailLocals, languages?: Languages): RenderedMail
   /** Languages that there are words in (BCP 47, canonical). */
   locales: string[]
@@ -78,17 +81,21 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
     [...locales].map(([locale, words]) => [locale, createCatalog(words, [byDefault, reference])]),
   )
   const spoken = [...catalogs.keys()]
-  const catalogFor = (languages: Languages) =>
-    catalogs.get(chooseLocale(spoken, languages, byDefault.locale)) ?? fallback
+  const localeFor = (languages: Languages) => chooseLocale(spoken, languages, byDefault.locale)
+  const catalogFor = (languages: Languages) => catalogs.get(localeFor(languages)) ?? fallback
 
   return {
     locales: spoken,
+    localeFor,
     ...assets,
 
-    page(name, locals, languages = {}) {
+    page(name, locals, languages = {}, formId) {
       const catalog = catalogFor(languages)
-      const shown = { uiLocales: languages.asked, ...locals }
-      return { html: renderPage(templates, catalog, addresses, name, shown), lang: catalog.lang }
+      const html = renderPage(templates, catalog, addresses, name, locals, {
+        uiLocales: languages.asked,
+        formId,
+      })
+      return { html, lang: catalog.lang }
     },
 
     mail: (name, locals, languages = {}) =>

@@ -25,11 +25,15 @@ type ForgotPassword =
       mode: 'form' | 'invalid'
       carried: CarriedParameters
       client?: ShownClient | undefined
-      /** `ui_locales` of the request, kept for the answer and the mail. */
-      uiLocales?: string | undefined
     }
-  /** `waitMs`: until another mail may be asked for. `undefined`: at any time. */
-  | { mode: 'sent'; waitMs?: number | undefined }
+  | {
+      mode: 'sent'
+      carried: CarriedParameters
+      /** At one click, in the place of a link that expired: nothing was typed. */
+      isRenewed?: boolean
+      /** Until another mail may be asked for. `undefined`: at any time. */
+      waitMs?: number | undefined
+    }
 
 export type ResetFormMode =
   'form' | 'password_mismatch' | 'password_too_short' | 'password_too_long' | 'password_invalid'
@@ -43,7 +47,12 @@ export type VerificationReason = Exclude<LinkReason, 'superseded'>
 type ResetPassword =
   | { mode: ResetFormMode; token: string; minLength: number; maxLength: number }
   /** `renew`: the genuine token that a new mail is one click away with. */
-  | { mode: 'invalid'; reason: LinkReason; renew?: string | undefined }
+  | {
+      mode: 'invalid'
+      reason: LinkReason
+      carried: CarriedParameters
+      renew?: string | undefined
+    }
   | { mode: 'done'; client?: ClientLink | undefined }
 
 /** A verification link, as the forms that act on it repeat it. */
@@ -74,7 +83,13 @@ type VerifyEmail =
       renew?: LinkFields | undefined
       client?: ClientLink | undefined
     }
-  | { mode: 'sent'; waiting?: WaitingPage | undefined; waitMs?: number | undefined }
+  /** `isRenewed`: at one click, in the place of a link that expired. */
+  | {
+      mode: 'sent'
+      waiting?: WaitingPage | undefined
+      isRenewed?: boolean
+      waitMs?: number | undefined
+    }
   /** Nobody was named that a link is to be sent to. */
   | { mode: 'invalid'; carried: CarriedParameters; waiting?: WaitingPage | undefined }
   /** `goesOnElsewhere`: the window that logged in finishes the login. */

@@ -1,8 +1,17 @@
 import { createHash } from 'node:crypto'
 import type { Catalog, Values } from './catalog.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
+import { formQuery } from '../ports/carried-query.ts'
 import type { Templates } from './templates.ts'
 import { amountText, lifetimeText, shownLink } from './wording.ts'
+
+/** What the forms of one page repeat. */
+export interface PageRequest {
+  /** The languages of the page, for the answer and the mail. */
+  uiLocales?: string | undefined
+  /** Names the form that asks for a mail: sent again, it is the same request. */
+  formId?: string | undefined
+}
 
 export function renderPage<N extends PageName>(
   { render }: Templates,
@@ -10,6 +19,7 @@ export function renderPage<N extends PageName>(
   addresses: PageAddresses,
   name: N,
   locals: PageLocals[N],
+  { uiLocales, formId }: PageRequest = {},
 ): string {
   const { t, has, lang, dir } = catalog
   const limits =
@@ -17,6 +27,12 @@ export function renderPage<N extends PageName>(
   const waitMs = 'waitMs' in locals ? locals.waitMs : undefined
   return render(`pages/${name}`, {
     ...locals,
+    uiLocales,
+    formId,
+    again:
+      'carried' in locals
+        ? `${addresses.oauthPath}/forgot-password${formQuery(locals.carried, uiLocales)}`
+        : undefined,
     t,
     lang,
     dir,

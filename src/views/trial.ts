@@ -20,7 +20,9 @@ export function tryAll(templates: Templates, catalog: Catalog, addresses: PageAd
 
   function tryPage<N extends PageName>(name: N, samples: Record<string, PageLocals[N][]>) {
     for (const locals of Object.values(samples).flat()) {
-      attempt(`pages/${name}`, () => renderPage(templates, catalog, addresses, name, locals))
+      attempt(`pages/${name}`, () =>
+        renderPage(templates, catalog, addresses, name, locals, REQUEST),
+      )
     }
   }
 
@@ -33,6 +35,8 @@ export function tryAll(templates: Templates, catalog: Catalog, addresses: PageAd
   }
   return [...problems]
 }
+
+const REQUEST = { uiLocales: 'en', formId: 'form' }
 
 type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }
 
@@ -57,13 +61,16 @@ export const SAMPLE_PAGES: PageSamples = {
   'forgot-password': {
     form: [
       { mode: 'form', carried: {} },
-      { mode: 'form', carried, client, uiLocales: 'en' },
+      { mode: 'form', carried, client },
     ],
     invalid: [
       { mode: 'invalid', carried: {} },
       { mode: 'invalid', carried, client },
     ],
-    sent: [{ mode: 'sent' }, { mode: 'sent', waitMs: 30_000 }],
+    sent: [
+      { mode: 'sent', carried: {} },
+      { mode: 'sent', carried, isRenewed: true, waitMs: 30_000 },
+    ],
   },
   'reset-password': {
     form: resetForm('form'),
@@ -72,8 +79,8 @@ export const SAMPLE_PAGES: PageSamples = {
     password_too_long: resetForm('password_too_long'),
     password_invalid: resetForm('password_invalid'),
     invalid: REASONS.flatMap((reason) => [
-      { mode: 'invalid', reason },
-      { mode: 'invalid', reason, renew: 'token' },
+      { mode: 'invalid', reason, carried: {} },
+      { mode: 'invalid', reason, carried, renew: 'token' },
     ]),
     done: [{ mode: 'done' }, { mode: 'done', client }],
   },
@@ -95,7 +102,7 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'expired', reason, carried: {} },
       { mode: 'expired', reason, carried, client, renew: link },
     ]),
-    sent: [{ mode: 'sent' }, { mode: 'sent', waiting, waitMs: 30_000 }],
+    sent: [{ mode: 'sent' }, { mode: 'sent', waiting, isRenewed: true, waitMs: 30_000 }],
     invalid: [
       { mode: 'invalid', carried: {} },
       { mode: 'invalid', carried, waiting },

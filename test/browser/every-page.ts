@@ -41,7 +41,11 @@ const MODES: EveryMode = {
   'forgot-password': {
     form: { plain: { carried: {} }, client: { carried, client: withLogo } },
     invalid: { plain: { carried: {} }, client: { carried, client: shown } },
-    sent: { plain: {}, cooldown: { waitMs: 45_000 } },
+    sent: {
+      plain: { carried: {} },
+      cooldown: { carried, waitMs: 45_000 },
+      renewed: { carried, isRenewed: true },
+    },
   },
   'reset-password': {
     form: { plain: limits },
@@ -50,11 +54,11 @@ const MODES: EveryMode = {
     password_too_long: { plain: limits },
     password_invalid: { plain: limits },
     invalid: {
-      unknown: { reason: 'unknown' },
-      expired: { reason: 'expired', renew: token },
-      used: { reason: 'used' },
-      superseded: { reason: 'superseded' },
-      changed: { reason: 'changed' },
+      unknown: { reason: 'unknown', carried: {} },
+      expired: { reason: 'expired', carried, renew: token },
+      used: { reason: 'used', carried },
+      superseded: { reason: 'superseded', carried },
+      changed: { reason: 'changed', carried },
     },
     done: { plain: {}, client: { client }, long: { client: { ...client, ...longName } } },
   },
@@ -72,7 +76,12 @@ const MODES: EveryMode = {
       used: { reason: 'used', carried, client },
       changed: { reason: 'changed', carried },
     },
-    sent: { plain: {}, waiting: { waiting }, cooldown: { waiting, waitMs: 45_000 } },
+    sent: {
+      plain: {},
+      renewed: { isRenewed: true },
+      waiting: { waiting },
+      cooldown: { waiting, waitMs: 45_000 },
+    },
     invalid: { plain: { carried: {} }, waiting: { carried, waiting } },
     verified: { plain: {}, elsewhere: { goesOnElsewhere: true }, client: { client } },
     confirm: {

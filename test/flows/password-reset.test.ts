@@ -9,6 +9,7 @@ import { memoryStore, memoryUsers, type AccountFlowsStore, type User } from '../
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { movableClock } from '../support/time.ts'
 
+const used = { fault: 'used', carried: {}, locale: 'de' }
 const requester = { address: '127.0.0.1', userAgent: 'tests' }
 
 /** The flow on the stores in memory, with everything that it asks of the users and of bcrypt written down. */
@@ -95,7 +96,7 @@ describe('The flow of a password reset', () => {
     const password = 'a new password'
     for (const token of [newToken(), '', 'x'.repeat(43), 'short', 'x'.repeat(60_000)]) {
       const form = { token, password, confirmPassword: password }
-      expect(await flow.complete(form, requester)).to.deep.equal({ fault: 'unknown' })
+      expect(await flow.complete(form, requester)).to.deep.equal({ fault: 'unknown', carried: {} })
     }
     expect(calls.filter((call) => call === 'bcrypt')).to.deep.equal([])
 
@@ -113,12 +114,12 @@ describe('The flow of a password reset', () => {
     const token = await issuedTo(store)
     for (let time = 0; time < 3; time += 1) {
       calls.splice(0)
-      expect(await flow.open(token)).to.equal('usable')
+      expect(await flow.open(token)).to.deep.equal({ carried: {}, locale: 'de' })
       expect(calls).to.deep.equal(['tokens.find', 'users.findById'])
     }
     calls.splice(0)
     for (const other of ['', 'short', 'x'.repeat(60_000)]) {
-      expect(await flow.open(other)).to.deep.equal({ fault: 'unknown' })
+      expect(await flow.open(other)).to.deep.equal({ fault: 'unknown', carried: {} })
     }
     expect(calls).to.deep.equal([])
   })
@@ -156,7 +157,7 @@ describe('The flow of a password reset', () => {
     const others = post(another, 'the password of bob')
     const [first, ...rest] = await Promise.all(posts)
     expect(first).to.deep.equal({ carried: {} })
-    expect(rest).to.deep.equal(rest.map(() => ({ fault: 'used' })))
+    expect(rest).to.deep.equal(rest.map(() => used))
     expect(await others).to.deep.equal({ carried: {} })
     expect(calls.filter((call) => call === 'bcrypt')).to.have.length(2)
     expect(calls.indexOf('bcrypt', calls.indexOf('bcrypt') + 1)).to.be.below(
@@ -179,7 +180,7 @@ describe('The flow of a password reset', () => {
     expect(failed).to.deep.equal({ status: 'rejected', reason: hashing.error })
     expect(refused).to.have.deep.property('value', { refusal: 'password_mismatch' })
     expect(done).to.have.deep.property('value', { carried: {} })
-    expect(late).to.have.deep.property('value', { fault: 'used' })
+    expect(late).to.have.deep.property('value', used)
     expect(calls.filter((call) => call === 'bcrypt')).to.have.length(2)
   })
 
@@ -192,6 +193,7 @@ describe('The flow of a password reset', () => {
       email: user.email,
       passwordDigest: passwordDigest(user.passwordHash),
       carried: {},
+      locale: 'de',
       mailJobId: 'job',
       attempt: 1,
       requestedAt: new Date(),

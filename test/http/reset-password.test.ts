@@ -37,7 +37,7 @@ describe('{oauth_path}/reset-password', () => {
       const page = await agent.get(link)
       expect(page.status).to.equal(200)
       expect([page.page, page.mode]).to.deep.equal(['reset-password', 'form'])
-      expect(page.hidden).to.deep.equal({ token: tokenOf(link) })
+      expect(page.hidden).to.deep.equal({ token: tokenOf(link), ui_locales: 'en' })
       expect(page.text).to.include('Use 8 to 64 characters.')
       for (const name of ['password', 'confirm_password']) {
         const [field = ''] = new RegExp(`<input[^>]* name="${name}"[^>]*>`).exec(page.text) ?? []

@@ -39,10 +39,10 @@ export const secrecyMutants: Mutant[] = [
     name: 'a request for nobody is answered early',
     breaks: 'The request does the same for everybody, without a look-up.',
     edits: {
-      'request: (identifier: string, carried: CarriedParameters, requester: Requester) => request(parts, { identifier, carried, requester }),': `request: (identifier: string, carried: CarriedParameters, requester: Requester) => parts.users
+      'request: (identifier: string, carried: CarriedParameters, by: Requester, form?: string) => request(parts, { identifier, carried, requester: by, form }),': `request: (identifier: string, carried: CarriedParameters, by: Requester, form?: string) => parts.users
         .findByVerifiedEmail(identifier)
         .then(async (found) => found[0] ?? (await parts.users.findByUsername(identifier)))
-        .then((user) => user && request(parts, { identifier, carried, requester })),`,
+        .then((user) => user && request(parts, { identifier, carried, requester: by, form })),`,
     },
     caughtBy: 'FLT-11',
   },

@@ -7,6 +7,7 @@ import {
   type Wire,
   type WireAnswer,
 } from '../../bench/secrecy/wire.ts'
+import { newId } from '../../src/crypto/token.ts'
 import { eventually } from '../support/eventually.ts'
 import { outboxIsQuiet } from '../support/example-requests.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
@@ -161,6 +162,15 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
       for (const [what, more] of Object.entries(carried)) {
         it(`with ${what} (ENU-01, ENU-02, ENU-07)`, () => expectAllAlike(form, more))
       }
+
+      it('with the id of a form, once and again, and again by another name (ENU-01)', async () => {
+        const form_id = newId()
+        const first = await expectAllAlike(form, { form_id })
+        await outboxIsQuiet(database.db, 30_000)
+        expect(await expectAllAlike(form, { form_id })).to.deep.equal(first)
+        const { commands } = await send(form, 'verified', { form_id: newId() })
+        expect(commands).to.deep.equal(first.commands)
+      })
 
       it('with a body whose last byte comes later [full]', () => expectAllAlike(form, {}, 10))
 

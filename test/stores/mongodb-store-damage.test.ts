@@ -26,7 +26,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
     const beyond = { $toDate: Long.fromString('9000000000000000000') }
     const values = [null, '', 1, true, {}, new Date().toISOString(), [later(hour)], [null], [true]]
     const optional =
-      /^(pending_login_id|client_id|redirect_uri|scope|state|address|ui_locales|accept_language)$/
+      /^(locale|pending_login_id|client_id|redirect_uri|scope|state|address|ui_locales|accept_language)$/
 
     function typeOf(value: unknown) {
       if (value === null) return 'null'

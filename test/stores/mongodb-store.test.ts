@@ -38,6 +38,7 @@ describeWithMongo('mongoStore()', () => {
         token_hash: token.tokenHash,
         user_id: 'ann',
         email: 'Ann@example.com',
+        locale: 'de-AT',
         password_digest: 'digest',
         state: '',
         mail_job_id: 'job',

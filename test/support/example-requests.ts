@@ -121,7 +121,7 @@ export async function resetPassword(link: string, password: string): Promise<voi
 
 /** No job waits for anything any more. */
 export async function outboxIsQuiet(db: Db, withinMs?: number): Promise<void> {
-  const open = { state: { $nin: ['dead', 'superseded'] } }
+  const open = { state: { $nin: ['dead', 'superseded', 'over'] } }
   await eventually(
     'the outbox is quiet',
     async () => (await db.collection('mail_outbox').countDocuments(open)) === 0,

@@ -39,6 +39,12 @@ export function formsOf({ text, url }: Answer): PageForm[] {
   })
 }
 
+/** The fields of a form, but for the id that each form has of its own. */
+export function withoutId(fields: Record<string, string>): Record<string, string> {
+  const { form_id: _formId, ...others } = fields
+  return others
+}
+
 /** Absolute addresses of the links of a page. */
 export function linksOf({ text, url }: Answer): string[] {
   return elements(text, 'a').map(({ attribs }) => new URL(attribs['href'] ?? '', url).href)

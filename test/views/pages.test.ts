@@ -45,7 +45,7 @@ describe('The page of a link that does not work', () => {
   const refused = {
     'reset-password': RESET_REASONS.map((reason) => ({
       reason,
-      page: show('reset-password', { mode: 'invalid', reason }),
+      page: show('reset-password', { mode: 'invalid', reason, carried: CARRIED }),
     })),
     'verify-email': VERIFICATION_REASONS.map((reason) => ({
       reason,
@@ -73,7 +73,7 @@ describe('The page of a link that does not work', () => {
   })
 
   it('sends a new reset link at one click, with the token and nothing else', () => {
-    const locals = { mode: 'invalid', reason: 'expired', renew: 'raw' } as const
+    const locals = { mode: 'invalid', reason: 'expired', carried: CARRIED, renew: 'raw' } as const
     const { forms } = show('reset-password', locals)
     const fields = { token: 'raw' }
     expect(forms).to.have.length(1)
@@ -144,7 +144,7 @@ describe('The window that waits', () => {
 
 describe('The time until another mail may be asked for', () => {
   const told = (waitMs: number | undefined, asked = 'en') =>
-    show('forgot-password', { mode: 'sent', waitMs }, { asked })
+    show('forgot-password', { mode: 'sent', carried: {}, waitMs }, { asked })
       .find('span')
       .map((span) => [span.attribs['data-seconds'], DomUtils.textContent(span)])
 

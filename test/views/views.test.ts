@@ -413,13 +413,17 @@ function renderAll(value: string) {
   })
   return [
     shown('forgot-password', { mode: 'form', carried }),
-    shown('forgot-password', { mode: 'form', carried, client: shownClient, uiLocales: value }),
+    shown('forgot-password', { mode: 'form', carried, client: shownClient }),
     shown('forgot-password', { mode: 'invalid', carried, client: shownClient }),
-    shown('forgot-password', { mode: 'sent' }),
-    shown('forgot-password', { mode: 'sent', waitMs: 30_000 }, 'with a time to wait'),
+    shown('forgot-password', { mode: 'sent', carried }),
+    shown('forgot-password', { mode: 'sent', carried, waitMs: 30_000 }, 'with a time to wait'),
     ...(['form', ...REFUSALS] as const).map((mode) => shown('reset-password', { mode, ...limits })),
-    ...REASONS.map((reason) => shown('reset-password', { mode: 'invalid', reason })),
-    shown('reset-password', { mode: 'invalid', reason: 'expired', renew: value }, 'to renew'),
+    ...REASONS.map((reason) => shown('reset-password', { mode: 'invalid', reason, carried })),
+    shown(
+      'reset-password',
+      { mode: 'invalid', reason: 'expired', carried, renew: value },
+      'to renew',
+    ),
     shown('reset-password', { mode: 'done' }),
     shown('reset-password', { mode: 'done', client }, 'with a client'),
     shown('verify-email', blocked),

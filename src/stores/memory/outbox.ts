@@ -13,11 +13,13 @@ import {
   toRequest,
   toResolved,
 } from './outbox-entry.ts'
+import { purgeTime } from '../state/purge-time.ts'
 import { purge } from './purge.ts'
 
 /** `mail_outbox` in memory. */
 export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
   const entries = new Map<string, JobEntry>()
+  const taken = new Map<string, { purgeAt: Date }>()
 
   async function changed(job: MailJob, change: (entry: JobEntry) => void) {
     const entry = entries.get(job.id)
@@ -28,8 +30,9 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
 
   return {
     async add(job) {
-      if (entries.has(job.id)) return
-      entries.set(job.id, newEntry(job, clock.now()))
+      const now = clock.now()
+      purge(taken, now)
+      if (!entries.has(job.id) && !taken.has(job.id)) entries.set(job.id, newEntry(job, now))
     },
 
     async claim(stage, most, at, heldUntil) {
@@ -64,13 +67,14 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
 
     isHeld: async (job) => entries.get(job.id)?.leaseId === job.leaseId,
 
-    async release(job, at, reason) {
-      await changed(job, (entry) => toReleased(entry, at, reason))
-    },
+    release: async (job, at, reason) =>
+      void (await changed(job, (entry) => toReleased(entry, at, reason))),
 
     async remove(job) {
       const entry = entries.get(job.id)
-      if (entry?.leaseId === job.leaseId || entry?.state === 'superseded') entries.delete(job.id)
+      const isTheirs = entry?.leaseId === job.leaseId || entry?.state === 'superseded'
+      if (isTheirs && job.isOfForm) taken.set(job.id, { purgeAt: purgeTime(clock.now()) })
+      if (isTheirs) entries.delete(job.id)
     },
 
     async giveUp(job, at, reason) {

@@ -12,6 +12,7 @@ export function toEntry({ tokenHash, ...token }: NewToken): TokenEntry {
   const ends = { usedAt: undefined, claimedAt: undefined, invalidatedAt: undefined }
   return {
     token: structuredClone({
+      locale: undefined,
       pendingLoginId: undefined,
       ...token,
       ...ends,

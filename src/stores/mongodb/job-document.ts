@@ -14,13 +14,14 @@ import { dateOf, type FieldTypes, hasTypes } from './values.ts'
 /** A document of `mail_outbox`. */
 export interface JobDocument extends RequesterFields {
   _id: string
-  /** `requested` until the account is looked up, then `resolved` until the mail left; or one of the two ends. */
-  state: 'requested' | 'resolved' | 'superseded' | 'dead'
+  /** `requested` until the account is looked up, then `resolved` until the mail left; or one of the ends. Of one that is `over` only the id is left. */
+  state: 'requested' | 'resolved' | 'superseded' | 'dead' | 'over'
   kind: MailKind
   identifier?: string
   account_id?: string
   pending_login_id?: string
   send_to?: string
+  of_form?: boolean
   /** Apart from the rest, because there is a `state` in it too. */
   carried: CarriedFields
   not_before: Date
@@ -67,6 +68,7 @@ const optionalTypes: FieldTypes = {
   account_id: 'string',
   pending_login_id: 'string',
   send_to: 'string',
+  of_form: 'bool',
   ...requesterTypes,
 }
 
@@ -121,6 +123,7 @@ export function toJobFields(job: NewMailJob): JobFields {
     ...(job.accountId !== undefined && { account_id: job.accountId }),
     ...(job.pendingLoginId !== undefined && { pending_login_id: job.pendingLoginId }),
     ...(job.sendTo !== undefined && { send_to: job.sendTo }),
+    ...(job.isOfForm && { of_form: true }),
     carried: toCarriedFields(job.carried),
     ...toRequesterFields(job.requester),
     not_before: time(job.notBefore),
@@ -138,6 +141,7 @@ export function fromJobDocument(document: JobDocument): MailJob {
     accountId: document.account_id,
     pendingLoginId: document.pending_login_id,
     ...(document.send_to !== undefined && { sendTo: document.send_to }),
+    ...(document.of_form && { isOfForm: true }),
     carried: fromCarriedFields(document.carried),
     requester: fromRequesterFields(document),
     isSuperseded: document.state === 'superseded',

@@ -41,7 +41,9 @@ export function mongoOutboxAdministration(
 
     async discard(which, at) {
       const { deletedCount } = await collection.deleteMany(
-        which === 'dead' ? { state: 'dead' } : { _id: text(which.id), $nor: [heldAt(at)] },
+        which === 'dead'
+          ? { state: 'dead' }
+          : { _id: text(which.id), state: { $ne: 'over' }, $nor: [heldAt(at)] },
       )
       return deletedCount
     },
@@ -62,7 +64,7 @@ function heldAt(at: Date): Filter<JobDocument> {
 function isAskedFor({ id, state, accountId, requestedBefore }: MailJobQuery): Filter<JobDocument> {
   return {
     ...(id !== undefined && { _id: text(id) }),
-    ...(state && { state: state === 'dead' ? 'dead' : { $ne: 'dead' } }),
+    state: state === 'dead' ? state : { $nin: state ? ['dead', 'over'] : ['over'] },
     ...(accountId !== undefined && { account_id: text(accountId) }),
     ...(requestedBefore && { requested_at: { $lt: time(requestedBefore) } }),
   }

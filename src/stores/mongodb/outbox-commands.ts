@@ -1,5 +1,6 @@
 import type { Collection, Filter } from 'mongodb'
 import type { MailJob, MailKind } from '../../ports/index.ts'
+import { WEEK_MS } from '../state/purge-time.ts'
 import { text } from './conditions.ts'
 import { duplicatesIn } from './errors.ts'
 import type { JobDocument, JobFields } from './job-document.ts'
@@ -48,7 +49,11 @@ export function outboxCommands(collection: Collection<JobDocument>) {
 
   const removed = together(async (jobs: MailJob[]) => {
     const superseded = { _id: { $in: idsOf(jobs) }, state: 'superseded' as const }
-    await collection.deleteMany({ $or: [heldAmong(jobs), superseded] })
+    const theirs = { $or: [heldAmong(jobs), superseded] }
+    if (jobs.some(({ isOfForm }) => isOfForm))
+      await collection.updateMany({ ...theirs, of_form: true }, OVER)
+    if (jobs.some(({ isOfForm }) => !isOfForm))
+      await collection.deleteMany({ ...theirs, of_form: { $ne: true } })
     return jobs
   })
 
@@ -66,6 +71,11 @@ export function outboxCommands(collection: Collection<JobDocument>) {
 export function held({ id, leaseId }: MailJob) {
   return { _id: text(id), lease_id: text(leaseId) }
 }
+
+/** The form, sent again, finds the id taken. */
+const OVER = [
+  { $replaceWith: { _id: '$_id', state: 'over', purge_at: { $add: ['$$NOW', WEEK_MS] } } },
+]
 
 /** Those that are held by whoever took them: not one that was taken again since, be it with others of these. */
 function heldAmong(jobs: MailJob[]): Filter<JobDocument> {

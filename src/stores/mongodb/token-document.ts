@@ -19,6 +19,8 @@ export interface TokenDocument extends CarriedFields {
   expires_at: Date
   used_at: Date | null
   purge_at: Date
+  /** The language of the mail. */
+  locale?: string
   pending_login_id?: string
 }
 
@@ -52,7 +54,7 @@ const required: FieldTypes = {
   used_at: ['date', 'null'],
   purge_at: 'date',
 }
-const optional: FieldTypes = { ...carriedTypes, pending_login_id: 'string' }
+const optional: FieldTypes = { ...carriedTypes, locale: 'string', pending_login_id: 'string' }
 
 /** Alive, or dead for a reason. */
 export function isWholeVerification(document: TokenDocument): boolean {
@@ -89,7 +91,7 @@ export function isClaimed(document: ResetTokenDocument): boolean {
 }
 
 export function toTokenDocument(token: NewToken): TokenDocument {
-  const { pendingLoginId } = token
+  const { locale, pendingLoginId } = token
   return {
     _id: token.id,
     token_hash: token.tokenHash,
@@ -97,6 +99,7 @@ export function toTokenDocument(token: NewToken): TokenDocument {
     email: token.email,
     password_digest: token.passwordDigest,
     ...toCarriedFields(token.carried),
+    ...(locale !== undefined && { locale }),
     ...(pendingLoginId !== undefined && { pending_login_id: pendingLoginId }),
     requested_at: time(token.requestedAt),
     mail_job_id: token.mailJobId,
@@ -115,6 +118,7 @@ export function fromTokenDocument(document: AnyTokenDocument): Token {
     email: document.email,
     passwordDigest: document.password_digest,
     carried: fromCarriedFields(document),
+    locale: document.locale,
     pendingLoginId: document.pending_login_id,
     requestedAt: document.requested_at,
     mailJobId: document.mail_job_id,
