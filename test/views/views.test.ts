@@ -314,10 +314,14 @@ describe('mails', () => {
     })
 
     it(`${name} can be read in a narrow text window`, () => {
-      const mail = views.mail(name, { ...locals, username: 'w'.repeat(99), clientName: 'Shop' })
-      const long = mail.text.split('\n').filter((line) => line.length > 76)
-      expect(long).to.deep.equal(long.filter((line) => line === LINK))
-      expect(mail.text).not.to.match(/ $/m)
+      const long = { ...locals, username: 'w'.repeat(99), clientName: 'Shop', userAgent: EDGE }
+      const inTwoColumns = /[\u3000-\u30FF\u4E00-\u9FFF\uFF00-\uFF60]/g
+      for (const user of views.locales) {
+        const { text } = views.mail(name, long, { user })
+        for (const line of text.split('\n').filter((line) => line !== LINK))
+          expect(line.replaceAll(inTwoColumns, '  ').length, line).to.be.at.most(76)
+        expect(text).not.to.match(/ $|^[、。，！？：）」]/m)
+      }
     })
 
     it(`${name} loads nothing and runs nothing`, () => {
