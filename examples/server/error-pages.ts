@@ -14,11 +14,11 @@ const HEADERS = {
 type Words = readonly [mode: string, title: string, advice: string]
 
 const WORDS = new Map<number, Words>([
-  [404, ['not_found', 'There is no such page', 'Check the address.']],
-  [405, ['method_not_allowed', 'This page cannot be used that way', 'Load the page again.']],
-  [413, ['body_too_large', 'That is too much text', 'Go back and send shorter entries.']],
+  [404, ['not_found', 'Page not found', 'Check the address.']],
+  [405, ['method_not_allowed', 'This page can’t be used that way', 'Load the page again.']],
+  [413, ['body_too_large', 'That’s too much text', 'Go back and shorten what you entered.']],
 ])
-const REFUSED: Words = ['bad_request', 'This request cannot be read', 'Load the page again.']
+const REFUSED: Words = ['bad_request', 'We can’t read this request', 'Load the page again.']
 const FAILED: Words = ['error', 'Something went wrong on our side', 'Try again in a minute.']
 
 /** Every failure is a page that repeats nothing of the request, and says nothing of what failed; the log does. */

@@ -74,7 +74,7 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
         <p>to continue to ${await clientName(params['client_id'])}</p>
         <form method="post" action="${path}">
           <input type="hidden" name="interaction" value="${uid}" />
-          <label for="username">Username or e-mail address</label>
+          <label for="username">Username or email address</label>
           <input
             id="username"
             name="username"

@@ -22,8 +22,8 @@ export function unavailablePage(show: ShowPage, noTimeLeft: AbortSignal): Middle
     show(ctx, {
       name: 'error',
       mode: 'unavailable',
-      title: 'This does not work right now',
-      content: html`<p>Nothing is lost. Wait a minute and try again.</p>`,
+      title: 'This isn’t working right now',
+      content: html`<p>Nothing is lost. Wait a minute, then try again.</p>`,
     })
   }
 

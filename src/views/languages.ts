@@ -25,11 +25,17 @@ export function chooseLocale(
     ...askedTags(user.replaceAll('_', '-')),
     ...acceptedTags(accepted),
   ]
-  for (const tag of wanted) {
+  for (const [at, tag] of wanted.entries()) {
+    if (wanted.slice(0, at).some((earlier) => isShorter(tag, earlier))) continue
     const found = bestOf(locales, tag)
     if (found !== undefined) return found
   }
   return fallback
+}
+
+/** A browser that is asked for `zh-TW` adds `zh` by itself: that is no wish for the other script. */
+function isShorter(tag: string, earlier: string): boolean {
+  return earlier.toLowerCase().startsWith(`${tag.toLowerCase()}-`)
 }
 
 /** What begins like the tag (RFC 4647, section 3.4) and is written like it, then what is written like it, then what begins like it. */

@@ -59,10 +59,34 @@ function madeOnce<Format>(make: (key: string) => Format): (key: string) => Forma
   }
 }
 
-/** Lines of at most 76 characters, broken at spaces; a longer word, such as a link, stays whole. */
+/**
+ * Lines of at most 76 columns, broken at spaces, and between Chinese and Japanese characters, which are two columns wide. A longer
+ * word, such as a link, stays whole.
+ */
 export function wrapped(text: string): string {
-  const broken = (line: string) => line.replaceAll(/(.{1,76})(?: +|$)/gu, '$1\n').trimEnd()
-  return text.split('\n').map(broken).join('\n')
+  return text.split('\n').map(wrappedLine).join('\n')
+}
+
+const WIDE = /[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]/g
+/** A word, or one wide character with what may not begin a line after it; and the spaces that follow. */
+const PIECE =
+  /(?:[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]|[^ \u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]+)[、。」』ァィゥェォッャュョぁぃぅぇぉっゃゅょー！），：；？]* *| +/gu
+
+function wrappedLine(line: string): string {
+  const lines: string[] = []
+  let last = ''
+  for (const [piece] of line.matchAll(PIECE)) {
+    if (last && columnsOf(last + piece.trimEnd()) > 76) {
+      lines.push(last.trimEnd())
+      last = ''
+    }
+    last += piece
+  }
+  return [...lines, last.trimEnd()].join('\n')
+}
+
+function columnsOf(text: string): number {
+  return Array.from(text.replace(WIDE, '  ')).length
 }
 
 /** A registered redirect URI can be anything; as a link only these schemes run no script. */

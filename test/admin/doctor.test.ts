@@ -424,7 +424,7 @@ describe('A test mail (5)', () => {
     expect(mail).to.include({ from: 'service@idp.example', user: 'mailer' })
     expect(mail?.to).to.deep.equal([TO])
     expect(mail?.raw).to.match(/^From: service@idp\.example\r?$/m)
-    expect(mail?.raw).to.match(/^Subject: Test mail\r?$/m)
+    expect(mail?.raw).to.match(/^Subject: Test email\r?$/m)
     expect(smtp.logins).to.deep.equal([{ user: 'mailer', password: CANARY, isSecure: false }])
     expect(smtp.mails).to.have.length(1)
     await settled(smtp)

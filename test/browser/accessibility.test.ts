@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { run, RunOnly } from 'axe-core'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
+import { createViews } from '../../src/views/index.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { everyPage, type ShownPage } from './every-page.ts'
 import { startPageServer, type PageServer } from './page-server.ts'
@@ -20,8 +21,7 @@ const VISUAL: RunOnly = {
 const WIDE = { width: 1280, height: 800 }
 /** What 1280 by 1024 pixels are at 400%. */
 const NARROW = { width: 320, height: 256 }
-/** The plain one, the one of long words, and the one from right to left. */
-const LOCALES = ['en', 'de', 'ar']
+const LOCALES = createViews('').locales
 const FOCUSABLE = 'a[href], button, input:not([type=hidden]), summary, [tabindex="0"]'
 
 /** What looks different where scripts are on. */

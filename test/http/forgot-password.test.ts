@@ -22,6 +22,7 @@ import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Form } from '../support/user-agent.ts'
 import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
+import { words } from '../support/words.ts'
 
 describe('POST {oauth_path}/forgot-password (4.2)', () => {
   const agent = createUserAgent()
@@ -52,7 +53,7 @@ describe('POST {oauth_path}/forgot-password (4.2)', () => {
     it('a page that says that a mail was sent if there is such an account', async () => {
       const { answer } = await ask(h, 'ann')
       expectPage(answer, 200, 'forgot-password', 'sent')
-      expect(answer.text).to.include('If there is an account with that username')
+      expect(answer.text).to.include(words['forgot-password.sent.lead'])
     })
 
     it('while SMTP is not configured too; the mail leaves once it is (SET-11)', async () => {

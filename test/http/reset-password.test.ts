@@ -15,6 +15,7 @@ import {
 import { userWithLink } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
+import { expectTitle } from '../support/words.ts'
 
 /** What to look for in the writes of a reset, in their order. */
 const STEPS: Record<string, string> = {
@@ -68,7 +69,7 @@ describe('{oauth_path}/reset-password', () => {
       })
       expect(answer.status).to.equal(200)
       expect([answer.page, answer.mode]).to.deep.equal(['reset-password', 'done'])
-      expect(answer.text).to.include('Your password was changed')
+      expectTitle(answer, 'reset-password.done.title')
       expect(answer.text).not.to.include(form.password).and.not.to.include(form.token)
       expect(answer.headers.getSetCookie()).to.deep.equal([])
       const { url } = await h.party.begin()

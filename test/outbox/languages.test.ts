@@ -8,7 +8,7 @@ import type { ReceivedMail } from '../support/mail-server.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
-const LOCALES = ['en', 'de', 'fr', 'es', 'ar'] as const
+const LOCALES = ['en', 'de', 'fr', 'es', 'ar', 'pt-BR', 'it', 'nl', 'ja', 'zh-Hans'] as const
 type Locale = (typeof LOCALES)[number]
 
 const WORDS = new Map(
@@ -43,12 +43,15 @@ interface Speaks {
 
 const ROWS: [string, Speaks, Locale][] = [
   ['the request asks, and others say another', { asked: 'de', user: 'fr', accepted: 'es' }, 'de'],
-  ['the request asks for one of several that there is', { asked: 'nl ar', user: 'fr' }, 'ar'],
-  ['the request asks for none that there is', { asked: 'nl', user: 'fr', accepted: 'es' }, 'fr'],
+  ['the request asks for one of several that there is', { asked: 'fy ar', user: 'fr' }, 'ar'],
+  ['the request asks for none that there is', { asked: 'fy', user: 'fr', accepted: 'es' }, 'fr'],
   ['the request asks for garbage', { asked: '<b>\r\nBcc: x', user: 'fr', accepted: 'es' }, 'fr'],
   ['the account has one, and the browser says another', { user: 'ar', accepted: 'es' }, 'ar'],
-  ['the account has none that there is', { user: 'nl', accepted: 'es;q=0.5, fr-CH' }, 'fr'],
-  ['only the browser says one', { accepted: 'nl, es-MX;q=0.8, de;q=0.2' }, 'es'],
+  ['the account has none that there is', { user: 'fy', accepted: 'es;q=0.5, fr-CH' }, 'fr'],
+  ['only the browser says one', { accepted: 'fy, es-MX;q=0.8, de;q=0.2' }, 'es'],
+  ['the request asks for another country’s', { asked: 'pt-PT', user: 'fr' }, 'pt-BR'],
+  ['the account has another country’s', { user: 'zh_SG', accepted: 'fr' }, 'zh-Hans'],
+  ['the browser wants another script', { accepted: 'zh-TW, zh;q=0.9, nl-BE;q=0.8' }, 'nl'],
   ['nothing says any', {}, 'en'],
 ]
 
@@ -109,6 +112,22 @@ describe('The language of a mail', () => {
       expect((await createUserAgent().get(resent.link)).mode).to.equal('verified')
     })
   }
+
+  it('is that of the account in each kind of mail, over SMTP, for each that there is', async () => {
+    for (const locale of LOCALES) {
+      const user = await person({ user: locale })
+      const reset = await nextMail(user, () => forgot(user, {}))
+      const notice = await nextMail(user, () => h.reset(reset.link, 'a new password'))
+      const other = await person({ user: locale }, { emailVerified: false })
+      const resent = await nextMail(other, () =>
+        createUserAgent().post(`${h.oauthUrl}/resend-verification`, { username: other.username }),
+      )
+      const mails = [reset, notice, resent]
+      expect(mails.map(localeOf)).to.deep.equal([locale, locale, locale])
+      for (const { line } of mails.flatMap(({ mail }) => mail.headerLines))
+        expect(line).to.match(/^[\t\r\n\x20-\x7E]+$/)
+    }
+  })
 
   it('of a link that is sent again is what the login asked for that waits for it', async () => {
     const user = await person({ user: 'es' }, { emailVerified: false })
@@ -194,7 +213,7 @@ describe('The language of a mail', () => {
       const preview = await adminOf(h).previewMail({ template: 'password-reset', locale })
       expect(preview.subject).to.equal(WORDS.get(locale)?.['mail.password-reset.subject'])
       expect(preview.html).to.include(`lang="${locale}"`)
-      expect(preview.text).to.match(/Firefox.*Linux/)
+      expect(oneLine(preview.text)).to.match(/Firefox.*Linux|Linux.*Firefox/)
     }
   })
 

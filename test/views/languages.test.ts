@@ -66,6 +66,17 @@ describe('the language of pages and mails', () => {
     expect(chooseLocale(['en', 'zh'], { asked: 'zh-Hant-TW' }, 'en')).to.equal('zh')
   })
 
+  it('is not the other script where a browser adds the bare language by itself', () => {
+    const chosen = (accepted: string) => chooseLocale(['en', 'zh-Hans', 'nl'], { accepted }, 'en')
+    for (const traditional of ['zh-TW', 'zh-HK', 'zh-Hant', 'zh-hant-tw']) {
+      expect(chosen(traditional)).to.equal('en')
+      expect(chosen(`${traditional}, zh;q=0.9, nl;q=0.8`)).to.equal('nl')
+      expect(chosen(`${traditional}, zh;q=0.9, zh-CN;q=0.8`)).to.equal('zh-Hans')
+    }
+    for (const simplified of ['zh', 'zh-CN', 'zh-SG', 'zh-MY', 'zh-Hans-HK', 'zh, zh-TW'])
+      expect(chosen(simplified)).to.equal('zh-Hans')
+  })
+
   it('is the one that was asked for, where a shorter one is there too', () => {
     for (const locales of [
       ['en', 'en-GB'],

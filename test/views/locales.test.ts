@@ -65,8 +65,8 @@ describe('Locales of a host', () => {
     })
 
     it('a whole one is silent, whatever plural forms the language has', () => {
-      const { 'characters.one': _one, ...japanese } = ENGLISH
-      viewsWith({ nn: ENGLISH, ja: japanese })
+      const { 'characters.one': _one, ...korean } = ENGLISH
+      viewsWith({ nn: ENGLISH, ko: korean })
       expect(logged).to.deep.equal([])
       const polish = { 'characters.few': '{count} znaki', 'characters.many': '{count} znaków' }
       const views = viewsWith({ pl: { ...ENGLISH, ...polish } })
@@ -98,7 +98,7 @@ describe('Locales of a host', () => {
   describe('dir is that of the language', () => {
     for (const [dir, other, locales] of [
       ['rtl', 'ltr', 'ar ar-EG he fa ur ps yi dv ckb uz-Arab az-Arab'],
-      ['ltr', 'rtl', 'uz nl tr zh-Hant-TW ar-Latn'],
+      ['ltr', 'rtl', 'uz sv tr zh-Hant-TW ar-Latn'],
     ] as const) {
       for (const locale of locales.split(' ')) {
         it(`${locale} is ${dir}, unless its file says otherwise`, () => {
@@ -136,16 +136,16 @@ describe('Locales of a host', () => {
 
   describe('defaultLocale', () => {
     it('is spoken where nothing better is known', () => {
-      const views = viewsWith({ nl: { 'error.error.title': 'Er ging iets mis' } }, 'nl')
-      expect(error(views).lang).to.equal('nl')
-      expect(error(views).html).to.contain('Er ging iets mis')
+      const views = viewsWith({ sv: { 'error.error.title': 'Något gick fel' } }, 'sv')
+      expect(error(views).lang).to.equal('sv')
+      expect(error(views).html).to.contain('Något gick fel')
       expect(error(views, 'en')).to.deep.equal(error(OWN, 'en'))
     })
 
     it('must be one that there are words in', () => {
-      const told = /^defaultLocale must be one of .*\bnl\b/
-      expect(() => viewsWith({ nl: {} }, 'fy')).to.throw(TypeError, told)
-      expect(viewsWith({ nl: {} }, 'NL').locales).to.include('nl')
+      const told = /^defaultLocale must be one of .*\bsv\b/
+      expect(() => viewsWith({ sv: {} }, 'fy')).to.throw(TypeError, told)
+      expect(viewsWith({ sv: {} }, 'SV').locales).to.include('sv')
     })
   })
 })

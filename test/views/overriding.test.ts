@@ -176,7 +176,7 @@ describe('Views of a host', () => {
   describe('that cannot be right are refused at the start, each by its name', () => {
     const layout = 'extends layout\nblock content\n'
     const [PAGE, MAIL] = ['pages/error.pug', 'mails/password-reset.txt']
-    const [EN, NL] = ['locales/en.json', 'locales/nl.json']
+    const [EN, SV] = ['locales/en.json', 'locales/sv.json']
     for (const [what, name, text, told] of [
       ['no pug', PAGE, 'p(', /pages\/error\.pug, line 1: /],
       ['an expression that is none', PAGE, `${layout}  p= 1 +`, /error\.pug, line 3: /],
@@ -210,11 +210,11 @@ describe('Views of a host', () => {
       ],
       ['no JSON', EN, '{"a":', /locales\/en\.json is not a JSON object/],
       ['a list', EN, '["a"]', /locales\/en\.json is not a JSON object/],
-      ['null', NL, 'null', /locales\/nl\.json is not a JSON object/],
+      ['null', SV, 'null', /locales\/sv\.json is not a JSON object/],
       ['a word that is no text', EN, '{"mail.greeting":1}', /en\.json: mail\.greeting/],
       ['an unknown placeholder', EN, '{"mail.greeting":"Hi {name}"}', /no \{name\}/],
-      ['the same in a new locale', NL, '{"mail.greeting":"Hoi {naam}"}', /nl\.json.*\{naam\}/],
-      ['a direction that is none', NL, '{"dir":"up"}', /nl\.json: dir is ltr or rtl/],
+      ['the same in a new locale', SV, '{"mail.greeting":"Hej {namn}"}', /sv\.json.*\{namn\}/],
+      ['a direction that is none', SV, '{"dir":"up"}', /sv\.json: dir is ltr or rtl/],
       ['a locale that is none', 'locales/pt_BR.json', '{}', /locales\/pt_BR\.json.*BCP 47/],
       ['a locale without a name', 'locales/x.json', '{}', /locales\/x\.json.*BCP 47/],
     ] as const) {
@@ -276,12 +276,12 @@ describe('Views of a host', () => {
         ['pages/error.pug', join(outside, 'error.pug')],
         ['theme.css', join(outside, 'secret.txt')],
       ] as const) {
-        const directory = viewsDirectory({ 'locales/nl.json': '{}' })
+        const directory = viewsDirectory({ 'locales/sv.json': '{}' })
         if (link.includes('/')) mkdirSync(join(directory, 'pages'))
         symlinkSync(target, join(directory, link))
         expect(() => viewsOf(directory), link).to.throw(TypeError, `${link} leads out of`)
         rmSync(join(directory, link))
-        expect(viewsOf(directory).locales).to.include('nl')
+        expect(viewsOf(directory).locales).to.include('sv')
       }
     })
 

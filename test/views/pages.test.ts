@@ -7,6 +7,7 @@ import {
   type PageLocals,
   type PageName,
 } from '../../src/views/index.ts'
+import { words } from '../support/words.ts'
 
 const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
 const RESET_REASONS = [...VERIFICATION_REASONS, 'superseded'] as const
@@ -130,7 +131,7 @@ describe('The window that waits', () => {
   it('says so when the address is not confirmed yet', () => {
     const locals = { ...BLOCKED, waiting: WAITING, isNotYet: true }
     const { withRole, forms } = show('verify-email', locals)
-    expect(DomUtils.textContent(withRole('alert'))).to.contain('not confirmed yet')
+    expect(DomUtils.textContent(withRole('alert'))).to.equal(words['verify-email.blocked.refusal'])
     expect(forms.map(({ action }) => action)).to.include('/oauth2/verify-email/waiting')
   })
 

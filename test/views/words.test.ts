@@ -81,7 +81,7 @@ function expectWhole(html: string, { locale, dir }: { locale: string; dir: strin
 }
 
 function expectFilledIn(text: string, what: string) {
-  expect(text, what).not.to.match(/undefined|null|NaN|\[object|\bmail\.[a-z]|Invalid|[{}\0]/)
+  expect(text, what).not.to.match(/undefined|\bnull\b|NaN|\[object|\bmail\.[a-z]|Invalid|[{}\0]/)
 }
 
 describe('the words of pages and mails', () => {
@@ -129,12 +129,10 @@ describe('the words of pages and mails', () => {
     it(`tell times and lifetimes as people who read ${locale} do`, () => {
       const locals = { username: 'ada', link: LINK, at: new Date('2026-01-02T15:04:05Z') }
       const lives = { ...locals, lifetimeMs: 90 * 60_000, userAgent: SAFARI }
-      const text = renderMail(templates, catalog, 'password-reset', lives).text.replaceAll(
-        '\n',
-        ' ',
-      )
+      const solid = (text: string) => text.replaceAll(/\s/g, '')
+      const text = solid(renderMail(templates, catalog, 'password-reset', lives).text)
       const minutes = { style: 'unit', unit: 'minute', unitDisplay: 'long' } as const
-      expect(text).to.include(new Intl.NumberFormat(locale, minutes).format(90))
+      expect(text).to.include(solid(new Intl.NumberFormat(locale, minutes).format(90)))
       const month = new Intl.DateTimeFormat(locale, {
         month: 'long',
         day: 'numeric',
@@ -143,7 +141,7 @@ describe('the words of pages and mails', () => {
       for (const { type, value } of month.formatToParts(locals.at))
         if (type !== 'literal') expect(text).to.include(value)
       expect(text).to.include('UTC')
-      expect(text).to.match(/Safari.*macOS.*iPadOS|iPadOS.*macOS/)
+      for (const name of ['Safari', 'macOS', 'iPadOS']) expect(text).to.include(name)
     })
   }
 
