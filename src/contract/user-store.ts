@@ -95,6 +95,22 @@ export function itIsAUserStore(
       expect(found.map(({ id }) => id)).to.have.members(['ann', 'two'])
     })
 
+    it('finds every user of an address, verified or not, where it can be asked that', async function () {
+      const users = await having(
+        {},
+        { id: 'two', username: 'two', email: 'ANN@example.com', emailVerified: false },
+        { id: 'accent', username: 'accent', email: '\u00e4nn@example.com', emailVerified: false },
+        { id: 'none', username: 'none', email: undefined, emailVerified: false },
+      )
+      if (!users.findByEmail) return this.skip()
+      const found = await users.findByEmail('ann@example.com')
+      expect(found.map(({ id }) => id)).to.have.members(['ann', 'two'])
+      expect(found).to.deep.include(sampleUser())
+      for (const other of ['ann', ' ann@example.com', 'ann@example.com\0', 'ann+a@example.com', ''])
+        expect(await users.findByEmail(other), JSON.stringify(other)).to.deep.equal([])
+      expect(await users.findByEmail('ANN@EXAMPLE.COM')).to.have.length(2)
+    })
+
     it('replaces the password hash only while it is the expected one (3.3, effect 1)', async () => {
       const users = await having({}, { id: 'bob', username: 'bob' })
       expect(await users.replacePasswordHash('ann', '$2b$12$OLD', 'next')).to.equal(false)

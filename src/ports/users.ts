@@ -27,6 +27,11 @@ export interface UserStore {
   /** Finds every user whose verified address equals this one; only ASCII letters match in either case. */
   findByVerifiedEmail(email: string): Promise<User[]>
   /**
+   * Likewise, whether or not the address is verified. Admins alone are told: no flow asks. A host without it: admins find
+   * accounts by verified addresses only.
+   */
+  findByEmail?(email: string): Promise<User[]>
+  /**
    * Compare and set, atomically: replaces the password hash only while it still is `expected`. `false`: it was
    * another one, or the user is gone; nothing changed.
    */

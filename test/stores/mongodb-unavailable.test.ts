@@ -77,6 +77,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'users.findById': [text],
     'users.findByUsername': [text],
     'users.findByVerifiedEmail': [text],
+    'users.findByEmail': [text],
     'users.replacePasswordHash': [text, text, text],
     'users.markEmailVerified': [text, text],
     'adapters.start': [],

@@ -99,6 +99,13 @@ export function mongoUsers(collection: UserCollection): UserStore {
       return isText(email) ? byVerifiedEmail(email) : []
     },
 
+    // The index of verified addresses begins with the address, and serves this too.
+    async findByEmail(email) {
+      if (!isText(email)) return []
+      const users = await find({ email }, inAnyCase)
+      return users.filter((user) => user.email && equalsInAsciiCase(user.email, email))
+    },
+
     async replacePasswordHash(id, expected, next) {
       return isUpdated(
         { ...(await hasId(text(id))), password_hash: text(expected) },
