@@ -24,11 +24,12 @@ export function checkText({ step, status, message, reply, advice }: Check, outpu
 
 /** One event in one line. */
 export function eventText({ at, type, ...event }: AuditEvent): string {
-  const { account_id, client_id, address, reason, user_agent, details = {} } = event
+  const { account_id, username, client_id, address, reason, user_agent, details = {} } = event
   // No detail can pass for what the event is about.
   const prefixed = Object.entries(details).map(([name, value]) => [`details.${name}`, value])
   const known = {
     account: account_id,
+    username,
     client: client_id,
     address,
     reason,
@@ -77,10 +78,11 @@ export function reasonText(reason: string | undefined): string {
 
 export function mailTable(mails: MailJob[], columns: number | undefined): string {
   return table(
-    ['mail', 'kind', 'state', 'requested', 'next attempt', 'attempts', 'reason'],
+    ['mail', 'kind', 'account', 'state', 'requested', 'next attempt', 'attempts', 'reason'],
     mails.map((mail) => [
       mail.id,
       mail.kind,
+      accountText(mail),
       mail.is_held ? `${mail.state}, being sent` : mail.state,
       mail.requested_at ?? '',
       mail.next_attempt_at ?? '',
@@ -89,6 +91,10 @@ export function mailTable(mails: MailJob[], columns: number | undefined): string
     ]),
     columns,
   )
+}
+
+function accountText({ account_id: id = '', username }: MailJob): string {
+  return username === undefined ? id : `${username} (${id})`
 }
 
 export function userText(user: UserStatus, output: Output): string {
@@ -105,6 +111,7 @@ export function userText(user: UserStatus, output: Output): string {
   ]
   const nameWidth = Math.max(...facts.map(([name]) => name.length))
   const sections = [
+    `${output.paint('bold', user.summary)} ${user.advice}`,
     facts.map(([name, value]) => `${name.padEnd(nameWidth)}  ${value}`).join('\n'),
     ...(hints.length === 0 ? [] : [['Hints', ...hints.map((hint) => `- ${hint}`)].join('\n')]),
     section('Links', links, () => linkTable(links, output.columns)),

@@ -161,6 +161,7 @@ export const MailJob = object('A mail that waits, or that nobody will try to sen
   kind: text,
   state: z.enum(['waiting', 'dead']),
   account_id: optional(text),
+  username: optional(text.describe('Of the account, as it is now.')),
   requested_at: optional(time),
   next_attempt_at: optional(time),
   expires_at: optional(time),
@@ -176,6 +177,7 @@ export const AuditEvent = object('An event of the audit log.', {
   at: time,
   recorded_at: time,
   account_id: optional(text),
+  username: optional(text.describe('Of the account, as it is now.')),
   address: optional(text),
   user_agent: optional(text),
   client_id: optional(text),
@@ -185,6 +187,27 @@ export const AuditEvent = object('An event of the audit log.', {
 
 export type UserStatus = z.infer<typeof UserStatus>
 export const UserStatus = object('What support needs to know of an account.', {
+  cause: z
+    .enum([
+      'disabled',
+      'no_address',
+      'bad_address',
+      'no_password',
+      'unverified',
+      'verified',
+      'limited',
+      'refused',
+      'mail_server_down',
+      'waiting',
+      'sent',
+      'ended',
+      'not_asked',
+    ])
+    .describe(
+      'What became of the newest mail, or why there is none. refused: by the mail server, of this mail; mail_server_down: it takes none.',
+    ),
+  summary: text.describe('The cause in one sentence, with what the mail server said.'),
+  advice: text.describe('What to do next.'),
   id: text,
   username: text,
   email: optional(text),
@@ -398,7 +421,8 @@ export const operations = {
     method: 'POST',
     path: '/users/status',
     scope: 'account-flows:read',
-    summary: 'What is known of an account, its links and its mails. Audited.',
+    summary:
+      'What is known of an account, its links and its mails, and why it got none. Found by an unverified address too, where the host can. Audited.',
     body: AccountQuery,
     answer: UserStatus,
   },

@@ -4,6 +4,7 @@ import { isMailAddress } from '../settings/mail-address.ts'
 import type { Settings } from '../settings/table.ts'
 import type { RenderedMail, Views } from '../views/index.ts'
 import { recordAction } from './audit.ts'
+import type { NameOf } from './names.ts'
 import type { CheckReport, MailJob, MailOutcome } from './description.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, Sent } from './parts.ts'
 
@@ -35,12 +36,13 @@ export function mailOperations(parts: AdminParts) {
   } satisfies Partial<AdminEndpoints>
 }
 
-export function mailShape(job: MailJobStatus): Sent<MailJob> {
+export function mailShape(job: MailJobStatus, nameOf: NameOf): Sent<MailJob> {
   return {
     id: job.id,
     kind: job.kind,
     state: job.state,
     account_id: job.accountId,
+    username: nameOf(job.accountId),
     reason: job.reason,
     requested_at: job.requestedAt,
     next_attempt_at: job.nextAttemptAt,

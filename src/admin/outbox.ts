@@ -3,6 +3,7 @@ import { isLinkKind, MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { recordAction } from './audit.ts'
 import { tokensOf } from './link-state.ts'
 import { mailShape } from './mails.ts'
+import { namesOf } from './names.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, AdminRequest } from './parts.ts'
 
 /** Mails that wait, and mails that could not be sent. */
@@ -25,7 +26,11 @@ export function outboxOperations(parts: AdminParts) {
         { ...(state && { state }), ...(accountId !== undefined && { accountId }), limit },
         now(),
       )
-      return { answer: { mails: jobs.map(mailShape) } }
+      const nameOf = await namesOf(
+        parts.users,
+        jobs.map(({ accountId }) => accountId),
+      )
+      return { answer: { mails: jobs.map((job) => mailShape(job, nameOf)) } }
     },
 
     async retryMails(request) {

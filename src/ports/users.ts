@@ -52,6 +52,7 @@ export function equalsInAsciiCase(one: string, other: string): boolean {
   return foldAscii(one) === foldAscii(other)
 }
 
-function foldAscii(text: string): string {
+/** With the ASCII letters small, and all others as they are. */
+export function foldAscii(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 }

@@ -48,30 +48,7 @@ const indexes: NamedIndex[] = [
  * `disabled`, and an `_id` that is a string or an `ObjectId`.
  */
 export function mongoUsers(collection: UserCollection): UserStore {
-  async function find(filter: object, options: FindOptions): Promise<User[]> {
-    const documents = await collection.find(filter, options).toArray()
-    return documents.map(toUser).filter((user) => user !== undefined)
-  }
-
-  const byId = together(async (ids: string[]) => {
-    const stored = await Promise.all(ids.map(idsOf))
-    const users = await find({ _id: { $in: stored.flat() } }, exactly)
-    return ids.map((id) => users.find((user) => user.id === id))
-  })
-
-  // The type is named because the index is on strings only; a list that holds the name matches all the same.
-  const byUsername = together(async (names: string[]) => {
-    const users = await find({ username: { $in: names, $type: 'string' } }, exactly)
-    return names.map((name) => users.find(({ username }) => username === name))
-  })
-
-  const byVerifiedEmail = together(async (emails: string[]) => {
-    const users = await find({ email: { $in: emails }, email_verified: true }, inAnyCase)
-    const verified = users.filter(({ emailVerified }) => emailVerified)
-    return emails.map((email) =>
-      verified.filter((user) => user.email && equalsInAsciiCase(user.email, email)),
-    )
-  })
+  const { byId, byUsername, byVerifiedEmail, byEmail } = lookUps(collection)
 
   async function isUpdated(filter: object, update: object) {
     try {
@@ -99,11 +76,8 @@ export function mongoUsers(collection: UserCollection): UserStore {
       return isText(email) ? byVerifiedEmail(email) : []
     },
 
-    // The index of verified addresses begins with the address, and serves this too.
     async findByEmail(email) {
-      if (!isText(email)) return []
-      const users = await find({ email }, inAnyCase)
-      return users.filter((user) => user.email && equalsInAsciiCase(user.email, email))
+      return isText(email) ? byEmail(email) : []
     },
 
     async replacePasswordHash(id, expected, next) {
@@ -125,6 +99,41 @@ export function mongoUsers(collection: UserCollection): UserStore {
       )
     },
   })
+}
+
+function lookUps(collection: UserCollection) {
+  async function find(filter: object, options: FindOptions): Promise<User[]> {
+    const documents = await collection.find(filter, options).toArray()
+    return documents.map(toUser).filter((user) => user !== undefined)
+  }
+
+  const byId = together(async (ids: string[]) => {
+    const stored = await Promise.all(ids.map(idsOf))
+    const users = await find({ _id: { $in: stored.flat() } }, exactly)
+    return ids.map((id) => users.find((user) => user.id === id))
+  })
+
+  // The type is named because the index is on strings only; a list that holds the name matches all the same.
+  const byUsername = together(async (names: string[]) => {
+    const users = await find({ username: { $in: names, $type: 'string' } }, exactly)
+    return names.map((name) => users.find(({ username }) => username === name))
+  })
+
+  const byVerifiedEmail = together(async (emails: string[]) => {
+    const users = await find({ email: { $in: emails }, email_verified: true }, inAnyCase)
+    const verified = users.filter(({ emailVerified }) => emailVerified)
+    return emails.map((email) =>
+      verified.filter((user) => user.email && equalsInAsciiCase(user.email, email)),
+    )
+  })
+
+  // The index of verified addresses begins with the address, and serves this too.
+  async function byEmail(email: string) {
+    const users = await find({ email }, inAnyCase)
+    return users.filter((user) => user.email && equalsInAsciiCase(user.email, email))
+  }
+
+  return { byId, byUsername, byVerifiedEmail, byEmail }
 }
 
 async function hasId(id: string) {
