@@ -4,8 +4,8 @@ import { awaitMail } from './await-mail.ts'
 import { connect } from './connection.ts'
 import { exitCodes } from './exit-codes.ts'
 import { outputOf } from './output.ts'
-import { reasonText } from './words.ts'
-import type { Accepted, AccountQuery, AdminClient, MailOutcome } from '../src/admin/client.ts'
+import { outcomeText } from './mail-words.ts'
+import type { Accepted, AccountQuery, AdminClient } from '../src/admin/client.ts'
 
 export type Ask = (admin: AdminClient, account: AccountQuery) => Promise<Accepted>
 
@@ -33,20 +33,4 @@ export function sendAndWait(ask: Ask) {
 
 function acceptedText({ mail_id }: Accepted): string {
   return `The mail was asked for: ${mail_id}`
-}
-
-function outcomeText({ mail_id: id, state, reason, ...outcome }: MailOutcome): string {
-  const { sent_at: sentAt, next_attempt_at: next } = outcome
-  const texts: Record<typeof state, string> = {
-    sent: `Sent${sentAt === undefined ? '' : ` at ${sentAt}`}.`,
-    waiting: `Not sent yet, and it still waits (mail ${id}).`,
-    ended: 'Not sent.',
-    dead: `Not sent, and nobody will try again (mail ${id}).`,
-    unknown: `Nothing is known of the mail ${id}.`,
-  }
-  return [
-    texts[state],
-    ...(reason === undefined ? [] : [`Reason: ${reasonText(reason)}`]),
-    ...(next === undefined ? [] : [`The next attempt is at ${next}.`]),
-  ].join('\n')
 }

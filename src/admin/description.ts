@@ -243,6 +243,14 @@ export const MailOutcome = object('What became of a mail that was asked for.', {
   sent_at: optional(time),
 })
 
+export type MailRecord = z.infer<typeof MailRecord>
+export const MailRecord = MailOutcome.extend({
+  mail: optional(MailJob.describe('While it waits, or is a dead letter.')),
+  message_id: optional(text.describe('Of the mail that was sent.')),
+  queue_id: optional(text.describe('What the mail server calls it.')),
+  history: z.array(AuditEvent).describe('What was recorded of it, oldest first.'),
+}).describe('All that is known of a mail that was asked for.')
+
 export type EndedSessions = z.infer<typeof EndedSessions>
 export const EndedSessions = object(
   'How many records were deleted; none is told where the adapter cannot tell.',
@@ -470,9 +478,18 @@ export const operations = {
     query: z.strictObject({
       state: optional(oneOf(['waiting', 'dead']).describe('Both by default.')),
       account_id: optional(given.describe('Of one account.')),
+      requested_from: optional(givenTime.describe('Only what was requested then or later.')),
       limit: LIMIT,
     }),
     answer: Outbox,
+  },
+  showMail: {
+    method: 'GET',
+    path: '/outbox/mail',
+    scope: 'account-flows:read',
+    summary: 'All that is known of a mail: what became of it, each attempt, what it is known by.',
+    query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
+    answer: MailRecord,
   },
   retryMails: {
     method: 'POST',

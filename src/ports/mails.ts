@@ -197,6 +197,8 @@ export interface MailJobQuery {
   accountId?: string
   /** Only what was requested before this time. */
   requestedBefore?: Date
+  /** Only what was requested at this time or later. */
+  requestedFrom?: Date
   limit: number
 }
 

@@ -30,6 +30,7 @@ const RIGHT: Record<OperationName, DocumentedRequest> = {
   endSessions: { body: { user: 'ann' } },
   forgetUser: { body: { id: 'nobody' } },
   listOutbox: {},
+  showMail: { query: 'mail_id=unknown' },
   retryMails: { body: { all_dead: true } },
   purgeMails: { body: { all_dead: true } },
   listAudit: {},

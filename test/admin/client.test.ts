@@ -49,6 +49,7 @@ describe('createAdminClient()', () => {
     endSessions: () => admin.endSessions({ user: 'ann' }),
     forgetUser: () => admin.forgetUser({ id: 'nobody' }),
     listOutbox: () => admin.listOutbox({ state: 'waiting', limit: 5 }),
+    showMail: () => admin.showMail({ mail_id: 'none' }),
     retryMails: () => admin.retryMails({ all_dead: true }),
     purgeMails: () => admin.purgeMails({ all_dead: true }),
     listAudit: () => admin.listAudit({ type: ['admin_action', 'settings_changed'], limit: 5 }),

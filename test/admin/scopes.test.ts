@@ -32,6 +32,7 @@ const OPERATIONS: {
   endSessions: [SUPPORT, (admin) => admin.endSessions(account)],
   forgetUser: [SUPPORT, (admin) => admin.forgetUser({ id: 'nobody' })],
   listOutbox: [READ, (admin) => admin.listOutbox()],
+  showMail: [READ, (admin) => admin.showMail({ mail_id: 'no-such-mail' })],
   retryMails: [SUPPORT, (admin) => admin.retryMails(mail)],
   purgeMails: [SUPPORT, (admin) => admin.purgeMails(mail)],
   listAudit: [READ, (admin) => admin.listAudit()],
