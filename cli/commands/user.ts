@@ -12,7 +12,14 @@ import { outputOf } from '../output.ts'
 import { confirm } from '../prompt.ts'
 import { sendAndWait, type Ask } from '../send-and-wait.ts'
 import { userText } from '../words.ts'
-import { AdminApiError, type ForgottenAccount, type UserStatus } from '../../src/admin/client.ts'
+import {
+  AdminApiError,
+  type AccountQuery,
+  type AdminClient,
+  type ForgottenAccount,
+  type UserStatus,
+  type Verification,
+} from '../../src/admin/client.ts'
 
 const DEFAULT_WAIT_S = 30
 const MOST_WAIT_S = 3_600
@@ -34,6 +41,9 @@ export function addUser(user: Command): void {
     ask: (admin, account) => admin.sendVerification(account),
   })
 
+  addVerification(user, 'verify', (admin, account) => admin.verifyUser(account))
+  addVerification(user, 'unverify', (admin, account) => admin.unverifyUser(account))
+
   const end = withAccount(user.command('end-sessions'))
     .description('End everything the account is signed in with, and void its links.')
     .option('--yes', 'do not ask')
@@ -47,6 +57,22 @@ export function addUser(user: Command): void {
     .option('--yes', 'do not ask')
     .action(forgetUser)
   withExamples(forget, 'user forget 507f1f77bcf86cd799439011')
+}
+
+type Change = (admin: AdminClient, account: AccountQuery) => Promise<Verification>
+
+function addVerification(user: Command, name: 'verify' | 'unverify', change: Change) {
+  const state = name === 'verify' ? 'verified' : 'unverified'
+  const command = withAccount(user.command(name))
+    .description(`Make the address of an account ${state}; no mail is sent.`)
+    .action(async (user: string | undefined, options: AccountOptions, command: Command) => {
+      const account = accountOf(user, options)
+      const { admin } = await connect(command)
+      outputOf(command).answer(await change(admin, account), ({ email, changed }) =>
+        changed ? `${email} is ${state} now.` : `Nothing changed: ${email} was ${state} before.`,
+      )
+    })
+  withExamples(command, `user ${name} alice`)
 }
 
 function addSending(user: Command, name: string, { what, ask }: { what: string; ask: Ask }) {

@@ -13,22 +13,25 @@ import type {
   AdminRequest,
 } from './parts.ts'
 import { statusOf } from './user-status.ts'
+import { unverify, verify } from './verification.ts'
 
-type AccountOperation = 'userStatus' | 'sendReset' | 'sendVerification' | 'endSessions'
+type AccountOperation =
+  'verifyUser' | 'unverifyUser' | 'userStatus' | 'sendReset' | 'sendVerification' | 'endSessions'
 type AccountRequest = AdminRequest<AccountOperation>
 
 /** What an admin does with one account; the host's users are asked through their port alone. */
 export function accountOperations(parts: AdminParts) {
-  const verifiedEmail = (email: string) => parts.users.findByVerifiedEmail(email)
+  const { users } = parts
+  const verifiedEmail = (email: string) => users.findByVerifiedEmail(email)
 
   /** Finds the account, records who looked, and does the work. */
   function forAccount<N extends AccountOperation>(
     action: string,
-    work: (user: User, request: AccountRequest) => Promise<AdminAnswer<N>>,
+    work: (user: User, request: AccountRequest) => Promise<AdminAnswer<N> | AdminRefusal>,
     withEmail = verifiedEmail,
   ) {
     return async (request: AccountRequest): Promise<AdminAnswer<N> | AdminRefusal> => {
-      const found = await findAccount(parts.users, request.body, withEmail)
+      const found = await findAccount(users, request.body, withEmail)
       if ('code' in found) return found
       await recordAction(parts, request, action, { accountId: found.id })
       return work(found, request)
@@ -51,7 +54,7 @@ export function accountOperations(parts: AdminParts) {
     userStatus: forAccount<'userStatus'>(
       'user_status',
       async (user) => ({ answer: await statusOf(parts, user) }),
-      anyEmail(parts.users),
+      anyEmail(users),
     ),
 
     sendReset: forAccount<'sendReset'>('send_reset', ask('password_reset')),
@@ -65,6 +68,10 @@ export function accountOperations(parts: AdminParts) {
       const { oauth, idp } = await parts.endSessions(id)
       return { answer: { oauth, idp } }
     }),
+
+    verifyUser: forAccount<'verifyUser'>('user_verify', (user) => verify(users, user)),
+
+    unverifyUser: forAccount<'unverifyUser'>('user_unverify', (user) => unverify(users, user)),
 
     // Without a look at the user, who may be gone; and recorded without the id, which would be the next thing to forget.
     async forgetUser(request) {

@@ -50,6 +50,11 @@ export interface AdminClient {
     options?: CallOptions,
   ): Promise<Answer<'sendVerification'>>
   endSessions(account: Body<'endSessions'>, options?: CallOptions): Promise<Answer<'endSessions'>>
+  verifyUser(account: Body<'verifyUser'>, options?: CallOptions): Promise<Answer<'verifyUser'>>
+  unverifyUser(
+    account: Body<'unverifyUser'>,
+    options?: CallOptions,
+  ): Promise<Answer<'unverifyUser'>>
   /** Erases what is recorded of an account; the user and what it is signed in with stay. */
   forgetUser(account: Body<'forgetUser'>, options?: CallOptions): Promise<Answer<'forgetUser'>>
   listOutbox(query?: Query<'listOutbox'>, options?: CallOptions): Promise<Answer<'listOutbox'>>
@@ -116,6 +121,8 @@ export function createAdminClient(
     sendReset: asks<'sendReset'>('POST /users/send-reset', 'mail_id'),
     sendVerification: asks<'sendVerification'>('POST /users/send-verification', 'mail_id'),
     endSessions: asks<'endSessions'>('POST /users/end-sessions', undefined),
+    verifyUser: asks<'verifyUser'>('POST /users/verify', 'changed'),
+    unverifyUser: asks<'unverifyUser'>('POST /users/unverify', 'changed'),
     forgetUser: asks<'forgetUser'>('POST /users/forget', 'under_way'),
     listOutbox: asks<'listOutbox'>('GET /outbox', 'mails'),
     showMail: asks<'showMail'>('GET /outbox/mail', 'history'),

@@ -251,6 +251,12 @@ export const MailRecord = MailOutcome.extend({
   history: z.array(AuditEvent).describe('What was recorded of it, oldest first.'),
 }).describe('All that is known of a mail that was asked for.')
 
+export type Verification = z.infer<typeof Verification>
+export const Verification = object('What became of the address of an account.', {
+  email: text,
+  changed: z.boolean().describe('false: it was so before.'),
+})
+
 export type EndedSessions = z.infer<typeof EndedSessions>
 export const EndedSessions = object(
   'How many records were deleted; none is told where the adapter cannot tell.',
@@ -460,6 +466,23 @@ export const operations = {
       'Ends everything the account is signed in with, and voids every link that was mailed to it. Audited.',
     body: AccountQuery,
     answer: EndedSessions,
+  },
+  verifyUser: {
+    method: 'POST',
+    path: '/users/verify',
+    scope: 'account-flows:support',
+    summary: 'Makes the address of an account verified, without a mail. Audited.',
+    body: AccountQuery,
+    answer: Verification,
+  },
+  unverifyUser: {
+    method: 'POST',
+    path: '/users/unverify',
+    scope: 'account-flows:support',
+    summary:
+      'Makes the address of an account unverified, where the users of the host can; sessions and links stay. Audited.',
+    body: AccountQuery,
+    answer: Verification,
   },
   forgetUser: {
     method: 'POST',

@@ -151,5 +151,19 @@ export function itIsAUserStore(
       expect(await users.findById('ann')).to.include({ emailVerified: false })
       expect(await users.findById('off')).to.include({ emailVerified: false })
     })
+
+    it('makes an address unverified once, when 20 do at once, where it can; and verified again', async () => {
+      const users = await having({}, { id: 'bob', username: 'bob' })
+      const { markEmailUnverified: unverify } = users
+      if (!unverify) return
+      expect(await unverify('ann', 'ann@example.com')).to.equal(false)
+      expect(await unverify('eve', 'Ann@Example.com')).to.equal(false)
+      expect(await users.findById('ann')).to.deep.equal(sampleUser())
+      const answers = await atOnce(() => unverify('ann', 'Ann@Example.com'))
+      expect(answers.filter(Boolean)).to.have.length(1)
+      expect(await users.findById('ann')).to.deep.equal(sampleUser({ emailVerified: false }))
+      expect(await users.findById('bob')).to.include({ emailVerified: true })
+      expect(await users.markEmailVerified('ann', 'Ann@Example.com')).to.equal(true)
+    })
   })
 }

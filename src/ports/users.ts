@@ -42,6 +42,11 @@ export interface UserStore {
    * links, or of several clicks, verified the address (3.2).
    */
   markEmailVerified(id: string, email: string): Promise<boolean>
+  /**
+   * Verified to unverified, atomically, and only while the address still is `email`, byte for byte. `false`: nothing changed.
+   * Admins alone do it. A host without it: `user unverify` is refused.
+   */
+  markEmailUnverified?(id: string, email: string): Promise<boolean>
 }
 
 /**

@@ -28,6 +28,8 @@ const RIGHT: Record<OperationName, DocumentedRequest> = {
   sendReset: { body: { user: 'ann' } },
   sendVerification: { body: { user: 'new' } },
   endSessions: { body: { user: 'ann' } },
+  verifyUser: { body: { user: 'ann' } },
+  unverifyUser: { body: { user: 'ann' } },
   forgetUser: { body: { id: 'nobody' } },
   listOutbox: {},
   showMail: { query: 'mail_id=unknown' },

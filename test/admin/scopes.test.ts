@@ -30,6 +30,8 @@ const OPERATIONS: {
   sendReset: [SUPPORT, (admin) => admin.sendReset(account)],
   sendVerification: [SUPPORT, (admin) => admin.sendVerification(account)],
   endSessions: [SUPPORT, (admin) => admin.endSessions(account)],
+  verifyUser: [SUPPORT, (admin) => admin.verifyUser(account)],
+  unverifyUser: [SUPPORT, (admin) => admin.unverifyUser(account)],
   forgetUser: [SUPPORT, (admin) => admin.forgetUser({ id: 'nobody' })],
   listOutbox: [READ, (admin) => admin.listOutbox()],
   showMail: [READ, (admin) => admin.showMail({ mail_id: 'no-such-mail' })],

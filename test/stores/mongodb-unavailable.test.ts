@@ -80,6 +80,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'users.findByEmail': [text],
     'users.replacePasswordHash': [text, text, text],
     'users.markEmailVerified': [text, text],
+    'users.markEmailUnverified': [text, text],
     'adapters.start': [],
     'adapter.upsert': [text, {}, 60],
     'adapter.find': [text],

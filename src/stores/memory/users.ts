@@ -46,5 +46,12 @@ export function memoryUsers(initial: User[] = []): UserStore & { add(user: User)
       user.emailVerified = true
       return true
     },
+
+    async markEmailUnverified(id, email) {
+      const user = users.get(id)
+      if (!user?.emailVerified || user.email !== email) return false
+      user.emailVerified = false
+      return true
+    },
   }
 }

@@ -98,6 +98,13 @@ export function mongoUsers(collection: UserCollection): UserStore {
         { $set: { email_verified: true } },
       )
     },
+
+    async markEmailUnverified(id, email) {
+      return isUpdated(
+        { ...(await hasId(text(id))), email: text(email), email_verified: true },
+        { $set: { email_verified: false } },
+      )
+    },
   })
 }
 
