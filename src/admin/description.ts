@@ -119,6 +119,11 @@ export const CheckReport = object('What the checks found.', {
 export type MailTest = z.infer<typeof MailTest>
 export const MailTest = object('Where a test mail goes.', {
   to: given.describe('One plain e-mail address.'),
+  settings: optional(
+    z
+      .record(z.string(), z.string())
+      .describe('Settings to try in place of those in force; nothing of them is stored.'),
+  ),
 })
 
 export type DoctorRequest = z.infer<typeof DoctorRequest>

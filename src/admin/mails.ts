@@ -5,6 +5,7 @@ import type { Settings } from '../settings/table.ts'
 import type { RenderedMail, Views } from '../views/index.ts'
 import { eventShape, recordAction } from './audit.ts'
 import { namesOf, type NameOf } from './names.ts'
+import { notAcceptable } from './settings.ts'
 import type { CheckReport, MailJob, MailOutcome, MailRecord } from './description.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, Sent } from './parts.ts'
 
@@ -13,12 +14,17 @@ export function mailOperations(parts: AdminParts) {
   const { store, settings, views, oauthUrl, clock } = parts
   return {
     async testMail(request) {
-      const { to } = request.body
+      const { to, settings: wanted = {} } = request.body
       if (!isMailAddress(to)) return notAnAddress(to, 'sent')
-      await recordAction(parts, request, 'mail_test')
       await settings.refresh()
+      const tried = settings.tried(wanted)
+      if (Array.isArray(tried)) return notAcceptable('sent', tried)
+      const keys = Object.keys(wanted)
+      await recordAction(parts, request, 'mail_test', {
+        ...(keys.length > 0 && { details: { keys } }),
+      })
       const mail = testMail(views, clock.now())
-      return { answer: reportOf(await parts.checkMail(settings.current(), { to, mail })) }
+      return { answer: reportOf(await parts.checkMail(tried, { to, mail })) }
     },
 
     async previewMail({ query: { template: name, locale } }) {

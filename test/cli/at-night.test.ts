@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { createServer as createTcpServer, type AddressInfo, type Server } from 'node:net'
 import { expect } from 'chai'
 import { outcomeOf } from '../support/admin-calls.ts'
 import { suiteCli } from '../support/cli-server.ts'
@@ -96,4 +98,58 @@ describe('account-flows at three in the morning', () => {
     expect((await cli.run(['--timeout', '0', 'settings', 'list'])).exitCode).to.equal(2)
     await cli.done(['--timeout', '60', 'settings', 'list'])
   })
+
+  it('mail test --set tries what is not stored, and stores nothing', async () => {
+    const { settings, h } = cli
+    const before = await settings()
+    const test = ['mail', 'test', '--to', 'me@example.com']
+    const port = String(await freePort())
+    const down = await cli.run([...test, '--set', `smtp_port=${port}`])
+    expect(down.exitCode).to.equal(1)
+    expect(down.stdout).to.match(/^FAILED +connect: /m)
+    const from = 'other@example.com'
+    await cli.done([...test, '--set', `smtp_from=${from}`, '--set', 'smtp_from_name=Other'])
+    expect((await h.mail.mailTo('me@example.com')).mail.from?.text).to.equal(`"Other" <${from}>`)
+    const wrong = await cli.run([...test, '--set', 'smtp_port=many'])
+    expect(wrong.exitCode).to.equal(1)
+    expect(wrong.stderr).to.match(/^Nothing was sent: .*\nsmtp_port: expected /)
+    const secret = await cli.run([...test, '--set', 'smtp_password=canary'])
+    expect(secret.exitCode).to.equal(2)
+    expect(secret.stderr).to.not.include('canary')
+    const odd = await cli.run([...test, '--set', 'smtp_hst=x'])
+    expect(odd).to.include({ exitCode: 1 })
+    expect(odd.stderr).to.include('Did you mean smtp_host?')
+    expect(await settings()).to.deep.equal(before)
+    await cli.done(test)
+    expect(h.mail.mails.filter(({ to }) => to.includes('me@example.com'))).to.have.length(2)
+  })
+
+  it('mail test --set never takes the stored password to another server', async () => {
+    const { h } = cli
+    await h.put({ smtp_username: 'us', smtp_password: 'stored-password' })
+    const heard: string[] = []
+    const other = createSmtpEar(heard).listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as AddressInfo
+    await cli.run(['mail', 'test', '--to', 'me@example.com', '--set', `smtp_port=${port}`])
+    other.close()
+    expect(heard.join(''))
+      .to.match(/^EHLO /)
+      .and.not.match(/AUTH|stored/)
+    expect((await cli.settings())['smtp_password']).to.equal('***')
+    await h.put({ smtp_username: '', smtp_password: '' })
+  })
 })
+
+/** A mail server that offers a login, hears what is said, and takes nothing. */
+function createSmtpEar(heard: string[]): Server {
+  return createTcpServer((socket) => {
+    socket.write('220 ear\r\n')
+    socket.on('error', () => {})
+    socket.on('data', (chunk) => {
+      heard.push(String(chunk))
+      const isHello = String(chunk).startsWith('EHLO')
+      socket.write(isHello ? '250-ear\r\n250 AUTH PLAIN LOGIN\r\n' : '550 No\r\n')
+    })
+  })
+}
