@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { createServer as createTcpServer, type AddressInfo, type Server } from 'node:net'
 import { expect } from 'chai'
 import { outcomeOf } from '../support/admin-calls.ts'
+import { startCli } from '../support/cli-in-process.ts'
 import { suiteCli } from '../support/cli-server.ts'
 import { freePort } from '../support/free-port.ts'
 import { tokenOf } from '../support/observe.ts'
@@ -97,6 +98,19 @@ describe('account-flows at three in the morning', () => {
     silent.close()
     expect((await cli.run(['--timeout', '0', 'settings', 'list'])).exitCode).to.equal(2)
     await cli.done(['--timeout', '60', 'settings', 'list'])
+  })
+
+  it('user status fits a terminal of 80 columns, but for words that are longer', async () => {
+    await sentMail('wide')
+    const terminal = startCli(['user', 'status', 'wide', '--no-color'], cli.env, true)
+    expect(await terminal.exited).to.equal(0)
+    const lines = terminal.stdout().split('\n')
+    expect(lines[0]).to.match(/^The last reset link was sent at /)
+    const long = lines.filter((line) => line.length > 80 && /\S\s+\S/.test(line))
+    expect(long).to.deep.equal([])
+    expect(terminal.stdout().replaceAll(/\s+/g, ' ')).to.include(
+      'Whoever runs the mail server finds',
+    )
   })
 
   it('mail test --set tries what is not stored, and stores nothing', async () => {
