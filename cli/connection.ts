@@ -17,13 +17,18 @@ interface Given {
   adminPath?: string
   tokenFile?: string
   insecureHttp?: boolean
+  /** In seconds. */
+  timeout?: number
 }
 
 export async function connect(command: Command): Promise<Connection> {
   const url = baseUrl(command)
   const token = await adminToken(command)
   try {
-    return { admin: createAdminClient(url, token, adminPath(command)), url, run: runOf(command) }
+    const { timeout }: Given = command.optsWithGlobals()
+    const options = timeout === undefined ? {} : { timeoutMs: timeout * 1_000 }
+    const admin = createAdminClient(url, token, adminPath(command), options)
+    return { admin, url, run: runOf(command) }
   } catch (error) {
     throw error instanceof TypeError ? usageError(`The ${error.message}.`) : error
   }

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { withExamples } from './arguments.ts'
+import { wholeNumber, withExamples } from './arguments.ts'
 import { exitCodes, exitCodesHelp, usageError, type ExitCode } from './exit-codes.ts'
 import { USUAL_COLUMNS, widthOf, withRun, type Io, type Run } from './io.ts'
 import { utf8Text } from './plain-text.ts'
@@ -52,6 +52,7 @@ function createProgram(run: Run, isHelp: boolean): Command {
       'file with the admin token, - for stdin (environment: ACCOUNT_FLOWS_TOKEN, ACCOUNT_FLOWS_TOKEN_FILE)',
     )
     .option('--insecure-http', 'send the token over http to another machine')
+    .option('--timeout <seconds>', 'how long to wait for an answer (60)', wholeNumber(1, 3_600))
     .option('--json', 'answer one JSON value; errors are JSON on stderr')
     .option('--no-color', 'no colours (environment: NO_COLOR)')
     .configureHelp({ showGlobalOptions: true })

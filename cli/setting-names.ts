@@ -30,7 +30,7 @@ export function requireNames(names: string[]): void {
     throw new CliError(
       exitCodes.refused,
       'unknown_setting',
-      `Number ${index + 1} of what was given is not the name of a setting; nothing was sent. All are in: account-flows settings list`,
+      `Number ${index + 1} of what was given is not the name of a setting; nothing was sent.${didYouMean(name)} All are in: account-flows settings list`,
     )
   }
 }
@@ -41,8 +41,15 @@ export function valueOfUnset(key: string): null {
   throw new CliError(
     exitCodes.refused,
     'unknown_setting',
-    'There is no setting of that name. All are in: account-flows settings list',
+    `There is no setting of that name.${didYouMean(key)} All are in: account-flows settings list`,
   )
+}
+
+/** Never what was typed: it may hold a secret. */
+function didYouMean(typed: string): string {
+  const given = lettersOf(typed)
+  const near = allSettings.filter(({ name }) => isWithin(MISTYPED_LETTERS, lettersOf(name), given))
+  return near.length === 0 ? '' : ` Did you mean ${near.map(({ name }) => name).join(' or ')}?`
 }
 
 function lettersOf(name: string): string {

@@ -45,6 +45,12 @@ function records(head: string[], rows: string[][], columns = Infinity): string {
     .join('\n\n')
 }
 
+/** A paragraph whose lines fit; all but the first are indented. One word that is longer stays whole. */
+export function fitted(text: string, columns = Infinity): string {
+  const [first = '', ...others] = wrapped(text, columns - 2)
+  return [first, ...others.map((line) => `  ${line.trimStart()}`)].join('\n')
+}
+
 /** Lines of at most `room`, unless one word is longer. */
 export function wrapped(text: string, room: number): string[] {
   const lines: string[] = []

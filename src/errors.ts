@@ -10,14 +10,31 @@ export type ErrorCode =
   | 'ERR_STORE_CONTENTION'
   | 'ERR_STORE_UNAVAILABLE'
 
+/** Where the mail server failed, for admins. Never a link, a token, a password or an address. */
+export interface MailFault {
+  /** The SMTP command, such as `RCPT TO`, or what was being done. */
+  step: string
+  /** The codes of the answer, such as `451 4.7.1`, or that of the system, such as `ECONNREFUSED`. */
+  code: string
+  /** The server's own words. `undefined`: it had none, or had seen a secret by then. */
+  reply?: string
+}
+
 /** Something is broken, and no user or client can mend it. Expected outcomes are returned, never thrown. */
 export class AccountFlowsError extends Error {
   readonly code: ErrorCode
+  /** Of `ERR_MAIL_REFUSED` and `ERR_MAIL_FAILED`, as far as a mail server was asked. */
+  readonly fault: MailFault | undefined
 
-  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    { fault, ...options }: { cause?: unknown; fault?: MailFault } = {},
+  ) {
     super(message, options)
     this.name = 'AccountFlowsError'
     this.code = code
+    this.fault = fault
   }
 }
 

@@ -5,7 +5,8 @@ import { withExamples, wholeNumber } from '../arguments.ts'
 import { connect, type Connection } from '../connection.ts'
 import { exitCodeOf, exitCodes } from '../exit-codes.ts'
 import { outputOf, type Output } from '../output.ts'
-import { eventText } from '../words.ts'
+import { timeSince } from '../time-since.ts'
+import { eventText } from '../event-text.ts'
 import {
   AdminApiError,
   type AdminClient,
@@ -18,6 +19,7 @@ interface TailOptions {
   lines: number
   follow?: true
   account?: string
+  since?: string
   type?: AuditEventType[]
 }
 
@@ -30,21 +32,31 @@ export function addAudit(audit: Command): void {
     .option('-n, --lines <n>', 'how many', wholeNumber(0, 1000), 20)
     .option('-f, --follow', 'show new events as they come, until Ctrl-C')
     .option('--account <id>', 'only those of one account')
+    .option('--since <time>', 'only those from then on, such as 2h or an ISO time', timeSince)
     .addOption(
       new Option('--type <type...>', 'only those of these types').choices(AUDIT_EVENT_TYPES),
     )
     .action(tailAudit)
-  withExamples(tail, 'audit tail -n 50', 'audit tail -f --type password_reset_completed')
+  withExamples(
+    tail,
+    'audit tail -n 50',
+    'audit tail --since 2h',
+    'audit tail -f --type password_reset_completed',
+  )
 }
 
-async function tailAudit({ lines, follow, account, type }: TailOptions, command: Command) {
+async function tailAudit({ lines, follow, account, since, type }: TailOptions, command: Command) {
   const output = outputOf(command)
   const connection = await connect(command)
   const filter: AuditFilter = {
     ...(account !== undefined && { account_id: account }),
     ...(type !== undefined && { type }),
   }
-  const { events } = await connection.admin.listAudit({ ...filter, limit: Math.max(lines, 1) })
+  const { events } = await connection.admin.listAudit({
+    ...filter,
+    ...(since !== undefined && { recorded_from: since }),
+    limit: Math.max(lines, 1),
+  })
   const shown = events.slice(0, lines).toReversed()
   if (follow) await followAudit(connection, { filter, known: events, shown, output })
   else if (output.isJson || shown.length > 0) {

@@ -6,7 +6,7 @@ import { runOf } from '../io.ts'
 import { outputOf, type Output } from '../output.ts'
 import { canAsk } from '../prompt.ts'
 import { readStdin } from '../secrets.ts'
-import { eventText } from '../words.ts'
+import { eventText } from '../event-text.ts'
 import type { LinkExplanation } from '../../src/admin/client.ts'
 
 export function addLink(link: Command): void {

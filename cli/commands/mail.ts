@@ -6,10 +6,18 @@ import { join } from 'node:path'
 import { withExamples } from '../arguments.ts'
 import { connect } from '../connection.ts'
 import { exitCodes } from '../exit-codes.ts'
-import type { Io } from '../io.ts'
+import { runOf, type Io } from '../io.ts'
 import { outputOf } from '../output.ts'
+import type { ValueSources } from '../setting-values.ts'
 import { checkText } from '../words.ts'
 import { mailTemplates, type MailTemplate } from '../../src/ports/mail-kinds.ts'
+
+interface TestOptions extends Pick<ValueSources, 'fromFile' | 'fromEnv'> {
+  to: string
+  set?: string[]
+}
+
+const collect = (value: string, values: string[] = []) => [...values, value]
 
 interface PreviewOptions {
   template: MailTemplate
@@ -26,8 +34,19 @@ export function addMail(mail: Command): void {
     .command('test')
     .description('Send a test mail at once, and tell each step.')
     .requiredOption('--to <address>', 'where it goes')
+    .option(
+      '--set <key>=<value>',
+      'try this setting; nothing is stored. A secret is asked for',
+      collect,
+    )
+    .option('--from-file <key>=<path>', 'likewise, with the value from a file', collect)
+    .option('--from-env <key>=<NAME>', 'likewise, from an environment variable', collect)
     .action(testMail)
-  withExamples(test, 'mail test --to me@example.com')
+  withExamples(
+    test,
+    'mail test --to me@example.com',
+    'mail test --to me@example.com --set smtp_host=mail.example.com --set smtp_port=587',
+  )
 
   const preview = mail
     .command('preview')
@@ -47,10 +66,17 @@ export function addMail(mail: Command): void {
   )
 }
 
-async function testMail({ to }: { to: string }, command: Command) {
+async function testMail(
+  { to, set = [], fromFile = [], fromEnv = [] }: TestOptions,
+  command: Command,
+) {
   const output = outputOf(command)
+  const isTrial = set.length + fromFile.length + fromEnv.length > 0
+  const values = () => import('../setting-values.ts')
+  const named = isTrial && (await values()).readNames(runOf(command).io, set, { fromFile, fromEnv })
   const { admin, run } = await connect(command)
-  const report = await admin.testMail({ to })
+  const settings = named && (await (await values()).givenSettings(run, named))
+  const report = await admin.testMail({ to, ...(settings && { settings }) })
   output.answer(report, ({ checks }) => checks.map((check) => checkText(check, output)).join('\n'))
   if (!report.ok) run.exitCode = exitCodes.refused
 }

@@ -1,10 +1,11 @@
 import { Option, type Command } from 'commander'
 import { withExamples, wholeNumber } from '../arguments.ts'
 import { connect, type Connection } from '../connection.ts'
-import { usageError } from '../exit-codes.ts'
+import { exitCodes, usageError } from '../exit-codes.ts'
 import { outputOf, withProgress } from '../output.ts'
 import { confirm, canAsk } from '../prompt.ts'
-import { mailTable } from '../words.ts'
+import { timeSince } from '../time-since.ts'
+import { mailTable, recordText } from '../mail-words.ts'
 import type { MailChoice, MailJob } from '../../src/admin/client.ts'
 
 const MOST = 1_000
@@ -22,9 +23,17 @@ export function addOutbox(outbox: Command): void {
     .description('Show mails that wait, and dead letters, newest request first.')
     .addOption(new Option('--state <state>', 'only these').choices(['waiting', 'dead']))
     .option('--account <id>', 'only those of one account')
+    .option('--since <time>', 'only what was asked for from then on, such as 2h', timeSince)
     .option('--limit <n>', 'at most so many (50 by default)', wholeNumber(1, MOST))
     .action(listMails)
   withExamples(list, 'outbox list', 'outbox list --state dead --limit 100')
+
+  const show = outbox
+    .command('show')
+    .description('Tell all that is known of a mail: what became of it, and each attempt.')
+    .argument('<id>', 'id of a mail')
+    .action(showMail)
+  withExamples(show, 'outbox show 3f0c')
 
   const retry = outbox
     .command('retry')
@@ -46,7 +55,12 @@ export function addOutbox(outbox: Command): void {
 }
 
 async function listMails(
-  { state, account, limit }: { state?: MailJob['state']; account?: string; limit?: number },
+  {
+    state,
+    account,
+    since,
+    limit,
+  }: { state?: MailJob['state']; account?: string; since?: string; limit?: number },
   command: Command,
 ) {
   const output = outputOf(command)
@@ -54,11 +68,20 @@ async function listMails(
   const answer = await admin.listOutbox({
     ...(state !== undefined && { state }),
     ...(account !== undefined && { account_id: account }),
+    ...(since !== undefined && { requested_from: since }),
     ...(limit !== undefined && { limit }),
   })
   output.answer(answer, ({ mails }) =>
     mails.length === 0 ? 'No mail waits, and none is dead.' : mailTable(mails, output.columns),
   )
+}
+
+async function showMail(id: string, _: unknown, command: Command) {
+  const output = outputOf(command)
+  const { admin, run } = await connect(command)
+  const record = await admin.showMail({ mail_id: id })
+  output.answer(record, recordText)
+  if (record.state === 'unknown') run.exitCode = exitCodes.refused
 }
 
 async function retryMails(id: string | undefined, options: Choice, command: Command) {

@@ -6,24 +6,23 @@ import {
   withExamples,
   wholeNumber,
 } from '../arguments.ts'
-import { awaitMail } from '../await-mail.ts'
 import { connect } from '../connection.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { outputOf } from '../output.ts'
 import { confirm } from '../prompt.ts'
-import { reasonText, userText } from '../words.ts'
-import type {
-  Accepted,
-  AccountQuery,
-  AdminClient,
-  ForgottenAccount,
-  MailOutcome,
+import { sendAndWait, type Ask } from '../send-and-wait.ts'
+import { userText } from '../words.ts'
+import {
+  AdminApiError,
+  type AccountQuery,
+  type AdminClient,
+  type ForgottenAccount,
+  type UserStatus,
+  type Verification,
 } from '../../src/admin/client.ts'
 
 const DEFAULT_WAIT_S = 30
 const MOST_WAIT_S = 3_600
-
-type Ask = (admin: AdminClient, account: AccountQuery) => Promise<Accepted>
 
 export function addUser(user: Command): void {
   withExamples(user, 'user status alice', 'user send-reset alice@example.com')
@@ -42,6 +41,9 @@ export function addUser(user: Command): void {
     ask: (admin, account) => admin.sendVerification(account),
   })
 
+  addVerification(user, 'verify', (admin, account) => admin.verifyUser(account))
+  addVerification(user, 'unverify', (admin, account) => admin.unverifyUser(account))
+
   const end = withAccount(user.command('end-sessions'))
     .description('End everything the account is signed in with, and void its links.')
     .option('--yes', 'do not ask')
@@ -57,6 +59,22 @@ export function addUser(user: Command): void {
   withExamples(forget, 'user forget 507f1f77bcf86cd799439011')
 }
 
+type Change = (admin: AdminClient, account: AccountQuery) => Promise<Verification>
+
+function addVerification(user: Command, name: 'verify' | 'unverify', change: Change) {
+  const state = name === 'verify' ? 'verified' : 'unverified'
+  const command = withAccount(user.command(name))
+    .description(`Make the address of an account ${state}; no mail is sent.`)
+    .action(async (user: string | undefined, options: AccountOptions, command: Command) => {
+      const account = accountOf(user, options)
+      const { admin } = await connect(command)
+      outputOf(command).answer(await change(admin, account), ({ email, changed }) =>
+        changed ? `${email} is ${state} now.` : `Nothing changed: ${email} was ${state} before.`,
+      )
+    })
+  withExamples(command, `user ${name} alice`)
+}
+
 function addSending(user: Command, name: string, { what, ask }: { what: string; ask: Ask }) {
   const command = withAccount(user.command(name))
     .description(`Mail a ${what} to the address of an account, and wait until it is sent.`)
@@ -66,7 +84,7 @@ function addSending(user: Command, name: string, { what, ask }: { what: string; 
       wholeNumber(0, MOST_WAIT_S),
       DEFAULT_WAIT_S,
     )
-    .action(send(ask))
+    .action(sendAndWait(ask))
   withExamples(command, `user ${name} alice`, `user ${name} alice --wait 0`)
 }
 
@@ -74,49 +92,17 @@ async function showStatus(user: string | undefined, options: AccountOptions, com
   const account = accountOf(user, options)
   const output = outputOf(command)
   const { admin } = await connect(command)
-  const status = await admin.userStatus(account)
-  output.answer(status, (status) => userText(status, output))
-}
-
-function send(ask: Ask) {
-  return async (
-    user: string | undefined,
-    { wait, ...options }: AccountOptions & { wait: number },
-    command: Command,
-  ) => {
-    const account = accountOf(user, options)
-    const output = outputOf(command)
-    const connection = await connect(command)
-    const accepted = await ask(connection.admin, account)
-    if (wait === 0) {
-      output.answer(accepted, acceptedText)
-      return
-    }
-    if (!output.isJson) output.note(acceptedText(accepted))
-    const outcome = await awaitMail(connection, accepted.mail_id, wait)
-    output.answer(outcome, outcomeText)
-    if (outcome.state !== 'sent') connection.run.exitCode = exitCodes.refused
+  const tell = (status: UserStatus, end = '') =>
+    output.answer(status, (status) => userText(status, output) + end)
+  try {
+    tell(await admin.userStatus(account))
+  } catch (error) {
+    // A program is told whom it has to choose from; a person all that is known of each.
+    const { problem } = error instanceof AdminApiError ? error : {}
+    if (output.isJson || problem?.code !== 'ambiguous_account') throw error
+    for (const { id } of problem.candidates ?? []) tell(await admin.userStatus({ id }), '\n')
+    throw error
   }
-}
-
-function acceptedText({ mail_id }: Accepted): string {
-  return `The mail was asked for: ${mail_id}`
-}
-
-function outcomeText({ mail_id: id, state, reason, ...outcome }: MailOutcome): string {
-  const { sent_at: sentAt, next_attempt_at: next } = outcome
-  const texts: Record<typeof state, string> = {
-    sent: `Sent${sentAt === undefined ? '' : ` at ${sentAt}`}.`,
-    waiting: `Not sent yet, and it still waits (mail ${id}).`,
-    ended: 'Not sent.',
-    dead: `Not sent, and nobody will try again (mail ${id}).`,
-    unknown: `Nothing is known of the mail ${id}.`,
-  }
-  return [
-    texts[state],
-    ...(reason === undefined ? [] : [`Reason: ${reasonText(reason)}`]),
-    ...(next === undefined ? [] : [`The next attempt is at ${next}.`]),
-  ].join('\n')
 }
 
 async function endSessions(

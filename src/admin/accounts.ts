@@ -1,9 +1,10 @@
 import { newId } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
 import type { User, UserStore } from '../ports/index.ts'
+import { foldAscii } from '../ports/users.ts'
 import type { LinkKind } from '../ports/mail-kinds.ts'
 import { recordAction } from './audit.ts'
-import type { AccountQuery } from './description.ts'
+import type { AccountQuery, Candidate } from './description.ts'
 import type {
   AdminAnswer,
   AdminEndpoints,
@@ -12,19 +13,25 @@ import type {
   AdminRequest,
 } from './parts.ts'
 import { statusOf } from './user-status.ts'
+import { unverify, verify } from './verification.ts'
 
-type AccountOperation = 'userStatus' | 'sendReset' | 'sendVerification' | 'endSessions'
+type AccountOperation =
+  'verifyUser' | 'unverifyUser' | 'userStatus' | 'sendReset' | 'sendVerification' | 'endSessions'
 type AccountRequest = AdminRequest<AccountOperation>
 
 /** What an admin does with one account; the host's users are asked through their port alone. */
 export function accountOperations(parts: AdminParts) {
+  const { users } = parts
+  const verifiedEmail = (email: string) => users.findByVerifiedEmail(email)
+
   /** Finds the account, records who looked, and does the work. */
   function forAccount<N extends AccountOperation>(
     action: string,
-    work: (user: User, request: AccountRequest) => Promise<AdminAnswer<N>>,
+    work: (user: User, request: AccountRequest) => Promise<AdminAnswer<N> | AdminRefusal>,
+    withEmail = verifiedEmail,
   ) {
     return async (request: AccountRequest): Promise<AdminAnswer<N> | AdminRefusal> => {
-      const found = await findAccount(parts.users, request.body)
+      const found = await findAccount(users, request.body, withEmail)
       if ('code' in found) return found
       await recordAction(parts, request, action, { accountId: found.id })
       return work(found, request)
@@ -43,9 +50,12 @@ export function accountOperations(parts: AdminParts) {
     }
 
   return {
-    userStatus: forAccount<'userStatus'>('user_status', async (user) => ({
-      answer: await statusOf(parts, user),
-    })),
+    // Nothing is done to whoever is found, so that an address need not be verified.
+    userStatus: forAccount<'userStatus'>(
+      'user_status',
+      async (user) => ({ answer: await statusOf(parts, user) }),
+      anyEmail(users),
+    ),
 
     sendReset: forAccount<'sendReset'>('send_reset', ask('password_reset')),
 
@@ -58,6 +68,10 @@ export function accountOperations(parts: AdminParts) {
       const { oauth, idp } = await parts.endSessions(id)
       return { answer: { oauth, idp } }
     }),
+
+    verifyUser: forAccount<'verifyUser'>('user_verify', (user) => verify(users, user)),
+
+    unverifyUser: forAccount<'unverifyUser'>('user_unverify', (user) => unverify(users, user)),
 
     // Without a look at the user, who may be gone; and recorded without the id, which would be the next thing to forget.
     async forgetUser(request) {
@@ -82,25 +96,50 @@ export function accountOperations(parts: AdminParts) {
 /**
  * Finds the account that an admin means: by its id, or by a text that is the username, the verified address or the id of one
  * account alone. Unlike what a person types at a form, no meaning wins over another.
+ *
+ * @param withEmail - who is found by an address.
  */
 async function findAccount(
   users: UserStore,
   { id, user }: AccountQuery,
+  withEmail: (email: string) => Promise<User[]>,
 ): Promise<User | AdminRefusal> {
   if (id !== undefined) {
-    return user === undefined ? ((await users.findById(id)) ?? UNKNOWN) : INVALID
+    return user === undefined ? ((await users.findById(id)) ?? unknown(users, [])) : INVALID
   }
   if (user === undefined) return INVALID
-  const [byName, byId, byEmail] = await Promise.all([
-    users.findByUsername(user),
-    users.findById(user),
-    users.findByVerifiedEmail(user),
-  ])
-  const found = [byName, byId, ...byEmail].filter((user) => user !== undefined)
-  const candidates = [...new Map(found.map((user) => [user.id, user])).values()]
-  const [only = UNKNOWN, another] = candidates
-  return another ? ambiguous(candidates) : only
+  const [only, another, ...others] = await named(users, [user], withEmail)
+  if (only && another) return ambiguous([only, another, ...others])
+  return only ?? unknown(users, await meant(users, user))
 }
+
+/** Every user who has one of these texts for a username, an address or an id. */
+async function named(
+  users: UserStore,
+  texts: string[],
+  withEmail: (email: string) => Promise<User[]>,
+): Promise<User[]> {
+  const found = await Promise.all(
+    texts.flatMap((text) => [users.findByUsername(text), users.findById(text), withEmail(text)]),
+  )
+  const candidates = found.flat().filter((user) => user !== undefined)
+  return [...new Map(candidates.map((user) => [user.id, user])).values()]
+}
+
+/** Whom a text may mean that names nobody: other blanks around it, other case, an address in place of a name, or one that is not verified. */
+function meant(users: UserStore, typed: string): Promise<User[]> {
+  const text = typed.trim()
+  const lower = foldAscii(text)
+  const spellings = [text, lower, upperAscii(lower), upperAscii(lower.slice(0, 1)) + lower.slice(1)]
+  const names = spellings.flatMap((each) => [each, each.slice(0, Math.max(each.indexOf('@'), 0))])
+  const tried = [...new Set(names)].filter((name) => name !== '')
+  return named(users, tried, anyEmail(users))
+}
+
+const upperAscii = (text: string) => text.replace(/[a-z]/g, (letter) => letter.toUpperCase())
+
+const anyEmail = (users: UserStore) => (email: string) =>
+  users.findByEmail ? users.findByEmail(email) : users.findByVerifiedEmail(email)
 
 const INVALID: AdminRefusal = {
   status: 400,
@@ -109,10 +148,19 @@ const INVALID: AdminRefusal = {
   errors: [{ key: 'user', expected: 'either id or user', got: 'both or neither' }],
 }
 
-const UNKNOWN: AdminRefusal = {
-  status: 404,
-  code: 'unknown_account',
-  title: 'There is no account with this username, verified e-mail address or id.',
+function unknown(users: UserStore, candidates: User[]): AdminRefusal {
+  const refusal = { status: 404, code: 'unknown_account' }
+  if (candidates.length > 0) {
+    const title = 'There is no account of exactly this name, address or id. Did you mean this one?'
+    return { ...refusal, title, candidates: candidates.map(candidateShape) }
+  }
+  const next = users.findByEmail
+    ? 'Ask the person how it is spelt.'
+    : 'Ask for the username: an address that is not verified finds nobody here.'
+  return {
+    ...refusal,
+    title: `There is no account with this username, e-mail address or id. ${next}`,
+  }
 }
 
 function ambiguous(candidates: User[]): AdminRefusal {
@@ -120,6 +168,8 @@ function ambiguous(candidates: User[]): AdminRefusal {
     status: 409,
     code: 'ambiguous_account',
     title: 'Several accounts could be meant. Name one by its id.',
-    candidates: candidates.map(({ id, username }) => ({ id, username })),
+    candidates: candidates.map(candidateShape),
   }
 }
+
+const candidateShape = ({ id, username }: User): Candidate => ({ id, username })

@@ -1,6 +1,7 @@
 import { newId } from '../crypto/token.ts'
 import type { RecordedEvent } from '../ports/index.ts'
 import type { AuditEvent } from './description.ts'
+import { namesOf, type NameOf } from './names.ts'
 import type { AdminEndpoints, AdminParts, AdminRequest, Sent } from './parts.ts'
 
 /** Records what an admin does, and who it is; before it is done. */
@@ -20,7 +21,7 @@ export function recordAction(
   })
 }
 
-export function auditOperations({ store }: AdminParts) {
+export function auditOperations({ store, users }: AdminParts) {
   return {
     async listAudit({ query: { account_id: accountId, type: types, recorded_from: from, limit } }) {
       const events = await store.audit.list({
@@ -29,18 +30,23 @@ export function auditOperations({ store }: AdminParts) {
         ...(from !== undefined && { recordedFrom: new Date(from) }),
         limit,
       })
-      return { answer: { events: events.map(eventShape) } }
+      const nameOf = await namesOf(
+        users,
+        events.map(({ accountId }) => accountId),
+      )
+      return { answer: { events: events.map((event) => eventShape(event, nameOf)) } }
     },
   } satisfies Partial<AdminEndpoints>
 }
 
-export function eventShape(event: RecordedEvent): Sent<AuditEvent> {
+export function eventShape(event: RecordedEvent, nameOf: NameOf): Sent<AuditEvent> {
   return {
     id: event.id,
     type: event.type,
     at: event.at,
     recorded_at: event.recordedAt,
     account_id: event.accountId,
+    username: nameOf(event.accountId),
     address: event.address,
     user_agent: event.userAgent,
     client_id: event.clientId,

@@ -1,4 +1,4 @@
-import { exchange, refusalOf } from './exchange.ts'
+import { exchange, queryText, refusalOf, type QueryValues } from './exchange.ts'
 // Types alone: whoever asks has no need of what the server reads with.
 import type { OperationName as Name, Operations, Settings } from './description.ts'
 
@@ -13,6 +13,11 @@ type Body<N extends Name> = Operations[N]['body']
 export interface Tagged<T> {
   answer: T
   etag: string | undefined
+}
+
+export interface ClientOptions {
+  /** How long to wait for one answer; 60 s by default. A test mail or `runDoctor` may take 35 s. */
+  timeoutMs?: number
 }
 
 export interface CallOptions {
@@ -45,9 +50,16 @@ export interface AdminClient {
     options?: CallOptions,
   ): Promise<Answer<'sendVerification'>>
   endSessions(account: Body<'endSessions'>, options?: CallOptions): Promise<Answer<'endSessions'>>
+  verifyUser(account: Body<'verifyUser'>, options?: CallOptions): Promise<Answer<'verifyUser'>>
+  unverifyUser(
+    account: Body<'unverifyUser'>,
+    options?: CallOptions,
+  ): Promise<Answer<'unverifyUser'>>
   /** Erases what is recorded of an account; the user and what it is signed in with stay. */
   forgetUser(account: Body<'forgetUser'>, options?: CallOptions): Promise<Answer<'forgetUser'>>
   listOutbox(query?: Query<'listOutbox'>, options?: CallOptions): Promise<Answer<'listOutbox'>>
+  /** All that is known of a mail. */
+  showMail(query: Query<'showMail'>, options?: CallOptions): Promise<Answer<'showMail'>>
   retryMails(which: Body<'retryMails'>, options?: CallOptions): Promise<Answer<'retryMails'>>
   purgeMails(which: Body<'purgeMails'>, options?: CallOptions): Promise<Answer<'purgeMails'>>
   listAudit(query?: Query<'listAudit'>, options?: CallOptions): Promise<Answer<'listAudit'>>
@@ -70,13 +82,14 @@ export function createAdminClient(
   url: string,
   token: string,
   adminPath = '/admin/api',
+  { timeoutMs }: ClientOptions = {},
 ): AdminClient {
   const root = rootOf(url) + adminPath
   // A host in JavaScript may give what an environment does not have.
   if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token))
     throw new TypeError('token must be ASCII without spaces, and not empty')
 
-  const operation = sender(root, token)
+  const operation = sender(root, token, timeoutMs)
   const asks = <N extends Name>(
     route: Operations[N]['route'],
     field: RequiredKey<Answer<N>> | undefined,
@@ -108,8 +121,11 @@ export function createAdminClient(
     sendReset: asks<'sendReset'>('POST /users/send-reset', 'mail_id'),
     sendVerification: asks<'sendVerification'>('POST /users/send-verification', 'mail_id'),
     endSessions: asks<'endSessions'>('POST /users/end-sessions', undefined),
+    verifyUser: asks<'verifyUser'>('POST /users/verify', 'changed'),
+    unverifyUser: asks<'unverifyUser'>('POST /users/unverify', 'changed'),
     forgetUser: asks<'forgetUser'>('POST /users/forget', 'under_way'),
     listOutbox: asks<'listOutbox'>('GET /outbox', 'mails'),
+    showMail: asks<'showMail'>('GET /outbox/mail', 'history'),
     retryMails: asks<'retryMails'>('POST /outbox/retry', 'changed'),
     purgeMails: asks<'purgeMails'>('POST /outbox/purge', 'changed'),
     listAudit: asks<'listAudit'>('GET /audit', 'events'),
@@ -118,7 +134,7 @@ export function createAdminClient(
   }
 }
 
-function sender(root: string, token: string) {
+function sender(root: string, token: string, timeoutMs: number | undefined) {
   /** @param field - that every answer has, to tell it from the answer of something else. `undefined`: it has none. */
   return <N extends Name>(
     route: Operations[N]['route'],
@@ -130,6 +146,7 @@ function sender(root: string, token: string) {
         method,
         body: body === undefined ? undefined : JSON.stringify(body),
         ...(signal && { signal }),
+        ...(timeoutMs !== undefined && { timeoutMs }),
         headers: {
           authorization: `Bearer ${token}`,
           accept: 'application/json, application/problem+json',
@@ -165,17 +182,6 @@ function rootOf(url: string): string {
     throw new TypeError('url must have no query, fragment or credentials')
   }
   return parsed.href.replace(/(?<!\/)\/+$/, '')
-}
-
-type QueryValues = { [name: string]: string | number | boolean | string[] | undefined }
-
-function queryText(query: QueryValues): string {
-  const given = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) {
-    if (value === undefined) continue
-    for (const one of [value].flat()) given.append(name, String(one))
-  }
-  return given.size === 0 ? '' : `?${given.toString()}`
 }
 
 /** A newer or older server may have other fields besides. */

@@ -121,6 +121,11 @@ export const CheckReport = object('What the checks found.', {
 export type MailTest = z.infer<typeof MailTest>
 export const MailTest = object('Where a test mail goes.', {
   to: given.describe('One plain e-mail address.'),
+  settings: optional(
+    z
+      .record(z.string(), z.string())
+      .describe('Settings to try in place of those in force; nothing of them is stored.'),
+  ),
 })
 
 export type DoctorRequest = z.infer<typeof DoctorRequest>
@@ -163,6 +168,7 @@ export const MailJob = object('A mail that waits, or that nobody will try to sen
   kind: text,
   state: z.enum(['waiting', 'dead']),
   account_id: optional(text),
+  username: optional(text.describe('Of the account, as it is now.')),
   requested_at: optional(time),
   next_attempt_at: optional(time),
   expires_at: optional(time),
@@ -178,6 +184,7 @@ export const AuditEvent = object('An event of the audit log.', {
   at: time,
   recorded_at: time,
   account_id: optional(text),
+  username: optional(text.describe('Of the account, as it is now.')),
   address: optional(text),
   user_agent: optional(text),
   client_id: optional(text),
@@ -187,6 +194,27 @@ export const AuditEvent = object('An event of the audit log.', {
 
 export type UserStatus = z.infer<typeof UserStatus>
 export const UserStatus = object('What support needs to know of an account.', {
+  cause: z
+    .enum([
+      'disabled',
+      'no_address',
+      'bad_address',
+      'no_password',
+      'unverified',
+      'verified',
+      'limited',
+      'refused',
+      'mail_server_down',
+      'waiting',
+      'sent',
+      'ended',
+      'not_asked',
+    ])
+    .describe(
+      'What became of the newest mail, or why there is none. refused: by the mail server, of this mail; mail_server_down: it takes none.',
+    ),
+  summary: text.describe('The cause in one sentence, with what the mail server said.'),
+  advice: text.describe('What to do next.'),
   id: text,
   username: text,
   email: optional(text),
@@ -220,6 +248,20 @@ export const MailOutcome = object('What became of a mail that was asked for.', {
   attempts: optional(count),
   next_attempt_at: optional(time),
   sent_at: optional(time),
+})
+
+export type MailRecord = z.infer<typeof MailRecord>
+export const MailRecord = MailOutcome.extend({
+  mail: optional(MailJob.describe('While it waits, or is a dead letter.')),
+  message_id: optional(text.describe('Of the mail that was sent.')),
+  queue_id: optional(text.describe('What the mail server calls it.')),
+  history: z.array(AuditEvent).describe('What was recorded of it, oldest first.'),
+}).describe('All that is known of a mail that was asked for.')
+
+export type Verification = z.infer<typeof Verification>
+export const Verification = object('What became of the address of an account.', {
+  email: text,
+  changed: z.boolean().describe('false: it was so before.'),
 })
 
 export type EndedSessions = z.infer<typeof EndedSessions>
@@ -400,7 +442,8 @@ export const operations = {
     method: 'POST',
     path: '/users/status',
     scope: 'account-flows:read',
-    summary: 'What is known of an account, its links and its mails. Audited.',
+    summary:
+      'What is known of an account, its links and its mails, and why it got none. Found by an unverified address too, where the host can. Audited.',
     body: AccountQuery,
     answer: UserStatus,
   },
@@ -431,6 +474,23 @@ export const operations = {
     body: AccountQuery,
     answer: EndedSessions,
   },
+  verifyUser: {
+    method: 'POST',
+    path: '/users/verify',
+    scope: 'account-flows:support',
+    summary: 'Makes the address of an account verified, without a mail. Audited.',
+    body: AccountQuery,
+    answer: Verification,
+  },
+  unverifyUser: {
+    method: 'POST',
+    path: '/users/unverify',
+    scope: 'account-flows:support',
+    summary:
+      'Makes the address of an account unverified, where the users of the host can; sessions and links stay. Audited.',
+    body: AccountQuery,
+    answer: Verification,
+  },
   forgetUser: {
     method: 'POST',
     path: '/users/forget',
@@ -448,9 +508,18 @@ export const operations = {
     query: z.strictObject({
       state: optional(oneOf(['waiting', 'dead']).describe('Both by default.')),
       account_id: optional(given.describe('Of one account.')),
+      requested_from: optional(givenTime.describe('Only what was requested then or later.')),
       limit: LIMIT,
     }),
     answer: Outbox,
+  },
+  showMail: {
+    method: 'GET',
+    path: '/outbox/mail',
+    scope: 'account-flows:read',
+    summary: 'All that is known of a mail: what became of it, each attempt, what it is known by.',
+    query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
+    answer: MailRecord,
   },
   retryMails: {
     method: 'POST',

@@ -38,12 +38,17 @@ export interface Exchange {
 /** Sends one request and reads the answer; redirects are answers like others. Throws `AdminApiError`. */
 export async function exchange(
   url: string,
-  { body, signal, ...options }: RequestOptions & { body?: string | undefined },
+  {
+    body,
+    signal,
+    timeoutMs = TIMEOUT_MS,
+    ...options
+  }: RequestOptions & { body?: string | undefined; timeoutMs?: number },
 ): Promise<Exchange> {
   const { request } = await (url.startsWith('https:') ? import('node:https') : import('node:http'))
   const sent = request(url, { ...options, ...(signal && { signal }) })
   let isLate = false
-  const cancel = later(systemClock, TIMEOUT_MS, () => {
+  const cancel = later(systemClock, timeoutMs, () => {
     isLate = true
     sent.destroy()
   })
@@ -110,4 +115,15 @@ function isListOf(value: unknown, texts: string[]): boolean {
   const isOne = (item: unknown) =>
     texts.every((name) => typeof Reflect.get(Object(item), name) === 'string')
   return value === undefined || (Array.isArray(value) && value.every(isOne))
+}
+
+export type QueryValues = { [name: string]: string | number | boolean | string[] | undefined }
+
+export function queryText(query: QueryValues): string {
+  const given = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined) continue
+    for (const one of [value].flat()) given.append(name, String(one))
+  }
+  return given.size === 0 ? '' : `?${given.toString()}`
 }

@@ -31,7 +31,7 @@ export function linkOperations(parts: AdminParts) {
           signature,
           altered,
           ...(token && { account_id: token.userId, ...tokenShape(token) }),
-          history: events.map(eventShape),
+          history: events.map((event) => eventShape(event, () => facts.user?.username)),
         },
       }
     },

@@ -1,10 +1,12 @@
-import type { AccountFlowsStore, MailJobStatus } from '../ports/index.ts'
+import type { AccountFlowsStore, MailJobStatus, RecordedEvent } from '../ports/index.ts'
 import { MAIL_KINDS, mailKinds } from '../ports/mail-kinds.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import type { Settings } from '../settings/table.ts'
 import type { RenderedMail, Views } from '../views/index.ts'
-import { recordAction } from './audit.ts'
-import type { CheckReport, MailJob, MailOutcome } from './description.ts'
+import { eventShape, recordAction } from './audit.ts'
+import { namesOf, type NameOf } from './names.ts'
+import { notAcceptable } from './settings.ts'
+import type { CheckReport, MailJob, MailOutcome, MailRecord } from './description.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, Sent } from './parts.ts'
 
 /** Mails to try the settings with, and what became of one. */
@@ -12,12 +14,17 @@ export function mailOperations(parts: AdminParts) {
   const { store, settings, views, oauthUrl, clock } = parts
   return {
     async testMail(request) {
-      const { to } = request.body
+      const { to, settings: wanted = {} } = request.body
       if (!isMailAddress(to)) return notAnAddress(to, 'sent')
-      await recordAction(parts, request, 'mail_test')
       await settings.refresh()
+      const tried = settings.tried(wanted)
+      if (Array.isArray(tried)) return notAcceptable('sent', tried)
+      const keys = Object.keys(wanted)
+      await recordAction(parts, request, 'mail_test', {
+        ...(keys.length > 0 && { details: { keys } }),
+      })
       const mail = testMail(views, clock.now())
-      return { answer: reportOf(await parts.checkMail(settings.current(), { to, mail })) }
+      return { answer: reportOf(await parts.checkMail(tried, { to, mail })) }
     },
 
     async previewMail({ query: { template: name, locale } }) {
@@ -32,15 +39,18 @@ export function mailOperations(parts: AdminParts) {
     mailOutcome: async ({ query }) => ({
       answer: await outcomeOf(store, query.mail_id, clock.now()),
     }),
+
+    showMail: async ({ query }) => ({ answer: await recordOf(parts, query.mail_id) }),
   } satisfies Partial<AdminEndpoints>
 }
 
-export function mailShape(job: MailJobStatus): Sent<MailJob> {
+export function mailShape(job: MailJobStatus, nameOf: NameOf): Sent<MailJob> {
   return {
     id: job.id,
     kind: job.kind,
     state: job.state,
     account_id: job.accountId,
+    username: nameOf(job.accountId),
     reason: job.reason,
     requested_at: job.requestedAt,
     next_attempt_at: job.nextAttemptAt,
@@ -80,19 +90,42 @@ async function outcomeOf(
   const [requested] = await audit.list({ id: `requested:${id}`, limit: 1 })
   if (!requested) return { mail_id: id, state: 'unknown' }
   // A dead letter that was retried ended for another reason than at first.
-  const reason = (await lastFailure(audit, id, requested.accountId)) ?? requested.reason
+  const reason = (await failuresOf(audit, id, requested.accountId))[0]?.reason ?? requested.reason
   return { mail_id: id, state: 'ended', reason }
 }
 
-async function lastFailure(
+async function recordOf(parts: AdminParts, id: string): Promise<Sent<MailRecord>> {
+  const { store, users, clock } = parts
+  const [[job], [requested], [sent]] = await Promise.all([
+    store.outbox.list({ id, limit: 1 }, clock.now()),
+    store.audit.list({ id: `requested:${id}`, limit: 1 }),
+    store.audit.list({ id: `mail_sent:${id}`, limit: 1 }),
+  ])
+  const accountId = job?.accountId ?? requested?.accountId ?? sent?.accountId
+  const nameOf = await namesOf(users, [accountId])
+  const failures = await failuresOf(store.audit, id, accountId)
+  const history = [sent, ...failures, requested].filter((event) => event !== undefined).toReversed()
+  return {
+    ...(await outcomeOf(store, id, clock.now())),
+    mail: job && mailShape(job, nameOf),
+    message_id: textOf(sent?.details?.['message_id']),
+    queue_id: textOf(sent?.details?.['queue_id']),
+    history: history.map((event) => eventShape(event, nameOf)),
+  }
+}
+
+const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
+
+/** Newest first. */
+async function failuresOf(
   audit: AccountFlowsStore['audit'],
   id: string,
   accountId: string | undefined,
-): Promise<string | undefined> {
-  if (accountId === undefined) return undefined
+): Promise<RecordedEvent[]> {
+  if (accountId === undefined) return []
   const types = new Set(mailKinds.map((kind) => `${MAIL_KINDS[kind].flow}_mail_failed` as const))
   const failures = await audit.list({ accountId, types: [...types], limit: MAX_FAILURES })
-  return failures.find((event) => event.id.startsWith(`mail_failed:${id}:`))?.reason
+  return failures.filter((event) => event.id.startsWith(`mail_failed:${id}:`))
 }
 
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'

@@ -1,8 +1,7 @@
-import type { AccountFlowsStore, MailJobStatus } from '../ports/index.ts'
-import { isLinkKind, MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { recordAction } from './audit.ts'
-import { tokensOf } from './link-state.ts'
+import { createMailRetry, type RetryOutcome } from './mail-retry.ts'
 import { mailShape } from './mails.ts'
+import { namesOf } from './names.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, AdminRequest } from './parts.ts'
 
 /** Mails that wait, and mails that could not be sent. */
@@ -20,12 +19,22 @@ export function outboxOperations(parts: AdminParts) {
     id === undefined || (await outbox.list({ id, limit: 1 }, now())).length === 1
 
   return {
-    async listOutbox({ query: { state, account_id: accountId, limit } }) {
+    async listOutbox({ query }) {
+      const { state, account_id: accountId, requested_from: from, limit } = query
       const jobs = await outbox.list(
-        { ...(state && { state }), ...(accountId !== undefined && { accountId }), limit },
+        {
+          ...(state && { state }),
+          ...(accountId !== undefined && { accountId }),
+          ...(from !== undefined && { requestedFrom: new Date(from) }),
+          limit,
+        },
         now(),
       )
-      return { answer: { mails: jobs.map(mailShape) } }
+      const nameOf = await namesOf(
+        parts.users,
+        jobs.map(({ accountId }) => accountId),
+      )
+      return { answer: { mails: jobs.map((job) => mailShape(job, nameOf)) } }
     },
 
     async retryMails(request) {
@@ -97,78 +106,4 @@ const REFUSALS: Record<Exclude<RetryOutcome, 'revived'>, AdminRefusal> = {
     code: 'no_account',
     title: 'Nobody knows any more whom this mail was for. Have the person ask again.',
   },
-}
-
-/** `superseded`: the account asked again since, and a mail for this request would end the newer link. */
-type RetryOutcome = 'revived' | 'superseded' | 'held' | 'no_account' | 'not_found'
-
-interface MailRetry {
-  one(id: string): Promise<RetryOutcome>
-  /**
-   * Of each account and kind the newest dead letter; so many at once that a request is answered in time.
-   *
-   * @param before - only what was requested earlier.
-   * @returns `moreBefore`: there may be further ones, from before this time.
-   */
-  allDead(before?: Date): Promise<{ changed: number; moreBefore?: Date }>
-}
-
-interface MailRetryPorts {
-  store: AccountFlowsStore
-  /** Tells the workers that a mail is due. */
-  wake(at: Date): void
-  now(): Date
-}
-
-const LIFE_MS = 24 * 3_600_000
-const MOST_AT_ONCE = 300
-/** Of one account; it has few. */
-const MOST_OF_ACCOUNT = 100
-
-/** Has mails sent that wait, or that nobody would try to send again. */
-export function createMailRetry({ store, wake, now }: MailRetryPorts): MailRetry {
-  const { outbox } = store
-
-  async function revive(id: string): Promise<RetryOutcome> {
-    const at = now()
-    const outcome = await outbox.revive(id, at, new Date(at.getTime() + LIFE_MS))
-    if (outcome === 'revived') wake(at)
-    return outcome
-  }
-
-  // Of some kinds only the newest link works (3.1); others live side by side.
-  async function isSuperseded({ id, kind, state, accountId, requestedAt }: MailJobStatus) {
-    if (state !== 'dead' || !isLinkKind(kind) || !MAIL_KINDS[kind].newestOnly) return false
-    if (accountId === undefined || requestedAt === undefined) return false
-    const tokens = await tokensOf(store, kind).ofUser(accountId, MOST_OF_ACCOUNT)
-    if (tokens.some((token) => token.mailJobId !== id && token.createdAt > requestedAt)) return true
-    const others = await outbox.list({ accountId, limit: MOST_OF_ACCOUNT }, now())
-    return others.some((job) => job.kind === kind && (job.requestedAt ?? 0) > requestedAt)
-  }
-
-  return {
-    async one(id) {
-      const [job] = await outbox.list({ id, limit: 1 }, now())
-      if (!job) return 'not_found'
-      return (await isSuperseded(job)) ? 'superseded' : revive(id)
-    },
-
-    async allDead(requestedBefore) {
-      const letters = await outbox.list(
-        { state: 'dead', limit: MOST_AT_ONCE, ...(requestedBefore && { requestedBefore }) },
-        now(),
-      )
-      const settled = new Set<string>()
-      let changed = 0
-      for (const letter of letters) {
-        const { id, kind, accountId } = letter
-        const whose = JSON.stringify([accountId ?? id, kind])
-        if (settled.has(whose) || (await isSuperseded(letter))) continue
-        settled.add(whose)
-        if ((await revive(id)) === 'revived') changed += 1
-      }
-      const oldest = letters.length === MOST_AT_ONCE ? letters.at(-1)?.requestedAt : undefined
-      return { changed, ...(oldest && { moreBefore: oldest }) }
-    },
-  }
 }

@@ -1,5 +1,5 @@
 import { newId } from '../crypto/token.ts'
-import type { SettingsOutcome } from '../settings/settings.ts'
+import type { SettingProblem, SettingsOutcome } from '../settings/settings.ts'
 import { recordAction } from './audit.ts'
 import type { SettingsInForce } from './description.ts'
 import { inTime } from './in-time.ts'
@@ -79,10 +79,7 @@ function answerOf(
   outcome: SettingsOutcome,
 ): { answer: SettingsInForce; etag: string } | AdminRefusal {
   if (typeof outcome === 'string') return REFUSALS[outcome]
-  if (Array.isArray(outcome)) {
-    const title = 'Nothing was changed: some settings are not acceptable.'
-    return { status: 400, code: 'invalid_settings', title, errors: outcome }
-  }
+  if (Array.isArray(outcome)) return notAcceptable('changed', outcome)
   const { settings, warnings, etag } = outcome
   return { answer: inForce(settings, warnings), etag }
 }
@@ -90,4 +87,9 @@ function answerOf(
 function inForce(shown: Record<string, string>, warnings: string[] = []): SettingsInForce {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- both are made of the table of settings
   return { ...shown, ...(warnings.length > 0 && { warnings }) } as SettingsInForce
+}
+
+export function notAcceptable(what: 'changed' | 'sent', errors: SettingProblem[]): AdminRefusal {
+  const title = `Nothing was ${what}: some settings are not acceptable.`
+  return { status: 400, code: 'invalid_settings', title, errors }
 }

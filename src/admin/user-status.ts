@@ -3,6 +3,7 @@ import { isMailAddress } from '../settings/mail-address.ts'
 import type { MailJobStatus, User } from '../ports/index.ts'
 import { isSmtpConfigured, type Settings } from '../settings/table.ts'
 import { eventShape } from './audit.ts'
+import { diagnose, MAIL_EVENTS } from './diagnosis.ts'
 import type { Link, UserStatus } from './description.ts'
 import { linkShape, shownState, tokensOf } from './link-state.ts'
 import { mailShape } from './mails.ts'
@@ -14,13 +15,21 @@ const MOST = 20
 export async function statusOf(parts: AdminParts, user: User): Promise<Sent<UserStatus>> {
   const { store, clock, options } = parts
   const settings = parts.settings.current()
-  const [links, mails, events, ended] = await Promise.all([
+  const isUnverified = user.email !== undefined && !user.emailVerified
+  const [links, mails, events, ended, mailEvents, [askedByAddress] = []] = await Promise.all([
     linksOf(parts, user),
     store.outbox.list({ accountId: user.id, limit: MOST }, clock.now()),
     store.audit.list({ accountId: user.id, limit: MOST }),
     store.cutoffs.read(user.id),
+    store.audit.list({ accountId: user.id, types: MAIL_EVENTS, limit: MOST }),
+    isUnverified
+      ? store.audit.list({ identifierHash: parts.keyedHash(user.email ?? ''), limit: 1 })
+      : undefined,
   ])
+  const canSend = isSmtpConfigured(settings) || options.developmentMailer !== undefined
+  const name = () => user.username
   return {
+    ...diagnose({ user, mails, events: mailEvents, askedByAddress, canSend }),
     id: user.id,
     username: user.username,
     email: user.email,
@@ -29,13 +38,10 @@ export async function statusOf(parts: AdminParts, user: User): Promise<Sent<User
     has_password: user.passwordHash !== undefined,
     oauth_sessions_ended_at: ended?.oauthAt,
     idp_sessions_ended_at: ended?.idpAt,
-    hints: [
-      ...(options.developmentMailer ? [] : serverHints(settings)),
-      ...hintsOf(user, mails, settings),
-    ],
+    hints: [...(canSend ? [] : [NOT_CONFIGURED]), ...hintsOf(user, mails, settings)],
     links,
-    mails: mails.map(mailShape),
-    events: events.map(eventShape),
+    mails: mails.map((mail) => mailShape(mail, name)),
+    events: events.map((event) => eventShape(event, name)),
   }
 }
 
@@ -53,11 +59,8 @@ async function linksOf({ store, clock }: AdminParts, user: User): Promise<Sent<L
     .map(linkShape)
 }
 
-function serverHints(settings: Settings): string[] {
-  return isSmtpConfigured(settings)
-    ? []
-    : ['SMTP is not configured: all mails wait. Set smtp_host, smtp_port and smtp_from.']
-}
+const NOT_CONFIGURED =
+  'SMTP is not configured: all mails wait. Set smtp_host, smtp_port and smtp_from.'
 
 function hintsOf(user: User, mails: MailJobStatus[], settings: Settings): string[] {
   const hints: string[] = []

@@ -139,6 +139,8 @@ export function itAdministersMailJobs(port: () => MailOutbox): void {
       expect(await idsOf(query), JSON.stringify(query)).to.deep.equal(expected.map(({ id }) => id))
     }
     const { requestedAt: requestedBefore } = mustExist(await statusOf(first.id))
+    const since = [third.id, second.id, first.id]
+    expect(await idsOf({ requestedFrom: mustExist(requestedBefore) })).to.deep.equal(since)
     expect(await idsOf({ requestedBefore: mustExist(requestedBefore) })).to.deep.equal([
       other.id,
       letter.id,

@@ -116,6 +116,22 @@ export function itIsAUserStore(
       expect(found.map(({ id }) => id)).to.have.members(['ann', 'two'])
     })
 
+    it('finds every user of an address, verified or not, where it can be asked that', async () => {
+      const users = await having(
+        {},
+        { id: 'two', username: 'two', email: 'ANN@example.com', emailVerified: false },
+        { id: 'accent', username: 'accent', email: '\u00e4nn@example.com', emailVerified: false },
+        { id: 'none', username: 'none', email: undefined, emailVerified: false },
+      )
+      if (!users.findByEmail) return
+      const found = await users.findByEmail('ann@example.com')
+      expect(found.map(({ id }) => id)).to.have.members(['ann', 'two'])
+      expect(found).to.deep.include(sampleUser())
+      for (const other of ['ann', ' ann@example.com', 'ann@example.com\0', 'ann+a@example.com', ''])
+        expect(await users.findByEmail(other), JSON.stringify(other)).to.deep.equal([])
+      expect(await users.findByEmail('ANN@EXAMPLE.COM')).to.have.length(2)
+    })
+
     it('replaces the password hash only while it is the expected one (3.3, effect 1)', async () => {
       const users = await having({}, { id: 'bob', username: 'bob' })
       expect(await users.replacePasswordHash('ann', '$2b$12$OLD', 'next')).to.equal(false)
@@ -155,6 +171,20 @@ export function itIsAUserStore(
       expect(await users.markEmailVerified('eve', 'Ann@Example.com')).to.equal(false)
       expect(await users.findById('ann')).to.include({ emailVerified: false })
       expect(await users.findById('off')).to.include({ emailVerified: false })
+    })
+
+    it('makes an address unverified once, when 20 do at once, where it can; and verified again', async () => {
+      const users = await having({}, { id: 'bob', username: 'bob' })
+      const { markEmailUnverified: unverify } = users
+      if (!unverify) return
+      expect(await unverify('ann', 'ann@example.com')).to.equal(false)
+      expect(await unverify('eve', 'Ann@Example.com')).to.equal(false)
+      expect(await users.findById('ann')).to.deep.equal(sampleUser())
+      const answers = await atOnce(() => unverify('ann', 'Ann@Example.com'))
+      expect(answers.filter(Boolean)).to.have.length(1)
+      expect(await users.findById('ann')).to.deep.equal(sampleUser({ emailVerified: false }))
+      expect(await users.findById('bob')).to.include({ emailVerified: true })
+      expect(await users.markEmailVerified('ann', 'Ann@Example.com')).to.equal(true)
     })
   })
 }

@@ -1,5 +1,5 @@
 import { AccountFlowsError, type ErrorCode, isStoreUnavailable } from '../errors.ts'
-import type { MailJob } from '../ports/index.ts'
+import type { MailJob, SentMail } from '../ports/index.ts'
 import { endUnsent, giveUp, isHeld } from './end.ts'
 import { recordFailed, recordSent } from './events.ts'
 import type { Recipient } from './mail-flow.ts'
@@ -16,24 +16,30 @@ const LOOK_MS = 250
 
 /** Sends the mail of one resolved job: what cannot be sent is tried again, or given up. */
 export async function deliverMail(parts: OutboxParts, job: MailJob, turn: SendTurn): Promise<void> {
-  if (await isSent(parts, job, turn)) await settle(parts, job, turn)
+  const sent = await trySending(parts, job, turn)
+  if (sent) await settle(parts, job, sent, turn)
 }
 
-async function isSent(parts: OutboxParts, job: MailJob, turn: SendTurn): Promise<boolean> {
+/** `undefined`: it did not leave, and what becomes of the job is written down. */
+async function trySending(
+  parts: OutboxParts,
+  job: MailJob,
+  turn: SendTurn,
+): Promise<SentMail | undefined> {
   try {
     const recipient = await recipientOf(parts, job)
     if (typeof recipient === 'string') {
       await endUnsent(parts, job, recipient)
-      return false
+      return undefined
     }
     const outcome = await turn.take((signal, isFlowing) =>
       send(parts, job, recipient, signal, isFlowing),
     )
     if (outcome === undefined) await parts.store.outbox.release(job, job.notBefore)
-    return outcome === 'sent'
+    return outcome === 'over' ? undefined : outcome
   } catch (error) {
     await fail(parts, job, error, turn)
-    return false
+    return undefined
   }
 }
 
@@ -45,7 +51,7 @@ async function send(
   recipient: Recipient,
   signal: AbortSignal,
   isFlowing: boolean,
-): Promise<'sent' | 'over' | undefined> {
+): Promise<SentMail | 'over' | undefined> {
   const { flows, brake, sender, clock } = parts
   const settings = parts.settings()
   if (!(await brake.mayLeave())) return undefined
@@ -67,8 +73,7 @@ async function send(
       await flow.revoke(link)
       return 'over'
     }
-    await connection.send(mail)
-    return 'sent'
+    return await connection.send(mail)
   } finally {
     connection?.release()
   }
@@ -80,12 +85,17 @@ function isRecent(now: Date, lookedAt: Date): boolean {
 }
 
 // It left: it is not sent again because the database is away for a moment, or because the event cannot be recorded.
-async function settle(parts: OutboxParts, job: MailJob, turn: SendTurn): Promise<void> {
+async function settle(
+  parts: OutboxParts,
+  job: MailJob,
+  sent: SentMail,
+  turn: SendTurn,
+): Promise<void> {
   const { store, clock } = parts
   let isRecorded = false
   for (;;) {
     try {
-      isRecorded ||= await recorded(parts, job)
+      isRecorded ||= await recorded(parts, job, sent)
       await store.outbox.remove(job)
       return
     } catch (error) {
@@ -96,9 +106,9 @@ async function settle(parts: OutboxParts, job: MailJob, turn: SendTurn): Promise
   }
 }
 
-async function recorded(parts: OutboxParts, job: MailJob): Promise<true> {
+async function recorded(parts: OutboxParts, job: MailJob, sent: SentMail): Promise<true> {
   try {
-    await recordSent(parts, job)
+    await recordSent(parts, job, sent)
   } catch (error) {
     if (isStoreUnavailable(error)) throw error
     parts.log('error', 'a sent mail was not recorded', { job: job.id, error: String(error) })
@@ -113,7 +123,12 @@ async function fail(parts: OutboxParts, job: MailJob, error: unknown, turn: Send
   const reason = reasonOf(error)
   const level = reason === UNEXPECTED ? 'error' : 'warn'
   log(level, String(error), { job: job.id, kind: job.kind, reason })
-  await recordFailed(parts, job, reason)
+  await recordFailed(
+    parts,
+    job,
+    reason,
+    error instanceof AccountFlowsError ? error.fault : undefined,
+  )
   const retryAt = new Date(clock.now().getTime() + backoffMs(job.attempts))
   if (!isPermanent(error) && retryAt < job.expiresAt) {
     return store.outbox.release(job, retryAt, reason)

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import type { MailFailure, MailJob, MailKind, NoMail } from '../ports/index.ts'
+import type { MailFault } from '../errors.ts'
+import type { MailFailure, MailJob, MailKind, NoMail, SentMail } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { MailParts } from './parts.ts'
 
@@ -33,10 +34,18 @@ export async function recordRequested(
   await audit({ ...event, id: `blocked:${job.id}`, type: 'email_login_blocked' })
 }
 
-export function recordSent({ audit, clock }: MailParts, job: MailJob): Promise<void> {
+export function recordSent(
+  { audit, clock }: MailParts,
+  job: MailJob,
+  { messageId, queueId }: SentMail,
+): Promise<void> {
+  const known = {
+    ...(messageId !== undefined && { message_id: messageId }),
+    ...(queueId !== undefined && { queue_id: queueId }),
+  }
   return audit({
     ...about(job),
-    ...noticeOf(job.kind),
+    ...detailsOf(job.kind, known),
     id: sentId(job),
     type: `${MAIL_KINDS[job.kind].flow}_mail_sent`,
     at: clock.now(),
@@ -52,10 +61,11 @@ export function recordFailed(
   { audit, clock }: MailParts,
   job: MailJob,
   reason: MailFailure,
+  fault?: MailFault,
 ): Promise<void> {
   return audit({
     ...about(job),
-    ...noticeOf(job.kind),
+    ...detailsOf(job.kind, { ...fault }),
     id: `mail_failed:${job.id}:${job.attempts}:${reason}`,
     type: `${MAIL_KINDS[job.kind].flow}_mail_failed`,
     at: clock.now(),
@@ -70,6 +80,7 @@ function about({ carried, requester, accountId }: MailJob) {
 }
 
 // A notice belongs to what it tells of, and has no event of its own.
-function noticeOf(kind: MailKind) {
-  return MAIL_KINDS[kind].isNotice ? { details: { mail: kind } } : {}
+function detailsOf<Known extends object>(kind: MailKind, known: Known) {
+  const details = { ...(MAIL_KINDS[kind].isNotice && { mail: kind }), ...known }
+  return Object.keys(details).length > 0 ? { details } : {}
 }

@@ -53,7 +53,7 @@ export function createSendTurns(
       }
       try {
         const sent = await send(attempt.signal, isFlowing())
-        if (sent === 'sent') lastSentAt = clock.now().getTime()
+        if (typeof sent === 'object') lastSentAt = clock.now().getTime()
         return sent
       } catch (error) {
         lastSentAt = -FLOWING_MS

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../errors.ts'
+import type { ErrorCode, MailFault } from '../errors.ts'
 import type { MailKind } from './mail-kinds.ts'
 import type { EndedSessions } from './sessions.ts'
 import type { TokenEnd } from './token-end.ts'
@@ -31,9 +31,15 @@ export type AuditEvent =
     >
   // Once for each network and minute.
   | Told<`${Flow}_requested` | `${Flow}_rejected`, { reason: 'too_many_requests' }>
-  // A notice has `details`, and no type of its own.
-  | Told<`${Flow}_mail_sent`, OfMail & { details?: { mail: MailKind } }>
-  | Told<`${Flow}_mail_failed`, OfMail & { reason: MailFailure; details?: { mail: MailKind } }>
+  // A notice is named in `details.mail`, and has no type of its own.
+  | Told<
+      `${Flow}_mail_sent`,
+      OfMail & { details?: { mail?: MailKind; message_id?: string; queue_id?: string } }
+    >
+  | Told<
+      `${Flow}_mail_failed`,
+      OfMail & { reason: MailFailure; details?: { mail?: MailKind } & Partial<MailFault> }
+    >
   | Told<'password_reset_rejected', OfLink & { reason: LinkEnd | 'newer_password' }>
   | Told<'password_reset_completed', OfLink & { details: EndedSessions }>
   | Told<'email_verification_rejected', OfLink & { reason: LinkEnd | 'already_verified' }>

@@ -99,6 +99,14 @@ export interface OutgoingMail {
   kind?: MailKind
 }
 
+/** What a mail that left is known by. */
+export interface SentMail {
+  /** With its angle brackets. `undefined`: it did not leave by SMTP. */
+  messageId?: string
+  /** What the mail server calls it, in its log. `undefined`: its answer told none. */
+  queueId?: string
+}
+
 /** Hands a mail over. Throws where it was not accepted. */
 export interface Mailer {
   send(mail: OutgoingMail): Promise<void>
@@ -110,7 +118,7 @@ export interface MailConnection {
    * Throws `ERR_MAIL_ADDRESS` before it says anything to the server, `ERR_MAIL_REFUSED` where the server will never take this
    * mail, and `ERR_MAIL_FAILED` where a later attempt may succeed.
    */
-  send(mail: OutgoingMail): Promise<void>
+  send(mail: OutgoingMail): Promise<SentMail>
   /** Gives it back for the next mail; one that failed is closed. Repeated, it changes nothing. */
   release(): void
 }
@@ -191,6 +199,8 @@ export interface MailJobQuery {
   accountId?: string
   /** Only what was requested before this time. */
   requestedBefore?: Date
+  /** Only what was requested at this time or later. */
+  requestedFrom?: Date
   limit: number
 }
 

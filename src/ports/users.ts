@@ -32,6 +32,11 @@ export interface UserStore {
   /** Finds every user whose verified address equals this one; only ASCII letters match in either case. */
   findByVerifiedEmail(email: string): Promise<User[]>
   /**
+   * Likewise, whether or not the address is verified. Admins alone are told: no flow asks. A host without it: admins find
+   * accounts by verified addresses only.
+   */
+  findByEmail?(email: string): Promise<User[]>
+  /**
    * Compare and set, atomically: replaces the password hash only while it still is `expected`. `false`: it was
    * another one, or the user is gone; nothing changed.
    */
@@ -42,6 +47,11 @@ export interface UserStore {
    * links, or of several clicks, verified the address (3.2).
    */
   markEmailVerified(id: string, email: string): Promise<boolean>
+  /**
+   * Verified to unverified, atomically, and only while the address still is `email`, byte for byte. `false`: nothing changed.
+   * Admins alone do it. A host without it: `user unverify` is refused.
+   */
+  markEmailUnverified?(id: string, email: string): Promise<boolean>
 }
 
 /**

@@ -3,8 +3,8 @@ import type { Log, SettingsStore } from '../ports/index.ts'
 import { applied } from './change.ts'
 import { createHeldSettings, etagOf, isSealed, sealAll, type Held } from './held.ts'
 import type { SettingProblem } from './setting.ts'
-import { shownOf } from './parse-all.ts'
-import { toSeal, unset, type WantedSettings } from './rules.ts'
+import { parseAll, shownOf } from './parse-all.ts'
+import { toSeal, unset, usable, type WantedSettings } from './rules.ts'
 import { settingNamed, type Settings } from './table.ts'
 
 export type { SettingProblem } from './setting.ts'
@@ -62,6 +62,8 @@ export interface SettingsKeeper {
   read(): Promise<ShownSettings>
   /** Takes over what is stored, if it is anything else: one read. */
   refresh(): Promise<void>
+  /** The settings as they would be with these, of which nothing is applied. A password goes to no other server than it was given for. */
+  tried(wanted: WantedSettings): Settings | SettingProblem[]
   /** All keys are checked, then all are applied, or none. Effective at once in this process. */
   change(wanted: WantedSettings, conditions?: ChangeConditions): Promise<SettingsOutcome>
   /** Changes those of `wanted` that have no stored value. */
@@ -109,6 +111,11 @@ export function createSettingsKeeper(
     faults,
     refresh: follow,
     shown: () => shownOf(held.now().inForce),
+    tried(wanted) {
+      const next = applied(held.now(), wanted)
+      if ('problems' in next) return next.problems
+      return parseAll(usable({ ...held.now(), inForce: next.inForce }))
+    },
     change: (wanted, conditions = {}) => inTurn(() => change(() => wanted, conditions)),
     changeUnset: (wanted) => inTurn(() => change(({ values }) => unset(wanted, values), {})),
 

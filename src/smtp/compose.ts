@@ -11,6 +11,7 @@ import type { SmtpSettings } from './settings.ts'
 export function composeMail(
   { to, subject, text, html, kind }: OutgoingMail,
   { from, fromName = '' }: Pick<SmtpSettings, 'from' | 'fromName'>,
+  messageId = newMessageId(from),
 ): Buffer {
   const node = new MimeNode('multipart/alternative')
   node.setHeader([
@@ -20,7 +21,7 @@ export function composeMail(
     { key: 'From', value: { name: fromName, address: from } },
     { key: 'To', value: { name: '', address: to } },
     { key: 'Subject', value: subject },
-    { key: 'Message-ID', value: `<${randomUUID()}@${domainOf(from)}>` },
+    { key: 'Message-ID', value: messageId },
   ])
   const headers = node.buildHeaders()
   const parts = [partOf('plain', text), partOf('html', html)]
@@ -36,6 +37,10 @@ function partOf(type: 'plain' | 'html', content: string): string {
     '',
     wrap(encode(lines)),
   ].join('\r\n')
+}
+
+export function newMessageId(from: string): string {
+  return `<${randomUUID()}@${domainOf(from)}>`
 }
 
 export function domainOf(address: string): string {

@@ -1,5 +1,8 @@
 import { connect, type Socket } from 'node:net'
-import SMTPConnection, { type SMTPConnectionOptions } from 'nodemailer/lib/smtp-connection'
+import SMTPConnection, {
+  type SMTPConnectionOptions,
+  type SMTPConnectionSendInfo,
+} from 'nodemailer/lib/smtp-connection'
 import { later, type Clock } from '../clock.ts'
 import { domainOf } from './compose.ts'
 import { tlsPolicy, type SmtpSettings } from './settings.ts'
@@ -70,7 +73,7 @@ export function smtpConnection(
     },
 
     send: (to: string, message: Buffer) =>
-      underWay((done) => smtp.send({ from, to }, message, done)),
+      underWay<SMTPConnectionSendInfo>((done) => smtp.send({ from, to }, message, done)),
 
     /** Whether the server still answers. It forgets a mail that it refused. */
     async reset(): Promise<boolean> {
@@ -118,11 +121,11 @@ function lifeOf(smtp: SMTPConnection, socket: Socket) {
     closed,
     // A socket that is destroyed tells so only some turns later.
     isOpen: () => !failure && socket.writable,
-    underWay: (start: (done: (error?: Error | null) => void) => void) =>
-      new Promise<void>((resolve, reject) => {
+    underWay: <T = unknown>(start: (done: (error?: Error | null, result?: T) => void) => void) =>
+      new Promise<T | undefined>((resolve, reject) => {
         if (failure) return reject(failure)
         failUnderWay = reject
-        start((error) => (error ? reject(error) : resolve()))
+        start((error, result) => (error ? reject(error) : resolve(result)))
       }),
   }
 }

@@ -1,5 +1,7 @@
 import type { NodemailerError } from 'nodemailer'
-import { AccountFlowsError } from '../errors.ts'
+import { AccountFlowsError, type MailFault } from '../errors.ts'
+import { shown } from './check-findings.ts'
+import type { SmtpSettings } from './settings.ts'
 
 /** Commands of which the name tells more than what was being done. */
 const TELLING = /^(?:EHLO|STARTTLS|AUTH [A-Z0-9-]+|MAIL FROM|RCPT TO|DATA|RSET)$/
@@ -11,30 +13,46 @@ export function answersTheMail(cause: unknown): boolean {
 }
 
 /**
- * Says what happened, and at which step, in codes alone: the words of a server may repeat what was sent to it, so neither they
- * nor the cause are kept. A refused login or sender (RFC 3463: 5.1.7, 5.1.8)
- * is the admin's to mend, so the mail itself may still succeed.
+ * Says what happened, and at which step: the message in codes alone, as it is logged; the words of the server beside it, for admins. The
+ * cause is not kept. A refused login or sender (RFC 3463: 5.1.7, 5.1.8) is the admin's to mend, so the mail itself may still succeed.
  */
-function smtpError(cause: unknown, doing: string): AccountFlowsError {
-  const { permanent, responseCode, response, command, timeoutType, originalCode, code } =
-    detailsOf(cause)
-  const at = command !== undefined && TELLING.test(command) ? `at ${command}` : `while ${doing}`
+function smtpError(cause: unknown, doing: string, settings?: SmtpSettings): AccountFlowsError {
+  const { permanent, responseCode, response, command } = detailsOf(cause)
+  const fault = faultOf(cause, doing, settings)
+  const at = fault.step === command ? `at ${command}` : `while ${doing}`
   const isForAdmin =
     responseCode === 530 || command === 'MAIL FROM' || /^5\d\d[ -]5\.1\.[78]\b/.test(response ?? '')
-  if (permanent && answersTheMail(cause) && !isForAdmin) {
-    const reply = replyCodes(responseCode, response)
-    return new AccountFlowsError(
-      'ERR_MAIL_REFUSED',
-      `The mail server refused the mail for good (${reply} ${at})`,
-    )
-  }
-  const reason = responseCode
-    ? replyCodes(responseCode, response)
-    : (timeoutType ?? originalCode ?? code)
+  const isRefused = permanent && answersTheMail(cause) && !isForAdmin
   return new AccountFlowsError(
-    'ERR_MAIL_FAILED',
-    `The mail was not sent (${reason ?? 'unknown reason'} ${at})`,
+    isRefused ? 'ERR_MAIL_REFUSED' : 'ERR_MAIL_FAILED',
+    isRefused
+      ? `The mail server refused the mail for good (${fault.code} ${at})`
+      : `The mail was not sent (${fault.code} ${at})`,
+    { fault },
   )
+}
+
+function faultOf(cause: unknown, doing: string, settings?: SmtpSettings): MailFault {
+  const { code, responseCode, response, command, timeoutType, originalCode } = detailsOf(cause)
+  const step = command !== undefined && TELLING.test(command) ? command : doing
+  if (!responseCode) return { step, code: timeoutType ?? originalCode ?? code ?? 'unknown reason' }
+  // Whoever answers the whole mail has seen its link; whoever answers a login, the password.
+  const isTold = settings && response && code !== 'EMESSAGE' && !step.startsWith('AUTH')
+  return {
+    step,
+    code: replyCodes(responseCode, response),
+    ...(isTold && { reply: harmless(shown(response, settings)) }),
+  }
+}
+
+const MAX_KEPT = 200
+
+/** Without addresses, and without what could be a token: the server may have seen that of an earlier mail. */
+function harmless(text: string): string {
+  return text
+    .replaceAll(/[^\s<>]+/g, (word) => (word.includes('@') ? '…' : word))
+    .replaceAll(/[\w-]{20,}/g, '…')
+    .slice(0, MAX_KEPT)
 }
 
 /** An aborted signal ended it, whatever came of that. */
@@ -42,12 +60,17 @@ export function errorOf(
   cause: unknown,
   { aborted, reason }: AbortSignal,
   doing: string,
+  settings?: SmtpSettings,
 ): AccountFlowsError {
-  if (!aborted) return smtpError(cause, doing)
+  if (!aborted) return smtpError(cause, doing, settings)
   const isLate = reason instanceof Error && reason.name === 'TimeoutError'
+  const code = isLate ? 'out of time' : 'stopped'
   return new AccountFlowsError(
     'ERR_MAIL_FAILED',
-    `The mail was not sent (${isLate ? 'out of time' : 'stopped'} while ${doing})`,
+    `The mail was not sent (${code} while ${doing})`,
+    {
+      fault: { step: doing, code },
+    },
   )
 }
 

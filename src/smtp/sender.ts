@@ -41,7 +41,13 @@ export function createMailSender(
       const configured = smtpSettings(settings)
       if (configured) return slotsOf(configured).connect(signal)
       if (!development) throw new AccountFlowsError('ERR_MAIL_FAILED', 'SMTP is not configured')
-      return { send: (mail) => development.send(mail), release() {} }
+      return {
+        async send(mail) {
+          await development.send(mail)
+          return {}
+        },
+        release() {},
+      }
     },
 
     close() {
@@ -100,7 +106,7 @@ export function smtpSlots(settings: SmtpSettings, clock: Clock) {
         return lend(slot, settings, signal, release)
       } catch (cause) {
         release(false)
-        throw errorOf(cause, signal, 'connecting')
+        throw errorOf(cause, signal, 'connecting', settings)
       }
     },
 

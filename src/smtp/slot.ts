@@ -2,9 +2,10 @@ import type { Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { MailConnection } from '../ports/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
-import { composeMail } from './compose.ts'
+import { composeMail, newMessageId } from './compose.ts'
 import { smtpConnection, type SmtpConnection } from './connection.ts'
 import { answersTheMail, errorOf } from './error.ts'
+import { receiptOf } from './receipt.ts'
 import type { SmtpSettings } from './settings.ts'
 
 /** Whoever answered so short a time ago is not asked whether it still does. */
@@ -79,12 +80,16 @@ export function lend(
       isGood = false
       slot.mails += 1
       try {
-        await connection.send(mail.to, composeMail(mail, settings))
+        const messageId = newMessageId(settings.from)
+        const message = composeMail(mail, settings, messageId)
+        const reply = await connection.send(mail.to, message)
         isGood = true
+        const isInMail = (id: string) => message.includes(id) || mail.text.includes(id)
+        return receiptOf(messageId, reply, isInMail)
       } catch (cause) {
         isGood = answersTheMail(cause)
         slot.isDoubtful = true
-        throw errorOf(cause, signal, 'handing the mail over')
+        throw errorOf(cause, signal, 'handing the mail over', settings)
       }
     },
 

@@ -142,7 +142,7 @@ onBothStores('Forgetting an account (5)', (technology) => {
     const account_hash = forgotten?.details?.['account_hash']
     expect(account_hash).to.be.a('string')
     expect(kept).to.deep.equal(
-      before.map(({ account_id: _id, details, ...event }) => ({
+      before.map(({ account_id: _id, username: _name, details, ...event }) => ({
         ...event,
         details: { ...details, account_hash },
       })),

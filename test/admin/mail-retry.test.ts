@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createMailRetry } from '../../src/admin/outbox.ts'
+import { createMailRetry } from '../../src/admin/mail-retry.ts'
 import { memoryStore, type MailJobStatus } from '../../src/index.ts'
 
 const START = Date.UTC(2026, 0, 1)

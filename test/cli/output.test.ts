@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { array, assert, integer, property, stringMatching, tuple } from 'fast-check'
-import { eventText } from '../../cli/words.ts'
+import { eventText } from '../../cli/event-text.ts'
 import { plain, plainAnswer, plainJson } from '../../cli/plain-text.ts'
 import { table } from '../../cli/table.ts'
 

@@ -96,8 +96,7 @@ export const secrecyMutants: Mutant[] = [
     name: 'an unverified address matches',
     breaks: 'An address matches only when it is verified (4.2.3).',
     edits: {
-      'user.emailVerified && user.email && equalsInAsciiCase(user.email, email),':
-        'user.email && equalsInAsciiCase(user.email, email),',
+      'withEmail(email).filter(({ emailVerified }) => emailVerified)': 'withEmail(email)',
     },
     caughtBy: 'ENU-12',
   },

@@ -165,6 +165,7 @@ describeWithMongo('mongoUsers()', () => {
     await users.findByUsername('Ann')
     await users.findByUsernameInAnyCase?.('ANN')
     await users.findByVerifiedEmail('ann@example.com')
+    await users.findByEmail?.('ann@example.com')
     await users.replacePasswordHash('ann', '$2b$12$old', 'next')
     await users.markEmailVerified('ann', 'Ann@Example.com')
     await fresh.db.setProfilingLevel('off')

@@ -99,7 +99,7 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
       conversation.answer = answer(address)
       answered[conversation.answer] += 1
       if (conversation.answer === 'defer') return callback(refusal(451, 'Try again later'))
-      if (conversation.answer === 'refuse') return callback(refusal(550, 'No such mailbox'))
+      if (conversation.answer === 'refuse') return callback(refusal(550, `No such mailbox: <${address}>`))
       callback()
     },
 
@@ -115,7 +115,8 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
         }
         const to = session.envelope.rcptTo.map(({ address }) => address)
         mails.push({ to, mail, link, kind: kindOf(mail, link) })
-        callback()
+        // As one says it that thanks for the mail by quoting it.
+        callback(null, `2.0.0 Ok: queued as 4F${mails.length}Qx, ${link}`)
       }, callback)
     },
   })

@@ -61,6 +61,7 @@ export async function outboxByHand(settings: Record<string, string> = {}) {
       connect: async () => ({
         async send(mail: OutgoingMail) {
           mails.push(mail)
+          return {}
         },
         release() {},
       }),

@@ -9,7 +9,7 @@ export function memoryOutboxAdministration(
   { now }: Clock,
 ): OutboxAdministration & Forgetful {
   return {
-    async list({ id, state, accountId, requestedBefore, limit }, at) {
+    async list({ id, state, accountId, requestedBefore, requestedFrom, limit }, at) {
       return [...entries.values()]
         .toReversed()
         .toSorted((one, other) => other.job.requestedAt.getTime() - one.job.requestedAt.getTime())
@@ -18,6 +18,7 @@ export function memoryOutboxAdministration(
         .filter((status) => state === undefined || status.state === state)
         .filter((status) => accountId === undefined || status.accountId === accountId)
         .filter(({ requestedAt }) => !requestedBefore || (requestedAt ?? NEVER) < requestedBefore)
+        .filter(({ requestedAt }) => !requestedFrom || (requestedAt ?? 0) >= requestedFrom)
         .slice(0, limit)
     },
 

@@ -10,6 +10,9 @@ export function memoryUsers(initial: User[] = []): UserStore & { add(user: User)
   }
   for (const user of initial) add(user)
 
+  const withEmail = (email: string) =>
+    [...users.values()].filter((user) => user.email && equalsInAsciiCase(user.email, email))
+
   return {
     /** Adds a user, or replaces the one with this id. */
     add,
@@ -28,10 +31,11 @@ export function memoryUsers(initial: User[] = []): UserStore & { add(user: User)
     },
 
     async findByVerifiedEmail(email) {
-      const found = [...users.values()].filter(
-        (user) => user.emailVerified && user.email && equalsInAsciiCase(user.email, email),
-      )
-      return structuredClone(found)
+      return structuredClone(withEmail(email).filter(({ emailVerified }) => emailVerified))
+    },
+
+    async findByEmail(email) {
+      return structuredClone(withEmail(email))
     },
 
     async replacePasswordHash(id, expected, next) {
@@ -45,6 +49,13 @@ export function memoryUsers(initial: User[] = []): UserStore & { add(user: User)
       const user = users.get(id)
       if (!user || user.disabled || user.emailVerified || user.email !== email) return false
       user.emailVerified = true
+      return true
+    },
+
+    async markEmailUnverified(id, email) {
+      const user = users.get(id)
+      if (!user?.emailVerified || user.email !== email) return false
+      user.emailVerified = false
       return true
     },
   }

@@ -61,12 +61,17 @@ function heldAt(at: Date): Filter<JobDocument> {
   }
 }
 
-function isAskedFor({ id, state, accountId, requestedBefore }: MailJobQuery): Filter<JobDocument> {
+function isAskedFor(query: MailJobQuery): Filter<JobDocument> {
+  const { id, state, accountId, requestedBefore, requestedFrom } = query
+  const requestedAt = {
+    ...(requestedBefore && { $lt: time(requestedBefore) }),
+    ...(requestedFrom && { $gte: time(requestedFrom) }),
+  }
   return {
     ...(id !== undefined && { _id: text(id) }),
     state: state === 'dead' ? state : { $nin: state ? ['dead', 'over'] : ['over'] },
     ...(accountId !== undefined && { account_id: text(accountId) }),
-    ...(requestedBefore && { requested_at: { $lt: time(requestedBefore) } }),
+    ...((requestedBefore ?? requestedFrom) && { requested_at: requestedAt }),
   }
 }
 

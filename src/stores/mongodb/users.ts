@@ -53,7 +53,7 @@ const indexes: NamedIndex[] = [
  * `disabled`, and an `_id` that is a string or an `ObjectId`.
  */
 export function mongoUsers(collection: UserCollection): UserStore {
-  const { byId, byUsername, byUsernameInAnyCase, byVerifiedEmail } = lookUps(collection)
+  const { byId, byUsername, byUsernameInAnyCase, byVerifiedEmail, byEmail } = lookUps(collection)
 
   async function isUpdated(filter: object, update: object) {
     try {
@@ -85,6 +85,10 @@ export function mongoUsers(collection: UserCollection): UserStore {
       return isText(email) ? byVerifiedEmail(email) : []
     },
 
+    async findByEmail(email) {
+      return isText(email) ? byEmail(email) : []
+    },
+
     async replacePasswordHash(id, expected, next) {
       return isUpdated(
         { ...(await hasId(text(id))), password_hash: text(expected) },
@@ -101,6 +105,13 @@ export function mongoUsers(collection: UserCollection): UserStore {
           disabled: { $in: [false, null], $not: { $type: 'array' } },
         },
         { $set: { email_verified: true } },
+      )
+    },
+
+    async markEmailUnverified(id, email) {
+      return isUpdated(
+        { ...(await hasId(text(id))), email: text(email), email_verified: true },
+        { $set: { email_verified: false } },
       )
     },
   })
@@ -137,7 +148,13 @@ function lookUps(collection: UserCollection) {
     )
   })
 
-  return { byId, byUsername, byUsernameInAnyCase, byVerifiedEmail }
+  // The index of verified addresses begins with the address, and serves this too.
+  async function byEmail(email: string) {
+    const users = await find({ email }, inAnyCase)
+    return users.filter((user) => user.email && equalsInAsciiCase(user.email, email))
+  }
+
+  return { byId, byUsername, byUsernameInAnyCase, byVerifiedEmail, byEmail }
 }
 
 async function hasId(id: string) {

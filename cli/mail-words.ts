@@ -1,0 +1,89 @@
+import { eventText } from './event-text.ts'
+import { table } from './table.ts'
+import type { MailJob, MailOutcome, MailRecord } from '../src/admin/client.ts'
+import type { MailFailure, NoMail } from '../src/ports/audit.ts'
+
+/** Why a request came to no mail, and what to do. */
+const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
+  unknown: 'no account is known by that name: check it with `user status`',
+  ambiguous: 'several accounts could be meant: name one with --id',
+  already_verified: 'the address is verified already: no link is needed',
+  not_verified:
+    'the address is not verified: send a verification link, or change reset_requires_verified_email',
+  throttled:
+    'the account has had too many mails lately: use the link that it has, or see mails_per_account_per_hour and resend_cooldown',
+  superseded: 'a newer request took its place: look at that one with `user status`',
+  sent_before: 'it was sent already',
+  expired: 'it waited for so long that its link has expired: see `doctor`, and ask again',
+  account_gone: 'the account is gone',
+  disabled: 'the account is disabled: enable it first',
+  no_address: 'the account has no e-mail address: give it one',
+  bad_address: 'the address of the account is not one: correct it',
+  no_password: 'the account has no password, and signs in another way',
+  unexpected_error: 'the server failed: see its log',
+  ERR_MAIL_REFUSED: 'the mail server refused it: see what it says with `mail test`',
+  ERR_MAIL_FAILED: 'the mail server could not be used: see why with `doctor`',
+  ERR_MAIL_ADDRESS: 'the mail server does not take mails to this address: correct it',
+}
+
+/** A reason with its words; one that this program does not know stays as it is. */
+export function reasonText(reason: string | undefined): string {
+  if (reason === undefined) return ''
+  const words = new Map(Object.entries(reasons)).get(reason)
+  return words === undefined ? reason : `${reason}: ${words}`
+}
+
+export function mailTable(mails: MailJob[], columns: number | undefined): string {
+  return table(
+    ['mail', 'kind', 'account', 'state', 'requested', 'next attempt', 'attempts', 'reason'],
+    mails.map((mail) => [
+      mail.id,
+      mail.kind,
+      accountText(mail),
+      mail.is_held ? `${mail.state}, being sent` : mail.state,
+      mail.requested_at ?? '',
+      mail.next_attempt_at ?? '',
+      String(mail.attempts),
+      reasonText(mail.reason),
+    ]),
+    columns,
+  )
+}
+
+function accountText({ account_id: id = '', username }: MailJob): string {
+  return username === undefined ? id : `${username} (${id})`
+}
+
+export function outcomeText({ mail_id: id, state, reason, ...outcome }: MailOutcome): string {
+  const { sent_at: sentAt, next_attempt_at: next } = outcome
+  const texts: Record<typeof state, string> = {
+    sent: `Sent${sentAt === undefined ? '' : ` at ${sentAt}`}.`,
+    waiting: `Not sent yet, and it still waits (mail ${id}).`,
+    ended: 'Not sent.',
+    dead: `Not sent, and nobody will try again (mail ${id}).`,
+    unknown: `Nothing is known of the mail ${id}.`,
+  }
+  return [
+    texts[state],
+    ...(reason === undefined ? [] : [`Reason: ${reasonText(reason)}`]),
+    ...(next === undefined ? [] : [`The next attempt is at ${next}.`]),
+  ].join('\n')
+}
+
+/** What became of a mail, and what is known of it. */
+export function recordText({ mail, history, ...outcome }: MailRecord): string {
+  const facts: [string, string | undefined][] = [
+    ['account', mail && accountText(mail)],
+    ['kind', mail?.kind],
+    ['requested', mail?.requested_at],
+    ['expires', mail?.expires_at],
+    ['attempts', mail && String(mail.attempts)],
+    ['Message-ID', outcome.message_id],
+    ['queue id', outcome.queue_id],
+  ]
+  return [
+    outcomeText(outcome),
+    ...facts.flatMap(([name, value]) => (value ? [`${name.padEnd(10)}  ${value}`] : [])),
+    ...(history.length === 0 ? [] : ['', 'History', ...history.map(eventText)]),
+  ].join('\n')
+}

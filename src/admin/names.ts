@@ -1,0 +1,27 @@
+import { isStoreUnavailable } from '../errors.ts'
+import type { UserStore } from '../ports/index.ts'
+
+const AT_ONCE = 50
+
+/** `undefined`: there is none, or it is not known. */
+export type NameOf = (id: string | undefined) => string | undefined
+
+/**
+ * The usernames of accounts, for people who read ids. Whoever is gone has none; while the users cannot be reached, nobody has: what is asked
+ * for is told all the same.
+ */
+export async function namesOf(users: UserStore, ids: (string | undefined)[]): Promise<NameOf> {
+  const wanted = [...new Set(ids)].filter((id) => id !== undefined)
+  const names = new Map<string, string>()
+  try {
+    for (let at = 0; at < wanted.length; at += AT_ONCE) {
+      const found = await Promise.all(
+        wanted.slice(at, at + AT_ONCE).map((id) => users.findById(id)),
+      )
+      for (const user of found) if (user) names.set(user.id, user.username)
+    }
+  } catch (error) {
+    if (!isStoreUnavailable(error)) throw error
+  }
+  return (id) => (id === undefined ? undefined : names.get(id))
+}

@@ -1,0 +1,50 @@
+import type { User, UserStore } from '../ports/index.ts'
+import type { AdminAnswer, AdminRefusal } from './parts.ts'
+
+type Outcome<N extends 'verifyUser' | 'unverifyUser'> = AdminAnswer<N> | AdminRefusal
+
+/** Whoever is verified has no use for the links that are under way; a login that waits goes on by itself. */
+export async function verify(
+  users: UserStore,
+  { id, email }: User,
+): Promise<Outcome<'verifyUser'>> {
+  if (email === undefined) return NO_ADDRESS
+  const changed = await users.markEmailVerified(id, email)
+  const isSo = changed || (await hasVerified(users, id, email))
+  return isSo ? { answer: { email, changed } } : UNCHANGED
+}
+
+export async function unverify(
+  users: UserStore,
+  { id, email }: User,
+): Promise<Outcome<'unverifyUser'>> {
+  if (!users.markEmailUnverified) return UNSUPPORTED
+  if (email === undefined) return NO_ADDRESS
+  return { answer: { email, changed: await users.markEmailUnverified(id, email) } }
+}
+
+async function hasVerified(users: UserStore, id: string, email: string): Promise<boolean> {
+  const user = await users.findById(id)
+  return user?.emailVerified === true && user.email === email
+}
+
+const NO_ADDRESS: AdminRefusal = {
+  status: 409,
+  code: 'no_address',
+  title:
+    'Nothing was changed: the account has no e-mail address. Give it one where your users are.',
+}
+
+const UNCHANGED: AdminRefusal = {
+  status: 409,
+  code: 'not_verified',
+  title:
+    'Nothing was changed: the account is disabled, its address changed just now, or another account has it. See user status.',
+}
+
+const UNSUPPORTED: AdminRefusal = {
+  status: 409,
+  code: 'unsupported',
+  title:
+    'Nothing was changed: the users of this host have no markEmailUnverified. Change it where your users are.',
+}

@@ -1,0 +1,235 @@
+import { expect } from 'chai'
+import { memoryUsers, type AdminApi, type User } from '../../src/index.ts'
+import { actionsOf, adminOf, outcomeOf, refusalOf } from '../support/admin-calls.ts'
+import { mailsTo } from '../support/blocked-login.ts'
+import { cliOf } from '../support/cli-server.ts'
+import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
+import { startHarness } from '../support/harness.ts'
+import { isIdle } from '../support/jobs.ts'
+import type { MailAnswer } from '../support/mail-server.ts'
+import { eventsOf, tokenOf } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+
+describe('"I never got the mail": user status answers with the cause and what to do', () => {
+  const answers = new Map<string, MailAnswer>()
+  const h = suiteHarness({ mail: { answer: (recipient) => answers.get(recipient) ?? 'take' } })
+  const cli = cliOf(h)
+  let added = 0
+
+  async function addUser(user: Partial<User> = {}): Promise<User & { email: string }> {
+    added += 1
+    const made = await h.addUser({ username: `person${added}`, ...user })
+    return { ...made, email: made.email ?? '' }
+  }
+
+  /** By the address alone, as the command line tells it in its first line, and the API in its fields. */
+  async function asked(about: string): Promise<AdminApi.UserStatus> {
+    const status = await adminOf(h).userStatus({ user: about })
+    const { stdout } = await cli.done(['user', 'status', about])
+    expect(stdout.split('\n')[0]).to.equal(`${status.summary} ${status.advice}`)
+    return status
+  }
+
+  async function failedReset(user: User): Promise<string> {
+    const { mail_id } = await adminOf(h).sendReset({ id: user.id })
+    await eventually('an attempt failed', async () =>
+      h.events.some(({ id }) => id.startsWith(`mail_failed:${mail_id}:1:`)),
+    )
+    return mail_id
+  }
+
+  const lastFailure = (user: User) => eventsOf(h, 'password_reset_mail_failed', user).at(-1)
+
+  it('unknown: exit 1, and the first line says what to ask', async () => {
+    const { exitCode, stderr, stdout } = await cli.run(['user', 'status', 'nobody@users.example'])
+    expect([exitCode, stdout]).to.deep.equal([1, ''])
+    expect(stderr).to.match(/^There is no account .* Ask the person how it is spelt\.\n$/)
+  })
+
+  it('misspelt: blanks, case, an address for a name; what exists is told, and nothing is done', async () => {
+    const carol = await addUser({ username: 'carol' })
+    const Dora = await addUser({ username: 'Dora', emailVerified: false })
+    const actions = actionsOf(h).length
+    const meant = {
+      ' carol': carol,
+      Carol: carol,
+      'CAROL ': carol,
+      'carol@elsewhere.example': carol,
+      dora: Dora,
+      DORA: Dora,
+      [`${Dora.email} `]: Dora,
+    }
+    for (const [typed, { id, username }] of Object.entries(meant)) {
+      const refusal = await refusalOf(adminOf(h).userStatus({ user: typed }))
+      expect(refusal).to.deep.include({ code: 'unknown_account', candidates: [{ id, username }] })
+      const { stderr } = await cli.run(['user', 'status', typed])
+      expect(stderr).to.match(/^There is no account .* Did you mean this one\?\n/)
+      expect(stderr).to.match(new RegExp(`^${id} +${username}$`, 'm'))
+    }
+    for (const other of ['carl', 'car', 'carolx', 'c\u0430rol', '@', ' '])
+      expect(await refusalOf(adminOf(h).userStatus({ user: other })), other).to.not.have.property(
+        'candidates',
+      )
+    // What does something takes no address that nobody verified, and says whose it is.
+    const refusal = await refusalOf(adminOf(h).sendReset({ user: Dora.email }))
+    expect(refusal.candidates).to.deep.equal([{ id: Dora.id, username: 'Dora' }])
+    expect(actionsOf(h)).to.have.length(actions)
+    expect(mailsTo(h, carol) + mailsTo(h, Dora)).to.equal(0)
+    expect((await asked('carol')).id).to.equal(carol.id)
+  })
+
+  it('unverified: found by its address in either case, and told who asked with it', async () => {
+    const user = await addUser({ emailVerified: false })
+    const before = await asked(user.email.toUpperCase())
+    expect(before).to.include({ id: user.id, cause: 'unverified' })
+    expect(before.summary).to.include('types the username')
+    await h.forgot(user.email)
+    await isIdle(h)
+    const after = await asked(user.email)
+    expect(after.cause).to.equal('unverified')
+    expect(after.summary).to.match(/somebody asked with it at \S+ and got no mail/)
+    expect(after.advice).to.include(`account-flows user send-verification --id ${user.id}`)
+  })
+
+  it('disabled, whatever else is so', async () => {
+    const user = await addUser({ disabled: true, emailVerified: false })
+    expect(await asked(user.email)).to.include({ id: user.id, cause: 'disabled' })
+  })
+
+  it('limited', async () => {
+    const user = await addUser()
+    await h.put({ mails_per_account_per_hour: '1' })
+    const first = await adminOf(h).sendReset({ id: user.id })
+    await outcomeOf(h, first.mail_id, 'sent')
+    expect((await asked(user.email)).cause).to.equal('sent')
+    const second = await adminOf(h).sendReset({ id: user.id })
+    await outcomeOf(h, second.mail_id, 'ended')
+    const status = await asked(user.email)
+    expect(status.cause).to.equal('limited')
+    expect(status.advice).to.include('mails_per_account_per_hour')
+    await h.put({ mails_per_account_per_hour: '1000' })
+  })
+
+  it('refused, with step, code and the words of the mail server, but for the address', async () => {
+    const user = await addUser()
+    answers.set(user.email, 'refuse')
+    const id = await failedReset(user)
+    const status = await asked(user.email)
+    expect(status.cause).to.equal('refused')
+    expect(status.summary).to.match(/for good: 550 .*No such mailbox: <…> at RCPT TO\.$/)
+    expect(status.advice).to.include(`account-flows doctor --to ${user.email}`)
+    expect(lastFailure(user)?.details).to.include({ step: 'RCPT TO' })
+    expect(JSON.stringify(eventsOf(h, 'password_reset_mail_failed', user))).to.not.include('@')
+    answers.delete(user.email)
+    await adminOf(h).retryMails({ id })
+    await outcomeOf(h, id, 'sent')
+    expect((await asked(user.email)).cause).to.equal('sent')
+  })
+
+  it('refused for now, and when it is tried again', async () => {
+    const user = await addUser()
+    answers.set(user.email, 'defer')
+    const id = await failedReset(user)
+    const status = await asked(user.email)
+    expect(status.cause).to.equal('refused')
+    expect(status.summary).to.match(/now: 451 .*Try again later at RCPT TO\.$/)
+    expect(status.advice).to.match(/It is tried again at \d{4}-/)
+    answers.delete(user.email)
+    await adminOf(h).purgeMails({ id })
+  })
+
+  it('refused after its data: codes alone, as the server has seen the link and quotes it (LOG-02)', async () => {
+    const user = await addUser()
+    answers.set(user.email, 'defer after data')
+    const id = await failedReset(user)
+    const status = await asked(user.email)
+    expect(status.summary).to.match(/now: 451 at DATA\.$/)
+    expect(status.advice).to.include(`account-flows mail test --to ${user.email}`)
+    for (const { details } of eventsOf(h, 'password_reset_mail_failed', user))
+      expect(details).to.have.keys('step', 'code')
+    answers.delete(user.email)
+    await adminOf(h).purgeMails({ id })
+  })
+
+  it('mail server down', async () => {
+    const user = await addUser()
+    const port = String(h.mail.port)
+    await h.put({ smtp_port: String(await freePort()) })
+    const id = await failedReset(user)
+    const status = await asked(user.email)
+    expect(status.cause).to.equal('mail_server_down')
+    expect(status.summary).to.match(/could not be used .*: ECONNREFUSED while connecting\.$/)
+    await h.put({ smtp_port: port })
+    await adminOf(h).purgeMails({ id })
+  })
+
+  it('sent, with the Message-ID and the queue id by which the mail server knows it, and no token', async () => {
+    const user = await addUser()
+    const { mail_id } = await adminOf(h).sendReset({ id: user.id })
+    const { mail, link } = await h.mail.mailTo(user.email)
+    await outcomeOf(h, mail_id, 'sent')
+    const status = await asked(user.email)
+    expect(status.cause).to.equal('sent')
+    const details = eventsOf(h, 'password_reset_mail_sent', user).at(-1)?.details
+    expect(details?.message_id).to.equal(mail.messageId)
+    expect(details?.queue_id).to.match(/^4F\d+Qx$/)
+    expect(status.advice).to.include(`${details?.message_id}, queue id ${details?.queue_id}`)
+    expect(JSON.stringify([status, h.events])).to.not.include(tokenOf(link))
+  })
+
+  it('nobody asked', async () => {
+    const user = await addUser()
+    const status = await asked(user.email)
+    expect(status.cause).to.equal('not_asked')
+    expect(status.advice).to.include(`account-flows user send-reset --id ${user.id}`)
+  })
+
+  it('several accounts of one address: all are told, and each look is audited', async () => {
+    const email = 'family@users.example'
+    const one = await addUser({ email })
+    const other = await addUser({ email: 'Family@users.example', emailVerified: false })
+    const refusal = await refusalOf(adminOf(h).userStatus({ user: email }))
+    expect(refusal.code).to.equal('ambiguous_account')
+    expect(refusal.candidates?.map(({ id }) => id)).to.have.members([one.id, other.id])
+    const actions = actionsOf(h, 'user_status').length
+    const { exitCode, stdout } = await cli.run(['user', 'status', email])
+    expect(exitCode).to.equal(1)
+    for (const { id, username } of [one, other])
+      expect(stdout).to.match(new RegExp(`^id +${id}\nusername +${username}$`, 'm'))
+    expect(actionsOf(h, 'user_status')).to.have.length(actions + 2)
+  })
+
+  it('names stand beside ids in lists of mails and events', async () => {
+    const user = await addUser({ disabled: true })
+    const { mail_id } = await adminOf(h).sendReset({ id: user.id })
+    await outcomeOf(h, mail_id, 'dead')
+    const { stdout: mails } = await cli.done(['outbox', 'list', '--account', user.id])
+    expect(mails).to.include(`${user.username} (${user.id})`)
+    const { stdout: events } = await cli.done(['audit', 'tail', '--account', user.id])
+    expect(events).to.include(`account=${user.id}  username=${user.username}`)
+    await adminOf(h).purgeMails({ id: mail_id })
+  })
+
+  it('users of a host without findByEmail are found by verified addresses, and the answer says so', async () => {
+    const { findByEmail: _, ...users } = memoryUsers()
+    const bare = await startHarness({ flows: { users } })
+    const user: User = {
+      id: 'u1',
+      username: 'eve',
+      email: 'eve@users.example',
+      emailVerified: false,
+      passwordHash: undefined,
+      disabled: false,
+    }
+    users.add(user)
+    const refusal = await refusalOf(adminOf(bare).userStatus({ user: 'eve@users.example' }))
+    expect(refusal.title).to.include('Did you mean this one?')
+    users.add({ ...user, username: 'other' })
+    const unknown = await refusalOf(adminOf(bare).userStatus({ user: 'eve@users.example' }))
+    expect(unknown.title).to.include('an address that is not verified finds nobody here')
+    users.add({ ...user, emailVerified: true })
+    expect((await adminOf(bare).userStatus({ user: 'eve@users.example' })).id).to.equal('u1')
+    await bare.close()
+  })
+})

@@ -1,0 +1,63 @@
+import { expect } from 'chai'
+import { memoryUsers, type UserStore } from '../../src/index.ts'
+import { actionsOf, adminOf, codeOf, expectAudited, suiteAdmin } from '../support/admin-calls.ts'
+import { addUnverified, isVerified, mailsTo } from '../support/blocked-login.ts'
+import { cliOf } from '../support/cli-server.ts'
+import { startHarness } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+
+describe('user verify and user unverify', () => {
+  const h = suiteHarness()
+  const admin = suiteAdmin(h)
+  const cli = cliOf(h)
+
+  it('change the address, once, and are audited with who asked; no mail is sent', async () => {
+    const user = await addUnverified(h)
+    const { id, username, email } = user
+    const mails = mailsTo(h, user)
+    expect(await admin.verifyUser({ id })).to.deep.equal({ email, changed: true })
+    expectAudited(actionsOf(h, 'user_verify').at(-1), 'user_verify', user)
+    expect(await isVerified(h, user)).to.equal(true)
+    expect(await admin.verifyUser({ id })).to.deep.equal({ email, changed: false })
+    expect((await cli.done(['user', 'unverify', username])).stdout).to.equal(
+      `${email} is unverified now.\n`,
+    )
+    expectAudited(actionsOf(h, 'user_unverify').at(-1), 'user_unverify', user)
+    expect(await isVerified(h, user)).to.equal(false)
+    expect((await cli.done(['user', 'unverify', username])).stdout).to.match(/^Nothing changed: /)
+    expect((await cli.done(['user', 'verify', username])).stdout).to.match(/ is verified now\.\n$/)
+    expect(mailsTo(h, user)).to.equal(mails)
+  })
+
+  it('refuse a disabled account and one without an address, and change nothing', async () => {
+    const off = await h.addUser({ username: 'off', disabled: true, emailVerified: false })
+    const none = await h.addUser({ username: 'none', email: undefined, emailVerified: false })
+    expect(await codeOf(admin.verifyUser({ id: off.id }))).to.deep.equal([409, 'not_verified'])
+    for (const call of ['verifyUser', 'unverifyUser'] as const)
+      expect(await codeOf(admin[call]({ id: none.id }))).to.deep.equal([409, 'no_address'])
+    expect(await isVerified(h, off)).to.equal(false)
+    await h.changeUser(off, { disabled: false })
+    expect((await admin.verifyUser({ id: off.id })).changed).to.equal(true)
+  })
+
+  it('unverify is refused, with the reason, where the host cannot', async () => {
+    const { markEmailUnverified: _, ...able } = memoryUsers()
+    const users: UserStore = able
+    const bare = await startHarness({ flows: { users } })
+    able.add({
+      id: 'u1',
+      username: 'eve',
+      email: 'eve@users.example',
+      emailVerified: true,
+      passwordHash: undefined,
+      disabled: false,
+    })
+    expect(await codeOf(adminOf(bare).unverifyUser({ id: 'u1' }))).to.deep.equal([
+      409,
+      'unsupported',
+    ])
+    expect(await users.findById('u1')).to.include({ emailVerified: true })
+    expect((await adminOf(bare).verifyUser({ id: 'u1' })).changed).to.equal(false)
+    await bare.close()
+  })
+})
