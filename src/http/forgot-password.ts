@@ -19,7 +19,8 @@ export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | 
       const fields = parseFields(ctx.querystring) ?? new Map<string, string>()
       const carried = carriedFrom(fields)
       const client = await clients.shown(carried)
-      pages.show(ctx, { status: 200, name, locals: { mode: 'form', carried, client } })
+      const locals = { mode: 'form', carried, client } as const
+      pages.show(ctx, { status: 200, name, locals, formId: newId() })
     },
 
     async post(ctx: Context) {
@@ -37,7 +38,7 @@ export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | 
       if (!identifier) {
         const client = await clients.shown(carried)
         const locals = { mode: 'invalid', carried, client } as const
-        return pages.show(ctx, { status: 400, name, locals, uiLocales })
+        return pages.show(ctx, { status: 400, name, locals, uiLocales, formId: formIdIn(form) })
       }
       if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
       const genuine = await clients.genuine(carried)

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
-import { newId } from '../crypto/token.ts'
 import { uiLocalesInUrl } from './form.ts'
 import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
 
@@ -12,6 +11,8 @@ export interface Page<N extends PageName = PageName> {
   formMayLeadTo?: string | undefined
   /** `ui_locales` of the request that the page is part of, or the language of the mail that led here. What the address asks for wins. */
   uiLocales?: string | undefined
+  /** Of the form that asks for a mail: sent again, it is the same request. `undefined`: each time another one. */
+  formId?: string | undefined
 }
 
 export interface Pages {
@@ -38,7 +39,7 @@ export function createPages(views: Views): Pages {
   function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
     const accepted = req.headers['accept-language']
     const asked = uiLocalesInUrl(req.url) ?? page.uiLocales
-    const { html, lang } = views.page(page.name, page.locals, { asked, accepted }, newId())
+    const { html, lang } = views.page(page.name, page.locals, { asked, accepted }, page.formId)
     return { html, headers: pageHeaders(page, lang) }
   }
 

@@ -27,6 +27,7 @@ export function resendVerification(parts: HttpParts) {
       locals: mode === 'sent' ? { mode, waiting, ...sent } : { mode, waiting, carried },
       formMayLeadTo: genuine.redirectUri,
       uiLocales,
+      formId: formIdIn(form),
     })
   }
 

@@ -1,4 +1,5 @@
 import type { Context } from 'koa'
+import { newId } from '../crypto/token.ts'
 import type { RefusedLink } from '../flows/password-reset.ts'
 import type { ResetFormMode } from '../views/index.ts'
 import { readForm, tokenInQuery, uiLocalesIn } from './form.ts'
@@ -70,5 +71,6 @@ export function showInvalidLink(
     name: 'reset-password',
     locals: { mode: 'invalid', reason, carried, renew },
     uiLocales,
+    formId: renew && newId(),
   })
 }

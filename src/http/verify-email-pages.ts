@@ -1,4 +1,5 @@
 import type { Context } from 'koa'
+import { newId } from '../crypto/token.ts'
 import type { LinkRefusal, OpenedLink } from '../flows/email-verification.ts'
 import { carriedBy, type LinkContext, type VerificationLink } from '../flows/link.ts'
 import type { CapturedRequest, CarriedParameters, User } from '../ports/index.ts'
@@ -39,7 +40,9 @@ export function verifyEmailPages({ pages, clients }: HttpParts, asked?: string) 
       const client = await clients.restart(carried)
       const renew = link && reason === 'expired' ? fieldsOf(link) : undefined
       const locals = { mode: 'expired', reason, carried, client, renew } as const
-      pages.show(ctx, { status: 400, name, locals, uiLocales: asked ?? locale })
+      // Of all links that nobody was given, the page is the same.
+      const formId = reason === 'unknown' ? undefined : newId()
+      pages.show(ctx, { status: 400, name, locals, uiLocales: asked ?? locale, formId })
     },
 
     verified: (ctx: Context, { carried, locale }: LinkContext) =>
@@ -113,6 +116,7 @@ export async function blockedPage(
       ...asked,
     },
     ...pageOf(captured),
+    formId: newId(),
   }
 }
 

@@ -10,15 +10,7 @@ import {
 import { onBothStores } from '../support/both-stores.ts'
 import { ADMIN_TOKEN, PASSWORD } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
-import {
-  ask,
-  dump,
-  hasPassword,
-  tokenOf,
-  usableRecord,
-  withoutMail,
-  withoutFormIds,
-} from '../support/observe.ts'
+import { ask, dump, hasPassword, tokenOf, usableRecord, withoutMail } from '../support/observe.ts'
 import { FORM, rawRequest, type RawAnswer } from '../support/raw-request.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
@@ -37,7 +29,7 @@ function pair(name: string, hit: string, miss: string, others: Record<string, st
 }
 
 function shape({ status, headers: { date: _date, ...headers }, text }: RawAnswer) {
-  return { status, headers, text: withoutFormIds(text) }
+  return { status, headers, text }
 }
 
 onBothStores('Forms that are none (INJ)', (technology) => {

@@ -154,7 +154,7 @@ onBothStores('A link of an address that is confirmed already (3.2, 4.6)', (techn
     await expectStillWorks(h, login)
     for (const link of [login.link, another, expired, login.link]) {
       const page = await expectConfirmedAlready(link, user)
-      expect(page.text).to.match(/Continue to .*Have a new link sent to you/s)
+      expect(page.text).to.match(/Continue to .*We can send you a new link/s)
       expect(page.text).not.to.match(/already used|not confirmed|works once/)
     }
     const renewed = await createUserAgent().post(

@@ -99,7 +99,8 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
       conversation.answer = answer(address)
       answered[conversation.answer] += 1
       if (conversation.answer === 'defer') return callback(refusal(451, 'Try again later'))
-      if (conversation.answer === 'refuse') return callback(refusal(550, `No such mailbox: <${address}>`))
+      if (conversation.answer === 'refuse')
+        return callback(refusal(550, `No such mailbox: <${address}>`))
       callback()
     },
 
