@@ -3,6 +3,7 @@ import { newId } from '../crypto/token.ts'
 import type { LinkRefusal, OpenedLink } from '../flows/email-verification.ts'
 import { carriedBy, type LinkContext, type VerificationLink } from '../flows/link.ts'
 import type { CapturedRequest, CarriedParameters, User } from '../ports/index.ts'
+import { maskedAddress } from '../settings/mail-address.ts'
 import type { LinkFields } from '../views/index.ts'
 import type { Page } from './pages.ts'
 import type { HttpParts } from './parts.ts'
@@ -109,6 +110,7 @@ export async function blockedPage(
     locals: {
       mode: 'blocked',
       username: user.username,
+      sentTo: maskedAddress(user.email),
       lifetimeMs,
       carried,
       client: await clients.shown(carried),

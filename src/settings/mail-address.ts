@@ -9,3 +9,11 @@ const ADDRESS = new RegExp(`^(?=.{1,64}@)${ATOM}(?:\\.${ATOM})*@${LABEL}(?:\\.${
 export function isMailAddress(value: string): boolean {
   return value.length <= 254 && ADDRESS.test(value)
 }
+
+/** So much of an address as its owner knows it by: `b•••@e•••.com`. `undefined`: no mail can go there. */
+export function maskedAddress(address = ''): string | undefined {
+  if (!isMailAddress(address)) return undefined
+  const [local = '', domain = ''] = address.split('@')
+  const [, end = ''] = /.(\.[^.]*)$/.exec(domain) ?? []
+  return `${local.slice(0, 1)}•••@${domain.slice(0, 1)}•••${end}`
+}

@@ -66,6 +66,8 @@ type VerifyEmail =
   | {
       mode: 'blocked'
       username: string
+      /** Where the mail goes, masked. `undefined`: the account has no such address. */
+      sentTo?: string | undefined
       lifetimeMs: number
       carried: CarriedParameters
       client?: ShownClient | undefined

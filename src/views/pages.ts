@@ -3,7 +3,7 @@ import type { Catalog, Values } from './catalog.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
 import { formQuery } from '../ports/carried-query.ts'
 import type { Templates } from './templates.ts'
-import { amountText, lifetimeText, shownLink } from './wording.ts'
+import { amountText, isolated, lifetimeText, shownLink } from './wording.ts'
 
 /** What the forms of one page repeat. */
 export interface PageRequest {
@@ -41,6 +41,7 @@ export function renderPage<N extends PageName>(
     title: t(titlesOf(name, locals).find(has) ?? `${name}.title`),
     refusal: refusalOf(name, locals, catalog, limits),
     limits,
+    sentTo: 'sentTo' in locals && locals.sentTo ? isolated(locals.sentTo, dir) : undefined,
     lifetime: 'lifetimeMs' in locals ? lifetimeText(locals.lifetimeMs, lang) : undefined,
     wait: waitMs !== undefined && waitMs > 0 ? waitOf(waitMs, lang) : undefined,
     client: 'client' in locals ? shownLink(locals.client) : undefined,

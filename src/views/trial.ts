@@ -90,6 +90,7 @@ export const SAMPLE_PAGES: PageSamples = {
       {
         mode: 'blocked',
         username: 'ann',
+        sentTo: 'a•••@e•••.com',
         lifetimeMs: 86_400_000,
         carried,
         client,

@@ -41,6 +41,28 @@ describe('POST {oauth_path}/login (4.8)', () => {
     await expectStillWorks(h, login)
   })
 
+  it('says where the mail goes, so that its owner knows the address, and nobody else learns it', async () => {
+    const addresses = {
+      'somebody@mail.example.com': 's•••@m•••.com',
+      "o'b@localhost": 'o•••@l•••',
+      'x@y.z': 'x•••@y•••.z',
+    }
+    for (const [email, masked] of Object.entries(addresses)) {
+      const { blocked } = await blockedLogin(h, { user: await addUnverified(h, { email }) })
+      expect(blocked.text).to.include(`The email goes to ${masked}.`).and.not.include(email)
+    }
+  })
+
+  it('says nothing of where it goes, where no mail can go', async () => {
+    for (const email of ['a@b.example, c@d.example', '']) {
+      const user = await addUnverified(h, { email })
+      const { url } = await h.party.begin()
+      const blocked = await h.login(createUserAgent(), url, user.username)
+      expectPage(blocked, 200, 'verify-email', 'blocked')
+      expect(blocked.text).to.not.include('goes to').and.not.include('•••')
+    }
+  })
+
   it('sends the link to the stored address, and records the block', async () => {
     const { user, link } = await blockedLogin(h)
     expect(mailsTo(h, user)).to.equal(1)
