@@ -307,8 +307,8 @@ describe('The mail that tells of a reset', () => {
     await isIdle(h)
     expect(mailsTo(user)).to.have.length(1)
     const [reset, notice, ...others] = eventsOf(h, 'password_reset_mail_sent', user)
-    expect(reset?.details).not.to.deep.equal({ mail: 'password_changed' })
-    expect(notice?.details).to.deep.equal({ mail: 'password_changed' })
+    expect(reset?.details).not.to.have.property('mail')
+    expect(notice?.details).to.include({ mail: 'password_changed' })
     expect(others).to.deep.equal([])
     expect(eventsOf(h, 'password_reset_requested', user)).to.have.length(1)
   })
@@ -336,10 +336,8 @@ describe('The mail that tells of a reset', () => {
     const failed = await eventually('the event', () =>
       eventsOf(h, 'password_reset_mail_failed', user).at(0),
     )
-    expect(failed).to.deep.include({
-      reason: 'ERR_MAIL_REFUSED',
-      details: { mail: 'password_changed' },
-    })
+    expect(failed.reason).to.equal('ERR_MAIL_REFUSED')
+    expect(failed.details).to.include({ mail: 'password_changed', step: 'RCPT TO', code: '550' })
     expect(mailsTo(user)).to.deep.equal([])
     expect(await hasPassword(h, user, 'a new password')).to.equal(true)
     expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
