@@ -36,6 +36,7 @@ export function createCore(options: CheckedOptions) {
   const { cutoffs } = store
   const sessions = createEndableSessions({ cutoffs, users, clock, log, box, readsAccounts })
   const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
+  const openLogin = createOpenLogin(provider, box, `${oauthUrl}/reset-password`)
   return {
     basePath,
     oauthUrl,
@@ -60,8 +61,8 @@ export function createCore(options: CheckedOptions) {
     sessions,
     policy: createAccountPolicy(sessions.readAccount, settings, log),
     clients: createClients(provider, baseUrl.origin),
-    openLogin: createOpenLogin(provider, box, `${oauthUrl}/reset-password`),
-    resume: createResume(provider, clock),
+    openLogin,
+    resume: createResume({ provider, clock, openLogin }),
     views: createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log }),
     requesterOf: (req: IncomingMessage) => requesterOf(req, trustedProxies),
   }

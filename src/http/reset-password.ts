@@ -1,6 +1,7 @@
 import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
 import type { RefusedLink } from '../flows/password-reset.ts'
+import type { CarriedParameters } from '../ports/index.ts'
 import type { ResetFormMode } from '../views/index.ts'
 import { readForm, tokenInQuery, uiLocalesIn } from './form.ts'
 import type { Pages } from './pages.ts'
@@ -8,13 +9,23 @@ import type { HttpParts } from './parts.ts'
 
 /** 4.3 and 4.4. */
 export function resetPassword(parts: HttpParts) {
-  const { passwordReset, clients, openLogin, pages, settings, requesterOf } = parts
+  const { passwordReset, clients, openLogin, pages, settings, requesterOf, log } = parts
 
   function showForm(ctx: Context, mode: ResetFormMode, token: string, uiLocales?: string) {
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
     const locals = { mode, token, minLength, maxLength }
     const status = mode === 'form' ? 200 : 400
     pages.show(ctx, { status, name: 'reset-password', locals, uiLocales })
+  }
+
+  // The password is changed: a failure here is no reason to say that something went wrong.
+  async function wayOn(ctx: Context, carried: CarriedParameters) {
+    try {
+      return await clients.restart(carried, await openLogin.pageFor(ctx, carried))
+    } catch (error) {
+      log('error', 'after a reset the way on is not known', { error: String(error) })
+      return undefined
+    }
   }
 
   const showUnknown = (ctx: Context, uiLocales?: string) =>
@@ -45,8 +56,7 @@ export function resetPassword(parts: HttpParts) {
         return showInvalidLink(pages, ctx, outcome, token, uiLocales ?? outcome.locale)
       }
       if ('refusal' in outcome) return showForm(ctx, outcome.refusal, token, uiLocales)
-      const { carried } = outcome
-      const client = await clients.restart(carried, await openLogin.pageFor(ctx, carried))
+      const client = await wayOn(ctx, outcome.carried)
       pages.show(ctx, {
         status: 200,
         name: 'reset-password',

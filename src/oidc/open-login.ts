@@ -13,6 +13,8 @@ const NAME = 'account_flows_login'
 export interface OpenLogin {
   /** Notes where the provider leads a browser for an interaction. */
   watch: Middleware
+  /** Forgets it: a link has finished a login here, and its client has had the answer. */
+  forget(ctx: Context): void
   /**
    * Address of that page, where the login still waits and is for this client and redirect URI. `undefined`: there is none that could
    * still be finished here.
@@ -46,6 +48,8 @@ export function createOpenLogin(
       const value = box.seal(JSON.stringify({ uid, page }), NAME)
       ctx.append('Set-Cookie', `${NAME}=${value}; Max-Age=${exp - iat}; ${attributes}`)
     },
+
+    forget: (ctx) => ctx.append('Set-Cookie', `${NAME}=; Max-Age=0; ${attributes}`),
 
     async pageFor(ctx, { clientId, redirectUri }) {
       const login = noted(ctx)

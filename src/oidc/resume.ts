@@ -14,6 +14,7 @@ import { appendCarried } from '../ports/carried-query.ts'
 import type { Clock } from '../clock.ts'
 import { loginSecond, type SeenCutoffs } from '../ports/login-end.ts'
 import type { CapturedRequest, CarriedParameters, LoginResult } from '../ports/index.ts'
+import type { OpenLogin } from './open-login.ts'
 import { rethrowFailure, wasGone } from './provider-answers.ts'
 import { dropCookie, injectCookie } from './request-cookies.ts'
 
@@ -61,10 +62,11 @@ export interface Resume {
 interface Parts {
   provider: () => Provider
   clock: Clock
+  openLogin: Pick<OpenLogin, 'forget'>
 }
 
-export function createResume(provider: () => Provider, clock: Clock): Resume {
-  const parts = { provider, clock }
+export function createResume(parts: Parts): Resume {
+  const { provider } = parts
   return {
     async liveSession(ctx) {
       const { accountId, uid } = await provider().Session.get(ctx)
@@ -98,18 +100,19 @@ export function createResume(provider: () => Provider, clock: Clock): Resume {
       injectCookie(ctx, provider().cookieName('session'), session.jti)
       const query = appendCarried(new URLSearchParams({ response_type: 'code' }), carried)
       const path = provider().pathFor('authorization', { mountPath: '' })
-      await reenter(ctx, next, `${path}?${query.toString()}`)
+      await reenter(parts, ctx, next, `${path}?${query.toString()}`)
     },
   }
 }
 
 async function finish(
-  { provider, clock }: Parts,
+  parts: Parts,
   ctx: Context,
   next: Next,
   captured: CapturedRequest,
   byEmail?: EmailLogin,
 ): Promise<boolean> {
+  const { provider, clock } = parts
   const { lastSubmission: _, ...request } = captured
   const own = byEmail ? loginByEmail(byEmail, captured.login) : captured.login
   const newer = newerLogin(await provider().Session.get(ctx), own)
@@ -126,7 +129,7 @@ async function finish(
     }),
   })
   injectCookie(ctx, provider().cookieName('resume'), uid)
-  await reenter(ctx, next, path)
+  await reenter(parts, ctx, next, path)
   return !wasGone(ctx.req)
 }
 
@@ -173,7 +176,7 @@ async function saveInteraction(provider: Provider, uid: string, payload: object)
   await new create(uid, payload).save(HANDOVER_SECONDS)
 }
 
-async function reenter(ctx: Context, next: Next, path: string): Promise<void> {
+async function reenter({ openLogin }: Parts, ctx: Context, next: Next, path: string) {
   const original: unknown = Reflect.get(ctx.req, 'originalUrl')
   // Frameworks that strip a prefix keep it here, and the provider builds its addresses from it.
   if (typeof original === 'string') {
@@ -185,6 +188,7 @@ async function reenter(ctx: Context, next: Next, path: string): Promise<void> {
   await next()
   // The provider has answered then as well, and finished nothing.
   rethrowFailure(ctx.req)
+  if (!wasGone(ctx.req)) openLogin.forget(ctx)
   if (ctx.status === 303) ctx.status = 302
   // The link is in the address of this answer. A form that posts itself to the client says at least where it comes from.
   ctx.set('Referrer-Policy', ctx.status === 302 ? 'no-referrer' : 'strict-origin')

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
+import { blockedLogin } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, CONFIDENTIAL, PASSWORD } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
@@ -178,6 +179,20 @@ describe('After a reset the person continues to the client (4.2)', () => {
     expect(await leadsTo(async () => {})).to.include(`${h.oauthUrl}/login?interaction=`)
   })
 
+  it('a login that its mailed link has finished here is not gone back into: the client has had its answer', async () => {
+    const { user, agent, link, request } = await blockedLogin(h)
+    expect((await agent.get(link)).location).to.include('code=')
+    const { searchParams } = request.url
+    await h.forgot(user.username, {
+      client_id: searchParams.get('client_id') ?? '',
+      redirect_uri: searchParams.get('redirect_uri') ?? '',
+    })
+    const form = await agent.get((await h.mail.mailTo(user.email ?? '', 2)).link)
+    const fields = { password: NEW, confirm_password: NEW }
+    const page = await press(agent, form, '/reset-password', { typed: fields })
+    expect([page.mode, continueLink(page)?.href]).to.deep.equal(['done', 'https://app.example/'])
+  })
+
   it('what a browser was made to send leads nowhere else, and the honest login goes on (RED-01)', async () => {
     const user = await addUser()
     const agent = createUserAgent()
@@ -270,6 +285,32 @@ describe('After a reset the person continues to the client (4.2)', () => {
       const { location } = await h.signIn(createUserAgent(), user.username, NEW)
       expect(location).to.include('code=')
     }
+  })
+})
+
+describe('After a reset, a provider that fails', () => {
+  const h = suiteHarness({ mayLogErrors: true })
+
+  it('makes no failure of it: the page names no way on', async () => {
+    const user = await h.addUser({ username: 'ann' })
+    const agent = createUserAgent()
+    const { url } = await h.party.begin()
+    expect((await h.follow(agent, await agent.get(url))).page).to.equal('login')
+    const { client_id, redirect_uris } = CLIENT
+    await h.forgot(user.username, { client_id, redirect_uri: redirect_uris[0] })
+    const form = await agent.get((await h.mail.mailTo(user.email ?? '')).link)
+    const { Interaction } = h.provider
+    const { find } = Interaction
+    Interaction.find = () => Promise.reject(new Error('away'))
+    try {
+      const typed = { password: NEW, confirm_password: NEW }
+      const done = await press(agent, form, '/reset-password', { typed })
+      expect([done.status, done.mode]).to.deep.equal([200, 'done'])
+      expect(done.text).not.to.include('Continue to')
+    } finally {
+      Interaction.find = find
+    }
+    expect((await h.signIn(createUserAgent(), user.username, NEW)).location).to.include('code=')
   })
 })
 
