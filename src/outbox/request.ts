@@ -11,6 +11,9 @@ const MAX_IDENTIFIER_LENGTH = 254
 const DUE_AFTER_MS = 50
 const MIN_JOB_LIFE_MS = 3_600_000
 
+/** No longer than the outbox keeps ids: once one is free again, nobody makes it any more, and its events are of one job alone. */
+const SAME_FOR_MS = 7 * 24 * 3_600_000
+
 export interface MailRequest {
   /** Of the job, so that somebody can ask for it later. `undefined`: any. */
   id?: string
@@ -35,8 +38,10 @@ export function requestMail(
   settings: Settings,
   now: Date,
 ): Promise<void> {
+  const week = Math.floor(now.getTime() / SAME_FOR_MS)
+  const { kind } = request
   // Of whom it asks for, too: whoever knows the id of a form keeps nobody else's mail back.
-  const { kind, id = form && idOf([form, kind, identifier, accountId, pendingLoginId]) } = request
+  const { id = form && idOf([form, kind, identifier, accountId, pendingLoginId, week]) } = request
   const lifetimeMs = settings[MAIL_KINDS[kind].link.lifetime]
   return outbox.add({
     ...request,

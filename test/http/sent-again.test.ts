@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { mailsTo, addUnverified, addVerified, blockedLogin } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { isIdle, later, withoutJobs } from '../support/jobs.ts'
-import { shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
+import { eventsOf, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
 import { formsOf } from '../support/page-forms.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer } from '../support/user-agent.ts'
@@ -58,8 +58,12 @@ onBothStores('A form that asks for a mail, sent again', (technology) => {
       return { email: user.email ?? '', sent: formOf(page, '/resend-verification') }
     },
   }
+  /** An id is that of its form for a week of the calendar. */
+  const atNextWeek = () => later(h, 7 * DAY_MS - (Date.now() % (7 * DAY_MS)))
+
   for (const [page, open] of Object.entries(forms)) {
     it(`from ${page} is the same request: the same answer, and no second mail, at once and days later`, async () => {
+      await atNextWeek()
       const { email, sent } = await open()
       const before = h.mail.mails.filter(({ to }) => to.includes(email)).length
       const [first, atOnce] = await Promise.all([post(sent), post(sent)])
@@ -80,6 +84,20 @@ onBothStores('A form that asks for a mail, sent again', (technology) => {
       expect(mails.map((mail) => mail.link).slice(before)).to.deep.equal([link])
     })
   }
+
+  it('is another request a week later, and the log has events of each', async () => {
+    const user = await addVerified(h)
+    const sent = await forgotForm(user.username)
+    for (const count of [1, 2]) {
+      await post(sent)
+      await h.mail.mailTo(user.email ?? '', count)
+      await isIdle(h)
+      for (const type of ['password_reset_requested', 'password_reset_mail_sent'] as const) {
+        expect(eventsOf(h, type, user)).to.have.length(count)
+      }
+      await atNextWeek()
+    }
+  })
 
   it('leaves the link of its mail alive', async () => {
     const user = await addVerified(h)

@@ -16,6 +16,9 @@ import {
 import { purgeTime } from '../state/purge-time.ts'
 import { purge } from './purge.ts'
 
+/** Of more, the oldest are forgotten: it is for development, and anybody can send forms. */
+const MOST_TAKEN = 10_000
+
 /** `mail_outbox` in memory. */
 export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
   const entries = new Map<string, JobEntry>()
@@ -73,8 +76,8 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
     async remove(job) {
       const entry = entries.get(job.id)
       const isTheirs = entry?.leaseId === job.leaseId || entry?.state === 'superseded'
-      if (isTheirs && job.isOfForm) taken.set(job.id, { purgeAt: purgeTime(clock.now()) })
       if (isTheirs) entries.delete(job.id)
+      if (isTheirs && job.isOfForm) keepTaken(taken, job.id, clock.now())
     },
 
     async giveUp(job, at, reason) {
@@ -93,4 +96,10 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
 function isFor({ state, job }: JobEntry, stage: MailStage, at: Date): boolean {
   if (stage === 'resolve') return state === 'requested' || state === 'superseded'
   return state === 'resolved' && (stage === 'send') === job.expiresAt > at
+}
+
+function keepTaken(taken: Map<string, { purgeAt: Date }>, id: string, now: Date) {
+  taken.set(id, { purgeAt: purgeTime(now) })
+  const [oldest] = taken.keys()
+  if (taken.size > MOST_TAKEN && oldest !== undefined) taken.delete(oldest)
 }

@@ -97,7 +97,7 @@ export function isRevivable(letter: JobDocument): boolean {
 
 /** What no worker is ever given, or could read; but for what a newer version made, which knows what it is. */
 export const isDamaged: Filter<JobDocument> = {
-  state: { $ne: 'dead' },
+  state: { $nin: ['dead', 'over'] },
   $or: [
     isNot('state', 'string'),
     isNot('kind', 'string'),
