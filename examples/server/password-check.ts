@@ -16,7 +16,7 @@ export function createPasswordCheck(
   }
 }
 
-/** As forgot-password does: a verified address wins over another user's name, its exact bytes over another case. */
+/** A verified address wins over another user's name, its exact bytes over another case. A username has to be exact here. */
 async function find(users: UserStore, typed: string): Promise<User | undefined> {
   const username = typed.includes('@') ? typed.trim() : typed
   const [byEmail, byUsername] = await Promise.all([
