@@ -55,7 +55,7 @@ export function timeout(clock: Clock, ms: number): { signal: AbortSignal; cancel
 }
 
 /** A signal that aborts when it is told to. */
-export function cancellation() {
+export function cancellation(): { signal: AbortSignal; cancel(): void } {
   const controller = new AbortController()
   // With a reason of its own, as making the usual one takes longer than all the rest.
   return { signal: controller.signal, cancel: () => controller.abort('cancelled') }
