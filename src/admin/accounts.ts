@@ -1,7 +1,7 @@
 import { newId } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
 import type { User, UserStore } from '../ports/index.ts'
-import { foldAscii } from '../ports/users.ts'
+import { equalsInAsciiCase } from '../ports/users.ts'
 import type { LinkKind } from '../ports/mail-kinds.ts'
 import { recordAction } from './audit.ts'
 import type { AccountQuery, Candidate } from './description.ts'
@@ -110,7 +110,7 @@ async function findAccount(
   if (user === undefined) return INVALID
   const [only, another, ...others] = await named(users, [user], withEmail)
   if (only && another) return ambiguous([only, another, ...others])
-  return only ?? unknown(users, await meant(users, user))
+  return only ?? unknown(users, await meant(users, user), user)
 }
 
 /** Every user who has one of these texts for a username, an address or an id. */
@@ -122,21 +122,21 @@ async function named(
   const found = await Promise.all(
     texts.flatMap((text) => [users.findByUsername(text), users.findById(text), withEmail(text)]),
   )
-  const candidates = found.flat().filter((user) => user !== undefined)
-  return [...new Map(candidates.map((user) => [user.id, user])).values()]
+  return onceEach(found.flat().filter((user) => user !== undefined))
 }
+
+const onceEach = (users: User[]) => [...new Map(users.map((user) => [user.id, user])).values()]
 
 /** Whom a text may mean that names nobody: other blanks around it, other case, an address in place of a name, or one that is not verified. */
-function meant(users: UserStore, typed: string): Promise<User[]> {
+async function meant(users: UserStore, typed: string): Promise<User[]> {
   const text = typed.trim()
-  const lower = foldAscii(text)
-  const spellings = [text, lower, upperAscii(lower), upperAscii(lower.slice(0, 1)) + lower.slice(1)]
-  const names = spellings.flatMap((each) => [each, each.slice(0, Math.max(each.indexOf('@'), 0))])
-  const tried = [...new Set(names)].filter((name) => name !== '')
-  return named(users, tried, anyEmail(users))
+  const names = [text, text.slice(0, Math.max(text.indexOf('@'), 0))].filter((name) => name !== '')
+  const [found, ...inAnyCase] = await Promise.all([
+    named(users, names, anyEmail(users)),
+    ...names.map((name) => users.findByUsernameInAnyCase?.(name) ?? []),
+  ])
+  return onceEach([...found, ...inAnyCase.flat()])
 }
-
-const upperAscii = (text: string) => text.replace(/[a-z]/g, (letter) => letter.toUpperCase())
 
 const anyEmail = (users: UserStore) => (email: string) =>
   users.findByEmail ? users.findByEmail(email) : users.findByVerifiedEmail(email)
@@ -148,10 +148,13 @@ const INVALID: AdminRefusal = {
   errors: [{ key: 'user', expected: 'either id or user', got: 'both or neither' }],
 }
 
-function unknown(users: UserStore, candidates: User[]): AdminRefusal {
+function unknown(users: UserStore, candidates: User[], typed = ''): AdminRefusal {
   const refusal = { status: 404, code: 'unknown_account' }
   if (candidates.length > 0) {
-    const title = 'There is no account of exactly this name, address or id. Did you mean this one?'
+    const isAddress = candidates.some(({ email = '' }) => equalsInAsciiCase(email, typed))
+    const title = isAddress
+      ? 'An address that is not verified names no account here. Did you mean this one? Name it by id or username.'
+      : 'There is no account of exactly this name, address or id. Did you mean this one?'
     return { ...refusal, title, candidates: candidates.map(candidateShape) }
   }
   const next = users.findByEmail

@@ -6,9 +6,12 @@ type Outcome<N extends 'verifyUser' | 'unverifyUser'> = AdminAnswer<N> | AdminRe
 /** Whoever is verified has no use for the links that are under way; a login that waits goes on by itself. */
 export async function verify(
   users: UserStore,
-  { id, email }: User,
+  { id, email, emailVerified }: User,
 ): Promise<Outcome<'verifyUser'>> {
   if (email === undefined) return NO_ADDRESS
+  // What several have verified names none of them: nobody would get a mail by it.
+  const holders = emailVerified ? [] : await users.findByVerifiedEmail(email)
+  if (holders.some((holder) => holder.id !== id)) return TAKEN
   const changed = await users.markEmailVerified(id, email)
   const isSo = changed || (await hasVerified(users, id, email))
   return isSo ? { answer: { email, changed } } : UNCHANGED
@@ -40,6 +43,13 @@ const UNCHANGED: AdminRefusal = {
   code: 'not_verified',
   title:
     'Nothing was changed: the account is disabled, its address changed just now, or another account has it. See user status.',
+}
+
+const TAKEN: AdminRefusal = {
+  status: 409,
+  code: 'address_taken',
+  title:
+    'Nothing was changed: another account has this address verified, and from then on it would name neither. Correct one of them where your users are.',
 }
 
 const UNSUPPORTED: AdminRefusal = {

@@ -50,12 +50,14 @@ describe('"I never got the mail": user status answers with the cause and what to
   it('misspelt: blanks, case, an address for a name; what exists is told, and nothing is done', async () => {
     const carol = await addUser({ username: 'carol' })
     const Dora = await addUser({ username: 'Dora', emailVerified: false })
+    const McDonald = await addUser({ username: 'McDonald' })
     const actions = actionsOf(h).length
     const meant = {
       ' carol': carol,
       Carol: carol,
       'CAROL ': carol,
       'carol@elsewhere.example': carol,
+      mcdonald: McDonald,
       dora: Dora,
       DORA: Dora,
       [`${Dora.email} `]: Dora,
