@@ -1,4 +1,9 @@
-import type { AccountFlowsStore, MailJobStatus, RecordedEvent } from '../ports/index.ts'
+import type {
+  AccountFlowsStore,
+  CheckedStep,
+  MailJobStatus,
+  RecordedEvent,
+} from '../ports/index.ts'
 import { MAIL_KINDS, mailKinds } from '../ports/mail-kinds.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import type { Settings } from '../settings/table.ts'
@@ -24,7 +29,8 @@ export function mailOperations(parts: AdminParts) {
         ...(keys.length > 0 && { details: { keys } }),
       })
       const mail = testMail(views, clock.now())
-      return { answer: reportOf(await parts.checkMail(tried, { to, mail })) }
+      const checks = await parts.checkMail(tried.settings, { to, mail })
+      return { answer: reportOf(tried.isPasswordLeft ? checks.map(withPasswordLeft) : checks) }
     },
 
     async previewMail({ query: { template: name, locale } }) {
@@ -42,6 +48,17 @@ export function mailOperations(parts: AdminParts) {
 
     showMail: async ({ query }) => ({ answer: await recordOf(parts, query.mail_id) }),
   } satisfies Partial<AdminEndpoints>
+}
+
+// Whoever reads that there is no password would set the one that is stored.
+function withPasswordLeft<Step extends string>(check: CheckedStep<Step>): CheckedStep<Step> {
+  if (check.step !== 'configuration' || check.status !== 'warning') return check
+  return {
+    ...check,
+    message:
+      'The stored smtp_password is for another host or port, and goes to no other: nobody logs in.',
+    advice: 'Give it too: --set smtp_password asks for it.',
+  }
 }
 
 export function mailShape(job: MailJobStatus, nameOf: NameOf): Sent<MailJob> {

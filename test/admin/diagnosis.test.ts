@@ -4,6 +4,7 @@ import { actionsOf, adminOf, outcomeOf, refusalOf } from '../support/admin-calls
 import { mailsTo } from '../support/blocked-login.ts'
 import { cliOf } from '../support/cli-server.ts'
 import { eventually } from '../support/eventually.ts'
+import { answers as answersAt, startFaultySmtp } from '../support/faulty-smtp.ts'
 import { freePort } from '../support/free-port.ts'
 import { startHarness } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
@@ -129,6 +130,23 @@ describe('"I never got the mail": user status answers with the cause and what to
     await adminOf(h).retryMails({ id })
     await outcomeOf(h, id, 'sent')
     expect((await asked(user.email)).cause).to.equal('sent')
+  })
+
+  it('refused for what is no fault of the address, which stays out in any spelling of it', async () => {
+    const user = await addUser()
+    const port = String(h.mail.port)
+    const denied = answersAt('RCPT', '550 5.7.1 relay denied for refused%40example.com')
+    const server = await startFaultySmtp({ fault: denied })
+    await h.put({ smtp_port: String(server.port) })
+    const id = await failedReset(user)
+    const status = await asked(user.email)
+    expect(status.cause).to.equal('refused')
+    expect(status.summary).to.match(/for good: "550 5\.7\.1 relay denied for …" at RCPT TO\.$/)
+    expect(status.advice).to.match(/^Ask whoever runs the mail server\. /)
+    expect(JSON.stringify(eventsOf(h, 'password_reset_mail_failed', user))).to.not.include('%40')
+    await h.put({ smtp_port: port })
+    await server.close()
+    await adminOf(h).purgeMails({ id })
   })
 
   it('refused for now, and when it is tried again', async () => {

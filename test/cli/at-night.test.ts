@@ -145,8 +145,15 @@ describe('account-flows at three in the morning', () => {
     const other = createSmtpEar(heard).listen(0, '127.0.0.1')
     await once(other, 'listening')
     const { port } = other.address() as AddressInfo
-    await cli.run(['mail', 'test', '--to', 'me@example.com', '--set', `smtp_port=${port}`])
+    const test = ['mail', 'test', '--to', 'me@example.com', '--set', `smtp_port=${port}`]
+    const { stdout } = await cli.run(test)
     other.close()
+    expect(stdout).to.match(
+      /^warning +configuration: The stored smtp_password is for another host or port/m,
+    )
+    expect(stdout)
+      .to.include('--set smtp_password asks for it')
+      .and.not.include('Set smtp_password')
     expect(heard.join(''))
       .to.match(/^EHLO /)
       .and.not.match(/AUTH|stored/)
