@@ -12,8 +12,9 @@ import type {
   AdminRefusal,
   AdminRequest,
 } from './parts.ts'
+import { forget } from './forget.ts'
 import { statusOf } from './user-status.ts'
-import { unverify, verify } from './verification.ts'
+import { recordChange, unverify, verify } from './verification.ts'
 
 type AccountOperation =
   'verifyUser' | 'unverifyUser' | 'userStatus' | 'sendReset' | 'sendVerification' | 'endSessions'
@@ -69,27 +70,15 @@ export function accountOperations(parts: AdminParts) {
       return { answer: { oauth, idp } }
     }),
 
-    verifyUser: forAccount<'verifyUser'>('user_verify', (user) => verify(users, user)),
+    verifyUser: forAccount<'verifyUser'>('user_verify', (user, request) =>
+      recordChange(parts, request, { user, action: 'user_verified' }, verify(users, user)),
+    ),
 
-    unverifyUser: forAccount<'unverifyUser'>('user_unverify', (user) => unverify(users, user)),
+    unverifyUser: forAccount<'unverifyUser'>('user_unverify', (user, request) =>
+      recordChange(parts, request, { user, action: 'user_unverified' }, unverify(users, user)),
+    ),
 
-    // Without a look at the user, who may be gone; and recorded without the id, which would be the next thing to forget.
-    async forgetUser(request) {
-      const { id } = request.body
-      const accountHash = parts.keyedHash(id)
-      await recordAction(parts, request, 'user_forget', { details: { account_hash: accountHash } })
-      const forgotten = await parts.store.forget(id, parts.clock.now(), accountHash)
-      return {
-        answer: {
-          mails: forgotten.mails,
-          reset_links: forgotten.resetTokens,
-          verification_links: forgotten.verificationTokens,
-          waiting_logins: forgotten.pendingLogins,
-          events: forgotten.events,
-          under_way: forgotten.underWay,
-        },
-      }
-    },
+    forgetUser: (request) => forget(parts, request),
   } satisfies Partial<AdminEndpoints>
 }
 

@@ -10,7 +10,7 @@ import type { Settings } from '../settings/table.ts'
 import type { RenderedMail, Views } from '../views/index.ts'
 import { eventShape, recordAction } from './audit.ts'
 import { namesOf, type NameOf } from './names.ts'
-import { notAcceptable } from './settings.ts'
+import { notAcceptable, withPasswordLeft } from './settings.ts'
 import type { CheckReport, MailJob, MailOutcome, MailRecord } from './description.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, Sent } from './parts.ts'
 
@@ -48,17 +48,6 @@ export function mailOperations(parts: AdminParts) {
 
     showMail: async ({ query }) => ({ answer: await recordOf(parts, query.mail_id) }),
   } satisfies Partial<AdminEndpoints>
-}
-
-// Whoever reads that there is no password would set the one that is stored.
-function withPasswordLeft<Step extends string>(check: CheckedStep<Step>): CheckedStep<Step> {
-  if (check.step !== 'configuration' || check.status !== 'warning') return check
-  return {
-    ...check,
-    message:
-      'The stored smtp_password is for another host or port, and goes to no other: nobody logs in.',
-    advice: 'Give it too: --set smtp_password asks for it.',
-  }
 }
 
 export function mailShape(job: MailJobStatus, nameOf: NameOf): Sent<MailJob> {

@@ -34,6 +34,18 @@ describe('user verify and user unverify', () => {
     expect((await cli.done(['user', 'unverify', username])).stdout).to.match(/^Nothing changed: /)
     expect((await cli.done(['user', 'verify', username])).stdout).to.match(/ is verified now\.\n$/)
     expect(mailsTo(h, user)).to.equal(mails)
+    // What was asked for each time, and what changed something.
+    const made = actionsOf(h).filter(({ accountId }) => accountId === id)
+    expect(made.map(({ details }) => [details.action, details['changed']])).to.deep.equal([
+      ['user_verify', undefined],
+      ['user_verified', 'true'],
+      ['user_verify', undefined],
+      ['user_unverify', undefined],
+      ['user_unverified', 'true'],
+      ['user_unverify', undefined],
+      ['user_verify', undefined],
+      ['user_verified', 'true'],
+    ])
   })
 
   it('refuse a disabled account and one without an address, and change nothing', async () => {

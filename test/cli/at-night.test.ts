@@ -60,7 +60,15 @@ describe('account-flows at three in the morning', () => {
       (await cli.json(['outbox', 'list', '--since', since])).mails.length
     expect(await mails('1h')).to.equal((await cli.json(['outbox', 'list'])).mails.length)
     expect(await mails('2099-01-01T00:00:00Z')).to.equal(0)
-    for (const wrong of ['yesterday', '2', '-2h', '2026-02-31T', ''])
+    for (const wrong of [
+      'yesterday',
+      '2',
+      '-2h',
+      '2026-02-31T',
+      '2026-02-31',
+      '2025-02-29T08:00:00Z',
+      '',
+    ])
       for (const list of [
         ['audit', 'tail'],
         ['outbox', 'list'],
