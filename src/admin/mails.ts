@@ -1,9 +1,4 @@
-import type {
-  AccountFlowsStore,
-  CheckedStep,
-  MailJobStatus,
-  RecordedEvent,
-} from '../ports/index.ts'
+import type { AccountFlowsStore, MailJobStatus, RecordedEvent } from '../ports/index.ts'
 import { MAIL_KINDS, mailKinds } from '../ports/mail-kinds.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import type { Settings } from '../settings/table.ts'
