@@ -5,9 +5,16 @@ import { parseDuration } from '../src/settings/kinds.ts'
 export function timeSince(text: string): string {
   const ms = parseDuration(text)
   const time = ms === undefined ? new Date(text) : new Date(Date.now() - ms)
-  const isTime = ms !== undefined || /^\d{4}-\d\d-\d\d(T|$)/.test(text)
+  const isTime =
+    ms !== undefined || (/^\d{4}-\d\d-\d\d(T|$)/.test(text) && isDay(text.slice(0, 10)))
   if (isTime && !Number.isNaN(time.getTime())) return time.toISOString()
   throw new InvalidArgumentError(
     'It must be how long ago, such as 2h, or a time such as 2026-01-31T08:00:00Z.',
   )
+}
+
+/** `Date` takes the 31st of February for a day in March. */
+function isDay(day: string): boolean {
+  const date = new Date(day)
+  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(day)
 }

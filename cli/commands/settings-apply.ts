@@ -16,7 +16,7 @@ export function addApply(settings: Command): void {
   withExamples(recommended, ...examples)
 }
 
-async function applyRecommended(options: ChangeOptions, command: Command) {
+async function applyRecommended(options: Pick<ChangeOptions, 'dryRun'>, command: Command) {
   const { unmetBy } = await import('../../src/settings/recommended.ts')
   const { parseAll } = await import('../../src/settings/parse-all.ts')
   const connection = await connect(command)

@@ -100,6 +100,7 @@ async function showStatus(user: string | undefined, options: AccountOptions, com
     // A program is told whom it has to choose from; a person all that is known of each.
     const { problem } = error instanceof AdminApiError ? error : {}
     if (output.isJson || problem?.code !== 'ambiguous_account') throw error
+    output.answer(problem, ({ title }) => `${title}\n`)
     for (const { id } of problem.candidates ?? []) tell(await admin.userStatus({ id }), '\n')
     throw error
   }

@@ -1,7 +1,7 @@
 import { newId } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
 import type { User, UserStore } from '../ports/index.ts'
-import { foldAscii } from '../ports/users.ts'
+import { equalsInAsciiCase } from '../ports/users.ts'
 import type { LinkKind } from '../ports/mail-kinds.ts'
 import { recordAction } from './audit.ts'
 import type { AccountQuery, Candidate } from './description.ts'
@@ -12,8 +12,9 @@ import type {
   AdminRefusal,
   AdminRequest,
 } from './parts.ts'
+import { forget } from './forget.ts'
 import { statusOf } from './user-status.ts'
-import { unverify, verify } from './verification.ts'
+import { recordChange, unverify, verify } from './verification.ts'
 
 type AccountOperation =
   'verifyUser' | 'unverifyUser' | 'userStatus' | 'sendReset' | 'sendVerification' | 'endSessions'
@@ -69,27 +70,15 @@ export function accountOperations(parts: AdminParts) {
       return { answer: { oauth, idp } }
     }),
 
-    verifyUser: forAccount<'verifyUser'>('user_verify', (user) => verify(users, user)),
+    verifyUser: forAccount<'verifyUser'>('user_verify', (user, request) =>
+      recordChange(parts, request, { user, action: 'user_verified' }, verify(users, user)),
+    ),
 
-    unverifyUser: forAccount<'unverifyUser'>('user_unverify', (user) => unverify(users, user)),
+    unverifyUser: forAccount<'unverifyUser'>('user_unverify', (user, request) =>
+      recordChange(parts, request, { user, action: 'user_unverified' }, unverify(users, user)),
+    ),
 
-    // Without a look at the user, who may be gone; and recorded without the id, which would be the next thing to forget.
-    async forgetUser(request) {
-      const { id } = request.body
-      const accountHash = parts.keyedHash(id)
-      await recordAction(parts, request, 'user_forget', { details: { account_hash: accountHash } })
-      const forgotten = await parts.store.forget(id, parts.clock.now(), accountHash)
-      return {
-        answer: {
-          mails: forgotten.mails,
-          reset_links: forgotten.resetTokens,
-          verification_links: forgotten.verificationTokens,
-          waiting_logins: forgotten.pendingLogins,
-          events: forgotten.events,
-          under_way: forgotten.underWay,
-        },
-      }
-    },
+    forgetUser: (request) => forget(parts, request),
   } satisfies Partial<AdminEndpoints>
 }
 
@@ -110,7 +99,7 @@ async function findAccount(
   if (user === undefined) return INVALID
   const [only, another, ...others] = await named(users, [user], withEmail)
   if (only && another) return ambiguous([only, another, ...others])
-  return only ?? unknown(users, await meant(users, user))
+  return only ?? unknown(users, await meant(users, user), user)
 }
 
 /** Every user who has one of these texts for a username, an address or an id. */
@@ -122,21 +111,21 @@ async function named(
   const found = await Promise.all(
     texts.flatMap((text) => [users.findByUsername(text), users.findById(text), withEmail(text)]),
   )
-  const candidates = found.flat().filter((user) => user !== undefined)
-  return [...new Map(candidates.map((user) => [user.id, user])).values()]
+  return onceEach(found.flat().filter((user) => user !== undefined))
 }
+
+const onceEach = (users: User[]) => [...new Map(users.map((user) => [user.id, user])).values()]
 
 /** Whom a text may mean that names nobody: other blanks around it, other case, an address in place of a name, or one that is not verified. */
-function meant(users: UserStore, typed: string): Promise<User[]> {
+async function meant(users: UserStore, typed: string): Promise<User[]> {
   const text = typed.trim()
-  const lower = foldAscii(text)
-  const spellings = [text, lower, upperAscii(lower), upperAscii(lower.slice(0, 1)) + lower.slice(1)]
-  const names = spellings.flatMap((each) => [each, each.slice(0, Math.max(each.indexOf('@'), 0))])
-  const tried = [...new Set(names)].filter((name) => name !== '')
-  return named(users, tried, anyEmail(users))
+  const names = [text, text.slice(0, Math.max(text.indexOf('@'), 0))].filter((name) => name !== '')
+  const [found, ...inAnyCase] = await Promise.all([
+    named(users, names, anyEmail(users)),
+    ...names.map((name) => users.findByUsernameInAnyCase?.(name) ?? []),
+  ])
+  return onceEach([...found, ...inAnyCase.flat()])
 }
-
-const upperAscii = (text: string) => text.replace(/[a-z]/g, (letter) => letter.toUpperCase())
 
 const anyEmail = (users: UserStore) => (email: string) =>
   users.findByEmail ? users.findByEmail(email) : users.findByVerifiedEmail(email)
@@ -148,10 +137,13 @@ const INVALID: AdminRefusal = {
   errors: [{ key: 'user', expected: 'either id or user', got: 'both or neither' }],
 }
 
-function unknown(users: UserStore, candidates: User[]): AdminRefusal {
+function unknown(users: UserStore, candidates: User[], typed = ''): AdminRefusal {
   const refusal = { status: 404, code: 'unknown_account' }
   if (candidates.length > 0) {
-    const title = 'There is no account of exactly this name, address or id. Did you mean this one?'
+    const isAddress = candidates.some(({ email = '' }) => equalsInAsciiCase(email, typed))
+    const title = isAddress
+      ? 'An address that is not verified names no account here. Did you mean this one? Name it by id or username.'
+      : 'There is no account of exactly this name, address or id. Did you mean this one?'
     return { ...refusal, title, candidates: candidates.map(candidateShape) }
   }
   const next = users.findByEmail

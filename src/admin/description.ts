@@ -201,7 +201,9 @@ export const UserStatus = object('What support needs to know of an account.', {
       'bad_address',
       'no_password',
       'unverified',
+      'ambiguous',
       'verified',
+      'changed',
       'limited',
       'refused',
       'mail_server_down',
@@ -211,7 +213,7 @@ export const UserStatus = object('What support needs to know of an account.', {
       'not_asked',
     ])
     .describe(
-      'What became of the newest mail, or why there is none. refused: by the mail server, of this mail; mail_server_down: it takes none.',
+      'What became of the newest mail, or why there is none. refused: by the mail server, of this mail; mail_server_down: it takes none. ambiguous: several accounts have its address verified; changed: what stood in its way is gone.',
     ),
   summary: text.describe('The cause in one sentence, with what the mail server said.'),
   advice: text.describe('What to do next.'),

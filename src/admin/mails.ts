@@ -5,7 +5,7 @@ import type { Settings } from '../settings/table.ts'
 import type { RenderedMail, Views } from '../views/index.ts'
 import { eventShape, recordAction } from './audit.ts'
 import { namesOf, type NameOf } from './names.ts'
-import { notAcceptable } from './settings.ts'
+import { notAcceptable, withPasswordLeft } from './settings.ts'
 import type { CheckReport, MailJob, MailOutcome, MailRecord } from './description.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, Sent } from './parts.ts'
 
@@ -24,7 +24,8 @@ export function mailOperations(parts: AdminParts) {
         ...(keys.length > 0 && { details: { keys } }),
       })
       const mail = testMail(views, clock.now())
-      return { answer: reportOf(await parts.checkMail(tried, { to, mail })) }
+      const checks = await parts.checkMail(tried.settings, { to, mail })
+      return { answer: reportOf(tried.isPasswordLeft ? checks.map(withPasswordLeft) : checks) }
     },
 
     async previewMail({ query: { template: name, locale } }) {

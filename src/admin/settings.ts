@@ -1,4 +1,5 @@
 import { newId } from '../crypto/token.ts'
+import type { CheckedStep } from '../ports/index.ts'
 import type { SettingProblem, SettingsOutcome } from '../settings/settings.ts'
 import { recordAction } from './audit.ts'
 import type { SettingsInForce } from './description.ts'
@@ -92,4 +93,15 @@ function inForce(shown: Record<string, string>, warnings: string[] = []): Settin
 export function notAcceptable(what: 'changed' | 'sent', errors: SettingProblem[]): AdminRefusal {
   const title = `Nothing was ${what}: some settings are not acceptable.`
   return { status: 400, code: 'invalid_settings', title, errors }
+}
+
+/** Whoever reads that there is no password would set the one that is stored. */
+export function withPasswordLeft<Step extends string>(check: CheckedStep<Step>): CheckedStep<Step> {
+  if (check.step !== 'configuration' || check.status !== 'warning') return check
+  return {
+    ...check,
+    message:
+      'The stored smtp_password is for another host or port, and goes to no other: nobody logs in.',
+    advice: 'Give it too: --set smtp_password asks for it.',
+  }
 }

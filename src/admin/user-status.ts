@@ -1,6 +1,7 @@
 import { linkKinds } from '../ports/mail-kinds.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
-import type { MailJobStatus, User } from '../ports/index.ts'
+import type { MailJobStatus, RecordedEvent, User } from '../ports/index.ts'
+import { findUser } from '../flows/account.ts'
 import { isSmtpConfigured, type Settings } from '../settings/table.ts'
 import { eventShape } from './audit.ts'
 import { diagnose, MAIL_EVENTS } from './diagnosis.ts'
@@ -10,26 +11,36 @@ import { mailShape } from './mails.ts'
 import type { AdminParts, Sent } from './parts.ts'
 
 const MOST = 20
+/** Who asks again and again, and is told to wait, hides no failure. */
+const MOST_MAIL_EVENTS = 200
 
 /** What support needs to know of an account. */
 export async function statusOf(parts: AdminParts, user: User): Promise<Sent<UserStatus>> {
   const { store, clock, options } = parts
   const settings = parts.settings.current()
-  const isUnverified = user.email !== undefined && !user.emailVerified
-  const [links, mails, events, ended, mailEvents, [askedByAddress] = []] = await Promise.all([
+  const [links, mails, events, ended, mailEvents, [asked], named] = await Promise.all([
     linksOf(parts, user),
     store.outbox.list({ accountId: user.id, limit: MOST }, clock.now()),
     store.audit.list({ accountId: user.id, limit: MOST }),
     store.cutoffs.read(user.id),
-    store.audit.list({ accountId: user.id, types: MAIL_EVENTS, limit: MOST }),
-    isUnverified
-      ? store.audit.list({ identifierHash: parts.keyedHash(user.email ?? ''), limit: 1 })
-      : undefined,
+    store.audit.list({ accountId: user.id, types: MAIL_EVENTS, limit: MOST_MAIL_EVENTS }),
+    user.email === undefined
+      ? []
+      : store.audit.list({ identifierHash: parts.keyedHash(user.email), limit: 1 }),
+    user.email === undefined ? 'unknown' : findUser(parts.users, user.email),
   ])
   const canSend = isSmtpConfigured(settings) || options.developmentMailer !== undefined
   const name = () => user.username
   return {
-    ...diagnose({ user, mails, events: mailEvents, askedByAddress, canSend }),
+    ...diagnose({
+      user,
+      mails,
+      events: mailEvents,
+      askedByAddress: isNamingNobody(asked) ? asked : undefined,
+      isShared: named === 'ambiguous',
+      canSend,
+      needsVerified: settings.resetRequiresVerifiedEmail,
+    }),
     id: user.id,
     username: user.username,
     email: user.email,
@@ -44,6 +55,9 @@ export async function statusOf(parts: AdminParts, user: User): Promise<Sent<User
     events: events.map((event) => eventShape(event, name)),
   }
 }
+
+const isNamingNobody = (asked: RecordedEvent | undefined) =>
+  asked?.reason === 'unknown' || asked?.reason === 'ambiguous'
 
 async function linksOf({ store, clock }: AdminParts, user: User): Promise<Sent<Link>[]> {
   const at = clock.now()

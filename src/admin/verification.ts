@@ -1,26 +1,44 @@
 import type { User, UserStore } from '../ports/index.ts'
-import type { AdminAnswer, AdminRefusal } from './parts.ts'
+import { recordAction } from './audit.ts'
+import type { AdminParts, AdminRefusal, AdminRequest } from './parts.ts'
 
-type Outcome<N extends 'verifyUser' | 'unverifyUser'> = AdminAnswer<N> | AdminRefusal
+type Outcome = { answer: { email: string; changed: boolean } } | AdminRefusal
 
 /** Whoever is verified has no use for the links that are under way; a login that waits goes on by itself. */
 export async function verify(
   users: UserStore,
-  { id, email }: User,
-): Promise<Outcome<'verifyUser'>> {
+  { id, email, emailVerified }: User,
+): Promise<Outcome> {
   if (email === undefined) return NO_ADDRESS
+  // What several have verified names none of them: nobody would get a mail by it.
+  const holders = emailVerified ? [] : await users.findByVerifiedEmail(email)
+  if (holders.some((holder) => holder.id !== id)) return TAKEN
   const changed = await users.markEmailVerified(id, email)
   const isSo = changed || (await hasVerified(users, id, email))
   return isSo ? { answer: { email, changed } } : UNCHANGED
 }
 
-export async function unverify(
-  users: UserStore,
-  { id, email }: User,
-): Promise<Outcome<'unverifyUser'>> {
+export async function unverify(users: UserStore, { id, email }: User): Promise<Outcome> {
   if (!users.markEmailUnverified) return UNSUPPORTED
   if (email === undefined) return NO_ADDRESS
   return { answer: { email, changed: await users.markEmailUnverified(id, email) } }
+}
+
+/** Records that something was changed: what was asked for was recorded before. Whoever asked is not told that it failed because of this. */
+export async function recordChange(
+  parts: AdminParts,
+  request: Pick<AdminRequest, 'actor' | 'requester'>,
+  { user, action }: { user: User; action: string },
+  changing: Promise<Outcome>,
+): Promise<Outcome> {
+  const outcome = await changing
+  if (!('answer' in outcome) || !outcome.answer.changed) return outcome
+  try {
+    await recordAction(parts, request, action, { accountId: user.id, details: { changed: 'true' } })
+  } catch (error) {
+    parts.log('error', 'a change of an account was not recorded', { action, error: String(error) })
+  }
+  return outcome
 }
 
 async function hasVerified(users: UserStore, id: string, email: string): Promise<boolean> {
@@ -40,6 +58,13 @@ const UNCHANGED: AdminRefusal = {
   code: 'not_verified',
   title:
     'Nothing was changed: the account is disabled, its address changed just now, or another account has it. See user status.',
+}
+
+const TAKEN: AdminRefusal = {
+  status: 409,
+  code: 'address_taken',
+  title:
+    'Nothing was changed: another account has this address verified, and from then on it would name neither. Correct one of them where your users are.',
 }
 
 const UNSUPPORTED: AdminRefusal = {

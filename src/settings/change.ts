@@ -17,6 +17,8 @@ type Applied =
       values: Record<string, string>
       inForce: Record<string, string>
       wanted: WantedSettings
+      /** What of the warnings tells of the password that another server had. */
+      forgotten: string[]
       warnings: string[]
     }
   | { problems: SettingProblem[] }
@@ -38,7 +40,7 @@ export function applied(held: OpenedSettings, given: WantedSettings): Applied {
   if (crossed.length > 0) return { problems: crossed }
   const forgotten = forgetPasswordOfOtherServer(held, wanted, values)
   const inForce = failClosed(values, held.inForce)
-  return { values, inForce, wanted, warnings: [...forgotten, ...warningsOf(inForce)] }
+  return { values, inForce, wanted, forgotten, warnings: [...forgotten, ...warningsOf(inForce)] }
 }
 
 /** `undefined`: it is acceptable. */

@@ -62,8 +62,11 @@ export interface SettingsKeeper {
   read(): Promise<ShownSettings>
   /** Takes over what is stored, if it is anything else: one read. */
   refresh(): Promise<void>
-  /** The settings as they would be with these, of which nothing is applied. A password goes to no other server than it was given for. */
-  tried(wanted: WantedSettings): Settings | SettingProblem[]
+  /**
+   * The settings as they would be with these, of which nothing is applied. A password goes to no other server than it was given for:
+   * `isPasswordLeft` says that the stored one is not among them.
+   */
+  tried(wanted: WantedSettings): { settings: Settings; isPasswordLeft: boolean } | SettingProblem[]
   /** All keys are checked, then all are applied, or none. Effective at once in this process. */
   change(wanted: WantedSettings, conditions?: ChangeConditions): Promise<SettingsOutcome>
   /** Changes those of `wanted` that have no stored value. */
@@ -114,7 +117,8 @@ export function createSettingsKeeper(
     tried(wanted) {
       const next = applied(held.now(), wanted)
       if ('problems' in next) return next.problems
-      return parseAll(usable({ ...held.now(), inForce: next.inForce }))
+      const settings = parseAll(usable({ ...held.now(), inForce: next.inForce }))
+      return { settings, isPasswordLeft: next.forgotten.length > 0 }
     },
     change: (wanted, conditions = {}) => inTurn(() => change(() => wanted, conditions)),
     changeUnset: (wanted) => inTurn(() => change(({ values }) => unset(wanted, values), {})),

@@ -50,7 +50,7 @@ const MAX_KEPT = 200
 /** Without addresses, and without what could be a token: the server may have seen that of an earlier mail. */
 function harmless(text: string): string {
   return text
-    .replaceAll(/[^\s<>]+/g, (word) => (word.includes('@') ? '…' : word))
+    .replaceAll(/[^\s<>]+/g, (word) => (/@|%40/.test(word) ? '…' : word))
     .replaceAll(/[\w-]{20,}/g, '…')
     .slice(0, MAX_KEPT)
 }

@@ -3,7 +3,7 @@ import type { SentMail } from '../ports/index.ts'
 
 /**
  * What the mail is known by to whoever runs the mail server. The server has seen the link by then, so that nothing of its answer is
- * kept but one id, and that only where the mail itself does not hold it.
+ * kept but one id, and that only where it shares no long piece with the mail.
  */
 export function receiptOf(
   messageId: string,
@@ -11,20 +11,33 @@ export function receiptOf(
   isInMail: (id: string) => boolean,
 ): SentMail {
   const { response = '', serverMessageId } = answer ?? {}
-  const queueId = queueIdOf(response, isInMail)
+  const isOfMail = (id: string) => isInMail(id) || piecesOf(id).some(isInMail)
+  const queueId = queueIdOf(response, isOfMail)
   const isReplaced =
-    serverMessageId !== undefined && !isInMail(serverMessageId.replaceAll(/[<>]/g, ''))
+    serverMessageId !== undefined && !isOfMail(serverMessageId.replaceAll(/[<>]/g, ''))
   return {
     messageId: isReplaced ? serverMessageId : messageId,
     ...(queueId !== undefined && { queueId }),
   }
 }
 
-/** As Postfix and Exim say it, or else the first word that looks like one: it has a digit, and is no number. */
-function queueIdOf(response: string, isInMail: (id: string) => boolean): string | undefined {
+/** So many letters of a token are worth keeping secret. */
+const PIECE = 20
+
+function piecesOf(id: string): string[] {
+  return (id.match(/[\w-]+/g) ?? []).flatMap((run) =>
+    Array.from({ length: Math.max(run.length - PIECE + 1, 0) }, (_, at) =>
+      run.slice(at, at + PIECE),
+    ),
+  )
+}
+
+/** As Postfix and Exim say it, or else the first word that looks like one: it has a digit, and is no number. No token fits into 40 letters. */
+function queueIdOf(response: string, isOfMail: (id: string) => boolean): string | undefined {
   const words = response.replace(/^\d{3}[ -](\d\.\d{1,3}\.\d{1,3}\s)?/, '')
-  const named = /\b(?:queued as |id=)([\w.-]{4,80})/i.exec(words)?.[1]
-  if (named !== undefined) return isInMail(named) ? undefined : named
-  const ids = words.match(/[\w.-]{6,80}/g) ?? []
-  return ids.find((id) => /\d/.test(id) && /\D/.test(id) && !isInMail(id))
+  const isKept = (id: string) => id.length <= 40 && !isOfMail(id)
+  const named = /\b(?:queued as |id=)([\w.-]{4,})/i.exec(words)?.[1]
+  if (named !== undefined) return isKept(named) ? named : undefined
+  const ids = words.match(/[\w.-]{6,}/g) ?? []
+  return ids.find((id) => /\d/.test(id) && /\D/.test(id) && isKept(id))
 }

@@ -4,6 +4,7 @@ import { actionsOf, adminOf, outcomeOf, refusalOf } from '../support/admin-calls
 import { mailsTo } from '../support/blocked-login.ts'
 import { cliOf } from '../support/cli-server.ts'
 import { eventually } from '../support/eventually.ts'
+import { answers as answersAt, startFaultySmtp } from '../support/faulty-smtp.ts'
 import { freePort } from '../support/free-port.ts'
 import { startHarness } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
@@ -50,12 +51,14 @@ describe('"I never got the mail": user status answers with the cause and what to
   it('misspelt: blanks, case, an address for a name; what exists is told, and nothing is done', async () => {
     const carol = await addUser({ username: 'carol' })
     const Dora = await addUser({ username: 'Dora', emailVerified: false })
+    const McDonald = await addUser({ username: 'McDonald' })
     const actions = actionsOf(h).length
     const meant = {
       ' carol': carol,
       Carol: carol,
       'CAROL ': carol,
       'carol@elsewhere.example': carol,
+      mcdonald: McDonald,
       dora: Dora,
       DORA: Dora,
       [`${Dora.email} `]: Dora,
@@ -117,7 +120,9 @@ describe('"I never got the mail": user status answers with the cause and what to
     const id = await failedReset(user)
     const status = await asked(user.email)
     expect(status.cause).to.equal('refused')
-    expect(status.summary).to.match(/for good: 550 .*No such mailbox: <…> at RCPT TO\.$/)
+    expect(status.summary).to.match(/for good: "550 .*No such mailbox: <…>" at RCPT TO\.$/)
+    expect(status.advice).to.match(/^Check the address\. /)
+    expect(status.advice).to.include(`Once that is mended: account-flows outbox retry ${id}`)
     expect(status.advice).to.include(`account-flows doctor --to ${user.email}`)
     expect(lastFailure(user)?.details).to.include({ step: 'RCPT TO' })
     expect(JSON.stringify(eventsOf(h, 'password_reset_mail_failed', user))).to.not.include('@')
@@ -127,13 +132,30 @@ describe('"I never got the mail": user status answers with the cause and what to
     expect((await asked(user.email)).cause).to.equal('sent')
   })
 
+  it('refused for what is no fault of the address, which stays out in any spelling of it', async () => {
+    const user = await addUser()
+    const port = String(h.mail.port)
+    const denied = answersAt('RCPT', '550 5.7.1 relay denied for refused%40example.com')
+    const server = await startFaultySmtp({ fault: denied })
+    await h.put({ smtp_port: String(server.port) })
+    const id = await failedReset(user)
+    const status = await asked(user.email)
+    expect(status.cause).to.equal('refused')
+    expect(status.summary).to.match(/for good: "550 5\.7\.1 relay denied for …" at RCPT TO\.$/)
+    expect(status.advice).to.match(/^Ask whoever runs the mail server\. /)
+    expect(JSON.stringify(eventsOf(h, 'password_reset_mail_failed', user))).to.not.include('%40')
+    await h.put({ smtp_port: port })
+    await server.close()
+    await adminOf(h).purgeMails({ id })
+  })
+
   it('refused for now, and when it is tried again', async () => {
     const user = await addUser()
     answers.set(user.email, 'defer')
     const id = await failedReset(user)
     const status = await asked(user.email)
     expect(status.cause).to.equal('refused')
-    expect(status.summary).to.match(/now: 451 .*Try again later at RCPT TO\.$/)
+    expect(status.summary).to.match(/now: "451 .*Try again later" at RCPT TO\.$/)
     expect(status.advice).to.match(/It is tried again at \d{4}-/)
     answers.delete(user.email)
     await adminOf(h).purgeMails({ id })
@@ -162,6 +184,116 @@ describe('"I never got the mail": user status answers with the cause and what to
     expect(status.summary).to.match(/could not be used .*: ECONNREFUSED while connecting\.$/)
     await h.put({ smtp_port: port })
     await adminOf(h).purgeMails({ id })
+  })
+
+  it('mail server down, and whoever asks again is too early: no mail came that could be used', async () => {
+    const user = await addUser()
+    const port = String(h.mail.port)
+    await h.put({ resend_cooldown: '1h', smtp_port: String(await freePort()) })
+    const first = await failedReset(user)
+    const { mail_id } = await adminOf(h).sendReset({ id: user.id })
+    await outcomeOf(h, mail_id, 'ended')
+    const waits = await asked(user.email)
+    expect(waits.cause).to.equal('mail_server_down')
+    expect(waits.advice).to.match(/It is tried again at \d{4}-/)
+    await adminOf(h).purgeMails({ id: first })
+    expect((await asked(user.email)).cause).to.equal('mail_server_down')
+    await h.put({ resend_cooldown: '0s', smtp_port: port })
+    const again = await adminOf(h).sendReset({ id: user.id })
+    await outcomeOf(h, again.mail_id, 'sent')
+    expect((await asked(user.email)).cause).to.equal('sent')
+  })
+
+  it('a reason that is gone is not told as if it were so still', async () => {
+    const admin = adminOf(h)
+    const ended = async (user: User, ask: 'sendReset' | 'sendVerification') => {
+      const { mail_id } = await admin[ask]({ id: user.id })
+      await eventually('it ended', async () =>
+        ['ended', 'dead'].includes((await admin.mailOutcome({ mail_id })).state),
+      )
+    }
+    await h.put({ reset_requires_verified_email: 'true' })
+    const gina = await addUser({ emailVerified: false })
+    await ended(gina, 'sendReset')
+    const held = await asked(gina.email)
+    expect(held.cause).to.equal('unverified')
+    expect(held.advice)
+      .to.include(`account-flows user verify --id ${gina.id}`)
+      .and.not.include('with the username')
+    await admin.verifyUser({ id: gina.id })
+    const free = await asked(gina.email)
+    expect(free.cause).to.equal('changed')
+    expect(free.summary).to.match(/was not verified\. That has changed since\.$/)
+    await ended(gina, 'sendVerification')
+    expect((await asked(gina.email)).cause).to.equal('verified')
+    await admin.unverifyUser({ id: gina.id })
+    expect((await asked(gina.email)).cause).to.equal('changed')
+    await h.put({ reset_requires_verified_email: 'false' })
+
+    const none = await addUser({ passwordHash: undefined })
+    await ended(none, 'sendReset')
+    expect((await asked(none.email)).cause).to.equal('no_password')
+    await h.changeUser(none, { passwordHash: gina.passwordHash })
+    expect((await asked(none.email)).cause).to.equal('changed')
+
+    const off = await addUser({ disabled: true })
+    await ended(off, 'sendReset')
+    expect((await asked(off.email)).cause).to.equal('disabled')
+    await h.changeUser(off, { disabled: false })
+    const on = await asked(off.email)
+    expect(on.cause).to.equal('changed')
+    expect(on.advice).to.include(`account-flows user send-reset --id ${off.id}`)
+  })
+
+  it('whoever asked with an address before it was verified is told to ask again', async () => {
+    const user = await addUser({ emailVerified: false })
+    await h.forgot(user.email)
+    await isIdle(h)
+    await adminOf(h).verifyUser({ id: user.id })
+    expect((await asked(user.email)).cause).to.equal('changed')
+    await h.forgot(user.email)
+    await h.mail.mailTo(user.email)
+    await isIdle(h)
+    expect((await asked(user.email)).cause).to.equal('sent')
+  })
+
+  it('one verified address of two accounts names neither: told of both, the refusal first', async () => {
+    const email = 'shared@users.example'
+    const one = await addUser({ email })
+    const both = [one, await addUser({ email })]
+    for (const { id } of both)
+      expect((await adminOf(h).userStatus({ id })).cause).to.equal('ambiguous')
+    await h.forgot(email)
+    await isIdle(h)
+    for (const { id } of both) {
+      const status = await adminOf(h).userStatus({ id })
+      expect(status.cause).to.equal('ambiguous')
+      expect(status.summary).to.match(/somebody asked with it at \S+ and got no mail/)
+    }
+    const { stdout, exitCode } = await cli.run(['user', 'status', email])
+    expect(exitCode).to.equal(1)
+    expect(stdout).to.match(/^Several accounts could be meant\. /)
+    expect(mailsTo(h, one)).to.equal(0)
+    await h.forgot(one.username)
+    await h.mail.mailTo(email)
+    await isIdle(h)
+    expect((await adminOf(h).userStatus({ id: one.id })).cause).to.equal('sent')
+  })
+
+  it('when it is tried again is told of the mail that failed, and of no other', async () => {
+    const user = await addUser({ emailVerified: false })
+    answers.set(user.email, 'defer')
+    const { mail_id } = await adminOf(h).sendVerification({ id: user.id })
+    await eventually('an attempt failed', async () =>
+      h.events.some(({ id }) => id.startsWith(`mail_failed:${mail_id}:1:`)),
+    )
+    answers.set(user.email, 'refuse')
+    const reset = await failedReset(user)
+    await outcomeOf(h, reset, 'dead')
+    const { advice } = await asked(user.email)
+    expect(advice).to.include(`account-flows outbox retry ${reset}`).and.not.include('tried again')
+    answers.delete(user.email)
+    for (const id of [mail_id, reset]) await adminOf(h).purgeMails({ id })
   })
 
   it('sent, with the Message-ID and the queue id by which the mail server knows it, and no token', async () => {

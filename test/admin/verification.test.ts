@@ -1,6 +1,13 @@
 import { expect } from 'chai'
 import { memoryUsers, type UserStore } from '../../src/index.ts'
-import { actionsOf, adminOf, codeOf, expectAudited, suiteAdmin } from '../support/admin-calls.ts'
+import {
+  actionsOf,
+  adminOf,
+  codeOf,
+  expectAudited,
+  refusalOf,
+  suiteAdmin,
+} from '../support/admin-calls.ts'
 import { addUnverified, isVerified, mailsTo } from '../support/blocked-login.ts'
 import { cliOf } from '../support/cli-server.ts'
 import { startHarness } from '../support/harness.ts'
@@ -27,6 +34,18 @@ describe('user verify and user unverify', () => {
     expect((await cli.done(['user', 'unverify', username])).stdout).to.match(/^Nothing changed: /)
     expect((await cli.done(['user', 'verify', username])).stdout).to.match(/ is verified now\.\n$/)
     expect(mailsTo(h, user)).to.equal(mails)
+    // What was asked for each time, and what changed something.
+    const made = actionsOf(h).filter(({ accountId }) => accountId === id)
+    expect(made.map(({ details }) => [details.action, details['changed']])).to.deep.equal([
+      ['user_verify', undefined],
+      ['user_verified', 'true'],
+      ['user_verify', undefined],
+      ['user_unverify', undefined],
+      ['user_unverified', 'true'],
+      ['user_unverify', undefined],
+      ['user_verify', undefined],
+      ['user_verified', 'true'],
+    ])
   })
 
   it('refuse a disabled account and one without an address, and change nothing', async () => {
@@ -38,6 +57,27 @@ describe('user verify and user unverify', () => {
     expect(await isVerified(h, off)).to.equal(false)
     await h.changeUser(off, { disabled: false })
     expect((await admin.verifyUser({ id: off.id })).changed).to.equal(true)
+  })
+
+  it('verify is refused where another account has the address verified, which names that one still', async () => {
+    const email = 'taken@users.example'
+    const owner = await h.addUser({ username: 'owner', email })
+    const half = await h.addUser({ username: 'half', email, emailVerified: false })
+    expect(await codeOf(admin.verifyUser({ id: half.id }))).to.deep.equal([409, 'address_taken'])
+    expect(await isVerified(h, half)).to.equal(false)
+    expect((await admin.userStatus({ id: owner.id })).cause).to.equal('not_asked')
+    expect(await admin.verifyUser({ id: owner.id })).to.deep.equal({ email, changed: false })
+    await h.changeUser(half, { email: 'half@users.example' })
+    expect((await admin.verifyUser({ id: half.id })).changed).to.equal(true)
+  })
+
+  it('by an address that is not verified: refused, and told why', async () => {
+    const user = await addUnverified(h)
+    const refusal = await refusalOf(admin.verifyUser({ user: user.email ?? '' }))
+    expect(refusal).to.include({ status: 404, code: 'unknown_account' })
+    expect(refusal.title).to.match(/^An address that is not verified names no account here\./)
+    expect(refusal.candidates).to.deep.equal([{ id: user.id, username: user.username }])
+    expect(await isVerified(h, user)).to.equal(false)
   })
 
   it('unverify is refused, with the reason, where the host cannot', async () => {

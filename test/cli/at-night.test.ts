@@ -60,7 +60,15 @@ describe('account-flows at three in the morning', () => {
       (await cli.json(['outbox', 'list', '--since', since])).mails.length
     expect(await mails('1h')).to.equal((await cli.json(['outbox', 'list'])).mails.length)
     expect(await mails('2099-01-01T00:00:00Z')).to.equal(0)
-    for (const wrong of ['yesterday', '2', '-2h', '2026-02-31T', ''])
+    for (const wrong of [
+      'yesterday',
+      '2',
+      '-2h',
+      '2026-02-31T',
+      '2026-02-31',
+      '2025-02-29T08:00:00Z',
+      '',
+    ])
       for (const list of [
         ['audit', 'tail'],
         ['outbox', 'list'],
@@ -145,8 +153,15 @@ describe('account-flows at three in the morning', () => {
     const other = createSmtpEar(heard).listen(0, '127.0.0.1')
     await once(other, 'listening')
     const { port } = other.address() as AddressInfo
-    await cli.run(['mail', 'test', '--to', 'me@example.com', '--set', `smtp_port=${port}`])
+    const test = ['mail', 'test', '--to', 'me@example.com', '--set', `smtp_port=${port}`]
+    const { stdout } = await cli.run(test)
     other.close()
+    expect(stdout).to.match(
+      /^warning +configuration: The stored smtp_password is for another host or port/m,
+    )
+    expect(stdout)
+      .to.include('--set smtp_password asks for it')
+      .and.not.include('Set smtp_password')
     expect(heard.join(''))
       .to.match(/^EHLO /)
       .and.not.match(/AUTH|stored/)

@@ -48,6 +48,29 @@ describe('A mail over SMTP', () => {
     expect(taken?.raw, 'nothing about this machine').not.to.contain(hostname())
   })
 
+  it('keeps an id of the answer, and nothing of the mail that was put into one', async () => {
+    const token = 'Xy0-'.repeat(10) + 'abc'
+    const text = `Open https://id.example.com/x?token=${token} now.`
+    const said: [answer: string, queueId: string | undefined][] = [
+      ['queued as 4Fx1', '4Fx1'],
+      ['OK id=1rPq2X-0004Ab-3C', '1rPq2X-0004Ab-3C'],
+      [`queued as x${token}`, undefined],
+      [`queued as x${token.slice(0, 30)}`, undefined],
+      [`queued as ${'9'.repeat(41)}x`, undefined],
+      [`thanks for ${token}1 and ${token.slice(3)}x`, undefined],
+    ]
+    for (const [answer, queueId] of said) {
+      const server = await startServer({ fault: answers('dot', `250 2.0.0 ${answer}`) })
+      const connection = await slotsFor(server, {}).connect(new AbortController().signal)
+      const receipt = await connection.send({ ...MAIL, text })
+      connection.release()
+      expect(receipt?.queueId, answer).to.equal(queueId)
+      expect(JSON.stringify(receipt)).to.not.include(token.slice(0, 20))
+      const mail = await simpleParser(server.mails[0]?.raw ?? '')
+      expect(receipt?.messageId, answer).to.equal(mail.messageId)
+    }
+  })
+
   it('keeps a line break in the subject out of the headers', async () => {
     const server = await startServer()
     const subject = 'Hello\r\nBcc: x@evil.example\r\n\r\nbody'
