@@ -197,7 +197,9 @@ describe('A login that waited, where the host trusts a proxy that ends TLS', () 
     await openElsewhere(login)
     const answer = await windowOf(h, login).goOn()
     // Ours is so where the base URL is https, which it is not here.
-    const theirs = answer.headers.getSetCookie().filter((line) => !line.startsWith('account_flows_'))
+    const theirs = answer.headers
+      .getSetCookie()
+      .filter((line) => !line.startsWith('account_flows_'))
     expect(theirs).not.to.deep.equal([])
     for (const line of theirs) expect(line).to.include('; secure')
     await expectResumed(h, login, answer)
