@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
@@ -71,6 +71,22 @@ async function codeOf(page: string): Promise<string[]> {
   return [...text.matchAll(/^```ts\n(?<code>[\s\S]*?)^```$/gm)].map(({ 1: code = '' }) => code)
 }
 
+async function everyPage(): Promise<string[]> {
+  const paths = await readdir(join(ROOT, 'docs'), { recursive: true })
+  return [
+    'README.md',
+    ...paths.filter((path) => path.endsWith('.md')).map((path) => `docs/${path}`),
+  ]
+}
+
+/** As GitHub names a heading in an address. */
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}_\- ]/gu, '')
+    .replaceAll(' ', '-')
+}
+
 /** Its imports at the top, the rest in a function: an example may await and return. */
 function asModule(code: string): string {
   const imports = code.match(/^import .*$/gm) ?? []
@@ -82,13 +98,10 @@ describe('The code in the docs', () => {
   after(() => rm(FOLDER, { recursive: true, force: true }))
 
   it('compiles against the package, each example by itself', async () => {
-    const names = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'))
-    // That page quotes the types themselves.
-    const pages = ['README.md', ...names.map((name) => `docs/${name}`)].filter(
-      (page) => page !== 'docs/reference.md',
-    )
     let examples = 0
-    for (const page of pages) {
+    for (const page of await everyPage()) {
+      // That page quotes the types themselves.
+      if (page === 'docs/reference.md') continue
       for (const code of await codeOf(page)) {
         examples += 1
         const file = `${page.replaceAll(/\W/g, '-')}-${examples}.ts`
@@ -105,5 +118,21 @@ describe('The code in the docs', () => {
     )
     expect(said).to.equal('')
     expect(examples).to.be.greaterThan(10)
+  })
+})
+
+describe('A link in the docs', () => {
+  it('leads to a heading that is there', async () => {
+    const dead: string[] = []
+    for (const page of await everyPage()) {
+      const text = await readFile(join(ROOT, page), 'utf8')
+      for (const [, path = '', anchor = ''] of text.matchAll(/\]\(([^):#\s]*)#([^)\s]+)\)/g)) {
+        const target = path === '' ? page : posix.join(posix.dirname(page), path)
+        const headings = (await readFile(join(ROOT, target), 'utf8')).matchAll(/^#+ (.*)$/gm)
+        const isThere = [...headings].some(([, heading = '']) => anchorOf(heading) === anchor)
+        if (!isThere) dead.push(`${page}: ${path}#${anchor}`)
+      }
+    }
+    expect(dead).to.deep.equal([])
   })
 })
