@@ -26,7 +26,7 @@ import { createMailPipeline } from './outbox/pipeline.ts'
 import type { EndedSessions, MailOutbox } from './ports/index.ts'
 import { createMailCheck } from './smtp/check.ts'
 import { createMailSender } from './smtp/sender.ts'
-import { createUpkeep } from './upkeep.ts'
+import { createUpkeep, type Health } from './upkeep.ts'
 
 export interface AccountFlows extends Login, WellKnown {
   /** Wraps any adapter of oidc-provider; without it, ended sessions come back. */
@@ -45,6 +45,11 @@ export interface AccountFlows extends Login, WellKnown {
   start(options?: { workers?: boolean }): Promise<void>
   /** Takes no more jobs and waits for those under way, at most `withinMs` (10,000 by default). */
   stop(options?: { withinMs?: number }): Promise<void>
+  /**
+   * Whether this process can answer people now, for a readiness probe. It says nothing of accounts or mails, and so may be
+   * public. It answers within 2 seconds, and never throws.
+   */
+  health(): Promise<Health>
   /**
    * The admin API, the same on every host: `app.use(flows.adminApi)` on Koa, Express and Fastify with middie,
    * `flows.adminApi(req, res, next)` on `node:http`. It answers below `adminPath`, and passes everything else on.
@@ -136,6 +141,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await Promise.all([upkeep.stop(withinMs), mail.stop(withinMs)])
     },
 
+    health: upkeep.health,
     adminApi: createAdminApi(adminParts, `${core.basePath}${checked.adminPath}`),
     events,
     endSessions,

@@ -12,6 +12,7 @@ const run = promisify(execFile)
 /** What the examples take as given. */
 const GIVEN = `
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Express } from 'express'
 import type { Middleware } from 'koa'
 import type { Db } from 'mongodb'
 import type { Provider } from 'oidc-provider'
@@ -23,7 +24,7 @@ declare global {
   const provider: Provider
   const users: package_.UserStore
   const db: Db
-  const app: { use(middleware: Middleware | package_.Mount): void }
+  const app: Express & { use(middleware: Middleware | package_.Mount): void }
   const req: IncomingMessage
   const res: ServerResponse
   const username: string, password: string, uri: string
