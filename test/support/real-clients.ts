@@ -1,6 +1,6 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { ClientMetadata } from 'oidc-provider'
-import { startApache } from './apache.ts'
+import { installApache, startApache } from './apache.ts'
 import { freePort } from './free-port.ts'
 import {
   authJsClient,
@@ -17,11 +17,14 @@ export interface RealClient {
   metadata: ClientMetadata & { client_id: string }
   /** What to press on its own page before it leads to the provider. `undefined`: it has no such page. */
   button: string | undefined
+  /** What stands in the way is thrown as one sentence. */
+  install(): Promise<void>
   /** Once the provider is there. Answers how to stop it. */
   start(issuer: string): Promise<() => unknown>
 }
 
 interface Kind {
+  install?: () => Promise<void>
   start: (registered: Registered) => Promise<() => unknown>
   callback?: string
   button?: string
@@ -38,7 +41,7 @@ const CLIENTS: Record<string, Kind> = {
   'express-openid-connect': { start: served(expressClient) },
   'passport-openidconnect': { start: served(passportClient) },
   'oidc-client-ts': { start: served(pageClient), isPublic: true },
-  mod_auth_openidc: { start: startApache },
+  mod_auth_openidc: { install: installApache, start: startApache },
 }
 
 /** One of each. */
@@ -47,7 +50,7 @@ export function realClients(): Promise<RealClient[]> {
 }
 
 async function realClient([name, kind]: [string, Kind]): Promise<RealClient> {
-  const { start, callback = '/callback', button, isPublic = false } = kind
+  const { install = async () => {}, start, callback = '/callback', button, isPublic = false } = kind
   const port = await freePort()
   const baseUrl = `http://client.localhost:${port}`
   const redirectUri = baseUrl + callback
@@ -55,6 +58,7 @@ async function realClient([name, kind]: [string, Kind]): Promise<RealClient> {
   return {
     baseUrl,
     button,
+    install,
     metadata: {
       client_id: clientId,
       redirect_uris: [redirectUri],
