@@ -75,6 +75,8 @@ describeInChromium('The forms, posted without scripts [full]', (browser) => {
     expect(await page().locator('#password').evaluate(isFocused)).to.equal(true)
     await typePasswords(page(), 'short')
     expect(await page().locator('#password:invalid').count()).to.equal(1)
+    await page().fill('#password', '🔑'.repeat(8))
+    expect(await page().locator('#password:invalid').count()).to.equal(0)
     await typePasswords(page(), 'я'.repeat(40))
     await inMode(page(), 'password_too_long')
     expect(await told(page(), 'password')).to.include('too many: 4.')
