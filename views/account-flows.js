@@ -38,6 +38,7 @@ function judge(form) {
     if (hint.textContent !== words) hint.textContent = words
   }
 
+  /** Answers the mode that the server would answer with, and nothing where it has nothing to object to. */
   function tellAll() {
     const characters = [...password.value]
     const size = (count) => new TextEncoder().encode(characters.slice(0, count).join('')).length
@@ -45,12 +46,17 @@ function judge(form) {
     while (size(fitting) > bytes) fitting--
     const excess = characters.length - fitting
     const long = tooLong.replace('{excess}', numberText(excess))
+    const isShort = characters.length < min
     if (excess) tell(password, long, long)
-    else if (characters.length < min) tell(password, atLeast, tooShort)
+    else if (isShort) tell(password, atLeast, tooShort)
     else tell(password, `✓ ${atLeast}`)
 
-    if (confirmation.value !== password.value) tell(confirmation, '', mismatch)
-    else tell(confirmation, password.value && `✓ ${match}`)
+    const isSame = confirmation.value === password.value
+    if (isSame) tell(confirmation, password.value && `✓ ${match}`)
+    else tell(confirmation, '', mismatch)
+
+    if (!isSame) return 'password_mismatch'
+    return excess ? 'password_too_long' : isShort && 'password_too_short'
   }
 
   // Not at every key.
@@ -73,11 +79,11 @@ function judge(form) {
       typed.add(field)
       left.add(field)
     }
-    tellAll()
-    const wrong = form.querySelector('[aria-invalid=true]')
-    if (!wrong) return
+    const mode = tellAll()
+    if (!mode) return
     event.preventDefault()
-    wrong.focus()
+    form.closest('main').dataset.mode = mode
+    form.querySelector('[aria-invalid=true]').focus()
   })
 }
 

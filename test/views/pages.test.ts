@@ -237,7 +237,7 @@ describe('A page', () => {
     const shown = { carried: CARRIED, client: CLIENT, waiting: WAITING }
     const { html } = show('verify-email', { ...BLOCKED, ...shown, waitMs: 30_000, isNotYet: true })
     const size = (text: string) => Buffer.byteLength(text)
-    expect(size(views.script.text)).to.be.below(6_656)
+    expect(size(views.script.text)).to.be.below(7_168)
     expect(size(html) + size(views.stylesheet.text) + size(views.script.text)).to.be.below(20_480)
   })
 })
