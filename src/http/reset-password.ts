@@ -2,7 +2,7 @@ import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
 import type { RefusedLink } from '../flows/password-reset.ts'
 import type { CarriedParameters } from '../ports/index.ts'
-import type { ResetFormMode } from '../views/index.ts'
+import type { ResetFaults, ResetFormMode } from '../views/index.ts'
 import { readForm, tokenInQuery, uiLocalesIn } from './form.ts'
 import type { Pages } from './pages.ts'
 import type { HttpParts } from './parts.ts'
@@ -11,10 +11,14 @@ import type { HttpParts } from './parts.ts'
 export function resetPassword(parts: HttpParts) {
   const { passwordReset, clients, openLogin, pages, settings, requesterOf, log } = parts
 
-  function showForm(ctx: Context, mode: ResetFormMode, token: string, uiLocales?: string) {
+  function showForm(
+    ctx: Context,
+    form: { mode: ResetFormMode; token: string } & ResetFaults,
+    uiLocales: string | undefined,
+  ) {
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-    const locals = { mode, token, minLength, maxLength }
-    const status = mode === 'form' ? 200 : 400
+    const locals = { ...form, minLength, maxLength }
+    const status = form.mode === 'form' ? 200 : 400
     pages.show(ctx, { status, name: 'reset-password', locals, uiLocales })
   }
 
@@ -37,7 +41,7 @@ export function resetPassword(parts: HttpParts) {
       if (!token) return showUnknown(ctx)
       const outcome = await passwordReset.open(token)
       if ('fault' in outcome) return showInvalidLink(pages, ctx, outcome, token, outcome.locale)
-      showForm(ctx, 'form', token, outcome.locale)
+      showForm(ctx, { mode: 'form', token }, outcome.locale)
     },
 
     async post(ctx: Context) {
@@ -55,7 +59,10 @@ export function resetPassword(parts: HttpParts) {
       if ('fault' in outcome) {
         return showInvalidLink(pages, ctx, outcome, token, uiLocales ?? outcome.locale)
       }
-      if ('refusal' in outcome) return showForm(ctx, outcome.refusal, token, uiLocales)
+      if ('refusal' in outcome) {
+        const { refusal: mode, ...faults } = outcome
+        return showForm(ctx, { mode, token, ...faults }, uiLocales)
+      }
       const client = await wayOn(ctx, outcome.carried)
       pages.show(ctx, {
         status: 200,

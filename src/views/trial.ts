@@ -52,9 +52,10 @@ const waiting = { pendingLoginId: 'login', forMs: 86_400_000 }
 const VERIFICATION_REASONS: VerificationReason[] = ['unknown', 'expired', 'used', 'changed']
 const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
 
-const resetForm = (
-  mode: 'form' | `password_${'mismatch' | 'too_short' | 'too_long' | 'invalid'}`,
-) => [{ mode, token: 'token', minLength: 8, maxLength: 64 }]
+const limits = { token: 'token', minLength: 8, maxLength: 64 }
+const resetForm = (mode: 'form' | `password_${'too_short' | 'too_long' | 'invalid'}`) => [
+  { ...limits, mode, excess: 3 },
+]
 
 /** Each page in each mode, with little and with much to say. */
 export const SAMPLE_PAGES: PageSamples = {
@@ -74,7 +75,7 @@ export const SAMPLE_PAGES: PageSamples = {
   },
   'reset-password': {
     form: resetForm('form'),
-    password_mismatch: resetForm('password_mismatch'),
+    password_mismatch: [{ ...limits, mode: 'password_mismatch', also: 'password_too_short' }],
     password_too_short: resetForm('password_too_short'),
     password_too_long: resetForm('password_too_long'),
     password_invalid: resetForm('password_invalid'),
