@@ -1,5 +1,6 @@
 import { linkKinds } from '../ports/mail-kinds.ts'
 import type { RecordedEvent, User } from '../ports/index.ts'
+import { foldTyped } from '../ports/users.ts'
 import { findUser } from '../flows/account.ts'
 import { isSmtpConfigured } from '../settings/table.ts'
 import { eventShape } from './audit.ts'
@@ -26,7 +27,7 @@ export async function statusOf(parts: AdminParts, user: User): Promise<Sent<User
     store.audit.list({ accountId: user.id, types: MAIL_EVENTS, limit: MOST_MAIL_EVENTS }),
     user.email === undefined
       ? []
-      : store.audit.list({ identifierHash: parts.keyedHash(user.email), limit: 1 }),
+      : store.audit.list({ identifierHash: parts.keyedHash(foldTyped(user.email)), limit: 1 }),
     user.email === undefined ? 'unknown' : findUser(parts.users, user.email),
   ])
   const name = () => user.username
