@@ -14,7 +14,7 @@ import type {
 } from './parts.ts'
 import { forget } from './forget.ts'
 import { statusOf } from './user-status.ts'
-import { recordChange, unverify, verify } from './verification.ts'
+import { recordChange, unverify, verify } from './verify-user.ts'
 
 type AccountOperation =
   'verifyUser' | 'unverifyUser' | 'userStatus' | 'sendReset' | 'sendVerification' | 'endSessions'

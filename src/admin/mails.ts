@@ -4,7 +4,7 @@ import { isMailAddress } from '../settings/mail-address.ts'
 import type { Settings } from '../settings/table.ts'
 import type { RenderedMail, Views } from '../views/index.ts'
 import { eventShape, recordAction } from './audit.ts'
-import { namesOf, type NameOf } from './names.ts'
+import { usernamesOf, type NameOf } from './usernames.ts'
 import { notAcceptable, withPasswordLeft } from './settings.ts'
 import type { CheckReport, MailJob, MailOutcome, MailRecord } from './description.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, Sent } from './parts.ts'
@@ -43,7 +43,7 @@ export function mailOperations(parts: AdminParts) {
 
     async showMail({ query }) {
       const kept = await readMail(store, query.mail_id, clock.now())
-      return { answer: recordOf(kept, await namesOf(users, [kept.accountId])) }
+      return { answer: recordOf(kept, await usernamesOf(users, [kept.accountId])) }
     },
   } satisfies Partial<AdminEndpoints>
 }
