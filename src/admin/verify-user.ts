@@ -11,9 +11,12 @@ export async function verify(
 ): Promise<Outcome> {
   if (email === undefined) return NO_ADDRESS
   // What several have verified names none of them: nobody would get a mail by it.
-  const holders = emailVerified ? [] : await users.findByVerifiedEmail(email)
-  if (holders.some((holder) => holder.id !== id)) return TAKEN
+  const isTaken = async () =>
+    (await users.findByVerifiedEmail(email)).some((holder) => holder.id !== id)
+  if (!emailVerified && (await isTaken())) return TAKEN
   const changed = await users.markEmailVerified(id, email)
+  // Somebody may have verified it for another account since. Of two at once, both give way.
+  if (changed && (await isTaken()) && (await users.markEmailUnverified?.(id, email))) return TAKEN
   const isSo = changed || (await hasVerified(users, id, email))
   return isSo ? { answer: { email, changed } } : UNCHANGED
 }
