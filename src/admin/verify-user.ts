@@ -49,30 +49,28 @@ async function hasVerified(users: UserStore, id: string, email: string): Promise
   return user?.emailVerified === true && user.email === email
 }
 
-const NO_ADDRESS: AdminRefusal = {
+const refusal = (code: string, why: string): AdminRefusal => ({
   status: 409,
-  code: 'no_address',
-  title:
-    'Nothing was changed: the account has no e-mail address. Give it one where your users are.',
-}
+  code,
+  title: `Nothing was changed: ${why}`,
+})
 
-const UNCHANGED: AdminRefusal = {
-  status: 409,
-  code: 'not_verified',
-  title:
-    'Nothing was changed: the account is disabled, its address changed just now, or another account has it. See user status.',
-}
+const NO_ADDRESS = refusal(
+  'no_address',
+  'the account has no e-mail address. Give it one where your users are.',
+)
 
-const TAKEN: AdminRefusal = {
-  status: 409,
-  code: 'address_taken',
-  title:
-    'Nothing was changed: another account has this address verified, and from then on it would name neither. Correct one of them where your users are.',
-}
+const UNCHANGED = refusal(
+  'not_verified',
+  'the account is disabled, its address changed just now, or another account has it. See user status.',
+)
 
-const UNSUPPORTED: AdminRefusal = {
-  status: 409,
-  code: 'unsupported',
-  title:
-    'Nothing was changed: the users of this host have no markEmailUnverified. Change it where your users are.',
-}
+const TAKEN = refusal(
+  'address_taken',
+  'another account has this address verified, and from then on it would name neither. Correct one of them where your users are.',
+)
+
+const UNSUPPORTED = refusal(
+  'unsupported',
+  'the users of this host have no markEmailUnverified. Change it where your users are.',
+)

@@ -63,7 +63,7 @@ export function equalsInAsciiCase(one: string, other: string): boolean {
 }
 
 /** ASCII letters in lower case, all else as it is. */
-export function foldAscii(text: string): string {
+function foldAscii(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 }
 
