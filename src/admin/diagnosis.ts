@@ -27,8 +27,8 @@ export interface MailHistory extends Present {
   mails: MailJobStatus[]
   /** Of the types of `MAIL_EVENTS`, newest first. */
   events: RecordedEvent[]
-  /** When somebody asked with the address of the account, and was not found by it. */
-  askedByAddress: RecordedEvent | undefined
+  /** When somebody asked with the address of the account, and was not found by it; or was denied by the host, by whatever name. */
+  askedInVain: RecordedEvent | undefined
   /** Whether several accounts have its address verified, so that it names none of them. */
   isShared: boolean
   /** Whether mails can leave under the settings in force. */
@@ -42,13 +42,13 @@ export const MAIL_EVENTS: AuditEventType[] = linkKinds.flatMap((kind) =>
 )
 
 export function diagnose(history: MailHistory): Diagnosis {
-  const { user, mails, askedByAddress, canSend } = history
+  const { user, mails, askedInVain, canSend } = history
   const [noMail] = noMailAtAll(user)
   if (noMail) return noMail
   if (!canSend) return NOT_CONFIGURED
   const last = lastOf(history)
   const since = last?.recordedAt ?? new Date(0)
-  const asked = askedByAddress && askedByAddress.recordedAt > since ? askedByAddress : undefined
+  const asked = askedInVain && askedInVain.recordedAt > since ? askedInVain : undefined
   const known = asked?.recordedAt ?? since
   const waiting = mails.find(
     ({ state, reason, requestedAt = known }) =>
@@ -61,7 +61,7 @@ export function diagnose(history: MailHistory): Diagnosis {
       advice: 'Look again in a minute; if it still waits then, see account-flows doctor.',
     }
   }
-  if (asked) return ofAddress(history, asked)
+  if (asked) return ofVain(history, asked)
   if (last) return ofLastMail(last, history)
   if (!user.emailVerified) return unverified(history)
   if (history.isShared) return shared()
@@ -72,8 +72,15 @@ export function diagnose(history: MailHistory): Diagnosis {
   }
 }
 
-/** Of a request with the address, which named nobody. */
-function ofAddress(history: MailHistory, asked: RecordedEvent): Diagnosis {
+/** Of a request that the host denied, or with the address, which named nobody. */
+function ofVain(history: MailHistory, asked: RecordedEvent): Diagnosis {
+  if (asked.reason === 'denied') {
+    return {
+      cause: 'ended',
+      summary: `The last request, at ${timeOf(asked)}, was denied by the check of this host (beforeForgotPassword).`,
+      advice: `Look at that check, or send a link: ${sendLink(history.user, 'password_reset')}`,
+    }
+  }
   if (!history.user.emailVerified) return unverified(history, asked)
   if (history.isShared) return shared(asked)
   return changedSince(asked, history, 'its address named no account')

@@ -19,15 +19,13 @@ const MOST_MAIL_EVENTS = 200
 export async function statusOf(parts: AdminParts, user: User): Promise<Sent<UserStatus>> {
   const { store, clock, options } = parts
   const settings = parts.settings.current()
-  const [links, mails, events, ended, mailEvents, [asked], named] = await Promise.all([
+  const [links, mails, events, ended, mailEvents, asked, named] = await Promise.all([
     linksOf(parts, user),
     store.outbox.list({ accountId: user.id, limit: MOST }, clock.now()),
     store.audit.list({ accountId: user.id, limit: MOST }),
     store.cutoffs.read(user.id),
     store.audit.list({ accountId: user.id, types: MAIL_EVENTS, limit: MOST_MAIL_EVENTS }),
-    user.email === undefined
-      ? []
-      : store.audit.list({ identifierHash: parts.keyedHash(foldTyped(user.email)), limit: 1 }),
+    askedInVain(parts, user),
     user.email === undefined ? 'unknown' : findUser(parts.users, user.email),
   ])
   const name = () => user.username
@@ -35,7 +33,7 @@ export async function statusOf(parts: AdminParts, user: User): Promise<Sent<User
     user,
     mails,
     events: mailEvents,
-    askedByAddress: isNamingNobody(asked) ? asked : undefined,
+    askedInVain: asked,
     isShared: named === 'ambiguous',
     canSend: isSmtpConfigured(settings) || options.developmentMailer !== undefined,
     needsVerified: settings.resetRequiresVerifiedEmail,
@@ -57,8 +55,24 @@ export async function statusOf(parts: AdminParts, user: User): Promise<Sent<User
   }
 }
 
-const isNamingNobody = (asked: RecordedEvent | undefined) =>
-  asked?.reason === 'unknown' || asked?.reason === 'ambiguous'
+/** The newest request with its address that named nobody, or that the host denied; of one that was denied, with its username too. */
+async function askedInVain(
+  { store, keyedHash }: AdminParts,
+  { email, username }: User,
+): Promise<RecordedEvent | undefined> {
+  const newest = async (typed: string | undefined, reasons: string[]) => {
+    if (typed === undefined) return []
+    const identifierHash = keyedHash(foldTyped(typed))
+    const asked = await store.audit.list({ identifierHash, limit: 1 })
+    return asked.filter(({ reason }) => reasons.includes(reason ?? ''))
+  }
+  const found = await Promise.all([
+    newest(email, ['unknown', 'ambiguous', 'denied']),
+    newest(username, ['denied']),
+  ])
+  const [last] = found.flat().toSorted((a, b) => b.recordedAt.getTime() - a.recordedAt.getTime())
+  return last
+}
 
 async function linksOf({ store, clock }: AdminParts, user: User): Promise<Sent<Link>[]> {
   const at = clock.now()
