@@ -1,7 +1,7 @@
 import { newId } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
 import type { User, UserStore } from '../ports/index.ts'
-import { equalsInAsciiCase } from '../ports/users.ts'
+import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
 import type { LinkKind } from '../ports/mail-kinds.ts'
 import { recordAction } from './audit.ts'
 import type { AccountQuery, Candidate } from './description.ts'
@@ -14,7 +14,7 @@ import type {
 } from './parts.ts'
 import { forget } from './forget.ts'
 import { statusOf } from './user-status.ts'
-import { recordChange, unverify, verify } from './verification.ts'
+import { recordChange, unverify, verify } from './verify-user.ts'
 
 type AccountOperation =
   'verifyUser' | 'unverifyUser' | 'userStatus' | 'sendReset' | 'sendVerification' | 'endSessions'
@@ -118,7 +118,7 @@ const onceEach = (users: User[]) => [...new Map(users.map((user) => [user.id, us
 
 /** Whom a text may mean that names nobody: other blanks around it, other case, an address in place of a name, or one that is not verified. */
 async function meant(users: UserStore, typed: string): Promise<User[]> {
-  const text = typed.trim()
+  const text = withoutBlanks(typed)
   const names = [text, text.slice(0, Math.max(text.indexOf('@'), 0))].filter((name) => name !== '')
   const [found, ...inAnyCase] = await Promise.all([
     named(users, names, anyEmail(users)),

@@ -1,7 +1,7 @@
 import { newId } from '../crypto/token.ts'
 import type { RecordedEvent } from '../ports/index.ts'
 import type { AuditEvent } from './description.ts'
-import { namesOf, type NameOf } from './names.ts'
+import { usernamesOf, type NameOf } from './usernames.ts'
 import type { AdminEndpoints, AdminParts, AdminRequest, Sent } from './parts.ts'
 
 /** Records what an admin does, and who it is; before it is done. */
@@ -30,7 +30,7 @@ export function auditOperations({ store, users }: AdminParts) {
         ...(from !== undefined && { recordedFrom: new Date(from) }),
         limit,
       })
-      const nameOf = await namesOf(
+      const nameOf = await usernamesOf(
         users,
         events.map(({ accountId }) => accountId),
       )

@@ -1,28 +1,34 @@
 /**
- * Why somebody got no mail, in one sentence, and what to do next in another.
+ * Finds why somebody got no mail, out of the account, its mails and events. What a cause says is in `causes.ts`.
  *
  * @module
  */
-import type { AuditEventType, MailJobStatus, RecordedEvent, User } from '../ports/index.ts'
+import type { AuditEventType, MailJobStatus, RecordedEvent } from '../ports/index.ts'
 import { MAIL_KINDS, linkKinds } from '../ports/mail-kinds.ts'
-import { isMailAddress } from '../settings/mail-address.ts'
-import { ofLastMail } from './last-mail.ts'
 import {
   changedSince,
+  ended,
+  failed,
+  NO_PASSWORD,
+  noMailAtAll,
+  NOT_CONFIGURED,
   sendLink,
+  sent,
   shared,
+  timeOf,
   unverified,
+  VERIFIED,
   type Diagnosis,
   type Present,
-} from './not-mailed.ts'
+} from './causes.ts'
 
 export interface MailHistory extends Present {
   /** Newest first. */
   mails: MailJobStatus[]
   /** Of the types of `MAIL_EVENTS`, newest first. */
   events: RecordedEvent[]
-  /** When somebody asked with the address of the account, and was not found by it. */
-  askedByAddress: RecordedEvent | undefined
+  /** When somebody asked with the address of the account, and was not found by it; or was denied by the host, by whatever name. */
+  askedInVain: RecordedEvent | undefined
   /** Whether several accounts have its address verified, so that it names none of them. */
   isShared: boolean
   /** Whether mails can leave under the settings in force. */
@@ -36,19 +42,13 @@ export const MAIL_EVENTS: AuditEventType[] = linkKinds.flatMap((kind) =>
 )
 
 export function diagnose(history: MailHistory): Diagnosis {
-  const { user, mails, askedByAddress, canSend } = history
-  const noMail = ofAccount(user)
+  const { user, mails, askedInVain, canSend } = history
+  const [noMail] = noMailAtAll(user)
   if (noMail) return noMail
-  if (!canSend) {
-    return {
-      cause: 'mail_server_down',
-      summary: 'SMTP is not configured: all mails wait.',
-      advice: 'Set smtp_host, smtp_port and smtp_from with account-flows settings set.',
-    }
-  }
+  if (!canSend) return NOT_CONFIGURED
   const last = lastOf(history)
   const since = last?.recordedAt ?? new Date(0)
-  const asked = askedByAddress && askedByAddress.recordedAt > since ? askedByAddress : undefined
+  const asked = askedInVain && askedInVain.recordedAt > since ? askedInVain : undefined
   const known = asked?.recordedAt ?? since
   const waiting = mails.find(
     ({ state, reason, requestedAt = known }) =>
@@ -61,7 +61,7 @@ export function diagnose(history: MailHistory): Diagnosis {
       advice: 'Look again in a minute; if it still waits then, see account-flows doctor.',
     }
   }
-  if (asked) return ofAddress(history, asked)
+  if (asked) return ofVain(history, asked)
   if (last) return ofLastMail(last, history)
   if (!user.emailVerified) return unverified(history)
   if (history.isShared) return shared()
@@ -72,24 +72,15 @@ export function diagnose(history: MailHistory): Diagnosis {
   }
 }
 
-/** What no request can change. */
-function ofAccount(user: User): Diagnosis | undefined {
-  const again = 'then have the person ask again.'
-  if (user.disabled) {
-    const summary = 'The account is disabled: it gets no mail.'
-    return { cause: 'disabled', summary, advice: `Enable it where your users are, ${again}` }
+/** Of a request that the host denied, or with the address, which named nobody. */
+function ofVain(history: MailHistory, asked: RecordedEvent): Diagnosis {
+  if (asked.reason === 'denied') {
+    return {
+      cause: 'ended',
+      summary: `The last request, at ${timeOf(asked)}, was denied by the check of this host (beforeForgotPassword).`,
+      advice: `Look at that check, or send a link: ${sendLink(history.user, 'password_reset')}`,
+    }
   }
-  if (user.email === undefined) {
-    const summary = 'The account has no e-mail address: it gets no mail.'
-    return { cause: 'no_address', summary, advice: `Give it one where your users are, ${again}` }
-  }
-  if (isMailAddress(user.email)) return undefined
-  const summary = 'The address is not one plain e-mail address: no mail can be sent to it.'
-  return { cause: 'bad_address', summary, advice: `Correct it where your users are, ${again}` }
-}
-
-/** Of a request with the address, which named nobody. */
-function ofAddress(history: MailHistory, asked: RecordedEvent): Diagnosis {
   if (!history.user.emailVerified) return unverified(history, asked)
   if (history.isShared) return shared(asked)
   return changedSince(asked, history, 'its address named no account')
@@ -111,4 +102,45 @@ function isDecisive({ type, reason, details }: RecordedEvent): boolean {
   return type.endsWith('_requested')
     ? reason !== undefined && reason !== 'superseded'
     : reason !== 'superseded' && reason !== 'sent_before'
+}
+
+/** What the event that ended the newest mail, or a request for one, says. */
+function ofLastMail(event: RecordedEvent, history: MailHistory): Diagnosis {
+  const { user, mails } = history
+  const kind = event.type.startsWith('password_reset') ? 'password_reset' : 'email_verification'
+  if (event.type.endsWith('_mail_sent')) return sent(event, user, kind)
+  const { reason = '' } = event
+  const past = PAST.get(reason)
+  if (past !== undefined) {
+    return ofNow(reason, history) ?? changedSince(event, history, past, kind)
+  }
+  if (reason === 'throttled') {
+    return {
+      cause: 'limited',
+      summary: `The last request, at ${timeOf(event)}, got no mail: the account has had too many lately.`,
+      advice:
+        'Have the person use the newest mail that came, or ask again later (mails_per_account_per_hour, resend_cooldown).',
+    }
+  }
+  if (reason !== 'ERR_MAIL_REFUSED' && reason !== 'ERR_MAIL_FAILED') return ended(event, user, kind)
+  const job = mails.find(({ id }) => event.id.startsWith(`mail_failed:${id}:`))
+  return failed(event, user, kind, job)
+}
+
+/** What was so of the account when a request ended for such a reason. */
+const PAST = new Map([
+  ['not_verified', 'the address was not verified'],
+  ['already_verified', 'the address was verified already'],
+  ['no_password', 'the account had no password'],
+  ['disabled', 'the account was disabled'],
+  ['no_address', 'the account had no e-mail address'],
+  ['bad_address', 'the address was not one plain e-mail address'],
+])
+
+/** What ends a request still; `undefined`: that is so no more. What ends every request was looked at before. */
+function ofNow(reason: string, present: Present): Diagnosis | undefined {
+  const { user, needsVerified } = present
+  if (reason === 'not_verified' && needsVerified && !user.emailVerified) return unverified(present)
+  if (reason === 'already_verified' && user.emailVerified) return VERIFIED
+  return reason === 'no_password' && user.passwordHash === undefined ? NO_PASSWORD : undefined
 }

@@ -1,7 +1,7 @@
 import { CARRIED } from '../ports/carried-query.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import { isSameCarried } from '../flows/link.ts'
+import { isSameCarried } from '../ports/carried-query.ts'
 import type { CarriedParameters, RecordedEvent, Token } from '../ports/index.ts'
 import { eventShape, recordAction } from './audit.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'

@@ -4,14 +4,14 @@ import { isMailAddress } from '../settings/mail-address.ts'
 import type { Settings } from '../settings/table.ts'
 import type { RenderedMail, Views } from '../views/index.ts'
 import { eventShape, recordAction } from './audit.ts'
-import { namesOf, type NameOf } from './names.ts'
+import { usernamesOf, type NameOf } from './usernames.ts'
 import { notAcceptable, withPasswordLeft } from './settings.ts'
 import type { CheckReport, MailJob, MailOutcome, MailRecord } from './description.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, Sent } from './parts.ts'
 
 /** Mails to try the settings with, and what became of one. */
 export function mailOperations(parts: AdminParts) {
-  const { store, settings, views, oauthUrl, clock } = parts
+  const { store, users, settings, views, oauthUrl, clock } = parts
   return {
     async testMail(request) {
       const { to, settings: wanted = {} } = request.body
@@ -37,11 +37,14 @@ export function mailOperations(parts: AdminParts) {
       return { status: 400, code: 'invalid_request', title: 'There is no such locale.', errors }
     },
 
-    mailOutcome: async ({ query }) => ({
-      answer: await outcomeOf(store, query.mail_id, clock.now()),
-    }),
+    async mailOutcome({ query }) {
+      return { answer: outcomeOf(await readMail(store, query.mail_id, clock.now())) }
+    },
 
-    showMail: async ({ query }) => ({ answer: await recordOf(parts, query.mail_id) }),
+    async showMail({ query }) {
+      const kept = await readMail(store, query.mail_id, clock.now())
+      return { answer: recordOf(kept, await usernamesOf(users, [kept.accountId])) }
+    },
   } satisfies Partial<AdminEndpoints>
 }
 
@@ -75,39 +78,35 @@ export function notAnAddress(to: string, what: 'sent' | 'checked'): AdminRefusal
 /** More than one mail fails in its life. */
 const MAX_FAILURES = 1_000
 
-// Asks the outbox first: a job leaves it after its end is recorded.
-async function outcomeOf(
-  { outbox, audit }: AccountFlowsStore,
-  id: string,
-  at: Date,
-): Promise<Sent<MailOutcome>> {
+/** What is kept of a mail. The outbox is asked first: a job leaves it after its end is recorded. */
+async function readMail({ outbox, audit }: AccountFlowsStore, id: string, at: Date) {
   const [job] = await outbox.list({ id, limit: 1 }, at)
+  const [[requested], [sent]] = await Promise.all([
+    audit.list({ id: `requested:${id}`, limit: 1 }),
+    audit.list({ id: `mail_sent:${id}`, limit: 1 }),
+  ])
+  const accountId = job?.accountId ?? requested?.accountId ?? sent?.accountId
+  return { id, job, requested, sent, accountId, failures: await failuresOf(audit, id, accountId) }
+}
+
+type KeptMail = Awaited<ReturnType<typeof readMail>>
+
+function outcomeOf({ id, job, sent, requested, failures }: KeptMail): Sent<MailOutcome> {
   if (job) {
     const { state, reason, attempts, nextAttemptAt } = job
     return { mail_id: id, state, reason, attempts, next_attempt_at: nextAttemptAt }
   }
-  const [sent] = await audit.list({ id: `mail_sent:${id}`, limit: 1 })
   if (sent) return { mail_id: id, state: 'sent', sent_at: sent.at }
-  const [requested] = await audit.list({ id: `requested:${id}`, limit: 1 })
   if (!requested) return { mail_id: id, state: 'unknown' }
   // A dead letter that was retried ended for another reason than at first.
-  const reason = (await failuresOf(audit, id, requested.accountId))[0]?.reason ?? requested.reason
-  return { mail_id: id, state: 'ended', reason }
+  return { mail_id: id, state: 'ended', reason: failures[0]?.reason ?? requested.reason }
 }
 
-async function recordOf(parts: AdminParts, id: string): Promise<Sent<MailRecord>> {
-  const { store, users, clock } = parts
-  const [[job], [requested], [sent]] = await Promise.all([
-    store.outbox.list({ id, limit: 1 }, clock.now()),
-    store.audit.list({ id: `requested:${id}`, limit: 1 }),
-    store.audit.list({ id: `mail_sent:${id}`, limit: 1 }),
-  ])
-  const accountId = job?.accountId ?? requested?.accountId ?? sent?.accountId
-  const nameOf = await namesOf(users, [accountId])
-  const failures = await failuresOf(store.audit, id, accountId)
+function recordOf(kept: KeptMail, nameOf: NameOf): Sent<MailRecord> {
+  const { job, requested, sent, failures } = kept
   const history = [sent, ...failures, requested].filter((event) => event !== undefined).toReversed()
   return {
-    ...(await outcomeOf(store, id, clock.now())),
+    ...outcomeOf(kept),
     mail: job && mailShape(job, nameOf),
     message_id: textOf(sent?.details?.['message_id']),
     queue_id: textOf(sent?.details?.['queue_id']),

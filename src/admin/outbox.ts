@@ -1,7 +1,7 @@
 import { recordAction } from './audit.ts'
 import { createMailRetry, type RetryOutcome } from './mail-retry.ts'
 import { mailShape } from './mails.ts'
-import { namesOf } from './names.ts'
+import { usernamesOf } from './usernames.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, AdminRequest } from './parts.ts'
 
 /** Mails that wait, and mails that could not be sent. */
@@ -30,7 +30,7 @@ export function outboxOperations(parts: AdminParts) {
         },
         now(),
       )
-      const nameOf = await namesOf(
+      const nameOf = await usernamesOf(
         parts.users,
         jobs.map(({ accountId }) => accountId),
       )

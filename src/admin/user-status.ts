@@ -1,10 +1,11 @@
 import { linkKinds } from '../ports/mail-kinds.ts'
-import { isMailAddress } from '../settings/mail-address.ts'
-import type { MailJobStatus, RecordedEvent, User } from '../ports/index.ts'
+import type { RecordedEvent, User } from '../ports/index.ts'
+import { foldTyped } from '../ports/users.ts'
 import { findUser } from '../flows/account.ts'
-import { isSmtpConfigured, type Settings } from '../settings/table.ts'
+import { isSmtpConfigured } from '../settings/table.ts'
 import { eventShape } from './audit.ts'
-import { diagnose, MAIL_EVENTS } from './diagnosis.ts'
+import { NO_PASSWORD, noMailAtAll, NOT_CONFIGURED, unverified, VERIFIED } from './causes.ts'
+import { diagnose, MAIL_EVENTS, type MailHistory } from './diagnosis.ts'
 import type { Link, UserStatus } from './description.ts'
 import { linkShape, shownState, tokensOf } from './link-state.ts'
 import { mailShape } from './mails.ts'
@@ -18,29 +19,27 @@ const MOST_MAIL_EVENTS = 200
 export async function statusOf(parts: AdminParts, user: User): Promise<Sent<UserStatus>> {
   const { store, clock, options } = parts
   const settings = parts.settings.current()
-  const [links, mails, events, ended, mailEvents, [asked], named] = await Promise.all([
+  const [links, mails, events, ended, mailEvents, asked, named] = await Promise.all([
     linksOf(parts, user),
     store.outbox.list({ accountId: user.id, limit: MOST }, clock.now()),
     store.audit.list({ accountId: user.id, limit: MOST }),
     store.cutoffs.read(user.id),
     store.audit.list({ accountId: user.id, types: MAIL_EVENTS, limit: MOST_MAIL_EVENTS }),
-    user.email === undefined
-      ? []
-      : store.audit.list({ identifierHash: parts.keyedHash(user.email), limit: 1 }),
+    askedInVain(parts, user),
     user.email === undefined ? 'unknown' : findUser(parts.users, user.email),
   ])
-  const canSend = isSmtpConfigured(settings) || options.developmentMailer !== undefined
   const name = () => user.username
+  const history = {
+    user,
+    mails,
+    events: mailEvents,
+    askedInVain: asked,
+    isShared: named === 'ambiguous',
+    canSend: isSmtpConfigured(settings) || options.developmentMailer !== undefined,
+    needsVerified: settings.resetRequiresVerifiedEmail,
+  }
   return {
-    ...diagnose({
-      user,
-      mails,
-      events: mailEvents,
-      askedByAddress: isNamingNobody(asked) ? asked : undefined,
-      isShared: named === 'ambiguous',
-      canSend,
-      needsVerified: settings.resetRequiresVerifiedEmail,
-    }),
+    ...diagnose(history),
     id: user.id,
     username: user.username,
     email: user.email,
@@ -49,15 +48,31 @@ export async function statusOf(parts: AdminParts, user: User): Promise<Sent<User
     has_password: user.passwordHash !== undefined,
     oauth_sessions_ended_at: ended?.oauthAt,
     idp_sessions_ended_at: ended?.idpAt,
-    hints: [...(canSend ? [] : [NOT_CONFIGURED]), ...hintsOf(user, mails, settings)],
+    hints: hintsOf(history),
     links,
     mails: mails.map((mail) => mailShape(mail, name)),
     events: events.map((event) => eventShape(event, name)),
   }
 }
 
-const isNamingNobody = (asked: RecordedEvent | undefined) =>
-  asked?.reason === 'unknown' || asked?.reason === 'ambiguous'
+/** The newest request with its address that named nobody, or that the host denied; of one that was denied, with its username too. */
+async function askedInVain(
+  { store, keyedHash }: AdminParts,
+  { email, username }: User,
+): Promise<RecordedEvent | undefined> {
+  const newest = async (typed: string | undefined, reasons: string[]) => {
+    if (typed === undefined) return []
+    const identifierHash = keyedHash(foldTyped(typed))
+    const asked = await store.audit.list({ identifierHash, limit: 1 })
+    return asked.filter(({ reason }) => reasons.includes(reason ?? ''))
+  }
+  const found = await Promise.all([
+    newest(email, ['unknown', 'ambiguous', 'denied']),
+    newest(username, ['denied']),
+  ])
+  const [last] = found.flat().toSorted((a, b) => b.recordedAt.getTime() - a.recordedAt.getTime())
+  return last
+}
 
 async function linksOf({ store, clock }: AdminParts, user: User): Promise<Sent<Link>[]> {
   const at = clock.now()
@@ -73,29 +88,17 @@ async function linksOf({ store, clock }: AdminParts, user: User): Promise<Sent<L
     .map(linkShape)
 }
 
-const NOT_CONFIGURED =
-  'SMTP is not configured: all mails wait. Set smtp_host, smtp_port and smtp_from.'
-
-function hintsOf(user: User, mails: MailJobStatus[], settings: Settings): string[] {
-  const hints: string[] = []
-  if (user.disabled) hints.push('The account is disabled: it gets no mail.')
-  if (user.email === undefined) hints.push('The account has no address: it gets no mail.')
-  else if (!isMailAddress(user.email)) {
-    hints.push('The address is not one plain e-mail address: no mail can be sent to it.')
-  }
-  if (user.passwordHash === undefined) {
-    hints.push('The account has no password: it gets no reset link.')
-  }
-  if (user.email !== undefined) hints.push(verificationHint(user, settings))
-  if (mails.some(({ state }) => state === 'dead')) {
-    hints.push('There are dead letters: see their reasons, and account-flows outbox retry.')
-  }
-  return hints
-}
-
-function verificationHint({ emailVerified }: User, settings: Settings): string {
-  if (emailVerified) return 'The address is verified: it gets no verification mail.'
-  return settings.resetRequiresVerifiedEmail
-    ? 'The address is not verified: it gets no reset link (reset_requires_verified_email).'
-    : 'The address is not verified: who asks for a reset link has to type the username.'
+/** All that is so of the account, as far as a mail may need it. */
+function hintsOf({ user, mails, needsVerified, canSend }: MailHistory): string[] {
+  const hints = [...(canSend ? [] : [NOT_CONFIGURED]), ...noMailAtAll(user)]
+  if (user.passwordHash === undefined) hints.push(NO_PASSWORD)
+  if (user.email !== undefined)
+    hints.push(user.emailVerified ? VERIFIED : unverified({ user, needsVerified }))
+  const isDead = mails.some(({ state }) => state === 'dead')
+  return [
+    ...hints.map(({ summary }) => summary),
+    ...(isDead
+      ? ['There are dead letters: see their reasons, and account-flows outbox retry.']
+      : []),
+  ]
 }

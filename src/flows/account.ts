@@ -1,6 +1,6 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { linkKinds } from '../ports/mail-kinds.ts'
-import { equalsInAsciiCase } from '../ports/users.ts'
+import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
 import type {
   AccountFlowsStore,
   ClaimedReset,
@@ -44,11 +44,6 @@ function onlyOne(users: User[]): UserMatch {
   const [match = 'unknown', another] = users
   return another ? 'ambiguous' : match
 }
-
-const BLANKS_AROUND = /^\p{White_Space}+|(?<!\p{White_Space})\p{White_Space}+$/gu
-
-// Nobody is named by nothing.
-const withoutBlanks = (typed: string) => typed.replace(BLANKS_AROUND, '') || typed
 
 // Whoever takes the address of somebody else as a username would learn by a mail that nobody has verified it.
 function mayBeMeant(typed: string, named: UserMatch): boolean {

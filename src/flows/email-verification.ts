@@ -21,8 +21,9 @@ import type {
   Token,
   User,
 } from '../ports/index.ts'
+import { carriedBy, isSameCarried } from '../ports/carried-query.ts'
 import { isVerified } from './account.ts'
-import { carriedBy, contextOf, findLink, isSameCarried, verificationState } from './link.ts'
+import { contextOf, findLink, verificationState } from './link.ts'
 import type { LinkContext, LinkFault, VerificationLink } from './link.ts'
 import type { FlowParts } from './parts.ts'
 import { inLoginTurn, linkedLogin, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'

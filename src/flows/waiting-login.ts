@@ -14,6 +14,7 @@ import type {
   User,
 } from '../ports/index.ts'
 import { isEnded } from '../ports/login-end.ts'
+import { WEEK_MS } from '../ports/week.ts'
 import { isStillFor } from './account.ts'
 import type { FlowParts } from './parts.ts'
 
@@ -114,7 +115,7 @@ export async function linkedLogin(
 }
 
 /** A login that waits (`pending_logins`) outlives its link, so that a fresh link, asked for late, still finishes it. */
-export const KEEP_LOGIN_MS = 7 * 86_400_000
+export const KEEP_LOGIN_MS = WEEK_MS
 
 /** Of one account. The newest: whoever knows its password could otherwise keep its owner out for as long as logins are kept. */
 export const MOST_LOGINS = 10

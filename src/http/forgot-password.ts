@@ -1,6 +1,7 @@
 import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
 import type { Requester } from '../ports/index.ts'
+import { foldTyped } from '../ports/users.ts'
 import { RETRY_AFTER_SECONDS } from './failure.ts'
 import { formIdIn, parseFields, readForm, uiLocalesIn } from './form.ts'
 import { showInvalidLink } from './reset-password.ts'
@@ -135,7 +136,7 @@ async function verdictOf(
     at: clock.now(),
     clientId: clientId?.slice(0, MAX_AUDITED_LENGTH),
     reason: 'denied',
-    details: { identifier_hash: keyedHash(identifier) },
+    details: { identifier_hash: keyedHash(foldTyped(identifier)) },
     ...requester,
   })
   return 'deny'

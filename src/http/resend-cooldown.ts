@@ -1,5 +1,5 @@
 import type { MailKind, RateLimits, Requester } from '../ports/index.ts'
-import { foldAscii } from '../ports/users.ts'
+import { foldTyped } from '../ports/users.ts'
 import type { Settings } from '../settings/table.ts'
 import { networkOf } from './requester.ts'
 
@@ -34,7 +34,7 @@ export function createResendCooldown(parts: ResendCooldownParts): ResendCooldown
   // By network: otherwise a stranger would learn from the countdown that somebody else asked for that name lately.
   // In whatever case and with whatever blanks: that mostly is the same account.
   const keyOf = ({ kind, typed, requester }: MailWish) => {
-    const name = foldAscii(typed.trim())
+    const name = foldTyped(typed)
     return `asked:${keyedHash(JSON.stringify([kind, name, networkOf(requester.address)]))}`
   }
 

@@ -2,7 +2,7 @@ import type { PageLocals } from '../views/index.ts'
 import type { HttpParts } from './parts.ts'
 import type { Context, Next } from 'koa'
 import type { FinishedLogin, WaitingLogin, WaitingWindow } from '../flows/waiting-login.ts'
-import { carriedBy } from '../flows/link.ts'
+import { carriedBy } from '../ports/carried-query.ts'
 import { blockedPage, pageOf } from './verify-email-pages.ts'
 import { parseFields, readForm } from './form.ts'
 

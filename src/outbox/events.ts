@@ -6,6 +6,7 @@
 import type { MailFault } from '../errors.ts'
 import type { MailFailure, MailJob, MailKind, NoMail, SentMail } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
+import { foldTyped } from '../ports/users.ts'
 import type { MailParts } from './parts.ts'
 
 /** Anybody may have written it. */
@@ -27,7 +28,7 @@ export async function recordRequested(
     ...(reason !== undefined && { reason }),
     ...(job.accountId === undefined &&
       job.identifier !== undefined && {
-        details: { identifier_hash: keyedHash(job.identifier) },
+        details: { identifier_hash: keyedHash(foldTyped(job.identifier)) },
       }),
   })
   if (job.pendingLoginId === undefined) return

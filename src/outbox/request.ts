@@ -2,6 +2,7 @@ import { idOf, newId } from '../crypto/token.ts'
 import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
 import type { CarriedParameters, MailOutbox, Requester } from '../ports/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
+import { WEEK_MS } from '../ports/week.ts'
 import type { Settings } from '../settings/table.ts'
 
 /** No username or address is longer; nothing is looked up for one that is (RFC 5321, 4.5.3.1.3). */
@@ -10,9 +11,6 @@ const MAX_IDENTIFIER_LENGTH = 254
 /** The same for all, so that jobs become due in the order of the requests. */
 const DUE_AFTER_MS = 50
 const MIN_JOB_LIFE_MS = 3_600_000
-
-/** No longer than the outbox keeps ids: once one is free again, nobody makes it any more, and its events are of one job alone. */
-const SAME_FOR_MS = 7 * 24 * 3_600_000
 
 export interface MailRequest {
   /** Of the job, so that somebody can ask for it later. `undefined`: any. */
@@ -38,7 +36,7 @@ export function requestMail(
   settings: Settings,
   now: Date,
 ): Promise<void> {
-  const week = Math.floor(now.getTime() / SAME_FOR_MS)
+  const week = Math.floor(now.getTime() / WEEK_MS)
   const { kind } = request
   // Of whom it asks for, too: whoever knows the id of a form keeps nobody else's mail back.
   const { id = form && idOf([form, kind, identifier, accountId, pendingLoginId, week]) } = request

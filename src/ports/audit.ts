@@ -160,7 +160,7 @@ export interface AuditQuery {
   /** That one alone. */
   id?: string
   accountId?: string
-  /** `details.identifier_hash` of what somebody typed who was not found. */
+  /** `details.identifier_hash` of what somebody typed who was not found, as `foldTyped` makes it. */
   identifierHash?: string
   types?: AuditEventType[]
   /** Only what was recorded at this time or later. */

@@ -1,7 +1,10 @@
+import type { CapturedRequest } from './logins.ts'
 import type { CarriedParameters } from './requests.ts'
 
+type CarriedName = 'client_id' | 'redirect_uri' | 'scope' | 'state'
+
 /** The carried parameters, and their names on the wire (4.6). */
-export const CARRIED: readonly [field: keyof CarriedParameters, name: string][] = [
+export const CARRIED: readonly [field: keyof CarriedParameters, name: CarriedName][] = [
   ['clientId', 'client_id'],
   ['redirectUri', 'redirect_uri'],
   ['scope', 'scope'],
@@ -24,9 +27,9 @@ export function formQuery(carried: CarriedParameters, uiLocales: string | undefi
   return query.size > 0 ? `?${query.toString()}` : ''
 }
 
-/** Reads them out of a form or a query; what is absent stays absent. */
+/** Reads them out of a form, a query or a record; what is absent stays absent. */
 export function carriedFrom(fields: {
-  get(name: string): string | null | undefined
+  get(name: CarriedName): string | null | undefined
 }): CarriedParameters {
   const carried: CarriedParameters = {}
   for (const [field, name] of CARRIED) {
@@ -34,4 +37,15 @@ export function carriedFrom(fields: {
     if (value !== undefined) carried[field] = value
   }
   return carried
+}
+
+/** The four parameters that a link carries (4.6), out of the request that it will finish. */
+export function carriedBy({ params }: CapturedRequest): CarriedParameters {
+  const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
+  return carriedFrom({ get: (name) => textOf(params[name]) })
+}
+
+/** Absent and empty are two different things. */
+export function isSameCarried(a: CarriedParameters, b: CarriedParameters): boolean {
+  return CARRIED.every(([field]) => a[field] === b[field])
 }

@@ -63,6 +63,18 @@ export function equalsInAsciiCase(one: string, other: string): boolean {
 }
 
 /** ASCII letters in lower case, all else as it is. */
-export function foldAscii(text: string): string {
+function foldAscii(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
+}
+
+const BLANKS_AROUND = /^\p{White_Space}+|(?<!\p{White_Space})\p{White_Space}+$/gu
+
+/** Without the blanks around it. Of blanks alone, all: nobody is named by nothing. */
+export function withoutBlanks(typed: string): string {
+  return typed.replace(BLANKS_AROUND, '') || typed
+}
+
+/** For keys and hashes: whatever a phone keyboard made of one name or address is the same text. */
+export function foldTyped(typed: string): string {
+  return foldAscii(withoutBlanks(typed))
 }

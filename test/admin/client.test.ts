@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { AdminApiError, createAdminClient, type AdminClient } from '../../src/admin/client.ts'
 import { expectAnswer, operationNames, type OperationName } from '../support/documented-answers.ts'
-import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
@@ -86,16 +85,6 @@ describe('createAdminClient()', () => {
     expect(new Set(both.events.map(({ type }) => type))).to.deep.equal(
       new Set(['settings_changed', 'admin_action']),
     )
-  })
-
-  it('does what it is asked: a mail leaves, and its outcome is told', async () => {
-    await h.addUser({ username: 'reader' })
-    const { mail_id } = await admin.sendReset({ user: 'reader' })
-    await eventually('the mail is sent', async () => {
-      return (await admin.mailOutcome({ mail_id })).state === 'sent'
-    })
-    const { link } = await h.mail.mailTo('reader@users.example')
-    expect(await admin.explainLink({ link })).to.include({ kind: 'password_reset', state: 'live' })
   })
 
   it('tells the ETag, and changes nothing in a dry run or with a stale ETag', async () => {

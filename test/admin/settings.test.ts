@@ -1,11 +1,10 @@
 import { expect } from 'chai'
-import { MongoClient } from 'mongodb'
 import type { Clock } from '../../src/clock.ts'
 import { bearer, settingsOf } from '../support/admin-requests.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { PASSWORD } from '../support/harness.ts'
+import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { eventsOf, usableRecord } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { movableClock } from '../support/time.ts'
@@ -146,32 +145,20 @@ const following: Clock = {
 }
 
 describeWithMongo('Settings are held in memory and followed, so that [full]', () => {
-  let database: FreshDatabase
-  let client: MongoClient
-  let h: Harness
   let commands: string[] = []
-
-  before(async function () {
-    this.timeout(60_000)
-    database = await freshDatabase()
-    client = await MongoClient.connect(database.uri, { monitorCommands: true })
-    client.on('commandStarted', ({ commandName, command }) => {
+  const h = suiteHarness(async () => ({
+    database: await freshDatabase('standalone', ({ commandName, command }) => {
       commands.push(`${commandName} ${command[commandName]}`)
-    })
-    h = await startHarness({
-      database: { db: client.db(), drop: () => client.close() },
-      flows: { clock: following },
-    })
+    }),
+    flows: { clock: following },
+  }))
+
+  before(async () => {
     // Workers ask the database by themselves.
     await h.flows.stop({ withinMs: 2_000 })
     commands = []
     await h.flows.start({ workers: false })
     await eventually('it has followed the settings once', () => ofSettings().length >= 2)
-  })
-
-  after(async () => {
-    await h.close()
-    await database.drop()
   })
 
   beforeEach(() => {

@@ -128,7 +128,7 @@ describe('The admin API about users (5)', () => {
 
     const hints: Record<string, [user: Partial<User>, hints: RegExp[]]> = {
       'a verified one': [{}, [/is verified: it gets no verification mail/]],
-      'an unverified one': [{ emailVerified: false }, [/not verified: .* type the username/]],
+      'an unverified one': [{ emailVerified: false }, [/not verified: .* types the username/]],
       'a disabled one': [{ disabled: true }, [/is disabled: it gets no mail/, /is verified/]],
       'one without an address': [{ email: undefined, emailVerified: false }, [/has no address/]],
       'one with a bad address': [

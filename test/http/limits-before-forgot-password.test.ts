@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import type { ForgotPasswordRequest } from '../../src/index.ts'
+import { adminOf } from '../support/admin-calls.ts'
 import { mailsTo } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { isIdle, jobs, withoutJobs } from '../support/jobs.ts'
@@ -108,6 +109,25 @@ describe('beforeForgotPassword: a check of the host before a reset link is asked
     check = () => 'allow'
     await post({ identifier: user.username })
     await h.mail.mailTo(user.email ?? '')
+  })
+
+  it('is told by user status where it denied the last request, by name or address', async () => {
+    const user = await addPerson('Denied too')
+    const status = () => adminOf(h).userStatus({ id: user.id })
+    for (const identifier of [user.email?.toUpperCase() ?? '', ` ${user.username}`]) {
+      check = () => 'deny'
+      await post({ identifier })
+      const { cause, summary, advice } = await status()
+      expect(cause).to.equal('ended')
+      expect(summary).to.match(
+        /^The last request, at \S+, was denied .*\(beforeForgotPassword\)\.$/,
+      )
+      expect(advice).to.include(`account-flows user send-reset --id ${user.id}`)
+      check = () => 'allow'
+      await post({ identifier })
+      await isIdle(h)
+      expect((await status()).cause).to.equal('sent')
+    }
   })
 
   const failures: Record<string, (request: ForgotPasswordRequest) => unknown> = {

@@ -159,19 +159,6 @@ onBothStores('A reset', (technology) => {
       expect(stored?.['password_changed_at']).to.be.an.instanceof(Date)
     })
   }
-
-  it('exactly once when one link is posted 20 times at once (RACE-01)', async () => {
-    const { user, link } = await userWithLink(h)
-    const passwords = Array.from({ length: 20 }, (_, i) => `new password ${i}`)
-    const answers = await Promise.all(passwords.map((password) => h.reset(link, password)))
-    const modes = answers.map(({ status, mode }) => `${status} ${mode}`)
-    const winner = modes.indexOf('200 done')
-    expect(modes.toSorted()).to.deep.equal(['200 done', ...Array(19).fill('400 invalid')])
-    for (const [i, password] of passwords.entries()) {
-      expect(await hasPassword(h, user, password), password).to.equal(i === winner)
-    }
-    expect(eventsOf(h, 'password_reset_completed', user)).to.have.length(1)
-  })
 })
 
 const NEW = 'a new password'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { type Document, MongoClient } from 'mongodb'
+import type { Document } from 'mongodb'
 import type { User } from '../../src/index.ts'
 import { withDeleted } from '../support/admin-calls.ts'
 import {
@@ -17,8 +17,8 @@ import {
   setsSession,
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
-import { type Harness, PASSWORD, startHarness } from '../support/harness.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { type Harness, PASSWORD } from '../support/harness.ts'
+import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { databaseOf, shapeOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
@@ -444,29 +444,16 @@ describe('A window that waits for a login that is over', () => {
 })
 
 describeWithMongo('The page that waits [full]', () => {
-  let database: FreshDatabase
-  let client: MongoClient
-  let h: Harness
   let commands: string[] = []
   let filter: Document
-
-  before(async function () {
-    this.timeout(60_000)
-    database = await freshDatabase()
-    client = await MongoClient.connect(database.uri, { monitorCommands: true })
-    client.on('commandStarted', ({ commandName, command }) => {
+  const h = suiteHarness(async () => ({
+    database: await freshDatabase('standalone', ({ commandName, command }) => {
       // The settings are followed, and the keys noted, whatever is requested.
       if (['settings', 'key_rings'].includes(command[commandName])) return
       commands.push(`${commandName} ${String(command[commandName])}`)
       filter = command['filter']
-    })
-    h = await startHarness({ database: { db: client.db(), drop: () => client.close() } })
-  })
-
-  after(async () => {
-    await h.close()
-    await database.drop()
-  })
+    }),
+  }))
 
   it('goes nowhere once the record is damaged or gone, and a new login works', async () => {
     const login = await blockedLogin(h)

@@ -138,8 +138,8 @@ export const secrecyMutants: Mutant[] = [
     name: 'the audit log holds what a stranger typed',
     breaks: 'Of what strangers typed, a keyed hash is kept.',
     edits: {
-      'identifier_hash: keyedHash(job.identifier)':
-        'identifier_hash: keyedHash(job.identifier) && job.identifier',
+      'identifier_hash: keyedHash(foldTyped(job.identifier))':
+        'identifier_hash: keyedHash(foldTyped(job.identifier)) && job.identifier',
     },
     caughtBy: 'LOG-07',
   },

@@ -1,35 +1,21 @@
 import { expect } from 'chai'
-import { MongoClient } from 'mongodb'
 import { addVerified } from '../support/blocked-login.ts'
-import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
-import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { PASSWORD } from '../support/harness.ts'
+import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const OURS = new Set(['users', 'session_cutoffs'])
 
 describeWithMongo('What a login costs beside what the provider asks of MongoDB', () => {
-  let database: FreshDatabase
-  let h: Harness
   let commands: string[] = []
-
-  before(async function () {
-    this.timeout(60_000)
-    database = await freshDatabase()
-    const client = await MongoClient.connect(database.uri, { monitorCommands: true })
-    client.on('commandStarted', ({ commandName, command }) => {
+  const h = suiteHarness(async () => ({
+    database: await freshDatabase('standalone', ({ commandName, command }) => {
       const collection = String(command[commandName])
       if (OURS.has(collection)) commands.push(`${commandName} ${collection}`)
-    })
-    h = await startHarness({
-      database: { db: client.db(), drop: () => client.close() },
-      settings: { require_email_verification: 'true' },
-    })
-  })
-
-  after(async () => {
-    await h.close()
-    await database.drop()
-  })
+    }),
+    settings: { require_email_verification: 'true' },
+  }))
 
   async function costOf<T>(work: () => Promise<T>): Promise<[answer: T, commands: string[]]> {
     commands = []

@@ -61,19 +61,6 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       expect(count).to.be.greaterThan(100)
     })
 
-    it('is no usable verification token', async () => {
-      const { verificationTokens } = await emptyStore()
-      const token = sampleVerificationToken()
-      await verificationTokens.issue(token)
-      const tokens = stored('email_verification_tokens')
-      const document = await storedOne('email_verification_tokens')
-      for (const each of damaged(document)) {
-        await tokens.replaceOne({ _id: token.id }, each, { upsert: true })
-        const found = await verificationTokens.find(token.tokenHash)
-        expect(found, JSON.stringify(each)).to.equal(undefined)
-      }
-    })
-
     it('is no pending login, no job, and does not hold up the others', async () => {
       const { pendingLogins, outbox, resetTokens } = await emptyStore()
       const { id } = samplePendingLogin()

@@ -1,4 +1,4 @@
-import { MongoClient, type Db } from 'mongodb'
+import { type CommandStartedEvent, MongoClient, type Db } from 'mongodb'
 import { systemClock, within } from '../../src/clock.ts'
 import {
   isAnswering,
@@ -25,12 +25,20 @@ export interface FreshDatabase {
 const FIRST_START_LIMIT = 600_000
 const DROP_LIMIT = 10_000
 
-/** A new, empty database with a random name. Throws where no MongoDB can be had. */
-export async function freshDatabase(topology: Topology = 'standalone'): Promise<FreshDatabase> {
+/**
+ * A new, empty database with a random name. Throws where no MongoDB can be had.
+ *
+ * @param onCommand - is told each command that goes over its client.
+ */
+export async function freshDatabase(
+  topology: Topology = 'standalone',
+  onCommand?: (event: CommandStartedEvent) => void,
+): Promise<FreshDatabase> {
   const server = await startMongo(topology)
   if (!server) throw new Error(mongoUnavailable(topology))
   const uri = withDatabase(server.uri, randomDatabaseName())
-  const client = await MongoClient.connect(uri)
+  const client = await MongoClient.connect(uri, { monitorCommands: onCommand !== undefined })
+  if (onCommand) client.on('commandStarted', onCommand)
   return { db: client.db(), client, uri, drop: () => drop(client) }
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts'
 import type { AuditEvent, AuditLog, AuditQuery, RecordedEvent } from '../../ports/index.ts'
 import { forgetIn, type Forgetful } from '../state/forget-account.ts'
-import { purge } from './purge.ts'
+import { keepNewest, purge } from './purge.ts'
 
 export interface MemoryAuditLog extends AuditLog {
   /** Everything recorded so far, oldest first. */
@@ -14,9 +14,6 @@ interface Entry {
   purgeAt: Date
 }
 
-/** Of more, the oldest are forgotten: it is for development, and anybody can cause events. */
-const MAX_EVENTS = 10_000
-
 /** `audit_events` in memory. */
 export function memoryAudit({ now }: Clock): MemoryAuditLog & Forgetful {
   const recorded = new Map<string, Entry>()
@@ -26,9 +23,7 @@ export function memoryAudit({ now }: Clock): MemoryAuditLog & Forgetful {
       purge(recorded, recordedAt)
       if (recorded.has(event.id)) return false
       const purgeAt = new Date(recordedAt.getTime() + keepMs)
-      recorded.set(event.id, { event: structuredClone(event), recordedAt, purgeAt })
-      const [oldest] = recorded.keys()
-      if (recorded.size > MAX_EVENTS && oldest !== undefined) recorded.delete(oldest)
+      keepNewest(recorded, event.id, { event: structuredClone(event), recordedAt, purgeAt })
       return true
     },
 

@@ -1,5 +1,5 @@
 import type { MailJob, NewMailJob, RequestOfAccount } from '../../ports/index.ts'
-import { purgeTime } from '../state/purge-time.ts'
+import { weekAfter } from '../../ports/week.ts'
 
 /** A record of the outbox in memory. */
 export interface JobEntry {
@@ -75,5 +75,5 @@ export function toDeadLetter(entry: JobEntry, at: Date, reason: string): void {
   entry.leaseId = undefined
   entry.job.identifier = undefined
   entry.availableAt = NEVER
-  entry.purgeAt = purgeTime(at)
+  entry.purgeAt = weekAfter(at)
 }

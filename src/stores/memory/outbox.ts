@@ -13,11 +13,8 @@ import {
   toRequest,
   toResolved,
 } from './outbox-entry.ts'
-import { purgeTime } from '../state/purge-time.ts'
-import { purge } from './purge.ts'
-
-/** Of more, the oldest are forgotten: it is for development, and anybody can send forms. */
-const MOST_TAKEN = 10_000
+import { weekAfter } from '../../ports/week.ts'
+import { keepNewest, purge } from './purge.ts'
 
 /** `mail_outbox` in memory. */
 export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
@@ -77,7 +74,7 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
       const entry = entries.get(job.id)
       const isTheirs = entry?.leaseId === job.leaseId || entry?.state === 'superseded'
       if (isTheirs) entries.delete(job.id)
-      if (isTheirs && job.isOfForm) keepTaken(taken, job.id, clock.now())
+      if (isTheirs && job.isOfForm) keepNewest(taken, job.id, { purgeAt: weekAfter(clock.now()) })
     },
 
     async giveUp(job, at, reason) {
@@ -96,10 +93,4 @@ export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
 function isFor({ state, job }: JobEntry, stage: MailStage, at: Date): boolean {
   if (stage === 'resolve') return state === 'requested' || state === 'superseded'
   return state === 'resolved' && (stage === 'send') === job.expiresAt > at
-}
-
-function keepTaken(taken: Map<string, { purgeAt: Date }>, id: string, now: Date) {
-  taken.set(id, { purgeAt: purgeTime(now) })
-  const [oldest] = taken.keys()
-  if (taken.size > MOST_TAKEN && oldest !== undefined) taken.delete(oldest)
 }

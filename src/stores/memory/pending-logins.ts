@@ -1,5 +1,5 @@
 import type { PendingLogin, PendingLoginStore } from '../../ports/index.ts'
-import { capturedParameters } from '../state/captured-parameters.ts'
+import { carriedBy } from '../../ports/carried-query.ts'
 import { forgetIn, type Forgetful } from '../state/forget-account.ts'
 import { purge } from './purge.ts'
 
@@ -28,7 +28,7 @@ export function memoryPendingLogins(): PendingLoginStore & Forgetful {
       if ('id' in which) return structuredClone(logins.get(which.id))
       const { clientId, redirectUri, state } = which.carried
       const found = newestOf(which.accountId).find(({ captured }) => {
-        const own = capturedParameters(captured)
+        const own = carriedBy(captured)
         return own.clientId === clientId && own.redirectUri === redirectUri && own.state === state
       })
       return structuredClone(found)

@@ -1,5 +1,5 @@
 import type { NewToken, Token, TokenStore } from '../../ports/index.ts'
-import { purgeTime } from '../state/purge-time.ts'
+import { weekAfter } from '../../ports/week.ts'
 
 /** A record of a token of either kind in memory. */
 export interface TokenEntry {
@@ -19,7 +19,7 @@ export function toEntry({ tokenHash, ...token }: NewToken): TokenEntry {
       completedAt: undefined,
     }),
     tokenHash,
-    purgeAt: purgeTime(token.expiresAt),
+    purgeAt: weekAfter(token.expiresAt),
   }
 }
 

@@ -1,3 +1,4 @@
+import { CARRIED, carriedFrom } from '../../ports/carried-query.ts'
 import type { CarriedParameters } from '../../ports/index.ts'
 import type { FieldTypes } from './values.ts'
 
@@ -9,27 +10,18 @@ export interface CarriedFields {
   state?: string
 }
 
-export const carriedTypes: FieldTypes = {
-  client_id: 'string',
-  redirect_uri: 'string',
-  scope: 'string',
-  state: 'string',
-}
+export const carriedTypes: FieldTypes = Object.fromEntries(
+  CARRIED.map(([, name]) => [name, 'string'] as const),
+)
 
 export function toCarriedFields(carried: CarriedParameters): CarriedFields {
-  return {
-    ...(carried.clientId !== undefined && { client_id: carried.clientId }),
-    ...(carried.redirectUri !== undefined && { redirect_uri: carried.redirectUri }),
-    ...(carried.scope !== undefined && { scope: carried.scope }),
-    ...(carried.state !== undefined && { state: carried.state }),
+  const fields: CarriedFields = {}
+  for (const [field, name] of CARRIED) {
+    const value = carried[field]
+    if (value !== undefined) fields[name] = value
   }
+  return fields
 }
 
-export function fromCarriedFields(fields: CarriedFields): CarriedParameters {
-  return {
-    ...(fields.client_id !== undefined && { clientId: fields.client_id }),
-    ...(fields.redirect_uri !== undefined && { redirectUri: fields.redirect_uri }),
-    ...(fields.scope !== undefined && { scope: fields.scope }),
-    ...(fields.state !== undefined && { state: fields.state }),
-  }
-}
+export const fromCarriedFields = (fields: CarriedFields): CarriedParameters =>
+  carriedFrom({ get: (name) => fields[name] })

@@ -1,6 +1,6 @@
 import type { Collection, Filter } from 'mongodb'
 import type { MailJob, MailKind } from '../../ports/index.ts'
-import { WEEK_MS } from '../state/purge-time.ts'
+import { WEEK_MS } from '../../ports/week.ts'
 import { text } from './conditions.ts'
 import { duplicatesIn } from './errors.ts'
 import type { JobDocument, JobFields } from './job-document.ts'

@@ -18,7 +18,7 @@ import {
 import { toJobId } from './job-status.ts'
 import { mongoOutboxAdministration } from './outbox-administration.ts'
 import { held, outboxCommands } from './outbox-commands.ts'
-import { purgeTime } from '../state/purge-time.ts'
+import { weekAfter } from '../../ports/week.ts'
 
 const indexes: NamedIndex[] = [
   { name: 'longest_due', key: { state: 1, available_at: 1, requested_at: 1 } },
@@ -145,7 +145,7 @@ function isFor(stage: MailStage, at: Date): Filter<JobDocument> {
 
 function deadLetter(at: Date, reason: string) {
   return {
-    $set: { state: 'dead' as const, reason, purge_at: purgeTime(time(at)) },
+    $set: { state: 'dead' as const, reason, purge_at: weekAfter(time(at)) },
     $unset: { identifier: true, lease_id: true, available_at: true },
   } as const
 }

@@ -1,5 +1,5 @@
 import type { PendingLogin } from '../../ports/index.ts'
-import { capturedParameters } from '../state/captured-parameters.ts'
+import { carriedBy } from '../../ports/carried-query.ts'
 import { parseCapturedRequest } from '../state/captured-request.ts'
 import { toCarriedFields } from './carried.ts'
 import { time } from './conditions.ts'
@@ -42,13 +42,14 @@ const optionalTypes: FieldTypes = {
 }
 
 export function toDocument(login: PendingLogin): Omit<PendingLoginDocument, '_id'> {
+  const { scope: _, ...searched } = carriedBy(login.captured)
   return {
     account_id: login.accountId,
     ...(login.email !== undefined && { email: login.email }),
     password_digest: login.passwordDigest,
     captured: JSON.stringify(login.captured),
     ...(login.browserHash !== undefined && { browser_hash: login.browserHash }),
-    ...toCarriedFields(capturedParameters(login.captured)),
+    ...toCarriedFields(searched),
     created_at: time(login.createdAt),
     ...(login.verifiedAt && { verified_at: time(login.verifiedAt) }),
     ...(login.continuedAt && { continued_at: time(login.continuedAt) }),

@@ -1,5 +1,5 @@
 import type { ClaimedReset, NewToken, Token } from '../../ports/index.ts'
-import { purgeTime } from '../state/purge-time.ts'
+import { weekAfter } from '../../ports/week.ts'
 import { type CarriedFields, carriedTypes, fromCarriedFields, toCarriedFields } from './carried.ts'
 import { text, time } from './conditions.ts'
 import { fromRequesterFields, type RequesterFields, requesterTypes } from './requester.ts'
@@ -107,7 +107,7 @@ export function toTokenDocument(token: NewToken): TokenDocument {
     created_at: time(token.createdAt),
     expires_at: time(token.expiresAt),
     used_at: null,
-    purge_at: purgeTime(token.expiresAt),
+    purge_at: weekAfter(token.expiresAt),
   }
 }
 

@@ -71,6 +71,38 @@ describe('user verify and user unverify', () => {
     expect((await admin.verifyUser({ id: half.id })).changed).to.equal(true)
   })
 
+  it('verify of two accounts of one address at once: never both, and one once it is asked for alone', async () => {
+    const users = memoryUsers()
+    let looks = 0
+    const first: (() => void)[] = []
+    const together: UserStore = {
+      ...users,
+      async findByVerifiedEmail(email) {
+        const found = await users.findByVerifiedEmail(email)
+        looks += 1
+        // Both have looked before either of them changes anything.
+        if (looks === 1) await new Promise<void>((resolve) => first.push(resolve))
+        first.pop()?.()
+        return found
+      },
+    }
+    const bare = await startHarness({ flows: { users: together } })
+    const email = 'twins@users.example'
+    const account = { email, emailVerified: false, passwordHash: undefined, disabled: false }
+    for (const id of ['u1', 'u2']) users.add({ ...account, id, username: id })
+    const verify = (id: string) => adminOf(bare).verifyUser({ id })
+    const answers = await Promise.allSettled(['u1', 'u2'].map(verify))
+    expect((await users.findByVerifiedEmail(email)).length).to.be.at.most(1)
+    for (const [at, { status }] of answers.entries()) {
+      const user = await users.findById(`u${at + 1}`)
+      expect(user?.emailVerified).to.equal(status === 'fulfilled')
+      await adminOf(bare).unverifyUser({ id: `u${at + 1}` })
+    }
+    expect((await verify('u1')).changed).to.equal(true)
+    expect(await codeOf(verify('u2'))).to.deep.equal([409, 'address_taken'])
+    await bare.close()
+  })
+
   it('by an address that is not verified: refused, and told why', async () => {
     const user = await addUnverified(h)
     const refusal = await refusalOf(admin.verifyUser({ user: user.email ?? '' }))

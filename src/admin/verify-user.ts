@@ -11,9 +11,12 @@ export async function verify(
 ): Promise<Outcome> {
   if (email === undefined) return NO_ADDRESS
   // What several have verified names none of them: nobody would get a mail by it.
-  const holders = emailVerified ? [] : await users.findByVerifiedEmail(email)
-  if (holders.some((holder) => holder.id !== id)) return TAKEN
+  const isTaken = async () =>
+    (await users.findByVerifiedEmail(email)).some((holder) => holder.id !== id)
+  if (!emailVerified && (await isTaken())) return TAKEN
   const changed = await users.markEmailVerified(id, email)
+  // Somebody may have verified it for another account since. Of two at once, both give way.
+  if (changed && (await isTaken()) && (await users.markEmailUnverified?.(id, email))) return TAKEN
   const isSo = changed || (await hasVerified(users, id, email))
   return isSo ? { answer: { email, changed } } : UNCHANGED
 }
@@ -46,30 +49,28 @@ async function hasVerified(users: UserStore, id: string, email: string): Promise
   return user?.emailVerified === true && user.email === email
 }
 
-const NO_ADDRESS: AdminRefusal = {
+const refusal = (code: string, why: string): AdminRefusal => ({
   status: 409,
-  code: 'no_address',
-  title:
-    'Nothing was changed: the account has no e-mail address. Give it one where your users are.',
-}
+  code,
+  title: `Nothing was changed: ${why}`,
+})
 
-const UNCHANGED: AdminRefusal = {
-  status: 409,
-  code: 'not_verified',
-  title:
-    'Nothing was changed: the account is disabled, its address changed just now, or another account has it. See user status.',
-}
+const NO_ADDRESS = refusal(
+  'no_address',
+  'the account has no e-mail address. Give it one where your users are.',
+)
 
-const TAKEN: AdminRefusal = {
-  status: 409,
-  code: 'address_taken',
-  title:
-    'Nothing was changed: another account has this address verified, and from then on it would name neither. Correct one of them where your users are.',
-}
+const UNCHANGED = refusal(
+  'not_verified',
+  'the account is disabled, its address changed just now, or another account has it. See user status.',
+)
 
-const UNSUPPORTED: AdminRefusal = {
-  status: 409,
-  code: 'unsupported',
-  title:
-    'Nothing was changed: the users of this host have no markEmailUnverified. Change it where your users are.',
-}
+const TAKEN = refusal(
+  'address_taken',
+  'another account has this address verified, and from then on it would name neither. Correct one of them where your users are.',
+)
+
+const UNSUPPORTED = refusal(
+  'unsupported',
+  'the users of this host have no markEmailUnverified. Change it where your users are.',
+)

@@ -1,0 +1,176 @@
+import type { MailFault } from '../errors.ts'
+import type { MailJobStatus, RecordedEvent, User } from '../ports/index.ts'
+import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
+import { isMailAddress } from '../settings/mail-address.ts'
+import type { UserStatus } from './description.ts'
+
+/** Why somebody gets no mail, in one sentence, and what to do next in another. */
+export type Diagnosis = Pick<UserStatus, 'cause' | 'summary' | 'advice'>
+
+/** An account as it is now. */
+export interface Present {
+  user: User
+  /** Whether a reset link goes to verified addresses alone. */
+  needsVerified: boolean
+}
+
+export const NOT_CONFIGURED: Diagnosis = {
+  cause: 'mail_server_down',
+  summary: 'SMTP is not configured: all mails wait.',
+  advice: 'Set smtp_host, smtp_port and smtp_from with account-flows settings set.',
+}
+
+/** Why no mail at all goes to the account, whoever asks; the gravest first. */
+export function noMailAtAll({ disabled, email }: User): Diagnosis[] {
+  const found: Diagnosis[] = []
+  const add = (cause: Diagnosis['cause'], summary: string, mend: string) => {
+    const advice = `${mend} where your users are, then have the person ask again.`
+    found.push({ cause, summary, advice })
+  }
+  if (disabled) add('disabled', 'The account is disabled: it gets no mail.', 'Enable it')
+  if (email === undefined) {
+    add('no_address', 'The account has no address: it gets no mail.', 'Give it one')
+  } else if (!isMailAddress(email)) {
+    const summary = 'The address is not one plain e-mail address: no mail can be sent to it.'
+    add('bad_address', summary, 'Correct it')
+  }
+  return found
+}
+
+export const NO_PASSWORD: Diagnosis = {
+  cause: 'no_password',
+  summary: 'The account has no password: it gets no reset link.',
+  advice: 'Have the person sign in the way the account is made for.',
+}
+
+export const VERIFIED: Diagnosis = {
+  cause: 'verified',
+  summary: 'The address is verified: it gets no verification mail.',
+  advice: 'Have the person sign in.',
+}
+
+/** @param asked - a request with the address, which names nobody until it is verified. */
+export function unverified({ user, needsVerified }: Present, asked?: RecordedEvent): Diagnosis {
+  const { id } = user
+  const verify = `${sendLink(user, 'email_verification')}, or, if you know whose it is: account-flows user verify --id ${id}`
+  const isHeld = needsVerified && !asked
+  const because = isHeld
+    ? 'it gets no reset link (reset_requires_verified_email)'
+    : askedWith(asked)
+  return {
+    cause: 'unverified',
+    summary: `The address is not verified: ${because}.`,
+    advice: needsVerified
+      ? `Have it verified before the person asks again: ${verify}`
+      : `Have the person ask with the username, or verify it: ${verify}`,
+  }
+}
+
+/** Of an address that several accounts have verified: it names none of them. */
+export function shared(asked?: RecordedEvent): Diagnosis {
+  return {
+    cause: 'ambiguous',
+    summary: `Several accounts have this address verified: ${askedWith(asked)}.`,
+    advice:
+      'Have the person ask with the username, or give each account an address of its own where your users are.',
+  }
+}
+
+/** Of a request that got no mail for a reason that is gone. */
+export function changedSince(
+  event: RecordedEvent,
+  { user }: Present,
+  was: string,
+  kind: LinkKind = 'password_reset',
+): Diagnosis {
+  const again = user.emailVerified ? 'ask again' : 'ask again with the username'
+  return {
+    cause: 'changed',
+    summary: `The last request, at ${timeOf(event)}, got no mail: ${was}. That has changed since.`,
+    advice: `Have the person ${again}, or send a link: ${sendLink(user, kind)}`,
+  }
+}
+
+/** Of a mail whose request ended for another reason. */
+export function ended(event: RecordedEvent, user: User, kind: LinkKind): Diagnosis {
+  const { reason = 'unknown reason' } = event
+  const mail = `The last ${nameOf(kind)} was not sent`
+  if (reason === 'ERR_MAIL_ADDRESS') {
+    return {
+      cause: 'bad_address',
+      summary: `${mail} (${timeOf(event)}): no mail can be sent to the address it had.`,
+      advice: 'Correct the address where your users are, then have the person ask again.',
+    }
+  }
+  return {
+    cause: 'ended',
+    summary: `${mail} (${reason}, ${timeOf(event)}).`,
+    advice: `See what waits with account-flows doctor, then: ${sendLink(user, kind)}`,
+  }
+}
+
+export function sent(event: RecordedEvent, { email = '' }: User, kind: LinkKind): Diagnosis {
+  const { message_id: messageId, queue_id: queueId } = event.details ?? {}
+  const ids = [
+    ...(messageId === undefined ? [] : [`Message-ID ${String(messageId)}`]),
+    ...(queueId === undefined ? [] : [`queue id ${String(queueId)}`]),
+  ]
+  const find = ids.length > 0 ? ` Whoever runs the mail server finds it by ${ids.join(', ')}.` : ''
+  return {
+    cause: 'sent',
+    summary: `The last ${nameOf(kind)} was sent at ${timeOf(event)}: the mail server took it.`,
+    advice: `Have the person look into the spam folder of ${email}.${find}`,
+  }
+}
+
+/** @param job - what is left of it. `undefined`: it is gone. */
+export function failed(
+  event: RecordedEvent,
+  user: User,
+  kind: LinkKind,
+  job: MailJobStatus | undefined,
+): Diagnosis {
+  const { email = '' } = user
+  const { step, code = 'unknown reason', reply }: Partial<MailFault> = event.details ?? {}
+  const at = step && (/^[A-Z]/.test(step) ? ` at ${step}` : ` while ${step}`)
+  const said = reply === undefined ? code : `"${reply.replaceAll('"', "'")}"`
+  const fault = `${said}${at ?? ''}`
+  const isAnswer = /^\d/.test(code) && (step === 'RCPT TO' || step === 'DATA')
+  const look = reply === undefined && isAnswer ? 'mail test' : 'doctor'
+  const advice = `See account-flows ${look} --to ${email}. ${nextOf(job, user, kind)}`
+  const mail = `the last ${nameOf(kind)}`
+  if (event.reason === 'ERR_MAIL_REFUSED') {
+    // RFC 3463: x.1.x is about an address, all else is not.
+    const isOfAddress = !/^\d{3} \d\.(?!1\.)/.test(code)
+    const check = isOfAddress ? 'Check the address.' : 'Ask whoever runs the mail server.'
+    const summary = `The mail server refused ${mail} for good: ${fault}.`
+    return { cause: 'refused', summary, advice: `${check} ${advice}` }
+  }
+  return isAnswer
+    ? { cause: 'refused', summary: `The mail server does not take ${mail} now: ${fault}.`, advice }
+    : {
+        cause: 'mail_server_down',
+        summary: `The mail server could not be used for ${mail}: ${fault}.`,
+        advice,
+      }
+}
+
+function nextOf(job: MailJobStatus | undefined, user: User, kind: LinkKind): string {
+  const next = job?.state === 'waiting' ? job.nextAttemptAt : undefined
+  if (next) return `It is tried again at ${next.toISOString()}.`
+  const again =
+    job?.state === 'dead' ? `account-flows outbox retry ${job.id}` : sendLink(user, kind)
+  return `Once that is mended: ${again}`
+}
+
+const askedWith = (asked: RecordedEvent | undefined) =>
+  asked
+    ? `somebody asked with it at ${timeOf(asked)} and got no mail`
+    : 'who asks for a reset link types the username'
+
+const nameOf = (kind: LinkKind) => (kind === 'password_reset' ? 'reset link' : 'verification link')
+
+export const sendLink = ({ id }: User, kind: LinkKind) =>
+  `account-flows ${MAIL_KINDS[kind].link.command} --id ${id}`
+
+export const timeOf = ({ at }: RecordedEvent) => at.toISOString()

@@ -1,0 +1,9 @@
+/**
+ * For how long a record stays once it is over, so that a late click can be told why it is too late. The id of a form that was sent stays
+ * taken for no less: once it is free again, nobody makes it any more.
+ */
+export const WEEK_MS = 7 * 24 * 60 * 60 * 1000
+
+export function weekAfter(over: Date): Date {
+  return new Date(over.getTime() + WEEK_MS)
+}
