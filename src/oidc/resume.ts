@@ -84,7 +84,11 @@ export function createResume(parts: Parts): Resume {
       withoutPushed(parts, captured, (request) => finish(parts, ctx, next, request)),
 
     left: (ctx, next, captured, how) =>
-      withoutPushed(parts, captured, (request) => leave(parts, ctx, next, request, how)),
+      how === 'asked_again'
+        ? askAgain(parts, ctx, next, captured)
+        : withoutPushed(parts, captured, (request) =>
+            reopen(parts, ctx, next, { ...request, result: DENIED }),
+          ),
 
     async carried(ctx, next, { accountId, second }, carried) {
       const session = await provider().Session.get(ctx)
@@ -112,20 +116,22 @@ async function withoutPushed<T>(
   return outcome
 }
 
-async function leave(
+async function askAgain(
   parts: Parts,
   ctx: Context,
   next: Next,
-  captured: CapturedRequest,
-  how: WayOut,
+  { parJti, ...captured }: CapturedRequest,
 ): Promise<void> {
+  const { PushedAuthorizationRequest } = parts.provider()
+  const pushed = parJti === undefined ? undefined : await PushedAuthorizationRequest.find(parJti)
   // Consent was of the account that is left, and so is a hint at it.
   const { lastSubmission: _consent, ...request } = captured
-  if (how === 'denied') return reopen(parts, ctx, next, { ...request, result: DENIED })
   const { login_hint: _hint, prompt = '', ...others } = request.params
   const prompts = new Set(String(prompt).split(' ').filter(Boolean)).add('login')
   const params = { ...others, prompt: [...prompts].join(' ') }
-  return reopen(parts, ctx, next, { ...request, params })
+  // The provider would take one that a link has used up for none; the client of another may have to push.
+  const isPushed = parJti !== undefined && pushed?.consumed === undefined
+  await reopen(parts, ctx, next, { ...request, params, ...(isPushed && { parJti }) })
 }
 
 const DENIED = { error: 'access_denied', error_description: 'End-User aborted interaction' }

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import {
   accountOf,
+  addUnverified,
   addVerified,
   blockedLogin,
   expectNothingChanged,
@@ -192,6 +193,29 @@ describe('Whoever uses another account while a login is blocked', () => {
       const { location = '' } = await signInAs(login, other.username)
       expect((await login.party.exchange(login.request, location)).claims()?.sub).to.equal(other.id)
     }
+  })
+
+  it('may sign in with one that is blocked as well, which waits, also for a client that must push its requests', async () => {
+    for (const login of [await blockedLogin(h), (await pushedLogin(h)).login]) {
+      const user = await addUnverified(h)
+      await leave(login)
+      const blocked = await signInAs(login, user.username)
+      expectMode(blocked, 200, 'blocked')
+      const { link } = await h.mail.mailTo(user.email ?? '')
+      const second = { ...login, user, blocked, link }
+      await openElsewhere(second)
+      await expectResumed(h, second, await windowOf(h, second).goOn())
+      expect(await isVerified(h, login.user)).to.equal(false)
+    }
+  })
+
+  it('can do so though the link has used the pushed request up elsewhere', async () => {
+    const { login } = await pushedLogin(h)
+    expect((await openElsewhere(login)).location).to.match(/[?&]code=/)
+    const other = await addVerified(h)
+    await leave(login)
+    const { location = '' } = await signInAs(login, other.username)
+    expect((await login.party.exchange(login.request, location)).claims()?.sub).to.equal(other.id)
   })
 
   it('is asked who signs in, though somebody is signed in here meanwhile, who stays signed in', async () => {
