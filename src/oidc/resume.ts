@@ -129,7 +129,7 @@ async function askAgain(
   const { login_hint: _hint, prompt = '', ...others } = request.params
   const prompts = new Set(String(prompt).split(' ').filter(Boolean)).add('login')
   const params = { ...others, prompt: [...prompts].join(' ') }
-  // The provider would take one that a link has used up for none; the client of another may have to push.
+  // One that a link used up elsewhere is good for no other answer. A client that has to push its requests needs any other.
   const isPushed = parJti !== undefined && pushed?.consumed === undefined
   await reopen(parts, ctx, next, { ...request, params, ...(isPushed && { parJti }) })
 }
