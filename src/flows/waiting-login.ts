@@ -53,12 +53,15 @@ export function createWaitingLogins(parts: FlowParts) {
     return isOwn ? pending : undefined
   }
 
+  const inTurn = ({ pendingLoginId }: WaitingWindow, goOn: () => Promise<void>) =>
+    inLoginTurn(pendingLogins, pendingLoginId, clock.now(), goOn)
+
   return {
     /** One read, and one more while it waits. */
     async status(window: WaitingWindow): Promise<WaitingStatus> {
       const pending = await findOwn(window)
       if (!pending) return 'ended'
-      if (pending.continuedAt) return 'continued'
+      if (pending.continuedAt) return isLeft(pending) ? 'ended' : 'continued'
       // Support or an import verifies an account too, and tells no window.
       const isVerified =
         pending.verifiedAt ?? (await users.findById(pending.accountId))?.emailVerified
@@ -70,7 +73,7 @@ export function createWaitingLogins(parts: FlowParts) {
       const pending = await findOwn(window)
       if (!pending) return { status: 'ended', captured: undefined }
       const { captured } = pending
-      if (pending.continuedAt) return { status: 'continued', captured }
+      if (pending.continuedAt) return { status: isLeft(pending) ? 'ended' : 'continued', captured }
       const user = await users.findById(pending.accountId)
       const cutoffs = await readCutoffs(pending.accountId)
       if (!user || !isLoginOf(pending, user, cutoffs)) return { status: 'ended', captured }
@@ -79,10 +82,19 @@ export function createWaitingLogins(parts: FlowParts) {
     },
 
     /** Goes on, in the one turn, which a failure gives back. `false`: it was taken before, and nothing was done. */
-    inTurn: ({ pendingLoginId }: WaitingWindow, goOn: () => Promise<void>) =>
-      inLoginTurn(pendingLogins, pendingLoginId, clock.now(), goOn),
+    inTurn,
+
+    /** Likewise, and ends the login: its link verifies, and signs nobody in. */
+    leave: (window: WaitingWindow, goOn: () => Promise<void>) =>
+      inTurn(window, async () => {
+        await goOn()
+        await pendingLogins.change({ id: window.pendingLoginId }, { isVoid: true })
+      }),
   }
 }
+
+// Its turn was taken, and it signed nobody in, or everything of its account was ended since.
+const isLeft = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
 
 /** What a link finishes that was mailed for a login, and where it was opened. */
 export interface LinkedLogin {

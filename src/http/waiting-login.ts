@@ -1,6 +1,7 @@
 import type { PageLocals } from '../views/index.ts'
 import type { HttpParts } from './parts.ts'
 import type { Context, Next } from 'koa'
+import type { WayOut } from '../oidc/resume.ts'
 import type { FinishedLogin, WaitingLogin, WaitingWindow } from '../flows/waiting-login.ts'
 import { carriedBy } from '../ports/carried-query.ts'
 import { blockedPage, pageOf } from './verify-email-pages.ts'
@@ -56,15 +57,13 @@ export function waitingLogin(parts: HttpParts) {
         const form = await readForm(ctx)
         if (typeof form === 'string') return pages.showError(ctx, form)
         const action = form.get('action')
-        const window = windowOf(ctx, form.get('login'))
-        await goOn(
-          parts,
-          { ctx, next, window },
-          {
-            replaces: action === 'continue' ? form.get('session') : undefined,
-            keepsSession: action === 'confirm_only',
-          },
-        )
+        const posted = { ctx, next, window: windowOf(ctx, form.get('login')) }
+        if (action === 'cancel') return leave(parts, posted, 'denied')
+        if (action === 'other_account') return leave(parts, posted, 'asked_again')
+        await goOn(parts, posted, {
+          replaces: action === 'continue' ? form.get('session') : undefined,
+          keepsSession: action === 'confirm_only',
+        })
       },
     },
   }
@@ -96,6 +95,20 @@ async function goOn(parts: HttpParts, { ctx, next, window }: Asked, answer: Answ
   })
   if (!wentOn) await showOver(parts, ctx, { status: 'continued', captured })
   else if (!isFinished) await showOver(parts, ctx, { status: 'ended', captured })
+}
+
+/** Ends the login, whatever became of its address; the request that it was for goes back to the client, or to the login page. */
+async function leave(parts: HttpParts, { ctx, next, window }: Asked, how: WayOut) {
+  const { waitingLogins, clients, resume } = parts
+  const login = await waitingLogins.find(window)
+  if (!('user' in login)) return showOver(parts, ctx, login)
+  const { captured } = login
+  const mayGoBack = await clients.mayFinish(ctx, captured)
+  const isLeft = await waitingLogins.leave(window, async () => {
+    if (mayGoBack) await resume.left(ctx, next, captured, how)
+  })
+  if (!isLeft) await showOver(parts, ctx, { status: 'continued', captured })
+  else if (!mayGoBack) await showOver(parts, ctx, { status: 'ended', captured })
 }
 
 async function showWaiting(

@@ -41,12 +41,13 @@ export function createOpenLogin(
       await next()
       const interaction = begunInteraction(ctx.req)
       const location = ctx.response.get('Location')
-      if (!interaction || location === '') return
-      const { uid, iat, exp } = interaction
+      // An answer that was withdrawn leads nowhere.
+      if (!interaction || !location) return
+      const { uid, remainingTTL } = interaction
       // As the provider resolves it for its own cookie.
       const page = new URL(location, provider().issuer).href
       const value = box.seal(JSON.stringify({ uid, page }), NAME)
-      ctx.append('Set-Cookie', `${NAME}=${value}; Max-Age=${exp - iat}; ${attributes}`)
+      ctx.append('Set-Cookie', `${NAME}=${value}; Max-Age=${remainingTTL}; ${attributes}`)
     },
 
     forget: (ctx) => ctx.append('Set-Cookie', `${NAME}=; Max-Age=0; ${attributes}`),

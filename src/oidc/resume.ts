@@ -2,24 +2,17 @@
  * Finishes an authorization request from an e-mailed link, inside the provider's own pipeline and in one response. This
  * works from any browser and long after the interaction expired, because the whole request was captured.
  *
- * Three things here are not documented by oidc-provider and are pinned by a contract test: the constructor of
- * `provider.Interaction`, that the resume cookie holds the interaction's uid, and the route names `resume` and `device_resume`.
- *
  * @module
  */
-import { randomBytes } from 'node:crypto'
 import type { Context, Next } from 'koa'
-import type { Interaction, Provider, Session } from 'oidc-provider'
+import type { Session } from 'oidc-provider'
 import { appendCarried } from '../ports/carried-query.ts'
 import type { Clock } from '../clock.ts'
 import { loginSecond, type SeenCutoffs } from '../ports/login-end.ts'
 import type { CapturedRequest, CarriedParameters, LoginResult } from '../ports/index.ts'
-import type { OpenLogin } from './open-login.ts'
-import { rethrowFailure, wasGone } from './provider-answers.ts'
+import { wasGone } from './provider-answers.ts'
+import { HANDOVER_SECONDS, reenter, reopen, type ReenterParts } from './reenter.ts'
 import { dropCookie, injectCookie } from './request-cookies.ts'
-
-/** The record only has to live for the one request that makes and uses it. */
-const HANDOVER_SECONDS = 60
 
 /** A login that only the link proves. */
 export interface EmailLogin {
@@ -53,16 +46,21 @@ export interface Resume {
    */
   waiting(ctx: Context, next: Next, captured: CapturedRequest): Promise<boolean>
   /**
+   * Goes back to the captured request without its login, also where its interaction expired. `denied`: the client is answered
+   * `access_denied`. `asked_again`: the login page is shown anew, whoever is signed in, and leads on to the client.
+   */
+  left(ctx: Context, next: Next, captured: CapturedRequest, how: WayOut): Promise<void>
+  /**
    * Signs the account in by its e-mail alone, then sends the carried parameters through the authorization endpoint with all
    * of its checks: what was not captured, such as PKCE, is never assumed.
    */
   carried(ctx: Context, next: Next, login: EmailLogin, carried: CarriedParameters): Promise<void>
 }
 
-interface Parts {
-  provider: () => Provider
+export type WayOut = 'denied' | 'asked_again'
+
+interface Parts extends ReenterParts {
   clock: Clock
-  openLogin: Pick<OpenLogin, 'forget'>
 }
 
 export function createResume(parts: Parts): Resume {
@@ -82,15 +80,15 @@ export function createResume(parts: Parts): Resume {
 
     captured: (...request) => finish(parts, ...request),
 
-    async waiting(ctx, next, { parJti, ...request }) {
-      const { PushedAuthorizationRequest } = provider()
-      const pushed =
-        parJti === undefined ? undefined : await PushedAuthorizationRequest.find(parJti)
-      const isFinished = await finish(parts, ctx, next, request)
-      // The answer stands without it: a pushed request that nobody uses up lives for a minute.
-      await pushed?.consume().catch(() => {})
-      return isFinished
-    },
+    waiting: (ctx, next, captured) =>
+      withoutPushed(parts, captured, (request) => finish(parts, ctx, next, request)),
+
+    left: (ctx, next, captured, how) =>
+      how === 'asked_again'
+        ? askAgain(parts, ctx, next, captured)
+        : withoutPushed(parts, captured, (request) =>
+            reopen(parts, ctx, next, { ...request, result: DENIED }),
+          ),
 
     async carried(ctx, next, { accountId, second }, carried) {
       const session = await provider().Session.get(ctx)
@@ -105,6 +103,39 @@ export function createResume(parts: Parts): Resume {
   }
 }
 
+async function withoutPushed<T>(
+  { provider }: Parts,
+  { parJti, ...request }: CapturedRequest,
+  goOn: (request: CapturedRequest) => Promise<T>,
+): Promise<T> {
+  const { PushedAuthorizationRequest } = provider()
+  const pushed = parJti === undefined ? undefined : await PushedAuthorizationRequest.find(parJti)
+  const outcome = await goOn(request)
+  // The answer stands without it: a pushed request that nobody uses up lives for a minute.
+  await pushed?.consume().catch(() => {})
+  return outcome
+}
+
+async function askAgain(
+  parts: Parts,
+  ctx: Context,
+  next: Next,
+  { parJti, ...captured }: CapturedRequest,
+): Promise<void> {
+  const { PushedAuthorizationRequest } = parts.provider()
+  const pushed = parJti === undefined ? undefined : await PushedAuthorizationRequest.find(parJti)
+  // Consent was of the account that is left, and so is a hint at it.
+  const { lastSubmission: _consent, ...request } = captured
+  const { login_hint: _hint, prompt = '', ...others } = request.params
+  const prompts = new Set(String(prompt).split(' ').filter(Boolean)).add('login')
+  const params = { ...others, prompt: [...prompts].join(' ') }
+  // One that a link used up elsewhere is good for no other answer. A client that has to push its requests needs any other.
+  const isPushed = parJti !== undefined && pushed?.consumed === undefined
+  await reopen(parts, ctx, next, { ...request, params, ...(isPushed && { parJti }) })
+}
+
+const DENIED = { error: 'access_denied', error_description: 'End-User aborted interaction' }
+
 async function finish(
   parts: Parts,
   ctx: Context,
@@ -113,23 +144,17 @@ async function finish(
   byEmail?: EmailLogin,
 ): Promise<boolean> {
   const { provider, clock } = parts
-  const { lastSubmission: _, ...request } = captured
+  const { lastSubmission: _consent, ...request } = captured
   const own = byEmail ? loginByEmail(byEmail, captured.login) : captured.login
   const newer = newerLogin(await provider().Session.get(ctx), own)
   const { ts: checkedAt } = newer ?? captured.login
-  const uid = randomBytes(32).toString('base64url')
-  const route = request.deviceCode === undefined ? 'resume' : 'device_resume'
-  const path = provider().pathFor(route, { uid, mountPath: '' })
-  await saveInteraction(provider(), uid, {
+  await reopen(parts, ctx, next, {
     ...request,
-    returnTo: new URL(provider().pathFor(route, { uid }), provider().issuer).href,
     // The provider counts max_age from now, not from the password check; so it is asked again where that was too long ago.
     ...(!isTooOld(captured, checkedAt, clock.now()) && {
       result: { ...consentOf(captured), login: newer ?? own },
     }),
   })
-  injectCookie(ctx, provider().cookieName('resume'), uid)
-  await reenter(parts, ctx, next, path)
   return !wasGone(ctx.req)
 }
 
@@ -167,29 +192,4 @@ function consentOf({ lastSubmission, login }: CapturedRequest): Record<string, u
 function isTooOld({ params }: CapturedRequest, checkedAt: number, at: Date): boolean {
   const maxAge = params['max_age']
   return maxAge !== undefined && loginSecond(at) - checkedAt > Number(maxAge)
-}
-
-async function saveInteraction(provider: Provider, uid: string, payload: object): Promise<void> {
-  const Interaction: unknown = provider.Interaction
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its constructor is not typed
-  const create = Interaction as new (uid: string, payload: object) => Interaction
-  await new create(uid, payload).save(HANDOVER_SECONDS)
-}
-
-async function reenter({ openLogin }: Parts, ctx: Context, next: Next, path: string) {
-  const original: unknown = Reflect.get(ctx.req, 'originalUrl')
-  // Frameworks that strip a prefix keep it here, and the provider builds its addresses from it.
-  if (typeof original === 'string') {
-    const prefix = original.endsWith(ctx.url) ? original.slice(0, -ctx.url.length) : ''
-    Reflect.set(ctx.req, 'originalUrl', prefix + path)
-  }
-  ctx.url = path
-  ctx.method = 'GET'
-  await next()
-  // The provider has answered then as well, and finished nothing.
-  rethrowFailure(ctx.req)
-  if (!wasGone(ctx.req)) openLogin.forget(ctx)
-  if (ctx.status === 303) ctx.status = 302
-  // The link is in the address of this answer. A form that posts itself to the client says at least where it comes from.
-  ctx.set('Referrer-Policy', ctx.status === 302 ? 'no-referrer' : 'strict-origin')
 }

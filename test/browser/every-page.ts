@@ -35,7 +35,12 @@ const waiting = {
   pendingLoginId: 'bG9naW4tdGhhdC13YWl0cy1pbi1hLXdpbmRvdy1vZi0x',
   forMs: 24 * HOUR_MS,
 }
-const blocked = { username: 'petra', lifetimeMs: 24 * HOUR_MS, carried }
+const blocked = {
+  username: 'petra',
+  sentTo: 'p•••@e•••.com',
+  lifetimeMs: 24 * HOUR_MS,
+  carried,
+}
 
 const MODES: EveryMode = {
   'forgot-password': {
@@ -68,6 +73,7 @@ const MODES: EveryMode = {
       client: { ...blocked, waiting, client: withLogo },
       cooldown: { ...blocked, waiting, waitMs: 45_000 },
       'not-yet': { ...blocked, waiting, isNotYet: true },
+      'no-address': { ...blocked, waiting, sentTo: undefined },
       'no-window': blocked,
     },
     expired: {

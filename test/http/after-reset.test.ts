@@ -193,6 +193,13 @@ describe('After a reset the person continues to the client (4.2)', () => {
     expect([page.mode, continueLink(page)?.href]).to.deep.equal(['done', 'https://app.example/'])
   })
 
+  it('the browser keeps where its login waits for as long as the interaction lives, an hour here', async () => {
+    const { url } = await h.party.begin()
+    const cookies = (await createUserAgent().get(url)).headers.getSetCookie()
+    const [, seconds] = /account_flows_login=[\w.-]+; Max-Age=(\d+);/.exec(cookies.join()) ?? []
+    expect(Number(seconds)).to.be.within(3_500, 3_600)
+  })
+
   it('what a browser was made to send leads nowhere else, and the honest login goes on (RED-01)', async () => {
     const user = await addUser()
     const agent = createUserAgent()

@@ -5,6 +5,7 @@ import type { User } from '../../src/index.ts'
 import {
   accountOf,
   addUnverified,
+  addVerified,
   expectNothingChanged,
   isVerified,
   setsSession,
@@ -160,6 +161,28 @@ describe('A login in the device flow that waits for its verification link', () =
       expectGoBack(await consent(h, agent))
       await expectSignedIn(login, NATIVE_DEVICE)
     }
+  })
+
+  it('tells the device where the person cancels, and signs nobody in afterwards', async () => {
+    const login = await blockedDevice()
+    const answer = await windowOf(h, login).goOn({ action: 'cancel' })
+    expect(answer.location).to.equal(undefined)
+    expect(await accountOf(h, login.agent)).to.equal(undefined)
+    expect((await tokenAnswer(login.device)).error).to.equal('access_denied')
+    expectMode(await windowOf(h, login).goOn(), 400, 'ended')
+    expectMode(await login.agent.get(login.link), 200, 'verified')
+    expect((await tokenAnswer(login.device)).error).to.equal('invalid_grant')
+  })
+
+  it('signs the device in with another account of the person', async () => {
+    const login = await blockedDevice()
+    const user = await addVerified(h)
+    const answer = await windowOf(h, login).goOn({ action: 'other_account' })
+    expect((await h.follow(login.agent, answer)).page).to.equal('login')
+    await expectWaiting(login)
+    expectGoBack(await h.follow(login.agent, await postLogin(h, login.agent, user)))
+    await expectSignedIn({ ...login, user })
+    expect(await isVerified(h, login.user)).to.equal(false)
   })
 
   it('confirms the address, and says so without an error, after the code of the device ran out', async () => {

@@ -52,6 +52,9 @@ describeWithMongo('A login that waits, when the database fails between two steps
     expect(location).to.match(/[?&]code=/)
   }
 
+  const expectNothingVerified = async ({ user }: BlockedLogin) =>
+    expect(await isVerified(h, user)).to.equal(false)
+
   it('before the address is verified: nothing is used, and the link does all of its work', async () => {
     const login = await blockedLogin(h)
     await failing('users', 'before', () => login.agent.get(login.link))
@@ -113,6 +116,33 @@ describeWithMongo('A login that waits, when the database fails between two steps
       await expectNextLoginWorks(login)
     })
   }
+
+  for (const [collection, when, step, nth] of [
+    ['pending_logins', 'before', 'before the turn is taken', 1],
+    ['interaction', 'before', 'the turn is taken, and the provider was not reached', 2],
+    ['pending_logins', 'before', 'the client would be answered, and the login is not ended', 2],
+  ] as const) {
+    it(`while it is left, ${step}: it waits on, and can be left (RACE-13)`, async () => {
+      for (const action of ['cancel', 'other_account']) {
+        const login = await blockedLogin(h)
+        const window = windowOf(h, login)
+        await failing(collection, when, () => window.goOn({ action }), nth)
+        expectMode(await window.reload(), 200, 'blocked')
+        expect((await window.goOn({ action })).status).to.equal(302)
+        expectMode(await window.reload(), 400, 'ended')
+        await expectNothingVerified(login)
+      }
+    })
+  }
+
+  it('while it is left, the login is ended, and the answer is lost: its page says so', async () => {
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login)
+    await failing('pending_logins', 'after', () => window.goOn({ action: 'cancel' }), 2)
+    expectMode(await window.goOn({ action: 'cancel' }), 400, 'ended')
+    expectMode(await login.agent.get(login.link), 200, 'verified')
+    await expectNextLoginWorks(login)
+  })
 
   it('in the browser that logged in, the turn is taken, and the code is not saved: the window has the turn again (RACE-13)', async () => {
     const login = await blockedLogin(h)

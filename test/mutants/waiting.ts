@@ -27,6 +27,30 @@ export const waitingMutants: Mutant[] = [
     caughtBy: 'goes nowhere before, says so',
   },
   {
+    name: 'a login that was cancelled is finished by its link',
+    breaks: 'The link of a login that was left verifies, and signs nobody in.',
+    edits: {
+      'await pendingLogins.change({ id: window.pendingLoginId }, { isVoid: true })': '',
+    },
+    caughtBy: 'verifies by the link that was mailed before',
+  },
+  {
+    name: 'whoever wants another account gets the one that is signed in',
+    breaks: 'The login page is shown anew, whoever is signed in.',
+    edits: { ".add('login')": '' },
+    caughtBy: 'is asked who signs in, though somebody',
+  },
+  {
+    name: 'a login is left without its turn',
+    breaks: 'A login has one answer.',
+    edits: {
+      'leave: (window: WaitingWindow, goOn: () => Promise<void>) => inTurn(window, async () => {':
+        'leave: (window: WaitingWindow, goOn: () => Promise<void>) => inTurn({ ...window, pendingLoginId: "" }, async () => {}).then(async () => {',
+      '{ isVoid: true }) }),': '{ isVoid: true }); return true }),',
+    },
+    caughtBy: 'VER-25',
+  },
+  {
     name: 'a waiting window learns of links alone',
     breaks: 'The window goes on whoever verified the address.',
     edits: {
@@ -176,8 +200,7 @@ export const waitingMutants: Mutant[] = [
     name: 'a waiting window fails where a link used the pushed request up',
     breaks: 'The first window finishes whatever the link did elsewhere.',
     edits: {
-      'await finish(parts, ctx, next, request)':
-        'await finish(parts, ctx, next, { ...request, ...(parJti && { parJti }) })',
+      'await goOn(request)': 'await goOn({ ...request, ...(parJti && { parJti }) })',
     },
     caughtBy: 'the other browser used a pushed request up',
   },

@@ -107,6 +107,26 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
       await expectResumed(h, login, answer)
     })
 
+    it('leads from a blocked login to the login page for another account, and back to the client of one that is cancelled', async () => {
+      for (const button of ['other_account', 'cancel']) {
+        const login = await blockedLogin(h)
+        const { username, id } = await addVerified(h)
+        const answer = await press(login.agent, login.blocked, '/waiting', { button })
+        const { page, url, location = '' } = await h.follow(login.agent, answer)
+        if (button === 'cancel') {
+          expect(new URL(location).searchParams.get('error')).to.equal('access_denied')
+          expect(new URL(location).searchParams.get('state')).to.equal(login.request.state)
+        } else {
+          expect(page).to.equal('login')
+          const posted = await login.agent.post(url, { username, password: PASSWORD })
+          const back = await h.follow(login.agent, posted)
+          const tokens = await login.party.exchange(login.request, back.location ?? '')
+          expect(tokens.claims()?.sub).to.equal(id)
+        }
+        expectMode(await windowOf(h, login).reload(), 400, 'ended')
+      }
+    })
+
     it('sends a new link from the page that waits, and that link finishes the login', async () => {
       const login = await blockedLogin(h)
       const before = mailsTo(h, login.user)

@@ -21,7 +21,9 @@ export interface Pressed {
 }
 
 export function formsOf({ text, url }: Answer): PageForm[] {
+  const outside = elements(text, 'button').filter(({ attribs }) => attribs['form'] !== undefined)
   return elements(text, 'form').map((form) => {
+    const own = outside.filter(({ attribs }) => attribs['form'] === form.attribs['id'])
     const inputs = DomUtils.getElementsByTagName('input', form)
     const isSent = ({ attribs }: (typeof inputs)[number]) =>
       attribs['name'] !== undefined && attribs['type'] !== 'checkbox'
@@ -31,7 +33,7 @@ export function formsOf({ text, url }: Answer): PageForm[] {
       fields: Object.fromEntries(
         inputs.filter(isSent).map(({ attribs }) => [attribs['name'] ?? '', attribs['value'] ?? '']),
       ),
-      buttons: DomUtils.getElementsByTagName('button', form).map(({ attribs }) => ({
+      buttons: [...DomUtils.getElementsByTagName('button', form), ...own].map(({ attribs }) => ({
         name: attribs['name'] ?? '',
         value: attribs['value'] ?? '',
       })),

@@ -134,6 +134,25 @@ describe('The window that waits', () => {
     expect(forms.map(({ action }) => action)).to.include('/oauth2/verify-email/waiting')
   })
 
+  it('says where the mail goes and who can change that, or that there is no address', () => {
+    const waiting = { ...BLOCKED, waiting: WAITING }
+    const [known, none] = [{ ...waiting, sentTo: 'a•••@e•••.com' }, waiting].map((locals) =>
+      show('verify-email', locals).textOf('p'),
+    )
+    const {
+      'verify-email.blocked.wrong_address': wrong,
+      'verify-email.blocked.no_address': without,
+    } = words
+    expect(known).to.include(wrong).and.not.include(without)
+    expect(known?.join()).to.include('a•••@e•••.com')
+    expect(none).to.include(without).and.not.include(wrong)
+    for (const key of ['lead', 'next'] as const) {
+      const promise = words[`verify-email.blocked.${key}`]
+      expect(known).to.include(promise)
+      expect(none).to.not.include(promise)
+    }
+  })
+
   it('promises nothing where no login waits', () => {
     const { withRole, forms, html } = show('verify-email', BLOCKED)
     expect(withRole('status')).to.have.length(0)

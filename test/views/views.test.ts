@@ -260,7 +260,13 @@ describe('pages', () => {
 
   it('tell how long a verification link works', () => {
     const told = (lifetimeMs: number) =>
-      page('verify-email', { mode: 'blocked', username: 'u', lifetimeMs, carried: {} })
+      page('verify-email', {
+        mode: 'blocked',
+        username: 'u',
+        sentTo: 'u•••@e•••.com',
+        lifetimeMs,
+        carried: {},
+      })
     for (const [lifetimeMs, expected] of [
       [3_600_000, '1 hour'],
       [86_400_000, '24 hours'],

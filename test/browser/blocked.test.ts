@@ -1,0 +1,236 @@
+import { expect } from 'chai'
+import type { Frame, Page } from 'playwright-core'
+import { addVerified, isVerified } from '../support/blocked-login.ts'
+import { describeInChromium } from '../support/chromium.ts'
+import { moveTime } from '../support/time.ts'
+import { PASSWORD } from '../support/harness.ts'
+import { eventually } from '../support/eventually.ts'
+import { isIdle } from '../support/jobs.ts'
+import { keptWindow } from './kept-window.ts'
+import {
+  answerTo,
+  confirmElsewhere,
+  expectAtClient,
+  expectNothingHappened,
+  hasSession,
+  inMode,
+  logInAndWait,
+  signIn,
+  startBrowserHarness,
+  type BrowserHarness,
+  type LoginInWindow,
+} from './login-in-chromium.ts'
+
+const CANCEL = 'button[value=cancel]'
+const OTHER_ACCOUNT = 'button[value=other_account]'
+const RESEND = 'form[action$="/resend-verification"] button'
+const GO_ON = 'form.waiting button'
+const DAYS_MS = 3 * 86_400_000
+
+describeInChromium('Whoever is blocked gets stuck nowhere [full]', (browser) => {
+  let h: BrowserHarness
+  const windows = {
+    'with scripts': keptWindow(browser),
+    'without scripts': keptWindow(browser, { javaScriptEnabled: false }),
+  }
+  const other = keptWindow(browser)
+
+  before(async () => {
+    h = await startBrowserHarness({ settings: { email_link_confirmation: 'other_browser' } })
+  })
+  after(() => h?.close())
+
+  const mailsOf = ({ user }: LoginInWindow) =>
+    h.mail.mails.filter(({ to }) => to.includes(user.email ?? '')).length
+
+  async function expectDenied(page: Page, { request, user }: LoginInWindow) {
+    await page.waitForURL(`${h.callback}?**`)
+    const { searchParams } = new URL(page.url())
+    expect(searchParams.get('error')).to.equal('access_denied')
+    expect(searchParams.get('state')).to.equal(request.state)
+    expect(searchParams.has('code')).to.equal(false)
+    expect(await hasSession(h, page)).to.equal(false)
+    expect(await isVerified(h, user)).to.equal(false)
+  }
+
+  /** The page of the login once more, as another tab or a reload shows it. */
+  async function openAgain(page: Page, id: string) {
+    await page.goto(`${h.oauthUrl}/verify-email/waiting?login=${id}`)
+  }
+
+  const loginIn = (page: Page) => page.locator('form.waiting input[name=login]').inputValue()
+
+  /** What is filled is the wrong next step: that is in the mailbox. */
+  async function expectNothingFilled(page: Page) {
+    const fills = await page
+      .locator('button')
+      .evaluateAll((buttons) => buttons.map((button) => getComputedStyle(button).backgroundColor))
+    expect(new Set(fills)).to.deep.equal(new Set(['rgba(0, 0, 0, 0)']))
+  }
+
+  for (const [how, page] of Object.entries(windows)) {
+    describe(how, () => {
+      it('cancels, and is back at the client; the same page says afterwards that it is over, and leads on', async () => {
+        const login = await logInAndWait(h, page())
+        const id = await loginIn(page())
+        await page().click(CANCEL)
+        await expectDenied(page(), login)
+        await openAgain(page(), id)
+        await inMode(page(), 'ended')
+        expect(await page().locator('main a.button').count()).to.equal(1)
+
+        const request = await h.party.begin()
+        await signIn(page(), request, login.user.username)
+        await inMode(page(), 'blocked')
+        await confirmElsewhere(h, other(), login)
+        if (how === 'without scripts') await page().click(GO_ON)
+        await expectAtClient(h, page(), { request, user: login.user })
+      })
+
+      it('uses another account, and ends at the client as that; the link of the first one only confirms', async () => {
+        const login = await logInAndWait(h, page())
+        const user = await addVerified(h)
+        await page().click(OTHER_ACCOUNT)
+        await page().fill('input[name=username]', user.username)
+        await page().fill('input[name=password]', PASSWORD)
+        await page().click('button')
+        await expectAtClient(h, page(), { request: login.request, user })
+        await page().goto(login.link)
+        await inMode(page(), 'verified')
+        expect(await isVerified(h, login.user)).to.equal(true)
+      })
+
+      it('has no filled button, and may press each of them too early', async () => {
+        const login = await logInAndWait(h, page())
+        await expectNothingFilled(page())
+        await answerTo(page(), () => page().click(GO_ON))
+        await inMode(page(), 'blocked')
+        await expectNothingFilled(page())
+        await expectNothingHappened(h, page(), login.user)
+        await answerTo(page(), () => page().click(RESEND))
+        await inMode(page(), 'sent')
+        await h.mail.mailTo(login.user.email ?? '', 2)
+        await page().click('main a.standalone')
+        await inMode(page(), 'blocked')
+        await page().click(CANCEL)
+        await expectDenied(page(), login)
+      })
+
+      it('reloads at every step: no mail is sent twice, and the login goes on', async () => {
+        const login = await logInAndWait(h, page())
+        if (how === 'without scripts') await openAgain(page(), await loginIn(page()))
+        await page().reload()
+        await inMode(page(), 'blocked')
+        await isIdle(h)
+        expect(mailsOf(login)).to.equal(1)
+        await page().click(RESEND)
+        await inMode(page(), 'sent')
+        await h.mail.mailTo(login.user.email ?? '', 2)
+        await page().reload()
+        await page().waitForSelector('main[data-mode=sent], main[data-mode=blocked]')
+        await isIdle(h)
+        expect(mailsOf(login)).to.equal(2)
+        await expectNothingHappened(h, page(), login.user)
+        await confirmElsewhere(h, other(), login)
+        if (how === 'without scripts') await page().click(GO_ON)
+        await expectAtClient(h, page(), login)
+      })
+
+      it('goes back after every step: each page is there again, and leads on', async () => {
+        const login = await logInAndWait(h, page())
+        const id = await loginIn(page())
+        await openAgain(page(), id)
+        await inMode(page(), 'blocked')
+        await page().click(RESEND)
+        await inMode(page(), 'sent')
+        await page().goBack()
+        await inMode(page(), 'blocked')
+        await page().click(CANCEL)
+        await expectDenied(page(), login)
+        await page().goBack()
+        await inMode(page(), 'ended')
+        await page().click('main a.button')
+        await page().waitForURL(`${new URL(h.callback).origin}/`)
+        expect(await isVerified(h, login.user)).to.equal(false)
+      })
+
+      it('has the login in two tabs: what is cancelled in one is over in the other, which says so', async () => {
+        const login = await logInAndWait(h, page())
+        const id = await loginIn(page())
+        const beside = await page().context().newPage()
+        await openAgain(beside, id)
+        await inMode(beside, 'blocked')
+        await page().click(CANCEL)
+        await expectDenied(page(), login)
+        if (how === 'without scripts') await beside.click(GO_ON)
+        await inMode(beside, 'ended')
+        expect(await isVerified(h, login.user)).to.equal(false)
+      })
+
+      for (const mode of ['off', 'other_browser', 'always']) {
+        it(`opens the link twice, here and elsewhere, in mode ${mode}, while the page is open: one code comes of it`, async () => {
+          await h.put({ email_link_confirmation: mode })
+          const login = await logInAndWait(h, page())
+          const beside = await page().context().newPage()
+          const codes: string[] = []
+          const note = (frame: Frame) => isCode(frame.url()) && codes.push(frame.url())
+          for (const tab of [page(), beside]) tab.on('framenavigated', note)
+          for (const tab of [other(), beside]) {
+            for (const _time of [1, 2]) {
+              await tab.goto(login.link)
+              expect(await isSomewhere(tab), tab.url()).to.equal(true)
+            }
+          }
+          const confirm = beside.locator('button[value=confirm]')
+          if (await confirm.count()) await confirm.click()
+          if (how === 'without scripts') await page().click(GO_ON)
+          await eventually('a code', () => codes.length > 0)
+          expect(codes).to.have.length(1)
+          const tokens = await h.party.exchange(login.request, codes[0] ?? '')
+          expect(tokens.claims()?.sub).to.equal(login.user.id)
+          await h.put({ email_link_confirmation: 'other_browser' })
+        })
+      }
+
+      it('stays for days: the page says that the sign-in is over, and what to do', async () => {
+        const login = await logInAndWait(h, page())
+        await moveTime(DAYS_MS)
+        if (how === 'without scripts') await page().click(GO_ON)
+        await inMode(page(), 'ended')
+        await expectNothingHappened(h, page(), login.user)
+        expect(await page().textContent('main')).to.include('Go back to the app and sign in')
+        const request = await h.party.begin()
+        await signIn(page(), request, login.user.username)
+        await inMode(page(), 'blocked')
+      })
+
+      it('finds another account signed in meanwhile, is asked about it, and still can cancel', async () => {
+        const login = await logInAndWait(h, page())
+        const id = await loginIn(page())
+        const request = await h.party.begin()
+        const user = await addVerified(h)
+        const beside = await page().context().newPage()
+        await signIn(beside, request, user.username)
+        await expectAtClient(h, beside, { request, user })
+        await beside.goto(login.link)
+        await inMode(beside, 'other_account')
+        expect(await isVerified(h, login.user)).to.equal(false)
+        await openAgain(page(), id)
+        await inMode(page(), 'blocked')
+        await page().click(CANCEL)
+        await page().waitForURL(`${h.callback}?**`)
+        expect(new URL(page().url()).searchParams.get('error')).to.equal('access_denied')
+        await beside.click('button[value=continue]')
+        await inMode(beside, 'verified')
+        expect(await isVerified(h, login.user)).to.equal(true)
+      })
+    })
+  }
+
+  const isCode = (url: string) => url.startsWith(h.callback) && url.includes('code=')
+
+  /** At the client, or on a page of ours that says how it stands. */
+  async function isSomewhere(tab: Page): Promise<boolean> {
+    return isCode(tab.url()) || (await tab.locator('main[data-page=verify-email] p').count()) > 0
+  }
+})
