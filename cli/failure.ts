@@ -27,7 +27,7 @@ function withoutValues(message: string): string {
       /^unknown option '.*'/s,
       'There is no such option. A value that begins with a hyphen goes behind "--".',
     )
-    .replace(/argument '.*' is invalid/s, 'argument is invalid')
+    .replace(/(argument|value) '.*' is invalid/s, '$1 is invalid')
 }
 
 function jsonOf(error: unknown): string {

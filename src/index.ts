@@ -68,6 +68,7 @@ export type {
   SessionCutoffStore,
   SessionEnd,
   SettingsStore,
+  SettingsVersion,
   StoredSettings,
   StoreInspection,
   Token,
