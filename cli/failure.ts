@@ -2,7 +2,7 @@ import { CommanderError } from 'commander'
 import { adviceOn, CliError, exitCodeOf, exitCodes, type ExitCode } from './exit-codes.ts'
 import { widthOf, type Screen } from './io.ts'
 import { plainAnswer, plainJson } from './plain-text.ts'
-import { table } from './table.ts'
+import { fitted, table } from './table.ts'
 import { AdminApiError, type Problem } from '../src/admin/client.ts'
 
 /** Says what went wrong, and answers the exit code. */
@@ -14,7 +14,8 @@ export function tellFailure(error: unknown, stderr: Screen, isJson: boolean): Ex
     const usage = new CliError(exitCodes.usage, 'usage', withoutValues(error.message))
     return tellFailure(usage, stderr, isJson)
   }
-  stderr.write(`${isJson ? jsonOf(error) : textOf(error, widthOf(stderr))}\n`)
+  const columns = widthOf(stderr)
+  stderr.write(`${isJson ? jsonOf(error) : fitted(textOf(error, columns), columns)}\n`)
   return exitCodeOf(error)
 }
 

@@ -18,6 +18,8 @@ export interface Tagged<T> {
 export interface ClientOptions {
   /** How long to wait for one answer; 60 s by default. A test mail or `runDoctor` may take 35 s. */
   timeoutMs?: number
+  /** Called with the time that the server tells with each answer, to the second. */
+  onServerTime?(time: Date): void
 }
 
 export interface CallOptions {
@@ -89,14 +91,14 @@ export function createAdminClient(
   url: string,
   token: string,
   adminPath = '/admin/api',
-  { timeoutMs }: ClientOptions = {},
+  options: ClientOptions = {},
 ): AdminClient {
   const root = rootOf(url) + adminPath
   // A host in JavaScript may give what an environment does not have.
   if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token))
     throw new TypeError('token must be ASCII without spaces, and not empty')
 
-  const operation = sender(root, token, timeoutMs)
+  const operation = sender(root, token, options)
   const asks = <N extends Name>(
     route: Operations[N]['route'],
     field: RequiredKey<Answer<N>> | undefined,
@@ -143,7 +145,7 @@ export function createAdminClient(
   }
 }
 
-function sender(root: string, token: string, timeoutMs: number | undefined) {
+function sender(root: string, token: string, { timeoutMs, onServerTime }: ClientOptions) {
   /** @param field - that every answer has, to tell it from the answer of something else. `undefined`: it has none. */
   return <N extends Name>(
     route: Operations[N]['route'],
@@ -165,6 +167,7 @@ function sender(root: string, token: string, timeoutMs: number | undefined) {
         },
       })
       const { status, headers, json } = answered
+      if (headers.date && Date.parse(headers.date)) onServerTime?.(new Date(headers.date))
       if (status >= 200 && status < 300 && isAnswer(json, field)) {
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
         return { answer: json as Answer<N>, etag: headers.etag }

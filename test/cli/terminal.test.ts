@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { hasTerminals, startCliAtTerminal } from '../support/cli.ts'
+import { outcomeOf } from '../support/admin-calls.ts'
 import { startCli } from '../support/cli-in-process.ts'
 import { suiteCli } from '../support/cli-server.ts'
 import { eventually } from '../support/eventually.ts'
@@ -70,6 +71,41 @@ describe('account-flows at a terminal', () => {
         .to.match(/^1h\r?$/m)
         .and.not.include(ADMIN_TOKEN)
       expect(exitCode).to.equal(0)
+    })
+
+    it('answers in lines of at most 80 columns, with nothing lost and times for people', async () => {
+      const username = 'somebody-with-a-long-name-'.repeat(4)
+      const email = `${'long'.repeat(15)}@${'department.'.repeat(12)}users.example`
+      const { id } = await cli.h.addUser({ username, email, disabled: true })
+      const { mail_id: mailId } = await cli.json(['user', 'send-reset', '--id', id, '--wait', '0'])
+      await outcomeOf(cli.h, mailId, 'dead')
+      const name = `Accounts of ${'a long name '.repeat(4)}etc`
+      await cli.h.put({ smtp_from_name: name })
+      await cli.h.put({ smtp_from_name: '' })
+      const time = /\d\d:\d\d:\d\d UTC \(\d+ (s|min) ago\)|UTC \(just now\)/
+      const { email: mailbox = '' } = await cli.h.addUser({ username: 'reader' })
+      await cli.done(['user', 'send-reset', 'reader'])
+      const { link } = await cli.h.mail.mailTo(mailbox)
+      for (const [args, ...expected] of [
+        [['user', 'status', '--id', id], username, email, time],
+        [['audit', 'tail', '--account', id], username, time],
+        [['outbox', 'list'], username, id, mailId, time],
+        [['outbox', 'show', mailId], username, mailId, time],
+        [['settings', 'list'], 'email_link_confirmation'],
+        [['settings', 'history'], name, time],
+        [['doctor', '--to', email], email],
+        [['link', 'explain', link], 'live', time],
+      ] as const) {
+        const terminal = startCliAtTerminal([...args], cli.env)
+        await terminal.exited
+        const [answer = ''] = terminal.stdout().split(/^speed /m)
+        const lines = answer.replace(/\p{Cc}\[\d+m/gu, '').split(/\r?\n/)
+        for (const line of lines) expect(line.length, line).to.be.at.most(80)
+        for (const each of expected) {
+          if (each instanceof RegExp) expect(lines.join(' ').replace(/ +/g, ' ')).to.match(each)
+          else expect(lines.join('').replace(/\s/g, '')).to.include(each.replace(/\s/g, ''))
+        }
+      }
     })
 
     for (const signal of ['INT', 'TERM', 'HUP']) {
