@@ -23,7 +23,7 @@ export function tellFailure(error: unknown, stderr: Screen, isJson: boolean): Ex
 function withoutValues(message: string): string {
   return message
     .replace(/^error: /, '')
-    .replace(/^unknown command '.*'/s, 'There is no such command.')
+    .replace(/^unknown command '.*'/s, 'There is no such command: see --help.')
     .replace(
       /^unknown option '.*'/s,
       'There is no such option. A value that begins with a hyphen goes behind "--".',
