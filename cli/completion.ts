@@ -58,7 +58,7 @@ function behindSettings(): Behind[] {
 function bashScript([program, ...spots]: Spot[], behind: Behind[]): string {
   const cases = (rows: string[]) => rows.map((row) => `    ${row} ;;`).join('\n')
   return `_account_flows() {
-  local line="\${COMP_LINE:0:\$COMP_POINT}" at='' flags='' i=1
+  local line="\${COMP_LINE:0:$COMP_POINT}" at='' flags='' i=1
   local list='${program?.words.join(' ')}'
   local cur="\${line##* }" prev="\${COMP_WORDS[COMP_CWORD-1]}"
   while [ "$i" -lt "$COMP_CWORD" ]; do
