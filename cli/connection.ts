@@ -26,9 +26,12 @@ export async function connect(command: Command): Promise<Connection> {
   const token = await adminToken(command)
   try {
     const { timeout }: Given = command.optsWithGlobals()
-    const options = timeout === undefined ? {} : { timeoutMs: timeout * 1_000 }
-    const admin = createAdminClient(url, token, adminPath(command), options)
-    return { admin, url, run: runOf(command) }
+    const run = runOf(command)
+    const admin = createAdminClient(url, token, adminPath(command), {
+      ...(timeout !== undefined && { timeoutMs: timeout * 1_000 }),
+      onServerTime: (time) => (run.serverTime = time),
+    })
+    return { admin, url, run }
   } catch (error) {
     throw error instanceof TypeError ? usageError(`The ${error.message}.`) : error
   }

@@ -2,7 +2,7 @@ import { CommanderError } from 'commander'
 import { adviceOn, CliError, exitCodeOf, exitCodes, type ExitCode } from './exit-codes.ts'
 import { widthOf, type Screen } from './io.ts'
 import { plainAnswer, plainJson } from './plain-text.ts'
-import { table } from './table.ts'
+import { fitted, table } from './table.ts'
 import { AdminApiError, type Problem } from '../src/admin/client.ts'
 
 /** Says what went wrong, and answers the exit code. */
@@ -14,7 +14,8 @@ export function tellFailure(error: unknown, stderr: Screen, isJson: boolean): Ex
     const usage = new CliError(exitCodes.usage, 'usage', withoutValues(error.message))
     return tellFailure(usage, stderr, isJson)
   }
-  stderr.write(`${isJson ? jsonOf(error) : textOf(error, widthOf(stderr))}\n`)
+  const columns = widthOf(stderr)
+  stderr.write(`${isJson ? jsonOf(error) : fitted(textOf(error, columns), columns)}\n`)
   return exitCodeOf(error)
 }
 
@@ -22,12 +23,12 @@ export function tellFailure(error: unknown, stderr: Screen, isJson: boolean): Ex
 function withoutValues(message: string): string {
   return message
     .replace(/^error: /, '')
-    .replace(/^unknown command '.*'/s, 'There is no such command.')
+    .replace(/^unknown command '.*'/s, 'There is no such command: see --help.')
     .replace(
       /^unknown option '.*'/s,
       'There is no such option. A value that begins with a hyphen goes behind "--".',
     )
-    .replace(/argument '.*' is invalid/s, 'argument is invalid')
+    .replace(/(argument|value) '.*' is invalid/s, '$1 is invalid')
 }
 
 function jsonOf(error: unknown): string {

@@ -25,6 +25,8 @@ export interface Run {
   io: Io
   exitCode: ExitCode
   isStdinRead: boolean
+  /** As the last answer of the server told it. */
+  serverTime?: Date
 }
 
 export function withRun(program: Command, run: Run): Command {
@@ -41,5 +43,5 @@ export const USUAL_COLUMNS = 80
 
 /** In columns; `undefined`: no terminal. */
 export function widthOf({ isTTY, columns }: Screen): number | undefined {
-  return isTTY ? columns : undefined
+  return isTTY ? columns || USUAL_COLUMNS : undefined
 }

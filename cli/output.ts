@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
-import { runOf, USUAL_COLUMNS, widthOf, endings, type Ending, type Io } from './io.ts'
-import { plainAnswer, plainJson, plainLines } from './plain-text.ts'
+import { runOf, widthOf, endings, type Ending, type Io } from './io.ts'
+import { plain, plainAnswer, plainJson, plainLines } from './plain-text.ts'
+import { fitted } from './table.ts'
+import { withTimes } from './time-text.ts'
 
 const colours = { red: 31, green: 32, yellow: 33, grey: 90, bold: 1 } as const
 
@@ -10,7 +12,10 @@ export interface Output {
   isJson: boolean
   /** Width of the terminal; `undefined`: it is none. */
   columns: number | undefined
-  /** Prints one answer of the server: as JSON, or what is made of its texts without control characters. */
+  /**
+   * Prints one answer of the server: as JSON, or what is made of its texts without control characters. A terminal gets lines that fit,
+   * and times as people read them.
+   */
   answer<T>(answer: T, render: (answer: T) => string): void
   /** The same for one of many: its JSON is one line. */
   entry<T>(answer: T, render: (answer: T) => string): void
@@ -23,22 +28,31 @@ export interface Output {
 
 export function outputOf(command: Command): Output {
   const options: { json?: boolean; color?: boolean } = command.optsWithGlobals()
-  const { stdout, stderr, env } = runOf(command).io
+  const run = runOf(command)
+  const { stdout, stderr, env } = run.io
   const { isTTY } = stdout
   const isJson = options.json === true
   const isColoured = isTTY && options.color !== false && !env['NO_COLOR']
+  const columns = widthOf(stdout)
   const print = (text: string) => void stdout.write(`${text}\n`)
+  const textOf = (text: string) => (isTTY ? withTimes(plain(text), run.serverTime) : plain(text))
+  const tell = <T>(answer: T, render: (answer: T) => string) =>
+    print(fitted(render(plainAnswer(answer, textOf)), columns))
 
   return {
     isJson,
-    columns: isTTY ? widthOf(stdout) || USUAL_COLUMNS : undefined,
-    answer: (answer, render) => print(isJson ? plainJson(answer, 2) : render(plainAnswer(answer))),
-    entry: (answer, render) => print(isJson ? plainJson(answer) : render(plainAnswer(answer))),
+    columns,
+    answer: (answer, render) => (isJson ? print(plainJson(answer, 2)) : tell(answer, render)),
+    entry: (answer, render) => (isJson ? print(plainJson(answer)) : tell(answer, render)),
     document(answer, text) {
       if (isJson) print(plainJson(answer, 2))
       else stdout.write(isTTY ? `${plainLines(text)}\n` : text.replace(/\n?$/, '\n'))
     },
-    note: (text) => void stderr.write(`${plainLines(text)}\n`),
+    note(text) {
+      const told = plainLines(text)
+      const shown = stderr.isTTY ? withTimes(told, run.serverTime) : told
+      stderr.write(`${fitted(shown, widthOf(stderr))}\n`)
+    },
     paint: (colour, text) => (isColoured ? `\u001B[${colours[colour]}m${text}\u001B[0m` : text),
   }
 }

@@ -11,17 +11,17 @@ export function plainLines(text: string): string {
 }
 
 /** A copy, with every text in it made plain; names of properties too. */
-export function plainAnswer<T>(answer: T): T {
+export function plainAnswer<T>(answer: T, textOf = plain): T {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the shape stays
-  return plainValue(answer) as T
+  return plainValue(answer, textOf) as T
 }
 
-function plainValue(value: unknown): unknown {
-  if (typeof value === 'string') return plain(value)
-  if (Array.isArray(value)) return value.map(plainValue)
+function plainValue(value: unknown, textOf: (text: string) => string): unknown {
+  if (typeof value === 'string') return textOf(value)
+  if (Array.isArray(value)) return value.map((each) => plainValue(each, textOf))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [plain(name), plainValue(inner)]),
+    Object.entries(value).map(([name, inner]) => [plain(name), plainValue(inner, textOf)]),
   )
 }
 

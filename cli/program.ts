@@ -6,7 +6,8 @@ import { exitCodes, exitCodesHelp, usageError, type ExitCode } from './exit-code
 import { USUAL_COLUMNS, widthOf, withRun, type Io, type Run } from './io.ts'
 import { utf8Text } from './plain-text.ts'
 
-const HELP = new Set(['help', '--help', '-h'])
+/** What has to know all commands. */
+const TELLS_ALL = new Set(['--help', '-h', 'completion'])
 
 /** Runs one command. Whatever happens is told, and is the exit code. */
 export async function run(args: string[], io: Io): Promise<ExitCode> {
@@ -15,7 +16,7 @@ export async function run(args: string[], io: Io): Promise<ExitCode> {
     refuseTokens(args)
     for (const [index, arg] of args.entries()) utf8Text(arg, `Argument ${index + 1}`)
     const isHelp =
-      args.some((arg) => HELP.has(arg)) || !groups.some(({ name }) => args.includes(name))
+      args.some((arg) => TELLS_ALL.has(arg)) || !groups.some(({ name }) => args.includes(name))
     const program = createProgram(run, isHelp)
     if (isHelp) await Promise.all(program.commands.map((group) => load(group, true)))
     // Only what is asked for, as it takes time.
@@ -64,11 +65,14 @@ function createProgram(run: Run, isHelp: boolean): Command {
       getErrHelpWidth: () => widthOf(stderr) ?? USUAL_COLUMNS,
     })
     .exitOverride()
+    .helpCommand(false)
     .addHelpText('after', exitCodesHelp)
   // It is read from a file.
   if (isHelp) program.version(version())
   withExamples(program, 'settings list', 'doctor --to me@example.com', 'user status alice')
-  for (const { name, description } of groups) program.command(name).description(description)
+  for (const { name, description } of groups) {
+    program.command(name).description(description).helpCommand(false)
+  }
   return program
 }
 
@@ -134,5 +138,10 @@ export const groups: Group[] = [
     name: 'keys',
     description: 'Keys that encrypt the stored secrets.',
     load: async () => (await import('./commands/keys.ts')).addKeys,
+  },
+  {
+    name: 'completion',
+    description: 'Print a script that completes commands, options and settings in a shell.',
+    load: async () => (await import('./commands/completion.ts')).addCompletion,
   },
 ]

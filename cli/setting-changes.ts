@@ -10,11 +10,20 @@ import type { Output } from './output.ts'
 const TRIES = 3
 const HIDDEN = '***'
 
-interface SettingChange {
+export interface SettingChange {
   key: string
   /** `null`: none. A secret is never told. */
   before: string | null
   after: string | null
+}
+
+/** What a change did, or would do. */
+export interface ToldChange {
+  dry_run: boolean
+  changes: SettingChange[]
+  warnings: string[]
+  /** Versions that a rollback takes back. */
+  takes_back?: number[]
 }
 
 export interface ChangeOptions {
@@ -46,11 +55,7 @@ export async function changeSettings(
     try {
       const ifMatch = options.ifMatch ?? etag
       const { answer: after } = await change({ dryRun, ifMatch }, before)
-      return tell(changesOf(before, after, given), {
-        warnings: after.warnings ?? [],
-        dryRun,
-        output,
-      })
+      return tell(changed(before, after, { dryRun, given }), output)
     } catch (error) {
       const isStale = error instanceof AdminApiError && error.status === 412
       if (!isStale || options.ifMatch !== undefined || tries === TRIES) throw error
@@ -58,18 +63,19 @@ export async function changeSettings(
   }
 }
 
-function changesOf(
+export function changed(
   before: SettingsInForce,
   after: SettingsInForce,
-  given: { [key: string]: string | undefined },
-): SettingChange[] {
+  { dryRun, given = {} }: { dryRun: boolean; given?: { [key: string]: string | undefined } },
+): ToldChange {
   const old = new Map(valuesOf(before))
   const now = new Map(valuesOf(after))
-  return [...new Set([...old.keys(), ...now.keys()])].flatMap((key) => {
+  const changes = [...new Set([...old.keys(), ...now.keys()])].flatMap((key) => {
     const change = { key, before: old.get(key) || null, after: now.get(key) || null }
     const isReplaced = change.after === HIDDEN && (given[key] ?? HIDDEN) !== HIDDEN
     return change.before === change.after && !isReplaced ? [] : [change]
   })
+  return { dry_run: dryRun, changes, warnings: after.warnings ?? [] }
 }
 
 /** The settings by name, without what is said beside them. */
@@ -79,19 +85,16 @@ export function valuesOf(settings: SettingsInForce): [string, string][] {
   )
 }
 
-function tell(
-  changes: SettingChange[],
-  { warnings, dryRun, output }: { warnings: string[]; dryRun: boolean; output: Output },
-): void {
-  for (const warning of warnings) output.note(`Warning: ${warning}`)
-  output.answer({ dry_run: dryRun, changes, warnings }, ({ changes }) => {
+export function tell(told: ToldChange, output: Output): void {
+  for (const warning of told.warnings) output.note(`Warning: ${warning}`)
+  output.answer(told, ({ changes, dry_run: dryRun }) => {
     if (changes.length === 0) return dryRun ? 'Nothing would change.' : 'Nothing changed.'
     const lines = changes.map(lineOf)
     return [...(dryRun ? ['Nothing is changed yet; this would be:'] : []), ...lines].join('\n')
   })
 }
 
-function lineOf({ key, before, after }: SettingChange): string {
+export function lineOf({ key, before, after }: SettingChange): string {
   if (after === HIDDEN) return `${key}: set`
   if (before === HIDDEN) return `${key}: forgotten`
   return `${key}: ${before ?? 'none'} -> ${after ?? 'none'}`

@@ -45,14 +45,25 @@ function records(head: string[], rows: string[][], columns = Infinity): string {
     .join('\n\n')
 }
 
-/** A paragraph whose lines fit; all but the first are indented. One word that is longer stays whole. */
+/** The same lines, those that are too long in several, a word too where it has to be. All but their first are indented. */
 export function fitted(text: string, columns = Infinity): string {
-  const [first = '', ...others] = wrapped(text, columns - 2)
-  return [first, ...others.map((line) => `  ${line.trimStart()}`)].join('\n')
+  return text
+    .split('\n')
+    .flatMap((line) => (widthOf(line) <= columns ? [line] : hanging(line, columns)))
+    .join('\n')
+}
+
+function hanging(line: string, columns: number): string[] {
+  const text = line.trimStart()
+  const indent = ' '.repeat(line.length - text.length)
+  const room = columns - indent.length - 2
+  const words = text.split(' ').flatMap((word) => piecesOf(word, room))
+  const [first = '', ...others] = wrapped(words.join(' '), room)
+  return [indent + first, ...others.map((other) => `${indent}  ${other.trimStart()}`)]
 }
 
 /** Lines of at most `room`, unless one word is longer. */
-export function wrapped(text: string, room: number): string[] {
+function wrapped(text: string, room: number): string[] {
   const lines: string[] = []
   let line: string | undefined
   for (const word of text.split(' ')) {
@@ -65,6 +76,20 @@ export function wrapped(text: string, room: number): string[] {
   return [...lines, line ?? '']
 }
 
+/** A colour, or a character. */
+const PIECE = /\p{Cc}\[\d+m|./gsu
+
+function piecesOf(word: string, room: number): string[] {
+  if (widthOf(word) <= room) return [word]
+  const pieces = ['']
+  for (const [piece] of word.matchAll(PIECE)) {
+    const longer = pieces.at(-1) + piece
+    if (widthOf(longer) > room) pieces.push(piece)
+    else pieces[pieces.length - 1] = longer
+  }
+  return pieces
+}
+
 function padded(cell: string, width: number): string {
   return cell + ' '.repeat(width - widthOf(cell))
 }
@@ -74,8 +99,8 @@ const WIDE =
 
 function widthOf(text: string): number {
   let width = 0
-  for (const character of text) {
-    width += /\p{M}/u.test(character) ? 0 : WIDE.test(character) ? 2 : 1
+  for (const [character] of text.matchAll(PIECE)) {
+    width += character.length > 2 || /\p{M}/u.test(character) ? 0 : WIDE.test(character) ? 2 : 1
   }
   return width
 }

@@ -1,7 +1,7 @@
 import { eventText } from './event-text.ts'
 import { mailTable } from './mail-words.ts'
 import type { Colour, Output } from './output.ts'
-import { fitted, table } from './table.ts'
+import { table } from './table.ts'
 import type { Check, Link, UserStatus } from '../src/admin/client.ts'
 
 const words: Record<Check['status'], [string, Colour]> = {
@@ -38,16 +38,12 @@ export function userText(user: UserStatus, output: Output): string {
   ]
   const nameWidth = Math.max(...facts.map(([name]) => name.length))
   const sections = [
-    output.paint('bold', fitted(`${user.summary} ${user.advice}`, output.columns)),
+    output.paint('bold', `${user.summary} ${user.advice}`),
     facts.map(([name, value]) => `${name.padEnd(nameWidth)}  ${value}`).join('\n'),
-    ...(hints.length === 0
-      ? []
-      : [['Hints', ...hints.map((hint) => fitted(`- ${hint}`, output.columns))].join('\n')]),
+    ...(hints.length === 0 ? [] : [['Hints', ...hints.map((hint) => `- ${hint}`)].join('\n')]),
     section('Links', links, () => linkTable(links, output.columns)),
     section('Mails', mails, () => mailTable(mails, output.columns)),
-    section('Events', events, () =>
-      events.map((event) => fitted(eventText(event), output.columns)).join('\n'),
-    ),
+    section('Events', events, () => events.map(eventText).join('\n')),
   ]
   return sections.join('\n\n')
 

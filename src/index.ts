@@ -69,6 +69,7 @@ export type {
   SessionCutoffStore,
   SessionEnd,
   SettingsStore,
+  SettingsVersion,
   StoredSettings,
   StoreInspection,
   Token,

@@ -60,7 +60,8 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
     async start(initialSettings, sweeps) {
       stopping.abort()
       stopping = new AbortController()
-      const outcome = await settings.changeUnset(initialSettings)
+      const by = { actor: 'initialSettings', at: clock.now() }
+      const outcome = await settings.changeUnset(initialSettings, by)
       if (Array.isArray(outcome)) {
         const wrong = outcome.map(({ key, expected }) => `${key} must be ${expected}`).join('; ')
         throw new TypeError(`initialSettings: ${wrong}`)

@@ -15,8 +15,10 @@ import {
 } from '../../src/admin/client.ts'
 import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/ports/audit.ts'
 
+const MOST = 1_000
+
 interface TailOptions {
-  lines: number
+  lines?: number
   follow?: true
   account?: string
   since?: string
@@ -29,7 +31,7 @@ export function addAudit(audit: Command): void {
   const tail = audit
     .command('tail')
     .description('Show the last events, newest last.')
-    .option('-n, --lines <n>', 'how many', wholeNumber(0, 1000), 20)
+    .option('-n, --lines <n>', 'how many (20; with --since all of them)', wholeNumber(0, MOST))
     .option('-f, --follow', 'show new events as they come, until Ctrl-C')
     .option('--account <id>', 'only those of one account')
     .option('--since <time>', 'only those from then on, such as 2h or an ISO time', timeSince)
@@ -52,12 +54,16 @@ async function tailAudit({ lines, follow, account, since, type }: TailOptions, c
     ...(account !== undefined && { account_id: account }),
     ...(type !== undefined && { type }),
   }
+  const most = lines ?? (since === undefined ? 20 : MOST)
   const { events } = await connection.admin.listAudit({
     ...filter,
     ...(since !== undefined && { recorded_from: since }),
-    limit: Math.max(lines, 1),
+    limit: Math.max(most, 1),
   })
-  const shown = events.slice(0, lines).toReversed()
+  const shown = events.slice(0, most).toReversed()
+  if (since !== undefined && shown.length === most) {
+    output.note(`Only the last ${most} are shown, and there may be more.`)
+  }
   if (follow) await followAudit(connection, { filter, known: events, shown, output })
   else if (output.isJson || shown.length > 0) {
     output.answer({ events: shown }, ({ events }) => events.map(eventText).join('\n'))
@@ -69,7 +75,6 @@ type AuditFilter = Omit<Operations['listAudit']['query'], 'limit' | 'recorded_fr
 const INTERVAL_MS = 1_000
 /** An event may become visible after one that was recorded later, by another process. */
 const OVERLAP_MS = 10_000
-const MOST = 1_000
 
 interface Following {
   filter: AuditFilter

@@ -71,6 +71,9 @@ async function listMails(
     ...(since !== undefined && { requested_from: since }),
     ...(limit !== undefined && { limit }),
   })
+  if (answer.mails.length === (limit ?? 50)) {
+    output.note(`Only the newest ${limit ?? 50} are shown, and there may be more: --limit <n>.`)
+  }
   output.answer(answer, ({ mails }) =>
     mails.length === 0 ? 'No mail waits, and none is dead.' : mailTable(mails, output.columns),
   )

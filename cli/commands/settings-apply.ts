@@ -5,7 +5,10 @@ import { outputOf } from '../output.ts'
 import { changeSettings, valuesOf, type ChangeOptions } from '../setting-changes.ts'
 
 export function addApply(settings: Command): void {
-  const apply = settings.command('apply').description('Set several settings that go together.')
+  const apply = settings
+    .command('apply')
+    .description('Set several settings that go together.')
+    .helpCommand(false)
   const recommended = apply
     .command('recommended')
     .description('Set what suits most services; what is stricter already stays as it is.')

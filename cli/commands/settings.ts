@@ -7,6 +7,7 @@ import { changeSettings, valuesOf, type ChangeOptions } from '../setting-changes
 import type { ValueSources } from '../setting-values.ts'
 import { table } from '../table.ts'
 import { addApply } from './settings-apply.ts'
+import { addHistory } from './settings-history.ts'
 import type { SettingsInForce } from '../../src/admin/client.ts'
 
 const collect = (value: string, values: string[] = []) => [...values, value]
@@ -60,6 +61,7 @@ export async function addSettings(settings: Command, isHelp: boolean): Promise<v
     .action(unsetSettings)
   withExamples(unset, 'settings unset smtp_password', 'settings unset resend_cooldown --dry-run')
   addApply(settings)
+  addHistory(settings)
 }
 
 async function printSettings(key: string | undefined, _: unknown, command: Command) {

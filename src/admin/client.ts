@@ -1,4 +1,4 @@
-import { exchange, queryText, refusalOf, type QueryValues } from './exchange.ts'
+import { exchange, isAnswer, queryText, refusalOf, rootOf, type QueryValues } from './exchange.ts'
 // Types alone: whoever asks has no need of what the server reads with.
 import type { OperationName as Name, Operations, Settings } from './description.ts'
 
@@ -18,6 +18,8 @@ export interface Tagged<T> {
 export interface ClientOptions {
   /** How long to wait for one answer; 60 s by default. A test mail or `runDoctor` may take 35 s. */
   timeoutMs?: number
+  /** Called with the time that the server tells with each answer, to the second. */
+  onServerTime?(time: Date): void
 }
 
 export interface CallOptions {
@@ -32,11 +34,18 @@ export interface SettingsOptions extends CallOptions {
   ifMatch?: string | undefined
 }
 
+export interface PutOptions extends SettingsOptions {
+  /** Names of settings that lose their value in the same step. */
+  unset?: string[]
+}
+
 /** The admin API as functions; each throws `AdminApiError`. Times are ISO 8601. */
 export interface AdminClient {
   getSettings(options?: CallOptions): Promise<Tagged<Answer<'getSettings'>>>
+  /** The versions that are kept, newest first. Secrets are in none of them. */
+  settingsHistory(options?: CallOptions): Promise<Tagged<Answer<'settingsHistory'>>>
   /** All keys are checked, then all are applied, or none. `***` keeps a secret. */
-  putSettings(settings: Settings, options?: SettingsOptions): Promise<Tagged<Answer<'putSettings'>>>
+  putSettings(settings: Settings, options?: PutOptions): Promise<Tagged<Answer<'putSettings'>>>
   /** Gives settings their defaults back. */
   unsetSettings(keys: string[], options?: SettingsOptions): Promise<Tagged<Answer<'unsetSettings'>>>
   testMail(body: Body<'testMail'>, options?: CallOptions): Promise<Answer<'testMail'>>
@@ -82,14 +91,14 @@ export function createAdminClient(
   url: string,
   token: string,
   adminPath = '/admin/api',
-  { timeoutMs }: ClientOptions = {},
+  options: ClientOptions = {},
 ): AdminClient {
   const root = rootOf(url) + adminPath
   // A host in JavaScript may give what an environment does not have.
   if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token))
     throw new TypeError('token must be ASCII without spaces, and not empty')
 
-  const operation = sender(root, token, timeoutMs)
+  const operation = sender(root, token, options)
   const asks = <N extends Name>(
     route: Operations[N]['route'],
     field: RequiredKey<Answer<N>> | undefined,
@@ -100,6 +109,7 @@ export function createAdminClient(
       (await call({ ...options, [given]: input })).answer
   }
   const getSettings = operation<'getSettings'>('GET /settings', 'password_reset_expiration')
+  const settingsHistory = operation<'settingsHistory'>('GET /settings/history', 'versions')
   const putSettings = operation<'putSettings'>('PUT /settings', 'password_reset_expiration')
   const unsetSettings = operation<'unsetSettings'>(
     'POST /settings/unset',
@@ -109,8 +119,9 @@ export function createAdminClient(
 
   return {
     getSettings: (options = {}) => getSettings(options),
-    putSettings: (body, { dryRun, ...options } = {}) =>
-      putSettings({ ...options, query: { dry_run: dryRun }, body }),
+    settingsHistory: (options = {}) => settingsHistory(options),
+    putSettings: (body, { dryRun, unset, ...options } = {}) =>
+      putSettings({ ...options, query: { unset, dry_run: dryRun }, body }),
     unsetSettings: (key, { dryRun, ...options } = {}) =>
       unsetSettings({ ...options, query: { key, dry_run: dryRun } }),
     testMail: asks<'testMail'>('POST /mail/test', 'checks'),
@@ -134,7 +145,7 @@ export function createAdminClient(
   }
 }
 
-function sender(root: string, token: string, timeoutMs: number | undefined) {
+function sender(root: string, token: string, { timeoutMs, onServerTime }: ClientOptions) {
   /** @param field - that every answer has, to tell it from the answer of something else. `undefined`: it has none. */
   return <N extends Name>(
     route: Operations[N]['route'],
@@ -156,6 +167,7 @@ function sender(root: string, token: string, timeoutMs: number | undefined) {
         },
       })
       const { status, headers, json } = answered
+      if (headers.date && Date.parse(headers.date)) onServerTime?.(new Date(headers.date))
       if (status >= 200 && status < 300 && isAnswer(json, field)) {
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that the server answers as described is tested there
         return { answer: json as Answer<N>, etag: headers.etag }
@@ -171,21 +183,4 @@ interface Call extends CallOptions {
   query?: QueryValues
   body?: unknown
   ifMatch?: string | undefined
-}
-
-function rootOf(url: string): string {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined
-  if (!parsed || !/^https?:$/.test(parsed.protocol)) {
-    throw new TypeError('url must be an absolute http or https address')
-  }
-  if (parsed.search || parsed.hash || parsed.username || parsed.password) {
-    throw new TypeError('url must have no query, fragment or credentials')
-  }
-  return parsed.href.replace(/(?<!\/)\/+$/, '')
-}
-
-/** A newer or older server may have other fields besides. */
-function isAnswer(answer: unknown, field: PropertyKey | undefined): boolean {
-  const isObject = typeof answer === 'object' && answer !== null && !Array.isArray(answer)
-  return isObject && (field === undefined || Object.hasOwn(answer, field))
 }

@@ -83,6 +83,30 @@ export const SettingProblem = object('One thing wrong with a request to change s
   ),
 })
 
+export type SettingsVersion = z.infer<typeof SettingsVersion>
+export const SettingsVersion = object('One version of the settings.', {
+  version: count,
+  at: optional(time.describe('None where an older release wrote it, or somebody by hand.')),
+  actor: optional(text.describe('Whose token changed them; `initialSettings`: the host.')),
+  changes: optional(
+    z
+      .array(
+        object('A setting that is another one since; no value: none was stored.', {
+          key: text,
+          before: optional(text),
+          after: optional(text),
+        }),
+      )
+      .describe('None where the version before is not kept. Of a secret, no value is told.'),
+  ),
+  settings: z.record(text, text).describe('What was stored, but for secrets.'),
+})
+
+export type SettingsHistory = z.infer<typeof SettingsHistory>
+export const SettingsHistory = object('The last versions, newest first: the first is in force.', {
+  versions: z.array(SettingsVersion),
+})
+
 export type Candidate = z.infer<typeof Candidate>
 export const Candidate = object('One of several accounts that could be meant.', {
   id: text,
@@ -383,12 +407,27 @@ export const operations = {
     answer: SettingsInForce,
     etag: true,
   },
+  settingsHistory: {
+    method: 'GET',
+    path: '/settings/history',
+    scope: 'account-flows:read',
+    summary: 'The last 20 versions of the settings: who changed what.',
+    answer: SettingsHistory,
+    etag: true,
+  },
   putSettings: {
     method: 'PUT',
     path: '/settings',
     scope: 'account-flows:settings',
     summary: 'Changes settings: all keys are checked, then all are applied, or none.',
-    query: z.strictObject({ dry_run: DRY_RUN }),
+    query: z.strictObject({
+      unset: optional(
+        z
+          .array(given, TEXT)
+          .describe('Name of a setting that loses its value in the same step; may be repeated.'),
+      ),
+      dry_run: DRY_RUN,
+    }),
     body: Settings,
     answer: SettingsInForce,
     etag: true,

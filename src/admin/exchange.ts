@@ -127,3 +127,21 @@ export function queryText(query: QueryValues): string {
   }
   return given.size === 0 ? '' : `?${given.toString()}`
 }
+
+/** @throws TypeError where it is not the URL of a service. */
+export function rootOf(url: string): string {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  if (!parsed || !/^https?:$/.test(parsed.protocol)) {
+    throw new TypeError('url must be an absolute http or https address')
+  }
+  if (parsed.search || parsed.hash || parsed.username || parsed.password) {
+    throw new TypeError('url must have no query, fragment or credentials')
+  }
+  return parsed.href.replace(/(?<!\/)\/+$/, '')
+}
+
+/** A newer or older server may have other fields besides. */
+export function isAnswer(answer: unknown, field: PropertyKey | undefined): boolean {
+  const isObject = typeof answer === 'object' && answer !== null && !Array.isArray(answer)
+  return isObject && (field === undefined || Object.hasOwn(answer, field))
+}

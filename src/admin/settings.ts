@@ -1,5 +1,6 @@
 import { newId } from '../crypto/token.ts'
 import type { CheckedStep } from '../ports/index.ts'
+import type { ToldVersion } from '../settings/history.ts'
 import type { SettingProblem, SettingsOutcome } from '../settings/settings.ts'
 import { recordAction } from './audit.ts'
 import type { SettingsInForce } from './description.ts'
@@ -30,6 +31,7 @@ export function settingsOperations(parts: AdminParts) {
     const { query, ifMatch } = request
     const isDryRun = query.dry_run
     const outcome = await settings.change(wanted, {
+      by: authorOf(request),
       ifMatch,
       isDryRun,
       announce: (keys) => recordAction(parts, request, 'change_settings', { details: { keys } }),
@@ -53,27 +55,45 @@ export function settingsOperations(parts: AdminParts) {
     }
   }
 
+  const authorOf = ({ actor }: { actor: string }) => ({ actor, at: clock.now() })
+
   return {
     async getSettings() {
       const { settings: shown, etag } = await inTime(clock, settings.read())
       return { answer: inForce(shown), etag }
     },
 
-    putSettings: (request) => changed({ ...request.body }, request),
+    async settingsHistory() {
+      const history = await inTime(clock, settings.history())
+      if (history === 'unreadable') return REFUSALS.unreadable
+      const { versions, etag } = history
+      return { answer: { versions: versions.map(toldVersion) }, etag }
+    },
 
-    unsetSettings: (request) =>
-      changed(Object.fromEntries(request.query.key.map((key) => [key, undefined])), request),
+    putSettings: (request) =>
+      changed({ ...withoutValues(request.query.unset), ...request.body }, request),
+
+    unsetSettings: (request) => changed(withoutValues(request.query.key), request),
+
     async rotateKeys(request) {
       await recordAction(parts, request, 'keys_rotate')
       const keys = parts.options.secrets.length
       // One of them may be signed with any key of the ring.
       const neededUntil =
         keys > 1 ? await store.verificationTokens.latestExpiry(clock.now()) : undefined
-      const outcome = await settings.reseal()
+      const outcome = await settings.reseal({ by: authorOf(request) })
       if (outcome === 'unreadable') return REFUSALS.unreadable
       return { answer: { ...outcome, keys, old_keys_needed_until: neededUntil } }
     },
   } satisfies Partial<AdminEndpoints>
+}
+
+function withoutValues(keys: string[] = []): Record<string, undefined> {
+  return Object.fromEntries(keys.map((key) => [key, undefined]))
+}
+
+function toldVersion({ values, ...version }: ToldVersion) {
+  return { ...version, settings: values }
 }
 
 function answerOf(

@@ -196,6 +196,19 @@ export function itKeepsSettings(port: () => SettingsStore): void {
     expect(await port().read()).to.deep.equal({ version: 2, values: { smtp_host: 'b' } })
   })
 
+  it('keeps the history that comes with the values, and that alone', async () => {
+    const first = { version: 1, secrets: [], values: { smtp_host: 'a' } }
+    const full = { version: 2, at: after(0), actor: 'ann', secrets: ['smtp_password'], values: {} }
+    for (const [index, history] of [[first], [first, full], [full]].entries()) {
+      expect(await port().write({ smtp_host: 'b' }, index, history)).to.equal(true)
+      expect(await port().write({ smtp_host: 'c' }, index, [])).to.equal(false)
+      const expected = { version: index + 1, values: { smtp_host: 'b' }, history }
+      expect(await port().read()).to.deep.equal(expected)
+    }
+    expect(await port().write({}, 3)).to.equal(true)
+    expect(await port().read()).to.deep.equal({ version: 4, values: {}, history: [full] })
+  })
+
   it('changes nothing where the version is another one', async () => {
     expect(await port().write({ smtp_host: 'a' }, 1)).to.equal(false)
     await port().write({ smtp_host: 'b' }, 0)

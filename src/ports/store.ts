@@ -11,13 +11,34 @@ export interface StoredSettings {
   values: Record<string, string>
   /** The record was edited by hand, and is no settings any more. It is kept as it is: nothing is written until it can be read. */
   isUnreadable?: boolean
+  /** What was written with the values; `undefined`: nothing, by an older release. */
+  history?: SettingsVersion[]
+}
+
+/** One version of the settings, to tell what was changed and to go back to it. No secret is in it, not even encrypted. */
+export interface SettingsVersion {
+  version: number
+  /** By the clock of the process that wrote it. `undefined`: when and by whom is not known, as it was an older release, or by hand. */
+  at?: Date
+  actor?: string
+  /** Names of the secrets that were changed with it. */
+  secrets: string[]
+  /** Its values that are no secrets. */
+  values: Record<string, string>
 }
 
 /** `settings` (2.5). */
 export interface SettingsStore {
   read(): Promise<StoredSettings>
-  /** Replaces all values, atomically, only while the version still is `expectedVersion`. `false`: it was another one. */
-  write(values: Record<string, string>, expectedVersion: number): Promise<boolean>
+  /**
+   * Replaces all values, and the history where one is given, in one atomic step, only while the version still is `expectedVersion`.
+   * `false`: it was another one.
+   */
+  write(
+    values: Record<string, string>,
+    expectedVersion: number,
+    history?: readonly SettingsVersion[],
+  ): Promise<boolean>
 }
 
 /** What was counted under one key, this time included. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import { AccountFlowsError } from '../errors.ts'
+import { nextVersion, type Change } from './history.ts'
 import type { Log, SettingsStore, StoredSettings } from '../ports/index.ts'
 import type { Report } from './setting.ts'
 import { failClosed, parseAll, strictestValues } from './parse-all.ts'
@@ -59,19 +60,19 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
 
   /** Writes what `next` makes of what is stored, if it can be read, and again where somebody else wrote meanwhile. */
   async function write<T>(
-    next: (held: Held) => Promise<{ stored?: Record<string, string>; outcome: T }>,
+    next: (held: Held) => Promise<{ outcome: T } | (Change & { outcome: T })>,
   ): Promise<T | 'unreadable'> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       // Whatever the version says: a record edited by hand keeps its own.
       hold(await store.read())
       if (held.isUnreadable) return 'unreadable'
-      const { version } = held
-      const { stored: values, outcome } = await next(held)
-      if (!values) return outcome
-      if (await store.write(values, version)) {
+      const change = await next(held)
+      if (!('values' in change)) return change.outcome
+      const stored = nextVersion(held, change)
+      if (await store.write(stored.values, held.version, stored.history)) {
         // Not read again: by then somebody else may have written, or the database be gone, and this is done.
-        hold({ version: version + 1, values })
-        return outcome
+        hold(stored)
+        return change.outcome
       }
     }
     throw new AccountFlowsError('ERR_SETTINGS_CONFLICT', 'Too many changes at the same time')

@@ -2,6 +2,7 @@ import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log, SettingsStore } from '../ports/index.ts'
 import { applied } from './change.ts'
 import { createHeldSettings, etagOf, isSealed, sealAll, type Held } from './held.ts'
+import { historyOf, type Author, type ToldVersion } from './history.ts'
 import type { SettingProblem } from './setting.ts'
 import { parseAll, shownOf } from './parse-all.ts'
 import { toSeal, unset, usable, type WantedSettings } from './rules.ts'
@@ -29,6 +30,8 @@ interface SettingsChange extends ShownSettings {
 export type SettingsOutcome = SettingsChange | SettingProblem[] | 'stale' | 'unreadable'
 
 interface ChangeConditions {
+  /** For the history. `undefined`: nobody is named. */
+  by?: Author
   /** ETags, one of which the settings must have. `undefined`: whatever they have. */
   ifMatch?: readonly string[] | undefined
   /** Everything is checked, nothing applied; the answer is what would be. */
@@ -58,6 +61,8 @@ export interface SettingsKeeper {
   shown(): Record<string, string>
   /** What is wrong with what is stored, as of the last look. */
   faults(): SettingFault[]
+  /** The versions that are kept, newest first, and the ETag of the first: one read. */
+  history(): Promise<{ versions: ToldVersion[]; etag: string } | 'unreadable'>
   /** Takes over what is stored, and shows it: one read. */
   read(): Promise<ShownSettings>
   /** Takes over what is stored, if it is anything else: one read. */
@@ -70,9 +75,9 @@ export interface SettingsKeeper {
   /** All keys are checked, then all are applied, or none. Effective at once in this process. */
   change(wanted: WantedSettings, conditions?: ChangeConditions): Promise<SettingsOutcome>
   /** Changes those of `wanted` that have no stored value. */
-  changeUnset(wanted: WantedSettings): Promise<SettingsOutcome>
+  changeUnset(wanted: WantedSettings, by?: Author): Promise<SettingsOutcome>
   /** Seals every secret with the first key of the ring; with `isDryRun`, tells what that would do. */
-  reseal(options?: { isDryRun?: boolean }): Promise<Resealed | 'unreadable'>
+  reseal(options?: { isDryRun?: boolean; by?: Author }): Promise<Resealed | 'unreadable'>
 }
 
 type Outcome = Omit<SettingsChange, 'etag'> | SettingProblem[] | 'stale'
@@ -87,14 +92,13 @@ export function createSettingsKeeper(
 
   async function change(
     wantedOf: (held: Held) => WantedSettings,
-    { ifMatch, isDryRun = false, announce }: ChangeConditions,
+    { by, ifMatch, isDryRun = false, announce }: ChangeConditions,
   ): Promise<SettingsOutcome> {
     const outcome = await held.write<Outcome>(async (held) => {
       if (ifMatch && !ifMatch.some((etag) => etag === '*' || etag === etagOf(held))) {
         return { outcome: 'stale' }
       }
-      const wanted = wantedOf(held)
-      const next = applied(held, wanted)
+      const next = applied(held, wantedOf(held))
       if ('problems' in next) return { outcome: next.problems }
       const { values, inForce, warnings } = next
       const changed = changedBy(held, next.wanted, values)
@@ -103,7 +107,7 @@ export function createSettingsKeeper(
       await announce?.(changed)
       const kept = Object.entries(held.values).filter(([name]) => !changed.includes(name))
       const sealed = sealAll(toSeal(changed, values), values, box)
-      return { stored: { ...Object.fromEntries(kept), ...sealed }, outcome }
+      return { values: { ...Object.fromEntries(kept), ...sealed }, changed, by, outcome }
     })
     if (Array.isArray(outcome) || typeof outcome === 'string') return outcome
     return { ...outcome, etag: etagOf(held.now()) }
@@ -113,30 +117,41 @@ export function createSettingsKeeper(
     current,
     faults,
     refresh: follow,
+    history: () => readHistory(store),
     shown: () => shownOf(held.now().inForce),
-    tried(wanted) {
-      const next = applied(held.now(), wanted)
-      if ('problems' in next) return next.problems
-      const settings = parseAll(usable({ ...held.now(), inForce: next.inForce }))
-      return { settings, isPasswordLeft: next.forgotten.length > 0 }
-    },
+    tried: (wanted) => triedOn(held.now(), wanted),
     change: (wanted, conditions = {}) => inTurn(() => change(() => wanted, conditions)),
-    changeUnset: (wanted) => inTurn(() => change(({ values }) => unset(wanted, values), {})),
+    changeUnset: (wanted, by) =>
+      inTurn(() => change(({ values }) => unset(wanted, values), { ...(by && { by }) })),
 
     read: async () => {
       await follow()
       return { settings: shownOf(held.now().inForce), etag: etagOf(held.now()) }
     },
 
-    reseal: ({ isDryRun = false } = {}) =>
+    reseal: ({ isDryRun = false, by } = {}) =>
       inTurn(() =>
         held.write(async ({ values, plain }) => {
           const outcome = toReseal({ values, plain }, box)
           if (outcome.resealed.length === 0 || isDryRun) return { outcome }
-          return { stored: { ...values, ...sealAll(outcome.resealed, plain, box) }, outcome }
+          const resealed = sealAll(outcome.resealed, plain, box)
+          return { values: { ...values, ...resealed }, changed: [], by, outcome }
         }),
       ),
   }
+}
+
+async function readHistory(store: SettingsStore) {
+  const stored = await store.read()
+  if (stored.isUnreadable) return 'unreadable'
+  return { versions: historyOf(stored), etag: etagOf(stored) }
+}
+
+function triedOn(held: Held, wanted: WantedSettings) {
+  const next = applied(held, wanted)
+  if ('problems' in next) return next.problems
+  const settings = parseAll(usable({ ...held, inForce: next.inForce }))
+  return { settings, isPasswordLeft: next.forgotten.length > 0 }
 }
 
 function changedBy(held: Held, wanted: WantedSettings, values: Record<string, string>): string[] {

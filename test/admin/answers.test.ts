@@ -18,6 +18,7 @@ import { createUserAgent } from '../support/user-agent.ts'
 /** A request of each operation that is right. */
 const RIGHT: Record<OperationName, DocumentedRequest> = {
   getSettings: {},
+  settingsHistory: {},
   putSettings: { body: { smtp_from_name: 'Accounts' } },
   unsetSettings: { query: 'key=smtp_from_name' },
   testMail: { body: { to: 'ann@users.example' } },

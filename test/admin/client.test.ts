@@ -36,6 +36,7 @@ describe('createAdminClient()', () => {
 
   const calls: Record<OperationName, () => Promise<unknown>> = {
     getSettings: async () => (await admin.getSettings()).answer,
+    settingsHistory: async () => (await admin.settingsHistory()).answer,
     putSettings: async () => (await admin.putSettings({ smtp_from_name: 'Accounts' })).answer,
     unsetSettings: async () => (await admin.unsetSettings(['smtp_from_name'])).answer,
     testMail: () => admin.testMail({ to: 'ann@users.example' }),

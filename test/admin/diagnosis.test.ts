@@ -114,6 +114,28 @@ describe('"I never got the mail": user status answers with the cause and what to
     await h.put({ mails_per_account_per_hour: '1000' })
   })
 
+  it('an address that no mail can be sent to, though another one is there by now', async () => {
+    const user = await addUser()
+    const { mail_id: id } = await adminOf(h).sendReset({ id: user.id })
+    await outcomeOf(h, id, 'sent')
+    const failure = {
+      id: `mail_failed:${id}:2`,
+      type: 'password_reset_mail_failed' as const,
+      at: new Date(),
+      accountId: user.id,
+      reason: 'ERR_MAIL_ADDRESS' as const,
+      details: {},
+    }
+    expect(await h.store.audit.record(failure, 3_600_000)).to.equal(true)
+    const status = await asked(user.email)
+    expect(status.cause).to.equal('bad_address')
+    expect(status.summary).to.include('no mail can be sent to the address it had')
+    expect(status.advice).to.match(/^Correct the address/)
+    const again = await adminOf(h).sendReset({ id: user.id })
+    await outcomeOf(h, again.mail_id, 'sent')
+    expect((await asked(user.email)).cause).to.equal('sent')
+  })
+
   it('refused, with step, code and the words of the mail server, but for the address', async () => {
     const user = await addUser()
     answers.set(user.email, 'refuse')

@@ -20,6 +20,7 @@ const OPERATIONS: {
   [N in keyof AdminClient]: [AdminScope, (admin: AdminClient) => Promise<unknown>]
 } = {
   getSettings: [READ, (admin) => admin.getSettings()],
+  settingsHistory: [READ, (admin) => admin.settingsHistory()],
   putSettings: [SETTINGS, (admin) => admin.putSettings({ smtp_username: 'somebody' })],
   unsetSettings: [SETTINGS, (admin) => admin.unsetSettings(['smtp_username'])],
   testMail: [SETTINGS, (admin) => admin.testMail({ to: 'somebody@example.com' })],

@@ -145,11 +145,17 @@ onBothStores('A damaged settings record (SET-18)', (technology) => {
       expect(problem.code).to.equal('settings_unreadable')
       expect(problem.title).to.match(/repair the record in the database, or delete it/)
     }
-    expect(await codeOf(adminOf(h).rotateKeys())).to.deep.equal([409, 'settings_unreadable'])
+    for (const refused of [adminOf(h).rotateKeys(), adminOf(h).settingsHistory()])
+      expect(await codeOf(refused)).to.deep.equal([409, 'settings_unreadable'])
     const env = { ACCOUNT_FLOWS_URL: h.baseUrl, ACCOUNT_FLOWS_TOKEN: ADMIN_TOKEN }
-    const run = await runCli(['settings', 'set', 'require_email_verification=false'], { env })
-    expect([run.exitCode, run.stdout]).to.deep.equal([1, ''])
-    expect(run.stderr).to.include('repair the record in the database, or delete it')
+    for (const args of [
+      ['set', 'require_email_verification=false'],
+      ['rollback', '1', '--yes'],
+    ]) {
+      const run = await runCli(['settings', ...args], { env })
+      expect([run.exitCode, run.stdout]).to.deep.equal([1, ''])
+      expect(run.stderr).to.include('repair the record in the database, or delete it')
+    }
     expect(await doctorsWords()).to.match(/^failed: .*cannot be read/)
     expect(await raw()).to.deep.equal(damaged)
     expect(h.events.filter(({ type }) => type === 'settings_changed')).to.deep.equal([])

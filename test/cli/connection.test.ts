@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
+import { allSettings } from '../../src/settings/table.ts'
 import { suiteCli } from '../support/cli-server.ts'
 import { suiteFolder } from '../support/suite-folder.ts'
 import { runCli } from '../support/cli-in-process.ts'
@@ -254,13 +255,14 @@ describe('account-flows: which server, which token, and how it ends', () => {
 
   describe('help', () => {
     const commands = {
-      settings: ['get', 'list', 'set', 'unset'],
+      settings: ['get', 'list', 'set', 'unset', 'history', 'rollback'],
       mail: ['test', 'preview'],
       user: ['status', 'send-reset', 'send-verification', 'end-sessions', 'forget'],
       link: ['explain'],
       audit: ['tail'],
-      outbox: ['list', 'retry', 'purge'],
+      outbox: ['list', 'show', 'retry', 'purge'],
       keys: ['rotate'],
+      completion: [],
     }
     it('of the program and of each command has an example, and needs no server', async () => {
       const inGroups = Object.entries(commands).flatMap(([group, names]) =>
@@ -282,6 +284,35 @@ describe('account-flows: which server, which token, and how it ends', () => {
         expect(stdout).to.include(name).and.include(meaning).and.include(expected)
       }
     })
+
+    it('has one spelling, and any other way says so: exit 2', async () => {
+      for (const args of [
+        ['help'],
+        ['settings', 'help'],
+        ['help', 'settings'],
+        ['settings', 'apply', 'help'],
+      ]) {
+        expect(await runCli(args)).to.deep.equal({
+          exitCode: 2,
+          stdout: '',
+          stderr: 'There is no such command: see --help.\n',
+        })
+      }
+    })
+
+    for (const shell of ['bash', 'zsh', 'fish']) {
+      it(`of ${shell} is a script with every command, option and setting, which needs no server`, async () => {
+        const { exitCode, stdout, stderr } = await runCli(['completion', shell])
+        expect({ exitCode, stderr }).to.deep.equal({ exitCode: 0, stderr: '' })
+        const paths = Object.entries(commands).flatMap(([group, names]) => [
+          group,
+          ...names.map((name) => `${group} ${name}`),
+        ])
+        const settings = allSettings.map(({ name }) => name)
+        const words = ['doctor', '--all-dead', '--json', 'other_browser', 'smtp_tls=starttls']
+        for (const each of [...paths, ...settings, ...words]) expect(stdout).to.include(each)
+      })
+    }
 
     it('tells the exit codes', async () => {
       const { stdout } = await runCli(['--help'])

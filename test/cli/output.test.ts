@@ -2,7 +2,8 @@ import { expect } from 'chai'
 import { array, assert, integer, property, stringMatching, tuple } from 'fast-check'
 import { eventText } from '../../cli/event-text.ts'
 import { plain, plainAnswer, plainJson } from '../../cli/plain-text.ts'
-import { table } from '../../cli/table.ts'
+import { fitted, table } from '../../cli/table.ts'
+import { withTimes } from '../../cli/time-text.ts'
 
 const HEAD = ['id', 'state', 'reason']
 const ROWS = [
@@ -68,6 +69,53 @@ describe('tables of the command line', () => {
       },
     )
     assert(holds, { numRuns: 200 })
+  })
+})
+
+describe('lines of a terminal', () => {
+  it('are never longer than it is wide, and nothing is lost', () => {
+    const line = stringMatching(/^ {0,6}([a-z密]{1,50} {1,2}){0,9}[a-z]{1,200}$/)
+    const holds = property(array(line), integer({ min: 20, max: 120 }), (lines, columns) => {
+      const text = lines.join('\n')
+      const shown = fitted(text, columns)
+      for (const each of shown.split('\n')) {
+        expect(each.length + (each.match(/密/g) ?? []).length).to.be.at.most(columns)
+      }
+      expect(shown.replace(/\s/g, '')).to.equal(text.replace(/\s/g, ''))
+    })
+    assert(holds, { numRuns: 200 })
+  })
+
+  it('stay as they are where they fit, and take colours for nothing', () => {
+    const painted = `\u001B[31m${'x'.repeat(40)}\u001B[0m`
+    expect(fitted(`a\n${painted}`, 40)).to.equal(`a\n${painted}`)
+    expect(fitted(painted, 20)).to.equal(
+      `\u001B[31m${'x'.repeat(18)}\n  ${'x'.repeat(18)}\n  xxxx\u001B[0m`,
+    )
+  })
+})
+
+describe('times for people', () => {
+  const now = new Date('2026-11-23T08:15:04.500Z')
+  for (const [iso, shown] of [
+    ['2026-11-23T08:15:04.400Z', '2026-11-23 08:15:04 UTC (just now)'],
+    ['2026-11-23T08:15:04.900Z', '2026-11-23 08:15:04 UTC (just now)'],
+    ['2026-11-23T08:14:14.500Z', '2026-11-23 08:14:14 UTC (50 s ago)'],
+    ['2026-11-23T08:12:04Z', '2026-11-23 08:12:04 UTC (3 min ago)'],
+    ['2026-11-23T06:45:04.500Z', '2026-11-23 06:45:04 UTC (90 min ago)'],
+    ['2026-11-21T09:15:04.500Z', '2026-11-21 09:15:04 UTC (47 h ago)'],
+    ['2026-01-01T00:00:00.000Z', '2026-01-01 00:00:00 UTC (326 days ago)'],
+    ['2026-11-24T08:15:04.500Z', '2026-11-24 08:15:04 UTC (in 24 h)'],
+  ] as const) {
+    it(`tell ${iso} by the time of the server, wherever it is in a text`, () => {
+      expect(withTimes(`at ${iso}.`, now)).to.equal(`at ${shown}.`)
+      expect(withTimes(iso, undefined)).to.equal(shown.replace(/ \(.*/, ''))
+    })
+  }
+
+  it('are taken for nothing else', () => {
+    for (const text of ['2026-11-23', '08:12:04', '507f1f77bcf86cd799439011'])
+      expect(withTimes(text, now)).to.equal(text)
   })
 })
 

@@ -1,10 +1,14 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
-import { hasTerminals, startCliAtTerminal } from '../support/cli.ts'
-import { startCli } from '../support/cli-in-process.ts'
+import { hasTerminals, startAtTerminal, startCliAtTerminal } from '../support/cli.ts'
+import { outcomeOf } from '../support/admin-calls.ts'
+import { runCli, startCli } from '../support/cli-in-process.ts'
 import { suiteCli } from '../support/cli-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
+import { suiteFolder } from '../support/suite-folder.ts'
 
 const INTERRUPT = '\u0003'
 const SET_PASSWORD = ['settings', 'set', 'smtp_password']
@@ -19,6 +23,7 @@ function signalChild(script: number, signal: string): void {
 
 describe('account-flows at a terminal', () => {
   const cli = suiteCli()
+  const file = suiteFolder()
 
   beforeEach(() => cli.h.put({ smtp_password: '' }))
 
@@ -70,6 +75,91 @@ describe('account-flows at a terminal', () => {
         .to.match(/^1h\r?$/m)
         .and.not.include(ADMIN_TOKEN)
       expect(exitCode).to.equal(0)
+    })
+
+    it('answers in lines of at most 80 columns, with nothing lost and times for people', async () => {
+      const username = 'somebody-with-a-long-name-'.repeat(4)
+      const email = `${'long'.repeat(15)}@${'department.'.repeat(12)}users.example`
+      const { id } = await cli.h.addUser({ username, email, disabled: true })
+      const { mail_id: mailId } = await cli.json(['user', 'send-reset', '--id', id, '--wait', '0'])
+      await outcomeOf(cli.h, mailId, 'dead')
+      const name = `Accounts of ${'a long name '.repeat(4)}etc`
+      await cli.h.put({ smtp_from_name: name })
+      await cli.h.put({ smtp_from_name: '' })
+      const time = /\d\d:\d\d:\d\d UTC \(\d+ (s|min) ago\)|UTC \(just now\)/
+      const { email: mailbox = '' } = await cli.h.addUser({ username: 'reader' })
+      await cli.done(['user', 'send-reset', 'reader'])
+      const { link } = await cli.h.mail.mailTo(mailbox)
+      for (const [args, ...expected] of [
+        [['user', 'status', '--id', id], username, email, time],
+        [['audit', 'tail', '--account', id], username, time],
+        [['outbox', 'list'], username, id, mailId, time],
+        [['outbox', 'show', mailId], username, mailId, time],
+        [['settings', 'list'], 'email_link_confirmation'],
+        [['settings', 'history'], name, time],
+        [['doctor', '--to', email], email],
+        [['link', 'explain', link], 'live', time],
+      ] as const) {
+        const terminal = startCliAtTerminal([...args], cli.env)
+        await terminal.exited
+        const [answer = ''] = terminal.stdout().split(/^speed /m)
+        const lines = answer.replace(/\p{Cc}\[\d+m/gu, '').split(/\r?\n/)
+        for (const line of lines) expect(line.length, line).to.be.at.most(80)
+        for (const each of expected) {
+          if (each instanceof RegExp) expect(lines.join(' ').replace(/ +/g, ' ')).to.match(each)
+          else expect(lines.join('').replace(/\s/g, '')).to.include(each.replace(/\s/g, ''))
+        }
+      }
+    })
+
+    it('is asked before a rollback, which shows what it takes back, in lines that fit', async () => {
+      const good = (await cli.json(['settings', 'history'])).versions[0].version
+      await cli.h.put({ resend_cooldown: '40s' })
+      const args = ['settings', 'rollback', String(good)]
+      for (const [answer, code, now] of [
+        ['n\r', 1, '40s'],
+        ['y\r', 0, '0s'],
+      ] as const) {
+        const { exitCode, shown } = await talk(args, '[y/N] ', ({ type }) => type(answer))
+        expect(shown)
+          .to.include('This takes back:')
+          .and.include(`version ${good + 1}: `)
+          .and.include('resend_cooldown: 40s -> 0s')
+          .and.include(`Go back to version ${good} on ${cli.h.baseUrl}?`)
+        expect(exitCode).to.equal(code)
+        expect((await cli.settings())['resend_cooldown']).to.equal(now)
+      }
+    })
+
+    it('completes commands, options, settings and their values in bash', async function () {
+      if (spawnSync('bash', ['-c', 'true']).status !== 0) this.skip()
+      const path = file('completion')
+      await writeFile(path, (await runCli(['completion', 'bash'])).stdout)
+      const bash = startAtTerminal('exec bash --norc --noprofile', {
+        INPUTRC: '/dev/null',
+        HISTFILE: '/dev/null',
+      })
+      try {
+        bash.type(`source '${path}'; echo rea''dy\r`)
+        await eventually('the shell', () => bash.stdout().includes('ready'))
+        for (const [typed, completed] of [
+          ['se\trol\t', 'settings rollback '],
+          ['settings set smtp_tl\tst\t', 'settings set smtp_tls starttls '],
+          ['settings set resend_c\t', 'settings set resend_cooldown '],
+          ['settings set smtp_tls=imp\t', 'settings set smtp_tls=implicit '],
+          ['mail test --from-e\tsmtp_us\t', 'mail test --from-env smtp_username '],
+          ['--json outbox list --sta\td\t', '--json outbox list --state dead '],
+          ['audit tail --type settings_\t', 'audit tail --type settings_changed '],
+        ] as const) {
+          bash.type(`account-flows ${typed}`)
+          await eventually(completed, () => bash.stdout().includes(`account-flows ${completed}`))
+          bash.type('\u0015')
+        }
+        bash.type('exit\r')
+        expect(await bash.exited).to.equal(0)
+      } finally {
+        bash.process.kill('SIGHUP')
+      }
     })
 
     for (const signal of ['INT', 'TERM', 'HUP']) {

@@ -15,6 +15,18 @@ export const adminMutants: Mutant[] = [
     caughtBy: '--dry-run checks',
   },
   {
+    name: 'secrets are in the history of settings',
+    breaks: 'No secret is in the history, not even encrypted.',
+    edits: { '([name]) => settingNamed(name)?.secret === false': '() => true' },
+    caughtBy: 'of a secret only that it was',
+  },
+  {
+    name: 'a rollback takes back what was not shown',
+    breaks: 'A rollback is refused where somebody changed the settings since it was shown.',
+    edits: { '{ unset, ifMatch: etag, dryRun': '{ unset, dryRun' },
+    caughtBy: 'takes back nothing that was not shown',
+  },
+  {
     name: 'an id_token is an admin token',
     breaks: 'A JWT of an admin has the type that was agreed on (ADM-08).',
     edits: { "typ: options.type ?? 'at+jwt',": '' },

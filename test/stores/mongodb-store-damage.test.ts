@@ -350,5 +350,22 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
         expect(await settings.read()).to.deep.equal({ version: 3, values: {}, isUnreadable: true })
       }
     })
+
+    it('of a version of the settings is left out of the history, and hides no other', async () => {
+      const { settings } = await emptyStore()
+      const good = { version: 2, at: later(1), actor: 'ann', secrets: ['a'], values: { on: 'x' } }
+      const least = { version: 1, secrets: [], values: {} }
+      const odd = { ...least, at: 'yesterday', actor: 5, secrets: 'a' }
+      const wrong = [null, 'text', [], {}, { version: '1', values: {} }, { version: 1, values: [] }]
+      const document = { version: 3, values: {}, history: [...wrong, odd, good] }
+      await stored('settings').replaceOne({ _id: 'settings' }, document, { upsert: true })
+      expect((await settings.read()).history).to.deep.equal([least, good])
+      for (const history of ['text', null, {}, 5]) {
+        await stored('settings').replaceOne({ _id: 'settings' }, { ...document, history })
+        expect(await settings.read()).to.deep.equal({ version: 3, values: {} })
+      }
+      expect(await settings.write({}, 3, [good])).to.equal(true)
+      expect((await settings.read()).history).to.deep.equal([good])
+    })
   })
 })

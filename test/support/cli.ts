@@ -37,11 +37,15 @@ export function hasTerminals(): boolean {
   return spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0
 }
 
-/** Runs the command line at a terminal, where both its outputs are one; its end is how the terminal is left. */
+/** Runs the command line at a terminal of 80 columns, where both its outputs are one; its end is how the terminal is left. */
 export function startCliAtTerminal(args: string[], env: Environment = {}) {
   const command = [process.execPath, cliProgram(), ...args].map(quoted).join(' ')
-  const line = `${command}; code=$?; stty -a; exit $code`
-  const child = spawn('script', ['-qec', line, '/dev/null'], {
+  return startAtTerminal(`${command}; code=$?; stty -a; exit $code`, env)
+}
+
+/** Runs a line of the shell at a terminal of 80 columns. */
+export function startAtTerminal(line: string, env: Environment = {}) {
+  const child = spawn('script', ['-qec', `stty cols 80; ${line}`, '/dev/null'], {
     cwd: ROOT,
     env: { PATH: process.env['PATH'] ?? '', TERM: 'xterm', SHELL: '/bin/sh', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],

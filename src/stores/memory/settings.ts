@@ -7,9 +7,13 @@ export function memorySettings(): SettingsStore {
     async read() {
       return structuredClone(stored)
     },
-    async write(values, expectedVersion) {
+    async write(values, expectedVersion, history = stored.history) {
       if (stored.version !== expectedVersion) return false
-      stored = { version: expectedVersion + 1, values: { ...values } }
+      stored = structuredClone({
+        version: expectedVersion + 1,
+        values,
+        ...(history && { history: [...history] }),
+      })
       return true
     },
   }

@@ -1,14 +1,16 @@
 import type { Db, Filter } from 'mongodb'
-import type { SettingsStore } from '../../ports/index.ts'
+import type { SettingsStore, SettingsVersion } from '../../ports/index.ts'
 import { openCollection } from './collection.ts'
 import { isDuplicateKey } from './errors.ts'
 import { storedPart, type StoredPart } from './indexes.ts'
+import { dateOf, isObject, stringOf } from './values.ts'
 
 /** People edit it by hand, so that nothing is taken for granted when it is read. */
 interface SettingsDocument {
   _id: 'settings'
   version?: unknown
   values?: unknown
+  history?: unknown
 }
 
 const theOne = { _id: 'settings' } as const
@@ -26,14 +28,15 @@ export function mongoSettings(db: Db): SettingsStore & StoredPart {
         version: toVersion(document?.version),
         values: values ?? {},
         ...(document && !values && { isUnreadable: true }),
+        ...(Array.isArray(document?.history) && { history: document.history.flatMap(toHistory) }),
       }
     },
 
-    async write(values, expectedVersion) {
+    async write(values, expectedVersion, history) {
       try {
         const { matchedCount, upsertedCount } = await collection.updateOne(
           { ...theOne, ...(expectedVersion === 0 ? hasNoVersion : { version: expectedVersion }) },
-          { $set: { version: expectedVersion + 1, values } },
+          { $set: { version: expectedVersion + 1, values, ...(history && { history }) } },
           { upsert: expectedVersion === 0 },
         )
         return matchedCount + upsertedCount === 1
@@ -70,4 +73,22 @@ function toValues(stored: unknown): Record<string, string> | undefined {
       typeof value === 'string' ? value : JSON.stringify(value),
     ]),
   )
+}
+
+/** One version, or none where it was damaged. */
+function toHistory(stored: unknown): SettingsVersion[] {
+  const { version, at, actor, secrets, values }: { [K in keyof SettingsVersion]?: unknown } =
+    isObject(stored) ? stored : {}
+  const told = toValues(values)
+  if (!Number.isSafeInteger(version) || !told) return []
+  const [time, name] = [dateOf(at), stringOf(actor)]
+  return [
+    {
+      version: Number(version),
+      ...(time && { at: time }),
+      ...(name !== undefined && { actor: name }),
+      secrets: Array.isArray(secrets) ? secrets.filter((one) => typeof one === 'string') : [],
+      values: told,
+    },
+  ]
 }

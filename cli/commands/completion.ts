@@ -1,0 +1,21 @@
+import { Argument, type Command } from 'commander'
+import { withExamples } from '../arguments.ts'
+import { outputOf } from '../output.ts'
+
+const shells = ['bash', 'zsh', 'fish'] as const
+
+export function addCompletion(completion: Command): void {
+  completion.addArgument(new Argument('<shell>', 'which shell').choices(shells)).action(print)
+  withExamples(
+    completion,
+    'completion bash > ~/.local/share/bash-completion/completions/account-flows',
+    'completion zsh >> ~/.zshrc',
+    'completion fish > ~/.config/fish/completions/account-flows.fish',
+  )
+}
+
+async function print(shell: (typeof shells)[number], _: unknown, command: Command) {
+  const { scriptOf } = await import('../completion.ts')
+  const script = scriptOf(command.parent ?? command, shell)
+  outputOf(command).document(script, script)
+}

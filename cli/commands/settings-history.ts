@@ -1,0 +1,84 @@
+import type { Command } from 'commander'
+import { wholeNumber, withExamples } from '../arguments.ts'
+import { connect } from '../connection.ts'
+import { CliError, exitCodes } from '../exit-codes.ts'
+import { outputOf } from '../output.ts'
+import { confirm } from '../prompt.ts'
+import { changed, lineOf, tell, type ToldChange } from '../setting-changes.ts'
+import { AdminApiError } from '../../src/admin/client.ts'
+
+const words = () => import('../history-words.ts')
+
+interface RollbackOptions {
+  dryRun?: true
+  yes?: true
+}
+
+export function addHistory(settings: Command): void {
+  const history = settings
+    .command('history')
+    .description('Show the last 20 versions, newest first: when, who, and what was changed.')
+    .action(showHistory)
+  withExamples(history, 'settings history')
+
+  const rollback = settings
+    .command('rollback')
+    .argument('<version>', 'its number in `settings history`', wholeNumber(0, 999_999_999))
+    .description('Go back to the settings of a version; secrets stay as they are. Asks first.')
+    .option('--dry-run', 'show what would change, and change nothing')
+    .option('--yes', 'do not ask')
+    .action(rollBack)
+  withExamples(rollback, 'settings rollback 4 --dry-run', 'settings rollback 4')
+}
+
+async function showHistory(_: unknown, command: Command) {
+  const output = outputOf(command)
+  const { admin } = await connect(command)
+  const { answer } = await admin.settingsHistory()
+  const { historyText } = await words()
+  output.answer(answer, ({ versions }) => historyText(versions, output))
+  if (answer.versions.length === 1) {
+    output.note('No earlier version is kept. From the next change on, the last 20 are.')
+  }
+}
+
+async function rollBack(version: number, { dryRun, yes }: RollbackOptions, command: Command) {
+  const output = outputOf(command)
+  const { admin, run, url } = await connect(command)
+  const { answer, etag } = await admin.settingsHistory()
+  const { planOf, aboutSecrets, nameOf } = await words()
+  const { values, unset, takesBack } = planOf(version, answer.versions)
+  const { answer: before } = await admin.getSettings()
+
+  async function change(isDryRun: boolean): Promise<ToldChange> {
+    const options = { unset, ifMatch: etag, dryRun: isDryRun }
+    const { answer: after } = await admin.putSettings(values, options).catch(explainStale)
+    const told = changed(before, after, { dryRun: isDryRun })
+    return { ...told, takes_back: takesBack.map((one) => one.version) }
+  }
+
+  const planned = await change(true)
+  if (!output.isJson) {
+    output.note(['This takes back:', ...takesBack.map((one) => `  ${nameOf(one)}`)].join('\n'))
+    for (const sentence of aboutSecrets(planned, before)) output.note(sentence)
+  }
+  if (dryRun || planned.changes.length === 0) {
+    return tell({ ...planned, dry_run: dryRun === true }, output)
+  }
+  if (!yes) {
+    output.note(
+      ['It would change:', ...planned.changes.map((one) => `  ${lineOf(one)}`)].join('\n'),
+    )
+  }
+  await confirm(run.io, `Go back to version ${version} on ${url}?`, yes)
+  tell(await change(false), output)
+}
+
+function explainStale(error: unknown): never {
+  if (!(error instanceof AdminApiError) || error.status !== 412) throw error
+  throw new CliError(
+    exitCodes.refused,
+    error.code,
+    'Nothing was changed: somebody else changed the settings meanwhile. See what with `account-flows settings history`, then do this again.',
+  )
+}

@@ -1,0 +1,76 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { SettingsVersion, StoredSettings } from '../ports/index.ts'
+import { settingNamed } from './table.ts'
+
+/** How many versions are kept, the present one among them. */
+const KEPT = 20
+
+/** Who changes settings, and when. */
+export type Author = Required<Pick<SettingsVersion, 'at' | 'actor'>>
+
+/** What the settings become. */
+export interface Change {
+  values: Record<string, string>
+  /** Names of those that are others now. */
+  changed: string[]
+  /** `undefined`: nobody is named. */
+  by: Author | undefined
+}
+
+/** A version as it is told: with what it changed. */
+export interface ToldVersion extends Omit<SettingsVersion, 'secrets'> {
+  /** A secret has neither `before` nor `after`. `undefined`: the version before is not kept. */
+  changes?: { key: string; before?: string | undefined; after?: string | undefined }[]
+}
+
+/** The versions that are kept, newest first: the present one is always there, as it is stored now. */
+export function historyOf(stored: StoredSettings): ToldVersion[] {
+  const versions = versionsOf(stored)
+  const told: ToldVersion[] = []
+  for (const [index, { secrets, ...version }] of versions.entries()) {
+    const before = versions[index - 1]?.values
+    const changes = before && changesOf(before, version.values, secrets)
+    told.unshift({ ...version, ...(changes && { changes }) })
+  }
+  return told
+}
+
+/** What is written in place of what is stored. */
+export function nextVersion(stored: StoredSettings, { values, changed, by }: Change) {
+  const version = stored.version + 1
+  const secrets = changed.filter((name) => settingNamed(name)?.secret)
+  const next: SettingsVersion = { version, ...by, secrets, values: withoutSecrets(values) }
+  return { version, values, history: [...versionsOf(stored), next].slice(-KEPT) }
+}
+
+/** Oldest first. An older release, or somebody by hand, may have written what is stored now: nobody is named for that. */
+function versionsOf({ version, values, history = [] }: StoredSettings): SettingsVersion[] {
+  const open = withoutSecrets(values)
+  const present = history.find((one) => one.version === version)
+  const isAsWritten = present && isDeepStrictEqual(withoutSecrets(present.values), open)
+  return [
+    ...history.filter((one) => one.version < version),
+    isAsWritten ? present : { version, secrets: [], values: open },
+  ]
+}
+
+/** What is no setting may be a misspelled secret. */
+function withoutSecrets(values: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(values).filter(([name]) => settingNamed(name)?.secret === false),
+  )
+}
+
+function changesOf(
+  before: Record<string, string>,
+  after: Record<string, string>,
+  secrets: string[],
+): NonNullable<ToldVersion['changes']> {
+  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].toSorted()
+  return [
+    ...keys
+      .filter((key) => before[key] !== after[key])
+      .map((key) => ({ key, before: before[key], after: after[key] })),
+    ...secrets.map((key) => ({ key })),
+  ]
+}
