@@ -83,7 +83,7 @@ interface ResetForm {
 
 export type RefusedLink = LinkContext & { fault: LinkFault }
 
-type ResetOutcome = RefusedLink | { refusal: PasswordRefusal } | { carried: CarriedParameters }
+type ResetOutcome = RefusedLink | { refusal?: PasswordRefusal; carried: CarriedParameters }
 
 const UNKNOWN = { fault: 'unknown', carried: {} } as const
 
@@ -123,7 +123,7 @@ async function claim(parts: FlowParts, form: ResetForm, by: Requester) {
   if (!found || endOf(found, clock.now())) return undefined
   const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
   const refusal = refusePassword(form.password, form.confirmPassword, { minLength, maxLength })
-  if (refusal) return { refusal }
+  if (refusal) return { refusal, carried: found.carried }
 
   const newHash = await parts.hashPassword(form.password)
   const leaseUntil = leaseEnd(parts)

@@ -4,16 +4,20 @@ import type { RefusedLink } from '../flows/password-reset.ts'
 import type { CarriedParameters } from '../ports/index.ts'
 import type { ResetFormMode } from '../views/index.ts'
 import { readForm, tokenInQuery, uiLocalesIn } from './form.ts'
-import type { Pages } from './pages.ts'
 import type { HttpParts } from './parts.ts'
 
 /** 4.3 and 4.4. */
 export function resetPassword(parts: HttpParts) {
   const { passwordReset, clients, openLogin, pages, settings, requesterOf, log } = parts
 
-  function showForm(ctx: Context, mode: ResetFormMode, token: string, uiLocales?: string) {
+  async function showForm(
+    ctx: Context,
+    { mode, token, carried }: { mode: ResetFormMode; token: string; carried: CarriedParameters },
+    uiLocales?: string,
+  ) {
+    const { client } = await clients.identify(carried)
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-    const locals = { mode, token, minLength, maxLength }
+    const locals = { mode, token, minLength, maxLength, client }
     const status = mode === 'form' ? 200 : 400
     pages.show(ctx, { status, name: 'reset-password', locals, uiLocales })
   }
@@ -29,15 +33,15 @@ export function resetPassword(parts: HttpParts) {
   }
 
   const showUnknown = (ctx: Context, uiLocales?: string) =>
-    showInvalidLink(pages, ctx, { fault: 'unknown', carried: {} }, '', uiLocales)
+    showInvalidLink(parts, ctx, { fault: 'unknown', carried: {} }, '', uiLocales)
 
   return {
     async get(ctx: Context) {
       const token = tokenInQuery(ctx.querystring)
       if (!token) return showUnknown(ctx)
       const outcome = await passwordReset.open(token)
-      if ('fault' in outcome) return showInvalidLink(pages, ctx, outcome, token, outcome.locale)
-      showForm(ctx, 'form', token, outcome.locale)
+      if ('fault' in outcome) return showInvalidLink(parts, ctx, outcome, token, outcome.locale)
+      await showForm(ctx, { mode: 'form', token, carried: outcome.carried }, outcome.locale)
     },
 
     async post(ctx: Context) {
@@ -53,10 +57,11 @@ export function resetPassword(parts: HttpParts) {
         requesterOf(ctx.req),
       )
       if ('fault' in outcome) {
-        return showInvalidLink(pages, ctx, outcome, token, uiLocales ?? outcome.locale)
+        return showInvalidLink(parts, ctx, outcome, token, uiLocales ?? outcome.locale)
       }
-      if ('refusal' in outcome) return showForm(ctx, outcome.refusal, token, uiLocales)
-      const client = await wayOn(ctx, outcome.carried)
+      const { refusal: mode, carried } = outcome
+      if (mode) return showForm(ctx, { mode, token, carried }, uiLocales)
+      const client = await wayOn(ctx, carried)
       pages.show(ctx, {
         status: 200,
         name: 'reset-password',
@@ -68,18 +73,19 @@ export function resetPassword(parts: HttpParts) {
 }
 
 /** A new link is one click away from one that expired. */
-export function showInvalidLink(
-  pages: Pages,
+export async function showInvalidLink(
+  { pages, clients }: HttpParts,
   ctx: Context,
   { fault: reason, carried }: RefusedLink,
   token: string,
   uiLocales: string | undefined,
-): void {
+): Promise<void> {
+  const { client } = await clients.identify(carried)
   const renew = reason === 'expired' ? token : undefined
   pages.show(ctx, {
     status: 400,
     name: 'reset-password',
-    locals: { mode: 'invalid', reason, carried, renew },
+    locals: { mode: 'invalid', reason, carried, client, renew },
     uiLocales,
     formId: renew && newId(),
   })

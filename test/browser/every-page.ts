@@ -43,19 +43,20 @@ const MODES: EveryMode = {
     invalid: { plain: { carried: {} }, client: { carried, client: shown } },
     sent: {
       plain: { carried: {} },
+      client: { carried, client: withLogo, typed: 'petra@gmail.com' },
       cooldown: { carried, waitMs: 45_000 },
-      renewed: { carried, isRenewed: true },
+      renewed: { carried, client: shown, isRenewed: true },
     },
   },
   'reset-password': {
-    form: { plain: limits },
+    form: { plain: limits, client: { ...limits, client: withLogo } },
     password_mismatch: { plain: limits },
     password_too_short: { plain: limits },
     password_too_long: { plain: limits },
     password_invalid: { plain: limits },
     invalid: {
       unknown: { reason: 'unknown', carried: {} },
-      expired: { reason: 'expired', carried, renew: token },
+      expired: { reason: 'expired', carried, renew: token, client: shown },
       used: { reason: 'used', carried },
       superseded: { reason: 'superseded', carried },
       changed: { reason: 'changed', carried },
@@ -78,11 +79,12 @@ const MODES: EveryMode = {
     },
     sent: {
       plain: {},
+      client: { client: shown, typed: 'petra@outlook.com' },
       renewed: { isRenewed: true },
       waiting: { waiting },
       cooldown: { waiting, waitMs: 45_000 },
     },
-    invalid: { plain: { carried: {} }, waiting: { carried, waiting } },
+    invalid: { plain: { carried: {} }, waiting: { carried, client: shown, waiting } },
     verified: { plain: {}, elsewhere: { goesOnElsewhere: true }, client: { client } },
     confirm: {
       plain: { link },
@@ -90,7 +92,7 @@ const MODES: EveryMode = {
       'not-yet': { link, isNotYet: true },
     },
     other_account: {
-      link: { link, session: 'c2Vzc2lvbg' },
+      link: { link, session: 'c2Vzc2lvbg', client: shown },
       waiting: { pendingLoginId: waiting.pendingLoginId, session: 'c2Vzc2lvbg' },
     },
     signed_in: { plain: {}, client: { client } },
