@@ -113,6 +113,7 @@ export async function blockedPage(
       mode: 'blocked',
       username: user.username,
       sentTo: maskedAddress(user.email),
+      address: user.email ?? undefined,
       lifetimeMs,
       carried,
       client,

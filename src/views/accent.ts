@@ -28,7 +28,7 @@ export const SCHEMES: Record<'light' | 'dark', Scheme> = {
     card: '#171b22',
     page: '#0e1116',
     on: '#0c1220',
-    from: (l) => Math.max(l, 72),
+    from: (l) => Math.max(l, 76),
     step: 1,
     tint: 0.12,
   },

@@ -49,7 +49,9 @@ export function renderPage<N extends PageName>(
     wait: waitMs !== undefined && waitMs > 0 ? waitOf(waitMs, lang) : undefined,
     client: 'client' in locals ? shownClient(locals.client) : undefined,
     icon: iconOf(name, locals),
-    mailbox: 'typed' in locals ? mailboxOf(locals.typed) : undefined,
+    mailbox: mailboxOf(
+      'typed' in locals ? locals.typed : 'address' in locals ? locals.address : undefined,
+    ),
   })
 }
 

@@ -66,7 +66,7 @@ const MODES: EveryMode = {
   'verify-email': {
     blocked: {
       plain: { ...blocked, waiting },
-      client: { ...blocked, waiting, client: withLogo },
+      client: { ...blocked, waiting, client: withLogo, address: 'petra@gmail.com' },
       cooldown: { ...blocked, waiting, waitMs: 45_000 },
       'not-yet': { ...blocked, waiting, isNotYet: true },
       'no-window': blocked,

@@ -22,6 +22,7 @@ const BRAND: Brand = {
   supportUrl: 'mailto:help@acme.example',
 }
 const NAMES: PageName[] = ['forgot-password', 'reset-password', 'verify-email', 'error']
+const BLOCKED = { mode: 'blocked', username: 'ann', lifetimeMs: 3_600_000, carried: {} } as const
 const MAILS = ['password-reset', 'email-verification', 'password-changed', 'test'] as const
 
 const viewsOf = (brand: Brand) => createViews('/oauth2', { brand: checkBrand(brand, BASE) })
@@ -231,6 +232,7 @@ describe('The way to the mailbox', () => {
     const pages = [
       views.page('forgot-password', { mode: 'sent', carried: {}, typed }),
       views.page('verify-email', { mode: 'sent', typed }),
+      views.page('verify-email', { ...BLOCKED, address: typed }),
     ]
     return pages.map(({ html }) => {
       const links = read(html)
@@ -253,7 +255,7 @@ describe('The way to the mailbox', () => {
     it(`is shown to whoever typed ${address}`, () => {
       const attribs = { class: 'button', href, target: '_blank', rel: 'noopener noreferrer' }
       const link = [[`Open ${name}`, attribs]]
-      expect(opened(address)).to.deep.equal([link, link])
+      expect(opened(address)).to.deep.equal([link, link, link])
     })
   }
 
@@ -269,7 +271,7 @@ describe('The way to the mailbox', () => {
       'ann@example.org',
     ]) {
       expect(mailboxOf(typed), typed).to.equal(undefined)
-      expect(opened(typed), typed).to.deep.equal([[], []])
+      expect(opened(typed), typed).to.deep.equal([[], [], []])
     }
   })
 })
