@@ -1,6 +1,6 @@
 /**
- * Writes what is made out of the table of settings and of the description of the admin API: docs/settings.md and
- * docs/openapi.json. A test compares them with what this would write.
+ * Writes the pages that are made out of the source: docs/settings.md, docs/reference.md and docs/openapi.json. A test compares them
+ * with what this would write.
  *
  * @module
  */
@@ -8,12 +8,14 @@ import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { format, resolveConfig } from 'prettier'
 import { openApiDocument } from './generate/openapi.ts'
+import { referencePage } from './generate/reference.ts'
 import { settingsPage } from './generate/settings-page.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 
 const files: Record<string, () => string> = {
   'docs/settings.md': settingsPage,
+  'docs/reference.md': referencePage,
   'docs/openapi.json': () => JSON.stringify(openApiDocument(), null, 2),
 }
 

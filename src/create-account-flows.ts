@@ -26,7 +26,7 @@ import { createMailPipeline } from './outbox/pipeline.ts'
 import type { EndedSessions, MailOutbox } from './ports/index.ts'
 import { createMailCheck } from './smtp/check.ts'
 import { createMailSender } from './smtp/sender.ts'
-import { createUpkeep } from './upkeep.ts'
+import { createUpkeep, type Health } from './upkeep.ts'
 
 export interface AccountFlows extends Login, WellKnown {
   /** Wraps any adapter of oidc-provider; without it, ended sessions come back. */
@@ -46,25 +46,32 @@ export interface AccountFlows extends Login, WellKnown {
   /** Takes no more jobs and waits for those under way, at most `withinMs` (10,000 by default). */
   stop(options?: { withinMs?: number }): Promise<void>
   /**
+   * Whether this process can answer people now, for a readiness probe. It says nothing of accounts or mails, and so may be
+   * public. It answers within 2 seconds, and never throws.
+   */
+  health(): Promise<Health>
+  /**
    * The admin API, the same on every host: `app.use(flows.adminApi)` on Koa, Express and Fastify with middie,
    * `flows.adminApi(req, res, next)` on `node:http`. It answers below `adminPath`, and passes everything else on.
    */
   adminApi: Mount
   /**
-   * Compares a password with `passwordHash` of the user that your login found; `undefined`: it found none. `false` also for a user
-   * who is disabled or has no hash that bcrypt reads (`$2a$`, `$2b$`, `$2y$`), and for a password that no reset would take, because
-   * bcrypt reads a part of it only: of more than 72 bytes, or with NUL. All of these take the same work. A stored hash may have
-   * another cost than `bcryptCost`: the work is that of the highest one, and of one above `bcryptCost` from its first sight on,
-   * for everybody. It shares the queue of resets: few run at the same time in a process, and where too many wait, it throws
-   * `ERR_OVERLOADED`; answer 503 with `Retry-After`. Limit the posts of your login page yourself. With the option `hashing`, one
-   * `hashing.verify` takes the place of the work of bcrypt, and the 72 bytes do not count.
+   * Whether the password is that of the user whom your login found. `undefined` in place of the user: it found none.
+   *
+   * It takes the same work for everybody. `false` also for a user who is disabled or has no bcrypt hash (`$2a$`, `$2b$`, `$2y$`), and
+   * for a password of more than 72 bytes or with NUL, of which bcrypt reads only a part. A stored hash may have another cost than
+   * `bcryptCost`; one that is dearer makes everybody's check as dear, from its first sight on.
+   *
+   * It shares a queue with resets. Where too many wait it throws `ERR_OVERLOADED`: answer 503 with `Retry-After`. Limit the posts of
+   * your login page yourself. With the option `hashing`, its `verify` takes the place of bcrypt, and long passwords are its affair.
    */
   verifyPassword: VerifyPassword
   /**
-   * Ends everything the account is signed in with, and voids every link that was mailed to it. Call it when you disable an
-   * account, so that no link from before works once it is enabled again. A login that begins after it resolves is good. One that is
-   * under way with the password of now may outlive it, as one a moment later would: change the password first where that is known to
-   * others.
+   * Ends everything the account is signed in with, and makes every link void that was mailed to it. Call it when you disable an
+   * account: then no old link works once it is enabled again.
+   *
+   * A login that begins after it resolves is good. One that is under way with the right password may outlive it. Where others know the
+   * password, change that first.
    */
   endSessions(accountId: string): Promise<EndedSessions>
   /** Emits `audit` with each `AuditEvent` once it is recorded. */
@@ -134,6 +141,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await Promise.all([upkeep.stop(withinMs), mail.stop(withinMs)])
     },
 
+    health: upkeep.health,
     adminApi: createAdminApi(adminParts, `${core.basePath}${checked.adminPath}`),
     events,
     endSessions,

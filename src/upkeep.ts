@@ -7,6 +7,10 @@ const FOLLOW_SETTINGS_MS = 1_000
 const SWEEP_MS = 5_000
 const NOTE_KEYS_MS = 60_000
 const CLOCK_TOLERANCE_MS = 1_000
+const HEALTH_MS = 2_000
+
+/** `not_started`: also while it stops. `database`: it does not answer. */
+export type Health = { isReady: true } | { isReady: false; reason: 'not_started' | 'database' }
 
 /** What goes on beside the requests: following the settings, and finishing what a dead process left. */
 interface Upkeep {
@@ -14,6 +18,7 @@ interface Upkeep {
   start(initialSettings: Record<string, string>, sweeps: boolean): Promise<void>
   /** Waits for what is under way, at most this long. */
   stop(withinMs: number): Promise<void>
+  health(): Promise<Health>
 }
 
 interface UpkeepParts {
@@ -78,6 +83,14 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
       // Where that fails, the note ends by itself.
       const forget = () => keyRing.forget().catch(() => {})
       await within(clock, withinMs, Promise.all(loops).then(forget))
+    },
+
+    async health() {
+      if (loops.length === 0 || stopping.signal.aborted) {
+        return { isReady: false, reason: 'not_started' }
+      }
+      const answer = await within(clock, HEALTH_MS, store.now()).catch(() => 'late' as const)
+      return answer === 'late' ? { isReady: false, reason: 'database' } : { isReady: true }
     },
   }
 }

@@ -15,6 +15,14 @@ describe('The life of the flows', () => {
   })
   afterEach(() => h.close())
 
+  it('are ready from start to stop', async () => {
+    expect(await h.flows.health()).to.deep.equal({ isReady: true })
+    await h.flows.stop()
+    expect(await h.flows.health()).to.deep.equal({ isReady: false, reason: 'not_started' })
+    await h.flows.start()
+    expect(await h.flows.health()).to.deep.equal({ isReady: true })
+  })
+
   it('send mails again once they are started again', async () => {
     const alice = await h.addUser({ username: 'alice' })
     await h.resetLink(alice)

@@ -2,34 +2,108 @@ const SECOND = 1000
 const all = (selector) => document.querySelectorAll(selector)
 
 // Once each: the second would find the link, or the turn, used.
-const sentAt = new WeakMap()
 addEventListener('submit', (event) => {
-  const now = performance.now()
-  if (now - sentAt.get(event.target) < 15 * SECOND) event.preventDefault()
-  else sentAt.set(event.target, now)
+  const { target: form, submitter, defaultPrevented } = event
+  if (defaultPrevented) return
+  if (form.querySelector('[aria-busy]')) return event.preventDefault()
+  const button = submitter ?? form.querySelector('[type=submit]')
+  button.setAttribute('aria-busy', true)
+  setTimeout(() => button.removeAttribute('aria-busy'), 15 * SECOND)
 })
 
 // Out of the browser's memory, it is old.
 addEventListener('pageshow', ({ persisted }) => persisted && location.reload())
 
+all('[data-bytes]').forEach(judge)
 all('[data-show]').forEach(letShow)
 all('[data-seconds]').forEach(countDown)
 all('[data-status-url]').forEach(waitFor)
 
-function letShow(input) {
-  const { show, showLabel } = input.dataset
+/** The rule for a new password: calmly while it is typed, as a fault once its field was left or the form sent. */
+function judge(form) {
+  const { min, max, bytes, atLeast, match, tooShort, tooLong, mismatch } = form.dataset
+  const { password, confirm_password: confirmation } = form.elements
+  const typed = new Set()
+  const left = new Set()
+  let timer
+
+  function tell(field, calm, fault) {
+    if (!typed.has(field)) return
+    const isFault = Boolean(fault) && left.has(field)
+    const hint = document.getElementById(`${field.name}-hint`)
+    field.setAttribute('aria-invalid', isFault)
+    hint.classList.toggle('fault', isFault)
+    const words = isFault ? fault : calm
+    // Words that stay are not read out again.
+    if (hint.textContent !== words) hint.textContent = words
+  }
+
+  /** Answers the mode that the server would answer with, and nothing where it has nothing to object to. */
+  function tellAll() {
+    const characters = [...password.value]
+    const size = (count) => new TextEncoder().encode(characters.slice(0, count).join('')).length
+    let fitting = Math.min(characters.length, max)
+    while (size(fitting) > bytes) fitting--
+    const excess = characters.length - fitting
+    const long = tooLong.replace('{excess}', numberText(excess))
+    const isShort = characters.length < min
+    if (excess) tell(password, long, long)
+    else if (isShort) tell(password, atLeast, tooShort)
+    else tell(password, `✓ ${atLeast}`)
+
+    const isSame = confirmation.value === password.value
+    if (isSame) tell(confirmation, password.value && `✓ ${match}`)
+    else tell(confirmation, '', mismatch)
+
+    if (!isSame) return 'password_mismatch'
+    return excess ? 'password_too_long' : isShort && 'password_too_short'
+  }
+
+  // Not at every key.
+  function later() {
+    clearTimeout(timer)
+    timer = setTimeout(tellAll, SECOND / 2)
+  }
+
+  form.noValidate = true
+  form.addEventListener('input', ({ target }) => {
+    typed.add(target)
+    later()
+  })
+  form.addEventListener('focusout', ({ target }) => {
+    if (typed.has(target)) left.add(target)
+    later()
+  })
+  form.addEventListener('submit', (event) => {
+    for (const field of [password, confirmation]) {
+      typed.add(field)
+      left.add(field)
+    }
+    const mode = tellAll()
+    if (!mode) return
+    event.preventDefault()
+    form.closest('main').dataset.mode = mode
+    form.querySelector('[aria-invalid=true]').focus()
+  })
+}
+
+/** One button for both fields. */
+function letShow(place) {
+  const { show, hide } = place.dataset
+  const form = place.closest('form')
   const button = document.createElement('button')
   const set = (isShown) => {
-    input.type = isShown ? 'text' : 'password'
-    button.setAttribute('aria-pressed', isShown)
+    for (const field of form.querySelectorAll('[autocomplete=new-password]')) {
+      field.type = isShown ? 'text' : 'password'
+    }
+    button.textContent = isShown ? hide : show
   }
-  Object.assign(button, { type: 'button', className: 'show', textContent: show })
-  button.setAttribute('aria-label', showLabel)
-  button.addEventListener('click', () => set(input.type === 'password'))
+  Object.assign(button, { type: 'button', className: 'show' })
+  button.addEventListener('click', () => set(button.textContent === show))
   // Browsers keep what is in fields of text.
-  input.form.addEventListener('submit', () => set(false))
+  form.addEventListener('submit', (event) => event.defaultPrevented || set(false))
   set(false)
-  input.after(button)
+  place.append(button)
 }
 
 /** As the server words it. */
@@ -49,8 +123,11 @@ function countDown(time) {
 }
 
 function text(amount, unit) {
-  const style = { style: 'unit', unit, unitDisplay: 'long' }
-  return new Intl.NumberFormat(document.documentElement.lang, style).format(amount)
+  return numberText(amount, { style: 'unit', unit, unitDisplay: 'long' })
+}
+
+function numberText(number, style) {
+  return new Intl.NumberFormat(document.documentElement.lang, style).format(number)
 }
 
 /** A login that cannot go on is not tried for ever. */

@@ -55,6 +55,8 @@ A verification link that is opened in another browser than the one that logged i
 | \`other_browser\` | has one button to confirm the address, and then says that it is confirmed | goes on by itself, and is signed in |
 | \`always\` | the same | the same; a link that is opened in this browser asks too |
 
+[clients.md](clients.md) shows what becomes of it with six clients that others wrote.
+
 ## Values
 
 A duration is made of whole numbers with \`d\`, \`h\`, \`m\` and \`s\`, the largest first and without spaces: \`1h\`, \`90m\`, \`1h30m\`, \`7d\`.

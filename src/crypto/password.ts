@@ -10,6 +10,14 @@ interface PasswordLimits {
 export type PasswordRefusal =
   'password_mismatch' | 'password_too_short' | 'password_too_long' | 'password_invalid'
 
+export interface RefusedPassword {
+  refusal: PasswordRefusal
+  /** What is wrong besides, where that is another field's to mend. */
+  also?: PasswordRefusal | undefined
+  /** How many characters are too many. */
+  excess: number
+}
+
 /**
  * Judges a new password (8). Lengths count code points; nothing is trimmed or folded.
  *
@@ -19,15 +27,25 @@ export function refusePassword(
   password: string,
   confirmation: string,
   limits: PasswordLimits,
-): PasswordRefusal | undefined {
-  if (password !== confirmation) return 'password_mismatch'
-  if (!isPlain(password)) return 'password_invalid'
-  if (!isShortEnough(password)) return 'password_too_long'
-  // oxlint-disable-next-line typescript/no-misused-spread -- code points are what is counted
-  const length = [...password].length
-  if (length < limits.minLength) return 'password_too_short'
-  if (length > limits.maxLength) return 'password_too_long'
-  return undefined
+): RefusedPassword | undefined {
+  const characters = Array.from(password)
+  const excess = excessOf(characters, limits.maxLength)
+  const fault = faultOf()
+  if (password !== confirmation) return { refusal: 'password_mismatch', also: fault, excess }
+  return fault && { refusal: fault, excess }
+
+  function faultOf(): PasswordRefusal | undefined {
+    if (!isPlain(password)) return 'password_invalid'
+    if (excess > 0) return 'password_too_long'
+    return characters.length < limits.minLength ? 'password_too_short' : undefined
+  }
+}
+
+/** How many at the end do not fit. */
+function excessOf(characters: readonly string[], maxLength: number): number {
+  let fitting = Math.min(characters.length, maxLength)
+  while (!isShortEnough(characters.slice(0, fitting).join(''))) fitting--
+  return characters.length - fitting
 }
 
 /** Whether bcrypt tells it from every other password; no other one is ever set. */

@@ -13,7 +13,7 @@
  * @module
  */
 import { oneAtATime } from '../crypto/hash-queue.ts'
-import { refusePassword, type PasswordRefusal } from '../crypto/password.ts'
+import { refusePassword, type RefusedPassword } from '../crypto/password.ts'
 import { hashToken, isToken, newId } from '../crypto/token.ts'
 import { requestNotice } from '../outbox/password-changed.ts'
 import { requestMail, type MailRequest } from '../outbox/request.ts'
@@ -83,7 +83,11 @@ interface ResetForm {
 
 export type RefusedLink = LinkContext & { fault: LinkFault }
 
-type ResetOutcome = RefusedLink | { refusal?: PasswordRefusal; carried: CarriedParameters }
+type ResetOutcome = RefusedLink | ((RefusedPassword | { refusal?: undefined }) & CarriedOn)
+
+interface CarriedOn {
+  carried: CarriedParameters
+}
 
 const UNKNOWN = { fault: 'unknown', carried: {} } as const
 
@@ -122,8 +126,8 @@ async function claim(parts: FlowParts, form: ResetForm, by: Requester) {
   const found = await resetTokens.find(tokenHash)
   if (!found || endOf(found, clock.now())) return undefined
   const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-  const refusal = refusePassword(form.password, form.confirmPassword, { minLength, maxLength })
-  if (refusal) return { refusal, carried: found.carried }
+  const refused = refusePassword(form.password, form.confirmPassword, { minLength, maxLength })
+  if (refused) return { ...refused, carried: found.carried }
 
   const newHash = await parts.hashPassword(form.password)
   const leaseUntil = leaseEnd(parts)

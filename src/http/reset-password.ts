@@ -2,7 +2,7 @@ import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
 import type { RefusedLink } from '../flows/password-reset.ts'
 import type { CarriedParameters } from '../ports/index.ts'
-import type { ResetFormMode } from '../views/index.ts'
+import type { ResetFaults, ResetFormMode } from '../views/index.ts'
 import { readForm, tokenInQuery, uiLocalesIn } from './form.ts'
 import type { HttpParts } from './parts.ts'
 
@@ -12,13 +12,14 @@ export function resetPassword(parts: HttpParts) {
 
   async function showForm(
     ctx: Context,
-    { mode, token, carried }: { mode: ResetFormMode; token: string; carried: CarriedParameters },
-    uiLocales?: string,
+    carried: CarriedParameters,
+    form: { mode: ResetFormMode; token: string } & ResetFaults,
+    uiLocales: string | undefined,
   ) {
     const { client } = await clients.identify(carried)
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-    const locals = { mode, token, minLength, maxLength, client }
-    const status = mode === 'form' ? 200 : 400
+    const locals = { ...form, minLength, maxLength, client }
+    const status = form.mode === 'form' ? 200 : 400
     pages.show(ctx, { status, name: 'reset-password', locals, uiLocales })
   }
 
@@ -41,7 +42,7 @@ export function resetPassword(parts: HttpParts) {
       if (!token) return showUnknown(ctx)
       const outcome = await passwordReset.open(token)
       if ('fault' in outcome) return showInvalidLink(parts, ctx, outcome, token, outcome.locale)
-      await showForm(ctx, { mode: 'form', token, carried: outcome.carried }, outcome.locale)
+      await showForm(ctx, outcome.carried, { mode: 'form', token }, outcome.locale)
     },
 
     async post(ctx: Context) {
@@ -59,8 +60,11 @@ export function resetPassword(parts: HttpParts) {
       if ('fault' in outcome) {
         return showInvalidLink(parts, ctx, outcome, token, uiLocales ?? outcome.locale)
       }
-      const { refusal: mode, carried } = outcome
-      if (mode) return showForm(ctx, { mode, token, carried }, uiLocales)
+      const { carried } = outcome
+      if (outcome.refusal) {
+        const { refusal: mode, carried: _carried, ...faults } = outcome
+        return showForm(ctx, carried, { mode, token, ...faults }, uiLocales)
+      }
       const client = await wayOn(ctx, carried)
       pages.show(ctx, {
         status: 200,

@@ -5,20 +5,35 @@ import type { TokenEnd } from './token-end.ts'
 
 /** All audit events of these flows (6). */
 export const AUDIT_EVENT_TYPES = [
+  /** Somebody asked for a reset link. `reason`: why there is no mail. */
   'password_reset_requested',
+  /** The mail server took the mail. `details.mail` is `password_changed` for the notice after a reset. */
   'password_reset_mail_sent',
+  /** An attempt failed, or nobody will try again. `details` has the reply code and the step. */
   'password_reset_mail_failed',
+  /** A reset link was used that does not work any more. `reason`: why. */
   'password_reset_rejected',
+  /** The password is changed. `details`: how many sessions, grants and tokens were ended. */
   'password_reset_completed',
+  /** Somebody asked for a verification link. `reason`: why there is no mail. */
   'email_verification_requested',
+  /** The mail server took the mail. */
   'email_verification_mail_sent',
+  /** An attempt failed, or nobody will try again. */
   'email_verification_mail_failed',
+  /** A verification link was used that does not work any more. `reason`: why. */
   'email_verification_rejected',
+  /** The address is verified. */
   'email_verification_completed',
+  /** A login with the right password waits until the address is verified. */
   'email_login_blocked',
+  /** `endSessions` was called. `details`: how many were ended. */
   'sessions_ended',
+  /** `details.keys` were changed by `details.actor`. */
   'settings_changed',
+  /** The admin API let somebody not in. `reason`: why. */
   'admin_auth_failed',
+  /** An admin did `details.action`. `details.actor`: who. */
   'admin_action',
 ] as const
 

@@ -47,14 +47,22 @@ export type LinkReason = 'unknown' | 'expired' | 'used' | 'superseded' | 'change
 /** Of verification links; all of an account's live side by side. `used`: the address is verified. */
 export type VerificationReason = Exclude<LinkReason, 'superseded'>
 
+/** What a refused form is told besides its mode. */
+export interface ResetFaults {
+  /** What is wrong besides: passwords that differ can be too short or too long too. */
+  also?: Exclude<ResetFormMode, 'form'> | undefined
+  /** How many characters are too many. `undefined`: none. */
+  excess?: number
+}
+
 type ResetPassword =
-  | {
+  | ({
       mode: ResetFormMode
       token: string
       minLength: number
       maxLength: number
       client?: ShownClient | undefined
-    }
+    } & ResetFaults)
   /** `renew`: the genuine token that a new mail is one click away with. */
   | {
       mode: 'invalid'

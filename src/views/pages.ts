@@ -4,6 +4,8 @@ import type { Catalog, Values } from './catalog.ts'
 import { mailboxOf } from './open-mailbox.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
 import { formQuery } from '../ports/carried-query.ts'
+import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
+import { stateIcon } from './state-icon.ts'
 import type { Templates } from './templates.ts'
 import { amountText, initialOf, isolated, lifetimeText, shownClient } from './wording.ts'
 
@@ -26,6 +28,8 @@ export function renderPage<N extends PageName>(
   const { t, has, lang, dir } = catalog
   const limits =
     'minLength' in locals ? limitsText(locals.minLength, locals.maxLength, catalog) : undefined
+  const refusal = refusalOf(name, locals, catalog)
+  const faults = faultsOf(name, locals, catalog, limits)
   const waitMs = 'waitMs' in locals ? locals.waitMs : undefined
   return render(`pages/${name}`, {
     ...locals,
@@ -42,13 +46,16 @@ export function renderPage<N extends PageName>(
     initialOf,
     page: name,
     title: t(titlesOf(name, locals).find(has) ?? `${name}.title`),
-    refusal: refusalOf(name, locals, catalog, limits),
+    refusal,
+    faults,
+    isRefused: refusal !== undefined || Object.keys(faults).length > 0,
     limits,
+    maxBytes: MAX_PASSWORD_BYTES,
     sentTo: 'sentTo' in locals && locals.sentTo ? isolated(locals.sentTo, dir) : undefined,
     lifetime: 'lifetimeMs' in locals ? lifetimeText(locals.lifetimeMs, lang) : undefined,
     wait: waitMs !== undefined && waitMs > 0 ? waitOf(waitMs, lang) : undefined,
     client: 'client' in locals ? shownClient(locals.client) : undefined,
-    icon: iconOf(name, locals),
+    icon: stateIcon(name, locals),
     mailbox: mailboxOf(
       'typed' in locals ? locals.typed : 'address' in locals ? locals.address : undefined,
     ),
@@ -61,51 +68,37 @@ function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {
   return 'reason' in locals ? [`${mode}.${locals.reason}.title`] : [`${mode}.title`]
 }
 
-/** What became of it, as a picture. `undefined`: nothing yet, there is a form to fill in. */
-function iconOf(name: PageName, locals: PageLocals[PageName]): string | undefined {
-  if ('reason' in locals) return ICONS_OF_REASONS[`${name} ${locals.reason}`] ?? 'bad'
-  return name === 'error' ? 'bad' : ICONS[locals.mode]
-}
-
-const ICONS: Record<string, string> = {
-  sent: 'mail',
-  blocked: 'mail',
-  confirm: 'mail',
-  done: 'good',
-  verified: 'good',
-  signed_in: 'good',
-  continued: 'good',
-  ended: 'late',
-  other_account: 'who',
-}
-const ICONS_OF_REASONS: Record<string, string> = {
-  'reset-password expired': 'late',
-  'reset-password superseded': 'mail',
-  'verify-email expired': 'late',
-  'verify-email used': 'good',
-}
-
-/** What was wrong, and the field to mend it in; `undefined`: it is not for a field to mend. */
-interface Refusal {
-  text: string
-  field: string | undefined
-}
-
+/** What was wrong that no field can mend. */
 function refusalOf(
   name: PageName,
   locals: PageLocals[PageName],
-  { t, has }: Catalog,
-  limits: Values | undefined,
-): Refusal | undefined {
-  if ((locals.mode === 'blocked' || locals.mode === 'confirm') && !locals.isNotYet) return undefined
-  const key = `${name}.${locals.mode}.refusal`
-  return has(key) ? { text: t(key, limits), field: fieldOf(name, locals.mode) } : undefined
+  { t }: Catalog,
+): string | undefined {
+  const isNotYet = 'isNotYet' in locals && locals.isNotYet
+  return isNotYet ? t(`${name}.${locals.mode}.refusal`) : undefined
 }
 
-function fieldOf(name: PageName, mode: string): string | undefined {
-  if (name === 'forgot-password') return 'identifier'
-  if (name === 'reset-password') return 'password'
-  return mode === 'invalid' ? 'username' : undefined
+/** What is wrong, by the field to mend it in. */
+function faultsOf(
+  name: PageName,
+  locals: PageLocals[PageName],
+  { t, lang }: Catalog,
+  limits: Values | undefined,
+): Record<string, string> {
+  if (name === 'forgot-password' || name === 'verify-email') {
+    const field = name === 'forgot-password' ? 'identifier' : 'username'
+    return locals.mode === 'invalid' ? { [field]: t(`${name}.invalid.refusal`) } : {}
+  }
+  if (!('minLength' in locals)) return {}
+  const { mode, also, excess = 0 } = locals
+  const wrong = [mode, also].filter((each) => each !== undefined && each !== 'form')
+  const values = { ...limits, excess: numberText(excess, lang) }
+  return Object.fromEntries(
+    wrong.map((fault) => [
+      fault === 'password_mismatch' ? 'confirm_password' : 'password',
+      t(`${name}.${fault}.refusal`, values),
+    ]),
+  )
 }
 
 /** The limits of a password, as bare numbers and with the word that is counted. */

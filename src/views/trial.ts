@@ -1,7 +1,7 @@
 import type { Catalog } from './catalog.ts'
 import { MAIL_KINDS, mailKinds, type MailKind } from '../ports/mail-kinds.ts'
 import { renderMail, type MailLocals, type MailName } from './mails.ts'
-import type { LinkReason, PageLocals, PageName, ResetFormMode } from './page-locals.ts'
+import type { LinkReason, PageLocals, PageName } from './page-locals.ts'
 import { renderPage, type PageFrame } from './pages.ts'
 import { failureOf, type Templates } from './templates.ts'
 
@@ -53,9 +53,9 @@ const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
 const limits = { token: 'token', minLength: 8, maxLength: 64 }
 const sent = { client, typed: 'ann@gmail.com', isRenewed: true, waitMs: 30_000 }
 
-const resetForm = (mode: ResetFormMode) => [
-  { mode, ...limits },
-  { mode, ...limits, client },
+const resetForm = (mode: 'form' | `password_${'too_short' | 'too_long' | 'invalid'}`) => [
+  { ...limits, mode },
+  { ...limits, mode, client, excess: 3 },
 ]
 
 /** Each page in each mode, with little and with much to say. */
@@ -76,7 +76,7 @@ export const SAMPLE_PAGES: PageSamples = {
   },
   'reset-password': {
     form: resetForm('form'),
-    password_mismatch: resetForm('password_mismatch'),
+    password_mismatch: [{ ...limits, mode: 'password_mismatch', also: 'password_too_short' }],
     password_too_short: resetForm('password_too_short'),
     password_too_long: resetForm('password_too_long'),
     password_invalid: resetForm('password_invalid'),

@@ -18,7 +18,7 @@ describe('What is made out of the table of settings and the description of the a
     made = await generatedFiles()
   })
 
-  for (const path of ['docs/settings.md', 'docs/openapi.json']) {
+  for (const path of ['docs/settings.md', 'docs/reference.md', 'docs/openapi.json']) {
     it(`is in ${path} as it would be made now; otherwise: npm run docs`, async () => {
       expect(made).to.have.property(path)
       expect(await read(path)).to.equal(made[path])
@@ -26,7 +26,11 @@ describe('What is made out of the table of settings and the description of the a
   }
 
   it('are these files, and no others', () => {
-    expect(Object.keys(made)).to.have.members(['docs/settings.md', 'docs/openapi.json'])
+    expect(Object.keys(made)).to.have.members([
+      'docs/settings.md',
+      'docs/reference.md',
+      'docs/openapi.json',
+    ])
   })
 
   it('is a valid OpenAPI 3.1 document', async () => {

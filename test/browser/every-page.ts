@@ -50,9 +50,9 @@ const MODES: EveryMode = {
   },
   'reset-password': {
     form: { plain: limits, client: { ...limits, client: withLogo } },
-    password_mismatch: { plain: limits },
+    password_mismatch: { plain: limits, short: { ...limits, also: 'password_too_short' } },
     password_too_short: { plain: limits },
-    password_too_long: { plain: limits },
+    password_too_long: { plain: { ...limits, excess: 4 } },
     password_invalid: { plain: limits },
     invalid: {
       unknown: { reason: 'unknown', carried: {} },

@@ -77,24 +77,6 @@ describeInChromium('What a person goes through', (browser) => {
     await expectAtClient(h, page(), { request, user })
   })
 
-  it('is a new password that is refused until it is good, posted by our own page, which sends Origin: null', async () => {
-    const user = await addVerified(h)
-    const origins: (string | undefined)[] = []
-    page().on('request', (request) => {
-      if (request.method() === 'POST') origins.push(request.headers()['origin'])
-    })
-    await page().goto(await h.resetLink(user))
-    await typePasswords('short')
-    await inMode(page(), 'password_too_short')
-    await typePasswords('long'.repeat(40))
-    await inMode(page(), 'password_too_long')
-    await typePasswords('a password from Chromium', 'another one, mistyped')
-    await inMode(page(), 'password_mismatch')
-    await typePasswords('a password from Chromium')
-    await inMode(page(), 'done')
-    expect(origins).to.deep.equal(['null', 'null', 'null', 'null'])
-  })
-
   it('is a link that leads on to the client at once in the browser that logged in, whose window says that it may be closed', async () => {
     const login = await logInAndWait(h, page())
     const beside = await page().context().newPage()

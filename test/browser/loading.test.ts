@@ -102,24 +102,6 @@ describeInChromium('Every page, as it arrives [full]', (browser) => {
     )
     await page.close()
   })
-
-  it('shows a password on demand, and hides it again before it is sent', async () => {
-    const page = await browser().newPage()
-    const shown = everyPage.find(({ id }) => id === 'reset-password.form')
-    if (!shown) throw new Error('the page is gone')
-    await page.goto(server.addressOf(shown))
-    const field = page.locator('#password')
-    const button = page.locator('#password ~ button')
-    await field.fill('correct horse')
-    expect(await field.getAttribute('type')).to.equal('password')
-    await button.click()
-    expect(await field.getAttribute('type')).to.equal('text')
-    expect(await button.getAttribute('aria-pressed')).to.equal('true')
-    await button.press('Space')
-    expect(await field.getAttribute('type')).to.equal('password')
-    expect(await field.inputValue()).to.equal('correct horse')
-    await page.close()
-  })
 })
 
 /** Runs in the page. */

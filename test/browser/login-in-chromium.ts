@@ -5,7 +5,13 @@ import type { Page } from 'playwright-core'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import type { User } from '../../src/index.ts'
 import { addUnverified } from '../support/blocked-login.ts'
-import { CLIENT, PASSWORD, startHarness, type Harness } from '../support/harness.ts'
+import {
+  CLIENT,
+  PASSWORD,
+  startHarness,
+  type Harness,
+  type HarnessOptions,
+} from '../support/harness.ts'
 import {
   createRelyingParty,
   type AuthorizationRequest,
@@ -27,9 +33,7 @@ export interface LoginInWindow {
   link: string
 }
 
-export interface BrowserHarnessOptions {
-  settings?: Record<string, string>
-}
+export type BrowserHarnessOptions = Pick<HarnessOptions, 'settings' | 'clients' | 'provider'>
 
 export async function startBrowserHarness(
   options: BrowserHarnessOptions = {},
@@ -41,7 +45,7 @@ export async function startBrowserHarness(
 
   const harness = await startHarness({
     ...options,
-    clients: [{ ...CLIENT, redirect_uris: [callback] }],
+    clients: [{ ...CLIENT, redirect_uris: [callback] }, ...(options.clients ?? [])],
     host(parts) {
       const listener = koaHost({ ...parts, login: withForm(parts.login) })
       return (req, res) => {
@@ -107,6 +111,10 @@ export async function signIn(
   password = PASSWORD,
 ) {
   await page.goto(url.href)
+  await typeCredentials(page, username, password)
+}
+
+export async function typeCredentials(page: Page, username: string, password = PASSWORD) {
   await page.fill('input[name=username]', username)
   await page.fill('input[name=password]', password)
   await page.click('button')

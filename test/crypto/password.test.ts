@@ -4,8 +4,11 @@ import { hashPassword, passwordDigest, refusePassword } from '../../src/crypto/p
 
 const LIMITS = { minLength: 8, maxLength: 64 }
 
+const refusalOf = (password: string, confirmation: string, limits = LIMITS) =>
+  refusePassword(password, confirmation, limits)?.refusal
+
 describe('refusePassword() (8)', () => {
-  const table: [password: string, refusal: ReturnType<typeof refusePassword>][] = [
+  const table: [password: string, refusal: string | undefined][] = [
     ['', 'password_too_short'],
     ['1234567', 'password_too_short'],
     ['12345678', undefined],
@@ -27,23 +30,56 @@ describe('refusePassword() (8)', () => {
   for (const [password, refusal] of table) {
     const shown = JSON.stringify(password).slice(0, 30)
     it(`${shown} (${password.length} UTF-16 units): ${refusal ?? 'accepted'}`, () => {
-      expect(refusePassword(password, password, LIMITS)).to.equal(refusal)
+      expect(refusalOf(password, password)).to.equal(refusal)
     })
   }
 
   it('counts code points at both limits, and bytes whatever the maximum (PWD-09)', () => {
     const narrow = { minLength: 3, maxLength: 3 }
-    expect(refusePassword('ab🔑', 'ab🔑', narrow)).to.equal(undefined)
-    expect(refusePassword('a🔑', 'a🔑', narrow)).to.equal('password_too_short')
-    expect(refusePassword('abc🔑', 'abc🔑', narrow)).to.equal('password_too_long')
+    expect(refusalOf('ab🔑', 'ab🔑', narrow)).to.equal(undefined)
+    expect(refusalOf('a🔑', 'a🔑', narrow)).to.equal('password_too_short')
+    expect(refusalOf('abc🔑', 'abc🔑', narrow)).to.equal('password_too_long')
     const wide = { minLength: 1, maxLength: 1_000 }
-    expect(refusePassword('x'.repeat(72), 'x'.repeat(72), wide)).to.equal(undefined)
-    expect(refusePassword('x'.repeat(73), 'x'.repeat(73), wide)).to.equal('password_too_long')
+    expect(refusalOf('x'.repeat(72), 'x'.repeat(72), wide)).to.equal(undefined)
+    expect(refusalOf('x'.repeat(73), 'x'.repeat(73), wide)).to.equal('password_too_long')
   })
 
   for (const confirmation of ['', 'Long enough', 'long enough ', 'long enough\0', 'long']) {
     it(`a confirmation ${JSON.stringify(confirmation)} is another password`, () => {
-      expect(refusePassword('long enough', confirmation, LIMITS)).to.equal('password_mismatch')
+      expect(refusePassword('long enough', confirmation, LIMITS)).to.deep.equal({
+        refusal: 'password_mismatch',
+        also: undefined,
+        excess: 0,
+      })
+    })
+  }
+
+  it('tells what is wrong besides, where both passwords differ', () => {
+    for (const [password, also] of [
+      ['short', 'password_too_short'],
+      ['x'.repeat(65), 'password_too_long'],
+      ['long enough\0', 'password_invalid'],
+    ] as const) {
+      const refused = refusePassword(password, 'another one', LIMITS)
+      expect(refused).to.include({ refusal: 'password_mismatch', also })
+    }
+  })
+
+  for (const [password, excess] of [
+    ['x'.repeat(64), 0],
+    ['x'.repeat(66), 2],
+    ['я'.repeat(36), 0],
+    ['я'.repeat(40), 4],
+    ['字'.repeat(25), 1],
+    [`${'я'.repeat(35)}🔑`, 1],
+    ['я'.repeat(100), 64],
+  ] as const) {
+    it(`${password.length} times ${password.slice(0, 1)}: ${excess} are too many, and without them it fits`, () => {
+      expect(refusePassword(password, password, LIMITS)?.excess ?? 0).to.equal(excess)
+      const rest = Array.from(password)
+        .slice(0, -excess || undefined)
+        .join('')
+      expect(refusalOf(rest, rest)).to.equal(undefined)
     })
   }
 })

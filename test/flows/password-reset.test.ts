@@ -105,6 +105,8 @@ describe('The flow of a password reset', () => {
     const refused = { token, password, confirmPassword: 'another password' }
     expect(await flow.complete(refused, requester)).to.deep.equal({
       refusal: 'password_mismatch',
+      also: undefined,
+      excess: 0,
     })
     expect(calls).to.deep.equal(['tokens.find'])
   })
@@ -178,7 +180,7 @@ describe('The flow of a password reset', () => {
       post('a later password'),
     ])
     expect(failed).to.deep.equal({ status: 'rejected', reason: hashing.error })
-    expect(refused).to.have.deep.property('value', { refusal: 'password_mismatch' })
+    expect(refused).to.have.nested.property('value.refusal', 'password_mismatch')
     expect(done).to.have.deep.property('value', { carried: {} })
     expect(late).to.have.deep.property('value', used)
     expect(calls.filter((call) => call === 'bcrypt')).to.have.length(2)

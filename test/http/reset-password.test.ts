@@ -14,8 +14,8 @@ import {
 } from '../support/observe.ts'
 import { userWithLink } from '../support/reset-links.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { createUserAgent } from '../support/user-agent.ts'
-import { expectTitle } from '../support/words.ts'
+import { createUserAgent, decodeEntities } from '../support/user-agent.ts'
+import { expectTitle, words } from '../support/words.ts'
 
 /** What to look for in the writes of a reset, in their order. */
 const STEPS: Record<string, string> = {
@@ -219,12 +219,37 @@ describe('The form of POST {oauth_path}/reset-password (4.4, 8)', () => {
         const answer = await post(fields)
         expectPage(answer, 400, 'reset-password', mode)
         expect(answer.hidden).to.deep.equal({ token: tokenOf(link) })
-        expect(answer.text).to.include('id="refusal"')
+        const field = mode === MISMATCH ? 'confirm_password' : 'password'
+        expect(answer.text).to.match(new RegExp(`class="hint fault" id="${field}-hint"`))
         const inputs = answer.text.match(/<input[^>]* type="password"[^>]*>/g) ?? []
         expect(inputs).to.have.length(2)
         for (const input of inputs) expect(input).not.to.include('value=')
         expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
         expect((await agent.get(link)).mode).to.equal('form')
+      })
+    }
+
+    const SHORT = words['reset-password.password_too_short.refusal']?.replace(
+      /{.*}/,
+      '8 characters',
+    )
+    const DIFFER = words['reset-password.password_mismatch.refusal']
+    const tooLong = (excess: string) =>
+      words['reset-password.password_too_long.refusal']
+        ?.replace('{max_characters}', '64 characters')
+        .replace('{excess}', excess)
+    const faults: Record<string, [told: (string | undefined)[], fields: string]> = {
+      'too short, and they differ': [[SHORT, DIFFER], passwords('short', 'shirt')],
+      'of 73 bytes, and they differ': [[tooLong('9'), DIFFER], passwords('a'.repeat(73), NEW)],
+      'that differ in a blank': [[DIFFER], passwords(NEW, ` ${NEW}`)],
+      'of 40 Cyrillic letters': [[tooLong('4')], passwords('я'.repeat(40))],
+    }
+    for (const [what, [told, fields]] of Object.entries(faults)) {
+      it(`for passwords ${what}: all that is wrong is told, each beside its field`, async () => {
+        const { text } = await post(fields)
+        const shown = text.match(/(?<=class="hint fault"[^>]*>)[^<]+/g) ?? []
+        expect(shown.map(decodeEntities)).to.deep.equal(told)
+        expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
       })
     }
 

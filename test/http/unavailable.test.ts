@@ -158,6 +158,13 @@ describeWithMongo('Requests while the database cannot be reached (7) [full]', ()
     await h.put({ requests_per_ip_per_minute: '0' })
   })
 
+  it('tells a readiness probe so, and that it is over', async () => {
+    await whileGone(async () => {
+      expect(await h.flows.health()).to.deep.equal({ isReady: false, reason: 'database' })
+    })
+    expect(await h.flows.health()).to.deep.equal({ isReady: true })
+  })
+
   it('answers what needs no database as ever', async () => {
     const agent = createUserAgent()
     await whileGone(async () => {

@@ -161,11 +161,10 @@ export const resetMutants: Mutant[] = [
     name: 'a refused form spends the token',
     breaks: 'A refused form leaves the token unspent.',
     edits: {
-      'if (refusal) return {': `if (refusal) {
-        await resetTokens.revoke({ id: found.id }, now())
-        return { refusal, username: undefined }
-      }
-      if (refusal) return {`,
+      'if (refused) return refused': `if (refused) {
+        await resetTokens.revoke({ id: found.id }, clock.now())
+        return refused
+      }`,
     },
     caughtBy: 'TOK-12',
   },

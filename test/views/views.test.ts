@@ -52,6 +52,7 @@ const ERRORS: ErrorMode[] = [
   'error',
 ]
 const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
+const LIMITS = { token: 't', minLength: 8, maxLength: 64 }
 const EDGE =
   'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/143.0.0.0 Safari/537.36 Edg/143.0.0.0'
 const LINK_MAILS: MailName[] = ['password-reset', 'email-verification']
@@ -174,8 +175,14 @@ describe('pages', () => {
       'confirm_password',
     ])
     for (const { attribs } of fields) {
-      expect(attribs).to.include({ autocomplete: 'new-password', 'aria-describedby': 'rule' })
-      expect(attribs).not.to.have.any.keys('value', 'maxlength', 'minlength')
+      expect(attribs).to.include({
+        autocomplete: 'new-password',
+        minlength: '8',
+        passwordrules: 'minlength: 8; maxlength: 64;',
+        'aria-describedby': `${attribs['name']}-hint rule`,
+      })
+      // It would cut silently what is pasted.
+      expect(attribs).not.to.have.any.keys('value', 'maxlength')
     }
     const rule = find('p').filter(({ attribs }) => attribs['id'] === 'rule')
     expect(text(rule)).to.contain('8').and.to.contain('64')
@@ -184,21 +191,33 @@ describe('pages', () => {
   for (const mode of REFUSALS) {
     it(`show the same form again after ${mode}, with what is wrong`, () => {
       const { find } = read(reset(mode))
-      const alerts = find('div').filter(({ attribs }) => attribs['role'] === 'alert')
-      expect(alerts.map(({ attribs }) => attribs['tabindex'])).to.deep.equal(['-1'])
-      expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal(['#password'])
+      const wrong = mode === 'password_mismatch' ? 'confirm_password' : 'password'
       expect(text(find('title'))).to.equal('Error: Set a new password')
+      expect(faultsOn(reset(mode))).to.have.all.keys([wrong])
       for (const { attribs } of find('input').filter((input) => input.attribs['id'])) {
-        expect(attribs['aria-describedby']).to.equal('refusal rule')
-        expect(attribs['aria-invalid']).to.equal('true')
+        expect(attribs['aria-invalid']).to.equal(attribs['id'] === wrong ? 'true' : undefined)
+        // Both are to be typed anew; the first has the focus, and tells the fault.
+        const isFirst = attribs['id'] === 'password'
+        expect('autofocus' in attribs).to.equal(isFirst)
+        if (isFirst) expect(attribs['aria-describedby']?.split(' ')).to.include(`${wrong}-hint`)
       }
       expect(hiddenFields(reset(mode))).to.deep.equal({ token: 't' })
     })
   }
 
   it('name the limits in the refusals', () => {
-    expect(text(read(reset('password_too_short')).find('a'))).to.contain('8 characters')
-    expect(text(read(reset('password_too_long')).find('a'))).to.contain('64 characters')
+    expect(faultsOn(reset('password_too_short'))['password']).to.contain('8 characters')
+    expect(faultsOn(reset('password_too_long'))['password'])
+      .to.contain('64 characters')
+      .and.to.contain('too many: 4.')
+  })
+
+  it('show two faults, each beside its field', () => {
+    const both = { ...LIMITS, mode: 'password_mismatch', also: 'password_too_short' } as const
+    expect(faultsOn(page('reset-password', both))).to.deep.equal({
+      ...faultsOn(reset('password_too_short')),
+      ...faultsOn(reset('password_mismatch')),
+    })
   })
 
   it('lead on to the client after a reset, and otherwise back to the app (XSS-06)', () => {
@@ -407,7 +426,15 @@ describe('mails', () => {
 })
 
 function reset(mode: 'form' | (typeof REFUSALS)[number]) {
-  return page('reset-password', { mode, token: 't', minLength: 8, maxLength: 64 })
+  return page('reset-password', { mode, ...LIMITS, excess: 4 })
+}
+
+/** What is told as wrong, by the field that it is beside. */
+function faultsOn(html: string): Record<string, string> {
+  const hints = read(html).all.filter(({ attribs }) => attribs['class'] === 'hint fault')
+  return Object.fromEntries(
+    hints.map((hint) => [hint.attribs['id']?.replace('-hint', ''), text([hint])]),
+  )
 }
 
 /** Every page in every mode and for every reason, with `value` in every place that takes a text from outside. */
