@@ -83,11 +83,7 @@ interface ResetForm {
 
 export type RefusedLink = LinkContext & { fault: LinkFault }
 
-type ResetOutcome = RefusedLink | ((RefusedPassword | { refusal?: undefined }) & CarriedOn)
-
-interface CarriedOn {
-  carried: CarriedParameters
-}
+type ResetOutcome = RefusedLink | (Partial<RefusedPassword> & { carried: CarriedParameters })
 
 const UNKNOWN = { fault: 'unknown', carried: {} } as const
 

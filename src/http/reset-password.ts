@@ -60,11 +60,8 @@ export function resetPassword(parts: HttpParts) {
       if ('fault' in outcome) {
         return showInvalidLink(parts, ctx, outcome, token, uiLocales ?? outcome.locale)
       }
-      const { carried } = outcome
-      if (outcome.refusal) {
-        const { refusal: mode, carried: _carried, ...faults } = outcome
-        return showForm(ctx, carried, { mode, token, ...faults }, uiLocales)
-      }
+      const { carried, refusal: mode, ...faults } = outcome
+      if (mode) return showForm(ctx, carried, { mode, token, ...faults }, uiLocales)
       const client = await wayOn(ctx, carried)
       pages.show(ctx, {
         status: 200,
