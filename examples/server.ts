@@ -10,7 +10,7 @@ import { setMaxListeners } from 'node:events'
 import Koa from 'koa'
 import mount from 'koa-mount'
 import { Provider } from 'oidc-provider'
-import { createAccountFlows, memoryMailbox } from '../src/index.ts'
+import { createAccountFlows, memoryMailbox, type Brand } from '../src/index.ts'
 import { demoClient } from './server/demo-client.ts'
 import { readEnvironment } from './server/environment.ts'
 import { errorPages } from './server/error-pages.ts'
@@ -44,6 +44,8 @@ async function start() {
     : await memoryStorage()
   const mailbox = environment.isProduction ? undefined : memoryMailbox()
 
+  // A theme brings its own.
+  const brand = environment.viewsDirectory === undefined ? acme(baseUrl) : {}
   const flows = createAccountFlows({
     baseUrl,
     oauthPath,
@@ -56,13 +58,14 @@ async function start() {
     trustedProxies,
     initialSettings: settings,
     viewsDirectory: environment.viewsDirectory,
+    brand,
     ...(mailbox && { developmentMailer: mailbox }),
   })
 
   const issuer = `${baseUrl}${oauthPath}`
   const basePath = new URL(baseUrl).pathname.replace(/\/$/, '')
   const paths = { base: basePath, oauth: `${basePath}${oauthPath}` }
-  const show = createShowPage(paths)
+  const show = createShowPage(paths, brand)
   const cookieKeys = signingKeys.map((key) =>
     Buffer.from(derivedKey(key, 'cookies')).toString('base64url'),
   )
@@ -128,6 +131,16 @@ async function start() {
   console.log(`Open ${baseUrl}/`)
   if (environment.adminToken === undefined) console.log(`Admin token: ${adminToken}`)
   console.log(`READY ${baseUrl}`)
+}
+
+/** Whose service it is. */
+function acme(baseUrl: string): Brand {
+  return {
+    name: 'Acme',
+    colour: '#4f46e5',
+    signInUrl: `${baseUrl}/`,
+    supportUrl: 'mailto:help@acme.example',
+  }
 }
 
 /** The flows know their options; the operator knows environment variables. */

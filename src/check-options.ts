@@ -8,6 +8,7 @@ import { MIN_KEY_BYTES, type AccountFlowsOptions, type CheckedOptions } from './
 import type { Log } from './ports/index.ts'
 import { isProduction, refuseWeak } from './production.ts'
 import { isInTheClear } from './settings/loopback-host.ts'
+import { checkBrand } from './views/brand.ts'
 import { canonicalLocale } from './views/locale-files.ts'
 
 export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
@@ -30,8 +31,9 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   checkNumber('responseDelay.jitterMs', responseDelay.jitterMs, 0, 60_000)
   if (isProduction()) warnOfTooLittle(bcryptCost, responseDelay, log)
   const oauthPath = checkOAuthPath(options.oauthPath ?? '')
+  const baseUrl = checkBaseUrl(options.baseUrl, weak)
   return {
-    baseUrl: checkBaseUrl(options.baseUrl, weak),
+    baseUrl,
     oauthPath,
     secrets: checkSecrets(options.secrets, weak),
     store: options.store,
@@ -45,6 +47,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     beforeForgotPassword,
     initialSettings: options.initialSettings ?? {},
     developmentMailer: options.developmentMailer,
+    brand: checkBrand(options.brand, baseUrl),
     viewsDirectory: checkViewsDirectory(options.viewsDirectory),
     defaultLocale: checkDefaultLocale(options.defaultLocale),
     log: withoutValues(log),

@@ -23,7 +23,7 @@ export type Core = ReturnType<typeof createCore>
 /** What is made of the options once, and shared by flows, mails, pages and the admin API. */
 export function createCore(options: CheckedOptions) {
   const { baseUrl, oauthPath, store, users, clock, log } = options
-  const { viewsDirectory: directory, defaultLocale, trustedProxies } = options
+  const { viewsDirectory: directory, defaultLocale, brand, trustedProxies } = options
   const basePath = baseUrl.pathname.replace(/\/$/, '')
   const { provider, attach } = attachment()
   const keys = createKeyRing(options.secrets)
@@ -63,7 +63,7 @@ export function createCore(options: CheckedOptions) {
     clients: createClients(provider, baseUrl.origin),
     openLogin,
     resume: createResume({ provider, clock, openLogin }),
-    views: createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, log }),
+    views: createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, brand, log }),
     requesterOf: (req: IncomingMessage) => requesterOf(req, trustedProxies),
   }
 }

@@ -7,6 +7,7 @@ import type { BeforeForgotPassword } from './http/forgot-password.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import type { SettingTexts } from './settings/table.ts'
 import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports/index.ts'
+import type { Brand } from './views/brand.ts'
 
 /** What `createAccountFlows` takes. Bad options are refused with a `TypeError` that names the option. */
 export interface AccountFlowsOptions {
@@ -51,6 +52,8 @@ export interface AccountFlowsOptions {
   initialSettings?: Partial<SettingTexts>
   /** Takes the mails while SMTP is not configured. `undefined`: they wait. */
   developmentMailer?: Mailer
+  /** Name, logo, colour and addresses on every page and in every mail. `undefined`: they look neutral, and miss nothing. */
+  brand?: Brand | undefined
   /**
    * A directory of views of your own, absolute or relative to the working directory: each file in it takes the place of ours of the
    * same name, and `theme.css` is added to the style sheet. Read once; `docs/customizing.md` tells what may be there.
@@ -81,6 +84,7 @@ export interface CheckedOptions {
   beforeForgotPassword: BeforeForgotPassword | undefined
   initialSettings: Partial<SettingTexts>
   developmentMailer: Mailer | undefined
+  brand: Brand
   /** Absolute. */
   viewsDirectory: string | undefined
   defaultLocale: string | undefined

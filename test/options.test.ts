@@ -107,6 +107,13 @@ describe('createAccountFlows()', () => {
     trustedProxies: [-1, 0.5, '1', true],
     clock: [null, {}, { now: () => new Date() }, 'utc'],
     viewsDirectory: ['', 'no/such/directory', 'package.json', 'a\0b', null, 42, {}],
+    brand: [
+      null,
+      'Acme',
+      { name: 42 },
+      { colour: null },
+      { name: 'Acme', logo: 'https://cdn.example/l.png' },
+    ],
     defaultLocale: ['', 'en_GB', 'x', 'tlh', '../en', null, 42],
   }
   for (const [name, values] of Object.entries(bad)) {

@@ -1,4 +1,5 @@
 import type { Context } from 'koa'
+import type { Brand } from '../../src/index.ts'
 import { html, type Html } from './html.ts'
 
 /** Path prefixes, without a slash at the end; empty for none. */
@@ -21,7 +22,12 @@ export interface Page {
 export type ShowPage = (ctx: Pick<Context, 'body' | 'set'>, page: Page) => void
 
 /** The example's own pages look like those of the flows. */
-export function createShowPage({ base, oauth }: Paths): ShowPage {
+export function createShowPage({ base, oauth }: Paths, { name: brand }: Brand): ShowPage {
+  const header =
+    brand &&
+    html`<header class="client">
+      <span class="mark" aria-hidden="true">${brand.slice(0, 1)}</span><bdi>${brand}</bdi>
+    </header>`
   return (ctx, { name, mode, title, content, formMayLeadTo }) => {
     ctx.set(pageHeaders(formMayLeadTo))
     ctx.body = html`<!doctype html>
@@ -35,6 +41,7 @@ export function createShowPage({ base, oauth }: Paths): ShowPage {
           <link rel="stylesheet" href="${base}/example.css" />
         </head>
         <body>
+          ${header}
           <main data-page="${name}" data-mode="${mode ?? 'page'}">
             <h1>${title}</h1>
             ${content}

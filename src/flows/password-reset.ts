@@ -83,7 +83,7 @@ interface ResetForm {
 
 export type RefusedLink = LinkContext & { fault: LinkFault }
 
-type ResetOutcome = RefusedLink | RefusedPassword | { carried: CarriedParameters }
+type ResetOutcome = RefusedLink | (Partial<RefusedPassword> & { carried: CarriedParameters })
 
 const UNKNOWN = { fault: 'unknown', carried: {} } as const
 
@@ -123,7 +123,7 @@ async function claim(parts: FlowParts, form: ResetForm, by: Requester) {
   if (!found || endOf(found, clock.now())) return undefined
   const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
   const refused = refusePassword(form.password, form.confirmPassword, { minLength, maxLength })
-  if (refused) return refused
+  if (refused) return { ...refused, carried: found.carried }
 
   const newHash = await parts.hashPassword(form.password)
   const leaseUntil = leaseEnd(parts)

@@ -65,5 +65,6 @@ function routesByPath(
     '/resend-verification': resendVerification(parts),
     '/account-flows.css': asset('text/css', views.stylesheet),
     '/account-flows.js': asset('text/javascript', views.script),
+    '/account-flows.svg': asset('image/svg+xml', views.favicon),
   }
 }

@@ -19,7 +19,7 @@ export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | 
     async get(ctx: Context) {
       const fields = parseFields(ctx.querystring) ?? new Map<string, string>()
       const carried = carriedFrom(fields)
-      const client = await clients.shown(carried)
+      const { client } = await clients.identify(carried)
       const locals = { mode: 'form', carried, client } as const
       pages.show(ctx, { status: 200, name, locals, formId: newId() })
     },
@@ -37,12 +37,12 @@ export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | 
       }
       const carried = carriedFrom(form)
       if (!identifier) {
-        const client = await clients.shown(carried)
+        const { client } = await clients.identify(carried)
         const locals = { mode: 'invalid', carried, client } as const
         return pages.show(ctx, { status: 400, name, locals, uiLocales, formId: formIdIn(form) })
       }
       if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
-      const genuine = await clients.genuine(carried)
+      const genuine = await clients.identify(carried)
       const waitMs = await cooldown.count({ kind: 'password_reset', typed: identifier, requester })
       const asked = { identifier, clientId: carried.clientId, requester, fields: form }
       const verdict = await verdictOf(parts, before, asked)
@@ -54,7 +54,7 @@ export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | 
         ctx.set('Retry-After', RETRY_AFTER_SECONDS)
         return pages.showError(ctx, 'unavailable')
       }
-      showSent(parts, ctx, { carried: genuine, waitMs }, uiLocales)
+      showSent(parts, ctx, { ...genuine, typed: identifier, waitMs }, uiLocales)
     },
   }
 }
@@ -71,11 +71,12 @@ async function renew(
   const uiLocales = requester.uiLocales ?? locale
   if ('fault' in outcome) {
     await waited()
-    return showInvalidLink(parts.pages, ctx, outcome, token, uiLocales)
+    return showInvalidLink(parts, ctx, outcome, token, uiLocales)
   }
   const waitMs = await parts.cooldown.count({ kind: 'password_reset', typed: token, requester })
   await waited()
-  showSent(parts, ctx, { carried, isRenewed: true, waitMs }, uiLocales)
+  const { client } = await parts.clients.identify(carried)
+  showSent(parts, ctx, { carried, client, isRenewed: true, waitMs }, uiLocales)
 }
 
 type Sent = Extract<PageLocals['forgot-password'], { mode: 'sent' }>

@@ -16,16 +16,14 @@ export function resendVerification(parts: HttpParts) {
   async function answer(ctx: Context, form: Fields, { mode, uiLocales, ...sent }: Answer) {
     const waiting = waitingPage(form, settings())
     const carried = carriedFrom(form)
-    const { clientId, redirectUri } = carried
-    const genuine =
-      waiting && clientId !== undefined && redirectUri !== undefined
-        ? await clients.genuine({ clientId, redirectUri })
-        : {}
+    const { scope: _scope, state: _state, ...named } = carried
+    const { client } = await clients.identify(named)
     pages.show(ctx, {
       status: mode === 'sent' ? 200 : 400,
       name: 'verify-email',
-      locals: mode === 'sent' ? { mode, waiting, ...sent } : { mode, waiting, carried },
-      formMayLeadTo: genuine.redirectUri,
+      locals:
+        mode === 'sent' ? { mode, waiting, client, ...sent } : { mode, waiting, client, carried },
+      formMayLeadTo: waiting && client && carried.redirectUri,
       uiLocales,
       formId: formIdIn(form),
     })
@@ -63,7 +61,7 @@ export function resendVerification(parts: HttpParts) {
       const waitMs = await cooldown.count(wish)
       await verification.resend(username, carriedFrom(form), requester, formIdIn(form))
       await waited()
-      await answer(ctx, form, { mode: 'sent', waitMs, uiLocales })
+      await answer(ctx, form, { mode: 'sent', typed: username, waitMs, uiLocales })
     },
   }
 }
@@ -73,6 +71,7 @@ const UNKNOWN: LinkRefusal = { refusal: 'expired', reason: 'unknown', carried: {
 interface Answer {
   mode: 'sent' | 'invalid'
   isRenewed?: boolean
+  typed?: string
   waitMs?: number | undefined
   uiLocales: string | undefined
 }

@@ -4,20 +4,21 @@ import type { RefusedLink } from '../flows/password-reset.ts'
 import type { CarriedParameters } from '../ports/index.ts'
 import type { ResetFaults, ResetFormMode } from '../views/index.ts'
 import { readForm, tokenInQuery, uiLocalesIn } from './form.ts'
-import type { Pages } from './pages.ts'
 import type { HttpParts } from './parts.ts'
 
 /** 4.3 and 4.4. */
 export function resetPassword(parts: HttpParts) {
   const { passwordReset, clients, openLogin, pages, settings, requesterOf, log } = parts
 
-  function showForm(
+  async function showForm(
     ctx: Context,
+    carried: CarriedParameters,
     form: { mode: ResetFormMode; token: string } & ResetFaults,
     uiLocales: string | undefined,
   ) {
+    const { client } = await clients.identify(carried)
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-    const locals = { ...form, minLength, maxLength }
+    const locals = { ...form, minLength, maxLength, client }
     const status = form.mode === 'form' ? 200 : 400
     pages.show(ctx, { status, name: 'reset-password', locals, uiLocales })
   }
@@ -33,15 +34,15 @@ export function resetPassword(parts: HttpParts) {
   }
 
   const showUnknown = (ctx: Context, uiLocales?: string) =>
-    showInvalidLink(pages, ctx, { fault: 'unknown', carried: {} }, '', uiLocales)
+    showInvalidLink(parts, ctx, { fault: 'unknown', carried: {} }, '', uiLocales)
 
   return {
     async get(ctx: Context) {
       const token = tokenInQuery(ctx.querystring)
       if (!token) return showUnknown(ctx)
       const outcome = await passwordReset.open(token)
-      if ('fault' in outcome) return showInvalidLink(pages, ctx, outcome, token, outcome.locale)
-      showForm(ctx, { mode: 'form', token }, outcome.locale)
+      if ('fault' in outcome) return showInvalidLink(parts, ctx, outcome, token, outcome.locale)
+      await showForm(ctx, outcome.carried, { mode: 'form', token }, outcome.locale)
     },
 
     async post(ctx: Context) {
@@ -57,13 +58,11 @@ export function resetPassword(parts: HttpParts) {
         requesterOf(ctx.req),
       )
       if ('fault' in outcome) {
-        return showInvalidLink(pages, ctx, outcome, token, uiLocales ?? outcome.locale)
+        return showInvalidLink(parts, ctx, outcome, token, uiLocales ?? outcome.locale)
       }
-      if ('refusal' in outcome) {
-        const { refusal: mode, ...faults } = outcome
-        return showForm(ctx, { mode, token, ...faults }, uiLocales)
-      }
-      const client = await wayOn(ctx, outcome.carried)
+      const { carried, refusal: mode, ...faults } = outcome
+      if (mode) return showForm(ctx, carried, { mode, token, ...faults }, uiLocales)
+      const client = await wayOn(ctx, carried)
       pages.show(ctx, {
         status: 200,
         name: 'reset-password',
@@ -75,18 +74,19 @@ export function resetPassword(parts: HttpParts) {
 }
 
 /** A new link is one click away from one that expired. */
-export function showInvalidLink(
-  pages: Pages,
+export async function showInvalidLink(
+  { pages, clients }: HttpParts,
   ctx: Context,
   { fault: reason, carried }: RefusedLink,
   token: string,
   uiLocales: string | undefined,
-): void {
+): Promise<void> {
+  const { client } = await clients.identify(carried)
   const renew = reason === 'expired' ? token : undefined
   pages.show(ctx, {
     status: 400,
     name: 'reset-password',
-    locals: { mode: 'invalid', reason, carried, renew },
+    locals: { mode: 'invalid', reason, carried, client, renew },
     uiLocales,
     formId: renew && newId(),
   })

@@ -86,8 +86,11 @@ function allowed({ get, post }: Route): string {
 
 const YEAR_SECONDS = 31_536_000
 
-/** A file that our pages load; there are two, the style sheet and the script. */
-export function asset(type: 'text/css' | 'text/javascript', { text, version }: Asset): Route {
+/** A file that our pages load: the style sheet, the script or the icon. */
+export function asset(
+  type: 'text/css' | 'text/javascript' | 'image/svg+xml',
+  { text, version }: Asset,
+): Route {
   return {
     async get(ctx) {
       // A page asks for the version that it was made with; another process, older or newer, may answer.

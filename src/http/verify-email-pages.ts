@@ -65,14 +65,15 @@ export function verifyEmailPages({ pages, clients }: HttpParts, asked?: string) 
 
     /** The question whether this browser may go on. `isNotYet`: it was answered, and nobody pressed the button. */
     async confirm(ctx: Context, link: VerificationLink, opened: OpenedLink, isNotYet = false) {
-      const client = await clients.shown(link.carried)
+      const { client } = await clients.identify(link.carried)
       const locals = { mode: 'confirm', link: fieldsOf(link), client, isNotYet } as const
       pages.show(ctx, { status: isNotYet ? 400 : 200, name, locals, ...requestOf(opened) })
     },
 
     /** The question which account to go on as; `session` names the one that it is about. */
-    otherAccount(ctx: Context, link: VerificationLink, opened: OpenedLink, session: string) {
-      const locals = { mode: 'other_account', link: fieldsOf(link), session } as const
+    async otherAccount(ctx: Context, link: VerificationLink, opened: OpenedLink, session: string) {
+      const { client } = await clients.identify(link.carried)
+      const locals = { mode: 'other_account', link: fieldsOf(link), session, client } as const
       pages.show(ctx, { status: 200, name, locals, ...requestOf(opened) })
     },
   }
@@ -105,6 +106,7 @@ export async function blockedPage(
   { user, captured, pendingLoginId, lifetimeMs, ...asked }: BlockedLogin,
 ): Promise<Page<'verify-email'>> {
   const carried = carriedBy(captured)
+  const { client } = await clients.identify(carried)
   return {
     status: 200,
     name: 'verify-email',
@@ -112,9 +114,10 @@ export async function blockedPage(
       mode: 'blocked',
       username: user.username,
       sentTo: maskedAddress(user.email),
+      address: user.email ?? undefined,
       lifetimeMs,
       carried,
-      client: await clients.shown(carried),
+      client,
       waiting: { pendingLoginId, forMs: lifetimeMs },
       ...asked,
     },

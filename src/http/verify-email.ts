@@ -116,7 +116,7 @@ async function destinationOf(
     return { accountId, second: arrivedAt, seen }
   }
   if (captured === undefined) {
-    const carried = await clients.genuine(token.carried)
+    const { carried } = await clients.identify(token.carried)
     if (carried.clientId === undefined) return undefined
     const go = async (ctx: Context, next: Next) => {
       await resume.carried(ctx, next, await byEmail(), carried)

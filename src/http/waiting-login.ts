@@ -86,7 +86,8 @@ async function goOn(parts: HttpParts, { ctx, next, window }: Asked, answer: Answ
   const isForeign = live !== undefined && live.accountId !== user.id
   if (isForeign && live.uid !== answer.replaces) {
     const { pendingLoginId } = window
-    return show({ mode: 'other_account', pendingLoginId, session: live.uid })
+    const { client } = await clients.identify(carriedBy(captured))
+    return show({ mode: 'other_account', pendingLoginId, session: live.uid, client })
   }
   let isFinished = true
   const wentOn = await waitingLogins.inTurn(window, async () => {

@@ -3,17 +3,15 @@ import { errors, type Provider } from 'oidc-provider'
 import { appendCarried } from '../ports/carried-query.ts'
 import { isLoopbackHost } from '../settings/loopback-host.ts'
 import type { CapturedRequest, CarriedParameters, IdentifiedClient } from '../ports/index.ts'
-import type { ClientLink, ShownClient } from '../views/page-locals.ts'
+import type { ShownClient } from '../views/page-locals.ts'
 import { createRequestCheck, type Client } from './request-check.ts'
 
 export interface Clients {
-  /** `genuine`, and the name of the client. */
-  identify(carried: CarriedParameters): Promise<IdentifiedClient>
   /**
-   * The carried parameters when they name a registered client, and a redirect URI of its own; otherwise none of them, so that
-   * nothing unregistered is ever signed, mailed, rendered or followed, nor anything too long for an address.
+   * The carried parameters and their client, when they name a registered client, and a redirect URI of its own; otherwise none of
+   * them, so that nothing unregistered is ever signed, mailed, rendered or followed, nor anything too long for an address.
    */
-  genuine(carried: CarriedParameters): Promise<CarriedParameters>
+  identify(carried: CarriedParameters): Promise<IdentifiedClient & { client?: ShownClient }>
   /**
    * Whether a captured request may go on: its client is registered, and the provider would take the request from it today.
    *
@@ -22,15 +20,14 @@ export interface Clients {
   mayFinish(ctx: Context, captured: CapturedRequest): Promise<boolean>
   /** Whether a device that waited for the request has its answer already. */
   isFinished(captured: CapturedRequest): Promise<boolean>
-  /** The client of genuine parameters, as a page names it. `undefined`: they are not genuine, or there are none. */
-  shown(carried: CarriedParameters): Promise<ShownClient | undefined>
   /**
-   * Where the client of genuine parameters starts a login anew: its own address for that (OpenID Connect Core, section 4), or its
-   * front page. `undefined`: there is none. It says nothing of the account: whoever asked for a mail to somebody else chose the client.
+   * The client of genuine parameters, and where it starts a login anew: its own address for that (OpenID Connect Core, section 4),
+   * or its front page. `undefined`: there is no such client. It says nothing of the account: whoever asked for a mail to somebody
+   * else chose the client.
    *
    * @param loginPage - leads there instead, where a login for this client waits in this browser.
    */
-  restart(carried: CarriedParameters, loginPage?: string): Promise<ClientLink | undefined>
+  restart(carried: CarriedParameters, loginPage?: string): Promise<ShownClient | undefined>
 }
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
@@ -66,13 +63,9 @@ export function createClients(provider: () => Provider, origin: string): Clients
   }
 
   return {
-    genuine: async (carried) => ((await genuineClient(carried)) ? carried : {}),
-
     async identify(carried) {
       const client = await genuineClient(carried)
-      return client
-        ? { carried, clientName: client.clientName ?? client.clientId }
-        : { carried: {}, clientName: undefined }
+      return client ? { carried, client: shownClient(client) } : { carried: {} }
     },
 
     async mayFinish(ctx, captured) {
@@ -89,15 +82,9 @@ export function createClients(provider: () => Provider, origin: string): Clients
     isFinished: async ({ deviceCode }) =>
       deviceCode !== undefined && (await stateOfDevice(provider(), deviceCode)) === 'answered',
 
-    async shown(carried) {
-      const client = await genuineClient(carried)
-      return client && shownClient(client)
-    },
-
     async restart(carried, loginPage) {
       const client = await genuineClient(carried)
-      const href = client && (loginPage ?? hrefOf(client, carried))
-      return client && href !== undefined ? { ...shownClient(client), href } : undefined
+      return client && { ...shownClient(client), href: loginPage ?? hrefOf(client, carried) }
     },
   }
 }

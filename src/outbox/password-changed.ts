@@ -38,12 +38,12 @@ export function createPasswordChanged(parts: MailParts): MailFlow {
     hasUsable: async () => false,
     async onRequest() {},
     async mint(job, { user }) {
-      const { clientName } = await parts.identify(job.carried)
+      const { client } = await parts.identify(job.carried)
       const locale = localeOf(parts, job, user)
       // A stranger may have chosen what the reset carried.
       const query = formQuery({}, locale)
       const url = `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${query}`
-      return { url, token: undefined, clientName, locale }
+      return { url, token: undefined, clientName: client?.clientName, locale }
     },
     isServedLater: async () => false,
     async revoke() {},

@@ -34,7 +34,7 @@ export function createResetMail(parts: MailParts): MailFlow {
       const id = newId()
       const createdAt = now()
       const locale = localeOf(parts, job, user)
-      const { carried, clientName } = await parts.identify(job.carried)
+      const { carried, client } = await parts.identify(job.carried)
       const isIssued = await resetTokens.issue({
         id,
         tokenHash: hashToken(token),
@@ -49,7 +49,7 @@ export function createResetMail(parts: MailParts): MailFlow {
       })
       if (!isIssued) return 'superseded'
       const url = `${parts.oauthUrl}${MAIL_KINDS.password_reset.page}?token=${token}`
-      return { url, token: { id, lifetimeMs }, clientName, locale }
+      return { url, token: { id, lifetimeMs }, clientName: client?.clientName, locale }
     },
 
     // A token is not issued after that of a later request.

@@ -40,7 +40,7 @@ export function createVerificationMail(parts: MailParts): MailFlow {
       const id = newId()
       const createdAt = now()
       const expiresAt = new Date(createdAt.getTime() + lifetimeMs)
-      const { carried, clientName } = await parts.identify(job.carried)
+      const { carried, client } = await parts.identify(job.carried)
       const pending = await pendingLoginOf(job, user.id)
       const locale = localeOf(parts, job, user, uiLocalesOf(pending))
       const purgeAt = new Date(expiresAt.getTime() + KEEP_LOGIN_MS)
@@ -63,7 +63,7 @@ export function createVerificationMail(parts: MailParts): MailFlow {
       return {
         url: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery({ token, carried, signature })}`,
         token: { id, lifetimeMs },
-        clientName,
+        clientName: client?.clientName,
         locale,
       }
     },

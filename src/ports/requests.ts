@@ -9,10 +9,10 @@ export interface CarriedParameters {
   state?: string
 }
 
-/** Carried parameters that are genuine, or none, and the name of their client. */
+/** Carried parameters that are genuine, and their client; or neither. */
 export interface IdentifiedClient {
   carried: CarriedParameters
-  clientName: string | undefined
+  client?: { clientName: string }
 }
 
 /** Who sent the request, for the audit log; and for the mail of the request, which language it asked for. */

@@ -1,4 +1,6 @@
 import { fileURLToPath } from 'node:url'
+import { accentCss } from './accent.ts'
+import { shownBrand, type Brand } from './brand.ts'
 import { logJsonLines } from '../log.ts'
 import type { Log } from '../ports/index.ts'
 import { createCatalog } from './catalog.ts'
@@ -7,17 +9,18 @@ import { chooseLocale, type Languages } from './languages.ts'
 import { canonicalLocale, readLocales } from './locale-files.ts'
 import { renderMail, type MailLocals, type MailName, type RenderedMail } from './mails.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
-import { addressesOf, assetOf, renderPage, type Assets } from './pages.ts'
+import { assetOf, frameOf, renderPage, type Assets } from './pages.ts'
 import { createTemplates } from './templates.ts'
 import { tryAll } from './trial.ts'
 import { readViewFiles, type ViewFiles } from './view-files.ts'
 
+export type { Brand } from './brand.ts'
 export type { Asset, Assets } from './pages.ts'
 export type { Languages } from './languages.ts'
 export type { MailLocals, MailName, RenderedMail } from './mails.ts'
 export type * from './page-locals.ts'
 
-/** The style sheet of the pages with the host's `theme.css`, and the one script, served below the OAuth path. */
+/** The style sheet of the pages with the brand's colours and the host's `theme.css`, the one script and the icon, served below the OAuth path. */
 export interface Views extends Assets {
   /** In the language that suits the reader best. */
   page<N extends PageName>(
@@ -38,6 +41,8 @@ interface ViewsOptions {
   directory?: string | undefined
   /** Spoken where nothing better is known; `en` by default. */
   defaultLocale?: string | undefined
+  /** Checked. */
+  brand?: Brand | undefined
   log?: Log
 }
 
@@ -51,7 +56,7 @@ const REFERENCE_LOCALE = 'en'
  * @throws TypeError naming the option that is not acceptable, with all that is wrong in the host's files.
  */
 export function createViews(oauthPath: string, options: ViewsOptions = {}): Views {
-  const { directory, defaultLocale = REFERENCE_LOCALE, log = logJsonLines } = options
+  const { directory, defaultLocale = REFERENCE_LOCALE, brand = {}, log = logJsonLines } = options
   const problems: string[] = []
   const files = readViewFiles(DIRECTORY, directory, problems)
   const locales = readLocales(files, problems)
@@ -62,14 +67,18 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
   const byDefault = wanted ?? reference
   const overrides = { files, templates, locales, reference, defaultLocale: byDefault }
   problems.push(...findProblems(overrides))
+  const shown = shownBrand(brand)
   const assets = {
-    stylesheet: assetOf([templates.read('account-flows.css'), ...theme(files)].join('\n')),
+    stylesheet: assetOf(
+      [templates.read('account-flows.css'), ...accentCss(brand.colour), ...theme(files)].join('\n'),
+    ),
     script: assetOf(templates.read('account-flows.js')),
+    favicon: assetOf(favicon(templates.read('account-flows.svg'), shown.accent)),
   }
-  const addresses = addressesOf(oauthPath, assets)
+  const frame = frameOf(oauthPath, assets, shown)
   const fallback = createCatalog(byDefault, [reference])
   if (files.hasHostsTemplates && problems.length === 0) {
-    problems.push(...tryAll(templates.strict, fallback, addresses))
+    problems.push(...tryAll(templates.strict, fallback, frame))
   }
   if (problems.length > 0) throw new TypeError(`viewsDirectory: ${problems.join('; ')}`)
   if (!wanted) {
@@ -91,7 +100,7 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
 
     page(name, locals, languages = {}, formId) {
       const catalog = catalogFor(languages)
-      const html = renderPage(templates, catalog, addresses, name, locals, {
+      const html = renderPage(templates, catalog, frame, name, locals, {
         uiLocales: languages.asked,
         formId,
       })
@@ -99,8 +108,13 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
     },
 
     mail: (name, locals, languages = {}) =>
-      renderMail(templates, catalogFor(languages), name, locals),
+      renderMail(templates, catalogFor(languages), name, locals, shown),
   }
+}
+
+/** Ours is in our colour, which no other file has. */
+function favicon(svg: string, accent: string | undefined): string {
+  return accent ? svg.replaceAll('#1d4fb4', accent) : svg
 }
 
 function theme(files: ViewFiles): string[] {

@@ -1,4 +1,5 @@
 import { MAIL_KINDS, mailKinds, type MailTemplate } from '../ports/mail-kinds.ts'
+import type { ShownBrand } from './brand.ts'
 import { fill, type Catalog, type Values } from './catalog.ts'
 import { deviceOf } from './device.ts'
 import type { Templates } from './templates.ts'
@@ -49,15 +50,23 @@ export function renderMail(
   catalog: Catalog,
   name: MailName,
   locals: MailLocals,
+  brand: ShownBrand = {},
 ): RenderedMail {
   const { t, lang, dir } = catalog
   const values = valuesOf(catalog, name, locals)
   const byName = new Map(Object.entries(values))
+  const text = fill(read(`mails/${name}.txt`), (key) => byName.get(key) ?? t(key))
   return {
     subject: values.title,
-    text: wrapped(fill(read(`mails/${name}.txt`), (key) => byName.get(key) ?? t(key))),
-    html: render(`mails/${name}`, { ...values, t, lang, dir }),
+    text: wrapped(signed(text, catalog, brand)),
+    html: render(`mails/${name}`, { ...values, t, lang, dir, brand }),
   }
+}
+
+function signed(text: string, { t }: Catalog, { name, homeUrl, supportUrl }: ShownBrand): string {
+  const help = supportUrl && t('mail.help', { address: supportUrl.replace(/^mailto:/i, '') })
+  const lines = [name, homeUrl, help].filter((line) => line !== undefined)
+  return lines.length > 0 ? `${text.trimEnd()}\n\n${lines.join('\n')}\n` : text
 }
 
 /** What a template may say beside the words of the catalog. */

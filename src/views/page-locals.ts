@@ -5,11 +5,11 @@ export interface ShownClient {
   clientName: string
   /** An image that the client registered, on our own origin; of any other nothing is loaded. `undefined`: none. */
   logo?: string | undefined
-}
-
-/** `href` is left out of the page unless it is http, https, or a private-use scheme such as `com.example.app:`. */
-export interface ClientLink extends ShownClient {
-  href: string
+  /**
+   * Where a login to it begins anew. Left out of the page unless it is http, https, or a private-use scheme such as
+   * `com.example.app:`. `undefined`: this page leads nowhere.
+   */
+  href?: string | undefined
 }
 
 /** The window that logged in, and goes on by itself once the address is confirmed. */
@@ -29,6 +29,9 @@ type ForgotPassword =
   | {
       mode: 'sent'
       carried: CarriedParameters
+      client?: ShownClient | undefined
+      /** What was typed. `undefined`: nothing was. It is not shown. */
+      typed?: string | undefined
       /** At one click, in the place of a link that expired: nothing was typed. */
       isRenewed?: boolean
       /** Until another mail may be asked for. `undefined`: at any time. */
@@ -53,15 +56,22 @@ export interface ResetFaults {
 }
 
 type ResetPassword =
-  | ({ mode: ResetFormMode; token: string; minLength: number; maxLength: number } & ResetFaults)
+  | ({
+      mode: ResetFormMode
+      token: string
+      minLength: number
+      maxLength: number
+      client?: ShownClient | undefined
+    } & ResetFaults)
   /** `renew`: the genuine token that a new mail is one click away with. */
   | {
       mode: 'invalid'
       reason: LinkReason
       carried: CarriedParameters
+      client?: ShownClient | undefined
       renew?: string | undefined
     }
-  | { mode: 'done'; client?: ClientLink | undefined }
+  | { mode: 'done'; client?: ShownClient | undefined }
 
 /** A verification link, as the forms that act on it repeat it. */
 export interface LinkFields {
@@ -76,6 +86,8 @@ type VerifyEmail =
       username: string
       /** Where the mail goes, masked. `undefined`: the account has no such address. */
       sentTo?: string | undefined
+      /** The same in full, for the way to the mailbox; it is not shown. */
+      address?: string | undefined
       lifetimeMs: number
       carried: CarriedParameters
       client?: ShownClient | undefined
@@ -91,29 +103,43 @@ type VerifyEmail =
       carried: CarriedParameters
       /** The genuine link that a new mail is one click away with. */
       renew?: LinkFields | undefined
-      client?: ClientLink | undefined
+      client?: ShownClient | undefined
     }
   /** `isRenewed`: at one click, in the place of a link that expired. */
   | {
       mode: 'sent'
+      client?: ShownClient | undefined
+      /** What was typed. `undefined`: nothing was. It is not shown. */
+      typed?: string | undefined
       waiting?: WaitingPage | undefined
       isRenewed?: boolean
       waitMs?: number | undefined
     }
   /** Nobody was named that a link is to be sent to. */
-  | { mode: 'invalid'; carried: CarriedParameters; waiting?: WaitingPage | undefined }
+  | {
+      mode: 'invalid'
+      carried: CarriedParameters
+      client?: ShownClient | undefined
+      waiting?: WaitingPage | undefined
+    }
   /** `goesOnElsewhere`: the window that logged in finishes the login. */
-  | { mode: 'verified'; goesOnElsewhere?: boolean; client?: ClientLink | undefined }
+  | { mode: 'verified'; goesOnElsewhere?: boolean; client?: ShownClient | undefined }
   /** The question whether this browser may go on. `isNotYet`: it was answered, and nobody pressed the button. */
   | { mode: 'confirm'; link: LinkFields; client?: ShownClient | undefined; isNotYet?: boolean }
   /** The question which account to go on as, about a link or about the window that waited; `session` names the one that was asked about. */
-  | { mode: 'other_account'; link?: LinkFields; pendingLoginId?: string; session: string }
+  | {
+      mode: 'other_account'
+      link?: LinkFields
+      pendingLoginId?: string
+      session: string
+      client?: ShownClient | undefined
+    }
   /** The login went on in another window of this browser. */
-  | { mode: 'signed_in'; client?: ClientLink | undefined }
+  | { mode: 'signed_in'; client?: ShownClient | undefined }
   /** The login went on once; whether somebody is signed in by it now is not known here. */
-  | { mode: 'continued'; client?: ClientLink | undefined }
+  | { mode: 'continued'; client?: ShownClient | undefined }
   /** The login that waited is over, or was never this browser's, and then there is no client. */
-  | { mode: 'ended'; client?: ClientLink | undefined }
+  | { mode: 'ended'; client?: ShownClient | undefined }
 
 export type ErrorMode =
   | 'refused'

@@ -1,10 +1,13 @@
 import { createHash } from 'node:crypto'
+import type { ShownBrand } from './brand.ts'
 import type { Catalog, Values } from './catalog.ts'
-import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
+import { mailboxOf } from './open-mailbox.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
 import { formQuery } from '../ports/carried-query.ts'
+import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
+import { stateIcon } from './state-icon.ts'
 import type { Templates } from './templates.ts'
-import { amountText, isolated, lifetimeText, shownLink } from './wording.ts'
+import { amountText, initialOf, isolated, lifetimeText, shownClient } from './wording.ts'
 
 /** What the forms of one page repeat. */
 export interface PageRequest {
@@ -17,7 +20,7 @@ export interface PageRequest {
 export function renderPage<N extends PageName>(
   { render }: Templates,
   catalog: Catalog,
-  addresses: PageAddresses,
+  frame: PageFrame,
   name: N,
   locals: PageLocals[N],
   { uiLocales, formId }: PageRequest = {},
@@ -34,12 +37,13 @@ export function renderPage<N extends PageName>(
     formId,
     again:
       'carried' in locals
-        ? `${addresses.oauthPath}/forgot-password${formQuery(locals.carried, uiLocales)}`
+        ? `${frame.oauthPath}/forgot-password${formQuery(locals.carried, uiLocales)}`
         : undefined,
     t,
     lang,
     dir,
-    ...addresses,
+    ...frame,
+    initialOf,
     page: name,
     title: t(titlesOf(name, locals).find(has) ?? `${name}.title`),
     refusal,
@@ -50,7 +54,11 @@ export function renderPage<N extends PageName>(
     sentTo: 'sentTo' in locals && locals.sentTo ? isolated(locals.sentTo, dir) : undefined,
     lifetime: 'lifetimeMs' in locals ? lifetimeText(locals.lifetimeMs, lang) : undefined,
     wait: waitMs !== undefined && waitMs > 0 ? waitOf(waitMs, lang) : undefined,
-    client: 'client' in locals ? shownLink(locals.client) : undefined,
+    client: 'client' in locals ? shownClient(locals.client) : undefined,
+    icon: stateIcon(name, locals),
+    mailbox: mailboxOf(
+      'typed' in locals ? locals.typed : 'address' in locals ? locals.address : undefined,
+    ),
   })
 }
 
@@ -139,23 +147,29 @@ export interface Asset {
 export interface Assets {
   stylesheet: Asset
   script: Asset
+  favicon: Asset
 }
 
-/** Where a page finds what belongs to it. */
-export interface PageAddresses {
+/** What all pages have around them: whose they are, and where they find what belongs to them. */
+export interface PageFrame {
   oauthPath: string
   stylesheet: string
   script: string
+  favicon: string
+  brand: ShownBrand
 }
 
 export function assetOf(text: string): Asset {
   return { text, version: createHash('sha256').update(text).digest('base64url').slice(0, 12) }
 }
 
-export function addressesOf(oauthPath: string, { stylesheet, script }: Assets): PageAddresses {
+export function frameOf(oauthPath: string, assets: Assets, brand: ShownBrand): PageFrame {
+  const { stylesheet, script, favicon } = assets
   return {
+    brand,
     oauthPath,
     stylesheet: `${oauthPath}/account-flows.css?v=${stylesheet.version}`,
     script: `${oauthPath}/account-flows.js?v=${script.version}`,
+    favicon: `${oauthPath}/account-flows.svg?v=${favicon.version}`,
   }
 }

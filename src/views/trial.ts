@@ -1,12 +1,12 @@
 import type { Catalog } from './catalog.ts'
 import { MAIL_KINDS, mailKinds, type MailKind } from '../ports/mail-kinds.ts'
 import { renderMail, type MailLocals, type MailName } from './mails.ts'
-import type { LinkReason, PageLocals, PageName, VerificationReason } from './page-locals.ts'
-import { renderPage, type PageAddresses } from './pages.ts'
+import type { LinkReason, PageLocals, PageName } from './page-locals.ts'
+import { renderPage, type PageFrame } from './pages.ts'
 import { failureOf, type Templates } from './templates.ts'
 
 /** What goes wrong where every page and mail is rendered once, so that it is told at the start. `templates` are strict. */
-export function tryAll(templates: Templates, catalog: Catalog, addresses: PageAddresses): string[] {
+export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame): string[] {
   const problems = new Set<string>()
 
   function attempt(name: string, work: () => unknown) {
@@ -20,9 +20,7 @@ export function tryAll(templates: Templates, catalog: Catalog, addresses: PageAd
 
   function tryPage<N extends PageName>(name: N, samples: Record<string, PageLocals[N][]>) {
     for (const locals of Object.values(samples).flat()) {
-      attempt(`pages/${name}`, () =>
-        renderPage(templates, catalog, addresses, name, locals, REQUEST),
-      )
+      attempt(`pages/${name}`, () => renderPage(templates, catalog, frame, name, locals, REQUEST))
     }
   }
 
@@ -31,7 +29,7 @@ export function tryAll(templates: Templates, catalog: Catalog, addresses: PageAd
   tryPage('verify-email', SAMPLE_PAGES['verify-email'])
   tryPage('error', SAMPLE_PAGES.error)
   for (const [name, locals] of SAMPLE_MAILS) {
-    attempt(`mails/${name}`, () => renderMail(templates, catalog, name, locals))
+    attempt(`mails/${name}`, () => renderMail(templates, catalog, name, locals, frame.brand))
   }
   return [...problems]
 }
@@ -49,12 +47,15 @@ const carried = {
 const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.example/' }
 const link = { token: 'token', carried, authorizeSig: 'signature' }
 const waiting = { pendingLoginId: 'login', forMs: 86_400_000 }
-const VERIFICATION_REASONS: VerificationReason[] = ['unknown', 'expired', 'used', 'changed']
+const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
 const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
 
 const limits = { token: 'token', minLength: 8, maxLength: 64 }
+const sent = { client, typed: 'ann@gmail.com', isRenewed: true, waitMs: 30_000 }
+
 const resetForm = (mode: 'form' | `password_${'too_short' | 'too_long' | 'invalid'}`) => [
-  { ...limits, mode, excess: 3 },
+  { ...limits, mode },
+  { ...limits, mode, client, excess: 3 },
 ]
 
 /** Each page in each mode, with little and with much to say. */
@@ -70,7 +71,7 @@ export const SAMPLE_PAGES: PageSamples = {
     ],
     sent: [
       { mode: 'sent', carried: {} },
-      { mode: 'sent', carried, isRenewed: true, waitMs: 30_000 },
+      { mode: 'sent', carried, ...sent },
     ],
   },
   'reset-password': {
@@ -81,7 +82,7 @@ export const SAMPLE_PAGES: PageSamples = {
     password_invalid: resetForm('password_invalid'),
     invalid: REASONS.flatMap((reason) => [
       { mode: 'invalid', reason, carried: {} },
-      { mode: 'invalid', reason, carried, renew: 'token' },
+      { mode: 'invalid', reason, carried, client, renew: 'token' },
     ]),
     done: [{ mode: 'done' }, { mode: 'done', client }],
   },
@@ -104,10 +105,10 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'expired', reason, carried: {} },
       { mode: 'expired', reason, carried, client, renew: link },
     ]),
-    sent: [{ mode: 'sent' }, { mode: 'sent', waiting, isRenewed: true, waitMs: 30_000 }],
+    sent: [{ mode: 'sent' }, { mode: 'sent', waiting, ...sent }],
     invalid: [
       { mode: 'invalid', carried: {} },
-      { mode: 'invalid', carried, waiting },
+      { mode: 'invalid', carried, client, waiting },
     ],
     verified: [
       { mode: 'verified' },
@@ -119,7 +120,7 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'confirm', link, client, isNotYet: true },
     ],
     other_account: [
-      { mode: 'other_account', link, session: 'session' },
+      { mode: 'other_account', link, session: 'session', client },
       { mode: 'other_account', pendingLoginId: 'login', session: 'session' },
     ],
     signed_in: [{ mode: 'signed_in' }, { mode: 'signed_in', client }],

@@ -1,4 +1,4 @@
-import type { ClientLink, ShownClient } from './page-locals.ts'
+import type { ShownClient } from './page-locals.ts'
 
 /** Rounds down, so that it never promises more than the link holds. One day is told as 24 hours. */
 export function lifetimeText(ms: number, lang: string): string {
@@ -90,13 +90,21 @@ function columnsOf(text: string): number {
 }
 
 /** A registered redirect URI can be anything; as a link only these schemes run no script. */
-export function shownLink(client: ClientLink | ShownClient | undefined): ShownClient | undefined {
+export function shownClient(client: ShownClient | undefined): ShownClient | undefined {
   if (!client) return undefined
-  if (!('href' in client)) return { ...client, clientName: displayName(client.clientName) }
-  if (!URL.canParse(client.href)) return undefined
-  const isSafe = /^(https?|[a-z][a-z0-9+-]*\.[a-z0-9.+-]+):$/.test(new URL(client.href).protocol)
-  return isSafe ? { ...client, clientName: displayName(client.clientName) } : undefined
+  const { clientName, href, ...others } = client
+  const protocol = href !== undefined && URL.canParse(href) ? new URL(href).protocol : ''
+  const isSafe = /^(https?|[a-z][a-z0-9+-]*\.[a-z0-9.+-]+):$/.test(protocol)
+  return { ...others, clientName: displayName(clientName), ...(isSafe && { href }) }
 }
+
+/** The first letter of a name, as a mark in the place of a logo. */
+export function initialOf(name: string): string {
+  const [first] = letters.segment(name)
+  return first?.segment.toUpperCase() ?? ''
+}
+
+const letters = new Intl.Segmenter()
 
 /** Without line breaks, control and direction characters, which could forge the text around it, and 64 characters at most. */
 export function displayName(name: string): string {

@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core'
 import { createViews } from '../../src/views/index.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { everyPage, type ShownPage } from './every-page.ts'
-import { startPageServer, type PageServer } from './page-server.ts'
+import { BRAND, startPageServer, type PageServer } from './page-server.ts'
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
 const EVERYTHING: RunOnly = {
@@ -38,6 +38,8 @@ interface Look extends Media {
   locale?: string
   /** Off: the page as it is where none run, for tools that are scripts themselves. */
   scripts?: 'on' | 'off'
+  /** Of a host without a brand; by default they have all that a brand can add. */
+  isPlain?: boolean
 }
 
 /** Any two of direction, colours and width meet in one of these. */
@@ -60,28 +62,31 @@ const DIRECTIONS = {
 
 describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) => {
   let server: PageServer
+  let plain: PageServer
   /** For pages that are not the same once they have arrived. */
   let live: Page
   /** For the others, put one after the other into the same document, as that costs a fifth, and axe then is warm. */
   let still: Page
 
   before(async () => {
-    server = await startPageServer()
+    server = await startPageServer(BRAND)
+    plain = await startPageServer()
     const context = await browser().newContext()
     await context.addInitScript({ content: AXE })
     live = await context.newPage()
     still = await context.newPage()
-    for (const shown of everyPage.slice(0, 1)) await still.goto(server.addressOf(shown))
   })
-  after(() => server?.close())
+  after(() => Promise.all([server?.close(), plain?.close()]))
 
   /** What `find` finds wrong, with the page that it is wrong with. */
   async function findings(
-    { viewport = WIDE, pages = everyPage, locale = 'en', scripts = 'on', ...media }: Look,
+    { viewport = WIDE, pages = everyPage, locale = 'en', scripts = 'on', isPlain, ...media }: Look,
     find: (page: Page) => Promise<string[]>,
   ): Promise<string[]> {
     const found: string[] = []
-    const isLive = (shown: ShownPage) => scripts === 'on' && ON_ARRIVAL.test(server.htmlOf(shown))
+    const of = isPlain ? plain : server
+    if (!still.url().startsWith(of.origin)) await still.goto(`${of.origin}/oauth2/error.error`)
+    const isLive = (shown: ShownPage) => scripts === 'on' && ON_ARRIVAL.test(of.htmlOf(shown))
     const all = async (
       page: Page,
       pages: ShownPage[],
@@ -95,11 +100,11 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) =>
       }
     }
     await Promise.all([
-      all(live, pages.filter(isLive), (shown) => live.goto(server.addressOf(shown, { locale }))),
+      all(live, pages.filter(isLive), (shown) => live.goto(of.addressOf(shown, { locale }))),
       all(
         still,
         pages.filter((shown) => !isLive(shown)),
-        (shown) => still.setContent(server.htmlOf(shown, { locale, scripts: 'off' })),
+        (shown) => still.setContent(of.htmlOf(shown, { locale, scripts: 'off' })),
       ),
     ])
     return found
@@ -115,9 +120,10 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) =>
   for (const [direction, { locale, looks }] of Object.entries(DIRECTIONS)) {
     for (const [index, look] of looks.entries()) {
       const rules = index === 0 ? EVERYTHING : VISUAL
-      it(`have nothing that axe objects to: ${direction}, ${look.colorScheme}, ${look.viewport.width} pixels wide, with scripts and without`, async () => {
+      it(`have nothing that axe objects to: ${direction}, ${look.colorScheme}, ${look.viewport.width} pixels wide, with scripts and without, with a brand and without`, async () => {
         const axe = (page: Page) => axeViolations(page, rules)
         expect(await findings({ ...look, locale }, axe)).to.deep.equal([])
+        expect(await findings({ ...look, locale, isPlain: true }, axe)).to.deep.equal([])
         const pages = everyPage.filter((shown) => CHANGED_BY_SCRIPT.test(server.htmlOf(shown)))
         expect(await findings({ ...look, locale, pages, scripts: 'off' }, axe)).to.deep.equal([])
       })
@@ -186,6 +192,7 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) =>
         await page.evaluate(() => {
           document.body.tabIndex = -1
           document.body.focus()
+          document.body.removeAttribute('tabindex')
         })
         for (const _ of expected) {
           await page.keyboard.press('Tab')

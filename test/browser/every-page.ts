@@ -48,19 +48,20 @@ const MODES: EveryMode = {
     invalid: { plain: { carried: {} }, client: { carried, client: shown } },
     sent: {
       plain: { carried: {} },
+      client: { carried, client: withLogo, typed: 'petra@gmail.com' },
       cooldown: { carried, waitMs: 45_000 },
-      renewed: { carried, isRenewed: true },
+      renewed: { carried, client: shown, isRenewed: true },
     },
   },
   'reset-password': {
-    form: { plain: limits },
+    form: { plain: limits, client: { ...limits, client: withLogo } },
     password_mismatch: { plain: limits, short: { ...limits, also: 'password_too_short' } },
     password_too_short: { plain: limits },
     password_too_long: { plain: { ...limits, excess: 4 } },
     password_invalid: { plain: limits },
     invalid: {
       unknown: { reason: 'unknown', carried: {} },
-      expired: { reason: 'expired', carried, renew: token },
+      expired: { reason: 'expired', carried, renew: token, client: shown },
       used: { reason: 'used', carried },
       superseded: { reason: 'superseded', carried },
       changed: { reason: 'changed', carried },
@@ -70,7 +71,7 @@ const MODES: EveryMode = {
   'verify-email': {
     blocked: {
       plain: { ...blocked, waiting },
-      client: { ...blocked, waiting, client: withLogo },
+      client: { ...blocked, waiting, client: withLogo, address: 'petra@gmail.com' },
       cooldown: { ...blocked, waiting, waitMs: 45_000 },
       'not-yet': { ...blocked, waiting, isNotYet: true },
       'no-address': { ...blocked, waiting, sentTo: undefined },
@@ -84,11 +85,12 @@ const MODES: EveryMode = {
     },
     sent: {
       plain: {},
+      client: { client: shown, typed: 'petra@outlook.com' },
       renewed: { isRenewed: true },
       waiting: { waiting },
       cooldown: { waiting, waitMs: 45_000 },
     },
-    invalid: { plain: { carried: {} }, waiting: { carried, waiting } },
+    invalid: { plain: { carried: {} }, waiting: { carried, client: shown, waiting } },
     verified: { plain: {}, elsewhere: { goesOnElsewhere: true }, client: { client } },
     confirm: {
       plain: { link },
@@ -96,7 +98,7 @@ const MODES: EveryMode = {
       'not-yet': { link, isNotYet: true },
     },
     other_account: {
-      link: { link, session: 'c2Vzc2lvbg' },
+      link: { link, session: 'c2Vzc2lvbg', client: shown },
       waiting: { pendingLoginId: waiting.pendingLoginId, session: 'c2Vzc2lvbg' },
     },
     signed_in: { plain: {}, client: { client } },

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createPages } from '../../src/http/pages.ts'
-import { createViews, type Views } from '../../src/views/index.ts'
+import { createViews, type Brand, type Views } from '../../src/views/index.ts'
 import { everyPage, type ShownPage } from './every-page.ts'
 
 /** Serves every page with the headers that it has in earnest. */
@@ -19,11 +19,21 @@ const LOGO = `<svg xmlns="http://www.w3.org/2000/svg" width="96" height="96" vie
 
 const SCRIPT = /<script.*?<\/script>/g
 
-export async function startPageServer(): Promise<PageServer> {
-  const views = createViews('/oauth2')
+/** What a host may say of itself, all of it. */
+export const BRAND: Brand = {
+  name: 'Acme',
+  colour: '#4f46e5',
+  homeUrl: 'https://acme.example/',
+  signInUrl: 'https://acme.example/sign-in',
+  supportUrl: 'mailto:help@acme.example',
+}
+
+export async function startPageServer(brand?: Brand): Promise<PageServer> {
+  const views = createViews('/oauth2', { brand })
   const files: Record<string, [type: string, text: string]> = {
     '/oauth2/account-flows.css': ['text/css', views.stylesheet.text],
     '/oauth2/account-flows.js': ['text/javascript', views.script.text],
+    '/oauth2/account-flows.svg': ['image/svg+xml', views.favicon.text],
     '/oauth2/logo.svg': ['image/svg+xml', LOGO],
     '/oauth2/verify-email/status': ['application/json', '{"status":"waiting"}'],
   }

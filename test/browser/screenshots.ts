@@ -1,5 +1,5 @@
 /**
- * Writes a picture of every page in every mode, in light, dark, on a phone and from right to left, and of every mail, into
+ * Writes a picture of every page in every mode, in light and dark, wide and narrow, in languages of both directions, with a brand and without, and of every mail, into
  * `screenshots/`, with one sheet that shows them all: `index.html` and `contact-sheet-*.png`.
  *
  * @module
@@ -11,19 +11,20 @@ import type { Browser } from 'playwright-core'
 import { previewMail, testMail } from '../../src/admin/mails.ts'
 import { mailTemplates } from '../../src/ports/mail-kinds.ts'
 import { parseAll } from '../../src/settings/parse-all.ts'
-import type { Views } from '../../src/views/index.ts'
+import { createViews, type Views } from '../../src/views/index.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { everyPage } from './every-page.ts'
-import { startPageServer, type PageServer } from './page-server.ts'
+import { BRAND, startPageServer } from './page-server.ts'
 
 const FOLDER = fileURLToPath(new URL('../../screenshots/', import.meta.url))
 const AT = new Date('2026-03-04T05:06:07Z')
 
 const LOOKS = {
-  light: { colorScheme: 'light', width: 720, height: 540, locale: 'en' },
-  dark: { colorScheme: 'dark', width: 720, height: 540, locale: 'en' },
-  phone: { colorScheme: 'light', width: 320, height: 568, locale: 'en' },
-  rtl: { colorScheme: 'dark', width: 360, height: 640, locale: 'ar' },
+  light: { colorScheme: 'light', width: 720, height: 720, locale: 'en', brand: BRAND },
+  dark: { colorScheme: 'dark', width: 1280, height: 800, locale: 'de', brand: BRAND },
+  phone: { colorScheme: 'light', width: 320, height: 568, locale: 'de', brand: BRAND },
+  rtl: { colorScheme: 'dark', width: 320, height: 640, locale: 'ar', brand: BRAND },
+  neutral: { colorScheme: 'light', width: 1280, height: 800, locale: 'en', brand: undefined },
 } as const
 
 type Look = keyof typeof LOOKS
@@ -33,8 +34,9 @@ interface Picture {
   file: string
 }
 
-async function picturesOfPages(browser: Browser, server: PageServer, look: Look) {
-  const { colorScheme, width, height, locale } = LOOKS[look]
+async function picturesOfPages(browser: Browser, look: Look) {
+  const { colorScheme, width, height, locale, brand } = LOOKS[look]
+  const server = await startPageServer(brand)
   const context = await browser.newContext({ colorScheme, viewport: { width, height } })
   const page = await context.newPage()
   const pictures: Picture[] = []
@@ -45,6 +47,7 @@ async function picturesOfPages(browser: Browser, server: PageServer, look: Look)
     pictures.push({ title: shown.id, file })
   }
   await context.close()
+  await server.close()
   return pictures
 }
 
@@ -97,14 +100,13 @@ async function main() {
   await rm(FOLDER, { recursive: true, force: true })
   await mkdir(FOLDER, { recursive: true })
   const browser = await launchChromium()
-  const server = await startPageServer()
+  const views = createViews('/oauth2', { brand: BRAND })
   const groups: Record<string, Picture[]> = {}
   for (const look of Object.keys(LOOKS) as Look[]) {
-    groups[look] = await picturesOfPages(browser, server, look)
+    groups[look] = await picturesOfPages(browser, look)
   }
-  groups['mails-light'] = await picturesOfMails(browser, server.views, 'light')
-  groups['mails-dark'] = await picturesOfMails(browser, server.views, 'dark')
-  await server.close()
+  groups['mails-light'] = await picturesOfMails(browser, views, 'light')
+  groups['mails-dark'] = await picturesOfMails(browser, views, 'dark')
 
   await writeFile(join(FOLDER, 'index.html'), sheet(groups))
   const page = await browser.newPage({ viewport: { width: 1600, height: 900 } })

@@ -107,6 +107,7 @@ describe('The flow of a password reset', () => {
       refusal: 'password_mismatch',
       also: undefined,
       excess: 0,
+      carried: {},
     })
     expect(calls).to.deep.equal(['tokens.find'])
   })

@@ -56,7 +56,7 @@ describe('The policy of a page whose form leads to a client', () => {
   })
 })
 
-describe('The style sheet and the script of the pages', () => {
+describe('The style sheet, the script and the icon of the pages', () => {
   const h = suiteHarness()
   const agent = createUserAgent()
 
@@ -68,9 +68,9 @@ describe('The style sheet and the script of the pages', () => {
 
   it('are asked for by version, and that is kept for a year', async () => {
     const addresses = assetsOf(await agent.get(`${h.oauthUrl}/forgot-password`))
-    expect(addresses).to.have.length(2)
+    expect(addresses).to.have.length(3)
     for (const address of addresses) {
-      expect(address).to.match(/\.(css|js)\?v=[\w-]{12}$/)
+      expect(address).to.match(/\.(css|js|svg)\?v=[\w-]{12}$/)
       expect(await cacheControl(address)).to.equal('public, max-age=31536000, immutable')
     }
   })

@@ -161,9 +161,9 @@ export const resetMutants: Mutant[] = [
     name: 'a refused form spends the token',
     breaks: 'A refused form leaves the token unspent.',
     edits: {
-      'if (refused) return refused': `if (refused) {
+      'if (refused) return { ...refused, carried: found.carried }': `if (refused) {
         await resetTokens.revoke({ id: found.id }, clock.now())
-        return refused
+        return { ...refused, carried: found.carried }
       }`,
     },
     caughtBy: 'TOK-12',

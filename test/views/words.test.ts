@@ -15,7 +15,19 @@ const VIEWS = fileURLToPath(new URL('../../views/', import.meta.url))
 const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy'
 const SAFARI =
   'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.1 Safari/605.1.15'
-const ADDRESSES = { oauthPath: '/oauth2', stylesheet: '/oauth2/s.css', script: '/oauth2/s.js' }
+const BRAND = {
+  name: 'Acme',
+  homeUrl: 'https://acme.example/',
+  signInUrl: 'https://acme.example/sign-in',
+  supportUrl: 'mailto:help@acme.example',
+}
+const FRAME = {
+  oauthPath: '/oauth2',
+  stylesheet: '/oauth2/s.css',
+  script: '/oauth2/s.js',
+  favicon: '/oauth2/i.svg',
+  brand: BRAND,
+}
 const NAMES: PageName[] = ['forgot-password', 'reset-password', 'verify-email', 'error']
 
 const problems: string[] = []
@@ -97,11 +109,11 @@ describe('the words of pages and mails', () => {
       }
       const language = { locale, dir: catalog.dir }
       for (const [name, locals] of everyPage()) {
-        const html = renderPage(templates, recording, ADDRESSES, name, locals)
+        const html = renderPage(templates, recording, FRAME, name, locals)
         expectWhole(html, language, `${name} ${locals.mode}`)
       }
       for (const { name, locals } of everyMail()) {
-        const { subject, text, html } = renderMail(templates, recording, name, locals)
+        const { subject, text, html } = renderMail(templates, recording, name, locals, BRAND)
         expectWhole(html, language, name)
         for (const part of [subject, text]) expectFilledIn(part, name)
         if (name === 'test') continue

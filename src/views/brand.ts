@@ -1,0 +1,84 @@
+import { accentOf, SCHEMES } from './accent.ts'
+import { displayName } from './wording.ts'
+
+/** How a service calls itself on every page and in every mail. What is left out leaves no gap. */
+export interface Brand {
+  /** Such as `Acme`, 64 characters at most. It ends the title of every page. */
+  name?: string | undefined
+  /**
+   * An image on the origin of `baseUrl`: its address, or its path with a slash in front. Shown 40 pixels high and wide on pages,
+   * and in the browser's tab; in mails 40 pixels high, unless it is an SVG, which mail programs do not show.
+   */
+  logo?: string | undefined
+  /** `#rrggbb`. Buttons and links have it; darker, and lighter in the dark, as far as it takes to read them (WCAG AA). */
+  colour?: string | undefined
+  /** Where name and logo lead: http or https. */
+  homeUrl?: string | undefined
+  /** "Back to sign-in" on every page: http or https. */
+  signInUrl?: string | undefined
+  /** "Help" on every page and in every mail: http, https or mailto. */
+  supportUrl?: string | undefined
+}
+
+const IMAGE_PATH = /^\/(?!\/)[^\s\\]*$/
+
+/**
+ * The same, with an absolute `logo`.
+ *
+ * @throws TypeError naming what is not acceptable.
+ */
+export function checkBrand(brand: Brand | undefined, baseUrl: URL): Brand {
+  if (brand === undefined) return {}
+  if (typeof brand !== 'object' || brand === null) throw new TypeError('brand must be an object')
+  const { name, logo, colour, homeUrl, signInUrl, supportUrl } = brand
+  if (name !== undefined && (typeof name !== 'string' || !name || name !== displayName(name))) {
+    throw new TypeError('brand.name must be one line of 1 to 64 characters')
+  }
+  if (name === undefined && (logo !== undefined || homeUrl !== undefined)) {
+    throw new TypeError('brand.name must be there where brand.logo or brand.homeUrl is')
+  }
+  if (colour !== undefined && !/^#[\da-f]{6}$/i.test(colour)) {
+    throw new TypeError('brand.colour must be #rrggbb')
+  }
+  checkAddress('homeUrl', homeUrl)
+  checkAddress('signInUrl', signInUrl)
+  checkAddress('supportUrl', supportUrl, 'mailto:')
+  return { ...brand, ...(logo !== undefined && { logo: logoOf(logo, baseUrl) }) }
+}
+
+function checkAddress(name: keyof Brand, address: string | undefined, other?: 'mailto:'): void {
+  if (address === undefined) return
+  const protocol = URL.canParse(address) ? new URL(address).protocol : ''
+  if (protocol === 'https:' || protocol === 'http:' || (other && protocol === other)) return
+  throw new TypeError(
+    `brand.${name} must be an absolute ${other ? 'http, https or mailto' : 'http or https'} address`,
+  )
+}
+
+// Our pages load nothing from elsewhere (decision 0016).
+function logoOf(logo: string, { origin }: URL): string {
+  const isAddress = typeof logo === 'string' && (IMAGE_PATH.test(logo) || URL.canParse(logo))
+  const url = isAddress ? new URL(logo, origin) : undefined
+  if (url?.origin === origin) return url.href
+  throw new TypeError('brand.logo must be on the origin of baseUrl, or a path on it')
+}
+
+/** As templates show it. */
+export interface ShownBrand extends Omit<Brand, 'colour'> {
+  /** The accent colour in mails. */
+  accent?: string | undefined
+  /** Absolute. `undefined`: mail programs would not show it. `logo` is a path, on whatever name of the origin a page is opened. */
+  mailLogo?: string | undefined
+}
+
+/** @param brand - checked. */
+export function shownBrand({ logo, colour, ...brand }: Brand): ShownBrand {
+  const url = logo === undefined ? undefined : new URL(logo)
+  const isForMails = url && /\.(png|jpe?g|gif|webp)$/i.test(url.pathname)
+  return {
+    ...brand,
+    accent: colour && accentOf(colour, SCHEMES.light).accent,
+    logo: url && url.pathname + url.search,
+    mailLogo: isForMails ? url.href : undefined,
+  }
+}

@@ -1,0 +1,25 @@
+import type { PageLocals, PageName } from './page-locals.ts'
+
+/** What became of it, as a picture. `undefined`: nothing yet, there is a form to fill in. */
+export function stateIcon(name: PageName, locals: PageLocals[PageName]): string | undefined {
+  if ('reason' in locals) return ICONS_OF_REASONS[`${name} ${locals.reason}`] ?? 'bad'
+  return name === 'error' ? 'bad' : ICONS[locals.mode]
+}
+
+const ICONS: Record<string, string> = {
+  sent: 'mail',
+  blocked: 'mail',
+  confirm: 'mail',
+  done: 'good',
+  verified: 'good',
+  signed_in: 'good',
+  continued: 'good',
+  ended: 'late',
+  other_account: 'who',
+}
+const ICONS_OF_REASONS: Record<string, string> = {
+  'reset-password expired': 'late',
+  'reset-password superseded': 'mail',
+  'verify-email expired': 'late',
+  'verify-email used': 'good',
+}
