@@ -33,7 +33,10 @@ export interface LoginInWindow {
   link: string
 }
 
-export type BrowserHarnessOptions = Pick<HarnessOptions, 'settings' | 'clients' | 'provider'>
+export type BrowserHarnessOptions = Pick<
+  HarnessOptions,
+  'settings' | 'clients' | 'provider' | 'flows'
+>
 
 export async function startBrowserHarness(
   options: BrowserHarnessOptions = {},
