@@ -56,7 +56,7 @@ async function start() {
     trustedProxies,
     initialSettings: settings,
     viewsDirectory: environment.viewsDirectory,
-    ...(mailbox && { developmentMailer: mailbox }),
+    ...(mailbox && { transport: mailbox }),
   })
 
   const issuer = `${baseUrl}${oauthPath}`

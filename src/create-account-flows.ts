@@ -92,7 +92,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     hashQueue,
   )
   const flows = createFlows(core, outbox, hashPassword)
-  const sender = createMailSender(settings, clock, checked.developmentMailer)
+  const sender = createMailSender(settings, clock, checked.transport)
   const { identify } = core.clients
   const mail = createMailPipeline({ ...core, users: core.watchedUsers, identify, sender })
   const upkeep = createUpkeep({ ...core, ...flows, settings: core.settingsKeeper, mail })
@@ -109,7 +109,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     settings: core.settingsKeeper,
     outbox,
     wake: mail.wake,
-    checkMail: createMailCheck(clock),
+    checkMail: createMailCheck(clock, checked.transport),
     endSessions,
   }
 

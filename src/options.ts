@@ -6,7 +6,7 @@ import type { Hashing } from './crypto/hashing.ts'
 import type { BeforeForgotPassword } from './http/forgot-password.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import type { SettingTexts } from './settings/table.ts'
-import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports/index.ts'
+import type { AccountFlowsStore, Log, MailTransport, UserStore } from './ports/index.ts'
 
 /** What `createAccountFlows` takes. Bad options are refused with a `TypeError` that names the option. */
 export interface AccountFlowsOptions {
@@ -49,8 +49,12 @@ export interface AccountFlowsOptions {
   beforeForgotPassword?: BeforeForgotPassword
   /** Settings put at start where none is stored, by their names on the wire. */
   initialSettings?: Partial<SettingTexts>
-  /** Takes the mails while SMTP is not configured. `undefined`: they wait. */
-  developmentMailer?: Mailer
+  /**
+   * Sends the mails in the place of SMTP: the settings `smtp_host` and `smtp_port` are not used then. A stand-in, such as
+   * `memoryMailbox()`, takes mails only while SMTP is not configured, and is refused in production. `docs/mail.md` shows
+   * some. Without it mails leave by SMTP, and wait until that is configured.
+   */
+  transport?: MailTransport | undefined
   /**
    * A directory of views of your own, absolute or relative to the working directory: each file in it takes the place of ours of the
    * same name, and `theme.css` is added to the style sheet. Read once; `docs/customizing.md` tells what may be there.
@@ -80,7 +84,7 @@ export interface CheckedOptions {
   trustedProxies: number
   beforeForgotPassword: BeforeForgotPassword | undefined
   initialSettings: Partial<SettingTexts>
-  developmentMailer: Mailer | undefined
+  transport: MailTransport | undefined
   /** Absolute. */
   viewsDirectory: string | undefined
   defaultLocale: string | undefined

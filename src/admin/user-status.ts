@@ -29,7 +29,7 @@ export async function statusOf(parts: AdminParts, user: User): Promise<Sent<User
       : store.audit.list({ identifierHash: parts.keyedHash(user.email), limit: 1 }),
     user.email === undefined ? 'unknown' : findUser(parts.users, user.email),
   ])
-  const canSend = isSmtpConfigured(settings) || options.developmentMailer !== undefined
+  const canSend = isSmtpConfigured(settings) || options.transport !== undefined
   const name = () => user.username
   return {
     ...diagnose({

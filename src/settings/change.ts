@@ -66,20 +66,19 @@ function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
+/** What is not so where the transport of a host sends the mails. */
+export const WITHOUT_SMTP = [
+  'SMTP is not configured: smtp_host, smtp_port and smtp_from are needed; mails wait',
+  'require_email_verification is true and SMTP is not configured: whoever is not verified cannot sign in until mails can leave',
+] as const
+
 function warningsOf(values: Record<string, string>): string[] {
   const settings = parseAll(values)
   const { smtpTls, smtpUsername, smtpPassword } = settings
   const isConfigured = isSmtpConfigured(settings)
   const warnings: string[] = []
   if (!isConfigured) {
-    warnings.push(
-      'SMTP is not configured: smtp_host, smtp_port and smtp_from are needed; mails wait',
-    )
-  }
-  if (!isConfigured && settings.requireEmailVerification) {
-    warnings.push(
-      'require_email_verification is true and SMTP is not configured: whoever is not verified cannot sign in until mails can leave',
-    )
+    warnings.push(...WITHOUT_SMTP.slice(0, settings.requireEmailVerification ? 2 : 1))
   }
   if (isConfigured && (smtpUsername === undefined) !== (smtpPassword === undefined)) {
     warnings.push('smtp_username and smtp_password count only together: there is no login now')

@@ -110,7 +110,10 @@ export function judgeLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
 }
 
 /** Printable and short; only the codes where it repeats the password, as it is or as it was sent. */
-export function shown(reply: string, { username = '', password = '' }: SmtpSettings): string {
+export function shown(
+  reply: string,
+  { username = '', password = '' }: Pick<SmtpSettings, 'username' | 'password'>,
+): string {
   const text = reply
     .replaceAll(/\n\d{3}[ -]/g, ' ')
     .replace(/^(\d{3})-/, '$1 ')

@@ -1,9 +1,16 @@
 import { isIP } from 'node:net'
 import { later, type Clock } from '../clock.ts'
-import type { CheckedStep, CheckMail, MailCheckOptions, MailStep } from '../ports/index.ts'
+import type {
+  CheckedStep,
+  CheckMail,
+  MailCheckOptions,
+  MailStep,
+  MailTransport,
+} from '../ports/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { explain, finding, isGreeted, type Finding, type Seen } from './check-failures.ts'
 import { judgeLogin, judgeSettings, judgeTls, shown } from './check-findings.ts'
+import { checkTransport } from './check-transport.ts'
 import { composeMail } from './compose.ts'
 import { smtpConnection, type SmtpConnection } from './connection.ts'
 import { smtpSettings, tlsPolicy, type SmtpSettings } from './settings.ts'
@@ -13,8 +20,12 @@ const CHECK_MS = 30_000
 const MAX_ADDRESSES = 4
 
 /** Takes at most 30 seconds, and 2 to say goodbye. */
-export function createMailCheck(clock: Clock): CheckMail {
+export function createMailCheck(clock: Clock, transport?: MailTransport): CheckMail {
   return async (settings, options) => {
+    // A stand-in is not what mails leave by one day.
+    if (transport && !transport.isStandIn) {
+      return checkTransport(transport, settings, options, clock)
+    }
     const smtp = smtpSettings(settings)
     const checked = smtp ? await checkServer(smtp, options, clock) : []
     const isFailed = !smtp || checked.some(({ status }) => status === 'failed')

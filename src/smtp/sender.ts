@@ -1,13 +1,14 @@
 import { EventEmitter, once } from 'node:events'
 import { later, type Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
-import type { MailConnection, Mailer, MailSender } from '../ports/index.ts'
+import type { MailConnection, MailSender, MailTransport } from '../ports/index.ts'
 import { MOST_CONNECTIONS } from '../ports/mails.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import type { Settings } from '../settings/table.ts'
 import { errorOf } from './error.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
 import { lend, newSlot, warm, type Slot } from './slot.ts'
+import { createHandOver, isInUse } from './transport.ts'
 
 /** Servers take only so many over one connection. */
 const MAX_MAILS = 100
@@ -16,9 +17,10 @@ const IDLE_MS = 15_000
 export function createMailSender(
   settings: () => Settings,
   clock: Clock,
-  development?: Mailer,
+  transport?: MailTransport,
 ): MailSender {
   const all = new Map<string, SmtpSlots>()
+  const handOver = transport && createHandOver(transport)
 
   // Each set of SMTP settings, the credentials included, has its own; the old ones are closed when they change. They are kept
   // until they are empty, so that settings that come back find them, and not five more.
@@ -35,19 +37,13 @@ export function createMailSender(
   }
 
   return {
-    canSend: () => smtpSettings(settings()) !== undefined || development !== undefined,
+    canSend: () => smtpSettings(settings()) !== undefined || transport !== undefined,
 
     async connect(settings, signal) {
+      if (handOver && isInUse(transport, settings)) return handOver(settings, signal)
       const configured = smtpSettings(settings)
       if (configured) return slotsOf(configured).connect(signal)
-      if (!development) throw new AccountFlowsError('ERR_MAIL_FAILED', 'SMTP is not configured')
-      return {
-        async send(mail) {
-          await development.send(mail)
-          return {}
-        },
-        release() {},
-      }
+      throw new AccountFlowsError('ERR_MAIL_FAILED', 'SMTP is not configured')
     },
 
     close() {
