@@ -166,8 +166,8 @@ export interface MailSender {
   close(): void
 }
 
-/** The steps of handing a mail over, in their order. */
-export type MailStep = 'dns' | 'connect' | 'tls' | 'auth' | 'from' | 'rcpt' | 'data'
+/** The steps of handing a mail over, in their order; `token` only with `smtp_auth` `xoauth2`. */
+export type MailStep = 'dns' | 'connect' | 'tls' | 'token' | 'auth' | 'from' | 'rcpt' | 'data'
 
 /** What one check found. After the first that failed, the rest is `skipped`. */
 export interface CheckedStep<Step extends string = MailStep> {

@@ -118,7 +118,10 @@ export function createSettingsKeeper(
       const next = applied(held.now(), wanted)
       if ('problems' in next) return next.problems
       const settings = parseAll(usable({ ...held.now(), inForce: next.inForce }))
-      return { settings, isPasswordLeft: next.forgotten.length > 0 }
+      return {
+        settings,
+        isPasswordLeft: next.forgotten.some((told) => told.includes('smtp_password')),
+      }
     },
     change: (wanted, conditions = {}) => inTurn(() => change(() => wanted, conditions)),
     changeUnset: (wanted) => inTurn(() => change(({ values }) => unset(wanted, values), {})),

@@ -2,6 +2,7 @@ import type { NodemailerError } from 'nodemailer'
 import { AccountFlowsError, type MailFault } from '../errors.ts'
 import { shown } from './check-findings.ts'
 import type { SmtpSettings } from './settings.ts'
+import { TokenError } from './token-request.ts'
 
 /** Commands of which the name tells more than what was being done. */
 const TELLING = /^(?:EHLO|STARTTLS|AUTH [A-Z0-9-]+|MAIL FROM|RCPT TO|DATA|RSET)$/
@@ -68,16 +69,17 @@ export function errorOf(
   doing: string,
   settings?: SmtpSettings,
 ): AccountFlowsError {
+  if (!aborted && cause instanceof TokenError) return failed(cause.why, 'token')
   if (!aborted) return smtpError(cause, doing, settings)
   const isLate = reason instanceof Error && reason.name === 'TimeoutError'
   const code = isLate ? 'out of time' : 'stopped'
-  return new AccountFlowsError(
-    'ERR_MAIL_FAILED',
-    `The mail was not sent (${code} while ${doing})`,
-    {
-      fault: { step: doing, code },
-    },
-  )
+  return failed(code, doing)
+}
+
+function failed(code: string, step: string): AccountFlowsError {
+  const what = step === 'token' ? 'asking for an access token' : step
+  const message = `The mail was not sent (${code} while ${what})`
+  return new AccountFlowsError('ERR_MAIL_FAILED', message, { fault: { step, code } })
 }
 
 function detailsOf(cause: unknown): Partial<NodemailerError> {
