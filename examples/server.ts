@@ -59,7 +59,7 @@ async function start() {
     initialSettings: settings,
     viewsDirectory: environment.viewsDirectory,
     brand,
-    ...(mailbox && { developmentMailer: mailbox }),
+    ...(mailbox && { transport: mailbox }),
   })
 
   const issuer = `${baseUrl}${oauthPath}`

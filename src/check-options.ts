@@ -46,7 +46,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     trustedProxies,
     beforeForgotPassword,
     initialSettings: options.initialSettings ?? {},
-    developmentMailer: options.developmentMailer,
+    transport: checkTransport(options.transport),
     brand: checkBrand(options.brand, baseUrl),
     viewsDirectory: checkViewsDirectory(options.viewsDirectory),
     defaultLocale: checkDefaultLocale(options.defaultLocale),
@@ -125,6 +125,16 @@ function checkSecrets(secrets: readonly (string | Uint8Array)[], weak: Weak) {
     if (key.length < MIN_KEY_BYTES) weak(`secrets must each have ${MIN_KEY_BYTES} bytes or more`)
   }
   return [first, ...others] as const
+}
+
+/** Nobody is told of a link that only a process remembers. */
+function checkTransport(transport: AccountFlowsOptions['transport']) {
+  if (transport === undefined) return undefined
+  checkFunctions('transport', transport, ['send'])
+  if (!transport.isStandIn || !isProduction()) return transport
+  throw new TypeError(
+    'transport delivers nothing: in production a mailbox of development is refused',
+  )
 }
 
 function checkFunctions(option: string, value: unknown, names: string[]): void {

@@ -25,6 +25,7 @@ import type { AccountFlowsOptions } from './options.ts'
 import { createMailPipeline } from './outbox/pipeline.ts'
 import type { EndedSessions, MailOutbox } from './ports/index.ts'
 import { createMailCheck } from './smtp/check.ts'
+import { createRefreshTokens } from './smtp/refresh-tokens.ts'
 import { createMailSender } from './smtp/sender.ts'
 import { createUpkeep, type Health } from './upkeep.ts'
 
@@ -99,7 +100,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     hashQueue,
   )
   const flows = createFlows(core, outbox, hashPassword)
-  const sender = createMailSender(settings, clock, checked.developmentMailer)
+  const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
+  const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
   const { identify } = core.clients
   const mail = createMailPipeline({ ...core, users: core.watchedUsers, identify, sender })
   const upkeep = createUpkeep({ ...core, ...flows, settings: core.settingsKeeper, mail })
@@ -116,7 +118,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     settings: core.settingsKeeper,
     outbox,
     wake: mail.wake,
-    checkMail: createMailCheck(clock),
+    checkMail: createMailCheck(clock, refreshTokens, checked.transport),
     endSessions,
   }
 

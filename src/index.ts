@@ -31,16 +31,17 @@ export { memoryUsers } from './stores/memory/users.ts'
 export { mongoStore } from './stores/mongodb/store.ts'
 export { mongoUsers, type UserCollection } from './stores/mongodb/users.ts'
 export { memoryMailbox, type ReceivedMail } from './smtp/mailbox.ts'
-// What a host implements, or is handed: users, a mailer, the log, audit events.
+// What a host implements, or is handed: users, a transport, the log, audit events.
 export type {
   AuditEvent,
   AuditEventType,
   CarriedParameters,
   EndedSessions,
   Log,
-  Mailer,
-  OutgoingMail,
+  MailTransport,
   Requester,
+  TransportAnswer,
+  TransportMail,
   User,
   UserStore,
 } from './ports/index.ts'

@@ -6,7 +6,7 @@ import type { Hashing } from './crypto/hashing.ts'
 import type { BeforeForgotPassword } from './http/forgot-password.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import type { SettingTexts } from './settings/table.ts'
-import type { AccountFlowsStore, Log, Mailer, UserStore } from './ports/index.ts'
+import type { AccountFlowsStore, Log, MailTransport, UserStore } from './ports/index.ts'
 import type { Brand } from './views/brand.ts'
 
 /** What `createAccountFlows` takes. Bad options are refused with a `TypeError` that names the option. */
@@ -50,8 +50,12 @@ export interface AccountFlowsOptions {
   beforeForgotPassword?: BeforeForgotPassword
   /** Settings put at start where none is stored, by their names on the wire. */
   initialSettings?: Partial<SettingTexts>
-  /** Takes the mails while SMTP is not configured. `undefined`: they wait. */
-  developmentMailer?: Mailer
+  /**
+   * Sends the mails in the place of SMTP: the settings `smtp_host` and `smtp_port` are not used then. A stand-in, such as
+   * `memoryMailbox()`, takes mails only while SMTP is not configured, and is refused in production. `docs/mail.md` shows
+   * some. Without it mails leave by SMTP, and wait until that is configured.
+   */
+  transport?: MailTransport | undefined
   /** Name, logo, colour and addresses on every page and in every mail. `undefined`: they look neutral, and miss nothing. */
   brand?: Brand | undefined
   /**
@@ -83,7 +87,7 @@ export interface CheckedOptions {
   trustedProxies: number
   beforeForgotPassword: BeforeForgotPassword | undefined
   initialSettings: Partial<SettingTexts>
-  developmentMailer: Mailer | undefined
+  transport: MailTransport | undefined
   brand: Brand
   /** Absolute. */
   viewsDirectory: string | undefined

@@ -4,6 +4,7 @@ import { interactionPolicy, Provider, type Configuration } from 'oidc-provider'
 import { ADMIN_SCOPES } from '../src/admin/bearer-tokens.ts'
 import {
   createAccountFlows,
+  memoryMailbox,
   memoryAdapter,
   memoryStore,
   memoryUsers,
@@ -105,6 +106,7 @@ describe('createAccountFlows()', () => {
       { floorMs: '1', jitterMs: 0 },
     ],
     trustedProxies: [-1, 0.5, '1', true],
+    transport: [null, {}, 'smtp', { send: 'mails' }],
     clock: [null, {}, { now: () => new Date() }, 'utc'],
     viewsDirectory: ['', 'no/such/directory', 'package.json', 'a\0b', null, 42, {}],
     brand: [
@@ -269,6 +271,18 @@ describe('createAccountFlows()', () => {
       expect(logged[0]).to.match(new RegExp(`^warn ${name}\\b`))
     })
   }
+
+  it('refuses a transport that delivers nothing in production, and takes it elsewhere without a warning', () => {
+    for (const transport of [memoryMailbox(), { ...memoryMailbox(), isStandIn: true }]) {
+      expect(() => within('production', () => create({ transport }))).to.throw(
+        TypeError,
+        /^transport delivers nothing/,
+      )
+      within(undefined, () => create({ transport }))
+    }
+    within('production', () => create({ transport: { send: memoryMailbox().send } }))
+    expect(logged.filter((line) => line.includes('transport'))).to.deep.equal([])
+  })
 
   it('never says a secret in what it refuses or warns of', () => {
     const secret = 'canarycanary'

@@ -9,7 +9,7 @@ export function referencePage(): string {
 The options, what \`createAccountFlows\` answers, the users that you may bring yourself, and the events. Types are TypeScript's; \`?\` means that it may be left out.
 [Getting started](start.md) shows most of it in use.
 
-- [Options](#options) · [Methods](#methods) · [Users of your own](#users-of-your-own) · [Events](#events) · [Errors](#errors)
+- [Options](#options) · [Methods](#methods) · [Users of your own](#users-of-your-own) · [A transport of your own](#a-transport-of-your-own) · [Events](#events) · [Errors](#errors)
 
 ## Options
 
@@ -36,6 +36,20 @@ ${list('ports/users.ts', 'UserStore')}
 A user is:
 
 ${list('ports/users.ts', 'User')}
+
+## A transport of your own
+
+The option \`transport\` sends mails in the place of SMTP ([examples](mail.md#send-through-a-service)). It has:
+
+${list('ports/mails.ts', 'MailTransport')}
+
+It is handed:
+
+${list('ports/mails.ts', 'TransportMail')}
+
+It answers:
+
+${block('ports/mails.ts', 'export type TransportAnswer =')}
 
 ## Events
 

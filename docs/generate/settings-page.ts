@@ -67,7 +67,8 @@ and nothing changes. \`validation_min_password_length\` must not be above \`vali
 What \`GET\` answered can be sent back as it is: secrets are kept, and a setting without a stored value, sent its default, stays without one.
 
 \`smtp_password\` is stored encrypted and shown as \`***\`; \`***\` sent back keeps it. It was given for one server: where \`smtp_host\` or \`smtp_port\` changes
-without it, it is forgotten, and the answer says so. \`smtp_username\` and \`smtp_password\` count only as a pair. Until \`smtp_host\`, \`smtp_port\`
+without it, it is forgotten, and the answer says so. \`smtp_username\` and \`smtp_password\` count only as a pair. \`smtp_oauth_client_secret\` and
+\`smtp_oauth_refresh_token\` are stored so, too, and forgotten where \`smtp_oauth_token_endpoint\` changes without them. Until \`smtp_host\`, \`smtp_port\`
 and \`smtp_from\` are set, mails wait.
 
 A stored value that is not valid, because somebody edited the database, is as if it were not there: the default is in force. Of these

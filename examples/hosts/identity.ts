@@ -9,7 +9,7 @@ import {
   memoryAdapter,
   memoryStore,
   memoryUsers,
-  type Mailer,
+  type MailTransport,
 } from '../../src/index.ts'
 import type { HostParts } from './host-parts.ts'
 
@@ -17,7 +17,10 @@ import type { HostParts } from './host-parts.ts'
  * All that is the same on every host: the flows, the provider, and a login page. Everything is in memory, and one account,
  * `ann`, waits for its address to be verified.
  */
-export async function createIdentity(baseUrl: string, mailer: Mailer): Promise<HostParts> {
+export async function createIdentity(
+  baseUrl: string,
+  transport: MailTransport,
+): Promise<HostParts> {
   const oauthPath = '/oauth2'
   const users = memoryUsers([
     {
@@ -35,7 +38,7 @@ export async function createIdentity(baseUrl: string, mailer: Mailer): Promise<H
     secrets: [randomBytes(32)],
     store: memoryStore(),
     users,
-    developmentMailer: mailer,
+    transport,
     initialSettings: { require_email_verification: 'true' },
   })
   const provider = new Provider(baseUrl + oauthPath, {

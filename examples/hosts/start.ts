@@ -26,7 +26,11 @@ if (!host) throw new TypeError(`Name a host: ${Object.keys(HOSTS).join(', ')}`)
 
 const baseUrl = `http://localhost:${PORT}`
 const identity = await createIdentity(baseUrl, {
-  send: async ({ subject, text }) => console.log(`${subject}\n\n${text}`),
+  async send({ subject, text }) {
+    console.log(`${subject}\n\n${text}`)
+    return { accepted: true }
+  },
+  isStandIn: true,
 })
 const server = createServer(await host(identity))
 server.listen(Number(PORT), () => console.log(`READY ${baseUrl}`))

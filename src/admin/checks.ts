@@ -19,6 +19,7 @@ export type DoctorStep =
   | 'outbox'
   | 'base_url'
   | 'configuration'
+  | 'transport'
   | MailStep
 
 export type Check = CheckedStep<DoctorStep>

@@ -107,7 +107,7 @@ function createDoctor(parts: AdminParts) {
       weakKeyCheck(options) ?? keys,
       ...database,
       baseUrl,
-      ...(options.developmentMailer ? mail.map(inDevelopment) : mail),
+      ...(options.transport?.isStandIn ? mail.map(inDevelopment) : mail),
     ]
   }
 }

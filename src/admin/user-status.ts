@@ -35,7 +35,7 @@ export async function statusOf(parts: AdminParts, user: User): Promise<Sent<User
     events: mailEvents,
     askedInVain: asked,
     isShared: named === 'ambiguous',
-    canSend: isSmtpConfigured(settings) || options.developmentMailer !== undefined,
+    canSend: isSmtpConfigured(settings) || options.transport !== undefined,
     needsVerified: settings.resetRequiresVerifiedEmail,
   }
   return {

@@ -101,15 +101,41 @@ export interface OutgoingMail {
 
 /** What a mail that left is known by. */
 export interface SentMail {
-  /** With its angle brackets. `undefined`: it did not leave by SMTP. */
+  /** With its angle brackets. `undefined`: it has none of ours. */
   messageId?: string
-  /** What the mail server calls it, in its log. `undefined`: its answer told none. */
+  /** What the mail server or the transport calls it. `undefined`: its answer told none. */
   queueId?: string
 }
 
-/** Hands a mail over. Throws where it was not accepted. */
-export interface Mailer {
-  send(mail: OutgoingMail): Promise<void>
+/** One mail, as a transport is handed it. `sendMail` of nodemailer takes it as it is. */
+export interface TransportMail {
+  /** The settings `smtp_from` and `smtp_from_name`; the name may be empty. Left out: `smtp_from` is not set. */
+  from?: { name: string; address: string }
+  /** One plain address. */
+  to: string
+  /** One line. */
+  subject: string
+  text: string
+  html: string
+  /** With its angle brackets. Left out: `smtp_from` is not set. */
+  messageId?: string
+  /** Further headers, by name. */
+  headers: Record<string, string>
+}
+
+/** What became of a mail. The `id` is what the service calls it; the `reason` is kept for admins, without addresses. */
+export type TransportAnswer =
+  { accepted: true; id?: string } | { accepted: false; isForGood: boolean; reason: string }
+
+/** Sends mails in the place of SMTP. */
+export interface MailTransport {
+  /**
+   * Hands one mail over. What it throws means: try again. The signal aborts after 30 seconds, or when the process stops; an
+   * answer that comes later does not count. It runs five times at the same time at most.
+   */
+  send(mail: TransportMail, signal: AbortSignal): Promise<TransportAnswer>
+  /** It delivers nothing, as a mailbox of development: it gets mails only while SMTP is not configured, and production refuses it. */
+  isStandIn?: boolean
 }
 
 /** A connection to the mail server, free for one mail. */
@@ -126,12 +152,12 @@ export interface MailConnection {
 /** So many are open to the mail server, at most. */
 export const MOST_CONNECTIONS = 5
 
-/** Sends through an SMTP server, or into the development mailbox while there is none. */
+/** Sends through the transport of the host, or through an SMTP server. */
 export interface MailSender {
   /** Whether there is anywhere to send to under the settings in force. */
   canSend(): boolean
   /**
-   * Opens a connection under these settings, or takes an idle one that still answers; at most `MOST_CONNECTIONS` are open, and whoever comes
+   * Opens a connection under these settings, or takes an idle one that still answers; a transport takes its place. At most `MOST_CONNECTIONS` are open, and whoever comes
    * later waits. Aborting the signal destroys its socket at any later stage, until it is released, and whatever is under way
    * fails with `ERR_MAIL_FAILED`.
    */
@@ -140,8 +166,8 @@ export interface MailSender {
   close(): void
 }
 
-/** The steps of handing a mail over, in their order. */
-export type MailStep = 'dns' | 'connect' | 'tls' | 'auth' | 'from' | 'rcpt' | 'data'
+/** The steps of handing a mail over, in their order; `token` only with `smtp_auth` `xoauth2`. */
+export type MailStep = 'dns' | 'connect' | 'tls' | 'token' | 'auth' | 'from' | 'rcpt' | 'data'
 
 /** What one check found. After the first that failed, the rest is `skipped`. */
 export interface CheckedStep<Step extends string = MailStep> {
@@ -163,13 +189,13 @@ export interface MailCheckOptions {
 }
 
 /**
- * Tries the settings out, past the outbox and its connections. Always answers every step, in their order, and never throws for
- * what settings, network or server do wrong. Takes 32 seconds at most.
+ * Tries the settings out, past the outbox and its connections. Always answers every step, in their order, or one step `transport` in their
+ * place. Never throws for what settings, network or server do wrong. Takes 32 seconds at most.
  */
 export type CheckMail = (
   settings: Settings,
   options: MailCheckOptions,
-) => Promise<CheckedStep<'configuration' | MailStep>[]>
+) => Promise<CheckedStep<'configuration' | 'transport' | MailStep>[]>
 
 /** A record of the outbox without what was typed, and without its lease. */
 export interface MailJobStatus {

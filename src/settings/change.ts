@@ -2,7 +2,8 @@ import type { Setting, SettingProblem } from './setting.ts'
 import { failClosed, parseAll } from './parse-all.ts'
 import {
   contradiction,
-  forgetPasswordOfOtherServer,
+  forgetSecretsOfOtherServer,
+  missingForLogin,
   MASK,
   straysOf,
   type OpenedSettings,
@@ -38,7 +39,7 @@ export function applied(held: OpenedSettings, given: WantedSettings): Applied {
   if (problems.length > 0) return { problems }
   const crossed = contradiction(values, wanted)
   if (crossed.length > 0) return { problems: crossed }
-  const forgotten = forgetPasswordOfOtherServer(held, wanted, values)
+  const forgotten = forgetSecretsOfOtherServer(held, wanted, values)
   const inForce = failClosed(values, held.inForce)
   return { values, inForce, wanted, forgotten, warnings: [...forgotten, ...warningsOf(inForce)] }
 }
@@ -66,23 +67,27 @@ function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
+/** What is not so where the transport of a host sends the mails. */
+export const WITHOUT_SMTP = [
+  'SMTP is not configured: smtp_host, smtp_port and smtp_from are needed; mails wait',
+  'require_email_verification is true and SMTP is not configured: whoever is not verified cannot sign in until mails can leave',
+] as const
+
 function warningsOf(values: Record<string, string>): string[] {
   const settings = parseAll(values)
-  const { smtpTls, smtpUsername, smtpPassword } = settings
+  const { smtpTls, smtpAuth } = settings
   const isConfigured = isSmtpConfigured(settings)
   const warnings: string[] = []
   if (!isConfigured) {
-    warnings.push(
-      'SMTP is not configured: smtp_host, smtp_port and smtp_from are needed; mails wait',
-    )
+    warnings.push(...WITHOUT_SMTP.slice(0, settings.requireEmailVerification ? 2 : 1))
   }
-  if (!isConfigured && settings.requireEmailVerification) {
+  const missing = missingForLogin(settings)
+  if (isConfigured && missing.length > 0) {
     warnings.push(
-      'require_email_verification is true and SMTP is not configured: whoever is not verified cannot sign in until mails can leave',
+      smtpAuth === 'password'
+        ? 'smtp_username and smtp_password count only together: there is no login now'
+        : `smtp_auth is xoauth2, and ${missing.join(' and ')} missing: there is no login now`,
     )
-  }
-  if (isConfigured && (smtpUsername === undefined) !== (smtpPassword === undefined)) {
-    warnings.push('smtp_username and smtp_password count only together: there is no login now')
   }
   if (smtpTls === 'none') {
     warnings.push('smtp_tls is none: mails, and smtp_password with them, are sent in the clear')

@@ -4,6 +4,7 @@
  * @module
  */
 import { isIP } from 'node:net'
+import { isInTheClear } from './loopback-host.ts'
 
 const DAY = 86_400_000
 /** bcrypt reads no further. */
@@ -163,6 +164,14 @@ const HOST_NAME = new RegExp(`^(?=.{1,253}$)${LABEL}(?:\\.${LABEL})*$`)
 
 export function isHost(value: string): boolean {
   return isIP(value) !== 0 || HOST_NAME.test(value)
+}
+
+/** Secrets are sent there. */
+export function isTokenEndpoint(value: string): boolean {
+  if (!isPrintable(value) || !URL.canParse(value)) return false
+  const url = new URL(value)
+  const isHttp = url.protocol === 'https:' || url.protocol === 'http:'
+  return isHttp && !isInTheClear(url) && !url.username && !url.password && !value.includes('#')
 }
 
 export function isPrintable(value: string): boolean {

@@ -151,7 +151,8 @@ function triedOn(held: Held, wanted: WantedSettings) {
   const next = applied(held, wanted)
   if ('problems' in next) return next.problems
   const settings = parseAll(usable({ ...held, inForce: next.inForce }))
-  return { settings, isPasswordLeft: next.forgotten.length > 0 }
+  const isPasswordLeft = next.forgotten.some((told) => told.includes('smtp_password'))
+  return { settings, isPasswordLeft }
 }
 
 function changedBy(held: Held, wanted: WantedSettings, values: Record<string, string>): string[] {

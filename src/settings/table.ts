@@ -4,20 +4,9 @@
  *
  * @module
  */
-import { isMailAddress } from './mail-address.ts'
-import {
-  boolean,
-  choice,
-  duration,
-  isHost,
-  isPrintable,
-  length,
-  limit,
-  parseWhole,
-  pause,
-  text,
-} from './kinds.ts'
+import { boolean, choice, duration, length, limit, pause } from './kinds.ts'
 import type { Setting } from './setting.ts'
+import { smtpTable } from './smtp-table.ts'
 
 export type { Setting, SettingType } from './setting.ts'
 
@@ -49,44 +38,7 @@ export const settingsTable = {
       strictest: 'always',
     },
   ),
-  smtpHost: text('smtp_host', {
-    meaning: 'SMTP server host name.',
-    expected: 'a host name or an IP address, without port; or an empty string for none',
-    accepts: isHost,
-  }),
-  smtpPort: {
-    name: 'smtp_port',
-    type: 'number',
-    default: undefined,
-    bounds: '1 to 65535',
-    meaning: 'SMTP server port, typically 587.',
-    expected: 'a decimal number from 1 to 65535',
-    values: undefined,
-    secret: false,
-    parse: (value: string) => parseWhole(value, 1, 65_535),
-  },
-  smtpUsername: text('smtp_username', {
-    meaning: 'SMTP authentication user name.',
-    expected: 'at most 255 printable characters; or an empty string for none',
-    accepts: isPrintable,
-  }),
-  smtpPassword: text('smtp_password', {
-    meaning: 'SMTP authentication password.',
-    expected: 'at most 255 printable characters; or an empty string for none',
-    accepts: isPrintable,
-    secret: true,
-  }),
-  smtpFrom: text('smtp_from', {
-    meaning: 'Sender e-mail address.',
-    expected: 'one plain e-mail address; or an empty string for none',
-    accepts: isMailAddress,
-  }),
-  smtpFromName: text('smtp_from_name', {
-    meaning: 'Sender name, shown before the address.',
-    expected:
-      'at most 64 printable characters, without spaces at its ends; or an empty string for none',
-    accepts: (value) => isPrintable(value) && value.length <= 64 && value.trim() === value,
-  }),
+  ...smtpTable,
   passwordChangedEmail: boolean('password_changed_email', 'true', {
     meaning: 'When true, a mail tells the user that the password was changed by a reset.',
   }),

@@ -1,4 +1,5 @@
 import { TLSSocket, type PeerCertificate } from 'node:tls'
+import { missingForLogin } from '../settings/rules.ts'
 import { settingsTable, type Settings } from '../settings/table.ts'
 import { finding, loginOf, offersTls, type Finding, type Seen } from './check-failures.ts'
 import type { SmtpConnection } from './connection.ts'
@@ -19,8 +20,13 @@ export function judgeSettings(settings: Settings): Finding {
     const message = `Mail is not configured: ${missing} missing. Until then mails wait.`
     return finding('failed', message, { advice: `Set ${missing}.` })
   }
-  const [half, both] = unset('smtpUsername', 'smtpPassword')
-  if (!half || both) return finding('ok', 'smtp_host, smtp_port and smtp_from are set.')
+  const [half, ...more] = missingForLogin(settings)
+  if (half === undefined) return finding('ok', 'smtp_host, smtp_port and smtp_from are set.')
+  if (settings.smtpAuth === 'xoauth2') {
+    const names = [half, ...more].join(' and ')
+    const message = `smtp_auth is xoauth2, and ${names} missing, so nobody logs in.`
+    return finding('warning', message, { advice: `Set ${names}.` })
+  }
   const given = half === 'smtp_username' ? 'smtp_password' : 'smtp_username'
   return finding('warning', `There is ${given} but no ${half}, so nobody logs in.`, {
     advice: `Set ${half}, or remove ${given}.`,
@@ -110,7 +116,10 @@ export function judgeLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
 }
 
 /** Printable and short; only the codes where it repeats the password, as it is or as it was sent. */
-export function shown(reply: string, { username = '', password = '' }: SmtpSettings): string {
+export function shown(
+  reply: string,
+  { username = '', password = '' }: Pick<SmtpSettings, 'username' | 'password'>,
+): string {
   const text = reply
     .replaceAll(/\n\d{3}[ -]/g, ' ')
     .replace(/^(\d{3})-/, '$1 ')
@@ -118,7 +127,11 @@ export function shown(reply: string, { username = '', password = '' }: SmtpSetti
     .replaceAll(/\p{C}/gu, '')
     .trim()
   const base64 = (secret: string) => Buffer.from(secret).toString('base64')
-  const secrets = [password, base64(password), base64(`\0${username}\0${password}`)]
+  const sasl = [
+    `\0${username}\0${password}`,
+    `user=${username}\u0001auth=Bearer ${password}\u0001\u0001`,
+  ]
+  const secrets = [password, ...[password, ...sasl].map(base64)]
   const isTelling = password !== '' && secrets.some((each) => `${reply}\n${text}`.includes(each))
   const codes = /^\d{3}(?: [245]\.\d{1,3}\.\d{1,3}(?!\S))?/.exec(text)?.[0] ?? ''
   return isTelling ? `${codes} …`.trim() : text.slice(0, MAX_CHARS)

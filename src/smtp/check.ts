@@ -1,25 +1,51 @@
 import { isIP } from 'node:net'
 import { later, type Clock } from '../clock.ts'
-import type { CheckedStep, CheckMail, MailCheckOptions, MailStep } from '../ports/index.ts'
+import type {
+  CheckedStep,
+  CheckMail,
+  MailCheckOptions,
+  MailStep,
+  MailTransport,
+} from '../ports/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { explain, finding, isGreeted, type Finding, type Seen } from './check-failures.ts'
 import { judgeLogin, judgeSettings, judgeTls, shown } from './check-findings.ts'
+import { createAccessTokens, type AccessTokens, type RefreshTokens } from './access-tokens.ts'
+import { listeningConnection, watchedTokens } from './check-connection.ts'
+import { checkTransport } from './check-transport.ts'
 import { composeMail } from './compose.ts'
-import { smtpConnection, type SmtpConnection } from './connection.ts'
+import type { SmtpConnection } from './connection.ts'
 import { smtpSettings, tlsPolicy, type SmtpSettings } from './settings.ts'
 
 const STEPS: readonly MailStep[] = ['dns', 'connect', 'tls', 'auth', 'from', 'rcpt', 'data']
+const stepsOf = (smtp?: SmtpSettings) => (smtp?.oauth ? STEPS.toSpliced(3, 0, 'token') : STEPS)
 const CHECK_MS = 30_000
 const MAX_ADDRESSES = 4
 
 /** Takes at most 30 seconds, and 2 to say goodbye. */
-export function createMailCheck(clock: Clock): CheckMail {
+export function createMailCheck(
+  clock: Clock,
+  refreshTokens: RefreshTokens,
+  transport?: MailTransport,
+): CheckMail {
+  // What is tried may not be what is in force, and a token that is held would not show that no new one comes.
+  const newTokens = () =>
+    createAccessTokens(clock, {
+      current: ({ refreshToken }) => refreshToken,
+      latest: async () => undefined,
+      keep: refreshTokens.keep,
+    })
+
   return async (settings, options) => {
+    // A stand-in is not what mails leave by one day.
+    if (transport && !transport.isStandIn) {
+      return checkTransport(transport, settings, options, clock)
+    }
     const smtp = smtpSettings(settings)
-    const checked = smtp ? await checkServer(smtp, options, clock) : []
+    const checked = smtp ? await checkServer(smtp, options, clock, newTokens()) : []
     const isFailed = !smtp || checked.some(({ status }) => status === 'failed')
     const message = isFailed ? 'Not tried: an earlier step failed.' : 'No mail was sent.'
-    const rest = STEPS.slice(checked.length)
+    const rest = stepsOf(smtp).slice(checked.length)
     return [
       { step: 'configuration', ...judgeSettings(settings) },
       ...checked,
@@ -32,21 +58,24 @@ async function checkServer(
   settings: SmtpSettings,
   options: MailCheckOptions,
   clock: Clock,
+  tokens: AccessTokens,
 ): Promise<CheckedStep[]> {
   const steps: CheckedStep[] = []
-  const nextStep = () => STEPS[steps.length] ?? 'data'
+  const nextStep = () => stepsOf(settings)[steps.length] ?? 'data'
   const add = ({ reply, ...finding }: Finding) => {
-    const quote = reply !== undefined && { reply: shown(reply, settings) }
+    const quote = reply !== undefined && { reply: shown(reply, { ...settings, ...seen.secret }) }
     steps.push({ step: nextStep(), ...finding, ...quote })
   }
   const seen: Seen = { settings, said: [], heard: [], isConnected: false, isLate: false }
-  const connection = listeningConnection(seen, clock)
+  const watched = watchedTokens(seen, tokens)
+  const connection = listeningConnection(seen, clock, watched)
   const cancel = later(clock, CHECK_MS, () => {
     seen.isLate = true
     connection.socket.destroy()
   })
   try {
-    for await (const finding of walk(seen, connection, options, clock)) add(finding)
+    for await (const finding of walk(seen, connection, options, { clock, tokens: watched }))
+      add(finding)
   } catch (error) {
     add(explain(nextStep(), error, seen))
   } finally {
@@ -56,34 +85,12 @@ async function checkServer(
   return steps
 }
 
-function listeningConnection({ settings, said, heard }: Seen, clock: Clock): SmtpConnection {
-  return smtpConnection(settings, clock, {
-    // It is judged before the login: a certificate that is refused during the handshake could not be described.
-    tls: { ...tlsPolicy(settings).tls, rejectUnauthorized: false },
-    transactionLog: true,
-    logger: {
-      debug({ tnx }: { tnx?: string }, message: string) {
-        if (tnx === 'client') said.push(message)
-        if (tnx === 'server') heard.push(message)
-      },
-    },
-    customAuth: {
-      // How the library says one command alone: it names sender and recipient only to send a mail.
-      ASK({ auth, sendCommand, resolve, reject }) {
-        sendCommand(String(auth['command']), (_error, { response }) =>
-          response.startsWith('2') ? resolve() : reject('Refused'),
-        )
-      },
-    },
-  })
-}
-
 /** One finding for each step, in their order; the first that failed ends it. What is thrown is the failure of the next step. */
 async function* walk(
   seen: Seen,
   connection: SmtpConnection,
   { to, mail }: MailCheckOptions,
-  clock: Clock,
+  { clock, tokens }: { clock: Clock; tokens: AccessTokens },
 ): AsyncGenerator<Finding> {
   const { settings, heard } = seen
   const { host, port, from } = settings
@@ -115,6 +122,11 @@ async function* walk(
   const tls = judgeTls(seen, connection, clock.now())
   yield tls
   if (tls.status === 'failed') return
+
+  if (settings.oauth) {
+    await tokens.get(settings.oauth)
+    yield ok(`An access token came from ${new URL(settings.oauth.endpoint).host}.`)
+  }
 
   yield (await connection.login())
     ? judgeLogin(seen, connection)

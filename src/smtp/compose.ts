@@ -15,9 +15,7 @@ export function composeMail(
 ): Buffer {
   const node = new MimeNode('multipart/alternative')
   node.setHeader([
-    { key: 'Auto-Submitted', value: 'auto-generated' },
-    { key: 'X-Auto-Response-Suppress', value: 'All' },
-    ...(kind === undefined ? [] : [{ key: 'X-Account-Flows-Mail', value: kind }]),
+    ...Object.entries(headersOf(kind)).map(([key, value]) => ({ key, value })),
     { key: 'From', value: { name: fromName, address: from } },
     { key: 'To', value: { name: '', address: to } },
     { key: 'Subject', value: subject },
@@ -27,6 +25,15 @@ export function composeMail(
   const parts = [partOf('plain', text), partOf('html', html)]
   const lines = [headers, '', ...parts.flatMap((part) => [`--${node.boundary}`, part])]
   return Buffer.from([...lines, `--${node.boundary}--`, ''].join('\r\n'))
+}
+
+/** What every mail says of itself to machines. */
+export function headersOf(kind: OutgoingMail['kind']): Record<string, string> {
+  return {
+    'Auto-Submitted': 'auto-generated',
+    'X-Auto-Response-Suppress': 'All',
+    ...(kind !== undefined && { 'X-Account-Flows-Mail': kind }),
+  }
 }
 
 function partOf(type: 'plain' | 'html', content: string): string {

@@ -4,7 +4,9 @@ import SMTPConnection, {
   type SMTPConnectionSendInfo,
 } from 'nodemailer/lib/smtp-connection'
 import { later, type Clock } from '../clock.ts'
+import type { AccessTokens } from './access-tokens.ts'
 import { domainOf } from './compose.ts'
+import { logIn, sayToken } from './login.ts'
 import { tlsPolicy, type SmtpSettings } from './settings.ts'
 
 /** Looking the host up, and connecting. */
@@ -27,9 +29,10 @@ export type SmtpConnection = ReturnType<typeof smtpConnection>
 export function smtpConnection(
   settings: SmtpSettings,
   clock: Clock,
+  tokens: AccessTokens,
   options: SMTPConnectionOptions = {},
 ) {
-  const { host, port, from, username, password } = settings
+  const { host, port, from } = settings
   const autoSelectFamilyAttemptTimeout = ADDRESS_MS
   const socket = connect({ host, port, autoSelectFamily: true, autoSelectFamilyAttemptTimeout })
   const smtp = new SMTPConnection({
@@ -45,6 +48,7 @@ export function smtpConnection(
     socketCloseTimeout: 0,
     maxResponseSize: MAX_REPLY_BYTES,
     ...options,
+    customAuth: { TOKEN: sayToken, ...options.customAuth },
   })
   const { underWay, isOpen, closed } = lifeOf(smtp, socket)
 
@@ -65,12 +69,7 @@ export function smtpConnection(
     greet: () => underWay((done) => smtp.connect(done)),
 
     /** Whether there is somebody to log in. */
-    async login(): Promise<boolean> {
-      if (!username || !password) return false
-      if (!smtp.allowsAuth) throw Object.assign(new Error('No AUTH'), { code: 'ENOAUTH' })
-      await underWay((done) => smtp.login({ user: username, pass: password }, done))
-      return true
-    },
+    login: () => logIn(smtp, underWay, settings, tokens),
 
     send: (to: string, message: Buffer) =>
       underWay<SMTPConnectionSendInfo>((done) => smtp.send({ from, to }, message, done)),

@@ -2,6 +2,7 @@ import type { NodemailerError } from 'nodemailer'
 import { AccountFlowsError, type MailFault } from '../errors.ts'
 import { shown } from './check-findings.ts'
 import type { SmtpSettings } from './settings.ts'
+import { TokenError } from './token-request.ts'
 
 /** Commands of which the name tells more than what was being done. */
 const TELLING = /^(?:EHLO|STARTTLS|AUTH [A-Z0-9-]+|MAIL FROM|RCPT TO|DATA|RSET)$/
@@ -17,7 +18,9 @@ export function answersTheMail(cause: unknown): boolean {
  * cause is not kept. A refused login or sender (RFC 3463: 5.1.7, 5.1.8) is the admin's to mend, so the mail itself may still succeed.
  */
 function smtpError(cause: unknown, doing: string, settings?: SmtpSettings): AccountFlowsError {
-  const { permanent, responseCode, response, command } = detailsOf(cause)
+  const { responseCode = 0, response, command } = detailsOf(cause)
+  // A nodemailer of the host's may be older, and not say `permanent`.
+  const { permanent = responseCode >= 500 } = detailsOf(cause)
   const fault = faultOf(cause, doing, settings)
   const at = fault.step === command ? `at ${command}` : `while ${doing}`
   const isForAdmin =
@@ -41,15 +44,19 @@ function faultOf(cause: unknown, doing: string, settings?: SmtpSettings): MailFa
   return {
     step,
     code: replyCodes(responseCode, response),
-    ...(isTold && { reply: harmless(shown(response, settings)) }),
+    ...(isTold && { reply: harmless(response, settings) }),
   }
 }
 
 const MAX_KEPT = 200
+const MAX_READ = 2_000
 
-/** Without addresses, and without what could be a token: the server may have seen that of an earlier mail. */
-function harmless(text: string): string {
-  return text
+/** One short line, without addresses, and without what could be a token: whoever says it may have seen that of an earlier mail. */
+export function harmless(
+  text: string,
+  settings: Pick<SmtpSettings, 'username' | 'password'> = {},
+): string {
+  return shown(text.slice(0, MAX_READ), settings)
     .replaceAll(/[^\s<>]+/g, (word) => (/@|%40/.test(word) ? '…' : word))
     .replaceAll(/[\w-]{20,}/g, '…')
     .slice(0, MAX_KEPT)
@@ -62,16 +69,17 @@ export function errorOf(
   doing: string,
   settings?: SmtpSettings,
 ): AccountFlowsError {
+  if (!aborted && cause instanceof TokenError) return failed(cause.why, 'token')
   if (!aborted) return smtpError(cause, doing, settings)
   const isLate = reason instanceof Error && reason.name === 'TimeoutError'
   const code = isLate ? 'out of time' : 'stopped'
-  return new AccountFlowsError(
-    'ERR_MAIL_FAILED',
-    `The mail was not sent (${code} while ${doing})`,
-    {
-      fault: { step: doing, code },
-    },
-  )
+  return failed(code, doing)
+}
+
+function failed(code: string, step: string): AccountFlowsError {
+  const what = step === 'token' ? 'asking for an access token' : step
+  const message = `The mail was not sent (${code} while ${what})`
+  return new AccountFlowsError('ERR_MAIL_FAILED', message, { fault: { step, code } })
 }
 
 function detailsOf(cause: unknown): Partial<NodemailerError> {

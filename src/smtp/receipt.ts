@@ -11,7 +11,7 @@ export function receiptOf(
   isInMail: (id: string) => boolean,
 ): SentMail {
   const { response = '', serverMessageId } = answer ?? {}
-  const isOfMail = (id: string) => isInMail(id) || piecesOf(id).some(isInMail)
+  const isOfMail = (id: string) => sharesPiece(id, isInMail)
   const queueId = queueIdOf(response, isOfMail)
   const isReplaced =
     serverMessageId !== undefined && !isOfMail(serverMessageId.replaceAll(/[<>]/g, ''))
@@ -19,6 +19,11 @@ export function receiptOf(
     messageId: isReplaced ? serverMessageId : messageId,
     ...(queueId !== undefined && { queueId }),
   }
+}
+
+/** Whether it is in the mail, or a long piece of it is. */
+export function sharesPiece(id: string, isInMail: (piece: string) => boolean): boolean {
+  return isInMail(id) || piecesOf(id).some(isInMail)
 }
 
 /** So many letters of a token are worth keeping secret. */

@@ -1,13 +1,20 @@
 import { EventEmitter, once } from 'node:events'
 import { later, type Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
-import type { MailConnection, Mailer, MailSender } from '../ports/index.ts'
+import type { MailConnection, MailSender, MailTransport } from '../ports/index.ts'
 import { MOST_CONNECTIONS } from '../ports/mails.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import type { Settings } from '../settings/table.ts'
+import {
+  createAccessTokens,
+  tokenKey,
+  type AccessTokens,
+  type RefreshTokens,
+} from './access-tokens.ts'
 import { errorOf } from './error.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
 import { lend, newSlot, warm, type Slot } from './slot.ts'
+import { createHandOver, isInUse } from './transport.ts'
 
 /** Servers take only so many over one connection. */
 const MAX_MAILS = 100
@@ -16,38 +23,36 @@ const IDLE_MS = 15_000
 export function createMailSender(
   settings: () => Settings,
   clock: Clock,
-  development?: Mailer,
+  refreshTokens: RefreshTokens,
+  transport?: MailTransport,
 ): MailSender {
   const all = new Map<string, SmtpSlots>()
+  const tokens = createAccessTokens(clock, refreshTokens)
+  const handOver = transport && createHandOver(transport)
 
   // Each set of SMTP settings, the credentials included, has its own; the old ones are closed when they change. They are kept
   // until they are empty, so that settings that come back find them, and not five more.
   function slotsOf(configured: SmtpSettings): SmtpSlots {
-    const key = JSON.stringify(configured)
+    const { oauth, ...others } = configured
+    const key = JSON.stringify([others, oauth && tokenKey(oauth)])
     for (const [other, slots] of all) {
       if (other === key) continue
       slots.close()
       if (slots.isEmpty()) all.delete(other)
     }
-    const slots = all.get(key) ?? smtpSlots(configured, clock)
+    const slots = all.get(key) ?? smtpSlots(configured, clock, tokens)
     all.set(key, slots)
     return slots
   }
 
   return {
-    canSend: () => smtpSettings(settings()) !== undefined || development !== undefined,
+    canSend: () => smtpSettings(settings()) !== undefined || transport !== undefined,
 
     async connect(settings, signal) {
+      if (handOver && isInUse(transport, settings)) return handOver(settings, signal)
       const configured = smtpSettings(settings)
       if (configured) return slotsOf(configured).connect(signal)
-      if (!development) throw new AccountFlowsError('ERR_MAIL_FAILED', 'SMTP is not configured')
-      return {
-        async send(mail) {
-          await development.send(mail)
-          return {}
-        },
-        release() {},
-      }
+      throw new AccountFlowsError('ERR_MAIL_FAILED', 'SMTP is not configured')
     },
 
     close() {
@@ -59,7 +64,7 @@ export function createMailSender(
 /** Five slots for connections to one mail server; one that is being closed holds its slot until it is. */
 export type SmtpSlots = ReturnType<typeof smtpSlots>
 
-export function smtpSlots(settings: SmtpSettings, clock: Clock) {
+export function smtpSlots(settings: SmtpSettings, clock: Clock, tokens: AccessTokens) {
   const slots = Array.from({ length: MOST_CONNECTIONS }, () => newSlot(clock))
   const freed = new EventEmitter().setMaxListeners(0)
   let isClosed = false
@@ -102,7 +107,7 @@ export function smtpSlots(settings: SmtpSettings, clock: Clock) {
       }
       signal.addEventListener('abort', destroy)
       try {
-        await warm(slot, settings, clock, signal)
+        await warm(slot, settings, clock, tokens, signal)
         return lend(slot, settings, signal, release)
       } catch (cause) {
         release(false)

@@ -1,27 +1,54 @@
 import { isLoopbackHost } from '../settings/loopback-host.ts'
+import { missingForLogin } from '../settings/rules.ts'
 import type { Settings } from '../settings/table.ts'
+
+/** Where the access token for a mailbox comes from. */
+export interface OAuthSettings {
+  endpoint: string
+  clientId: string
+  clientSecret?: string
+  /** `undefined`: the client asks for itself. */
+  refreshToken?: string
+  scope?: string
+}
 
 export interface SmtpSettings {
   host: string
   port: number
   tls: Settings['smtpTls']
-  /** Used only together with `password`. */
+  /** Used only together with `password` or `oauth`, of which there is one at most. */
   username?: string
   password?: string
+  oauth?: OAuthSettings
   /** One plain address. */
   from: string
   /** Shown before the address. `undefined`: nothing is. */
   fromName?: string
 }
 
-/** `undefined`: SMTP is not configured. User and password only as a pair. */
+/** `undefined`: SMTP is not configured. Nobody logs in with less than a login needs. */
 export function smtpSettings(settings: Settings): SmtpSettings | undefined {
   const { smtpHost: host, smtpPort: port, smtpFrom: from, smtpTls: tls } = settings
   const { smtpUsername: username, smtpPassword: password } = settings
   if (host === undefined || port === undefined || from === undefined) return undefined
   const { smtpFromName: fromName } = settings
   const named = { host, port, tls, from, ...(fromName !== undefined && { fromName }) }
-  return username === undefined || password === undefined ? named : { ...named, username, password }
+  if (username === undefined || missingForLogin(settings).length > 0) return named
+  if (settings.smtpAuth === 'xoauth2') return { ...named, username, oauth: oauthSettings(settings) }
+  return password === undefined ? named : { ...named, username, password }
+}
+
+function oauthSettings(settings: Settings): OAuthSettings {
+  const { smtpOauthTokenEndpoint: endpoint = '', smtpOauthClientId: clientId = '' } = settings
+  const { smtpOauthClientSecret: clientSecret, smtpOauthRefreshToken: refreshToken } = settings
+  const { smtpOauthScope: scope } = settings
+  return {
+    endpoint,
+    clientId,
+    ...(clientSecret !== undefined && { clientSecret }),
+    ...(refreshToken !== undefined && { refreshToken }),
+    ...(scope !== undefined && { scope }),
+  }
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { MailConnection } from '../ports/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
+import type { AccessTokens } from './access-tokens.ts'
 import { composeMail, newMessageId } from './compose.ts'
 import { smtpConnection, type SmtpConnection } from './connection.ts'
 import { answersTheMail, errorOf } from './error.ts'
@@ -34,6 +35,7 @@ export async function warm(
   slot: Slot,
   settings: SmtpSettings,
   clock: Clock,
+  tokens: AccessTokens,
   signal: AbortSignal,
 ): Promise<void> {
   const idleMs = clock.now().getTime() - slot.freeSince.getTime()
@@ -46,7 +48,7 @@ export async function warm(
   signal.throwIfAborted()
   slot.isDoubtful = false
   if (slot.connection) return
-  const connection = smtpConnection(settings, clock)
+  const connection = smtpConnection(settings, clock, tokens)
   slot.connection = connection
   slot.mails = 0
   connection.socket.once('close', () => {

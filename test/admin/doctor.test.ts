@@ -256,7 +256,7 @@ describe('The doctor names the failing step:', () => {
         expect(checkOf(report, step).status).to.equal('skipped')
       }
     })
-    const flows = { initialSettings: {}, developmentMailer: memoryMailbox() }
+    const flows = { initialSettings: {}, transport: memoryMailbox() }
     await within({ flows }, async (development) => {
       const report = await reportOf(adminOf(development), TO)
       expect(report.ok).to.equal(true)

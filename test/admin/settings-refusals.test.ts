@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { settingNamed } from '../../src/settings/table.ts'
 import { bearer, problemOf, settingsOf } from '../support/admin-requests.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
 import { eventsOf } from '../support/observe.ts'
@@ -207,7 +208,7 @@ describe('PUT {base_url}/admin/api/settings refuses (2.5, 4.5, 5.1)', () => {
           const response = await put({ body: { [key]: value } })
           expect(response.status).to.equal(200)
           const { warnings: __, ...answered }: Record<string, unknown> = await response.json()
-          const given = key === 'smtp_password' && value !== '' ? '***' : value
+          const given = settingNamed(key)?.secret && value !== '' ? '***' : value
           const { warnings: ___, ...inForce } = await shown()
           expect(inForce).to.deep.equal(answered)
           if (key === 'smtp_host') delete others['smtp_password']

@@ -176,14 +176,14 @@ describe('The admin API about users (5)', () => {
     })
 
     it('without it where a development mailbox takes them', async () => {
-      const developmentMailer = memoryMailbox()
-      const flows = { initialSettings: {}, developmentMailer }
+      const transport = memoryMailbox()
+      const flows = { initialSettings: {}, transport }
       const bare = await startHarness({ flows })
       const { id } = await bare.addUser({ username: 'ann' })
       expect((await adminOf(bare).userStatus({ id })).hints.join()).to.not.include('SMTP')
       const { mail_id } = await adminOf(bare).sendReset({ id })
       await outcomeOf(bare, mail_id, 'sent')
-      expect(developmentMailer.messages()).to.have.length(1)
+      expect(transport.messages()).to.have.length(1)
       await bare.close()
     })
 

@@ -84,7 +84,9 @@ describe('Passwords to hash, many at once (RATE-15)', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo
     const baseUrl = `http://localhost:${port}`
-    const identity = await createIdentity(baseUrl, { send: async () => {} })
+    const identity = await createIdentity(baseUrl, {
+      send: async () => ({ accepted: true }),
+    })
     server.on('request', nodeHttpHost(identity))
     try {
       const issuer = `${baseUrl}/oauth2`

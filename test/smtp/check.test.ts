@@ -26,6 +26,7 @@ import { freePort } from '../support/free-port.ts'
 import { startMailServer } from '../support/mail-server.ts'
 import { MAIL, sendThrough, settingsLike } from '../support/mail-sending.ts'
 import { CREDENTIALS, SENDER, suiteSmtp } from '../support/suite-smtp.ts'
+import { ACCESS_TOKENS, NO_ROTATION } from '../support/no-rotation.ts'
 import { movableClock, moveTime, resetTime } from '../support/time.ts'
 import { inTrustingProcess } from '../support/trusting-process.ts'
 
@@ -57,7 +58,7 @@ describe('The check of the mail server', () => {
     settings: SmtpSettings,
     options: MailCheckOptions = { to, mail },
   ): Promise<CheckedStep[]> {
-    const checkMail = createMailCheck(movableClock)
+    const checkMail = createMailCheck(movableClock, NO_ROTATION)
     const [, ...rest] = await checkMail(settingsLike(settings), options)
     const steps = rest as CheckedStep[]
     expect(sockets.open).to.equal(0)
@@ -515,7 +516,7 @@ describe('The check of the mail server', () => {
         expect(stepOf(steps, 'auth').message).to.include(`AUTH ${mechanism}`)
         const wrong = failureIn(await check(settingsFor(server, { password: 'another' })))
         expect([wrong.step, wrong.reply?.slice(0, 3)]).to.deep.equal(['auth', '535'])
-        const slots = smtpSlots(settingsFor(server), movableClock)
+        const slots = smtpSlots(settingsFor(server), movableClock, ACCESS_TOKENS)
         await sendThrough(slots)
         slots.close()
         expect(server.logins).to.deep.equal([mechanism, mechanism, mechanism])
@@ -628,7 +629,7 @@ describe('The check of the mail server', () => {
 
     it('says which of them are missing, and tries nothing', async () => {
       const settings = settingsWith({ smtp_host: '127.0.0.1' })
-      const steps = await createMailCheck(movableClock)(settings, { to, mail })
+      const steps = await createMailCheck(movableClock, NO_ROTATION)(settings, { to, mail })
       expect(steps.map(({ step }) => step)).to.deep.equal(['configuration', ...STEPS])
       expect(statuses(steps)).to.deep.equal(['failed', ...STEPS.map(() => 'skipped')])
       expect(steps[0]?.message).to.include('smtp_port and smtp_from missing')
@@ -639,7 +640,7 @@ describe('The check of the mail server', () => {
       const server = await start({ tls: certificate })
       const login = { smtp_username: 'mailer', smtp_password: PASSWORD }
       const settings = settingsWith({ ...complete(server.port), ...login })
-      const steps = await createMailCheck(movableClock)(settings, { to, mail })
+      const steps = await createMailCheck(movableClock, NO_ROTATION)(settings, { to, mail })
       expect(steps.map(({ step }) => step)).to.deep.equal(['configuration', ...STEPS])
       expect(statuses(steps)).to.deep.equal(['ok', ...allOk])
       expect(server.mails).to.have.length(1)
@@ -653,7 +654,7 @@ describe('The check of the mail server', () => {
       it(`warns of ${given} without ${missing}, and does not log in`, async () => {
         const server = await start()
         const settings = settingsWith({ ...complete(server.port), [given]: PASSWORD })
-        const steps = await createMailCheck(movableClock)(settings, { to })
+        const steps = await createMailCheck(movableClock, NO_ROTATION)(settings, { to })
         expect(steps[0]?.status).to.equal('warning')
         expect(steps[0]?.message).to.include(`${given} but no ${missing}`)
         expect(steps.find(({ step }) => step === 'auth')?.status).to.equal('skipped')

@@ -224,7 +224,12 @@ describe('The setting smtp_from_name', () => {
 describe('memoryMailbox', () => {
   it('keeps the newest mails, newest first, each with a time and an id', async () => {
     const mailbox = memoryMailbox({ limit: 2 })
-    for (const subject of ['one', 'two', 'three']) await mailbox.send({ ...MAIL, subject })
+    for (const subject of ['one', 'two', 'three']) {
+      const mail = { ...MAIL, subject, headers: {} }
+      expect(await mailbox.send(mail, new AbortController().signal)).to.deep.equal({
+        accepted: true,
+      })
+    }
     const messages = mailbox.messages()
     expect(messages.map(({ subject }) => subject)).to.deep.equal(['three', 'two'])
     expect(new Set(messages.map(({ id }) => id)).size).to.equal(2)

@@ -10,6 +10,7 @@ import { countClientSockets } from '../support/client-sockets.ts'
 import { eventually } from '../support/eventually.ts'
 import { fallsSilent, onFirst, type FaultySmtp } from '../support/faulty-smtp.ts'
 import { failureOf, MAIL } from '../support/mail-sending.ts'
+import { NO_ROTATION } from '../support/no-rotation.ts'
 import { suiteSmtp } from '../support/suite-smtp.ts'
 import { systemClock } from '../../src/clock.ts'
 
@@ -24,7 +25,7 @@ describe('createMailSender()', () => {
   beforeEach(() => {
     const box = createSecretBox(createKeyRing([Buffer.alloc(32, 1)]))
     keeper = createSettingsKeeper(memorySettings(), box, () => {})
-    sender = createMailSender(keeper.current, systemClock)
+    sender = createMailSender(keeper.current, systemClock, NO_ROTATION)
   })
 
   afterEach(() => sender.close())
@@ -68,7 +69,7 @@ describe('createMailSender()', () => {
     expect(server.connections).to.equal(0)
 
     const mailbox = memoryMailbox()
-    const developing = createMailSender(keeper.current, systemClock, mailbox)
+    const developing = createMailSender(keeper.current, systemClock, NO_ROTATION, mailbox)
     expect(developing.canSend()).to.equal(true)
     const connection = await developing.connect(keeper.current(), noSignal())
     await connection.send(MAIL)

@@ -8,9 +8,10 @@ import { createMailCheck } from '../../src/smtp/check.ts'
 import { smtpSlots } from '../../src/smtp/sender.ts'
 import type { SmtpSettings } from '../../src/smtp/settings.ts'
 import { MAIL, sendThrough, settingsLike } from './mail-sending.ts'
+import { ACCESS_TOKENS, NO_ROTATION } from './no-rotation.ts'
 
 async function send(settings: SmtpSettings): Promise<string> {
-  const slots = smtpSlots(settings, systemClock)
+  const slots = smtpSlots(settings, systemClock, ACCESS_TOKENS)
   try {
     await sendThrough(slots, MAIL, AbortSignal.timeout(20_000))
     return 'sent'
@@ -24,7 +25,10 @@ async function send(settings: SmtpSettings): Promise<string> {
 
 async function check(settings: SmtpSettings) {
   const { to, ...mail } = MAIL
-  const [, ...steps] = await createMailCheck(systemClock)(settingsLike(settings), { to, mail })
+  const [, ...steps] = await createMailCheck(systemClock, NO_ROTATION)(settingsLike(settings), {
+    to,
+    mail,
+  })
   return steps
 }
 

@@ -1,6 +1,7 @@
 import { smtpSlots, type SmtpSlots } from '../../src/smtp/sender.ts'
 import type { SmtpSettings } from '../../src/smtp/settings.ts'
 import { startFaultySmtp, type FaultySmtp, type FaultySmtpOptions } from './faulty-smtp.ts'
+import { ACCESS_TOKENS } from './no-rotation.ts'
 import { movableClock } from './time.ts'
 
 export const CREDENTIALS = { username: 'mailer', password: 'S3cr3t canary' }
@@ -27,7 +28,11 @@ export function suiteSmtp() {
       { host, port }: Pick<FaultySmtp, 'host' | 'port'>,
       settings: Partial<SmtpSettings> = CREDENTIALS,
     ): SmtpSlots {
-      const slots = smtpSlots({ host, port, tls: 'auto', from: SENDER, ...settings }, movableClock)
+      const slots = smtpSlots(
+        { host, port, tls: 'auto', from: SENDER, ...settings },
+        movableClock,
+        ACCESS_TOKENS,
+      )
       endWith(slots.close)
       return slots
     },

@@ -1,0 +1,25 @@
+import type { MailTransport } from '../../src/index.ts'
+
+type Answer = { MessageID: string; ErrorCode: number; Message: string }
+
+/** Sends through Postmark (https://postmarkapp.com/developer/api/email-api). `smtp_from` names the sender. */
+export function postmark(token: string, api = 'https://api.postmarkapp.com'): MailTransport {
+  return {
+    async send({ from, to, subject, text, html, headers }, signal) {
+      const From = `"${from?.name.replaceAll(/["\\]/g, '')}" <${from?.address}>`
+      const Headers = Object.entries(headers).map(([Name, Value]) => ({ Name, Value }))
+      const mail = { From, To: to, Subject: subject, TextBody: text, HtmlBody: html, Headers }
+      const response = await fetch(`${api}/email`, {
+        method: 'POST',
+        headers: { 'x-postmark-server-token': token, 'content-type': 'application/json' },
+        body: JSON.stringify(mail),
+        signal,
+      })
+      const answer: Answer = Object(await response.json())
+      if (response.ok) return { accepted: true, id: answer.MessageID }
+      // 300: no address. 406: an inactive recipient. All else is yours to mend, and the mail waits.
+      const isForGood = response.status === 422 && [300, 406].includes(answer.ErrorCode)
+      return { accepted: false, isForGood, reason: `${response.status} ${answer.Message}` }
+    },
+  }
+}

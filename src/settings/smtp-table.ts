@@ -1,0 +1,77 @@
+import { choice, isHost, isPrintable, isTokenEndpoint, parseWhole, text } from './kinds.ts'
+import { isMailAddress } from './mail-address.ts'
+
+/** The settings of the mail server, and of the login to it. */
+export const smtpTable = {
+  smtpHost: text('smtp_host', {
+    meaning: 'SMTP server host name.',
+    expected: 'a host name or an IP address, without port; or an empty string for none',
+    accepts: isHost,
+  }),
+  smtpPort: {
+    name: 'smtp_port',
+    type: 'number',
+    default: undefined,
+    bounds: '1 to 65535',
+    meaning: 'SMTP server port, typically 587.',
+    expected: 'a decimal number from 1 to 65535',
+    values: undefined,
+    secret: false,
+    parse: (value: string) => parseWhole(value, 1, 65_535),
+  },
+  smtpUsername: text('smtp_username', {
+    meaning: 'SMTP authentication user name.',
+    expected: 'at most 255 printable characters; or an empty string for none',
+    accepts: isPrintable,
+  }),
+  smtpPassword: text('smtp_password', {
+    meaning: 'SMTP authentication password.',
+    expected: 'at most 255 printable characters; or an empty string for none',
+    accepts: isPrintable,
+    secret: true,
+  }),
+  smtpAuth: choice('smtp_auth', 'password', ['password', 'xoauth2'], {
+    meaning:
+      'How to log in to the SMTP server. password: with smtp_username and smtp_password. ' +
+      'xoauth2: with smtp_username and a token, as Microsoft 365 and Google want it.',
+  }),
+  smtpOauthTokenEndpoint: text('smtp_oauth_token_endpoint', {
+    meaning: 'Where access tokens come from, for smtp_auth xoauth2.',
+    expected: 'an https address, or an http one of this machine; or an empty string for none',
+    accepts: isTokenEndpoint,
+  }),
+  smtpOauthClientId: text('smtp_oauth_client_id', {
+    meaning: 'Client ID at the token endpoint.',
+    expected: 'at most 255 printable characters; or an empty string for none',
+    accepts: isPrintable,
+  }),
+  smtpOauthClientSecret: text('smtp_oauth_client_secret', {
+    meaning: 'Client secret at the token endpoint.',
+    expected: 'at most 255 printable characters; or an empty string for none',
+    accepts: isPrintable,
+    secret: true,
+  }),
+  smtpOauthRefreshToken: text('smtp_oauth_refresh_token', {
+    meaning:
+      'Refresh token of the mailbox. Without it, the client asks for itself (client credentials).',
+    expected: 'at most 4096 characters of ASCII; or an empty string for none',
+    accepts: (value) => /^[!-~]{1,4096}$/.test(value),
+    secret: true,
+  }),
+  smtpOauthScope: text('smtp_oauth_scope', {
+    meaning: 'Scope to ask for at the token endpoint.',
+    expected: 'at most 255 printable characters; or an empty string for none',
+    accepts: isPrintable,
+  }),
+  smtpFrom: text('smtp_from', {
+    meaning: 'Sender e-mail address.',
+    expected: 'one plain e-mail address; or an empty string for none',
+    accepts: isMailAddress,
+  }),
+  smtpFromName: text('smtp_from_name', {
+    meaning: 'Sender name, shown before the address.',
+    expected:
+      'at most 64 printable characters, without spaces at its ends; or an empty string for none',
+    accepts: (value) => isPrintable(value) && value.length <= 64 && value.trim() === value,
+  }),
+} as const

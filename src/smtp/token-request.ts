@@ -1,0 +1,108 @@
+import type { OAuthSettings } from './settings.ts'
+
+const MAX_ANSWER_BYTES = 65_536
+/** What may be in a token (RFC 6749, appendix A): it cannot end the command that it is sent in. */
+const TOKEN = /^[ -~]{1,16384}$/
+const ERROR_CODE = /^\w{1,64}$/
+
+export interface IssuedToken {
+  token: string
+  /** `undefined`: the endpoint did not say. */
+  lifeMs: number | undefined
+  /** Takes the place of the one that was used. `undefined`: that stays. */
+  refreshToken: string | undefined
+}
+
+/** No access token came. `why` is short, and never what the endpoint wrote, but for the code of its error. */
+export class TokenError extends Error {
+  readonly why: string
+
+  constructor(why: string) {
+    super(`No access token came (${why})`)
+    this.name = 'TokenError'
+    this.why = why
+  }
+}
+
+/** Asks the token endpoint: by refresh token, or as the client itself. Throws a `TokenError`. */
+export async function requestToken(
+  { endpoint, clientId, clientSecret, scope }: OAuthSettings,
+  refreshToken: string | undefined,
+  signal: AbortSignal,
+): Promise<IssuedToken> {
+  const form = {
+    grant_type: refreshToken === undefined ? 'client_credentials' : 'refresh_token',
+    client_id: clientId,
+    ...(clientSecret !== undefined && { client_secret: clientSecret }),
+    ...(refreshToken !== undefined && { refresh_token: refreshToken }),
+    ...(scope !== undefined && { scope }),
+  }
+  let answer: { status: number; text: string }
+  try {
+    const response = await fetch(endpoint, {
+      method: 'POST',
+      body: new URLSearchParams(form),
+      headers: { Accept: 'application/json' },
+      // The secrets are for this address alone.
+      redirect: 'manual',
+      signal,
+    })
+    answer = { status: response.status, text: await textOf(response) }
+  } catch (error) {
+    throw new TokenError(signal.aborted ? 'out of time' : codeOf(error))
+  }
+  return issuedBy(answer)
+}
+
+function issuedBy({ status, text }: { status: number; text: string }): IssuedToken {
+  const said: Record<string, unknown> = jsonOf(text) ?? {}
+  const { access_token: token, token_type: type = 'Bearer', expires_in: seconds } = said
+  const { refresh_token: refreshToken, error } = said
+  if (typeof error === 'string' && ERROR_CODE.test(error))
+    throw new TokenError(`${status} ${error}`)
+  if (status !== 200) throw new TokenError(String(status))
+  if (jsonOf(text) === undefined) throw new TokenError('not JSON')
+  if (typeof token !== 'string' || !TOKEN.test(token)) throw new TokenError('no token in it')
+  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') {
+    throw new TokenError('another kind of token')
+  }
+  const life = Number(seconds)
+  return {
+    token,
+    lifeMs: seconds !== undefined && life > 0 && life < Infinity ? life * 1000 : undefined,
+    refreshToken: isToken(refreshToken) ? refreshToken : undefined,
+  }
+}
+
+const isToken = (value: unknown): value is string => typeof value === 'string' && TOKEN.test(value)
+
+function jsonOf(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null
+      ? Object.fromEntries(Object.entries(value))
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+async function textOf({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of body ?? []) {
+    bytes += chunk.byteLength
+    if (bytes > MAX_ANSWER_BYTES) break
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+/** A code alone: messages may quote what was sent. */
+function codeOf(error: unknown): string {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    const code: unknown = Reflect.get(cause, 'code')
+    if (typeof code === 'string' && /^\w{1,40}$/.test(code)) return code
+  }
+  return 'not reached'
+}
