@@ -6,7 +6,8 @@ type Answer = { MessageID: string; ErrorCode: number; Message: string }
 export function postmark(token: string, api = 'https://api.postmarkapp.com'): MailTransport {
   return {
     async send({ from, to, subject, text, html, headers }, signal) {
-      const From = `"${from?.name.replaceAll(/["\\]/g, '')}" <${from?.address}>`
+      if (!from) throw new Error('smtp_from is not set')
+      const From = `"${from.name.replaceAll(/["\\]/g, '')}" <${from.address}>`
       const Headers = Object.entries(headers).map(([Name, Value]) => ({ Name, Value }))
       const mail = { From, To: to, Subject: subject, TextBody: text, HtmlBody: html, Headers }
       const response = await fetch(`${api}/email`, {

@@ -4,12 +4,13 @@ import type { MailTransport } from '../../src/index.ts'
 export function resend(apiKey: string, api = 'https://api.resend.com'): MailTransport {
   return {
     async send({ from, to, subject, text, html, headers }, signal) {
-      const name = from?.name.replaceAll(/["\\]/g, '')
+      if (!from) throw new Error('smtp_from is not set')
+      const name = from.name.replaceAll(/["\\]/g, '')
       const response = await fetch(`${api}/emails`, {
         method: 'POST',
         headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
         body: JSON.stringify({
-          from: `"${name}" <${from?.address}>`,
+          from: `"${name}" <${from.address}>`,
           to: [to],
           subject,
           text,

@@ -25,7 +25,8 @@ export interface ToldVersion extends Omit<SettingsVersion, 'secrets'> {
 
 /** The versions that are kept, newest first: the present one is always there, as it is stored now. */
 export function historyOf(stored: StoredSettings): ToldVersion[] {
-  const versions = versionsOf(stored)
+  const [earlier, present] = versionsOf(stored)
+  const versions = [...earlier, present]
   const told: ToldVersion[] = []
   for (const [index, { secrets, ...version }] of versions.entries()) {
     const before = versions[index - 1]?.values
@@ -38,18 +39,27 @@ export function historyOf(stored: StoredSettings): ToldVersion[] {
 /** What is written in place of what is stored. */
 export function nextVersion(stored: StoredSettings, { values, changed, by }: Change) {
   const version = stored.version + 1
+  const [earlier, present] = versionsOf(stored)
   const secrets = changed.filter((name) => settingNamed(name)?.secret)
-  const next: SettingsVersion = { version, ...by, secrets, values: withoutSecrets(values) }
-  return { version, values, history: [...versionsOf(stored), next].slice(-KEPT) }
+  // A refresh token that takes the place of another is nobody's change, and pushes none out of the history.
+  const isRotation = by === undefined && changed.length > 0 && secrets.length === changed.length
+  const history = isRotation
+    ? [...earlier, { ...present, version }]
+    : [...earlier, present, { version, ...by, secrets, values: withoutSecrets(values) }]
+  return { version, values, history: history.slice(-KEPT) }
 }
 
-/** Oldest first. An older release, or somebody by hand, may have written what is stored now: nobody is named for that. */
-function versionsOf({ version, values, history = [] }: StoredSettings): SettingsVersion[] {
+/** The earlier ones are oldest first. An older release, or somebody by hand, may have written what is stored now: nobody is named for that. */
+function versionsOf({
+  version,
+  values,
+  history = [],
+}: StoredSettings): [earlier: SettingsVersion[], present: SettingsVersion] {
   const open = withoutSecrets(values)
   const present = history.find((one) => one.version === version)
   const isAsWritten = present && isDeepStrictEqual(withoutSecrets(present.values), open)
   return [
-    ...history.filter((one) => one.version < version),
+    history.filter((one) => one.version < version),
     isAsWritten ? present : { version, secrets: [], values: open },
   ]
 }

@@ -163,6 +163,7 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     const answer = rotating(REFRESH)
     next.push(answer, answer, answer)
     await put({ smtp_oauth_refresh_token: REFRESH })
+    const { history: before = [] } = await h.store.settings.read()
     for (let hour = 0; hour < 3; hour += 1) {
       await sendOne()
       await later(3_600_000)
@@ -174,8 +175,9 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
       Array(3).fill('refresh_token'),
     )
     expect(smtp.shown).to.deep.equal([1, 2, 3].map((count) => `rotated-access-token-${count}`))
-    const stored = (await h.store.settings.read()).values['smtp_oauth_refresh_token']
-    expect(stored).to.match(/^eyJ/)
+    const { values, version, history: after = [] } = await h.store.settings.read()
+    expect(values['smtp_oauth_refresh_token']).to.match(/^eyJ/)
+    expect(after).to.deep.equal([...before.slice(0, -1), { ...before.at(-1), version }])
   })
 
   it('keeps no refresh token in the place of one that an admin set meanwhile', async () => {
@@ -193,14 +195,15 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
   })
 
   it('tries the refresh token that another process stored, where its own was used up a moment ago', async () => {
+    const own = 'refresh-token-of-this-process-canary'
     const newer = 'refresh-token-of-another-process-canary'
     next.push(async (form, res) => {
       await put({ smtp_oauth_refresh_token: newer })
       refuse('invalid_grant')(form, res)
     })
-    await put({ smtp_oauth_refresh_token: REFRESH })
+    await put({ smtp_oauth_refresh_token: own })
     const user = await sendOne()
-    expect(tokens.asked.map((form) => form.get('refresh_token'))).to.deep.equal([REFRESH, newer])
+    expect(tokens.asked.map((form) => form.get('refresh_token'))).to.deep.equal([own, newer])
     expect(eventsOf(h, 'password_reset_mail_failed', user)).to.deep.equal([])
   })
 
