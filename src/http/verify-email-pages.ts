@@ -4,7 +4,6 @@ import type { LinkRefusal, OpenedLink } from '../flows/email-verification.ts'
 import type { LinkContext, VerificationLink } from '../flows/link.ts'
 import { carriedBy } from '../ports/carried-query.ts'
 import type { CapturedRequest, CarriedParameters, User } from '../ports/index.ts'
-import { maskedAddress } from '../settings/mail-address.ts'
 import type { LinkFields } from '../views/index.ts'
 import type { Page } from './pages.ts'
 import type { HttpParts } from './parts.ts'
@@ -113,8 +112,7 @@ export async function blockedPage(
     locals: {
       mode: 'blocked',
       username: user.username,
-      sentTo: maskedAddress(user.email),
-      address: user.email ?? undefined,
+      sentTo: user.email ?? undefined,
       lifetimeMs,
       carried,
       client,

@@ -84,10 +84,8 @@ type VerifyEmail =
   | {
       mode: 'blocked'
       username: string
-      /** Where the mail goes, masked. `undefined`: the account has no such address. */
+      /** Where the mail goes; the page shows it masked. `undefined`: nowhere, the account has no such address. */
       sentTo?: string | undefined
-      /** The same in full, for the way to the mailbox; it is not shown. */
-      address?: string | undefined
       lifetimeMs: number
       carried: CarriedParameters
       client?: ShownClient | undefined

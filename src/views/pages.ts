@@ -5,6 +5,7 @@ import { mailboxOf } from './open-mailbox.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
 import { formQuery } from '../ports/carried-query.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
+import { maskedAddress } from '../settings/mail-address.ts'
 import { stateIcon } from './state-icon.ts'
 import type { Templates } from './templates.ts'
 import { amountText, initialOf, isolated, lifetimeText, shownClient } from './wording.ts'
@@ -31,6 +32,7 @@ export function renderPage<N extends PageName>(
   const refusal = refusalOf(name, locals, catalog)
   const faults = faultsOf(name, locals, catalog, limits)
   const waitMs = 'waitMs' in locals ? locals.waitMs : undefined
+  const sentTo = 'sentTo' in locals ? maskedAddress(locals.sentTo) : undefined
   return render(`pages/${name}`, {
     ...locals,
     uiLocales,
@@ -51,13 +53,13 @@ export function renderPage<N extends PageName>(
     isRefused: refusal !== undefined || Object.keys(faults).length > 0,
     limits,
     maxBytes: MAX_PASSWORD_BYTES,
-    sentTo: 'sentTo' in locals && locals.sentTo ? isolated(locals.sentTo, dir) : undefined,
+    sentTo: sentTo === undefined ? undefined : isolated(sentTo, dir),
     lifetime: 'lifetimeMs' in locals ? lifetimeText(locals.lifetimeMs, lang) : undefined,
     wait: waitMs !== undefined && waitMs > 0 ? waitOf(waitMs, lang) : undefined,
     client: 'client' in locals ? shownClient(locals.client) : undefined,
     icon: stateIcon(name, locals),
     mailbox: mailboxOf(
-      'typed' in locals ? locals.typed : 'address' in locals ? locals.address : undefined,
+      'typed' in locals ? locals.typed : 'sentTo' in locals ? locals.sentTo : undefined,
     ),
   })
 }

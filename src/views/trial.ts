@@ -92,7 +92,7 @@ export const SAMPLE_PAGES: PageSamples = {
       {
         mode: 'blocked',
         username: 'ann',
-        sentTo: 'a•••@e•••.com',
+        sentTo: 'ann@example.com',
         lifetimeMs: 86_400_000,
         carried,
         client,

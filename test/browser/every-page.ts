@@ -37,7 +37,7 @@ const waiting = {
 }
 const blocked = {
   username: 'petra',
-  sentTo: 'p•••@e•••.com',
+  sentTo: 'petra@example.com',
   lifetimeMs: 24 * HOUR_MS,
   carried,
 }
@@ -71,7 +71,7 @@ const MODES: EveryMode = {
   'verify-email': {
     blocked: {
       plain: { ...blocked, waiting },
-      client: { ...blocked, waiting, client: withLogo, address: 'petra@gmail.com' },
+      client: { ...blocked, waiting, client: withLogo, sentTo: 'petra@gmail.com' },
       cooldown: { ...blocked, waiting, waitMs: 45_000 },
       'not-yet': { ...blocked, waiting, isNotYet: true },
       'no-address': { ...blocked, waiting, sentTo: undefined },

@@ -184,7 +184,9 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
         for (const address of assets) {
           const asset = await createUserAgent().get(address)
           expect(asset.status, address).to.equal(200)
-          expect(asset.headers.get('content-type')).to.match(/^text\/(css|javascript)/)
+          expect(asset.headers.get('content-type')).to.match(
+            /^(text\/(css|javascript)|image\/svg\+xml)/,
+          )
           expect(asset.text).to.not.equal('')
         }
         for (const { action } of formsOf(page))

@@ -232,7 +232,7 @@ describe('The way to the mailbox', () => {
     const pages = [
       views.page('forgot-password', { mode: 'sent', carried: {}, typed }),
       views.page('verify-email', { mode: 'sent', typed }),
-      views.page('verify-email', { ...BLOCKED, address: typed }),
+      views.page('verify-email', { ...BLOCKED, sentTo: typed?.trim() }),
     ]
     return pages.map(({ html }) => {
       const links = read(html)

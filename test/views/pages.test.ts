@@ -136,7 +136,7 @@ describe('The window that waits', () => {
 
   it('says where the mail goes and who can change that, or that there is no address', () => {
     const waiting = { ...BLOCKED, waiting: WAITING }
-    const [known, none] = [{ ...waiting, sentTo: 'a•••@e•••.com' }, waiting].map((locals) =>
+    const [known, none] = [{ ...waiting, sentTo: 'ann@example.com' }, waiting].map((locals) =>
       show('verify-email', locals).textOf('p'),
     )
     const {

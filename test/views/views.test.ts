@@ -275,7 +275,7 @@ describe('pages', () => {
       page('verify-email', {
         mode: 'blocked',
         username: 'u',
-        sentTo: 'u•••@e•••.com',
+        sentTo: 'user@example.com',
         lifetimeMs,
         carried: {},
       })
