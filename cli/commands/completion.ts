@@ -8,8 +8,8 @@ export function addCompletion(completion: Command): void {
   completion.addArgument(new Argument('<shell>', 'which shell').choices(shells)).action(print)
   withExamples(
     completion,
-    'completion bash > ~/.local/share/bash-completion/completions/account-flows',
-    'completion zsh >> ~/.zshrc',
+    'completion bash > ~/.account-flows.bash   # then: source it in ~/.bashrc',
+    'completion zsh > ~/.account-flows.zsh     # then: source it in ~/.zshrc',
     'completion fish > ~/.config/fish/completions/account-flows.fish',
   )
 }

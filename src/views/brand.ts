@@ -30,7 +30,13 @@ const IMAGE_PATH = /^\/(?!\/)[^\s\\]*$/
 export function checkBrand(brand: Brand | undefined, baseUrl: URL): Brand {
   if (brand === undefined) return {}
   if (typeof brand !== 'object' || brand === null) throw new TypeError('brand must be an object')
-  const { name, logo, colour, homeUrl, signInUrl, supportUrl } = brand
+  const { name, logo, colour, homeUrl, signInUrl, supportUrl, ...others } = brand
+  const [other] = Object.keys(others)
+  if (other !== undefined) {
+    throw new TypeError(
+      `brand.${other} is not known: name, logo, colour, homeUrl, signInUrl, supportUrl are`,
+    )
+  }
   if (name !== undefined && (typeof name !== 'string' || !name || name !== displayName(name))) {
     throw new TypeError('brand.name must be one line of 1 to 64 characters')
   }

@@ -168,6 +168,7 @@ describe('A brand', () => {
     'brand.signInUrl': { signInUrl: 'javascript:alert(1)' },
     'brand.signInUrl ': { signInUrl: 'mailto:a@b.example' },
     'brand.supportUrl': { supportUrl: 'tel:112' },
+    'brand.color': { color: '#4f46e5' },
   })) {
     it(`is refused, by its name, with ${JSON.stringify(brand)}`, () => {
       const check = () => checkBrand(brand as Brand, BASE)
