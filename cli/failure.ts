@@ -46,7 +46,7 @@ function jsonOf(error: unknown): string {
 }
 
 function textOf(error: unknown, columns: number | undefined): string {
-  if (error instanceof CliError) return error.message
+  if (error instanceof CliError) return plainAnswer(error.message)
   const problem = error instanceof AdminApiError ? plainAnswer(error.problem) : undefined
   const { errors = [], candidates = [] }: Partial<Problem> = problem ?? {}
   const advice = error instanceof AdminApiError ? adviceOn(error.status) : undefined

@@ -1,12 +1,13 @@
 import { InvalidArgumentError } from 'commander'
 import { parseDuration } from '../src/settings/kinds.ts'
 
-/** Reads a time, or how long ago it was: `2h`, `1d12h`, `2026-01-31`, `2026-01-31T08:00:00Z`. Answers ISO 8601. */
+/** Reads a time, or how long ago it was: `2h`, `1d12h`, `2026-01-31`, `2026-01-31T08:00:00Z`, `2026-01-31 08:00:00 UTC`. Answers ISO 8601. */
 export function timeSince(text: string): string {
   const ms = parseDuration(text)
   const time = ms === undefined ? new Date(text) : new Date(Date.now() - ms)
   const isTime =
-    ms !== undefined || (/^\d{4}-\d\d-\d\d(T|$)/.test(text) && isDay(text.slice(0, 10)))
+    ms !== undefined ||
+    (/^\d{4}-\d\d-\d\d(T|$| [\d:]{8} UTC$)/.test(text) && isDay(text.slice(0, 10)))
   if (isTime && !Number.isNaN(time.getTime())) return time.toISOString()
   throw new InvalidArgumentError(
     'It must be how long ago, such as 2h, or a time such as 2026-01-31T08:00:00Z.',

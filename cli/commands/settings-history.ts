@@ -60,7 +60,8 @@ async function rollBack(version: number, { dryRun, yes }: RollbackOptions, comma
   const planned = await change(true)
   if (!output.isJson) {
     output.note(['This takes back:', ...takesBack.map((one) => `  ${nameOf(one)}`)].join('\n'))
-    for (const sentence of aboutSecrets(planned, before)) output.note(sentence)
+    const told = [...aboutSecrets(planned, before), ...(planned.warnings ?? [])]
+    for (const sentence of told) output.note(sentence)
   }
   if (dryRun || planned.changes.length === 0) {
     return tell({ ...planned, dry_run: dryRun === true }, output)

@@ -17,9 +17,10 @@ export function postmark(token: string, api = 'https://api.postmarkapp.com'): Ma
         signal,
       })
       const answer: Answer = Object(await response.json())
-      if (response.ok) return { accepted: true, id: answer.MessageID }
-      // 300: no address. 406: an inactive recipient. All else is yours to mend, and the mail waits.
-      const isForGood = response.status === 422 && [300, 406].includes(answer.ErrorCode)
+      if (answer.ErrorCode === 0) return { accepted: true, id: answer.MessageID }
+      // 406: an inactive recipient. 300: an address is wrong. The sender's is yours to mend, as is all else, and the mail waits.
+      const isTo = answer.ErrorCode === 300 && /'To' address/.test(answer.Message)
+      const isForGood = response.status === 422 && (answer.ErrorCode === 406 || isTo)
       return { accepted: false, isForGood, reason: `${response.status} ${answer.Message}` }
     },
   }

@@ -22,7 +22,7 @@ export function resend(apiKey: string, api = 'https://api.resend.com'): MailTran
       const answer: { id: string; name: string; message: string } = Object(await response.json())
       if (response.ok) return { accepted: true, id: answer.id }
       // A wrong key, sender or limit is no fault of this mail: it waits.
-      const isForGood = response.status === 422 && answer.name !== 'invalid_from_address'
+      const isForGood = response.status === 422 && /`to`/.test(answer.message)
       return { accepted: false, isForGood, reason: `${response.status} ${answer.message}` }
     },
   }

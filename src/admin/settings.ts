@@ -76,8 +76,17 @@ export function settingsOperations(parts: AdminParts) {
       return { answer: { versions: versions.map(toldVersion) }, etag }
     },
 
-    putSettings: (request) =>
-      changed({ ...withoutValues(request.query.unset), ...request.body }, request),
+    async putSettings(request) {
+      const both = request.query.unset?.filter((key) => key in request.body) ?? []
+      if (both.length > 0) {
+        const expected = 'a value, or to be unset; not both'
+        return notAcceptable(
+          'changed',
+          both.map((key) => ({ key, expected, got: 'both' })),
+        )
+      }
+      return changed({ ...withoutValues(request.query.unset), ...request.body }, request)
+    },
 
     unsetSettings: (request) => changed(withoutValues(request.query.key), request),
 

@@ -59,7 +59,9 @@ function versionsOf({
   const present = history.find((one) => one.version === version)
   const isAsWritten = present && isDeepStrictEqual(withoutSecrets(present.values), open)
   return [
-    history.filter((one) => one.version < version),
+    history
+      .filter((one) => one.version < version)
+      .map((one) => ({ ...one, values: withoutSecrets(one.values) })),
     isAsWritten ? present : { version, secrets: [], values: open },
   ]
 }

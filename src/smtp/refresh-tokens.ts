@@ -25,7 +25,7 @@ export function createRefreshTokens(
     async keep(stored, next) {
       let isReplaced = false
       try {
-        await change(
+        const outcome = await change(
           { smtp_oauth_refresh_token: next },
           {
             // It is called with what is stored in force. An admin who set another one meant that.
@@ -35,6 +35,7 @@ export function createRefreshTokens(
             },
           },
         )
+        if (typeof outcome === 'string' || Array.isArray(outcome)) throw new Error('not taken')
       } catch {
         if (!isReplaced) log('warn', 'a new refresh token could not be stored: it is tried again')
       }

@@ -3,7 +3,19 @@ import type { OAuthSettings } from './settings.ts'
 const MAX_ANSWER_BYTES = 65_536
 /** What may be in a token (RFC 6749, appendix A): it cannot end the command that it is sent in. */
 const TOKEN = /^[ -~]{1,16384}$/
-const ERROR_CODE = /^\w{1,64}$/
+/** RFC 6749, 5.2, and what endpoints add. Nothing else of what they write is repeated: it may be a secret that they were sent. */
+const ERROR_CODES = new Set([
+  'invalid_request',
+  'invalid_client',
+  'invalid_grant',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_scope',
+  'access_denied',
+  'interaction_required',
+  'server_error',
+  'temporarily_unavailable',
+])
 
 export interface IssuedToken {
   token: string
@@ -58,8 +70,9 @@ function issuedBy({ status, text }: { status: number; text: string }): IssuedTok
   const said: Record<string, unknown> = jsonOf(text) ?? {}
   const { access_token: token, token_type: type = 'Bearer', expires_in: seconds } = said
   const { refresh_token: refreshToken, error } = said
-  if (typeof error === 'string' && ERROR_CODE.test(error))
+  if (typeof error === 'string' && ERROR_CODES.has(error)) {
     throw new TokenError(`${status} ${error}`)
+  }
   if (status !== 200) throw new TokenError(String(status))
   if (jsonOf(text) === undefined) throw new TokenError('not JSON')
   if (typeof token !== 'string' || !TOKEN.test(token)) throw new TokenError('no token in it')

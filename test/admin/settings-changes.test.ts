@@ -93,6 +93,16 @@ describe('Settings, as an admin tries, unsets and sends them back', () => {
         expect(text).not.to.include('canary')
       }))
 
+    it('refuses a setting that is given a value and unset at once, dry or not', () =>
+      unchangedBy(async () => {
+        for (const query of ['unset=smtp_password', 'unset=smtp_password&dry_run=true']) {
+          const body = { smtp_password: '***', smtp_username: 'x' }
+          const { errors = [] } = await problemOf(await settings.put({ query, body }), 400)
+          expect(errors).to.have.length(1)
+          expect(errors[0]).to.include({ key: 'smtp_password' })
+        }
+      }))
+
     it('tells every problem, as without it', () =>
       unchangedBy(async () => {
         const body = { smtp_port: '0', smtp_form: 'x', password_reset_expiration: '1h' }

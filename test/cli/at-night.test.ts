@@ -56,6 +56,7 @@ describe('account-flows at three in the morning', () => {
     expect(await audit('1h')).to.equal(all.length)
     expect(await audit(all.at(-1).recorded_at)).to.be.within(1, all.length)
     expect(await audit('2099-01-01')).to.equal(0)
+    expect(await audit('2099-01-01 08:12:04 UTC')).to.equal(0)
     const mails = async (since: string) =>
       (await cli.json(['outbox', 'list', '--since', since])).mails.length
     expect(await mails('1h')).to.equal((await cli.json(['outbox', 'list'])).mails.length)

@@ -175,6 +175,27 @@ describe('account-flows settings history and rollback', () => {
     }
   })
 
+  it('tells before it asks what going back weakens', async () => {
+    await put({ smtp_tls: 'none' })
+    const weak = await version()
+    await put({ smtp_tls: 'starttls' })
+    const terminal = startCli(rollback(weak), cli.env, true)
+    terminal.stdin.write('n\r')
+    expect(await terminal.exited).to.equal(1)
+    expect(terminal.stderr()).to.match(/smtp_tls is none.*Go back to version/s)
+    expect(await cli.settings()).to.include({ smtp_tls: 'starttls' })
+  })
+
+  it('shows no secret that somebody wrote into the history by hand', async () => {
+    const { values, version, history = [] } = await stored()
+    const [first, ...rest] = history
+    if (!first) throw new Error('there is no history')
+    const damaged = { ...first, values: { ...first.values, smtp_password: 'canary' } }
+    await h.store.settings.write(values, version, [damaged, ...rest])
+    expect(JSON.stringify(await versions())).not.to.include('canary')
+    expect((await cli.done(HISTORY)).stdout).not.to.include('canary')
+  })
+
   it('takes back nothing that was not shown: a change meanwhile wins, and is told', async () => {
     const good = await version()
     await put({ resend_cooldown: '20s' })

@@ -242,6 +242,12 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
       /new smtp_oauth_refresh_token/,
       refuse('invalid_grant'),
     ],
+    [
+      'repeats a secret as its error',
+      /^(?!.*clientsecret).*400/,
+      /smtp_oauth_token_endpoint/,
+      refuse(SECRET.replaceAll(/\W/g, '')),
+    ],
     ['refuses the scope', /400 invalid_scope/, /outlook\.office365\.com/, refuse('invalid_scope')],
     ['fails', /503/, /smtp_oauth_token_endpoint/, (_form, res) => res.writeHead(503).end('busy')],
     [
