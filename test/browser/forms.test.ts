@@ -156,7 +156,7 @@ describeInChromium('The form for a new password, with scripts [full]', (browser)
     ] as const) {
       await field('password').fill(password)
       await page()
-        .locator('#password-hint', { hasText: `Zeichen zu viel: ${excess}.` })
+        .locator('#password-hint', { hasText: `Überzählige Zeichen: ${excess}.` })
         .waitFor()
     }
     await typePasswords(page(), 'я'.repeat(37))
