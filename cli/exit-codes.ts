@@ -14,7 +14,7 @@ export const exitCodesHelp = `
 Exit codes:
   0  done
   1  refused or invalid, a check failed, a mail was not sent, or something was left
-  2  not a way to call this program
+  2  wrong usage
   3  no admin API could be reached
   4  not allowed: the token, or too many requests`
 

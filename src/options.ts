@@ -48,7 +48,7 @@ export interface AccountFlowsOptions {
    * for none.
    */
   beforeForgotPassword?: BeforeForgotPassword
-  /** Settings put at start where none is stored, by their names on the wire. */
+  /** Settings that each start stores where they have no value yet, by their names on the wire. */
   initialSettings?: Partial<SettingTexts>
   /**
    * Sends the mails in the place of SMTP: the settings `smtp_host` and `smtp_port` are not used then. A stand-in, such as

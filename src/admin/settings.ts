@@ -23,7 +23,7 @@ const REFUSALS = {
   },
 } satisfies Record<string, AdminRefusal>
 
-/** Section 4.5. */
+/** Reads and changes the settings (4.5). */
 export function settingsOperations(parts: AdminParts) {
   const { settings, store, audit, log, clock } = parts
   type Change = AdminRequest<'putSettings' | 'unsetSettings'>

@@ -49,7 +49,7 @@ export function createBrowserSide(core: Core, flows: Flows, options: CheckedOpti
   return { routes, login: createLogin(parts), pages, browserCookie }
 }
 
-/** Sections 4.1 to 4.4, 4.6 and 4.7, by path below the OAuth path. */
+/** What browsers reach (4.1 to 4.4, 4.6, 4.7), by path below the OAuth path. */
 function routesByPath(
   parts: HttpParts,
   { views }: Core,

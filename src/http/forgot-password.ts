@@ -10,7 +10,7 @@ import type { PageLocals } from '../views/index.ts'
 import { within } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 
-/** 4.1 and 4.2. */
+/** The form that asks for a reset link (4.1, 4.2). */
 export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | undefined) {
   const { passwordReset, clients, pages, startDelay, cooldown, requesterOf } = parts
   const name = 'forgot-password'

@@ -40,21 +40,22 @@ export interface BlockedByEmail {
 }
 
 export interface Login {
-  /** The second in which a login POST arrived. */
+  /** Call it first in your login POST, and give its result to `finishLogin`. It is a time in whole seconds. */
   loginStarted(): number
   /**
    * Answers with the verification page in mode `blocked`, and sends a link, when the user may not finish the login (4.8). An
    * authorization request of more than 32 KiB cannot be kept for that: it is refused by a page, with status 400.
    *
-   * @returns `false`: nothing was answered; the login may be finished. Of a host that does that without `finishLogin`, the result
-   * needs `ts: startedAt`, and between processes whose clocks differ a reset may not end it.
+   * Prefer `finishLogin`: of a login that you finish yourself, a reset may not end the session where the clocks of processes differ.
+   *
+   * @returns `true`: a page was sent, stop. `false`: finish the login yourself, with `ts: startedAt` in the result.
    */
   blockUnverified(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<boolean>
   /** Answers the host's login POST: blocked as above, or finished by the provider. */
   finishLogin(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<void>
   /**
-   * The same as data, for a login page that posts by script: of the answer only a cookie is set, and the rest is the host's. The
-   * request comes from the page itself, with its cookies.
+   * The same for a login page that posts by script: it returns the outcome in place of sending a response. Of the response only a
+   * cookie is set, and the rest is the host's. The request comes from the page itself, with its cookies.
    */
   decideLogin(
     req: IncomingMessage,

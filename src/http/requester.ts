@@ -24,7 +24,7 @@ export function requesterOf(req: IncomingMessage, trustedProxies: number): Reque
 
 /** Whoever cannot be told apart shares one bucket. */
 const UNKNOWN = 'unknown'
-/** RFC 6052, 2.1. */
+/** An IPv4 address written as IPv6 (RFC 6052, 2.1). */
 const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 
 /**

@@ -8,7 +8,7 @@ import { formIdIn, readForm, uiLocalesIn, type Fields, linkInForm } from './form
 import { verifyEmailPages } from './verify-email-pages.ts'
 import type { HttpParts } from './parts.ts'
 
-/** 4.7. */
+/** The form that asks for another verification link (4.7). */
 export function resendVerification(parts: HttpParts) {
   const { verification, clients, pages, startDelay, cooldown, settings, requesterOf } = parts
 

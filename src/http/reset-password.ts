@@ -6,7 +6,7 @@ import type { ResetFaults, ResetFormMode } from '../views/index.ts'
 import { readForm, tokenInQuery, uiLocalesIn } from './form.ts'
 import type { HttpParts } from './parts.ts'
 
-/** 4.3 and 4.4. */
+/** The form for the new password, which the reset link opens (4.3, 4.4). */
 export function resetPassword(parts: HttpParts) {
   const { passwordReset, clients, openLogin, pages, settings, requesterOf, log } = parts
 

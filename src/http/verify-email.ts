@@ -18,7 +18,7 @@ interface Opening {
   show: VerifyEmailPages
 }
 
-/** 4.6. */
+/** What a verification link opens (4.6), and the forms there. */
 export function verifyEmail(parts: HttpParts) {
   const { verification, pages, settings, clock } = parts
 

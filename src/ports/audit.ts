@@ -3,7 +3,7 @@ import type { MailKind } from './mail-kinds.ts'
 import type { EndedSessions } from './sessions.ts'
 import type { TokenEnd } from './token-end.ts'
 
-/** All audit events of these flows (6). */
+/** All audit events of these flows (specification, section 6). */
 export const AUDIT_EVENT_TYPES = [
   /** Somebody asked for a reset link. `reason`: why there is no mail. */
   'password_reset_requested',
@@ -31,7 +31,7 @@ export const AUDIT_EVENT_TYPES = [
   'sessions_ended',
   /** `details.keys` were changed by `details.actor`. */
   'settings_changed',
-  /** The admin API let somebody not in. `reason`: why. */
+  /** The admin API refused a request. `reason`: why. */
   'admin_auth_failed',
   /** An admin did `details.action`. `details.actor`: who. */
   'admin_action',

@@ -27,7 +27,7 @@ export interface SettingsVersion {
   values: Record<string, string>
 }
 
-/** `settings` (2.5). */
+/** Keeps the settings, in `settings` (2.5). */
 export interface SettingsStore {
   read(): Promise<StoredSettings>
   /**

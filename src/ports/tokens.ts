@@ -18,7 +18,7 @@ export interface Token extends RequestOrder {
   pendingLoginId: string | undefined
   createdAt: Date
   expiresAt: Date
-  /** Effect 2 of 3.3, or the verification. */
+  /** When the link did what it is for: the new password was set (effect 2 of 3.3), or the address verified. `undefined`: not yet. */
   usedAt: Date | undefined
   /** A reset was decided with it. Always `undefined` for a verification. */
   claimedAt: Date | undefined

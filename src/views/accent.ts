@@ -34,7 +34,7 @@ export const SCHEMES: Record<'light' | 'dark', Scheme> = {
   },
 }
 
-/** WCAG 2.2, 1.4.3. */
+/** The least contrast of text (WCAG 2.2, 1.4.3). */
 const READABLE = 4.5
 /** Of 100: how much lighter or darker a button gets under the pointer. */
 const HOVER = 8

@@ -1,18 +1,19 @@
 import { accentOf, SCHEMES } from './accent.ts'
 import { displayName } from './wording.ts'
 
-/** How a service calls itself on every page and in every mail. What is left out leaves no gap. */
+/** How a service calls itself on every page and in every mail. What is left out leaves no gap; `logo` and `homeUrl` need `name`. */
 export interface Brand {
   /** Such as `Acme`, 64 characters at most. It ends the title of every page. */
   name?: string | undefined
   /**
    * An image on the origin of `baseUrl`: its address, or its path with a slash in front. Shown 40 pixels high and wide on pages,
-   * and in the browser's tab; in mails 40 pixels high, unless it is an SVG, which mail programs do not show.
+   * and in the browser's tab; in mails 40 pixels high, if its path ends in .png, .jpg, .jpeg, .gif or .webp, which mail programs show.
+   * It needs `name`.
    */
   logo?: string | undefined
   /** `#rrggbb`. Buttons and links have it; darker, and lighter in the dark, as far as it takes to read them (WCAG AA). */
   colour?: string | undefined
-  /** Where name and logo lead: http or https. */
+  /** Where name and logo lead: http or https. It needs `name`. */
   homeUrl?: string | undefined
   /** "Back to sign-in" on every page: http or https. */
   signInUrl?: string | undefined

@@ -159,7 +159,7 @@ describeInChromium('Clients that others wrote [full]', (browser) => {
       it('other browser: our page says that it is confirmed; first window: goes on by itself', async () => {
         const blocked = await beginBlocked()
         await confirmElsewhere(h, other, blocked)
-        expect(await other.textContent('main')).to.include('continues automatically')
+        expect(await other.textContent('main')).to.include('will continue automatically')
         expect(cells['other browser']).to.equal('our page')
         await expectSignedIn(page, blocked.user)
         expect(cells['first window']).to.equal('signed in')

@@ -72,7 +72,7 @@ export function smtpSettings(port: number): Record<string, string> {
   }
 }
 
-/** 4.2; the answer is the page that everybody gets. */
+/** Asks for a reset link (4.2); the answer is the page that everybody gets. */
 export async function forgot({ baseUrl }: ExampleServer, identifier: string): Promise<Answer> {
   const url = `${baseUrl}/oauth2/forgot-password`
   const answer = await createUserAgent().post(url, { identifier })
@@ -80,7 +80,7 @@ export async function forgot({ baseUrl }: ExampleServer, identifier: string): Pr
   return answer
 }
 
-/** 4.7; the answer is the page that everybody gets. */
+/** Asks for another verification link (4.7); the answer is the page that everybody gets. */
 export async function resend({ baseUrl }: ExampleServer, username: string): Promise<Answer> {
   const url = `${baseUrl}/oauth2/resend-verification`
   const answer = await createUserAgent().post(url, { username })

@@ -201,7 +201,7 @@ describe('The questions before a link is used', () => {
     const asked = (isNotYet: boolean) =>
       show('verify-email', { mode: 'confirm', link: LINK, isNotYet })
     expect(asked(false).withRole('alert')).to.have.length(0)
-    expect(DomUtils.textContent(asked(true).withRole('alert'))).to.contain('Press the button')
+    expect(DomUtils.textContent(asked(true).withRole('alert'))).to.contain('press the button')
     for (const { forms } of [asked(false), asked(true)]) {
       expect(forms[0]?.action).to.equal('/oauth2/verify-email')
       expect(forms[0]?.buttons).to.deep.equal([

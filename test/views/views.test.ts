@@ -209,7 +209,7 @@ describe('pages', () => {
     expect(faultsOn(reset('password_too_short'))['password']).to.contain('8 characters')
     expect(faultsOn(reset('password_too_long'))['password'])
       .to.contain('64 characters')
-      .and.to.contain('too many: 4.')
+      .and.to.contain('over the limit: 4.')
   })
 
   it('show two faults, each beside its field', () => {
