@@ -5,7 +5,7 @@ const all = (selector) => document.querySelectorAll(selector)
 addEventListener('submit', (event) => {
   const { target: form, submitter, defaultPrevented } = event
   if (defaultPrevented) return
-  if (form.querySelector('[aria-busy]')) return event.preventDefault()
+  if ([...form.elements].some((one) => one.hasAttribute('aria-busy'))) return event.preventDefault()
   const button = submitter ?? form.querySelector('[type=submit]')
   button.setAttribute('aria-busy', true)
   setTimeout(() => button.removeAttribute('aria-busy'), 15 * SECOND)
@@ -59,10 +59,12 @@ function judge(form) {
     return excess ? 'password_too_long' : isShort && 'password_too_short'
   }
 
+  const setMode = (mode) => (form.closest('main').dataset.mode = mode)
+
   // Not at every key.
   function later() {
     clearTimeout(timer)
-    timer = setTimeout(tellAll, SECOND / 2)
+    timer = setTimeout(() => tellAll() || setMode('form'), SECOND / 2)
   }
 
   form.noValidate = true
@@ -82,7 +84,7 @@ function judge(form) {
     const mode = tellAll()
     if (!mode) return
     event.preventDefault()
-    form.closest('main').dataset.mode = mode
+    setMode(mode)
     form.querySelector('[aria-invalid=true]').focus()
   })
 }

@@ -94,7 +94,7 @@ export function createWaitingLogins(parts: FlowParts) {
 }
 
 // Its turn was taken, and it signed nobody in, or everything of its account was ended since.
-const isLeft = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
+export const isLeft = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
 
 /** What a link finishes that was mailed for a login, and where it was opened. */
 export interface LinkedLogin {

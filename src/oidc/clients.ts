@@ -51,9 +51,12 @@ export function createClients(provider: () => Provider, origin: string): Clients
   }
 
   function shownClient(client: Client): ShownClient {
-    const { clientName = client.clientId, logoUri } = client
+    const { clientName = '', logoUri } = client
     const isOwn = logoUri !== undefined && originOf(logoUri) === origin
-    return { clientName, ...(isOwn && { logo: logoUri }) }
+    return {
+      clientName: isSeen(clientName) ? clientName : client.clientId,
+      ...(isOwn && { logo: logoUri }),
+    }
   }
 
   function hrefOf(client: Client, carried: CarriedParameters) {
@@ -116,6 +119,9 @@ function frontPage(
   if (!isHttp || (applicationType === 'native' && isLoopbackHost(hostname))) return undefined
   return `${origin}/`
 }
+
+/** Some letters are blank: the Hangul fillers and the empty pattern of Braille. */
+const isSeen = (name: string) => /[^\p{C}\p{Z}\p{M}\u115F\u1160\u2800\u3164\uFFA0]/u.test(name)
 
 function originOf(url: string): string | undefined {
   return URL.canParse(url) ? new URL(url).origin : undefined

@@ -44,7 +44,7 @@ export function checkBrand(brand: Brand | undefined, baseUrl: URL): Brand {
   if (name === undefined && (logo !== undefined || homeUrl !== undefined)) {
     throw new TypeError('brand.name must be there where brand.logo or brand.homeUrl is')
   }
-  if (colour !== undefined && !/^#[\da-f]{6}$/i.test(colour)) {
+  if (colour !== undefined && (typeof colour !== 'string' || !/^#[\da-f]{6}$/i.test(colour))) {
     throw new TypeError('brand.colour must be #rrggbb')
   }
   checkAddress('homeUrl', homeUrl)
@@ -55,7 +55,8 @@ export function checkBrand(brand: Brand | undefined, baseUrl: URL): Brand {
 
 function checkAddress(name: keyof Brand, address: string | undefined, other?: 'mailto:'): void {
   if (address === undefined) return
-  const protocol = URL.canParse(address) ? new URL(address).protocol : ''
+  const isOneWord = typeof address === 'string' && !/[\s\p{C}]/u.test(address)
+  const protocol = isOneWord && URL.canParse(address) ? new URL(address).protocol : ''
   if (protocol === 'https:' || protocol === 'http:' || (other && protocol === other)) return
   throw new TypeError(
     `brand.${name} must be an absolute ${other ? 'http, https or mailto' : 'http or https'} address`,
@@ -66,7 +67,9 @@ function checkAddress(name: keyof Brand, address: string | undefined, other?: 'm
 function logoOf(logo: string, { origin }: URL): string {
   const isAddress = typeof logo === 'string' && (IMAGE_PATH.test(logo) || URL.canParse(logo))
   const url = isAddress ? new URL(logo, origin) : undefined
-  if (url?.origin === origin) return url.href
+  if (url?.origin === origin && /^https?:/.test(url.href) && !url.pathname.startsWith('//')) {
+    return url.href
+  }
   throw new TypeError('brand.logo must be on the origin of baseUrl, or a path on it')
 }
 

@@ -68,6 +68,28 @@ describeInChromium('Whoever is blocked gets stuck nowhere [full]', (browser) => 
     expect(new Set(fills)).to.deep.equal(new Set(['rgba(0, 0, 0, 0)']))
   }
 
+  it('cancels once, where the button is pressed twice', async () => {
+    const page = windows['with scripts']()
+    const login = await logInAndWait(h, page)
+    const posts: (string | null)[] = []
+    let pressedTwice = () => {}
+    const held = new Promise<void>((resolve) => (pressedTwice = resolve))
+    await page.route('**/verify-email/waiting', async (route) => {
+      posts.push(route.request().postData())
+      await held
+      await route.continue()
+    })
+    await page.locator(CANCEL).scrollIntoViewIfNeeded()
+    const { x = 0, y = 0, width = 0, height = 0 } = (await page.locator(CANCEL).boundingBox()) ?? {}
+    await page.mouse.click(x + width / 2, y + height / 2)
+    await page.mouse.click(x + width / 2, y + height / 2)
+    pressedTwice()
+    await expectDenied(page, login)
+    expect(posts).to.have.length(1)
+    expect(posts[0]).to.include('action=cancel')
+    await page.unroute('**/verify-email/waiting')
+  })
+
   for (const [how, page] of Object.entries(windows)) {
     describe(how, () => {
       it('cancels, and is back at the client; the same page says afterwards that it is over, and leads on', async () => {

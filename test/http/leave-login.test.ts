@@ -94,6 +94,21 @@ describe('Whoever cancels a login that is blocked', () => {
     }
   })
 
+  it('leaves no code to whoever opened the link elsewhere a moment before (VER-25)', async () => {
+    const login = await blockedLogin(h)
+    const { markEmailVerified } = h.users
+    h.users.markEmailVerified = async (id, email) => {
+      h.users.markEmailVerified = markEmailVerified
+      await cancel(login)
+      return markEmailVerified(id, email)
+    }
+    const agent = createUserAgent()
+    await expectOnlyVerified(h, { ...login, agent }, await agent.get(login.link))
+    await expectOver(login)
+    const another = await blockedLogin(h)
+    expect((await openElsewhere(another)).location).to.match(/[?&]code=/)
+  })
+
   it('can do so long after the interaction is gone, and once the address is verified', async () => {
     const forgotten = await blockedLogin(h)
     await forgetInteraction(h, forgotten)
