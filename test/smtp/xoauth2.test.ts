@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
+import { adminOf, outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
+import { startHarness } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { databaseOf, eventsOf } from '../support/observe.ts'
@@ -178,6 +179,35 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     const { values, version, history: after = [] } = await h.store.settings.read()
     expect(values['smtp_oauth_refresh_token']).to.match(/^eyJ/)
     expect(after).to.deep.equal([...before.slice(0, -1), { ...before.at(-1), version }])
+  })
+
+  it('stores a new refresh token later where that failed, also if the endpoint gives no other one then', async () => {
+    const newest = 'refresh-token-newest-canary'
+    const { settings } = h.store
+    const { write } = settings
+    next.push((_form, res) => {
+      settings.write = async () => Promise.reject(new Error('the database is away'))
+      const more = { refresh_token: newest }
+      res.end(JSON.stringify({ access_token: 'access-token-x', expires_in: 60, ...more }))
+    })
+    await put({ smtp_oauth_refresh_token: REFRESH })
+    const before = await settings.read()
+    try {
+      await sendOne()
+      expect(await settings.read()).to.deep.equal(before)
+    } finally {
+      settings.write = write
+    }
+    await later(3_600_000)
+    await sendOne()
+    const restarted = await startHarness({ flows: { store: h.store, users: h.users } })
+    answered.push(JSON.stringify(await adminOf(restarted).testMail({ to: 'me@users.example' })))
+    await restarted.close()
+    expect(tokens.asked.map((form) => form.get('refresh_token'))).to.deep.equal([
+      REFRESH,
+      newest,
+      newest,
+    ])
   })
 
   it('keeps no refresh token in the place of one that an admin set meanwhile', async () => {
