@@ -130,7 +130,7 @@ async function* walk(
 
   yield (await connection.login())
     ? judgeLogin(seen, connection)
-    : finding('skipped', 'No smtp_username and smtp_password: not needed up to here.')
+    : finding('skipped', 'No login is set: not needed up to here.')
 
   await ask(`MAIL FROM:<${from}>`)
   yield taken(`The server takes mail from ${from}.`)
