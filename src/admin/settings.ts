@@ -121,13 +121,18 @@ export function notAcceptable(what: 'changed' | 'sent', errors: SettingProblem[]
   return { status: 400, code: 'invalid_settings', title, errors }
 }
 
-/** Whoever reads that there is no password would set the one that is stored. */
-export function withPasswordLeft<Step extends string>(check: CheckedStep<Step>): CheckedStep<Step> {
-  if (check.step !== 'configuration' || check.status !== 'warning') return check
+/** Whoever reads that a secret is missing would set the one that is stored. */
+export function withSecretsLeft<Step extends string>(
+  check: CheckedStep<Step>,
+  [secret, ...more]: string[],
+): CheckedStep<Step> {
+  if (secret === undefined || check.step !== 'configuration' || check.status !== 'warning')
+    return check
+  const server = secret === 'smtp_password' ? 'host or port' : 'token endpoint'
+  const names = [secret, ...more].join(' and ')
   return {
     ...check,
-    message:
-      'The stored smtp_password is for another host or port, and goes to no other: nobody logs in.',
-    advice: 'Give it too: --set smtp_password asks for it.',
+    message: `The stored ${names} ${more.length > 0 ? 'are' : 'is'} for another ${server}, and goes to no other: nobody logs in.`,
+    advice: `Give it too: --set ${secret} asks for it.`,
   }
 }

@@ -6,6 +6,7 @@ import {
   missingForLogin,
   MASK,
   straysOf,
+  type Forgotten,
   type OpenedSettings,
   type WantedSettings,
 } from './rules.ts'
@@ -18,7 +19,7 @@ type Applied =
       values: Record<string, string>
       inForce: Record<string, string>
       wanted: WantedSettings
-      /** What of the warnings tells of the password that another server had. */
+      /** Names of the secrets that another server had. */
       forgotten: string[]
       warnings: string[]
     }
@@ -41,7 +42,13 @@ export function applied(held: OpenedSettings, given: WantedSettings): Applied {
   if (crossed.length > 0) return { problems: crossed }
   const forgotten = forgetSecretsOfOtherServer(held, wanted, values)
   const inForce = failClosed(values, held.inForce)
-  return { values, inForce, wanted, forgotten, warnings: [...forgotten, ...warningsOf(inForce)] }
+  const warnings = [...forgotten.map(toldOf), ...warningsOf(inForce)]
+  return { values, inForce, wanted, forgotten: forgotten.map(([secret]) => secret), warnings }
+}
+
+function toldOf([secret, moved]: Forgotten): string {
+  const what = secret === 'smtp_password' ? 'password' : 'value'
+  return `${moved.join(' and ')} changed without ${secret}: the old ${what} was forgotten`
 }
 
 /** `undefined`: it is acceptable. */

@@ -91,28 +91,33 @@ export function toSeal(changed: string[], values: Record<string, string>): strin
   return [...new Set([...changed, ...moved.map(([secret]) => secret)])]
 }
 
-/** Where the server changes without them, its secrets go. Answers what to tell of that. */
+/** The name of a secret, and of what changed without it. */
+export type Forgotten = [secret: string, moved: string[]]
+
+/** Where the server changes without them, its secrets go. */
 export function forgetSecretsOfOtherServer(
   held: OpenedSettings,
   wanted: WantedSettings,
   values: Record<string, string>,
-): string[] {
-  return SECRETS.flatMap(([secret, servers]) => {
+): Forgotten[] {
+  return SECRETS.flatMap<Forgotten>(([secret, servers]) => {
     const moved = servers.filter((name) => values[name] !== held.plain[name])
     const isGiven = secret in wanted && wanted[secret] !== MASK
     if (moved.length === 0 || isGiven || !held.values[secret]) return []
     values[secret] = ''
-    const what = secret === password.name ? 'password' : 'value'
-    return [`${moved.join(' and ')} changed without ${secret}: the old ${what} was forgotten`]
+    return [[secret, moved]]
   })
+}
+
+/** Whether the way of logging in that these values mean uses the secret. */
+export function isOfLogin(secret: string, values: Record<string, string>): boolean {
+  return (secret !== password.name) === (values[auth.name] === 'xoauth2')
 }
 
 /** Without the secrets that were given for it, the server is not spoken to: it would take or tell what it should not. */
 export function usable({ values, inForce }: OpenedSettings): Record<string, string> {
-  const isByToken = inForce[auth.name] === 'xoauth2'
   const isMissing = SECRETS.some(
-    ([secret]) =>
-      (secret !== password.name) === isByToken && secret in values && !(secret in inForce),
+    ([secret]) => isOfLogin(secret, inForce) && secret in values && !(secret in inForce),
   )
   if (!isMissing) return inForce
   const { [host.name]: _, ...others } = inForce
