@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
 import { adminOf, outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
@@ -280,6 +281,25 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     expect((await tested()).ok).to.equal(true)
     await other.close()
     await admin.unsetSettings(['smtp_password'])
+  })
+
+  it('with a secret that no key opens, mails wait and nobody is asked, until it is given again', async () => {
+    const { store, users } = h
+    const user = await newUser()
+    const secrets = [randomBytes(32)]
+    const other = await startHarness({ flows: { store, users, secrets }, mayLogErrors: true })
+    const { checks } = await adminOf(other).testMail({ to: 'me@users.example' })
+    expect(checks[0]).to.include({ step: 'configuration', status: 'failed' })
+    expect(tokens.asked).to.deep.equal([])
+    await adminOf(other).putSettings({ smtp_oauth_client_secret: SECRET })
+    await h.flows.stop({ withinMs: 2_000 })
+    const { mail_id } = await adminOf(other).sendReset({ id: user.id })
+    await outcomeOf(other, mail_id, 'sent')
+    expect(tokens.asked.at(-1)?.get('client_secret')).to.equal(SECRET)
+    await other.close()
+    await h.flows.start()
+    await put({ smtp_oauth_client_secret: SECRET })
+    await sendOne()
   })
 
   const odd: [what: string, code: RegExp, advice: RegExp, answer: TokenAnswer][] = [
