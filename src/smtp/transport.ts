@@ -28,7 +28,7 @@ export function isInUse(
 }
 
 /** Five mails at most are with the transport at the same time. Whoever comes later waits, until the signal aborts. */
-export function createHandOver(transport: MailTransport) {
+export function createConnectTransport(transport: MailTransport) {
   const freed = new EventEmitter().setMaxListeners(0)
   let busy = 0
 
