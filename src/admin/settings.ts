@@ -1,6 +1,5 @@
 import { newId } from '../crypto/token.ts'
 import type { CheckedStep } from '../ports/index.ts'
-import { WITHOUT_SMTP } from '../settings/change.ts'
 import type { ToldVersion } from '../settings/history.ts'
 import type { SettingProblem, SettingsOutcome } from '../settings/settings.ts'
 import { recordAction } from './audit.ts'
@@ -38,13 +37,8 @@ export function settingsOperations(parts: AdminParts) {
       announce: (keys) => recordAction(parts, request, 'change_settings', { details: { keys } }),
     })
     if (typeof outcome === 'string' || Array.isArray(outcome)) return answerOf(outcome)
-    const { changed: keys } = outcome
-    const { transport } = parts.options
-    const isTold = (warning: string) =>
-      !transport || transport.isStandIn || !WITHOUT_SMTP.some((each) => each === warning)
-    const warnings = outcome.warnings.filter(isTold)
-    if (isDryRun || keys.length === 0 || (await isRecorded(keys, request)))
-      return answerOf({ ...outcome, warnings })
+    const { changed: keys, warnings } = outcome
+    if (isDryRun || keys.length === 0 || (await isRecorded(keys, request))) return answerOf(outcome)
     const unrecorded = 'this change is in force, and is missing in the audit log'
     return answerOf({ ...outcome, warnings: [...warnings, unrecorded] })
   }

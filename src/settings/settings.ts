@@ -86,6 +86,7 @@ export function createSettingsKeeper(
   store: SettingsStore,
   box: SecretBox,
   log: Log,
+  hasTransport = false,
 ): SettingsKeeper {
   const held = createHeldSettings(store, box, log)
   const { current, faults, inTurn, follow } = held
@@ -98,7 +99,7 @@ export function createSettingsKeeper(
       if (ifMatch && !ifMatch.some((etag) => etag === '*' || etag === etagOf(held))) {
         return { outcome: 'stale' }
       }
-      const next = applied(held, wantedOf(held))
+      const next = applied(held, wantedOf(held), hasTransport)
       if ('problems' in next) return { outcome: next.problems }
       const { values, inForce, warnings } = next
       const changed = changedBy(held, next.wanted, values)
@@ -119,7 +120,7 @@ export function createSettingsKeeper(
     refresh: follow,
     history: () => readHistory(store),
     shown: () => shownOf(held.now().inForce),
-    tried: (wanted) => triedOn(held.now(), wanted),
+    tried: (wanted) => triedOn(held.now(), wanted, hasTransport),
     change: (wanted, conditions = {}) => inTurn(() => change(() => wanted, conditions)),
     changeUnset: (wanted, by) =>
       inTurn(() => change(({ values }) => unset(wanted, values), { ...(by && { by }) })),
@@ -147,8 +148,8 @@ async function readHistory(store: SettingsStore) {
   return { versions: historyOf(stored), etag: etagOf(stored) }
 }
 
-function triedOn(held: Held, wanted: WantedSettings) {
-  const next = applied(held, wanted)
+function triedOn(held: Held, wanted: WantedSettings, hasTransport: boolean) {
+  const next = applied(held, wanted, hasTransport)
   if ('problems' in next) return next.problems
   const settings = parseAll(usable({ ...held, inForce: next.inForce }))
   const isSecret = (name: string) => settingNamed(name)?.secret === true
