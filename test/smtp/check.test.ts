@@ -371,7 +371,7 @@ describe('The check of the mail server', () => {
       })
       const failed = failureIn(await check(settingsFor(server)))
       expect(failed.step).to.equal('auth')
-      expect(failed.message).to.include('no login')
+      expect(failed.message).to.include('the server offers none here')
       expect([server.logins, server.mails]).to.deep.equal([[], []])
     })
 
