@@ -2,14 +2,13 @@ import type { Setting, SettingProblem } from './setting.ts'
 import { failClosed, parseAll } from './parse-all.ts'
 import {
   contradiction,
-  forgetSecretsOfOtherServer,
   missingForLogin,
   MASK,
   straysOf,
-  type Forgotten,
   type OpenedSettings,
   type WantedSettings,
 } from './rules.ts'
+import { forgetSecretsOfOtherServer, type Forgotten } from './secrets.ts'
 import { isSmtpConfigured, settingNamed } from './table.ts'
 
 const MAX_SHOWN = 64

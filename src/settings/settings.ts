@@ -5,7 +5,8 @@ import { createHeldSettings, etagOf, isSealed, sealAll, type Held } from './held
 import { historyOf, type Author, type ToldVersion } from './history.ts'
 import type { SettingProblem } from './setting.ts'
 import { parseAll, shownOf } from './parse-all.ts'
-import { isOfLogin, missingForLogin, toSeal, unset, usable, type WantedSettings } from './rules.ts'
+import { missingForLogin, type WantedSettings } from './rules.ts'
+import { isOfLogin, toSeal, unset, usable } from './secrets.ts'
 import { settingNamed, type Settings } from './table.ts'
 
 export type { SettingProblem } from './setting.ts'
