@@ -1,6 +1,6 @@
 import type { NodemailerError } from 'nodemailer'
 import { AccountFlowsError, atStep, type MailFault } from '../errors.ts'
-import { shown } from './check-findings.ts'
+import { harmless } from './reply-text.ts'
 import type { SmtpSettings } from './settings.ts'
 import { TokenError } from './token-request.ts'
 
@@ -45,20 +45,6 @@ function faultOf(cause: unknown, doing: string, settings?: SmtpSettings): MailFa
     code: replyCodes(responseCode, response),
     ...(isTold && { reply: harmless(response, settings) }),
   }
-}
-
-const MAX_KEPT = 200
-const MAX_READ = 2_000
-
-/** One short line, without addresses, and without what could be a token: whoever says it may have seen that of an earlier mail. */
-export function harmless(
-  text: string,
-  settings: Pick<SmtpSettings, 'username' | 'password'> = {},
-): string {
-  return shown(text.slice(0, MAX_READ), settings)
-    .replaceAll(/[^\s<>]+/g, (word) => (/@|%40/.test(word) ? '…' : word))
-    .replaceAll(/[\w-]{20,}/g, '…')
-    .slice(0, MAX_KEPT)
 }
 
 /** An aborted signal ended it, whatever came of that. */
