@@ -28,7 +28,8 @@ export function createCore(options: CheckedOptions) {
   const { provider, attach } = attachment()
   const keys = createKeyRing(options.secrets)
   const box = createSecretBox(keys)
-  const settingsKeeper = createSettingsKeeper(store.settings, box, log)
+  const hasTransport = options.transport !== undefined && !options.transport.isStandIn
+  const settingsKeeper = createSettingsKeeper(store.settings, box, log, hasTransport)
   const settings = settingsKeeper.current
   const { record: audit, events } = createAudit(store.audit, () => settings().auditRetention, log)
   const voidLinks = createVoidLinks(store)

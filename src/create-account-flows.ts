@@ -118,6 +118,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     settings: core.settingsKeeper,
     outbox,
     wake: mail.wake,
+    canSend: sender.canSend,
     checkMail: createMailCheck(clock, refreshTokens, checked.transport),
     endSessions,
   }

@@ -20,6 +20,12 @@ export interface MailFault {
   reply?: string
 }
 
+/** Such as `at RCPT TO`, or `while connecting`. */
+export function atStep({ step }: Pick<MailFault, 'step'>): string {
+  if (/^[A-Z]/.test(step)) return `at ${step}`
+  return `while ${step === 'token' ? 'asking for an access token' : step}`
+}
+
 /** Something is broken, and no user or client can mend it. Expected outcomes are returned, never thrown. */
 export class AccountFlowsError extends Error {
   readonly code: ErrorCode

@@ -1,4 +1,4 @@
-import type { MailFault } from '../errors.ts'
+import { atStep, type MailFault } from '../errors.ts'
 import type { MailJobStatus, RecordedEvent, User } from '../ports/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
@@ -130,29 +130,30 @@ export function failed(
   kind: LinkKind,
   job: MailJobStatus | undefined,
 ): Diagnosis {
-  const { email = '' } = user
   const { step, code = 'unknown reason', reply }: Partial<MailFault> = event.details ?? {}
-  const at = step && (/^[A-Z]/.test(step) ? ` at ${step}` : ` while ${step}`)
   const said = reply === undefined ? code : `"${reply.replaceAll('"', "'")}"`
-  const fault = `${said}${at ?? ''}`
+  const fault = step === undefined ? said : `${said} ${atStep({ step })}`
   const isAnswer = /^\d/.test(code) && (step === 'RCPT TO' || step === 'DATA')
-  const look = reply === undefined && isAnswer ? 'mail test' : 'doctor'
-  const advice = `See account-flows ${look} --to ${email}. ${nextOf(job, user, kind)}`
+  const isTransport = step === 'transport'
+  const look = isTransport || (reply === undefined && isAnswer) ? 'mail test' : 'doctor'
+  const advice = `See account-flows ${look} --to ${user.email ?? ''}. ${nextOf(job, user, kind)}`
   const mail = `the last ${nameOf(kind)}`
-  if (event.reason === 'ERR_MAIL_REFUSED') {
+  const isRefused = event.reason === 'ERR_MAIL_REFUSED'
+  if (isTransport) {
+    const cause = isRefused ? 'refused' : 'mail_server_down'
+    const verb = isRefused ? `refused ${mail} for good` : `did not take ${mail}`
+    return { cause, summary: `The transport ${verb}: ${said}.`, advice }
+  }
+  if (isRefused) {
     // RFC 3463: x.1.x is about an address, all else is not.
     const isOfAddress = !/^\d{3} \d\.(?!1\.)/.test(code)
     const check = isOfAddress ? 'Check the address.' : 'Ask whoever runs the mail server.'
     const summary = `The mail server refused ${mail} for good: ${fault}.`
     return { cause: 'refused', summary, advice: `${check} ${advice}` }
   }
-  return isAnswer
-    ? { cause: 'refused', summary: `The mail server does not take ${mail} now: ${fault}.`, advice }
-    : {
-        cause: 'mail_server_down',
-        summary: `The mail server could not be used for ${mail}: ${fault}.`,
-        advice,
-      }
+  const cause = isAnswer ? 'refused' : 'mail_server_down'
+  const verb = isAnswer ? `does not take ${mail} now` : `could not be used for ${mail}`
+  return { cause, summary: `The mail server ${verb}: ${fault}.`, advice }
 }
 
 function nextOf(job: MailJobStatus | undefined, user: User, kind: LinkKind): string {

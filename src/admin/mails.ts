@@ -5,7 +5,7 @@ import type { Settings } from '../settings/table.ts'
 import type { RenderedMail, Views } from '../views/index.ts'
 import { eventShape, recordAction } from './audit.ts'
 import { usernamesOf, type NameOf } from './usernames.ts'
-import { notAcceptable, withPasswordLeft } from './settings.ts'
+import { notAcceptable, withSecretsLeft } from './settings.ts'
 import type { CheckReport, MailJob, MailOutcome, MailRecord } from './description.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal, Sent } from './parts.ts'
 
@@ -25,7 +25,7 @@ export function mailOperations(parts: AdminParts) {
       })
       const mail = testMail(views, clock.now())
       const checks = await parts.checkMail(tried.settings, { to, mail })
-      return { answer: reportOf(tried.isPasswordLeft ? checks.map(withPasswordLeft) : checks) }
+      return { answer: reportOf(checks.map((check) => withSecretsLeft(check, tried.secretsLeft))) }
     },
 
     async previewMail({ query: { template: name, locale } }) {

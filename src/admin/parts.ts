@@ -30,6 +30,8 @@ export interface AdminParts {
   outbox: Pick<MailOutbox, 'add'>
   wake(at: Date): void
   checkMail: CheckMail
+  /** Whether there is anywhere to send mails to. */
+  canSend(): boolean
   endSessions(accountId: string): Promise<EndedSessions>
   /** Stands for an account that is forgotten, in what is kept of it. */
   keyedHash(text: string): string

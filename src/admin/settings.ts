@@ -1,6 +1,5 @@
 import { newId } from '../crypto/token.ts'
 import type { CheckedStep } from '../ports/index.ts'
-import { WITHOUT_SMTP } from '../settings/change.ts'
 import type { ToldVersion } from '../settings/history.ts'
 import type { SettingProblem, SettingsOutcome } from '../settings/settings.ts'
 import { recordAction } from './audit.ts'
@@ -38,13 +37,8 @@ export function settingsOperations(parts: AdminParts) {
       announce: (keys) => recordAction(parts, request, 'change_settings', { details: { keys } }),
     })
     if (typeof outcome === 'string' || Array.isArray(outcome)) return answerOf(outcome)
-    const { changed: keys } = outcome
-    const { transport } = parts.options
-    const isTold = (warning: string) =>
-      !transport || transport.isStandIn || !WITHOUT_SMTP.some((each) => each === warning)
-    const warnings = outcome.warnings.filter(isTold)
-    if (isDryRun || keys.length === 0 || (await isRecorded(keys, request)))
-      return answerOf({ ...outcome, warnings })
+    const { changed: keys, warnings } = outcome
+    if (isDryRun || keys.length === 0 || (await isRecorded(keys, request))) return answerOf(outcome)
     const unrecorded = 'this change is in force, and is missing in the audit log'
     return answerOf({ ...outcome, warnings: [...warnings, unrecorded] })
   }
@@ -130,13 +124,18 @@ export function notAcceptable(what: 'changed' | 'sent', errors: SettingProblem[]
   return { status: 400, code: 'invalid_settings', title, errors }
 }
 
-/** Whoever reads that there is no password would set the one that is stored. */
-export function withPasswordLeft<Step extends string>(check: CheckedStep<Step>): CheckedStep<Step> {
-  if (check.step !== 'configuration' || check.status !== 'warning') return check
+/** Whoever reads that a secret is missing would set the one that is stored. */
+export function withSecretsLeft<Step extends string>(
+  check: CheckedStep<Step>,
+  [secret, ...more]: string[],
+): CheckedStep<Step> {
+  if (secret === undefined || check.step !== 'configuration' || check.status !== 'warning')
+    return check
+  const server = secret === 'smtp_password' ? 'host or port' : 'mail server or token endpoint'
+  const names = [secret, ...more].join(' and ')
   return {
     ...check,
-    message:
-      'The stored smtp_password is for another host or port, and goes to no other: nobody logs in.',
-    advice: 'Give it too: --set smtp_password asks for it.',
+    message: `The stored ${names} ${more.length > 0 ? 'are' : 'is'} for another ${server}, and goes to no other: nobody logs in.`,
+    advice: `Give it too: --set ${secret} asks for it.`,
   }
 }

@@ -2,7 +2,6 @@ import { linkKinds } from '../ports/mail-kinds.ts'
 import type { RecordedEvent, User } from '../ports/index.ts'
 import { foldTyped } from '../ports/users.ts'
 import { findUser } from '../flows/account.ts'
-import { isSmtpConfigured } from '../settings/table.ts'
 import { eventShape } from './audit.ts'
 import { NO_PASSWORD, noMailAtAll, NOT_CONFIGURED, unverified, VERIFIED } from './causes.ts'
 import { diagnose, MAIL_EVENTS, type MailHistory } from './diagnosis.ts'
@@ -17,7 +16,7 @@ const MOST_MAIL_EVENTS = 200
 
 /** What support needs to know of an account. */
 export async function statusOf(parts: AdminParts, user: User): Promise<Sent<UserStatus>> {
-  const { store, clock, options } = parts
+  const { store, clock } = parts
   const settings = parts.settings.current()
   const [links, mails, events, ended, mailEvents, asked, named] = await Promise.all([
     linksOf(parts, user),
@@ -35,7 +34,7 @@ export async function statusOf(parts: AdminParts, user: User): Promise<Sent<User
     events: mailEvents,
     askedInVain: asked,
     isShared: named === 'ambiguous',
-    canSend: isSmtpConfigured(settings) || options.transport !== undefined,
+    canSend: parts.canSend(),
     needsVerified: settings.resetRequiresVerifiedEmail,
   }
   return {

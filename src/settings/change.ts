@@ -2,13 +2,13 @@ import type { Setting, SettingProblem } from './setting.ts'
 import { failClosed, parseAll } from './parse-all.ts'
 import {
   contradiction,
-  forgetSecretsOfOtherServer,
   missingForLogin,
   MASK,
   straysOf,
   type OpenedSettings,
   type WantedSettings,
 } from './rules.ts'
+import { forgetSecretsOfOtherServer, type Forgotten } from './secrets.ts'
 import { isSmtpConfigured, settingNamed } from './table.ts'
 
 const MAX_SHOWN = 64
@@ -18,14 +18,22 @@ type Applied =
       values: Record<string, string>
       inForce: Record<string, string>
       wanted: WantedSettings
-      /** What of the warnings tells of the password that another server had. */
+      /** Names of the secrets that another server had. */
       forgotten: string[]
       warnings: string[]
     }
   | { problems: SettingProblem[] }
 
-/** The settings with these changes: all of them, or none and what is wrong. */
-export function applied(held: OpenedSettings, given: WantedSettings): Applied {
+/**
+ * The settings with these changes: all of them, or none and what is wrong.
+ *
+ * @param hasTransport - the transport of a host sends the mails.
+ */
+export function applied(
+  held: OpenedSettings,
+  given: WantedSettings,
+  hasTransport: boolean,
+): Applied {
   const problems: SettingProblem[] = []
   const values = { ...held.plain }
   const wanted = { ...straysOf(held.plain, given), ...given }
@@ -41,7 +49,13 @@ export function applied(held: OpenedSettings, given: WantedSettings): Applied {
   if (crossed.length > 0) return { problems: crossed }
   const forgotten = forgetSecretsOfOtherServer(held, wanted, values)
   const inForce = failClosed(values, held.inForce)
-  return { values, inForce, wanted, forgotten, warnings: [...forgotten, ...warningsOf(inForce)] }
+  const warnings = [...forgotten.map(toldOf), ...warningsOf(inForce, hasTransport)]
+  return { values, inForce, wanted, forgotten: forgotten.map(([secret]) => secret), warnings }
+}
+
+function toldOf([secret, moved]: Forgotten): string {
+  const what = secret === 'smtp_password' ? 'password' : 'value'
+  return `${moved.join(' and ')} changed without ${secret}: the old ${what} was forgotten`
 }
 
 /** `undefined`: it is acceptable. */
@@ -67,19 +81,20 @@ function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
-/** What is not so where the transport of a host sends the mails. */
-export const WITHOUT_SMTP = [
-  'SMTP is not configured: smtp_host, smtp_port and smtp_from are needed; mails wait',
-  'require_email_verification is true and SMTP is not configured: whoever is not verified cannot sign in until mails can leave',
-] as const
-
-function warningsOf(values: Record<string, string>): string[] {
+function warningsOf(values: Record<string, string>, hasTransport: boolean): string[] {
   const settings = parseAll(values)
   const { smtpTls, smtpAuth } = settings
   const isConfigured = isSmtpConfigured(settings)
   const warnings: string[] = []
-  if (!isConfigured) {
-    warnings.push(...WITHOUT_SMTP.slice(0, settings.requireEmailVerification ? 2 : 1))
+  if (!isConfigured && !hasTransport) {
+    warnings.push(
+      'SMTP is not configured: smtp_host, smtp_port and smtp_from are needed; mails wait',
+    )
+    if (settings.requireEmailVerification) {
+      warnings.push(
+        'require_email_verification is true and SMTP is not configured: whoever is not verified cannot sign in until mails can leave',
+      )
+    }
   }
   const missing = missingForLogin(settings)
   if (isConfigured && missing.length > 0) {

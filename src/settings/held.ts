@@ -5,7 +5,8 @@ import { nextVersion, type Change } from './history.ts'
 import type { Log, SettingsStore, StoredSettings } from '../ports/index.ts'
 import type { Report } from './setting.ts'
 import { failClosed, parseAll, strictestValues } from './parse-all.ts'
-import { purposeOf, usable, type OpenedSettings } from './rules.ts'
+import { type OpenedSettings } from './rules.ts'
+import { purposeOf, usable } from './secrets.ts'
 import { settingNamed } from './table.ts'
 
 const MAX_ATTEMPTS = 10

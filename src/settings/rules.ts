@@ -1,6 +1,5 @@
 /**
- * What holds between settings, be each of them valid: the minimum is not above the maximum, and each secret is for one
- * server.
+ * What holds between settings, be each of them valid: the minimum is not above the maximum, and what a login needs.
  *
  * @module
  */
@@ -61,73 +60,6 @@ export function contradiction(
   }
   if (!(max.name in wanted)) return []
   return [{ key: max.name, expected: `at least ${min.name}, which is ${least}`, got: `"${most}"` }]
-}
-
-const { smtpHost: host, smtpPort: port, smtpPassword: password, smtpAuth: auth } = settingsTable
-const {
-  smtpOauthTokenEndpoint: endpoint,
-  smtpOauthClientSecret,
-  smtpOauthRefreshToken,
-} = settingsTable
-/** What each secret was given for: it is sealed for that, forgotten with it, and never sent to another server. */
-const GIVEN_FOR: Record<string, string[]> = {
-  [password.name]: [host.name, port.name],
-  [smtpOauthClientSecret.name]: [endpoint.name],
-  [smtpOauthRefreshToken.name]: [endpoint.name],
-}
-const SECRETS = Object.entries(GIVEN_FOR)
-
-/** What a secret is sealed for: nobody who can write to the database gets it sent to another server. */
-export function purposeOf(name: string, values: Record<string, string>): string {
-  const given = (GIVEN_FOR[name] ?? []).map((each) => values[each] ?? '')
-  return `${name} for ${given.join(' port ')}`
-}
-
-/** Names of what is sealed anew: given again for another server, a secret is sealed for that one. */
-export function toSeal(changed: string[], values: Record<string, string>): string[] {
-  const moved = SECRETS.filter(
-    ([secret, servers]) => secret in values && servers.some((name) => changed.includes(name)),
-  )
-  return [...new Set([...changed, ...moved.map(([secret]) => secret)])]
-}
-
-/** Where the server changes without them, its secrets go. Answers what to tell of that. */
-export function forgetSecretsOfOtherServer(
-  held: OpenedSettings,
-  wanted: WantedSettings,
-  values: Record<string, string>,
-): string[] {
-  return SECRETS.flatMap(([secret, servers]) => {
-    const moved = servers.filter((name) => values[name] !== held.plain[name])
-    const isGiven = secret in wanted && wanted[secret] !== MASK
-    if (moved.length === 0 || isGiven || !held.values[secret]) return []
-    values[secret] = ''
-    const what = secret === password.name ? 'password' : 'value'
-    return [`${moved.join(' and ')} changed without ${secret}: the old ${what} was forgotten`]
-  })
-}
-
-/** Without the secrets that were given for it, the server is not spoken to: it would take or tell what it should not. */
-export function usable({ values, inForce }: OpenedSettings): Record<string, string> {
-  const isByToken = inForce[auth.name] === 'xoauth2'
-  const isMissing = SECRETS.some(
-    ([secret]) =>
-      (secret !== password.name) === isByToken && secret in values && !(secret in inForce),
-  )
-  if (!isMissing) return inForce
-  const { [host.name]: _, ...others } = inForce
-  return others
-}
-
-/** Those of `wanted` that have no stored value; a secret comes with its server, or not at all. */
-export function unset(wanted: WantedSettings, stored: Record<string, string>): WantedSettings {
-  const isForAnotherServer = (secret: string) =>
-    (GIVEN_FOR[secret] ?? []).some(
-      (name) => stored[name] !== undefined && stored[name] !== wanted[name],
-    )
-  return Object.fromEntries(
-    Object.entries(wanted).filter(([name]) => !(name in stored) && !isForAnotherServer(name)),
-  )
 }
 
 /** Names of what a login needs and has not. One that has nothing at all is none. */

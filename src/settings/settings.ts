@@ -5,7 +5,8 @@ import { createHeldSettings, etagOf, isSealed, sealAll, type Held } from './held
 import { historyOf, type Author, type ToldVersion } from './history.ts'
 import type { SettingProblem } from './setting.ts'
 import { parseAll, shownOf } from './parse-all.ts'
-import { toSeal, unset, usable, type WantedSettings } from './rules.ts'
+import { missingForLogin, type WantedSettings } from './rules.ts'
+import { isOfLogin, toSeal, unset, usable } from './secrets.ts'
 import { settingNamed, type Settings } from './table.ts'
 
 export type { SettingProblem } from './setting.ts'
@@ -68,10 +69,10 @@ export interface SettingsKeeper {
   /** Takes over what is stored, if it is anything else: one read. */
   refresh(): Promise<void>
   /**
-   * The settings as they would be with these, of which nothing is applied. A password goes to no other server than it was given for:
-   * `isPasswordLeft` says that the stored one is not among them.
+   * The settings as they would be with these, of which nothing is applied. A secret goes to no other server than it was given for:
+   * `secretsLeft` names those of the login that are stored, and not among them.
    */
-  tried(wanted: WantedSettings): { settings: Settings; isPasswordLeft: boolean } | SettingProblem[]
+  tried(wanted: WantedSettings): { settings: Settings; secretsLeft: string[] } | SettingProblem[]
   /** All keys are checked, then all are applied, or none. Effective at once in this process. */
   change(wanted: WantedSettings, conditions?: ChangeConditions): Promise<SettingsOutcome>
   /** Changes those of `wanted` that have no stored value. */
@@ -86,6 +87,7 @@ export function createSettingsKeeper(
   store: SettingsStore,
   box: SecretBox,
   log: Log,
+  hasTransport = false,
 ): SettingsKeeper {
   const held = createHeldSettings(store, box, log)
   const { current, faults, inTurn, follow } = held
@@ -98,7 +100,7 @@ export function createSettingsKeeper(
       if (ifMatch && !ifMatch.some((etag) => etag === '*' || etag === etagOf(held))) {
         return { outcome: 'stale' }
       }
-      const next = applied(held, wantedOf(held))
+      const next = applied(held, wantedOf(held), hasTransport)
       if ('problems' in next) return { outcome: next.problems }
       const { values, inForce, warnings } = next
       const changed = changedBy(held, next.wanted, values)
@@ -119,7 +121,7 @@ export function createSettingsKeeper(
     refresh: follow,
     history: () => readHistory(store),
     shown: () => shownOf(held.now().inForce),
-    tried: (wanted) => triedOn(held.now(), wanted),
+    tried: (wanted) => triedOn(held.now(), wanted, hasTransport),
     change: (wanted, conditions = {}) => inTurn(() => change(() => wanted, conditions)),
     changeUnset: (wanted, by) =>
       inTurn(() => change(({ values }) => unset(wanted, values), { ...(by && { by }) })),
@@ -147,12 +149,16 @@ async function readHistory(store: SettingsStore) {
   return { versions: historyOf(stored), etag: etagOf(stored) }
 }
 
-function triedOn(held: Held, wanted: WantedSettings) {
-  const next = applied(held, wanted)
+function triedOn(held: Held, wanted: WantedSettings, hasTransport: boolean) {
+  const next = applied(held, wanted, hasTransport)
   if ('problems' in next) return next.problems
   const settings = parseAll(usable({ ...held, inForce: next.inForce }))
-  const isPasswordLeft = next.forgotten.some((told) => told.includes('smtp_password'))
-  return { settings, isPasswordLeft }
+  const isSecret = (name: string) => settingNamed(name)?.secret === true
+  // Where something else is missing too, that is what to tell.
+  const secretsLeft = missingForLogin(settings).every(isSecret)
+    ? next.forgotten.filter((secret) => isOfLogin(secret, next.inForce))
+    : []
+  return { settings, secretsLeft }
 }
 
 function changedBy(held: Held, wanted: WantedSettings, values: Record<string, string>): string[] {

@@ -38,10 +38,12 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens): 
   async function request(oauth: OAuthSettings, used?: string, stored = used): Promise<IssuedToken> {
     const { signal, cancel } = timeout(clock, REQUEST_MS)
     const issued = await requestToken(oauth, used, signal).finally(cancel)
-    const { refreshToken: newest } = issued
-    if (stored === undefined || newest === undefined || newest === used) return issued
+    // Not every answer brings a new one, and the last one may not be stored yet.
+    const newest = issued.refreshToken ?? used
+    if (stored === undefined || newest === undefined || newest === stored) return issued
     rotated = { stored, newest }
     await refreshTokens.keep(stored, newest)
+    if (refreshTokens.current(oauth) !== stored) rotated = undefined
     return issued
   }
 

@@ -30,13 +30,16 @@ export interface Seen {
 
 /** The failure of a step. What is a mistake of ours is thrown on. */
 export function explain(step: MailStep, error: unknown, seen: Seen): Finding {
-  if (error instanceof TokenError) return told('token', error.why, seen)
+  if (error instanceof TokenError) {
+    const isAnswered = /^\d/.test(error.why)
+    return told(isAnswered ? 'refused token' : 'token', error.why, seen)
+  }
   if (!(error instanceof Error) || error instanceof TypeError) throw error
   const failure: NodemailerError = error
   if (failure.code === undefined) throw error
   const code = codeOf(failure, seen)
   const way = wayOf(step, failure, seen)
-  const isByToken = way === 'auth' && code === '535' && seen.settings.oauth
+  const isByToken = way === 'auth' && seen.settings.oauth && !/^(?:530|538|ENOAUTH)$/.test(code)
   const { response: reply } = failure
   const { advice = '', ...found } = told(isByToken ? 'auth token' : way, code, seen)
   return {

@@ -4,11 +4,10 @@ import { settingsTable, type Settings } from '../settings/table.ts'
 import { finding, loginOf, offersTls, type Finding, type Seen } from './check-failures.ts'
 import type { SmtpConnection } from './connection.ts'
 import { isLoopbackHost } from '../settings/loopback-host.ts'
-import { tlsPolicy, type SmtpSettings } from './settings.ts'
+import { tlsPolicy } from './settings.ts'
 
 const DAY_MS = 86_400_000
 const SOON_DAYS = 14
-const MAX_CHARS = 500
 const UNTRUSTED =
   'Use a certificate of a public authority, sent with those in between, or name the file of your own authority in NODE_EXTRA_CA_CERTS and start again.'
 
@@ -113,26 +112,4 @@ export function judgeLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
   const advice =
     'Whoever reads along on the network has the password now: set smtp_tls to starttls or implicit, then change it.'
   return finding('warning', message, { reply, advice })
-}
-
-/** Printable and short; only the codes where it repeats the password, as it is or as it was sent. */
-export function shown(
-  reply: string,
-  { username = '', password = '' }: Pick<SmtpSettings, 'username' | 'password'>,
-): string {
-  const text = reply
-    .replaceAll(/\n\d{3}[ -]/g, ' ')
-    .replace(/^(\d{3})-/, '$1 ')
-    .replaceAll(/[\p{Cc}\p{Z}]+/gu, ' ')
-    .replaceAll(/\p{C}/gu, '')
-    .trim()
-  const base64 = (secret: string) => Buffer.from(secret).toString('base64')
-  const sasl = [
-    `\0${username}\0${password}`,
-    `user=${username}\u0001auth=Bearer ${password}\u0001\u0001`,
-  ]
-  const secrets = [password, ...[password, ...sasl].map(base64)]
-  const isTelling = password !== '' && secrets.some((each) => `${reply}\n${text}`.includes(each))
-  const codes = /^\d{3}(?: [245]\.\d{1,3}\.\d{1,3}(?!\S))?/.exec(text)?.[0] ?? ''
-  return isTelling ? `${codes} …`.trim() : text.slice(0, MAX_CHARS)
 }

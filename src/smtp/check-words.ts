@@ -1,8 +1,14 @@
+type Words = [message: string, advice: string]
+
 export const LATER = 'Try again in a few minutes.'
 const WANTS_TLS = 'Set smtp_tls to starttls, or to implicit on port 465.'
+const REFUSED_CLIENT: Words = [
+  'The token endpoint {endpoint} refuses this client ({code}).',
+  'Check smtp_oauth_client_id and smtp_oauth_client_secret. A secret may have expired: make a new one there.',
+]
 
 /** For each way in which a step fails, what happened and what to do. */
-export const FAILURES: Record<string, [message: string, advice: string]> = {
+export const FAILURES: Record<string, Words> = {
   dns: [
     '{host} cannot be found ({code}).',
     'Look for a typing error in smtp_host, and see whether this machine reaches its name server (/etc/resolv.conf). A name of a container or of a private network is known only inside of it.',
@@ -40,15 +46,17 @@ export const FAILURES: Record<string, [message: string, advice: string]> = {
     'No access token came from {endpoint} ({code}).',
     'Check smtp_oauth_token_endpoint, and whether this machine reaches it.',
   ],
-  'token invalid_client': [
-    'The token endpoint {endpoint} does not know this client ({code}).',
-    'Check smtp_oauth_client_id and smtp_oauth_client_secret. A secret may have expired: make a new one there.',
+  'refused token': [
+    'The token endpoint {endpoint} gives no access token ({code}).',
+    'It answered: look its error code up, and check smtp_oauth_token_endpoint.',
   ],
-  'token invalid_grant': [
+  'refused token invalid_client': REFUSED_CLIENT,
+  'refused token unauthorized_client': REFUSED_CLIENT,
+  'refused token invalid_grant': [
     'The token endpoint {endpoint} refuses the refresh token ({code}).',
     'It has expired or was revoked: sign in again there, and set the new smtp_oauth_refresh_token.',
   ],
-  'token invalid_scope': [
+  'refused token invalid_scope': [
     'The token endpoint {endpoint} refuses the scope ({code}).',
     'Check smtp_oauth_scope. For Microsoft 365 it is https://outlook.office365.com/.default.',
   ],
@@ -60,6 +68,10 @@ export const FAILURES: Record<string, [message: string, advice: string]> = {
     'The mail server refuses the access token with {login} ({code}).',
     'The token endpoint gave this token. Check smtp_username (the mailbox) and smtp_oauth_scope, and whether this client may send as that mailbox.',
   ],
+  'auth token 504': [
+    'The server refuses the login with {login} ({code}).',
+    'It does not know XOAUTH2: check smtp_host, or set smtp_auth to password.',
+  ],
   'auth 504': [
     'The server refuses the login with {login} ({code}).',
     'It offers only ways of login that are not supported here; PLAIN, LOGIN and CRAM-MD5 are.',
@@ -67,17 +79,20 @@ export const FAILURES: Record<string, [message: string, advice: string]> = {
   'auth 530': ['The server wants TLS before the login ({code}).', WANTS_TLS],
   'auth 538': ['The server wants TLS before the login ({code}).', WANTS_TLS],
   'auth ENOAUTH': [
-    'There are smtp_username and smtp_password, but the server offers no login here.',
-    'Many servers offer it only over TLS, and on port 587 rather than 25. If this server needs none, remove both.',
+    'A login is set, but the server offers none here.',
+    'Many servers offer it only over TLS, and on port 587 rather than 25. If this server needs none, remove it.',
   ],
   from: [
     'The server refuses the sender {from} ({code}).',
     'Set smtp_from to an address that this login may send from, or register its domain with the provider.',
   ],
-  'from 530': ['The server wants a login first ({code}).', 'Set smtp_username and smtp_password.'],
+  'from 530': [
+    'The server wants a login first ({code}).',
+    'Set smtp_username and smtp_password, or what smtp_auth xoauth2 needs.',
+  ],
   rcpt: [
     'The server refuses the recipient ({code}).',
-    'See whether the address exists. If the server forwards no mail of ours, it wants a login, or does not know this machine: set smtp_username and smtp_password, or ask its operator.',
+    'See whether the address exists. If the server forwards no mail of ours, it wants a login, or does not know this machine: set one, or ask its operator.',
   ],
   data: [
     'The server refuses the mail ({code}).',

@@ -9,7 +9,8 @@ import type {
 } from '../ports/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { explain, finding, isGreeted, type Finding, type Seen } from './check-failures.ts'
-import { judgeLogin, judgeSettings, judgeTls, shown } from './check-findings.ts'
+import { judgeLogin, judgeSettings, judgeTls } from './check-findings.ts'
+import { shown } from './reply-text.ts'
 import { createAccessTokens, type AccessTokens, type RefreshTokens } from './access-tokens.ts'
 import { listeningConnection, watchedTokens } from './check-connection.ts'
 import { checkTransport } from './check-transport.ts'
@@ -130,7 +131,7 @@ async function* walk(
 
   yield (await connection.login())
     ? judgeLogin(seen, connection)
-    : finding('skipped', 'No smtp_username and smtp_password: not needed up to here.')
+    : finding('skipped', 'No login is set: not needed up to here.')
 
   await ask(`MAIL FROM:<${from}>`)
   yield taken(`The server takes mail from ${from}.`)

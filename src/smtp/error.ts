@@ -1,6 +1,6 @@
 import type { NodemailerError } from 'nodemailer'
-import { AccountFlowsError, type MailFault } from '../errors.ts'
-import { shown } from './check-findings.ts'
+import { AccountFlowsError, atStep, type MailFault } from '../errors.ts'
+import { harmless } from './reply-text.ts'
 import type { SmtpSettings } from './settings.ts'
 import { TokenError } from './token-request.ts'
 
@@ -22,15 +22,14 @@ function smtpError(cause: unknown, doing: string, settings?: SmtpSettings): Acco
   // A nodemailer of the host's may be older, and not say `permanent`.
   const { permanent = responseCode >= 500 } = detailsOf(cause)
   const fault = faultOf(cause, doing, settings)
-  const at = fault.step === command ? `at ${command}` : `while ${doing}`
   const isForAdmin =
     responseCode === 530 || command === 'MAIL FROM' || /^5\d\d[ -]5\.1\.[78]\b/.test(response ?? '')
   const isRefused = permanent && answersTheMail(cause) && !isForAdmin
   return new AccountFlowsError(
     isRefused ? 'ERR_MAIL_REFUSED' : 'ERR_MAIL_FAILED',
     isRefused
-      ? `The mail server refused the mail for good (${fault.code} ${at})`
-      : `The mail was not sent (${fault.code} ${at})`,
+      ? `The mail server refused the mail for good (${fault.code} ${atStep(fault)})`
+      : `The mail was not sent (${fault.code} ${atStep(fault)})`,
     { fault },
   )
 }
@@ -48,20 +47,6 @@ function faultOf(cause: unknown, doing: string, settings?: SmtpSettings): MailFa
   }
 }
 
-const MAX_KEPT = 200
-const MAX_READ = 2_000
-
-/** One short line, without addresses, and without what could be a token: whoever says it may have seen that of an earlier mail. */
-export function harmless(
-  text: string,
-  settings: Pick<SmtpSettings, 'username' | 'password'> = {},
-): string {
-  return shown(text.slice(0, MAX_READ), settings)
-    .replaceAll(/[^\s<>]+/g, (word) => (/@|%40/.test(word) ? '…' : word))
-    .replaceAll(/[\w-]{20,}/g, '…')
-    .slice(0, MAX_KEPT)
-}
-
 /** An aborted signal ended it, whatever came of that. */
 export function errorOf(
   cause: unknown,
@@ -77,9 +62,9 @@ export function errorOf(
 }
 
 function failed(code: string, step: string): AccountFlowsError {
-  const what = step === 'token' ? 'asking for an access token' : step
-  const message = `The mail was not sent (${code} while ${what})`
-  return new AccountFlowsError('ERR_MAIL_FAILED', message, { fault: { step, code } })
+  const fault = { step, code }
+  const message = `The mail was not sent (${code} ${atStep(fault)})`
+  return new AccountFlowsError('ERR_MAIL_FAILED', message, { fault })
 }
 
 function detailsOf(cause: unknown): Partial<NodemailerError> {

@@ -14,7 +14,7 @@ import {
 import { errorOf } from './error.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
 import { lend, newSlot, warm, type Slot } from './slot.ts'
-import { createHandOver, isInUse } from './transport.ts'
+import { createConnectTransport, isInUse } from './transport.ts'
 
 /** Servers take only so many over one connection. */
 const MAX_MAILS = 100
@@ -28,7 +28,7 @@ export function createMailSender(
 ): MailSender {
   const all = new Map<string, SmtpSlots>()
   const tokens = createAccessTokens(clock, refreshTokens)
-  const handOver = transport && createHandOver(transport)
+  const connectTransport = transport && createConnectTransport(transport)
 
   // Each set of SMTP settings, the credentials included, has its own; the old ones are closed when they change. They are kept
   // until they are empty, so that settings that come back find them, and not five more.
@@ -49,7 +49,8 @@ export function createMailSender(
     canSend: () => smtpSettings(settings()) !== undefined || transport !== undefined,
 
     async connect(settings, signal) {
-      if (handOver && isInUse(transport, settings)) return handOver(settings, signal)
+      if (connectTransport && isInUse(transport, settings))
+        return connectTransport(settings, signal)
       const configured = smtpSettings(settings)
       if (configured) return slotsOf(configured).connect(signal)
       throw new AccountFlowsError('ERR_MAIL_FAILED', 'SMTP is not configured')

@@ -10,6 +10,8 @@ export interface OAuthSettings {
   /** `undefined`: the client asks for itself. */
   refreshToken?: string
   scope?: string
+  /** The mailbox and the mail server that a token is for: it is shown to no other. */
+  shownTo: string
 }
 
 export interface SmtpSettings {
@@ -41,8 +43,9 @@ export function smtpSettings(settings: Settings): SmtpSettings | undefined {
 function oauthSettings(settings: Settings): OAuthSettings {
   const { smtpOauthTokenEndpoint: endpoint = '', smtpOauthClientId: clientId = '' } = settings
   const { smtpOauthClientSecret: clientSecret, smtpOauthRefreshToken: refreshToken } = settings
-  const { smtpOauthScope: scope } = settings
+  const { smtpOauthScope: scope, smtpUsername, smtpHost, smtpPort } = settings
   return {
+    shownTo: `${smtpUsername} at ${smtpHost} port ${smtpPort}`,
     endpoint,
     clientId,
     ...(clientSecret !== undefined && { clientSecret }),

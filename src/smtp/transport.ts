@@ -11,7 +11,8 @@ import { MOST_CONNECTIONS } from '../ports/mails.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { isSmtpConfigured, type Settings } from '../settings/table.ts'
 import { headersOf, newMessageId } from './compose.ts'
-import { errorOf, harmless } from './error.ts'
+import { errorOf } from './error.ts'
+import { harmless } from './reply-text.ts'
 import { sharesPiece } from './receipt.ts'
 
 const ID = /^[!-~]{1,200}$/
@@ -28,7 +29,7 @@ export function isInUse(
 }
 
 /** Five mails at most are with the transport at the same time. Whoever comes later waits, until the signal aborts. */
-export function createHandOver(transport: MailTransport) {
+export function createConnectTransport(transport: MailTransport) {
   const freed = new EventEmitter().setMaxListeners(0)
   let busy = 0
 

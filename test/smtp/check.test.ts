@@ -371,7 +371,7 @@ describe('The check of the mail server', () => {
       })
       const failed = failureIn(await check(settingsFor(server)))
       expect(failed.step).to.equal('auth')
-      expect(failed.message).to.include('no login')
+      expect(failed.message).to.include('the server offers none here')
       expect([server.logins, server.mails]).to.deep.equal([[], []])
     })
 
@@ -527,7 +527,7 @@ describe('The check of the mail server', () => {
     it('fails where the server offers none, and says what to try', async () => {
       const plain = await start({ offersAuth: false })
       const failed = failureIn(await check(settingsFor(plain)))
-      const none = 'There are smtp_username and smtp_password, but the server offers no login here.'
+      const none = 'A login is set, but the server offers none here.'
       expect([failed.step, failed.message]).to.deep.equal(['auth', none])
       expect(failed.advice).to.include('over TLS')
       expect(plain.mails).to.deep.equal([])

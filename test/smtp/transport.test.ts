@@ -352,6 +352,29 @@ describe('A transport of the host, in the place of SMTP', () => {
       expect((await checking).of('transport').message).to.include('(out of time)')
     })
 
+    it('user status tells of the transport, and not of a mail server', async () => {
+      for (const [answer, state, summary] of [
+        [
+          { accepted: false, isForGood: true, reason: 'On our list' },
+          'dead',
+          /^The transport refused the last reset link for good: "On our list"\.$/,
+        ],
+        [
+          { accepted: false, isForGood: false, reason: '401 bad key' },
+          'waiting',
+          /^The transport did not take the last reset link: "401 bad key"\.$/,
+        ],
+      ] as const) {
+        const user = await newUser()
+        answers = [async () => answer]
+        const { mail_id } = await asked(user, state)
+        const told = await admin.userStatus({ id: user.id })
+        expect(told.summary).to.match(summary)
+        expect(told.advice).to.match(/^See account-flows mail test --to /)
+        await admin.purgeMails({ id: mail_id })
+      }
+    })
+
     it('doctor sends nothing, and says which way mails go', async () => {
       const { of, names } = await steps(admin.runDoctor({ to: TO }))
       expect(names.slice(-2)).to.deep.equal(['configuration', 'transport'])

@@ -1,7 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
+import { adminOf, outcomeOf, suiteAdmin } from '../support/admin-calls.ts'
 import { eventually } from '../support/eventually.ts'
+import { answers, startFaultySmtp } from '../support/faulty-smtp.ts'
+import { startHarness } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { databaseOf, eventsOf } from '../support/observe.ts'
@@ -180,6 +183,35 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     expect(after).to.deep.equal([...before.slice(0, -1), { ...before.at(-1), version }])
   })
 
+  it('stores a new refresh token later where that failed, also if the endpoint gives no other one then', async () => {
+    const newest = 'refresh-token-newest-canary'
+    const { settings } = h.store
+    const { write } = settings
+    next.push((_form, res) => {
+      settings.write = async () => Promise.reject(new Error('the database is away'))
+      const more = { refresh_token: newest }
+      res.end(JSON.stringify({ access_token: 'access-token-x', expires_in: 60, ...more }))
+    })
+    await put({ smtp_oauth_refresh_token: REFRESH })
+    const before = await settings.read()
+    try {
+      await sendOne()
+      expect(await settings.read()).to.deep.equal(before)
+    } finally {
+      settings.write = write
+    }
+    await later(3_600_000)
+    await sendOne()
+    const restarted = await startHarness({ flows: { store: h.store, users: h.users } })
+    answered.push(JSON.stringify(await adminOf(restarted).testMail({ to: 'me@users.example' })))
+    await restarted.close()
+    expect(tokens.asked.map((form) => form.get('refresh_token'))).to.deep.equal([
+      REFRESH,
+      newest,
+      newest,
+    ])
+  })
+
   it('keeps no refresh token in the place of one that an admin set meanwhile', async () => {
     const other = 'refresh-token-of-the-admin-canary'
     next.push(async (_form, res) => {
@@ -229,6 +261,74 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     await other.close()
   })
 
+  it('shows no token to another mail server, nor that of one mailbox to another (SET-08)', async () => {
+    await sendOne()
+    const other = await startOAuthMailServer(() => true)
+    const { answer } = await admin.putSettings({ smtp_port: String(other.port) })
+    expect(answer.warnings?.join()).to.include(
+      'smtp_port changed without smtp_oauth_client_secret: the old value was forgotten',
+    )
+    const { mail_id } = await admin.sendReset({ id: (await newUser()).id })
+    await outcomeOf(h, mail_id, 'waiting')
+    const { checks } = await admin.testMail({
+      to: 'me@users.example',
+      settings: { smtp_port: String(smtp.port), smtp_username: MAILBOX },
+    })
+    answered.push(JSON.stringify(checks))
+    expect(other.shown).to.deep.equal([])
+    expect(tokens.asked).to.have.length(1)
+
+    await put({ smtp_oauth_client_secret: SECRET })
+    await outcomeOf(h, mail_id, 'sent')
+    expect(other.shown).to.have.length(1)
+    expect(tokens.asked).to.have.length(2)
+    await put({ smtp_username: 'another@users.example' })
+    await sendOne()
+    expect(tokens.asked).to.have.length(3)
+    await other.close()
+  })
+
+  it('tries no other endpoint with a stored secret, and names the secret that is missing then', async () => {
+    await put({ smtp_password: 'password-canary' })
+    const other = await startTokenServer()
+    const tried = async (settings: Record<string, string>) => {
+      const { checks } = await admin.testMail({ to: 'me@users.example', settings })
+      answered.push(JSON.stringify(checks))
+      return checks.find(({ step }) => step === 'configuration')
+    }
+    expect(await tried({ smtp_oauth_token_endpoint: other.endpoint })).to.include({
+      status: 'warning',
+      message:
+        'The stored smtp_oauth_client_secret is for another mail server or token endpoint, and goes to no other: nobody logs in.',
+      advice: 'Give it too: --set smtp_oauth_client_secret asks for it.',
+    })
+    const moved = { smtp_host: 'localhost', smtp_oauth_client_secret: '' }
+    expect((await tried(moved))?.message).to.include('smtp_oauth_client_secret missing')
+    expect(other.asked).to.deep.equal([])
+    expect((await tested()).ok).to.equal(true)
+    await other.close()
+    await admin.unsetSettings(['smtp_password'])
+  })
+
+  it('with a secret that no key opens, mails wait and nobody is asked, until it is given again', async () => {
+    const { store, users } = h
+    const user = await newUser()
+    const secrets = [randomBytes(32)]
+    const other = await startHarness({ flows: { store, users, secrets }, mayLogErrors: true })
+    const { checks } = await adminOf(other).testMail({ to: 'me@users.example' })
+    expect(checks[0]).to.include({ step: 'configuration', status: 'failed' })
+    expect(tokens.asked).to.deep.equal([])
+    await adminOf(other).putSettings({ smtp_oauth_client_secret: SECRET })
+    await h.flows.stop({ withinMs: 2_000 })
+    const { mail_id } = await adminOf(other).sendReset({ id: user.id })
+    await outcomeOf(other, mail_id, 'sent')
+    expect(tokens.asked.at(-1)?.get('client_secret')).to.equal(SECRET)
+    await other.close()
+    await h.flows.start()
+    await put({ smtp_oauth_client_secret: SECRET })
+    await sendOne()
+  })
+
   const odd: [what: string, code: RegExp, advice: RegExp, answer: TokenAnswer][] = [
     [
       'refuses the client',
@@ -247,6 +347,18 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
       /^(?!.*clientsecret).*400/,
       /smtp_oauth_token_endpoint/,
       refuse(SECRET.replaceAll(/\W/g, '')),
+    ],
+    [
+      'does not let the client ask so',
+      /400 unauthorized_client/,
+      /Check smtp_oauth_client_id/,
+      refuse('unauthorized_client'),
+    ],
+    [
+      'says what no table knows',
+      /400 odd_reason/,
+      /answered: look its error code up/,
+      refuse('odd_reason'),
     ],
     ['refuses the scope', /400 invalid_scope/, /outlook\.office365\.com/, refuse('invalid_scope')],
     ['fails', /503/, /smtp_oauth_token_endpoint/, (_form, res) => res.writeHead(503).end('busy')],
@@ -326,6 +438,8 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
       const details = eventsOf(h, 'password_reset_mail_failed', user)[0]?.details
       expect(details?.['step']).to.equal('token')
       expect(details?.['code']).to.match(code)
+      const { summary } = await admin.userStatus({ id: user.id })
+      expect(summary).to.match(/ while asking for an access token\.$/)
       await moveTime(60_000)
       await outcomeOf(h, mail_id, 'sent')
       expect((await tested()).ok).to.equal(true)
@@ -344,6 +458,47 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
   it('tells an endpoint that nobody listens at', async () => {
     await tokens.close()
     expect((await tested()).of('token').message).to.include('(ECONNREFUSED)')
+  })
+
+  const refusals: [answer: string, message: RegExp, advice: RegExp][] = [
+    [
+      '534 5.7.9 Log in by browser first',
+      /the access token .* \(534\)/,
+      /smtp_username \(the mail/,
+    ],
+    ['550 5.7.0 No', /the access token .* \(550\)/, /smtp_oauth_scope/],
+    ['454 4.7.0 Not now', /the access token .* \(454\)/, /^Try again in a few minutes\.$/],
+    ['504 5.5.4 Unknown', /the login with AUTH XOAUTH2 \(504\)/, /does not know XOAUTH2/],
+    ['538 5.7.11 Encrypt', /wants TLS before the login \(538\)/, /Set smtp_tls/],
+  ]
+  for (const [answer, message, advice] of refusals) {
+    it(`advises nothing about a password where the mail server answers ${answer}`, async () => {
+      const server = await startFaultySmtp({ offersAuth: true, fault: answers('AUTH', answer) })
+      await put({ smtp_port: String(server.port), smtp_oauth_client_secret: SECRET })
+      const { of } = await tested()
+      expect(of('auth').message).to.match(message)
+      expect(of('auth').advice)
+        .to.match(advice)
+        .and.to.not.match(/smtp_password|CRAM/)
+      await server.close()
+      await put({ smtp_port: String(smtp.port), smtp_oauth_client_secret: SECRET })
+      expect((await tested()).ok).to.equal(true)
+    })
+  }
+
+  it('advises nothing about a password where the mail server offers no login, or wants one that is not complete', async () => {
+    const server = await startFaultySmtp({ fault: answers('MAIL', '530 5.7.0 Log in') })
+    await put({ smtp_port: String(server.port), smtp_oauth_client_secret: SECRET })
+    const { message, advice } = (await tested()).of('auth')
+    expect(message).to.equal('A login is set, but the server offers none here.')
+    expect(advice).to.not.include('smtp_password')
+    await put({ smtp_oauth_client_secret: '' })
+    const incomplete = await tested()
+    expect(incomplete.of('auth').message).to.equal('No login is set: not needed up to here.')
+    expect(incomplete.of('from').advice).to.include('or what smtp_auth xoauth2 needs')
+    await server.close()
+    await put({ smtp_port: String(smtp.port), smtp_oauth_client_secret: SECRET })
+    expect((await tested()).ok).to.equal(true)
   })
 
   it('tells a token that the mail server does not take from one that does not come', async () => {

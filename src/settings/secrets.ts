@@ -1,0 +1,80 @@
+/**
+ * Each secret is for one server.
+ *
+ * @module
+ */
+import { MASK, type OpenedSettings, type WantedSettings } from './rules.ts'
+import { settingsTable } from './table.ts'
+
+const { smtpHost: host, smtpPort: port, smtpPassword: password, smtpAuth: auth } = settingsTable
+const {
+  smtpOauthTokenEndpoint: endpoint,
+  smtpOauthClientSecret,
+  smtpOauthRefreshToken,
+} = settingsTable
+/** What each secret was given for: it is sealed for that, forgotten with it, and never sent to another server. */
+const GIVEN_FOR: Record<string, string[]> = {
+  [password.name]: [host.name, port.name],
+  // They are as good as what the mail server is shown for them.
+  [smtpOauthClientSecret.name]: [host.name, port.name, endpoint.name],
+  [smtpOauthRefreshToken.name]: [host.name, port.name, endpoint.name],
+}
+const SECRETS = Object.entries(GIVEN_FOR)
+
+/** What a secret is sealed for: nobody who can write to the database gets it sent to another server. */
+export function purposeOf(name: string, values: Record<string, string>): string {
+  const given = (GIVEN_FOR[name] ?? []).map((each) => values[each] ?? '')
+  return `${name} for ${given.join(' port ')}`
+}
+
+/** Names of what is sealed anew: given again for another server, a secret is sealed for that one. */
+export function toSeal(changed: string[], values: Record<string, string>): string[] {
+  const moved = SECRETS.filter(
+    ([secret, servers]) => secret in values && servers.some((name) => changed.includes(name)),
+  )
+  return [...new Set([...changed, ...moved.map(([secret]) => secret)])]
+}
+
+/** The name of a secret, and of what changed without it. */
+export type Forgotten = [secret: string, moved: string[]]
+
+/** Where the server changes without them, its secrets go. */
+export function forgetSecretsOfOtherServer(
+  held: OpenedSettings,
+  wanted: WantedSettings,
+  values: Record<string, string>,
+): Forgotten[] {
+  return SECRETS.flatMap<Forgotten>(([secret, servers]) => {
+    const moved = servers.filter((name) => values[name] !== held.plain[name])
+    const isGiven = secret in wanted && wanted[secret] !== MASK
+    if (moved.length === 0 || isGiven || !held.values[secret]) return []
+    values[secret] = ''
+    return [[secret, moved]]
+  })
+}
+
+/** Whether the way of logging in that these values mean uses the secret. */
+export function isOfLogin(secret: string, values: Record<string, string>): boolean {
+  return (secret !== password.name) === (values[auth.name] === 'xoauth2')
+}
+
+/** Without the secrets that were given for it, the server is not spoken to: it would take or tell what it should not. */
+export function usable({ values, inForce }: OpenedSettings): Record<string, string> {
+  const isMissing = SECRETS.some(
+    ([secret]) => isOfLogin(secret, inForce) && secret in values && !(secret in inForce),
+  )
+  if (!isMissing) return inForce
+  const { [host.name]: _, ...others } = inForce
+  return others
+}
+
+/** Those of `wanted` that have no stored value; a secret comes with its server, or not at all. */
+export function unset(wanted: WantedSettings, stored: Record<string, string>): WantedSettings {
+  const isForAnotherServer = (secret: string) =>
+    (GIVEN_FOR[secret] ?? []).some(
+      (name) => stored[name] !== undefined && stored[name] !== wanted[name],
+    )
+  return Object.fromEntries(
+    Object.entries(wanted).filter(([name]) => !(name in stored) && !isForAnotherServer(name)),
+  )
+}
