@@ -71,15 +71,10 @@ export function settingsOperations(parts: AdminParts) {
     },
 
     async putSettings(request) {
-      const both = request.query.unset?.filter((key) => key in request.body) ?? []
-      if (both.length > 0) {
-        const expected = 'a value, or to be unset; not both'
-        return notAcceptable(
-          'changed',
-          both.map((key) => ({ key, expected, got: 'both' })),
-        )
-      }
-      return changed({ ...withoutValues(request.query.unset), ...request.body }, request)
+      const { body, query } = request
+      const errors = inBoth(body, query.unset)
+      if (errors.length > 0) return notAcceptable('changed', errors)
+      return changed({ ...withoutValues(query.unset), ...body }, request)
     },
 
     unsetSettings: (request) => changed(withoutValues(request.query.key), request),
@@ -95,6 +90,11 @@ export function settingsOperations(parts: AdminParts) {
       return { answer: { ...outcome, keys, old_keys_needed_until: neededUntil } }
     },
   } satisfies Partial<AdminEndpoints>
+}
+
+function inBoth(body: object, unset: string[] = []): SettingProblem[] {
+  const expected = 'a value, or to be unset'
+  return unset.filter((key) => key in body).map((key) => ({ key, expected, got: 'both' }))
 }
 
 function withoutValues(keys: string[] = []): Record<string, undefined> {

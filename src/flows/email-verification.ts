@@ -26,8 +26,8 @@ import { isVerified } from './account.ts'
 import { contextOf, findLink, verificationState } from './link.ts'
 import type { LinkContext, LinkFault, VerificationLink } from './link.ts'
 import type { FlowParts } from './parts.ts'
-import { inLoginTurn, isLeft, linkedLogin, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
-import type { LinkedLogin } from './waiting-login.ts'
+import { linkedLogin, unlessLeft, type LinkedLogin } from './linked-login.ts'
+import { inLoginTurn, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
 
 /** A genuine, usable link and the account it is for. Nothing is consumed yet. */
 export interface OpenedLink extends LinkedLogin {
@@ -172,18 +172,11 @@ async function confirm(
     await tellWindows()
     await goOn()
   }
-  // Whoever waits may have left since the link was read.
-  const unlessLeft = async (id: string | undefined, work: () => Promise<void>) => {
-    const pending = id === undefined ? undefined : await pendingLogins.find({ id })
-    if (id !== undefined && (!pending || isLeft(pending))) return false
-    await work()
-    return true
-  }
   // The turn is taken before the waiting window can see that it may go on.
   const hasTurn = takesTurn && isFirstBrowser && pendingLoginId !== undefined
   const isFinished = hasTurn
     ? await inLoginTurn(pendingLogins, pendingLoginId, clock.now(), finish)
-    : await unlessLeft(takesTurn ? pendingLoginId : undefined, finish)
+    : await unlessLeft(pendingLogins, takesTurn ? pendingLoginId : undefined, finish)
   if (isFinished) return 'confirmed'
   await tellWindows()
   return 'continued'

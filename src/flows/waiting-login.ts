@@ -96,36 +96,6 @@ export function createWaitingLogins(parts: FlowParts) {
 // Its turn was taken, and it signed nobody in, or everything of its account was ended since.
 export const isLeft = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
 
-/** What a link finishes that was mailed for a login, and where it was opened. */
-export interface LinkedLogin {
-  /** The request that the link finishes. `undefined`: none was captured, or its login was ended since. */
-  captured: CapturedRequest | undefined
-  /** True when a login waited for this link and was ended since: the link verifies, and signs nobody in. */
-  loginEnded: boolean
-  /** Whether the browser that opened it is the one that logged in. */
-  isFirstBrowser: boolean
-  /** Whether a window in another browser waits to go on. */
-  isAwaited: boolean
-}
-
-export async function linkedLogin(
-  { readCutoffs, pendingLogins }: FlowParts,
-  pendingLoginId: string | undefined,
-  user: User,
-  browser: string | undefined,
-): Promise<LinkedLogin> {
-  if (pendingLoginId === undefined) {
-    return { captured: undefined, loginEnded: false, isFirstBrowser: false, isAwaited: false }
-  }
-  const cutoffs = await readCutoffs(user.id)
-  const pending = await pendingLogins.find({ id: pendingLoginId })
-  const isFirstBrowser = browser !== undefined && pending?.browserHash === hashToken(browser)
-  const login = pending && isLoginOf(pending, user, cutoffs) ? pending : undefined
-  const hasWindow = login?.browserHash !== undefined && !login.continuedAt
-  const isAwaited = hasWindow && !isFirstBrowser
-  return { captured: login?.captured, loginEnded: !login, isFirstBrowser, isAwaited }
-}
-
 /** A login that waits (`pending_logins`) outlives its link, so that a fresh link, asked for late, still finishes it. */
 export const KEEP_LOGIN_MS = WEEK_MS
 
@@ -167,7 +137,7 @@ function waitsUntil({ purgeAt }: PendingLogin): Date {
 }
 
 /** Whether it is a login of this account still: it is as old as the password that it was checked with, whatever finishes it. */
-function isLoginOf(
+export function isLoginOf(
   pending: PendingLogin,
   user: User,
   cutoffs: SessionCutoffs | undefined,

@@ -59,11 +59,14 @@ function versionsOf({
   const present = history.find((one) => one.version === version)
   const isAsWritten = present && isDeepStrictEqual(withoutSecrets(present.values), open)
   return [
-    history
-      .filter((one) => one.version < version)
-      .map((one) => ({ ...one, values: withoutSecrets(one.values) })),
+    history.filter((one) => one.version < version).map(opened),
     isAsWritten ? present : { version, secrets: [], values: open },
   ]
+}
+
+/** Somebody may have written a secret into it by hand. */
+function opened(version: SettingsVersion): SettingsVersion {
+  return { ...version, values: withoutSecrets(version.values) }
 }
 
 /** What is no setting may be a misspelled secret. */

@@ -80,7 +80,13 @@ const services: Record<
     later: [
       [401, { ErrorCode: 10, Message: 'No Account or Server API tokens were supplied' }],
       [422, { ErrorCode: 400, Message: 'The Sender Signature was not found' }],
-      [422, { ErrorCode: 300, Message: "Invalid 'From' address: 'a@b.example' is not a verified sender." }],
+      [
+        422,
+        {
+          ErrorCode: 300,
+          Message: "Invalid 'From' address: 'a@b.example' is not a verified sender.",
+        },
+      ],
       [429, { ErrorCode: 429, Message: 'Rate limit exceeded' }],
       [503, { ErrorCode: 100, Message: 'Maintenance' }],
     ],
