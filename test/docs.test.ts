@@ -4,6 +4,7 @@ import { join, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { runCli } from './support/cli-in-process.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const FOLDER = join(ROOT, 'node_modules/.cache/code-of-the-docs')
@@ -135,5 +136,27 @@ describe('A link in the docs', () => {
       }
     }
     expect(dead).to.deep.equal([])
+  })
+})
+
+describe('A command in the docs', () => {
+  it('is one that there is, with options that it has', async () => {
+    const wrong: string[] = []
+    let commands = 0
+    for (const page of await everyPage()) {
+      const text = (await readFile(join(ROOT, page), 'utf8')).replaceAll('\\\n', ' ')
+      for (const [, line = ''] of text.matchAll(
+        /^(?:npx )?account-flows (.*?)(?: {2,}#.*| #.*)?$/gm,
+      )) {
+        commands += 1
+        const env = { ACCOUNT_FLOWS_URL: 'http://127.0.0.1:1', ACCOUNT_FLOWS_TOKEN: 't'.repeat(32) }
+        const { exitCode, stderr } = await runCli(line.trim().split(/\s+/), { env })
+        // Nothing listens there. What asks needs a terminal, or a "yes" beforehand.
+        if (exitCode === 2 && !/terminal|--yes/.test(stderr))
+          wrong.push(`${page}: ${line}: ${stderr}`)
+      }
+    }
+    expect(wrong).to.deep.equal([])
+    expect(commands).to.be.greaterThan(10)
   })
 })

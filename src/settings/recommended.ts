@@ -22,7 +22,8 @@ export const recommendations: readonly Recommendation[] = [
   {
     name: 'reset_requires_verified_email',
     value: 'true',
-    reason: 'reset links go to proven mailboxes alone',
+    reason:
+      'reset links go to proven mailboxes alone; require_email_verification has people prove theirs',
     isMet: ({ resetRequiresVerifiedEmail }) => resetRequiresVerifiedEmail,
   },
   {

@@ -64,7 +64,7 @@ export function renderMail(
 }
 
 function signed(text: string, { t }: Catalog, { name, homeUrl, supportUrl }: ShownBrand): string {
-  const help = supportUrl && t('mail.help', { address: supportUrl.replace(/^mailto:/i, '') })
+  const help = supportUrl && t('mail.help', { address: supportUrl.replace(/^mailto:([^?]*).*$/i, '$1') })
   const lines = [name, homeUrl, help].filter((line) => line !== undefined)
   return lines.length > 0 ? `${text.trimEnd()}\n\n${lines.join('\n')}\n` : text
 }

@@ -13,7 +13,7 @@ const ICONS: Record<string, string> = {
   done: 'good',
   verified: 'good',
   signed_in: 'good',
-  continued: 'good',
+  continued: 'late',
   ended: 'late',
   other_account: 'who',
 }
