@@ -64,9 +64,15 @@ export function renderMail(
 }
 
 function signed(text: string, { t }: Catalog, { name, homeUrl, supportUrl }: ShownBrand): string {
-  const help = supportUrl && t('mail.help', { address: supportUrl.replace(/^mailto:([^?]*).*$/i, '$1') })
+  const help = supportUrl && t('mail.help', { address: addressOf(supportUrl) })
   const lines = [name, homeUrl, help].filter((line) => line !== undefined)
   return lines.length > 0 ? `${text.trimEnd()}\n\n${lines.join('\n')}\n` : text
+}
+
+/** Of a `mailto:` the address alone. */
+function addressOf(supportUrl: string): string {
+  const { protocol, pathname } = new URL(supportUrl)
+  return protocol === 'mailto:' ? pathname : supportUrl
 }
 
 /** What a template may say beside the words of the catalog. */
