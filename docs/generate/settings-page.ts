@@ -25,8 +25,11 @@ const INTRODUCTION = `# Settings
 
 <!-- Made by \`npm run docs\` out of src/settings/table.ts; not to be edited. -->
 
-Settings are changed while the service runs, by \`account-flows settings set\`, by \`PUT {base_url}/admin/api/settings\`, or from code with
-\`createAdminClient\`. Every process that shares the database follows within 2 seconds. All values are strings.
+Settings are changed while the service runs. Every process that shares the database follows within 2 seconds. All values are strings. Change them in one of these ways:
+
+- \`account-flows settings set\`,
+- \`PUT {base_url}/admin/api/settings\`,
+- from code, with \`createAdminClient\`.
 `
 
 const closed = allSettings.flatMap(({ name, strictest }) =>
@@ -40,14 +43,14 @@ const recommended = recommendations.map(
 const REST = `
 ## Recommended
 
-The defaults go by the letter of the specification. Most services do better with these. \`account-flows settings apply recommended\` sets them all at
-once, \`--dry-run\` shows what it would change, and \`doctor\` advises what is missing. What is stricter already stays.
+The defaults follow the letter of the specification. Most services do better with these values. \`account-flows settings apply recommended\` sets them all,
+and \`--dry-run\` shows what it would change. \`doctor\` advises what is missing. Stricter values stay.
 
 | setting | recommended | so that |
 | --- | --- | --- |
 ${recommended.join('\n')}
 
-A verification link that is opened in another browser than the one that logged in:
+When a verification link is opened in another browser than the one that logged in:
 
 | \`email_link_confirmation\` | the browser with the link | the window that logged in |
 | --- | --- | --- |
@@ -55,31 +58,42 @@ A verification link that is opened in another browser than the one that logged i
 | \`other_browser\` | has one button to confirm the address, and then says that it is confirmed | goes on by itself, and is signed in |
 | \`always\` | the same | the same; a link that is opened in this browser asks too |
 
-[clients.md](clients.md) shows what becomes of it with six clients that others wrote.
+[clients.md](clients.md) shows this with six clients that others wrote.
 
 ## Values
 
 A duration is made of whole numbers with \`d\`, \`h\`, \`m\` and \`s\`, the largest first and without spaces: \`1h\`, \`90m\`, \`1h30m\`, \`7d\`.
 
-A request is applied as a whole, or not at all: where one key is refused, the answer names each bad key, what was expected and what came,
-and nothing changes. \`validation_min_password_length\` must not be above \`validation_max_password_length\`.
+A request is applied as a whole, or not at all. If one key is refused, nothing changes. The answer names each bad key, what was expected and what came.
+\`validation_min_password_length\` must not be above \`validation_max_password_length\`.
 
-What \`GET\` answered can be sent back as it is: secrets are kept, and a setting without a stored value, sent its default, stays without one.
+You can send back what \`GET\` answered. Secrets are kept, and a setting that has only its default stays without a stored value.
 
-\`smtp_password\` is stored encrypted and shown as \`***\`; \`***\` sent back keeps it. It was given for one server: where \`smtp_host\` or \`smtp_port\` changes
-without it, it is forgotten, and the answer says so. \`smtp_username\` and \`smtp_password\` count only as a pair. \`smtp_oauth_client_secret\` and
-\`smtp_oauth_refresh_token\` are stored so, too, and forgotten where \`smtp_oauth_token_endpoint\` changes without them. Until \`smtp_host\`, \`smtp_port\`
-and \`smtp_from\` are set, mails wait.
+| secret | forgotten if this changes without it |
+| --- | --- |
+| \`smtp_password\` | \`smtp_host\` or \`smtp_port\`: it was given for one server |
+| \`smtp_oauth_client_secret\`, \`smtp_oauth_refresh_token\` | \`smtp_oauth_token_endpoint\`, \`smtp_host\` or \`smtp_port\` |
 
-A stored value that is not valid, because somebody edited the database, is as if it were not there: the default is in force. Of these
-settings what was in force stays, and a start takes the strictest value: ${closed.slice(0, -1).join(', ')} and
-${closed.at(-1)}. The log and \`doctor\` say so, until the setting is set or unset.
+Secrets are stored encrypted and shown as \`***\`; \`***\` sent back keeps one. If one is forgotten, the answer says so. \`smtp_username\` and \`smtp_password\` count only as a
+pair. Mails wait until \`smtp_host\`, \`smtp_port\` and \`smtp_from\` are set.
 
-A record that cannot be read (\`values\` is no object) is kept as it is. What was in force stays; a start takes the strictest of those settings, and
-the default of every other; \`initialSettings\` are not stored, and changes are answered 409 \`settings_unreadable\`. Every process goes on by itself once somebody did one of these in
-the database, in \`mongosh\`:
+## When somebody edited the database
 
-- repair it: \`db.settings.find()\` shows what is there, and
-  \`db.settings.updateOne({ _id: 'settings' }, { $set: { values: { require_email_verification: 'true' } } })\` replaces it, with all values that you know;
-- or begin anew: \`db.settings.deleteOne({ _id: 'settings' })\`. Every setting has its default until it is set again, and the next start stores \`initialSettings\`.
+**One value is not valid.** It is as if it were not there, and the default is in force. For these settings the previous value stays in force instead, and a start takes the
+strictest value:
+
+${closed.map((name) => `- ${name}`).join('\n')}
+
+The log and \`doctor\` say so, until the setting is set or unset.
+
+**The whole record cannot be read** (\`values\` is no object). It is kept as it is:
+
+- The previous values stay in force. A start takes the strictest value of the settings above, and the default of every other.
+- \`initialSettings\` are not stored, and changes are answered 409 \`settings_unreadable\`.
+
+Do one of these in \`mongosh\`. Every process then goes on by itself.
+
+- Repair it: \`db.settings.find()\` shows what is there. Replace it, with all values that you know:
+  \`db.settings.updateOne({ _id: 'settings' }, { $set: { values: { require_email_verification: 'true' } } })\`
+- Begin anew: \`db.settings.deleteOne({ _id: 'settings' })\`. Every setting has its default until it is set again. The next start stores \`initialSettings\`.
 `
