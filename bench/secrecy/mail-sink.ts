@@ -1,6 +1,6 @@
 /**
- * A process of its own, so that the mails of the service cost the measuring process nothing: a mail server that takes every mail,
- * refuses every recipient, or never speaks, as its argument says. Prints its port.
+ * A mail server that takes every mail, refuses every recipient, or never speaks, as its argument says. It is a process of its own, so
+ * that mails cost the measuring process nothing. Prints its port.
  *
  * @module
  */

@@ -68,8 +68,8 @@ export async function measureAnswers(
 }
 
 /**
- * Section B: after each answer, other requests at these distances, each on a connection of its own; how long they take, by the class
- * of the request before. The next request of a class goes out before the later ones are through: what comes of others is the same
+ * Section B: after each answer, other requests at these distances, each on a connection of its own. It measures their times by the
+ * class of the request before. The next request of a class goes out before the later ones are through: what comes of others is the same
  * for both classes.
  */
 export async function measureFollowers(

@@ -1,8 +1,8 @@
 /**
  * A relying party, as small as it can be: authorization code flow with PKCE, state and nonce.
  *
- * State, nonce and code verifier of a sign-in all come from one secret in a cookie. So any number of tabs can sign in, any
- * process can finish what another one began, and a state from another browser is recognized as such.
+ * State, nonce and code verifier of a sign-in all come from one secret in a cookie. So any number of tabs can sign in, and
+ * any process can finish what another one began. A state from another browser is recognized as such.
  *
  * @module
  */

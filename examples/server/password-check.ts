@@ -3,8 +3,8 @@ import type { AccountFlows, User, UserStore } from '../../src/index.ts'
 export type PasswordCheck = (username: string, password: string) => Promise<User | undefined>
 
 /**
- * Takes a username or a verified address. Whether there is such a user shows neither in the answer nor in its time: the look-ups
- * are the same for everybody, and so is the work of `verifyPassword`.
+ * Takes a username or a verified address. Neither the answer nor its time shows whether there is such a user. The
+ * look-ups are the same for everybody, and so is the work of `verifyPassword`.
  */
 export function createPasswordCheck(
   users: UserStore,

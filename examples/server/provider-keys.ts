@@ -1,6 +1,6 @@
 /**
  * The private keys that sign ID tokens. Processes that share a database must share them, or the tokens of one are refused by
- * the other; so they live in the database, encrypted with a key derived from SIGNING_KEYS. A dump of the database alone signs
+ * the other. So they live in the database, encrypted with a key made from SIGNING_KEYS. A dump of the database alone signs
  * nothing.
  *
  * @module
@@ -30,8 +30,8 @@ export async function createProviderKeys(): Promise<ProviderKeys> {
 }
 
 /**
- * The first process creates them. They are sealed under each key of SIGNING_KEYS, and anew where a process starts with other ones: so
- * while keys are rotated, every process can start, with the ring of before and with the next.
+ * The first process creates them. They are sealed under each key of SIGNING_KEYS, and anew if a process starts with other keys. So
+ * every process can start during a rotation, with the former ring and with the next one.
  */
 export async function sharedProviderKeys(db: Db, signingKeys: string[]): Promise<ProviderKeys> {
   const collection = db.collection<SealedKeys>('provider_jwks', { writeConcern: { w: 'majority' } })
