@@ -5,6 +5,7 @@ export interface Clock {
   sleep(ms: number, options?: SleepOptions): Promise<void>
 }
 
+/** How a process waits. */
 export interface SleepOptions {
   signal?: AbortSignal
   /** `false`: the process may end meanwhile. */

@@ -29,6 +29,7 @@ import { createRefreshTokens } from './smtp/refresh-tokens.ts'
 import { createMailSender } from './smtp/sender.ts'
 import { createUpkeep, type Health } from './upkeep.ts'
 
+/** What `createAccountFlows` answers. */
 export interface AccountFlows extends Login, WellKnown {
   /** Wraps any adapter of oidc-provider; without it, ended sessions come back. */
   adapter(adapter: AdapterConstructor | StartableAdapterFactory): AdapterFactory

@@ -9,7 +9,7 @@ const NOTE_KEYS_MS = 60_000
 const CLOCK_TOLERANCE_MS = 1_000
 const HEALTH_MS = 2_000
 
-/** `not_started`: also while it stops. `database`: it does not answer. */
+/** Whether this process can answer people. `not_started`: also while it stops. `database`: it does not answer. */
 export type Health = { isReady: true } | { isReady: false; reason: 'not_started' | 'database' }
 
 /** What goes on beside the requests: following the settings, and finishing what a dead process left. */

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { exportsOf } from './exports.ts'
 
 /** docs/reference.md: what the types that hosts write against say of themselves. */
 export function referencePage(): string {
@@ -9,13 +10,15 @@ export function referencePage(): string {
 The options, what \`createAccountFlows\` answers, the users that you may bring yourself, and the events. Types are TypeScript's; \`?\` means that it may be left out.
 [Getting started](start.md) shows most of it in use.
 
-- [Options](#options) · [Methods](#methods) · [Users of your own](#users-of-your-own) · [A transport of your own](#a-transport-of-your-own) · [Events](#events) · [Errors](#errors)
+- [Options](#options) · [Methods](#methods) · [Users of your own](#users-of-your-own) · [A transport of your own](#a-transport-of-your-own) · [Events](#events) · [Errors](#errors) · [All exports](#all-exports)
 
 ## Options
 
 What \`createAccountFlows\` takes. A bad option throws a \`TypeError\` that names it.
 
 ${list('options.ts', 'AccountFlowsOptions')}
+
+${optionTypes()}
 
 ## Methods
 
@@ -77,7 +80,39 @@ ${block('ports/token-end.ts', 'export type TokenEnd =')}
 What goes wrong inside is an \`AccountFlowsError\` with one of these codes. They are also the \`reason\` of a mail that failed.
 
 ${block('errors.ts', 'export type ErrorCode =')}
+
+## All exports
+
+### \`oidc-account-flows\`
+
+${exportsOf('index.ts')}
+
+### \`oidc-account-flows/contract\`
+
+Suites for a store, an adapter or users of your own. They need mocha and chai.
+
+${exportsOf('contract/index.ts')}
+
+### \`oidc-account-flows/admin-client\`
+
+\`createAdminClient\` and \`AdminApiError\` alone, without the rest of the package, and a type for each schema of [openapi.json](openapi.json).
 `
+}
+
+/** What some options hold. */
+function optionTypes(): string {
+  return [
+    ['brand', list('views/brand.ts', 'Brand')],
+    ['hashing', list('crypto/hashing.ts', 'Hashing')],
+    ['adminJwt', list('admin/jwt.ts', 'AdminJwtOptions')],
+    ['responseDelay', list('http/response-delay.ts', 'ResponseDelay')],
+    [
+      'beforeForgotPassword` is called with `request',
+      list('http/forgot-password.ts', 'ForgotPasswordRequest'),
+    ],
+  ]
+    .map(([option, members]) => `### \`${option}\`\n\n${members}`)
+    .join('\n\n')
 }
 
 function source(file: string): string {

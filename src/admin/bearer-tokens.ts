@@ -9,6 +9,7 @@ export const ADMIN_SCOPES = [
   'account-flows:settings',
 ] as const
 
+/** What a token of the admin API may do. Its name is the scope of a JWT too. */
 export type AdminScope = (typeof ADMIN_SCOPES)[number]
 
 /** Stands for all three. */

@@ -27,6 +27,7 @@ export interface CallOptions {
   signal?: AbortSignal
 }
 
+/** How settings are changed. */
 export interface SettingsOptions extends CallOptions {
   /** Everything is checked, and nothing applied. */
   dryRun?: boolean

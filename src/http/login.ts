@@ -29,6 +29,7 @@ export type LoginDecision =
   /** Where to lead the browser: `window.location.assign(location)`. */
   { location: string } | { blocked: BlockedByEmail | { reason: 'request_too_long' } }
 
+/** A login that waits until its address is verified. */
 export interface BlockedByEmail {
   reason: 'email_unverified'
   /** Of our page that waits in this browser, and goes on by itself. */
@@ -39,6 +40,7 @@ export interface BlockedByEmail {
   waitMs: number | undefined
 }
 
+/** What a login page calls. */
 export interface Login {
   /** Call it first in your login POST, and give its result to `finishLogin`. It is a time in whole seconds. */
   loginStarted(): number

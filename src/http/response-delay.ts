@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 
-/** In milliseconds. */
+/** The random delay of answers, in milliseconds: from `floorMs` to `floorMs + jitterMs`. */
 export interface ResponseDelay {
   floorMs: number
   jitterMs: number

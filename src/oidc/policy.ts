@@ -3,6 +3,7 @@ import type { Log, User } from '../ports/index.ts'
 import { refuseWeak } from '../production.ts'
 import type { Settings } from '../settings/table.ts'
 
+/** A policy of oidc-provider, such as `interactionPolicy.base()`. */
 export type InteractionPolicy = interactionPolicy.DefaultPolicy
 
 type ReadAccount = (accountId: string) => Promise<User | undefined>

@@ -37,7 +37,7 @@ export const AUDIT_EVENT_TYPES = [
   'admin_action',
 ] as const
 
-/** A `switch` on `type` narrows it to what that event tells. Never a token, a password, or an identifier that a stranger typed. */
+/** One thing that happened. A `switch` on `type` narrows it to what that event tells. It never holds a token, a password, or an identifier that a stranger typed. */
 export type AuditEvent =
   | Told<`${Flow}_requested`, OfMail & { reason?: NoMail; details?: { identifier_hash: string } }>
   | Told<
@@ -76,6 +76,7 @@ export type AuditEvent =
       { accountId?: string | undefined; details: AnyDetails & { action: string; actor: string } }
     >
 
+/** The `type` of an event, such as `password_reset_completed`. */
 export type AuditEventType = AuditEvent['type']
 
 type Flow = 'password_reset' | 'email_verification'
@@ -145,7 +146,7 @@ export interface RecordedEvent extends EventBase, Sometimes {
   recordedAt: Date
 }
 
-/** `audit_events`. */
+/** Keeps the audit events, in `audit_events`. */
 export interface AuditLog {
   /**
    * Keeps the event for `keepMs` from now on; then it is removed, be it somewhat later. `false`: one with this id was recorded

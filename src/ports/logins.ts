@@ -32,6 +32,7 @@ export interface CapturedRequest {
   login: LoginResult
 }
 
+/** A login that waits for a verification link. */
 export interface PendingLogin {
   id: string
   accountId: string

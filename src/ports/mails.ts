@@ -9,6 +9,7 @@ import type { MailKind } from './mail-kinds.ts'
 
 export type { MailKind } from './mail-kinds.ts'
 
+/** A request for one mail. */
 export interface NewMailJob {
   id: string
   kind: MailKind
@@ -29,6 +30,7 @@ export interface NewMailJob {
   expiresAt: Date
 }
 
+/** A mail that a worker has claimed. */
 export interface MailJob extends NewMailJob {
   /** Whether the account asked again since: then this job ends without a mail. */
   isSuperseded: boolean
@@ -61,7 +63,7 @@ export interface RequestOfAccount extends Pick<MailJob, 'id' | 'requestedAt' | '
 export type MailStage = 'resolve' | 'send' | 'expire'
 
 /**
- * `mail_outbox`. A job never holds a token or a link. What is written for a job changes nothing where its lease was lost or it is
+ * Keeps the requests for mails, in `mail_outbox`. A job never holds a token or a link. What is written for a job changes nothing where its lease was lost or it is
  * superseded; where a boolean is answered, that is `false`.
  */
 export interface MailOutbox extends OutboxAdministration {
@@ -218,6 +220,7 @@ export interface MailJobStatus {
   isHeld: boolean
 }
 
+/** Which records of the outbox an admin asks for. */
 export interface MailJobQuery {
   /** That one alone. */
   id?: string

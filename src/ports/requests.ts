@@ -28,8 +28,8 @@ export interface Requester {
 }
 
 /**
- * Of two requests for a mail the later one wins, in whatever order mails leave; within a millisecond the ids decide, and
- * of one request the later attempt, so that a worker that held the job before cannot take back what its next holder did.
+ * Of two requests for a mail the later one wins, in whatever order mails leave. Within a millisecond the ids decide. Of one
+ * request the later attempt wins, so that a worker that held the job before cannot take back what its next holder did.
  */
 export interface RequestOrder {
   /** Time of the database. */

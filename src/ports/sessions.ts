@@ -1,4 +1,4 @@
-/** `undefined`: nothing of that kind was ever ended. */
+/** Up to when sessions and tokens of an account are dead. `undefined`: nothing of that kind was ever ended. */
 export interface SessionCutoffs {
   /** Sessions and interactions of logins that have not seen it are dead. */
   idpAt: Date | undefined
@@ -18,7 +18,7 @@ export interface SessionEnd {
   isExact?: boolean
 }
 
-/** `session_cutoffs`. Reads see every write that was answered before, in any process. */
+/** Keeps the cut-offs of accounts, in `session_cutoffs`. Reads see every write that was answered before, in any process. */
 export interface SessionCutoffStore {
   /** `undefined`: nothing was ever ended for this account. */
   read(accountId: string): Promise<SessionCutoffs | undefined>
@@ -33,7 +33,7 @@ export interface SessionCutoffStore {
 /** How many records were deleted. `undefined`: the adapter cannot tell; they are dead all the same. */
 export type EndedCount = number | undefined
 
-/** A type, and no interface, so that it is one of the details of events. */
+/** How many of each were ended. */
 export type EndedSessions = {
   /** Grants, codes and tokens. */
   oauth: EndedCount

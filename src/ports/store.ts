@@ -4,6 +4,7 @@ import type { MailOutbox } from './mails.ts'
 import type { SessionCutoffStore } from './sessions.ts'
 import type { ResetTokenStore, VerificationTokenStore } from './tokens.ts'
 
+/** The settings as the store keeps them. */
 export interface StoredSettings {
   /** Grows with each write; 0 before the first. */
   version: number

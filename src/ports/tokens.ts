@@ -47,6 +47,7 @@ export interface ClaimedReset extends Token {
   newHash: string | undefined
 }
 
+/** What a reset is to do, written in the step that claims its token. */
 export interface ResetClaim {
   newHash: string
   by: Requester
@@ -71,7 +72,7 @@ export interface TokenStore {
   ofUser(userId: string, limit: number): Promise<Token[]>
 }
 
-/** `password_reset_tokens` (2.1, 3.1). */
+/** Keeps the tokens of reset links, in `password_reset_tokens` (2.1, 3.1). */
 export interface ResetTokenStore extends TokenStore {
   /**
    * Saves a live token and invalidates the user's earlier ones: at most one live token per user at any moment, also with
@@ -95,7 +96,7 @@ export interface ResetTokenStore extends TokenStore {
   advance(id: string, step: ResetStep, at: Date): Promise<Token | undefined>
 }
 
-/** `email_verification_tokens` (2.2, 3.2). All of a user's links live side by side. */
+/** Keeps the tokens of verification links, in `email_verification_tokens` (2.2, 3.2). All of a user's links live side by side. */
 export interface VerificationTokenStore extends TokenStore {
   issue(token: NewToken): Promise<void>
   /** Lets what nobody used of these expire at that time; with `upTo`, of one mail job alone. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { systemClock } from '../clock.ts'
 import type { MailTransport, TransportMail } from '../ports/index.ts'
 
+/** A mail that `memoryMailbox` keeps. */
 export interface ReceivedMail extends Pick<TransportMail, 'to' | 'subject' | 'text' | 'html'> {
   id: string
   receivedAt: Date

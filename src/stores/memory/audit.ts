@@ -3,6 +3,7 @@ import type { AuditEvent, AuditLog, AuditQuery, RecordedEvent } from '../../port
 import { forgetIn, type Forgetful } from '../state/forget-account.ts'
 import { keepNewest, purge } from './purge.ts'
 
+/** The audit log of `memoryStore`, which tests can read whole. */
 export interface MemoryAuditLog extends AuditLog {
   /** Everything recorded so far, oldest first. */
   events(): AuditEvent[]
