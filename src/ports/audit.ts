@@ -6,7 +6,8 @@ import type { TokenEnd } from './token-end.ts'
 /** All audit events of these flows (specification, section 6). docs/reference.md is made of this, and of what `AuditEvent` says. */
 export const AUDIT_EVENT_TYPES = [
   /**
-   * Somebody asked for a reset link. Where there is a `reason`, no mail follows. `too_many_requests` comes once for each network and minute.
+   * Somebody asked for a reset link. Where there is a `reason`, no mail follows. `denied` is by your `beforeForgotPassword`.
+   * `too_many_requests` comes once for each network and minute.
    *
    * @example ({ reason = 'mail_follows' }) => count('reset asked', reason)
    */
@@ -24,7 +25,8 @@ export const AUDIT_EVENT_TYPES = [
    */
   'password_reset_mail_failed',
   /**
-   * A reset link was used that does not work any more. `too_many_requests` is of forms, once for each network and minute.
+   * A reset link was used that does not work any more. `newer_password`: somebody else changed the password just then.
+   * `too_many_requests` is of forms, once for each network and minute.
    *
    * @example ({ reason }) => count('reset refused', reason)
    */
@@ -171,25 +173,40 @@ interface OfLink {
 
 /** Why a request gets no mail; for the audit log and the dead letters. */
 export type NoMail =
+  /** Nobody has this name or verified address. */
   | 'unknown'
+  /** Several accounts could be meant. */
   | 'ambiguous'
+  /** There is nothing left to verify. */
   | 'already_verified'
+  /** The address is not verified, and a reset link needs that. */
   | 'not_verified'
+  /** The account asked too often. */
   | 'throttled'
+  /** A newer request took its place. */
   | 'superseded'
+  /** The mail left before its process died. */
   | 'sent_before'
+  /** It could not be sent in time. */
   | 'expired'
+  /** The account was deleted meanwhile. */
   | 'account_gone'
   | 'disabled'
+  /** The account has no address. */
   | 'no_address'
+  /** The address is none that a mail can go to. */
   | 'bad_address'
+  /** The account has no password that could be reset. */
   | 'no_password'
 
 /** Why a mail did not leave: there is none, or an attempt failed. */
 export type MailFailure = NoMail | ErrorCode | 'unexpected_error'
 
 /** What ended a link: its token, or its account. */
-export type LinkEnd = TokenEnd | 'account_changed'
+export type LinkEnd =
+  | TokenEnd
+  /** The password, the address or the account was changed since. */
+  | 'account_changed'
 
 type AnyDetails = Record<string, string | number | string[] | undefined>
 
