@@ -41,6 +41,11 @@ declare global {
   function note(...what: (string | number | undefined)[]): void
   function alert(...what: (string | undefined)[]): void
   function welcome(accountId: string): void
+  const countEvents: typeof import('../../../examples/events/opentelemetry.ts').countEvents
+  const metricsOf: typeof import('../../../examples/events/prom-client.ts').metricsOf
+  const sendWebhooks: typeof import('../../../examples/events/webhook.ts').sendWebhooks
+  const body: string, headers: Record<'webhook-id', string>, secret: string
+  function isNew(id: string): Promise<boolean>
   function isSolved(answer: string | undefined, address: string | undefined): Promise<boolean>
   function myUsersWith(users: readonly package_.User[]): Promise<package_.UserStore>
 }

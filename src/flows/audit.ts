@@ -73,8 +73,7 @@ function failureLog(log: Log, { now }: Clock) {
     log('error', 'a listener of the audit events failed', {
       type,
       failures,
-      // Not every object can be made a text.
-      error: typeof error === 'object' && !(error instanceof Error) ? 'object' : String(error),
+      error: error instanceof Error || typeof error === 'string' ? String(error) : typeof error,
       ...(typeof code === 'string' && { code }),
       at: framesOf(error),
     })

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
-import { createServer, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import {
@@ -12,6 +12,7 @@ import {
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics'
 import { expect } from 'chai'
+import type { Document } from 'mongodb'
 import { Webhook } from 'standardwebhooks'
 import { countEvents } from '../../examples/events/opentelemetry.ts'
 import { metricsOf } from '../../examples/events/prom-client.ts'
@@ -83,7 +84,7 @@ async function journeys(h: Harness, name: string): Promise<void> {
   await isIdle(h)
 }
 
-describe('The examples of metrics', () => {
+describe('The examples of metrics [full]', () => {
   const h = suiteHarness()
 
   it('count each event by type and reason, in as many series for many accounts as for one', async () => {
@@ -129,12 +130,14 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
   let url: string
   let ends: (() => unknown)[] = []
 
-  const receiver = createServer(async (req, res) => {
+  const receiver = createServer((req, res) => void receive(req, res))
+
+  async function receive(req: IncomingMessage, res: ServerResponse) {
     let text = ''
     for await (const chunk of req) text += String(chunk)
     const headers = req.headers as Record<string, string>
     expect(req.method).to.equal('POST')
-    // It throws where the signature is wrong, and the test has no event then.
+    // It throws where the signature is wrong, which fails the test.
     const body = new Webhook(secret).verify(text, headers) as Body
     const id = headers['webhook-id'] ?? ''
     asked.push(id)
@@ -142,7 +145,7 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
     if (answer) return answer(id, res)
     taken.push({ id, body })
     res.writeHead(204).end()
-  })
+  }
 
   before(async () => {
     await mongoStore(database.db).start()
@@ -163,22 +166,26 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
     ends = []
   })
 
-  const events = () => database.db.collection<{ _id: string }>('audit_events')
+  const events = () => database.db.collection<Document & { _id: string }>('audit_events')
   const idsTaken = () => taken.map(({ id }) => id)
-  const unsent = () => events().countDocuments({ webhook_sent_at: null } as object)
+  const unsent = () => events().countDocuments({ webhook_sent_at: null })
   const allAreSent = (withinMs?: number) =>
     eventually('all are sent', async () => (await unsent()) === 0, withinMs)
 
   /** The minute of each attempt is over. */
   const aMinuteLater = () =>
     events().updateMany(
-      { webhook_due_at: { $exists: true } } as object,
-      { $set: { webhook_due_at: new Date(0) } } as object,
+      { webhook_due_at: { $exists: true } },
+      { $set: { webhook_due_at: new Date(0) } },
     )
 
   async function record(id: string, at = new Date()) {
     const event: AuditEvent = {
-      ...{ id, at, accountId: 'u1', address: '192.0.2.1', userAgent: 'a browser' },
+      id,
+      at,
+      accountId: 'u1',
+      address: '192.0.2.1',
+      userAgent: 'a browser',
       type: 'sessions_ended',
       details: { oauth: 1, idp: 2 },
     }
@@ -225,8 +232,8 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
     await record('in time')
     await allAreSent()
     await record('late')
-    await events().updateOne({ _id: 'late' }, { $set: { recorded_at: new Date(0) } } as object)
-    await events().insertOne({ _id: 'of 0.1.0', type: 'sessions_ended', at: new Date() } as never)
+    await events().updateOne({ _id: 'late' }, { $set: { recorded_at: new Date(0) } })
+    await events().insertOne({ _id: 'of 0.1.0', type: 'sessions_ended', at: new Date() })
     await allAreSent()
     expect(new Set(idsTaken())).to.deep.equal(new Set(['in time', 'late', 'of 0.1.0']))
   })
@@ -341,7 +348,7 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
 
   it('finds what is due by an index that holds nothing else', async () => {
     await send()()
-    const found = events().find({ webhook_sent_at: null } as object)
+    const found = events().find({ webhook_sent_at: null })
     const plan = JSON.stringify(await found.sort({ webhook_due_at: 1, recorded_at: 1 }).explain())
     expect(plan).to.include('webhook_due_at_1_recorded_at_1').and.not.include('COLLSCAN')
   })

@@ -27,21 +27,25 @@ describe('Listeners of flows.events (6)', () => {
       throw Object.assign(new Error('it throws'), { code: 'E_LISTENER' })
     }
     h.flows.events.on('audit', throwing)
-    h.flows.events.on('audit', async () => Promise.reject(new Error('it rejects')))
+    // oxlint-disable typescript/no-misused-promises -- hosts do this
+    h.flows.events.on('audit', () => Promise.reject(new Error('it rejects')))
     h.flows.events.on('audit', () => Promise.reject(Object.create(null)))
     h.flows.events.on('audit', () => new Promise(() => {}))
+    // oxlint-enable typescript/no-misused-promises
     h.flows.events.on('audit', (event) => Object.assign(event, { id: 'changed', details: {} }))
     h.flows.events.on('audit', ({ id }) => heard.push(id))
 
     const users = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => h.addUser({ username: `user${index}` })),
+      Array.from({ length: 8 }, (_, index) => h.addUser({ username: `user${index}` })),
     )
     await Promise.all(users.map(({ username }) => h.forgot(username)))
-    for (const user of users) {
-      const { link } = await h.mail.mailTo(user.email ?? '')
-      expect((await h.reset(link, 'a new password')).mode).to.equal('done')
-      expect((await h.reset(link, 'another password')).mode).to.equal('invalid')
-    }
+    await Promise.all(
+      users.map(async ({ email = '' }) => {
+        const { link } = await h.mail.mailTo(email)
+        expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+        expect((await h.reset(link, 'another password')).mode).to.equal('invalid')
+      }),
+    )
     const bob = await h.addUser({ username: 'bob', emailVerified: false })
     const agent = createUserAgent()
     const request = await h.party.begin()
@@ -52,9 +56,9 @@ describe('Listeners of flows.events (6)', () => {
     await h.put({ resend_cooldown: '0s' })
 
     const told = recorded().slice(before)
-    expect(told.length).to.be.at.least(20 * 4 + 4)
+    expect(told.length).to.be.at.least(8 * 4 + 4)
     await eventually('all are heard', () => heard.length === told.length)
-    expect(heard).to.deep.equal(told)
+    expect(heard).to.have.members(told)
     expect(complaints().map(({ details }) => details.error)).to.have.members([
       'Error: it throws',
       'Error: it rejects',
@@ -102,6 +106,7 @@ describe('Listeners of flows.events (6)', () => {
   it('switch on the type, and read details without casts', async () => {
     const told: (string | number | undefined)[] = []
     function listener(event: AuditEvent) {
+      // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- there is a default
       switch (event.type) {
         case 'settings_changed':
           return told.push(event.details.actor, ...event.details.keys)
