@@ -31,7 +31,8 @@ export function createCore(options: CheckedOptions) {
   const hasTransport = options.transport !== undefined && !options.transport.isStandIn
   const settingsKeeper = createSettingsKeeper(store.settings, box, log, hasTransport)
   const settings = settingsKeeper.current
-  const { record: audit, events } = createAudit(store.audit, () => settings().auditRetention, log)
+  const keepMs = () => settings().auditRetention
+  const { record: audit, events } = createAudit({ store: store.audit, keepMs, clock, log })
   const voidLinks = createVoidLinks(store)
   const readsAccounts = () => settings().requireEmailVerification
   const { cutoffs } = store

@@ -76,7 +76,7 @@ export interface AccountFlows extends Login, WellKnown {
    * password, change that first.
    */
   endSessions(accountId: string): Promise<EndedSessions>
-  /** Emits `audit` with each `AuditEvent` once it is recorded. */
+  /** Tells `audit` each `AuditEvent` once it is recorded, and the listeners of its type. Nobody waits for them. */
   events: AuditEvents
 }
 

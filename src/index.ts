@@ -34,6 +34,7 @@ export { memoryMailbox, type ReceivedMail } from './smtp/mailbox.ts'
 // What a host implements, or is handed: users, a transport, the log, audit events.
 export type {
   AuditEvent,
+  AuditEventOf,
   AuditEventType,
   CarriedParameters,
   EndedSessions,

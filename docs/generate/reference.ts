@@ -56,24 +56,40 @@ ${block('ports/mails.ts', 'export type TransportAnswer =')}
 
 ## Events
 
-\`flows.events.on('audit', (event) => …)\` hears each event once it is recorded; so it comes once, from the process that recorded it. A listener that throws or rejects is logged, and stops nothing. An event
-has never a token, a password, or what a stranger typed.
+Something happened, such as a reset. [Events](events.md) shows what to build on them. An event is recorded, and then your listeners hear it. It has never a token or a password.
 
-| \`type\` | what happened |
-| --- | --- |
-${eventRows()}
+- \`flows.events.on('audit', (event) => …)\` hears all events. A \`switch\` on \`event.type\` narrows the rest.
+- \`flows.events.on('password_reset_completed', (event) => …)\` hears one type. So for each type below.
 
-The type \`AuditEvent\` says which fields each of them has; a \`switch\` on \`type\` narrows it. \`accountId\` and \`clientId\` are there where they are known.
-
-All events have:
+All events have, beside their \`type\`:
 
 ${list('ports/audit.ts', 'EventBase')}
+
+\`?\` means: where it is known. What a type does not tell is \`undefined\`.
+
+${eventSections()}
+
+### What details have
+
+How much was ended:
+
+${block('ports/sessions.ts', 'export type EndedSessions =')}
+
+Of a mail that failed (\`MailFault\`):
+
+${list('errors.ts', 'MailFault')}
+
+\`mail\` is there where the mail is a notice: \`password_changed\`. \`identifier_hash\` is a keyed hash of a name that nobody has.
+
+### What reasons mean
 
 Why there was no mail, and what ended a link:
 
 ${block('ports/audit.ts', 'export type NoMail =')}
 
 ${block('ports/token-end.ts', 'export type TokenEnd =')}
+
+${block('ports/audit.ts', 'export type LinkEnd =')}
 
 ## Errors
 
@@ -127,11 +143,78 @@ function block(file: string, start: string): string {
   return `\`\`\`ts\n${text.slice(from, text.indexOf('\n\n', from))}\n\`\`\``
 }
 
-function eventRows(): string {
+/** Each type by itself: when it happens, what it tells, its reasons, and a listener. */
+function eventSections(): string {
   const types = block('ports/audit.ts', 'export const AUDIT_EVENT_TYPES')
-  return [...types.matchAll(/\/\*\* (?<said>.*) \*\/\n {2}'(?<type>\w+)'/g)]
-    .map(({ groups = {} }) => `| \`${groups['type']}\` | ${groups['said']} |`)
-    .join('\n')
+  const documented = /\/\*\*(?<said>[^]*?)@example (?<example>.*)\n {3}\*\/\n {2}'(?<type>\w+)'/g
+  return [...types.matchAll(documented)]
+    .map(({ groups = {} }) => {
+      const { said: about = '', example, type = '' } = groups
+      const told = toldBy(type)
+      const reasons = [...new Set(told.flatMap(reasonsOf))]
+      return [
+        `### ${type}`,
+        said(about).trim(),
+        `It tells ${told.map((fields) => `\`${fields}\``).join(', or ')}.`,
+        reasons.length > 0 &&
+          `Its reasons are ${reasons.map((reason) => `\`${reason}\``).join(', ')}.`,
+        `\`\`\`ts\nflows.events.on('${type}', ${example})\n\`\`\``,
+      ]
+        .filter(Boolean)
+        .join('\n\n')
+    })
+    .join('\n\n')
+}
+
+/** What \`AuditEvent\` says of a type, each of its forms on one line. */
+function toldBy(type: string): string[] {
+  const forms = declared('AuditEvent').split('| Told<').slice(1)
+  return forms
+    .map((form) => /^(?<names>[^,]*), (?<fields>.*) >$/.exec(`${form.trim().slice(0, -1)} >`))
+    .filter((form) => isNamed(type, form?.groups?.['names'] ?? ''))
+    .map((form) =>
+      (form?.groups?.['fields'] ?? '')
+        .replace(/\b(Of\w+)(?: & \{)?/, (given, name) => {
+          const members = declared(name, 'interface').replace(/^\{ | \}$/g, '')
+          return given === name ? `{ ${members} }` : `{ ${members};`
+        })
+        .replaceAll(' | undefined', '')
+        .trim(),
+    )
+}
+
+/** @param names - literal types, in which `${Flow}` stands for both flows. */
+function isNamed(type: string, names: string): boolean {
+  const flows = reasonsIn(declared('Flow'))
+  const all = flows.flatMap((flow) => names.replaceAll('${Flow}', flow).match(/\w+/g) ?? [])
+  return all.includes(type)
+}
+
+function reasonsOf(fields: string): string[] {
+  const { reasons = '' } = /reason\??: (?<reasons>[^;}]*)/.exec(fields)?.groups ?? {}
+  return reasonsIn(reasons)
+}
+
+/** All literals of a union, and of those that it names. */
+function reasonsIn(union: string): string[] {
+  return [...union.matchAll(/'(?<literal>\w+)'|(?<name>\b[A-Z]\w*)/g)].flatMap(
+    ({ groups = {} }) => groups['literal'] ?? reasonsIn(declared(groups['name'] ?? '')),
+  )
+}
+
+/** What stands behind the name of a type, without comments and on one line. */
+function declared(name: string, kind = 'type'): string {
+  const start = new RegExp(String.raw`^(?:export )?${kind} ${name}(?: =| (?=\{))`, 'm')
+  const file = ['ports/audit.ts', 'ports/token-end.ts', 'errors.ts'].find((each) =>
+    start.test(source(each)),
+  )
+  if (file === undefined) throw new Error(`there is no ${kind} ${name}`)
+  const [, text = ''] = source(file).split(start)
+  return (text.split('\n\n')[0] ?? '')
+    .replaceAll(/\/\*\*.*\*\/|\/\/.*/g, '')
+    .replaceAll(/(?<=[\w'}])\n\s*(?=\w+\??:)/g, '; ')
+    .replaceAll(/\s+/g, ' ')
+    .trim()
 }
 
 const MEMBER =

@@ -1,32 +1,82 @@
 import { EventEmitter } from 'node:events'
-import type { AuditEvent, AuditLog, Log, Requester } from '../ports/index.ts'
+import type { Clock } from '../clock.ts'
+import { framesOf } from '../log.ts'
+import type {
+  AuditEvent,
+  AuditEventOf,
+  AuditEventType,
+  AuditLog,
+  Log,
+  Requester,
+} from '../ports/index.ts'
 
-export type AuditEvents = EventEmitter<{ audit: [AuditEvent]; error: [unknown] }>
+/** `audit` hears all events; the name of a type hears those of that type. */
+export type AuditEvents = EventEmitter<
+  { audit: [AuditEvent] } & { [Type in AuditEventType]: [AuditEventOf<Type>] }
+>
 
 export interface Audit {
-  /** Records an event once, and tells the host's listeners; what they do cannot break what is audited. */
+  /** Records an event once, and then tells the host's listeners, for whom nobody waits; what they do cannot break what is audited. */
   record(event: AuditEvent): Promise<void>
   events: AuditEvents
 }
 
-/** @param keepMs - how long an event is kept that is recorded now. */
-export function createAudit(store: AuditLog, keepMs: () => number, log: Log): Audit {
-  const events: AuditEvents = new EventEmitter({ captureRejections: true })
-  const failed = (error: unknown) =>
-    log('error', 'a listener of the audit events failed', { error: String(error) })
-  events.on('error', failed)
+interface AuditParts {
+  store: AuditLog
+  /** How long an event is kept that is recorded now. */
+  keepMs: () => number
+  clock: Clock
+  log: Log
+}
+
+export function createAudit({ store, keepMs, clock, log }: AuditParts): Audit {
+  const events: AuditEvents = new EventEmitter()
+  const failed = failureLog(log, clock)
+
+  // Not by `emit`: there, a listener that throws keeps the others from hearing.
+  async function tell(listener: Listener, event: AuditEvent) {
+    try {
+      // A copy, as a listener may change it.
+      await Reflect.apply(listener, events, [structuredClone(event)])
+    } catch (error) {
+      failed(listener, event, error)
+    }
+  }
+
   return {
     events,
 
     async record(given) {
       const event = withoutLanguages(given)
       if (!(await store.record(event, keepMs()))) return
-      try {
-        events.emit('audit', event)
-      } catch (error) {
-        failed(error)
-      }
+      for (const name of ['audit', event.type] as const)
+        for (const listener of events.rawListeners(name)) void tell(listener, event)
     },
+  }
+}
+
+type Listener = ReturnType<AuditEvents['rawListeners']>[number]
+
+const AGAIN_MS = 60_000
+
+/** Once a minute for each listener: one that is broken may fail at every event. */
+function failureLog(log: Log, { now }: Clock) {
+  const known = new WeakMap<Listener, { failures: number; saidAt: number }>()
+  return (listener: Listener, { type }: AuditEvent, error: unknown) => {
+    const at = now().getTime()
+    const { failures: before = 0, saidAt = -Infinity } = known.get(listener) ?? {}
+    const failures = before + 1
+    const isSaid = Math.abs(at - saidAt) < AGAIN_MS
+    known.set(listener, { failures, saidAt: isSaid ? saidAt : at })
+    if (isSaid) return
+    const { code }: { code?: unknown } = Object(error)
+    log('error', 'a listener of the audit events failed', {
+      type,
+      failures,
+      error: error instanceof Error || typeof error === 'string' ? String(error) : typeof error,
+      ...(typeof code === 'string' && { code }),
+      at: framesOf(error),
+    })
   }
 }
 

@@ -3,37 +3,100 @@ import type { MailKind } from './mail-kinds.ts'
 import type { EndedSessions } from './sessions.ts'
 import type { TokenEnd } from './token-end.ts'
 
-/** All audit events of these flows (specification, section 6). */
+/** All audit events of these flows (specification, section 6). docs/reference.md is made of this, and of what `AuditEvent` says. */
 export const AUDIT_EVENT_TYPES = [
-  /** Somebody asked for a reset link. `reason`: why there is no mail. */
+  /**
+   * Somebody asked for a reset link. Where there is a `reason`, no mail follows. `denied` is by your `beforeForgotPassword`.
+   * `too_many_requests` comes once for each network and minute.
+   *
+   * @example ({ reason = 'mail_follows' }) => count('reset asked', reason)
+   */
   'password_reset_requested',
-  /** The mail server took the mail. `details.mail` is `password_changed` for the notice after a reset. */
+  /**
+   * The mail server took the mail. `details.mail` is `password_changed` for the notice after a reset.
+   *
+   * @example ({ accountId, details }) => note(accountId, details?.message_id)
+   */
   'password_reset_mail_sent',
-  /** An attempt failed, or nobody will try again. `details` has the reply code and the step. */
+  /**
+   * An attempt to send a mail failed, or nobody will try again. `details` says where the mail server failed, and what it said.
+   *
+   * @example ({ reason, details }) => alert(reason, details?.step, details?.reply)
+   */
   'password_reset_mail_failed',
-  /** A reset link was used that does not work any more. `reason`: why. */
+  /**
+   * A reset link was used that does not work any more. `newer_password`: somebody else changed the password just then.
+   * `too_many_requests` is of forms, once for each network and minute.
+   *
+   * @example ({ reason }) => count('reset refused', reason)
+   */
   'password_reset_rejected',
-  /** The password is changed. `details`: how many sessions, grants and tokens were ended. */
+  /**
+   * The password is changed, and the account is signed out everywhere.
+   *
+   * @example ({ accountId, details }) => note(accountId, 'sessions ended:', details.idp)
+   */
   'password_reset_completed',
-  /** Somebody asked for a verification link. `reason`: why there is no mail. */
+  /**
+   * Somebody asked for a verification link. Where there is a `reason`, no mail follows. `too_many_requests` comes once for each network and minute.
+   *
+   * @example ({ reason = 'mail_follows' }) => count('verification asked', reason)
+   */
   'email_verification_requested',
-  /** The mail server took the mail. */
+  /**
+   * The mail server took the mail.
+   *
+   * @example ({ accountId, details }) => note(accountId, details?.queue_id)
+   */
   'email_verification_mail_sent',
-  /** An attempt failed, or nobody will try again. */
+  /**
+   * An attempt to send a mail failed, or nobody will try again. `details` says where the mail server failed, and what it said.
+   *
+   * @example ({ reason, details }) => alert(reason, details?.code)
+   */
   'email_verification_mail_failed',
-  /** A verification link was used that does not work any more. `reason`: why. */
+  /**
+   * A verification link was used that does not work any more; once an hour for each link. `too_many_requests` is of forms, once for each
+   * network and minute.
+   *
+   * @example ({ reason }) => count('verification refused', reason)
+   */
   'email_verification_rejected',
-  /** The address is verified. */
+  /**
+   * The address is verified, by a link or by a reset.
+   *
+   * @example ({ accountId }) => welcome(accountId)
+   */
   'email_verification_completed',
-  /** A login with the right password waits until the address is verified. */
+  /**
+   * A login with the right password waits until the address is verified.
+   *
+   * @example ({ accountId }) => note(accountId, 'waits for its mail')
+   */
   'email_login_blocked',
-  /** `endSessions` was called. `details`: how many were ended. */
+  /**
+   * An account was signed out everywhere: by `flows.endSessions`, or by an admin.
+   *
+   * @example ({ accountId, details }) => note(accountId, 'sessions ended:', details.idp)
+   */
   'sessions_ended',
-  /** `details.keys` were changed by `details.actor`. */
+  /**
+   * Settings were changed. `details` has their names, and who did it. It has no values.
+   *
+   * @example ({ details }) => note(details.actor, ...details.keys)
+   */
   'settings_changed',
-  /** The admin API refused a request. `reason`: why. */
+  /**
+   * The admin API refused a request. `too_many_requests` comes once for each network and minute.
+   *
+   * @example ({ reason, address }) => alert(reason, address)
+   */
   'admin_auth_failed',
-  /** An admin did `details.action`. `details.actor`: who. */
+  /**
+   * An admin did something. Each action has details of its own. Of a forgotten account `account_hash` is there, and no `accountId`.
+   *
+   * @example ({ accountId, details }) => note(details.actor, details.action, accountId)
+   */
   'admin_action',
 ] as const
 
@@ -44,7 +107,6 @@ export type AuditEvent =
       'password_reset_requested',
       OfMail & { reason: 'denied'; details: { identifier_hash: string } }
     >
-  // Once for each network and minute.
   | Told<`${Flow}_requested` | `${Flow}_rejected`, { reason: 'too_many_requests' }>
   // A notice is named in `details.mail`, and has no type of its own.
   | Told<
@@ -70,7 +132,6 @@ export type AuditEvent =
       'admin_auth_failed',
       { reason: 'insufficient_scope'; details: { actor: string; scope: string } }
     >
-  // Each action has details of its own. Of a forgotten account `account_hash` is there, and no `accountId`.
   | Told<
       'admin_action',
       { accountId?: string | undefined; details: AnyDetails & { action: string; actor: string } }
@@ -78,6 +139,9 @@ export type AuditEvent =
 
 /** The `type` of an event, such as `password_reset_completed`. */
 export type AuditEventType = AuditEvent['type']
+
+/** An event of this type. */
+export type AuditEventOf<Type extends AuditEventType> = AuditEvent & { type: Type }
 
 type Flow = 'password_reset' | 'email_verification'
 
@@ -110,25 +174,40 @@ interface OfLink {
 
 /** Why a request gets no mail; for the audit log and the dead letters. */
 export type NoMail =
+  /** Nobody has this name or verified address. */
   | 'unknown'
+  /** Several accounts could be meant. */
   | 'ambiguous'
+  /** There is nothing left to verify. */
   | 'already_verified'
+  /** The address is not verified, and a reset link needs that. */
   | 'not_verified'
+  /** The account asked too often. */
   | 'throttled'
+  /** A newer request took its place. */
   | 'superseded'
+  /** The mail left before its process died. */
   | 'sent_before'
+  /** It could not be sent in time. */
   | 'expired'
+  /** The account was deleted meanwhile. */
   | 'account_gone'
   | 'disabled'
+  /** The account has no address. */
   | 'no_address'
+  /** The address is none that a mail can go to. */
   | 'bad_address'
+  /** The account has no password that could be reset. */
   | 'no_password'
 
 /** Why a mail did not leave: there is none, or an attempt failed. */
 export type MailFailure = NoMail | ErrorCode | 'unexpected_error'
 
 /** What ended a link: its token, or its account. */
-export type LinkEnd = TokenEnd | 'account_changed'
+export type LinkEnd =
+  | TokenEnd
+  /** The password, the address or the account was changed since. */
+  | 'account_changed'
 
 type AnyDetails = Record<string, string | number | string[] | undefined>
 

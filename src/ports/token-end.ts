@@ -1,6 +1,12 @@
 import type { Token } from './tokens.ts'
 
-export type TokenEnd = 'invalidated' | 'used' | 'expired'
+export type TokenEnd =
+  /** A newer link was asked for, or the account was signed out everywhere. */
+  | 'invalidated'
+  /** It was used before. */
+  | 'used'
+  /** Its time was over. */
+  | 'expired'
 
 /** What ended a token at that time. `undefined`: nothing did; whether its account is as it was is another question. At exactly `expiresAt` it is over. */
 export function endOf(

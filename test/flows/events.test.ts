@@ -1,0 +1,133 @@
+import { expect } from 'chai'
+import { memoryStore, type AuditEvent, type Log } from '../../src/index.ts'
+import { eventually } from '../support/eventually.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime, movableClock } from '../support/time.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+const MINUTE = 60_000
+
+describe('Listeners of flows.events (6)', () => {
+  const store = memoryStore(movableClock)
+  const logged: { level: string; message: string; details: ReturnType<typeof Object> }[] = []
+  const log: Log = (level, message, details) => logged.push({ level, message, details })
+  const h = suiteHarness({ mayLogErrors: true, flows: { store, log } })
+  const complaints = () => logged.filter(({ message }) => message.includes('listener'))
+  const recorded = () => store.audit.events().map(({ id }) => id)
+
+  beforeEach(() => {
+    logged.length = 0
+  })
+  afterEach(() => h.flows.events.removeAllListeners())
+
+  it('hear of all of a load, once each, beside others that throw, reject or never return (FLT-19)', async () => {
+    const before = recorded().length
+    const heard: string[] = []
+    function throwing() {
+      throw Object.assign(new Error('it throws'), { code: 'E_LISTENER' })
+    }
+    h.flows.events.on('audit', throwing)
+    // oxlint-disable typescript/no-misused-promises -- hosts do this
+    h.flows.events.on('audit', () => Promise.reject(new Error('it rejects')))
+    h.flows.events.on('audit', () => Promise.reject(Object.create(null)))
+    h.flows.events.on('audit', () => new Promise(() => {}))
+    // oxlint-enable typescript/no-misused-promises
+    h.flows.events.on('audit', (event) => Object.assign(event, { id: 'changed', details: {} }))
+    h.flows.events.on('audit', ({ id }) => heard.push(id))
+
+    const users = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => h.addUser({ username: `user${index}` })),
+    )
+    await Promise.all(users.map(({ username }) => h.forgot(username)))
+    await Promise.all(
+      users.map(async ({ email = '' }) => {
+        const { link } = await h.mail.mailTo(email)
+        expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+        expect((await h.reset(link, 'another password')).mode).to.equal('invalid')
+      }),
+    )
+    const bob = await h.addUser({ username: 'bob', emailVerified: false })
+    const agent = createUserAgent()
+    const request = await h.party.begin()
+    await h.login(agent, request.url, bob.username)
+    const answer = await agent.get((await h.mail.mailTo(bob.email ?? '')).link)
+    const tokens = await h.party.exchange(request, answer.location ?? '')
+    expect(tokens.claims()?.sub).to.equal(bob.id)
+    await h.put({ resend_cooldown: '0s' })
+
+    const told = recorded().slice(before)
+    expect(told.length).to.be.at.least(8 * 4 + 4)
+    await eventually('all are heard', () => heard.length === told.length)
+    expect(heard).to.have.members(told)
+    expect(complaints().map(({ details }) => details.error)).to.have.members([
+      'Error: it throws',
+      'Error: it rejects',
+      'object',
+    ])
+    const [first] = complaints()
+    expect(first?.level).to.equal('error')
+    expect(first?.details).to.include({ code: 'E_LISTENER', type: 'password_reset_requested' })
+    expect(first?.details.at[0]).to.match(/throwing .*events\.test/)
+  })
+
+  it('that fail are logged once a minute each, with how often they failed', async () => {
+    h.flows.events.on('audit', () => {
+      throw new Error('it throws')
+    })
+    const failures = () => complaints().map(({ details }) => details.failures)
+    await h.put({ resend_cooldown: '1s' })
+    await h.put({ resend_cooldown: '0s' })
+    expect(failures()).to.deep.equal([1])
+    await moveTime(MINUTE)
+    await h.put({ resend_cooldown: '1s' })
+    expect(failures().slice(0, 2)).to.deep.equal([1, 5])
+    expect(failures()).to.have.length(2)
+  })
+
+  it('hear one type alone where they ask for it, narrowed to what it tells', async () => {
+    const changes: string[] = []
+    const all: string[] = []
+    h.flows.events.on('settings_changed', ({ type, details: { actor, keys } }) =>
+      changes.push(type, actor, ...keys),
+    )
+    h.flows.events.once('settings_changed', ({ id }) => all.push(id))
+    h.flows.events.on('audit', ({ id }) => all.push(id))
+    // @ts-expect-error -- there is no such event
+    h.flows.events.on('password_reset_complete', () => changes.push('never'))
+    // @ts-expect-error -- it has no account
+    h.flows.events.on('settings_changed', ({ accountId }) => accountId.slice())
+    await h.put({ resend_cooldown: '0s' })
+    await h.put({ resend_cooldown: '1s' })
+    const change = ['settings_changed', 'admin_token', 'resend_cooldown']
+    expect(changes).to.deep.equal([...change, ...change])
+    expect(all).to.have.length(1 + recorded().slice(-4).length)
+  })
+
+  it('switch on the type, and read details without casts', async () => {
+    const told: (string | number | undefined)[] = []
+    function listener(event: AuditEvent) {
+      // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- there is a default
+      switch (event.type) {
+        case 'settings_changed':
+          return told.push(event.details.actor, ...event.details.keys)
+        case 'sessions_ended':
+          // @ts-expect-error -- it has no reason
+          return told.push(event.accountId, event.details.oauth, event.reason.slice())
+        case 'password_reset_rejected':
+          return told.push(
+            event.reason === 'too_many_requests' ? event.address : event.accountId.slice(),
+          )
+        case 'admin_auth_failed':
+          return event.reason === 'insufficient_scope' && told.push(event.details.scope.slice())
+        // @ts-expect-error -- there is no such type
+        case 'password_changed':
+          return told.push('never')
+        default:
+          return told.push(event.type)
+      }
+    }
+    h.flows.events.on('audit', listener)
+    await h.put({ resend_cooldown: '0s' })
+    expect(told).to.deep.equal(['admin_action', 'admin_token', 'resend_cooldown'])
+  })
+})
