@@ -254,6 +254,22 @@ describeWithMongo(
       })
     }
 
+    it('the last release starts again where this version has been, and takes its link', async () => {
+      const { email } = await addAccount()
+      const { baseUrl } = servers['the last release']
+      const link = await alone('this version', async (server) => {
+        await forgot(server, email)
+        return (await both.mail.mailTo(email)).link
+      })
+      const variables = { MONGODB_URI: both.database.uri, BASE_URL: baseUrl }
+      const back = await startExampleServer(variables, lastRelease())
+      try {
+        await resetPassword(link.replace(baseUrl, `http://localhost:${back.port}`), NEW_PASSWORD)
+      } finally {
+        await back.kill()
+      }
+    })
+
     it('both stop as if they were alone', async () => {
       const exits = VERSIONS.map((version) => servers[version].stop())
       expect(await Promise.all(exits)).to.deep.equal([0, 0])

@@ -54,6 +54,29 @@ export function startReplicaSet(): Promise<MongoServer | undefined> {
   return startMongo('replica set')
 }
 
+export interface ThreeMembers {
+  uri: string
+  /** SIGKILL for the member that listens on that port; it does not come back. */
+  kill(port: number): Promise<void>
+  stop(): Promise<void>
+}
+
+/** A replica set of three for a suite that takes its members away. `undefined`: `mongoUnavailable` says why. */
+export async function startThreeMembers(): Promise<ThreeMembers | undefined> {
+  const mongod = (await startReplicaSet())?.mongod
+  if (mongod === undefined) return undefined
+  const { uri, members } = await replicaSet(mongod, 3)
+  for (const member of members) running.add(member)
+  return {
+    uri,
+    async kill(port) {
+      const member = members.find(({ instanceInfo }) => instanceInfo?.port === port)
+      if (member) await killed(member)
+    },
+    stop: () => stop(members),
+  }
+}
+
 /** Stops every server of this process. */
 export async function stopMongo(): Promise<void> {
   const started = [...servers.values()]
@@ -173,11 +196,12 @@ async function standalone(systemBinary: string) {
   return { uri: server.getUri(), members: [server] }
 }
 
-async function replicaSet(systemBinary: string) {
+async function replicaSet(systemBinary: string, count = 1) {
+  const instanceOpts = await Promise.all(Array.from({ length: count }, instanceOptions))
   const set = await MongoMemoryReplSet.create({
     binary: { systemBinary },
-    instanceOpts: [await instanceOptions()],
-    replSet: { count: 1 },
+    instanceOpts,
+    replSet: { count },
   })
   return { uri: set.getUri(), members: set.servers }
 }
