@@ -40,10 +40,7 @@ export const AUDIT_EVENT_TYPES = [
 /** A `switch` on `type` narrows it to what that event tells. Never a token, a password, or an identifier that a stranger typed. */
 export type AuditEvent =
   | Told<`${Flow}_requested`, OfMail & { reason?: NoMail; details?: { identifier_hash: string } }>
-  | Told<
-      'password_reset_requested',
-      OfMail & { reason: 'denied'; details: { identifier_hash: string } }
-    >
+  | Told<`${Flow}_requested`, OfMail & { reason: 'denied'; details: { identifier_hash: string } }>
   // Once for each network and minute.
   | Told<`${Flow}_requested` | `${Flow}_rejected`, { reason: 'too_many_requests' }>
   // A notice is named in `details.mail`, and has no type of its own.

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { asksForMail } from './asks-for-mail.ts'
 import type { ShownBrand } from './brand.ts'
 import type { Catalog, Values } from './catalog.ts'
 import { mailboxOf } from './open-mailbox.ts'
@@ -45,6 +46,7 @@ export function renderPage<N extends PageName>(
     lang,
     dir,
     ...frame,
+    captcha: asksForMail(name, locals) ? frame.captcha : undefined,
     initialOf,
     page: name,
     title: t(titlesOf(name, locals).find(has) ?? `${name}.title`),
@@ -159,6 +161,8 @@ export interface PageFrame {
   script: string
   favicon: string
   brand: ShownBrand
+  /** Of the forms that ask for a mail. `undefined`: there is none. */
+  captcha?: string | undefined
 }
 
 export function assetOf(text: string): Asset {
