@@ -201,7 +201,7 @@ describe('The pages of the example server (XSS)', () => {
 
 const OWN_SCRIPT = "script(type='module' src=script)"
 /** What the host gives in an option, as it is. Nothing of a request can be there. */
-const CAPTCHA = 'if captcha\n  != captcha\n'
+const CAPTCHA = '.captcha!= captcha\n'
 
 describe('The templates', () => {
   const folder = new URL('../../views/', import.meta.url)
