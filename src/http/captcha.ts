@@ -37,7 +37,9 @@ const KEYWORDS: Readonly<Record<string, readonly Directive[]>> = {
   'data:': ['img-src'],
 }
 
-const ADDRESS = /^https?:\/\/(?:\*\.)?[a-z\d.-]+(?::\d{1,5})?(?:\/[\w.~/-]*)?$/i
+/** As CSP writes it: a host, or all hosts below a domain that is no top-level one; a port, a path. */
+const ADDRESS =
+  /^https?:\/\/(?:\*\.[a-z\d-]+\.)?[a-z\d-]+(?:\.[a-z\d-]+)*(?::\d{1,5})?(?:\/[\w.~/-]*)?$/i
 
 /**
  * @param weak - is told of an address that others can change on its way.
@@ -92,11 +94,7 @@ function checkSource(
   throw new TypeError(`${option} cannot have ${JSON.stringify(source)}`)
 }
 
-/** `undefined`: it is no origin or path that CSP takes, or stands for every host of a top-level domain. */
 function addressOf(source: string): URL | undefined {
-  if (!ADDRESS.test(source)) return undefined
   const address = source.replace('*.', '')
-  const url = URL.canParse(address) ? new URL(address) : undefined
-  const isWide = address !== source && !/[^.]\.[^.]/.test(url?.hostname ?? '')
-  return isWide ? undefined : url
+  return ADDRESS.test(source) && URL.canParse(address) ? new URL(address) : undefined
 }
