@@ -79,10 +79,10 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
     script: assetOf(templates.read('account-flows.js')),
     favicon: assetOf(favicon(templates.read('account-flows.svg'), shown.accent)),
   }
-  const frame = { ...frameOf(oauthPath, assets, shown), captcha }
+  const frame = frameOf(oauthPath, assets, shown)
   const fallback = createCatalog(byDefault, [reference])
   if (files.hasHostsTemplates && problems.length === 0) {
-    problems.push(...tryAll(templates.strict, fallback, frame))
+    problems.push(...tryAll(templates.strict, fallback, { ...frame, captcha }))
   }
   if (problems.length > 0) throw new TypeError(`viewsDirectory: ${problems.join('; ')}`)
   if (!wanted) {
@@ -104,11 +104,12 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
 
     page(name, locals, languages = {}, formId) {
       const catalog = catalogFor(languages)
-      const html = renderPage(templates, catalog, frame, name, locals, {
+      const hasCaptcha = captcha !== undefined && asksForMail(name, locals)
+      const around = hasCaptcha ? { ...frame, captcha } : frame
+      const html = renderPage(templates, catalog, around, name, locals, {
         uiLocales: languages.asked,
         formId,
       })
-      const hasCaptcha = captcha !== undefined && asksForMail(name, locals)
       return { html, lang: catalog.lang, hasCaptcha }
     },
 

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { asksForMail } from './asks-for-mail.ts'
 import type { ShownBrand } from './brand.ts'
 import type { Catalog, Values } from './catalog.ts'
 import { mailboxOf } from './open-mailbox.ts'
@@ -46,7 +45,6 @@ export function renderPage<N extends PageName>(
     lang,
     dir,
     ...frame,
-    captcha: asksForMail(name, locals) ? frame.captcha : undefined,
     initialOf,
     page: name,
     title: t(titlesOf(name, locals).find(has) ?? `${name}.title`),
@@ -161,7 +159,7 @@ export interface PageFrame {
   script: string
   favicon: string
   brand: ShownBrand
-  /** Of the forms that ask for a mail. `undefined`: there is none. */
+  /** Tags, in a form that asks for a mail. `undefined`: there are none. */
   captcha?: string | undefined
 }
 
