@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { checkAdmin } from './admin/options.ts'
 import { systemClock } from './clock.ts'
+import { checkCaptcha } from './http/captcha.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import { logJsonLines, withoutValues } from './log.ts'
 import { MIN_KEY_BYTES, type AccountFlowsOptions, type CheckedOptions } from './options.ts'
@@ -22,6 +23,9 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   }
   if (beforeForgotPassword !== undefined && typeof beforeForgotPassword !== 'function') {
     throw new TypeError('beforeForgotPassword must be a function')
+  }
+  if (options.captcha && !beforeForgotPassword) {
+    throw new TypeError('captcha needs beforeForgotPassword, which judges its answer')
   }
   checkFunctions('clock', clock, ['now', 'sleep'])
   if (hashing !== undefined) checkFunctions('hashing', hashing, ['hash', 'verify'])
@@ -45,6 +49,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     responseDelay,
     trustedProxies,
     beforeForgotPassword,
+    captcha: checkCaptcha(options.captcha, weak),
     initialSettings: options.initialSettings ?? {},
     transport: checkTransport(options.transport),
     brand: checkBrand(options.brand, baseUrl),

@@ -24,6 +24,7 @@ export type Core = ReturnType<typeof createCore>
 export function createCore(options: CheckedOptions) {
   const { baseUrl, oauthPath, store, users, clock, log } = options
   const { viewsDirectory: directory, defaultLocale, brand, trustedProxies } = options
+  const captcha = options.captcha?.html
   const basePath = baseUrl.pathname.replace(/\/$/, '')
   const { provider, attach } = attachment()
   const keys = createKeyRing(options.secrets)
@@ -65,7 +66,13 @@ export function createCore(options: CheckedOptions) {
     clients: createClients(provider, baseUrl.origin),
     openLogin,
     resume: createResume({ provider, clock, openLogin }),
-    views: createViews(`${basePath}${oauthPath}`, { directory, defaultLocale, brand, log }),
+    views: createViews(`${basePath}${oauthPath}`, {
+      directory,
+      defaultLocale,
+      brand,
+      captcha,
+      log,
+    }),
     requesterOf: (req: IncomingMessage) => requesterOf(req, trustedProxies),
   }
 }

@@ -3,7 +3,8 @@ import type { ScopedToken } from './admin/bearer-tokens.ts'
 import type { AdminJwtOptions } from './admin/jwt.ts'
 import type { Clock } from './clock.ts'
 import type { Hashing } from './crypto/hashing.ts'
-import type { BeforeForgotPassword } from './http/forgot-password.ts'
+import type { Captcha } from './http/captcha.ts'
+import type { BeforeForgotPassword } from './http/host-check.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import type { SettingTexts } from './settings/table.ts'
 import type { AccountFlowsStore, Log, MailTransport, UserStore } from './ports/index.ts'
@@ -43,11 +44,13 @@ export interface AccountFlowsOptions {
   /** How many proxies in front of the process append to `X-Forwarded-For`; 0 by default. */
   trustedProxies?: number
   /**
-   * A check of your own before a reset link is asked for, such as a captcha. Whoever is denied sees the same page after the same
-   * time, and gets no mail; if it throws, the page says that it does not work for now. It should take as long for an account as
-   * for none.
+   * A check of your own before a link is asked for by a form, such as a captcha: at forgot-password and at resend-verification. Whoever
+   * is denied sees the same page after the same time, and gets no mail; if it throws, the page says that it does not work for now. It
+   * should take as long for an account as for none.
    */
   beforeForgotPassword?: BeforeForgotPassword
+  /** A widget in these forms, such as a captcha. `beforeForgotPassword` judges its answer, and has to be there. `docs/captcha.md` shows some. */
+  captcha?: Captcha | undefined
   /** Settings that each start stores where they have no value yet, by their names on the wire. */
   initialSettings?: Partial<SettingTexts>
   /**
@@ -86,6 +89,7 @@ export interface CheckedOptions {
   responseDelay: ResponseDelay
   trustedProxies: number
   beforeForgotPassword: BeforeForgotPassword | undefined
+  captcha: Captcha | undefined
   initialSettings: Partial<SettingTexts>
   transport: MailTransport | undefined
   brand: Brand

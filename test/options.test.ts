@@ -97,6 +97,7 @@ describe('createAccountFlows()', () => {
       [{ scopes: ['account-flows:read'] }],
     ],
     beforeForgotPassword: [null, 'allow', {}, true],
+    captcha: [null, 'altcha', { html: '<i></i>' }],
     bcryptCost: [0, 3, 32, 4.5, NaN, '12', null],
     responseDelay: [
       {},
@@ -130,6 +131,128 @@ describe('createAccountFlows()', () => {
       })
     }
   }
+
+  const judged = (captcha: unknown) => ({ captcha, beforeForgotPassword: () => 'allow' })
+
+  it('refuses every wrong captcha with a TypeError that names it', () => {
+    for (const captcha of [
+      null,
+      '<i></i>',
+      {},
+      { html: ' ' },
+      { html: 42 },
+      { html: '<i>', src: '' },
+    ]) {
+      expect(() => create(judged(captcha)), JSON.stringify(captcha)).to.throw(TypeError, 'captcha')
+    }
+    expect(() => create({ captcha: { html: '<i></i>' } })).to.throw(
+      TypeError,
+      'beforeForgotPassword',
+    )
+  })
+
+  const everywhere = [
+    '*',
+    'https:',
+    'http:',
+    'https://*',
+    'https://*.com',
+    'https://*.com.',
+    'https://*..com',
+    "'unsafe-inline'",
+    "'unsafe-eval'",
+    "'strict-dynamic'",
+    "'unsafe-hashes'",
+    "'nonce-abc'",
+    "'none'",
+    "'report-sample'",
+    `'sha256-${'A'.repeat(43)}='`,
+    "'SELF'",
+    'self',
+    '',
+    'javascript:',
+    'filesystem:',
+    'data:text/javascript,1',
+    'widget.example',
+    '//widget.example',
+    'https://a.example; script-src *',
+    'https://a.example;',
+    'https://a.example,',
+    ';',
+    ',',
+    'https://a.example https://b.example',
+    'https://a.example\n',
+    'https://a.example\r\nX: y',
+    "https://a.example/'unsafe-inline'",
+    'https://a.example/\t',
+    'https://a.example?x',
+    '\u0000',
+    'https://user@a.example',
+    'https://a.example:*',
+    'https://a.example:99999',
+    'https://a.*',
+    'https://ä.example',
+    'wss://a.example',
+    'ftp://a.example',
+    'https://',
+    'https://.',
+    'https://a..b',
+    null,
+    42,
+    {},
+    ['https://a.example'],
+    undefined,
+  ]
+  const elsewhere: Record<string, unknown[]> = {
+    'script-src': ['data:', 'blob:'],
+    'style-src': ['data:', 'blob:', "'wasm-unsafe-eval'"],
+    'img-src': ['blob:', "'wasm-unsafe-eval'"],
+    'connect-src': ['data:', 'blob:', "'wasm-unsafe-eval'"],
+    'frame-src': ['data:', 'blob:', "'wasm-unsafe-eval'"],
+    'worker-src': ['data:', "'wasm-unsafe-eval'"],
+  }
+  for (const [directive, here] of Object.entries(elsewhere)) {
+    it(`refuses what opens or ends ${directive} for a captcha, and names it (HDR-12)`, () => {
+      for (const source of [...everywhere, ...here]) {
+        const sources = { [directive]: ['https://widget.example', source] }
+        expect(
+          () => create(judged({ html: '<i></i>', sources })),
+          JSON.stringify(source) ?? 'undefined',
+        ).to.throw(TypeError, `captcha.sources["${directive}"]`)
+      }
+    })
+  }
+
+  it('refuses sources of a captcha that are no lists by directive, and names them (HDR-12)', () => {
+    const other = ['default-src', 'form-action', 'base-uri', 'frame-ancestors', 'script-src; x']
+    const wrong: unknown[] = [null, [['script-src']], 'https://a.example', { 'img-src': 'data:' }]
+    for (const sources of [...wrong, ...other.map((name) => ({ [name]: [] }))]) {
+      expect(() => create(judged({ html: '<i></i>', sources })), JSON.stringify(sources)).to.throw(
+        TypeError,
+        'captcha.sources',
+      )
+    }
+  })
+
+  it('takes the sources that vendors list, and http on this machine; elsewhere it is warned of, and refused in production', () => {
+    const html = '<i></i>'
+    const inTheClear = judged({ html, sources: { 'script-src': ['http://widget.example'] } })
+    create(inTheClear)
+    expect(logged.splice(0).join()).to.match(/^warn captcha\.sources\["script-src"\] has http:/)
+    const refused = () => within('production', () => create(inTheClear))
+    expect(refused).to.throw(TypeError, 'captcha.sources["script-src"] has http://widget.example')
+    const sources = {
+      'script-src': ["'self'", "'wasm-unsafe-eval'", 'https://www.google.com/recaptcha/'],
+      'style-src': ['https://hcaptcha.com', 'https://*.hcaptcha.com'],
+      'img-src': ['data:'],
+      'connect-src': ['http://localhost:8080', 'http://127.0.0.1'],
+      'frame-src': ["'self'", 'https://xn--bcher-kva.example:8443'],
+      'worker-src': ["'self'", 'blob:'],
+    }
+    within('production', () => create(judged({ html, sources })))
+    within('production', () => create(judged({ html })))
+    expect(logged).to.deep.equal([])
+  })
 
   const badJwt: Record<string, unknown[]> = {
     'adminJwt.issuer': [undefined, '', null, ['https://issuer.example']],

@@ -111,7 +111,7 @@ function letShow(place) {
 /** As the server words it. */
 function countDown(time) {
   const until = performance.now() + time.dataset.seconds * SECOND
-  const button = time.closest('form')?.querySelector('button')
+  const button = time.closest('form')?.querySelector('[type=submit]')
   const tick = () => {
     const left = until - performance.now()
     const seconds = Math.ceil(left / SECOND)

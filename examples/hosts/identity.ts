@@ -9,6 +9,7 @@ import {
   memoryAdapter,
   memoryStore,
   memoryUsers,
+  type AccountFlowsOptions,
   type MailTransport,
 } from '../../src/index.ts'
 import type { HostParts } from './host-parts.ts'
@@ -20,6 +21,7 @@ import type { HostParts } from './host-parts.ts'
 export async function createIdentity(
   baseUrl: string,
   transport: MailTransport,
+  options: Partial<AccountFlowsOptions> = {},
 ): Promise<HostParts> {
   const oauthPath = '/oauth2'
   const users = memoryUsers([
@@ -40,6 +42,7 @@ export async function createIdentity(
     users,
     transport,
     initialSettings: { require_email_verification: 'true' },
+    ...options,
   })
   const provider = new Provider(baseUrl + oauthPath, {
     adapter: flows.adapter(memoryAdapter()),

@@ -1,9 +1,12 @@
 /**
- * Starts one of the hosts: `PORT=3000 node --import tsx/esm examples/hosts/start.ts express`. It prints its mails.
+ * Starts one of the hosts: `PORT=3000 node --import tsx/esm examples/hosts/start.ts express`. It prints its mails. With `captcha`
+ * behind the host, its forms have a captcha.
  *
  * @module
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { MailTransport } from '../../src/index.ts'
+import { createAltcha } from '../captcha/altcha.ts'
 import { expressHost } from './express.ts'
 import { fastifyHost } from './fastify.ts'
 import type { HostParts } from './host-parts.ts'
@@ -25,14 +28,17 @@ const host = HOSTS[process.argv[2] ?? '']
 if (!host) throw new TypeError(`Name a host: ${Object.keys(HOSTS).join(', ')}`)
 
 const baseUrl = `http://localhost:${PORT}`
-const identity = await createIdentity(baseUrl, {
+const altcha = process.argv[3] === 'captcha' ? createAltcha() : undefined
+const printed: MailTransport = {
   async send({ subject, text }) {
     console.log(`${subject}\n\n${text}`)
     return { accepted: true }
   },
   isStandIn: true,
-})
-const server = createServer(await host(identity))
+}
+const identity = await createIdentity(baseUrl, printed, altcha?.options)
+const listener = await host(identity)
+const server = createServer(altcha ? altcha.around(listener) : listener)
 server.listen(Number(PORT), () => console.log(`READY ${baseUrl}`))
 
 process.once('SIGTERM', () => {

@@ -75,10 +75,11 @@ export function diagnose(history: MailHistory): Diagnosis {
 /** Of a request that the host denied, or with the address, which named nobody. */
 function ofVain(history: MailHistory, asked: RecordedEvent): Diagnosis {
   if (asked.reason === 'denied') {
+    const kind = asked.type.startsWith('password_reset') ? 'password_reset' : 'email_verification'
     return {
       cause: 'ended',
       summary: `The last request, at ${timeOf(asked)}, was denied by the check of this host (beforeForgotPassword).`,
-      advice: `Look at that check, or send a link: ${sendLink(history.user, 'password_reset')}`,
+      advice: `Look at that check, or send a link: ${sendLink(history.user, kind)}`,
     }
   }
   if (!history.user.emailVerified) return unverified(history, asked)

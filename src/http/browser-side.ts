@@ -6,6 +6,7 @@ import { createInteractions } from '../oidc/interactions.ts'
 import type { CheckedOptions } from '../options.ts'
 import { createBrowserCookie } from './browser-cookie.ts'
 import { forgotPassword } from './forgot-password.ts'
+import { createHostCheck } from './host-check.ts'
 import { createRequestLimit } from './request-limit.ts'
 import { createResendCooldown } from './resend-cooldown.ts'
 import { createLogin } from './login.ts'
@@ -27,7 +28,7 @@ interface Flows {
 /** All that browsers see of us: our routes, and the answers to the login page of the host. */
 export function createBrowserSide(core: Core, flows: Flows, options: CheckedOptions) {
   const { limits } = core.store
-  const pages = createPages(core.views)
+  const pages = createPages(core.views, options.captcha?.sources)
   const browserCookie = createBrowserCookie(options.baseUrl.protocol === 'https:')
   const parts: HttpParts = {
     ...core,
@@ -56,13 +57,14 @@ function routesByPath(
   { beforeForgotPassword }: CheckedOptions,
 ): Record<string, Route> {
   const waiting = waitingLogin(parts)
+  const check = createHostCheck(parts, beforeForgotPassword)
   return {
-    '/forgot-password': forgotPassword(parts, beforeForgotPassword),
+    '/forgot-password': forgotPassword(parts, check),
     '/reset-password': resetPassword(parts),
     '/verify-email': verifyEmail(parts),
     '/verify-email/status': waiting.status,
     '/verify-email/waiting': waiting.window,
-    '/resend-verification': resendVerification(parts),
+    '/resend-verification': resendVerification(parts, check),
     '/account-flows.css': asset('text/css', views.stylesheet),
     '/account-flows.js': asset('text/javascript', views.script),
     '/account-flows.svg': asset('image/svg+xml', views.favicon),

@@ -1,17 +1,15 @@
 import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
 import type { Requester } from '../ports/index.ts'
-import { foldTyped } from '../ports/users.ts'
-import { RETRY_AFTER_SECONDS } from './failure.ts'
 import { formIdIn, parseFields, readForm, uiLocalesIn } from './form.ts'
+import type { HostCheck } from './host-check.ts'
 import { showInvalidLink } from './reset-password.ts'
 import type { HttpParts } from './parts.ts'
 import type { PageLocals } from '../views/index.ts'
-import { within } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 
 /** The form that asks for a reset link (4.1, 4.2). */
-export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | undefined) {
+export function forgotPassword(parts: HttpParts, check: HostCheck) {
   const { passwordReset, clients, pages, startDelay, cooldown, requesterOf } = parts
   const name = 'forgot-password'
 
@@ -43,17 +41,11 @@ export function forgotPassword(parts: HttpParts, before: BeforeForgotPassword | 
       }
       if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
       const genuine = await clients.identify(carried)
-      const waitMs = await cooldown.count({ kind: 'password_reset', typed: identifier, requester })
+      const kind = 'password_reset'
+      const waitMs = await cooldown.count({ kind, typed: identifier, requester })
+      const request = () => passwordReset.request(identifier, carried, requester, formIdIn(form))
       const asked = { identifier, clientId: carried.clientId, requester, fields: form }
-      const verdict = await verdictOf(parts, before, asked)
-      if (verdict === 'allow') {
-        await passwordReset.request(identifier, carried, requester, formIdIn(form))
-      }
-      await waited()
-      if (verdict === 'failed') {
-        ctx.set('Retry-After', RETRY_AFTER_SECONDS)
-        return pages.showError(ctx, 'unavailable')
-      }
+      if (!(await check(ctx, { kind, ...asked, request, waited }))) return
       showSent(parts, ctx, { ...genuine, typed: identifier, waitMs }, uiLocales)
     },
   }
@@ -89,63 +81,4 @@ function showSent(
 ) {
   const locals = { mode: 'sent', ...sent } as const
   pages.show(ctx, { status: 200, name: 'forgot-password', locals, uiLocales })
-}
-
-/** A request for a reset link that was judged to be one, before anything is done for it. */
-export interface ForgotPasswordRequest {
-  /** As typed: anybody may have typed anything. */
-  identifier: string
-  /** As carried, not checked. `undefined`: none. */
-  clientId: string | undefined
-  requester: Requester
-  /** All other fields of the form, such as the answer to a captcha. */
-  fields: ReadonlyMap<string, string>
-}
-
-/** A check of the host's own, such as a captcha. Anything but `'allow'` is a denial. It has 10 seconds to answer. */
-export type BeforeForgotPassword = (
-  request: ForgotPasswordRequest,
-) => 'allow' | 'deny' | Promise<'allow' | 'deny'>
-
-/** `failed`: the check threw, or did not answer in time. */
-async function verdictOf(
-  { audit, keyedHash, clock, log }: HttpParts,
-  before: BeforeForgotPassword | undefined,
-  { fields: form, ...request }: ForgotPasswordRequest,
-): Promise<'allow' | 'deny' | 'failed'> {
-  if (!before) return 'allow'
-  const { identifier, clientId, requester } = request
-  const fields = new Map(form)
-  fields.delete('identifier')
-  try {
-    const verdict: unknown = await within(
-      clock,
-      CHECK_WITHIN_MS,
-      Promise.resolve(before({ ...request, requester: { ...requester }, fields })),
-    )
-    if (verdict === 'allow') return 'allow'
-    if (verdict === 'late') throw new DOMException('No answer in time', 'TimeoutError')
-    if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')
-  } catch (error) {
-    // Its message may quote what was typed.
-    log('error', 'beforeForgotPassword failed', { error: nameOf(error) })
-    return 'failed'
-  }
-  await audit({
-    id: newId(),
-    type: 'password_reset_requested',
-    at: clock.now(),
-    clientId: clientId?.slice(0, MAX_AUDITED_LENGTH),
-    reason: 'denied',
-    details: { identifier_hash: keyedHash(foldTyped(identifier)) },
-    ...requester,
-  })
-  return 'deny'
-}
-
-const MAX_AUDITED_LENGTH = 256
-const CHECK_WITHIN_MS = 10_000
-
-function nameOf(error: unknown): string {
-  return error instanceof Error ? error.name : typeof error
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
+import type { CaptchaSources } from './captcha.ts'
 import { uiLocalesInUrl } from './form.ts'
 import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
 
@@ -35,12 +36,14 @@ const ERROR_STATUS: Record<ErrorMode, number> = {
   unavailable: 503,
 }
 
-export function createPages(views: Views): Pages {
+/** @param sources - that pages with a captcha load it from. */
+export function createPages(views: Views, sources?: CaptchaSources): Pages {
   function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
     const accepted = req.headers['accept-language']
     const asked = uiLocalesInUrl(req.url) ?? page.uiLocales
-    const { html, lang } = views.page(page.name, page.locals, { asked, accepted }, page.formId)
-    return { html, headers: pageHeaders(page, lang) }
+    const languages = { asked, accepted }
+    const { html, lang, hasCaptcha } = views.page(page.name, page.locals, languages, page.formId)
+    return { html, headers: pageHeaders(page, lang, hasCaptcha ? sources : undefined) }
   }
 
   function show<N extends PageName>(ctx: Context, page: Page<N>) {
@@ -64,22 +67,22 @@ export function createPages(views: Views): Pages {
   }
 }
 
-function pageHeaders({ name, formMayLeadTo }: Page, lang: string): Record<string, string> {
+function pageHeaders(
+  { name, formMayLeadTo }: Page,
+  lang: string,
+  sources: CaptchaSources | undefined,
+): Record<string, string> {
   return {
     'Content-Type': 'text/html; charset=utf-8',
     'Content-Language': lang,
     Vary: 'Accept-Language',
     'Cache-Control': 'no-store',
-    'Content-Security-Policy': [
-      "default-src 'none'",
-      "style-src 'self'",
-      "script-src 'self'",
-      "connect-src 'self'",
-      "img-src 'self'",
-      ["form-action 'self'", ...sourceOf(formMayLeadTo)].join(' '),
-      "base-uri 'none'",
-      "frame-ancestors 'none'",
-    ].join('; '),
+    'Content-Security-Policy': policyOf({
+      ...withSources(sources),
+      'form-action': ["'self'", ...sourceOf(formMayLeadTo)],
+      'base-uri': ["'none'"],
+      'frame-ancestors': ["'none'"],
+    }),
     // Opened out of a mail: whatever opened it may not lead its window elsewhere while a password is typed. The other pages can
     // be part of a login in a pop-up window, which has to find its opener at the end.
     ...(name === 'reset-password' && { 'Cross-Origin-Opener-Policy': 'same-origin' }),
@@ -89,6 +92,29 @@ function pageHeaders({ name, formMayLeadTo }: Page, lang: string): Record<string
     'X-Frame-Options': 'DENY',
     'X-Robots-Tag': 'noindex',
   }
+}
+
+type Policy = Readonly<Record<string, readonly string[]>>
+
+const LOADED: Policy = {
+  'default-src': ["'none'"],
+  'style-src': ["'self'"],
+  'script-src': ["'self'"],
+  'connect-src': ["'self'"],
+  'img-src': ["'self'"],
+}
+
+function withSources(sources: CaptchaSources = {}): Policy {
+  const more = Object.entries(sources).map(([directive, list]) => {
+    return [directive, [...new Set([...(LOADED[directive] ?? []), ...list])]] as const
+  })
+  return { ...LOADED, ...Object.fromEntries(more.filter(([, list]) => list.length > 0)) }
+}
+
+function policyOf(directives: Policy): string {
+  return Object.entries(directives)
+    .map(([name, list]) => [name, ...list].join(' '))
+    .join('; ')
 }
 
 // Chromium holds form-action against every redirect that follows the post, also those of the client (decision 0023).

@@ -5,11 +5,12 @@ import type { LinkRefusal } from '../flows/email-verification.ts'
 import type { Settings } from '../settings/table.ts'
 import type { WaitingPage } from '../views/index.ts'
 import { formIdIn, readForm, uiLocalesIn, type Fields, linkInForm } from './form.ts'
+import type { HostCheck } from './host-check.ts'
 import { verifyEmailPages } from './verify-email-pages.ts'
 import type { HttpParts } from './parts.ts'
 
 /** The form that asks for another verification link (4.7). */
-export function resendVerification(parts: HttpParts) {
+export function resendVerification(parts: HttpParts, check: HostCheck) {
   const { verification, clients, pages, startDelay, cooldown, settings, requesterOf } = parts
 
   /** Keeps the window waiting that asked, whatever name was typed. */
@@ -57,10 +58,12 @@ export function resendVerification(parts: HttpParts) {
       if (!username) return answer(ctx, form, { mode: 'invalid', uiLocales })
       if (username.includes('\0')) return pages.showError(ctx, 'bad_request')
       const requester = { ...requesterOf(ctx.req), uiLocales }
-      const wish = { kind: 'email_verification', typed: username, requester } as const
-      const waitMs = await cooldown.count(wish)
-      await verification.resend(username, carriedFrom(form), requester, formIdIn(form))
-      await waited()
+      const carried = carriedFrom(form)
+      const kind = 'email_verification'
+      const waitMs = await cooldown.count({ kind, typed: username, requester })
+      const request = () => verification.resend(username, carried, requester, formIdIn(form))
+      const asked = { identifier: username, clientId: carried.clientId, requester, fields: form }
+      if (!(await check(ctx, { kind, ...asked, request, waited }))) return
       await answer(ctx, form, { mode: 'sent', typed: username, waitMs, uiLocales })
     },
   }

@@ -38,7 +38,8 @@ export const AUDIT_EVENT_TYPES = [
    */
   'password_reset_completed',
   /**
-   * Somebody asked for a verification link. Where there is a `reason`, no mail follows. `too_many_requests` comes once for each network and minute.
+   * Somebody asked for a verification link. Where there is a `reason`, no mail follows. `denied` is by your `beforeForgotPassword`.
+   * `too_many_requests` comes once for each network and minute.
    *
    * @example ({ reason = 'mail_follows' }) => count('verification asked', reason)
    */
@@ -103,10 +104,7 @@ export const AUDIT_EVENT_TYPES = [
 /** One thing that happened. A `switch` on `type` narrows it to what that event tells. It never holds a token, a password, or an identifier that a stranger typed. */
 export type AuditEvent =
   | Told<`${Flow}_requested`, OfMail & { reason?: NoMail; details?: { identifier_hash: string } }>
-  | Told<
-      'password_reset_requested',
-      OfMail & { reason: 'denied'; details: { identifier_hash: string } }
-    >
+  | Told<`${Flow}_requested`, OfMail & { reason: 'denied'; details: { identifier_hash: string } }>
   | Told<`${Flow}_requested` | `${Flow}_rejected`, { reason: 'too_many_requests' }>
   // A notice is named in `details.mail`, and has no type of its own.
   | Told<

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { accentCss } from './accent.ts'
+import { asksForMail } from './asks-for-mail.ts'
 import { shownBrand, type Brand } from './brand.ts'
 import { logJsonLines } from '../log.ts'
 import type { Log } from '../ports/index.ts'
@@ -28,7 +29,7 @@ export interface Views extends Assets {
     locals: PageLocals[N],
     languages?: Languages,
     formId?: string,
-  ): { html: string; lang: string }
+  ): { html: string; lang: string; hasCaptcha: boolean }
   /** The one of `locales` that suits best. */
   localeFor(languages: Languages): string
   mail(name: MailName, locals: MailLocals, languages?: Languages): RenderedMail
@@ -43,6 +44,8 @@ interface ViewsOptions {
   defaultLocale?: string | undefined
   /** Checked. */
   brand?: Brand | undefined
+  /** The tags of a widget for the forms that ask for a mail. */
+  captcha?: string | undefined
   log?: Log
 }
 
@@ -57,6 +60,7 @@ const REFERENCE_LOCALE = 'en'
  */
 export function createViews(oauthPath: string, options: ViewsOptions = {}): Views {
   const { directory, defaultLocale = REFERENCE_LOCALE, brand = {}, log = logJsonLines } = options
+  const { captcha } = options
   const problems: string[] = []
   const files = readViewFiles(DIRECTORY, directory, problems)
   const locales = readLocales(files, problems)
@@ -78,7 +82,7 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
   const frame = frameOf(oauthPath, assets, shown)
   const fallback = createCatalog(byDefault, [reference])
   if (files.hasHostsTemplates && problems.length === 0) {
-    problems.push(...tryAll(templates.strict, fallback, frame))
+    problems.push(...tryAll(templates.strict, fallback, { ...frame, captcha }))
   }
   if (problems.length > 0) throw new TypeError(`viewsDirectory: ${problems.join('; ')}`)
   if (!wanted) {
@@ -100,11 +104,13 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}): View
 
     page(name, locals, languages = {}, formId) {
       const catalog = catalogFor(languages)
-      const html = renderPage(templates, catalog, frame, name, locals, {
+      const hasCaptcha = captcha !== undefined && asksForMail(name, locals)
+      const around = hasCaptcha ? { ...frame, captcha } : frame
+      const html = renderPage(templates, catalog, around, name, locals, {
         uiLocales: languages.asked,
         formId,
       })
-      return { html, lang: catalog.lang }
+      return { html, lang: catalog.lang, hasCaptcha }
     },
 
     mail: (name, locals, languages = {}) =>

@@ -159,6 +159,8 @@ export interface PageFrame {
   script: string
   favicon: string
   brand: ShownBrand
+  /** Tags, in a form that asks for a mail. `undefined`: there are none. */
+  captcha?: string | undefined
 }
 
 export function assetOf(text: string): Asset {

@@ -200,6 +200,8 @@ describe('The pages of the example server (XSS)', () => {
 })
 
 const OWN_SCRIPT = "script(type='module' src=script)"
+/** What the host gives in an option, as it is. Nothing of a request can be there. */
+const CAPTCHA = '.captcha!= captcha\n'
 
 describe('The templates', () => {
   const folder = new URL('../../views/', import.meta.url)
@@ -210,7 +212,9 @@ describe('The templates', () => {
   it('hold no wording, no raw output, no data as names of attributes, no script and no handler (XSS-02, XSS-03, XSS-04)', () => {
     expect(templates.length).to.be.above(8)
     for (const [name, source] of templates) {
-      expect(source, name).not.to.match(/!=(?!=)|!\{|#\{|&attributes|^\s*\||^\s*</m)
+      expect(source.replace(CAPTCHA, ''), name).not.to.match(
+        /!=(?!=)|!\{|#\{|&attributes|^\s*\||^\s*</m,
+      )
       expect(source.replace(OWN_SCRIPT, ''), name).not.to.match(
         /^\s*(script|iframe|object|embed|base)\b/m,
       )

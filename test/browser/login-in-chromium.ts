@@ -11,6 +11,7 @@ import {
   startHarness,
   type Harness,
   type HarnessOptions,
+  type Listener,
 } from '../support/harness.ts'
 import {
   createRelyingParty,
@@ -36,7 +37,10 @@ export interface LoginInWindow {
 export type BrowserHarnessOptions = Pick<
   HarnessOptions,
   'settings' | 'clients' | 'provider' | 'flows'
->
+> & {
+  /** What stands in front of the host. */
+  around?: (host: Listener) => Listener
+}
 
 export async function startBrowserHarness(
   options: BrowserHarnessOptions = {},
@@ -51,10 +55,11 @@ export async function startBrowserHarness(
     clients: [{ ...CLIENT, redirect_uris: [callback] }, ...(options.clients ?? [])],
     host(parts) {
       const listener = koaHost({ ...parts, login: withForm(parts.login) })
-      return (req, res) => {
+      const counted: Listener = (req, res) => {
         requests.push(`${req.method} ${req.url}`)
         return listener(req, res)
       }
+      return options.around?.(counted) ?? counted
     },
   })
   const party = await createRelyingParty(harness.oauthUrl, {

@@ -24,6 +24,20 @@ export const requestMutants: Mutant[] = [
     store: 'mongodb',
   },
   {
+    name: 'the sources of a captcha are on every page',
+    breaks: 'Every other page keeps its policy (HDR-12).',
+    edits: { 'hasCaptcha ? sources : undefined': 'sources' },
+    caughtBy: 'HDR-12',
+  },
+  {
+    name: 'whoever the host denies gets a mail',
+    breaks: 'A denied form comes to nothing.',
+    edits: {
+      "if (verdict === 'allow') await request()": "if (verdict !== 'failed') await request()",
+    },
+    caughtBy: 'takes anything but allow for a denial',
+  },
+  {
     name: 'of a repeated field the last one counts',
     breaks: 'Every field is exactly one string.',
     edits: { '|| fields.has(name)) return': ') return' },

@@ -60,7 +60,7 @@ export const secrecyMutants: Mutant[] = [
   {
     name: 'there is no delay',
     breaks: 'A random delay is added to the response (4.2.2).',
-    edits: { "await waited() if (verdict === 'failed') {": "if (verdict === 'failed') {" },
+    edits: { "await waited() if (verdict !== 'failed')": "if (verdict !== 'failed')" },
     caughtBy: 'counts from the end of the body',
   },
   {

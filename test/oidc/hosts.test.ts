@@ -2,6 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import middie from '@fastify/middie'
+import { solveChallenge, type Challenge } from 'altcha-lib'
+import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
 import { expect } from 'chai'
 import express from 'express'
 import Fastify from 'fastify'
@@ -144,10 +146,10 @@ describe('The example of each host, as it is started by hand [full]', function (
   let child: ChildProcess
   let output = ''
 
-  async function start(host: string): Promise<string> {
+  async function start(...args: string[]): Promise<string> {
     const port = String(await freePort())
     output = ''
-    child = spawn(process.execPath, ['--import', 'tsx/esm', 'examples/hosts/start.ts', host], {
+    child = spawn(process.execPath, ['--import', 'tsx/esm', 'examples/hosts/start.ts', ...args], {
       cwd: ROOT,
       env: { PATH: process.env['PATH'], PORT: port },
     })
@@ -169,6 +171,25 @@ describe('The example of each host, as it is started by hand [full]', function (
 
   const linkTo = (path: string) =>
     eventually('the mail', () => new RegExp(`http\\S+${path}\\?\\S+`).exec(output)?.[0])
+
+  it('express captcha: mails a link for work, and none without it', async () => {
+    const origin = await start('express', 'captcha')
+    const agent = createUserAgent()
+    const form = `${origin}/oauth2/forgot-password`
+    for (const path of ['start.js', 'altcha.js', 'i18n.js', 'worker.js', 'altcha.css']) {
+      const { status, headers } = await agent.get(`${origin}/captcha/${path}`)
+      expect(status, path).to.equal(200)
+      expect(headers.get('content-type'), path).to.match(/^text\/(javascript|css)/)
+    }
+    expect((await agent.get(form)).text).to.include('<altcha-widget ')
+    expect((await agent.post(form, { identifier: 'ann' })).mode).to.equal('sent')
+    const challenge: Challenge = JSON.parse((await agent.get(`${origin}/captcha/challenge`)).text)
+    const solution = await solveChallenge({ challenge, deriveKey })
+    const altcha = Buffer.from(JSON.stringify({ challenge, solution })).toString('base64')
+    expect((await agent.post(form, { identifier: 'ann', altcha })).mode).to.equal('sent')
+    await linkTo('/reset-password')
+    expect(output.split('/reset-password?token=')).to.have.length(2)
+  })
 
   for (const host of ['koa', 'express', 'fastify', 'node-http']) {
     it(`${host}: blocks the login, finishes it by the link, and resets the password`, async () => {

@@ -86,6 +86,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
       database: { db: client.db(), drop },
       mail,
       settings: { mails_per_account_per_hour: '14' },
+      flows: { beforeForgotPassword: ({ fields }) => (fields.has('denied') ? 'deny' : 'allow') },
       mayLogErrors: true,
     })
     await web.flows.stop({ withinMs: 2_000 })
@@ -172,6 +173,17 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
         expect(await expectAllAlike(form, { form_id })).to.deep.equal(first)
         const { commands } = await send(form, 'verified', { form_id: newId() })
         expect(commands).to.deep.equal(first.commands)
+      })
+
+      it('with a check of the host that denies it: the page of those who are allowed, and no job (ENU-01)', async () => {
+        const more = { denied: 'yes' }
+        const { answer } = await send(form, TO_MEASURE_BY)
+        const expected = await send(form, TO_MEASURE_BY, more)
+        expect(expected.answer).to.equal(answer)
+        expect(expected.commands.join()).not.to.match(/mail_outbox|users/)
+        for (const [what, identifier] of Object.entries(identifiers)) {
+          expect(await send(form, identifier, more), what).to.deep.equal(expected)
+        }
       })
 
       it('with a body whose last byte comes later [full]', () => expectAllAlike(form, {}, 10))

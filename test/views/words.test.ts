@@ -26,6 +26,7 @@ const FRAME = {
   stylesheet: '/oauth2/s.css',
   script: '/oauth2/s.js',
   favicon: '/oauth2/i.svg',
+  captcha: '<i></i>',
   brand: BRAND,
 }
 const NAMES: PageName[] = ['forgot-password', 'reset-password', 'verify-email', 'error']

@@ -1,0 +1,97 @@
+import type { Context } from 'koa'
+import { within } from '../clock.ts'
+import { newId } from '../crypto/token.ts'
+import type { Requester } from '../ports/index.ts'
+import type { LinkKind } from '../ports/mail-kinds.ts'
+import { foldTyped } from '../ports/users.ts'
+import { RETRY_AFTER_SECONDS } from './failure.ts'
+import type { HttpParts } from './parts.ts'
+
+/** A form that asks for a link and was judged to be one, before anything is done for it. */
+export interface ForgotPasswordRequest {
+  /** Which link: `password_reset` of forgot-password, or `email_verification` of resend-verification. */
+  kind: LinkKind
+  /** The username or the address, as typed: anybody may have typed anything. */
+  identifier: string
+  /** As carried, not checked. `undefined`: none. */
+  clientId: string | undefined
+  requester: Requester
+  /** All other fields of the form, such as the answer to a captcha. */
+  fields: ReadonlyMap<string, string>
+}
+
+/** A check of the host's own, such as a captcha. Anything but `'allow'` is a denial. It has 10 seconds to answer. */
+export type BeforeForgotPassword = (
+  request: ForgotPasswordRequest,
+) => 'allow' | 'deny' | Promise<'allow' | 'deny'>
+
+/** A form that the host is asked about. */
+interface AskedForm extends ForgotPasswordRequest {
+  /** Does what the form asks for. It is not called where the host denies that. */
+  request: () => Promise<void>
+  /** The random delay, which has begun. */
+  waited: () => Promise<void>
+}
+
+/**
+ * Asks the host, does what the form asks for where that allows it, and waits. `false`: the check failed, and a page says so. Whoever is
+ * denied is answered like everybody else.
+ */
+export type HostCheck = (ctx: Context, form: AskedForm) => Promise<boolean>
+
+export function createHostCheck(
+  parts: HttpParts,
+  before: BeforeForgotPassword | undefined,
+): HostCheck {
+  return async (ctx, { request, waited, ...asked }) => {
+    const verdict = before ? await verdictOf(parts, before, asked) : 'allow'
+    if (verdict === 'allow') await request()
+    await waited()
+    if (verdict !== 'failed') return true
+    ctx.set('Retry-After', RETRY_AFTER_SECONDS)
+    parts.pages.showError(ctx, 'unavailable')
+    return false
+  }
+}
+
+/** `failed`: the check threw, or did not answer in time. */
+async function verdictOf(
+  { audit, keyedHash, clock, log }: HttpParts,
+  before: BeforeForgotPassword,
+  { fields: form, ...request }: ForgotPasswordRequest,
+): Promise<'allow' | 'deny' | 'failed'> {
+  const { kind, identifier, clientId, requester } = request
+  const fields = new Map(form)
+  fields.delete(kind === 'password_reset' ? 'identifier' : 'username')
+  try {
+    const verdict: unknown = await within(
+      clock,
+      CHECK_WITHIN_MS,
+      Promise.resolve(before({ ...request, requester: { ...requester }, fields })),
+    )
+    if (verdict === 'allow') return 'allow'
+    if (verdict === 'late') throw new DOMException('No answer in time', 'TimeoutError')
+    if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')
+  } catch (error) {
+    // Its message may quote what was typed.
+    log('error', 'beforeForgotPassword failed', { error: nameOf(error) })
+    return 'failed'
+  }
+  await audit({
+    id: newId(),
+    type: `${kind}_requested`,
+    at: clock.now(),
+    clientId: clientId?.slice(0, MAX_AUDITED_LENGTH),
+    reason: 'denied',
+    details: { identifier_hash: keyedHash(foldTyped(identifier)) },
+    ...requester,
+  })
+  return 'deny'
+}
+
+const MAX_AUDITED_LENGTH = 256
+const CHECK_WITHIN_MS = 10_000
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : typeof error
+}

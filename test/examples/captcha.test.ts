@@ -1,0 +1,159 @@
+import { expect } from 'chai'
+import type { Page } from 'playwright-core'
+import { createAltcha } from '../../examples/captcha/altcha.ts'
+import { addUnverified, addVerified, mailsTo } from '../support/blocked-login.ts'
+import { describeInChromium } from '../support/chromium.ts'
+import { isIdle, withoutJobs } from '../support/jobs.ts'
+import { shapeOf } from '../support/observe.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+import { keptWindow } from '../browser/kept-window.ts'
+import {
+  expectAtClient,
+  inMode,
+  logInAndWait,
+  startBrowserHarness,
+  type BrowserHarness,
+} from '../browser/login-in-chromium.ts'
+
+const SUBMIT = 'form:has(altcha-widget) > button[type=submit]'
+
+describeInChromium('ALTCHA, as in the example [full]', (browser) => {
+  const altcha = createAltcha()
+  let h: BrowserHarness
+  const page = keptWindow(browser)
+  const complaints: string[] = []
+
+  before(async () => {
+    h = await startBrowserHarness({ flows: altcha.options, around: altcha.around })
+    page().on('console', (message) => {
+      const { url } = message.location()
+      const isElsewhere = /\/(favicon\.ico|login\?interaction=[\w-]+)$/.test(url)
+      if (message.type() === 'error' && !isElsewhere) complaints.push(`${url} ${message.text()}`)
+    })
+    page().on('pageerror', (error) => complaints.push(String(error)))
+  })
+  beforeEach(() => complaints.splice(0))
+  after(() => h?.close())
+
+  /** Ticks the box of the widget, and waits until the work is done. */
+  async function solve(window: Page): Promise<string> {
+    await window.click('altcha-widget label')
+    await window.waitForSelector('altcha-widget [data-state=verified]', { timeout: 60_000 })
+    return window.inputValue('input[name=altcha]')
+  }
+
+  async function solution(): Promise<string> {
+    await page().goto(`${h.oauthUrl}/forgot-password`)
+    return solve(page())
+  }
+
+  const post = (path: string, form: Record<string, string>, headers = {}) =>
+    createUserAgent().post(`${h.oauthUrl}/${path}`, form, headers)
+
+  it('shows under our policy, is solved, and the mail comes', async () => {
+    const { username, email = '' } = await addVerified(h)
+    await page().goto(`${h.oauthUrl}/forgot-password`)
+    await page().fill('input[name=identifier]', username)
+    await solve(page())
+    await page().click(SUBMIT)
+    await inMode(page(), 'sent')
+    await h.mail.mailTo(email)
+    expect(complaints).to.deep.equal([])
+  })
+
+  it('keeps back who did not solve it; whoever gets around that sees the same page, and gets no mail', async () => {
+    const { username } = await addVerified(h)
+    await page().goto(`${h.oauthUrl}/forgot-password`)
+    await page().fill('input[name=identifier]', username)
+    await page().click(SUBMIT)
+    expect(await page().locator('altcha-widget input:invalid').count()).to.equal(1)
+    const honest = await post('forgot-password', { identifier: username, altcha: await solution() })
+    const wrong = [
+      '',
+      'bm90IEpTT04',
+      btoa('{}'),
+      btoa('null'),
+      btoa('{"challenge":{"parameters":1}}'),
+    ]
+    await withoutJobs(h, async () => {
+      for (const more of [{}, ...wrong.map((altcha) => ({ altcha }))]) {
+        const answer = await post('forgot-password', { identifier: username, ...more })
+        expect(shapeOf(answer)).to.deep.equal(shapeOf(honest))
+      }
+    })
+  })
+
+  it('takes a solution once, at either form, also of two posts in one moment (RATE-17)', async () => {
+    const [verified, other] = [await addVerified(h), await addVerified(h)]
+    const unverified = await addUnverified(h)
+    const altcha = await solution()
+    const evil = { origin: 'https://evil.example' }
+    const refused = await post('forgot-password', { identifier: verified.username, altcha }, evil)
+    expect(refused.mode).to.equal('refused')
+    const sent = await Promise.all(
+      [verified, other].map(({ username }) =>
+        post('forgot-password', { identifier: username, altcha }),
+      ),
+    )
+    expect(sent.map(({ mode }) => mode)).to.deep.equal(['sent', 'sent'])
+    await isIdle(h)
+    expect(mailsTo(h, verified) + mailsTo(h, other)).to.equal(1)
+    // Another spelling of it is another text.
+    const json = Buffer.from(altcha, 'base64').toString()
+    const spelled = Buffer.from(json.replace(/"signature":"(\w+)"/, (all) => all.toUpperCase()))
+    await withoutJobs(h, async () => {
+      for (const again of [altcha, `${altcha}=`, btoa(` ${json}`), spelled.toString('base64')]) {
+        await post('forgot-password', { identifier: verified.username, altcha: again })
+        const { username } = unverified
+        const answer = await post('resend-verification', { username, altcha: again })
+        expect([answer.status, answer.mode]).to.deep.equal([200, 'sent'])
+      }
+    })
+    const { username, email = '' } = unverified
+    await post('resend-verification', { username, altcha: await solution() })
+    await h.mail.mailTo(email)
+  })
+
+  it('shows beside a login that waits, which goes on after another mail, as soon as its link is opened', async () => {
+    const login = await logInAndWait(h, page())
+    await solve(page())
+    await page().click(SUBMIT)
+    await inMode(page(), 'sent')
+    const { link } = await h.mail.mailTo(login.user.email ?? '', 2)
+    const elsewhere = await browser().newPage()
+    await elsewhere.goto(link)
+    await expectAtClient(h, page(), login)
+    await elsewhere.close()
+    expect(complaints).to.deep.equal([])
+  })
+
+  it('says that it needs scripts, in the language of the page, where there are none', async () => {
+    const context = await browser().newContext({ javaScriptEnabled: false, locale: 'de' })
+    const window = await context.newPage()
+    await window.goto(`${h.oauthUrl}/forgot-password`)
+    expect(await window.innerText('.refusal')).to.match(/^Dieses Formular braucht JavaScript\./)
+    await context.close()
+  })
+})
+
+describeInChromium('A widget with a button of its own [full]', (browser) => {
+  let h: BrowserHarness
+  const page = keptWindow(browser)
+
+  before(async () => {
+    h = await startBrowserHarness({
+      flows: {
+        captcha: { html: '<button type="button" id="solve">Solve</button>' },
+        beforeForgotPassword: () => 'allow',
+      },
+      settings: { resend_cooldown: '30s' },
+    })
+  })
+  after(() => h?.close())
+
+  it('leaves the countdown to the button that sends the form', async () => {
+    await logInAndWait(h, page())
+    await page().waitForSelector('form > button[type=submit]:disabled')
+    expect(await page().isEnabled('#solve')).to.equal(true)
+  })
+})
