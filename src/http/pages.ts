@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
-import { uiLocalesInUrl } from './form.ts'
+import { languagesOf } from './language.ts'
 import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
 
 export interface Page<N extends PageName = PageName> {
@@ -37,9 +37,8 @@ const ERROR_STATUS: Record<ErrorMode, number> = {
 
 export function createPages(views: Views): Pages {
   function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
-    const accepted = req.headers['accept-language']
-    const asked = uiLocalesInUrl(req.url) ?? page.uiLocales
-    const { html, lang } = views.page(page.name, page.locals, { asked, accepted }, page.formId)
+    const languages = languagesOf(req, page.uiLocales)
+    const { html, lang } = views.page(page.name, page.locals, languages, page.formId)
     return { html, headers: pageHeaders(page, lang) }
   }
 
