@@ -61,23 +61,13 @@ curl -X PUT ${baseUrl}/admin/api/settings \\
 
 function users({ t }: Words): Html {
   return html`<h2>${t('home.users')}</h2>
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">${t('verify-email.expired.username')}</th>
-          <th scope="col">${t('login.password')}</th>
-          <th scope="col">${t('home.address')}</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${DEMO_USERS.map(
-          ({ username, password, isConfirmed }) =>
-            html`<tr>
-              <td>${username}</td>
-              <td><code>${password}</code></td>
-              <td>${t(isConfirmed ? 'home.confirmed' : 'home.unconfirmed')}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>`
+    <ul>
+      ${DEMO_USERS.map(
+        ({ username, password, isConfirmed }) =>
+          html`<li>
+            <b>${username}</b> · <code>${password}</code><br />
+            ${t(isConfirmed ? 'home.confirmed' : 'home.unconfirmed')}
+          </li>`,
+      )}
+    </ul>`
 }

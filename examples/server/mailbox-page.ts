@@ -67,7 +67,8 @@ function mailList(mails: ReceivedMail[], { t }: Words): Html {
         html`<article>
           <h2 dir="auto">${subject}</h2>
           <p class="note">
-            ${t('mailbox.to', { address: to })} · <time>${receivedAt.toISOString()}</time>
+            ${t('mailbox.to', { address: to })}<br />
+            <time dir="ltr">${receivedAt.toISOString()}</time>
           </p>
           <div class="both">
             <iframe

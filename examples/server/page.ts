@@ -85,7 +85,7 @@ export function createShowPage({ base, oauth }: Paths, brand: Brand): ShowPage {
             <h1>${title}</h1>
             ${
               refusal &&
-              html`<div class="refusal" role="alert" tabindex="-1" autofocus>
+              html`<div id="refusal" class="refusal" role="alert" tabindex="-1" autofocus>
                 <p>${refusal}</p>
               </div>`
             }

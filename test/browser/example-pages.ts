@@ -7,7 +7,7 @@ import type { Answer } from '../support/user-agent.ts'
 export interface ExamplePages {
   origin: string
   ids: readonly ExamplePage[]
-  htmlOf(id: ExamplePage, locale: string): Promise<string>
+  htmlOf(id: ExamplePage, locale: string): string
   close(): Promise<void>
 }
 
@@ -71,8 +71,10 @@ function visitor(baseUrl: string, locale: string): Visitor {
   const browser = createBrowser(baseUrl)
   const headers = { 'accept-language': locale }
   const visit = (path: string) => browser.visit(path, headers)
-  const send: Visitor['send'] = (path, form, more) =>
-    browser.submit(path, form, { ...headers, ...more })
+  const send: Visitor['send'] = async (path, form, more) => {
+    const answer = await browser.postForm(path, form, { ...headers, ...more })
+    return answer.location === undefined ? answer : visit(answer.location)
+  }
   return {
     visit,
     send,
@@ -97,7 +99,7 @@ export async function startExamplePages(locales: readonly string[]): Promise<Exa
   return {
     origin: server.baseUrl,
     ids,
-    htmlOf: async (id, locale) => made.get(`${id} ${locale}`) ?? '',
+    htmlOf: (id, locale) => made.get(`${id} ${locale}`) ?? '',
     close: server.kill,
   }
 }
