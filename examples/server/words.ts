@@ -32,7 +32,7 @@ export function wordsFor(req: IncomingMessage, uiLocales?: unknown): Words {
 function wordsOf(lang: string): Words {
   const words = new Map([SHARED, OWN].flatMap((folder) => Object.entries(read(folder, lang))))
   const word = (key: string) => words.get(key) ?? key
-  const dir = word('dir')
+  const dir = words.get('dir') ?? 'ltr'
 
   // A name that is read in another direction than the text moves nothing of it.
   const isolated = (value: string) =>

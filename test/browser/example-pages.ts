@@ -59,11 +59,14 @@ const WAYS = {
   'error.invalid_request': ({ visit }) =>
     visit(authorization({ redirect_uri: 'https://other.example/' })),
   'mailbox.mails': async ({ visit, send }) => {
-    await send('/oauth2/forgot-password', { identifier: 'alice' })
-    return eventually('the mail is there', async () => {
+    const inTheMailbox = async () => {
       const page = await visit('/mailbox')
       return page.mode === 'mails' ? page : undefined
-    })
+    }
+    const page = await inTheMailbox()
+    if (page) return page
+    await send('/oauth2/forgot-password', { identifier: 'alice' })
+    return eventually('the mail is there', inTheMailbox)
   },
 } satisfies Record<string, (visitor: Visitor) => Promise<Answer>>
 
