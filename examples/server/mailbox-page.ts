@@ -37,7 +37,7 @@ export function mailboxPage({ messages, show, paths }: MailboxPageParts) {
     show(ctx, {
       name: 'mailbox',
       mode: mails.length > 0 ? 'mails' : 'empty',
-      showsMails: true,
+      showsMails: mails.length > 0,
       content: (words) =>
         html`<p><a href="${paths.base}/mailbox">${words.t('mailbox.again')}</a></p>
           ${mails.length > 0 ? mailList(mails, words) : whatToDo(words)}`,
