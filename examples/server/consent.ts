@@ -1,5 +1,6 @@
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { html, type Html } from './html.ts'
+import type { Words } from './words.ts'
 
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>
 type Grant = InstanceType<Provider['Grant']>
@@ -27,26 +28,24 @@ export async function firstPartyGrant(ctx: KoaContextWithOIDC): Promise<Grant | 
   return grant
 }
 
-export function consentContent({ uid, params }: Interaction, action: string): Html {
+export function consentContent({ uid, params }: Interaction, action: string) {
   const scope = params['scope']
   const scopes = typeof scope === 'string' ? scope.split(' ') : []
-  return html`<p>It asks for:</p>
-    <ul>
-      ${scopes.map((each) => html`<li>${SCOPES.get(each) ?? each}</li>`)}
-    </ul>
-    <form method="post" action="${action}">
-      <input type="hidden" name="interaction" value="${uid}" />
-      <button type="submit" name="decision" value="allow">Allow</button>
-      <button class="quiet" type="submit" name="decision" value="deny">Do not allow</button>
-    </form>`
+  return ({ has, t }: Words): Html => {
+    const meaningOf = (each: string) =>
+      has(`consent.scope.${each}`) ? t(`consent.scope.${each}`) : each
+    return html`<ul>
+        ${scopes.map((each) => html`<li>${meaningOf(each)}</li>`)}
+      </ul>
+      <form method="post" action="${action}">
+        <input type="hidden" name="interaction" value="${uid}" />
+        <button type="submit" name="decision" value="allow">${t('consent.allow')}</button>
+        <button class="quiet" type="submit" name="decision" value="deny">
+          ${t('consent.deny')}
+        </button>
+      </form>`
+  }
 }
-
-const SCOPES = new Map([
-  ['openid', 'who you are'],
-  ['profile', 'your username'],
-  ['email', 'your e-mail address'],
-  ['offline_access', 'access while you are away'],
-])
 
 /** Saves what the user allowed. */
 export async function grantConsent(provider: Provider, interaction: Interaction): Promise<string> {

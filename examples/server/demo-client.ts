@@ -9,9 +9,9 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 import type { Context } from 'koa'
-import { html, type Html } from './html.ts'
+import { html, inEnglish, type Html } from './html.ts'
 import type { Paths, ShowPage } from './page.ts'
-import type { Route } from './routes.ts'
+import type { Route } from './requests.ts'
 
 const CLIENT_ID = 'demo'
 const COOKIE = 'demo_browser'
@@ -101,13 +101,15 @@ export function demoClient({ baseUrl, issuer, backChannel, show, paths }: DemoCl
     show(ctx, {
       name: 'demo',
       mode: 'signed_in',
-      title: `You are signed in as ${String(user['preferred_username'])}`,
-      content: html`<h2>ID token</h2>
-        ${claimList(idToken)}
-        <h2>User info</h2>
-        ${claimList(user)}
-        <p><a href="${paths.oauth}/session/end?${query.toString()}">Sign out</a></p>
-        <p><a href="${paths.base}/">Back to the start</a></p>`,
+      values: { user: String(user['preferred_username']) },
+      content: ({ t }) =>
+        html`<h2 lang="en">ID token</h2>
+          ${claimList(idToken)}
+          <h2 lang="en">User info</h2>
+          ${claimList(user)}
+          <p>
+            <a href="${paths.oauth}/session/end?${query.toString()}">${t('logout.submit')}</a>
+          </p>`,
     })
   }
 
@@ -115,12 +117,7 @@ export function demoClient({ baseUrl, issuer, backChannel, show, paths }: DemoCl
     show(ctx, {
       name: 'demo',
       mode: 'other_browser',
-      title: 'The sign-in was finished in this browser',
-      content: html`<p>
-          It was started in another one, so the demo client does not take it. Start again to sign in
-          here; no password is asked.
-        </p>
-        <p><a class="button" href="${paths.base}/demo/start">Sign in here</a></p>`,
+      content: ({ t }) => startLink(t('demo.other_browser.submit')),
     })
   }
 
@@ -129,11 +126,12 @@ export function demoClient({ baseUrl, issuer, backChannel, show, paths }: DemoCl
     show(ctx, {
       name: 'demo',
       mode: 'refused',
-      title: 'You are not signed in',
-      content: html`<p>The answer of the provider: ${reason}.</p>
-        <p><a class="button" href="${paths.base}/demo/start">Start again</a></p>`,
+      content: ({ t }) => html`${inEnglish(reason)} ${startLink(t('demo.refused.submit'))}`,
     })
   }
+
+  const startLink = (text: string) =>
+    html`<p><a class="button" href="${paths.base}/demo/start">${text}</a></p>`
 
   return {
     [`${paths.base}/demo/start`]: { get: start },
@@ -155,7 +153,7 @@ function idOf(secret: string | undefined, state: string): string | undefined {
 
 function claimList(claims: Record<string, unknown>): Html {
   const entries = Object.entries(claims)
-  return html`<dl>
+  return html`<dl dir="ltr">
     ${entries.map(
       ([name, value]) =>
         html`<dt>${name}</dt>

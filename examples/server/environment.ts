@@ -1,7 +1,18 @@
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ResponseDelay } from '../../src/index.ts'
-import { StartRefused } from './start-refused.ts'
+
+/** The server cannot start, and the operator can mend it: one sentence that names the environment variable. */
+export class StartRefused extends Error {
+  constructor(sentence: string, options?: ErrorOptions) {
+    super(sentence, options)
+    this.name = 'StartRefused'
+  }
+}
+
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
 
 const SHIPPED_SEED = fileURLToPath(new URL('../seed.json', import.meta.url))
 const MIN_KEY_BYTES = 32

@@ -1,5 +1,5 @@
-import type { Middleware } from 'koa'
-import { html } from './html.ts'
+import type { Context, Middleware } from 'koa'
+import { logFailure } from './logging.ts'
 import type { ShowPage } from './page.ts'
 
 /** For what is no page of ours, such as a form of the provider that a script posts; our own pages are stricter. */
@@ -11,15 +11,17 @@ const HEADERS = {
   'X-Robots-Tag': 'noindex',
 }
 
-type Words = readonly [mode: string, title: string, advice: string]
-
-const WORDS = new Map<number, Words>([
-  [404, ['not_found', 'Page not found', 'Check the address.']],
-  [405, ['method_not_allowed', 'This page can’t be used that way', 'Load the page again.']],
-  [413, ['body_too_large', 'That’s too much text', 'Go back and shorten what you entered.']],
+const MODES = new Map([
+  [404, 'not_found'],
+  [405, 'method_not_allowed'],
+  [413, 'body_too_large'],
 ])
-const REFUSED: Words = ['bad_request', 'We can’t read this request', 'Load the page again.']
-const FAILED: Words = ['error', 'Something went wrong on our side', 'Try again in a minute.']
+
+/** What another try mends, by the code of the error. */
+const REASONS = new Map<unknown, string>([
+  ['ERR_STORE_UNAVAILABLE', 'the database cannot be reached'],
+  ['ERR_OVERLOADED', 'too many passwords wait to be checked'],
+])
 
 /** Every failure is a page that repeats nothing of the request, and says nothing of what failed; the log does. */
 export function errorPages(show: ShowPage): Middleware {
@@ -38,10 +40,46 @@ export function errorPages(show: ShowPage): Middleware {
     }
     if (ctx.respond === false || ctx.status < 400 || (ctx.body && !failed)) return
     const { status } = ctx
-    const [mode, title, advice] = WORDS.get(status) ?? (status < 500 ? REFUSED : FAILED)
-    show(ctx, { name: 'error', mode, title, content: html`<p>${advice}</p>` })
+    show(ctx, {
+      name: 'error',
+      mode: MODES.get(status) ?? (status < 500 ? 'bad_request' : 'error'),
+    })
     ctx.status = status
   }
+}
+
+/**
+ * While the database cannot be reached, the pages of the example say so, to everybody alike. So does a login for which too many
+ * others wait, and every request that is still in flight when `noTimeLeft` is aborted.
+ */
+export function unavailablePage(show: ShowPage, noTimeLeft: AbortSignal): Middleware {
+  function showUnavailable(ctx: Context) {
+    ctx.respond = true
+    ctx.remove('Set-Cookie')
+    ctx.status = 503
+    ctx.set('Retry-After', '60')
+    show(ctx, { name: 'error', mode: 'unavailable' })
+  }
+
+  return async (ctx, next) => {
+    try {
+      if ((await until(noTimeLeft, next())) === 'aborted' && !ctx.headerSent) showUnavailable(ctx)
+    } catch (error) {
+      const reason = REASONS.get(Reflect.get(Object(error), 'code'))
+      if (reason === undefined) throw error
+      logFailure(reason, error, ctx)
+      showUnavailable(ctx)
+    }
+  }
+}
+
+async function until(signal: AbortSignal, work: Promise<unknown>): Promise<unknown> {
+  let abort = () => {}
+  const aborted = new Promise((resolve) => {
+    abort = () => resolve('aborted')
+  })
+  signal.addEventListener('abort', abort)
+  return Promise.race([work, aborted]).finally(() => signal.removeEventListener('abort', abort))
 }
 
 function statusOf(error: unknown): number {

@@ -1,13 +1,14 @@
 import type { Context } from 'koa'
-import { html } from './html.ts'
+import { html, type Html } from './html.ts'
 import type { Paths, ShowPage } from './page.ts'
-import type { Route } from './routes.ts'
+import type { Route } from './requests.ts'
+import type { Words } from './words.ts'
 
 /** Of the users in `examples/seed.json`, which itself holds their hashes only. */
 const DEMO_USERS = [
-  { username: 'alice', password: 'alice-password', about: 'her address is verified' },
-  { username: 'bob', password: 'bob-password', about: 'his address is not verified' },
-  { username: 'carol', password: 'carol-password', about: 'her address is verified' },
+  { username: 'alice', password: 'alice-password', isConfirmed: true },
+  { username: 'bob', password: 'bob-password', isConfirmed: false },
+  { username: 'carol', password: 'carol-password', isConfirmed: true },
 ]
 
 export interface HomePageParts {
@@ -20,63 +21,53 @@ export interface HomePageParts {
 }
 
 export function homePage({ baseUrl, isDemo, hasMailbox, show, paths }: HomePageParts) {
-  const users = html`<h2>Users</h2>
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Username</th>
-          <th scope="col">Password</th>
-          <th scope="col"></th>
-        </tr>
-      </thead>
-      <tbody>
-        ${DEMO_USERS.map(
-          ({ username, password, about }) =>
-            html`<tr>
-              <td>${username}</td>
-              <td><code>${password}</code></td>
-              <td>${about}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>`
-
-  const setting = '{"require_email_verification":"true"}'
-  const toTry = html`<h2>What to try</h2>
-    <ol>
-      <li>
-        <a href="${paths.oauth}/forgot-password">Forget a password</a>: ask for a link for alice,
-        follow it from the mailbox, and sign in with the new password. All of her sessions have
-        ended.
-      </li>
-      <li>
-        Sign in as bob: the login is held back until he follows the link in the mailbox, in any
-        browser. The window that waits goes on by itself.
-      </li>
-    </ol>
-    <p class="note">
-      If bob gets straight in, verification is not required here, as is the default. An admin
-      requires it with
-    </p>
-    <pre>
+  const toTry = ({ t }: Words): Html =>
+    html`<h2>${t('home.try')}</h2>
+      <ol>
+        <li>
+          <a href="${paths.oauth}/forgot-password">${t('home.reset')}</a><br />
+          ${t('home.reset_how')}
+        </li>
+        <li>
+          <a href="${paths.base}/demo/start">${t('home.login')}</a><br />
+          ${t('home.login_how')}
+        </li>
+      </ol>
+      <p class="note">${t('home.if_off')}</p>
+      <pre dir="ltr" tabindex="0">
 curl -X PUT ${baseUrl}/admin/api/settings \\
   -H "Authorization: Bearer $ADMIN_TOKEN" \\
   -H "Content-Type: application/json" \\
-  -d '${setting}'</pre>`
+  -d '{"require_email_verification":"true"}'</pre>`
 
   function get(ctx: Context) {
     show(ctx, {
       name: 'home',
-      title: 'oidc-account-flows',
-      content: html`<p>
-          A node-oidc-provider with password reset and e-mail verification, a login page, a client
-          to sign in to, and a mailbox.
-        </p>
-        <p><a class="button" href="${paths.base}/demo/start">Sign in with the demo client</a></p>
-        ${hasMailbox ? html`<p><a href="${paths.base}/mailbox">Mailbox</a></p>` : undefined}
-        ${isDemo ? users : undefined} ${isDemo ? toTry : undefined}`,
+      content: (words) => {
+        const { t } = words
+        return html`<p><a class="button" href="${paths.base}/demo/start">${t('home.start')}</a></p>
+          ${
+            hasMailbox
+              ? html`<p><a href="${paths.base}/mailbox">${t('mailbox.title')}</a></p>`
+              : undefined
+          }
+          ${isDemo ? users(words) : undefined} ${isDemo ? toTry(words) : undefined}`
+      },
     })
   }
 
   return { [`${paths.base}/`]: { get } } satisfies Record<string, Route>
+}
+
+function users({ t }: Words): Html {
+  return html`<h2>${t('home.users')}</h2>
+    <ul>
+      ${DEMO_USERS.map(
+        ({ username, password, isConfirmed }) =>
+          html`<li>
+            <b>${username}</b> · <code>${password}</code><br />
+            ${t(isConfirmed ? 'home.confirmed' : 'home.unconfirmed')}
+          </li>`,
+      )}
+    </ul>`
 }

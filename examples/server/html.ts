@@ -15,6 +15,11 @@ export function trusted(text: string): Html {
   return { html: text }
 }
 
+/** What the provider or a library says, in whatever language the page is. */
+export function inEnglish(text: string): Html {
+  return html`<p lang="en" dir="ltr">${text}</p>`
+}
+
 /** A name that somebody else chose, in one line, without characters that change the direction, and not too long. */
 export function displayName(name: string): string {
   return [...name.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Z}]+/gu, ' ').trim()].slice(0, 64).join('')

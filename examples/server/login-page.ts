@@ -2,11 +2,10 @@ import type { Context } from 'koa'
 import { errors, type Provider } from 'oidc-provider'
 import type { AccountFlows } from '../../src/index.ts'
 import { consentContent, grantConsent } from './consent.ts'
-import { isCrossSite, readForm } from './form.ts'
-import { displayName, html, type Html } from './html.ts'
+import { displayName, html } from './html.ts'
 import type { Paths, ShowPage } from './page.ts'
 import type { PasswordCheck } from './password-check.ts'
-import type { Route } from './routes.ts'
+import { isCrossSite, readForm, type Route } from './requests.ts'
 
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>
 
@@ -28,25 +27,13 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
     if (!interaction) return showStartAgain(ctx)
     if (uid === undefined || uid === interaction.uid) return interaction
     ctx.status = 409
-    show(ctx, {
-      name: 'login',
-      mode: 'newer_tab',
-      title: 'Continue in the newer tab',
-      content: html`<p>A newer sign-in was started in this browser. It continues in that tab.</p>
-        <p class="note">You can close this one.</p>`,
-    })
+    show(ctx, { name: 'login', mode: 'newer_tab', uiLocales: interaction.params['ui_locales'] })
     return undefined
   }
 
   function showStartAgain(ctx: Context): undefined {
     ctx.status = 400
-    show(ctx, {
-      name: 'login',
-      mode: 'start_again',
-      title: 'Please start again',
-      content: html`<p>This sign-in has ended, or it was started in another browser.</p>
-        <p class="note">Go back to the app and sign in from there.</p>`,
-    })
+    show(ctx, { name: 'login', mode: 'start_again' })
   }
 
   /** The flows and the provider write the answer; an interaction can still end while a password is checked. */
@@ -68,36 +55,36 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
     show(ctx, {
       name: 'login',
       mode: refused === undefined ? 'form' : 'refused',
-      title: 'Sign in',
+      values: { client: await clientName(params['client_id']) },
+      uiLocales: params['ui_locales'],
       formMayLeadTo: params['redirect_uri'],
-      content: html`${refused === undefined ? undefined : refusal}
-        <p>to continue to ${await clientName(params['client_id'])}</p>
-        <form method="post" action="${path}">
-          <input type="hidden" name="interaction" value="${uid}" />
-          <label for="username">Username or email address</label>
-          <input
-            id="username"
-            name="username"
-            value="${refused ?? hint}"
-            autocomplete="username"
-            autocapitalize="none"
-            spellcheck="false"
-            dir="auto"
-            required
-          />
-          <label for="password">Password</label>
-          <input
-            id="password"
-            type="password"
-            name="password"
-            autocomplete="current-password"
-            required
-          />
-          <button type="submit">Sign in</button>
-        </form>
-        <p>
-          <a href="${paths.oauth}/forgot-password${carriedQuery(params)}">Forgot your password?</a>
-        </p>`,
+      content: ({ t }) =>
+        html`<form method="post" action="${path}">
+            <input type="hidden" name="interaction" value="${uid}" />
+            <label for="username">${t('forgot-password.identifier')}</label>
+            <input
+              id="username"
+              name="username"
+              value="${refused ?? hint}"
+              autocomplete="username"
+              autocapitalize="none"
+              spellcheck="false"
+              dir="auto"
+              required
+            />
+            <label for="password">${t('login.password')}</label>
+            <input
+              id="password"
+              type="password"
+              name="password"
+              autocomplete="current-password"
+              required
+            />
+            <button type="submit">${t('login.title')}</button>
+          </form>
+          <p>
+            <a href="${paths.oauth}/forgot-password${carriedQuery(params)}">${t('login.forgot')}</a>
+          </p>`,
     })
   }
 
@@ -115,7 +102,8 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
     show(ctx, {
       name: 'consent',
       mode: 'form',
-      title: `Allow ${await clientName(params['client_id'])}?`,
+      values: { client: await clientName(params['client_id']) },
+      uiLocales: params['ui_locales'],
       formMayLeadTo: params['redirect_uri'],
       content: consentContent(interaction, `${path}/consent`),
     })
@@ -150,12 +138,7 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
     return async (ctx: Context) => {
       if (!isCrossSite(ctx, provider.issuer)) return post(ctx)
       ctx.status = 403
-      show(ctx, {
-        name: 'error',
-        mode: 'refused',
-        title: 'This form came from another site',
-        content: html`<p>It was not accepted. Go back to the app and sign in from there.</p>`,
-      })
+      show(ctx, { name: 'error', mode: 'refused' })
     }
   }
 
@@ -165,10 +148,6 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
     [`${path}/consent`]: { post: fromOwnPage(answerConsent) },
   } satisfies Record<string, Route>
 }
-
-const refusal: Html = html`<p class="refusal" role="alert">
-  That username and password do not match.
-</p>`
 
 /** Lets the user come back to the client after a password reset, and read everything in the language of the request. */
 function carriedQuery(params: Interaction['params']): string {

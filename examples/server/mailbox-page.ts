@@ -2,7 +2,14 @@ import type { Context } from 'koa'
 import type { ReceivedMail } from '../../src/index.ts'
 import { html, type Html } from './html.ts'
 import type { Paths, ShowPage } from './page.ts'
-import type { Route } from './routes.ts'
+import type { Route } from './requests.ts'
+import type { Words } from './words.ts'
+
+/** A mail is somebody else's page: nothing of it runs or is loaded, and its links open where a person sees the address. */
+const FRAME =
+  '<!doctype html>' +
+  `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">` +
+  '<base target="_top">'
 
 export interface MailboxPageParts {
   messages(): ReceivedMail[]
@@ -30,25 +37,49 @@ export function mailboxPage({ messages, show, paths }: MailboxPageParts) {
     show(ctx, {
       name: 'mailbox',
       mode: mails.length > 0 ? 'mails' : 'empty',
-      title: 'Mailbox',
-      content: html`<p class="note">
-          Nothing is delivered while SMTP is not configured: all mails end up here. A mail arrives
-          within two seconds.
-        </p>
-        <p><a href="${paths.base}/mailbox">Look again</a> · <a href="${paths.base}/">Start</a></p>
-        ${mails.length > 0 ? mails.map(mailContent) : html`<p>There is no mail yet.</p>`}`,
+      showsMails: mails.length > 0,
+      content: (words) =>
+        html`<p><a href="${paths.base}/mailbox">${words.t('mailbox.again')}</a></p>
+          ${mails.length > 0 ? mailList(mails, words) : whatToDo(words)}`,
     })
+  }
+
+  function whatToDo({ t }: Words): Html {
+    return html`<h2>${t('mailbox.empty.none')}</h2>
+      <p>${t('mailbox.empty.ask')}</p>
+      <ul>
+        <li><a href="${paths.oauth}/forgot-password">${t('login.forgot')}</a></li>
+        <li><a href="${paths.base}/demo/start">${t('home.start')}</a></li>
+      </ul>`
   }
 
   return { [`${paths.base}/mailbox`]: { get } } satisfies Record<string, Route>
 }
 
-function mailContent({ to, subject, text, receivedAt }: ReceivedMail): Html {
-  return html`<article>
-    <h2>${subject}</h2>
-    <p class="note">to ${to}, ${receivedAt.toISOString()}</p>
-    <div class="mail">${withLinks(text)}</div>
-  </article>`
+function mailList(mails: ReceivedMail[], { t }: Words): Html {
+  return html`<fieldset class="widths">
+      <legend>${t('mailbox.width')}</legend>
+      <label><input type="radio" name="width" checked /> ${t('mailbox.desktop')}</label>
+      <label><input type="radio" name="width" id="phone" /> ${t('mailbox.phone')}</label>
+    </fieldset>
+    ${mails.map(
+      ({ to, subject, text, html: part, receivedAt }) =>
+        html`<article>
+          <h2 dir="auto">${subject}</h2>
+          <p class="note">
+            ${t('mailbox.to', { address: to })}<br />
+            <time dir="ltr">${receivedAt.toISOString()}</time>
+          </p>
+          <div class="both">
+            <iframe
+              title="${subject}"
+              sandbox="allow-top-navigation-by-user-activation"
+              srcdoc="${FRAME + part}"
+            ></iframe>
+            <div class="mail" dir="auto">${withLinks(text)}</div>
+          </div>
+        </article>`,
+    )}`
 }
 
 function withLinks(text: string): Html[] {

@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs'
 import type { Context } from 'koa'
 import type { Brand } from '../../src/index.ts'
 import { html, type Html } from './html.ts'
+import type { Route } from './requests.ts'
+import { wordsFor, type Words } from './words.ts'
 
 /** Path prefixes, without a slash at the end; empty for none. */
 export interface Paths {
@@ -9,55 +12,96 @@ export interface Paths {
 }
 
 export interface Page {
-  /** `data-page` and `data-mode` tell clients and tests where they are. */
+  /**
+   * `data-page` and `data-mode` tell clients and tests where they are. Title, refusal, lead and note are the words `name.mode.title`
+   * and so on, or `name.title` and `name.lead`.
+   */
   name: string
   mode?: string
-  title: string
-  content: Html
+  /** What the words name. */
+  values?: Record<string, string>
+  /** Between lead and note. */
+  content?: (words: Words) => Html
+  /** `ui_locales` of the authorization request that the page is part of. */
+  uiLocales?: unknown
   /** A client that a form of this page may lead to: its redirect URI. */
   formMayLeadTo?: unknown
+  /** Mails are shown as they look: with styles and pictures of their own. */
+  showsMails?: boolean
 }
 
 /** With status 200, unless another one was set before. */
-export type ShowPage = (ctx: Pick<Context, 'body' | 'set'>, page: Page) => void
+export type ShowPage = (ctx: Pick<Context, 'body' | 'req' | 'set' | 'vary'>, page: Page) => void
 
-/** The example's own pages look like those of the flows. */
-export function createShowPage({ base, oauth }: Paths, { name: brand }: Brand): ShowPage {
+/** The example's own pages look and speak like those of the flows. */
+export function createShowPage({ base, oauth }: Paths, brand: Brand): ShowPage {
   const header =
-    brand &&
+    brand.name &&
     html`<header class="client">
-      <span class="mark" aria-hidden="true">${brand.slice(0, 1)}</span><bdi>${brand}</bdi>
+      <span class="mark" aria-hidden="true">${brand.name.slice(0, 1)}</span>
+      <bdi>${brand.name}</bdi>
     </header>`
-  return (ctx, { name, mode, title, content, formMayLeadTo }) => {
-    ctx.set(pageHeaders(formMayLeadTo))
+
+  /** No way out of a sign-in, nor from the start to itself. */
+  function footer({ name, formMayLeadTo }: Page, { t }: Words) {
+    if (name === 'home' || formMayLeadTo !== undefined) return undefined
+    return html`<footer class="links"><a href="${base}/">${t('brand.sign_in')}</a></footer>`
+  }
+
+  return (ctx, page) => {
+    const { name, mode = 'page', values, content } = page
+    const words = wordsFor(ctx.req, page.uiLocales)
+    const { lang, dir, has, t } = words
+    const said = (...keys: string[]) => {
+      const key = keys.find(has)
+      return key === undefined ? undefined : t(key, values)
+    }
+    const title = said(`${name}.${mode}.title`, `${name}.title`) ?? name
+    const refusal = said(`${name}.${mode}.refusal`)
+    const lead = said(`${name}.${mode}.lead`, `${name}.lead`)
+    const note = said(`${name}.${mode}.note`)
+    const heading = refusal === undefined ? title : t('refusal.title', { title })
+    ctx.set(pageHeaders(page))
+    ctx.set('Content-Language', lang)
+    ctx.vary('Accept-Language')
     ctx.body = html`<!doctype html>
-      <html lang="en">
+      <html lang="${lang}" dir="${dir}">
         <head>
           <meta charset="utf-8" />
           <meta name="viewport" content="width=device-width, initial-scale=1" />
           <meta name="color-scheme" content="light dark" />
-          <title>${title}</title>
+          <title>${brand.name ? `${heading} · ${brand.name}` : heading}</title>
           <link rel="stylesheet" href="${oauth}/account-flows.css" />
           <link rel="stylesheet" href="${base}/example.css" />
+          <link rel="icon" href="${oauth}/account-flows.svg" />
         </head>
         <body>
           ${header}
-          <main data-page="${name}" data-mode="${mode ?? 'page'}">
+          <main data-page="${name}" data-mode="${mode}">
             <h1>${title}</h1>
-            ${content}
+            ${
+              refusal &&
+              html`<div id="refusal" class="refusal" role="alert" tabindex="-1" autofocus>
+                <p>${refusal}</p>
+              </div>`
+            }
+            ${lead && html`<p>${lead}</p>`} ${content?.(words)}
+            ${note && html`<p class="note">${note}</p>`}
           </main>
+          ${footer(page, words)}
         </body>
       </html>`.html
   }
 }
 
-function pageHeaders(formMayLeadTo: unknown): Record<string, string> {
+function pageHeaders({ formMayLeadTo, showsMails }: Page): Record<string, string> {
   return {
     'Content-Type': 'text/html; charset=utf-8',
     'Cache-Control': 'no-store',
     'Content-Security-Policy': [
       "default-src 'none'",
-      "style-src 'self'",
+      `style-src 'self'${showsMails ? " 'unsafe-inline'" : ''}`,
+      `img-src 'self'${showsMails ? ' data:' : ''}`,
       ["form-action 'self'", ...sourceOf(formMayLeadTo)].join(' '),
       "base-uri 'none'",
       "frame-ancestors 'none'",
@@ -75,4 +119,18 @@ function sourceOf(redirectUri: unknown): string[] {
   if (typeof redirectUri !== 'string' || !URL.canParse(redirectUri)) return []
   const { protocol, origin } = new URL(redirectUri)
   return [protocol === 'https:' || protocol === 'http:' ? origin : protocol]
+}
+
+/** What these pages need beside the style sheet of the flows. */
+export function exampleStylesheet({ base }: Paths) {
+  const css = readFileSync(new URL('./example.css', import.meta.url), 'utf8')
+
+  function get(ctx: Context) {
+    ctx.set('Cache-Control', 'public, max-age=3600')
+    ctx.set('X-Content-Type-Options', 'nosniff')
+    ctx.type = 'text/css; charset=utf-8'
+    ctx.body = css
+  }
+
+  return { [`${base}/example.css`]: { get } } satisfies Record<string, Route>
 }

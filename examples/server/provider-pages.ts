@@ -1,5 +1,5 @@
 import type { Configuration, KoaContextWithOIDC } from 'oidc-provider'
-import { displayName, html, trusted } from './html.ts'
+import { displayName, html, inEnglish, trusted, type Html } from './html.ts'
 import type { ShowPage } from './page.ts'
 
 type Features = NonNullable<Configuration['features']>
@@ -10,18 +10,18 @@ export function providerPages(show: ShowPage) {
     logoutSource(ctx: KoaContextWithOIDC, form: string) {
       show(ctx, {
         name: 'logout',
-        title: 'Sign out?',
         formMayLeadTo: ctx.oidc.params?.['post_logout_redirect_uri'],
-        content: html`${trusted(form)}
-          <button type="submit" form="op.logoutForm" name="logout" value="yes">Sign out</button>
-          <button class="quiet" type="submit" form="op.logoutForm">Stay signed in</button>`,
+        content: ({ t }) =>
+          html`${trusted(form)}
+            <button type="submit" form="op.logoutForm" name="logout" value="yes">
+              ${t('logout.submit')}
+            </button>
+            <button class="quiet" type="submit" form="op.logoutForm">${t('logout.stay')}</button>`,
       })
     },
 
-    postLogoutSuccessSource(ctx: KoaContextWithOIDC) {
-      const content = html`<p>You can close this page.</p>`
-      show(ctx, { name: 'logout', mode: 'done', title: 'You are signed out', content })
-    },
+    postLogoutSuccessSource: (ctx: KoaContextWithOIDC) =>
+      show(ctx, { name: 'logout', mode: 'done' }),
   } satisfies Features['rpInitiatedLogout']
 
   const deviceFlow = {
@@ -29,12 +29,9 @@ export function providerPages(show: ShowPage) {
       show(ctx, {
         name: 'device',
         mode: error ? 'refused' : 'form',
-        title: 'Sign in on a device',
-        content: html`<p>
-            ${error ? 'That did not work. ' : undefined}Type the code that the device shows.
-          </p>
-          ${trusted(withoutScript(form))}
-          <button type="submit" form="op.deviceInputForm">Continue</button>`,
+        content: ({ t }) =>
+          html`${named(form, t('device.lead'))}
+            <button type="submit" form="op.deviceInputForm">${t('device.submit')}</button>`,
       })
     },
 
@@ -42,22 +39,23 @@ export function providerPages(show: ShowPage) {
       show(ctx, {
         name: 'device',
         mode: 'confirm',
-        title: `Does your device show ${code}?`,
-        content: html`<p>
-            ${displayName(client.clientName ?? client.clientId)} wants to sign you in there.
-          </p>
-          ${trusted(form)}
-          <button type="submit" form="op.deviceConfirmForm">Yes, continue</button>
-          <button class="quiet" type="submit" form="op.deviceConfirmForm" name="abort" value="yes">
-            No, stop
-          </button>`,
+        values: { code, client: displayName(client.clientName ?? client.clientId) },
+        content: ({ t }) =>
+          html`${trusted(form)}
+            <button type="submit" form="op.deviceConfirmForm">${t('device.confirm.submit')}</button>
+            <button
+              class="quiet"
+              type="submit"
+              form="op.deviceConfirmForm"
+              name="abort"
+              value="yes"
+            >
+              ${t('device.confirm.abort')}
+            </button>`,
       })
     },
 
-    successSource(ctx: KoaContextWithOIDC) {
-      const content = html`<p>You can close this page.</p>`
-      show(ctx, { name: 'device', mode: 'done', title: 'The device is signed in', content })
-    },
+    successSource: (ctx: KoaContextWithOIDC) => show(ctx, { name: 'device', mode: 'done' }),
   } satisfies Features['deviceFlow']
 
   return {
@@ -71,15 +69,19 @@ export function providerPages(show: ShowPage) {
       show(ctx, {
         name: 'error',
         mode: error,
-        title: 'This did not work',
-        content: html`<p>${error_description ?? error}</p>
-          <p class="note">Go back to the app and try again.</p>`,
+        uiLocales: ctx.oidc?.params?.['ui_locales'],
+        content: ({ t }) =>
+          html`${inEnglish(error_description ?? error)}
+            <p class="note">${t('error.back')}</p>`,
       })
     },
   }
 }
 
-/** The provider's field selects its text by a script, which the policy of the page would only complain about. */
-function withoutScript(form: string): string {
-  return form.replace(/ onfocus="[^"]*"/, '')
+/** The provider's field selects its text by a script, which the policy of the page would only complain about, and has no name. */
+function named(form: string, label: string): Html {
+  const attribute = html` aria-label="${label}"`.html
+  return trusted(
+    form.replace(/ onfocus="[^"]*"/, '').replace(/ placeholder="[^"]*"/, () => attribute),
+  )
 }

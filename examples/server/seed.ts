@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import bcrypt from 'bcrypt'
 import type { Adapter, AdapterPayload, Provider } from 'oidc-provider'
-import { reasonOf, StartRefused } from './start-refused.ts'
+import { reasonOf, StartRefused } from './environment.ts'
 import type { Storage } from './storage.ts'
 
 interface SeedUser {

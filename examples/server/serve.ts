@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type Koa from 'koa'
-import { reasonOf, StartRefused } from './start-refused.ts'
+import { reasonOf, StartRefused } from './environment.ts'
 
 /** All together stay below the 10 seconds. */
 const ANSWER_LIMIT_MS = 5_000

@@ -12,8 +12,8 @@ import {
   type User,
   type UserStore,
 } from '../../src/index.ts'
-import { createProviderKeys, sharedProviderKeys, type ProviderKeys } from './provider-keys.ts'
-import { reasonOf, StartRefused } from './start-refused.ts'
+import { createProviderKeys, sharedProviderKeys, type ProviderKeys } from './keys.ts'
+import { reasonOf, StartRefused } from './environment.ts'
 
 /** Everything that is kept, in memory or in a MongoDB database. */
 export interface Storage {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import type { CaptchaSources } from './captcha.ts'
-import { uiLocalesInUrl } from './form.ts'
+import { languagesOf } from './language.ts'
 import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
 
 export interface Page<N extends PageName = PageName> {
@@ -39,9 +39,7 @@ const ERROR_STATUS: Record<ErrorMode, number> = {
 /** @param sources - that pages with a captcha load it from. */
 export function createPages(views: Views, sources?: CaptchaSources): Pages {
   function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
-    const accepted = req.headers['accept-language']
-    const asked = uiLocalesInUrl(req.url) ?? page.uiLocales
-    const languages = { asked, accepted }
+    const languages = languagesOf(req, page.uiLocales)
     const { html, lang, hasCaptcha } = views.page(page.name, page.locals, languages, page.formId)
     return { html, headers: pageHeaders(page, lang, hasCaptcha ? sources : undefined) }
   }

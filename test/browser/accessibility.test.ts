@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core'
 import { createViews } from '../../src/views/index.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { everyPage, type ShownPage } from './every-page.ts'
+import { startExamplePages, type ExamplePages } from './example-pages.ts'
 import { BRAND, startPageServer, type PageServer } from './page-server.ts'
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
@@ -67,16 +68,22 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) =>
   let live: Page
   /** For the others, put one after the other into the same document, as that costs a fifth, and axe then is warm. */
   let still: Page
+  let example: ExamplePages
+  /** For those of the example server. */
+  let ofExample: Page
 
   before(async () => {
     server = await startPageServer(BRAND)
+    example = await startExamplePages(LOCALES)
     plain = await startPageServer()
     const context = await browser().newContext()
     await context.addInitScript({ content: AXE })
     live = await context.newPage()
     still = await context.newPage()
+    ofExample = await context.newPage()
+    await arrive(ofExample, `${example.origin}/shown`, '')
   })
-  after(() => Promise.all([server?.close(), plain?.close()]))
+  after(() => Promise.all([server?.close(), plain?.close(), example?.close()]))
 
   /** What `find` finds wrong, with the page that it is wrong with. */
   async function findings(
@@ -87,10 +94,10 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) =>
     const of = isPlain ? plain : server
     if (!still.url().startsWith(of.origin)) await still.goto(`${of.origin}/oauth2/error.error`)
     const isLive = (shown: ShownPage) => scripts === 'on' && ON_ARRIVAL.test(of.htmlOf(shown))
-    const all = async (
+    const all = async <S extends { id: string }>(
       page: Page,
-      pages: ShownPage[],
-      show: (shown: ShownPage) => Promise<unknown>,
+      pages: S[],
+      show: (shown: S) => Promise<unknown>,
     ) => {
       await page.emulateMedia({ ...PLAIN, ...media })
       await page.setViewportSize(viewport)
@@ -105,6 +112,16 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) =>
         still,
         pages.filter((shown) => !isLive(shown)),
         (shown) => still.setContent(of.htmlOf(shown, { locale, scripts: 'off' })),
+      ),
+      all(
+        ofExample,
+        pages === everyPage && !isPlain ? example.ids.map((id) => ({ id })) : [],
+        ({ id }) => {
+          const html = example.htmlOf(id, locale)
+          return ON_ARRIVAL.test(html)
+            ? arrive(ofExample, `${example.origin}/shown`, html)
+            : ofExample.setContent(html)
+        },
       ),
     ])
     return found
@@ -176,6 +193,8 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) =>
   for (const [direction, { locale }] of Object.entries(DIRECTIONS)) {
     it(`are all within reach of the Tab key, in the order in which they are read, and show where it is, ${direction}`, async () => {
       const found = await findings({ viewport: NARROW, locale }, async (page) => {
+        // The stops within a mail are the mail's own.
+        if (page.frames().length > 1) return []
         const expected = await page.evaluate((selector) => {
           const shown = [...document.querySelectorAll<HTMLElement>(selector)].filter(
             (element) => element.checkVisibility() && !element.matches(':disabled'),
@@ -217,7 +236,7 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) =>
             const { borderTopWidth, borderTopStyle, outlineStyle } = getComputedStyle(element)
             const hasEdge = borderTopStyle !== 'none' && parseFloat(borderTopWidth) > 0
             return (
-              !element.matches('[type=checkbox], :disabled') &&
+              !element.matches('[type=checkbox], [type=radio], :disabled') &&
               (!hasEdge || outlineStyle === 'none')
             )
           })
@@ -259,6 +278,14 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) =>
     expect(found).to.deep.equal([])
   })
 })
+
+/** As a page of its own, at an address of the server. */
+async function arrive(page: Page, address: string, body: string): Promise<void> {
+  await page.route(address, (route) => route.fulfill({ contentType: 'text/html', body }), {
+    times: 1,
+  })
+  await page.goto(address)
+}
 
 async function axeViolations(page: Page, rules: RunOnly): Promise<string[]> {
   const { violations } = await page.evaluate(

@@ -1,6 +1,6 @@
 /**
- * Writes a picture of every page in every mode, in light and dark, wide and narrow, in languages of both directions, with a brand and without, and of every mail, into
- * `screenshots/`, with one sheet that shows them all: `index.html` and `contact-sheet-*.png`.
+ * Writes a picture of every page in every mode, in light and dark, wide and narrow, in languages of both directions, with a brand and without, of every page of
+ * the example server, and of every mail, into `screenshots/`, with one sheet that shows them all: `index.html` and `contact-sheet-*.png`.
  *
  * @module
  */
@@ -14,6 +14,7 @@ import { parseAll } from '../../src/settings/parse-all.ts'
 import { createViews, type Views } from '../../src/views/index.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { everyPage } from './every-page.ts'
+import { startExamplePages } from './example-pages.ts'
 import { BRAND, startPageServer } from './page-server.ts'
 
 const FOLDER = fileURLToPath(new URL('../../screenshots/', import.meta.url))
@@ -48,6 +49,30 @@ async function picturesOfPages(browser: Browser, look: Look) {
   }
   await context.close()
   await server.close()
+  return pictures
+}
+
+async function picturesOfExample(browser: Browser) {
+  const looks = (['light', 'dark', 'phone', 'rtl'] as const).map((look) => ({
+    look,
+    ...LOOKS[look],
+  }))
+  const example = await startExamplePages([...new Set(looks.map(({ locale }) => locale))])
+  const pictures: Picture[] = []
+  for (const { look, colorScheme, width, height, locale } of looks) {
+    const context = await browser.newContext({ colorScheme, viewport: { width, height } })
+    const page = await context.newPage()
+    // With its policy, which lets a mail have its styles.
+    await page.goto(`${example.origin}/mailbox`)
+    for (const id of example.ids) {
+      const file = `example.${id}.${look}.png`
+      await page.setContent(example.htmlOf(id, locale))
+      await page.screenshot({ path: join(FOLDER, file), fullPage: true })
+      pictures.push({ title: `${id}.${look}`, file })
+    }
+    await context.close()
+  }
+  await example.close()
   return pictures
 }
 
@@ -105,6 +130,7 @@ async function main() {
   for (const look of Object.keys(LOOKS) as Look[]) {
     groups[look] = await picturesOfPages(browser, look)
   }
+  groups['example'] = await picturesOfExample(browser)
   groups['mails-light'] = await picturesOfMails(browser, views, 'light')
   groups['mails-dark'] = await picturesOfMails(browser, views, 'dark')
 

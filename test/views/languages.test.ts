@@ -1,5 +1,8 @@
 import { readdirSync } from 'node:fs'
+import { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
 import { expect } from 'chai'
+import { languageFor } from '../../src/http/language.ts'
 import {
   acceptedTags,
   askedTags,
@@ -126,4 +129,27 @@ describe('what is kept of the languages of a request', () => {
     expect(kept.split(',')).to.deep.equal(many.slice(0, 9))
     expect(keptTags([`de${'-12345678'.repeat(12)}`], ',')).to.equal(undefined)
   })
+})
+
+describe('languageFor, for a page of the host', () => {
+  const spoken = ['en', 'de', 'fr', 'ar'] as const
+  const request = (url: string, accepted?: string) =>
+    Object.assign(new IncomingMessage(new Socket()), {
+      url,
+      headers: { 'accept-language': accepted },
+    })
+
+  for (const [what, url, uiLocales, accepted, expected] of [
+    ['the address asks before all else', '/login?ui_locales=de', 'fr', 'ar', 'de'],
+    ['the request asks before the browser', '/login?interaction=1', 'xx fr', 'ar', 'fr'],
+    ['the browser is asked last', '/login', undefined, 'xx, ar;q=0.5', 'ar'],
+    ['a near language is there', '/login', 'de-AT', undefined, 'de'],
+    ['none is there', '/login', 'nl', 'it', 'en'],
+    ['ui_locales is no text', '/login', ['fr'], 'de', 'de'],
+    ['nothing is known', '/login', undefined, undefined, 'en'],
+  ] as const) {
+    it(`is ${expected} where ${what}`, () => {
+      expect(languageFor(request(url, accepted), spoken, uiLocales)).to.equal(expected)
+    })
+  }
 })

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { CompactEncrypt } from 'jose'
-import { sharedProviderKeys } from '../../examples/server/provider-keys.ts'
-import { derivedKey } from '../../examples/server/signing-keys.ts'
-import { StartRefused } from '../../examples/server/start-refused.ts'
+import { sharedProviderKeys } from '../../examples/server/keys.ts'
+import { derivedKey } from '../../examples/server/keys.ts'
+import { StartRefused } from '../../examples/server/environment.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { suiteDatabase } from '../support/suite-database.ts'
 
