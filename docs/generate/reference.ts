@@ -119,12 +119,16 @@ ${exportsOf('contract/index.ts')}
 function optionTypes(): string {
   return [
     ['brand', list('views/brand.ts', 'Brand')],
+    [
+      'captcha',
+      `${list('http/captcha.ts', 'Captcha')}\n\nThe sources:\n\n${list('http/captcha.ts', 'CaptchaSources')}`,
+    ],
     ['hashing', list('crypto/hashing.ts', 'Hashing')],
     ['adminJwt', list('admin/jwt.ts', 'AdminJwtOptions')],
     ['responseDelay', list('http/response-delay.ts', 'ResponseDelay')],
     [
       'beforeForgotPassword` is called with `request',
-      list('http/forgot-password.ts', 'ForgotPasswordRequest'),
+      list('http/host-check.ts', 'ForgotPasswordRequest'),
     ],
   ]
     .map(([option, members]) => `### \`${option}\`\n\n${members}`)
