@@ -119,10 +119,7 @@ ${exportsOf('contract/index.ts')}
 function optionTypes(): string {
   return [
     ['brand', list('views/brand.ts', 'Brand')],
-    [
-      'captcha',
-      `${list('http/captcha.ts', 'Captcha')}\n\nThe sources:\n\n${list('http/captcha.ts', 'CaptchaSources')}`,
-    ],
+    ['captcha', list('http/captcha.ts', 'Captcha')],
     ['hashing', list('crypto/hashing.ts', 'Hashing')],
     ['adminJwt', list('admin/jwt.ts', 'AdminJwtOptions')],
     ['responseDelay', list('http/response-delay.ts', 'ResponseDelay')],
