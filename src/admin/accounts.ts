@@ -1,6 +1,6 @@
 import { newId } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
-import type { User, UserStore } from '../ports/index.ts'
+import type { Requester, User, UserStore } from '../ports/index.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
 import type { LinkKind } from '../ports/mail-kinds.ts'
 import { recordAction } from './audit.ts'
@@ -13,11 +13,18 @@ import type {
   AdminRequest,
 } from './parts.ts'
 import { forget } from './forget.ts'
+import { refusedInvitation } from './invitation.ts'
 import { statusOf } from './user-status.ts'
 import { recordChange, unverify, verify } from './verify-user.ts'
 
 type AccountOperation =
-  'verifyUser' | 'unverifyUser' | 'userStatus' | 'sendReset' | 'sendVerification' | 'endSessions'
+  | 'verifyUser'
+  | 'unverifyUser'
+  | 'userStatus'
+  | 'sendReset'
+  | 'sendVerification'
+  | 'inviteUser'
+  | 'endSessions'
 type AccountRequest = AdminRequest<AccountOperation>
 
 /** What an admin does with one account; the host's users are asked through their port alone. */
@@ -43,9 +50,7 @@ export function accountOperations(parts: AdminParts) {
     (kind: LinkKind) =>
     async (user: User, { requester }: Pick<AdminRequest, 'requester'>) => {
       const id = newId()
-      const { address, userAgent } = requester
-      const by = { address, userAgent, isAdmin: true }
-      const request = { id, kind, accountId: user.id, carried: {}, requester: by }
+      const request = { id, kind, accountId: user.id, carried: {}, requester: byAdmin(requester) }
       await requestMail(parts.outbox, request, parts.settings.current(), parts.clock.now())
       return { answer: { mail_id: id } }
     }
@@ -65,6 +70,18 @@ export function accountOperations(parts: AdminParts) {
       ask('email_verification'),
     ),
 
+    // The mail goes to the address of the account, and to no other: like those of the status, it need not be verified.
+    inviteUser: forAccount<'inviteUser'>(
+      'user_invite',
+      async ({ id }, { requester }) => {
+        const invited = await parts.invite(id, {}, byAdmin(requester))
+        return 'mailId' in invited
+          ? { answer: { mail_id: invited.mailId } }
+          : refusedInvitation(invited.refused)
+      },
+      anyEmail(users),
+    ),
+
     endSessions: forAccount<'endSessions'>('end_sessions', async ({ id }) => {
       const { oauth, idp } = await parts.endSessions(id)
       return { answer: { oauth, idp } }
@@ -81,6 +98,8 @@ export function accountOperations(parts: AdminParts) {
     forgetUser: (request) => forget(parts, request),
   } satisfies Partial<AdminEndpoints>
 }
+
+const byAdmin = ({ address, userAgent }: Requester) => ({ address, userAgent, isAdmin: true })
 
 /**
  * Finds the account that an admin means: by its id, or by a text that is the username, the verified address or the id of one

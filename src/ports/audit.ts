@@ -27,6 +27,16 @@ export const AUDIT_EVENT_TYPES = [
   'email_verification_completed',
   /** A login with the right password waits until the address is verified. */
   'email_login_blocked',
+  /** An account was invited. `reason`: why there is no mail. */
+  'invitation_requested',
+  /** The mail server took the mail. */
+  'invitation_mail_sent',
+  /** An attempt failed, or nobody will try again. */
+  'invitation_mail_failed',
+  /** An invitation was used that does not work any more. `reason`: why. */
+  'invitation_rejected',
+  /** The first password is set, and the address verified. `details`: how many sessions, grants and tokens were ended. */
+  'invitation_completed',
   /** `endSessions` was called. `details`: how many were ended. */
   'sessions_ended',
   /** `details.keys` were changed by `details.actor`. */
@@ -55,8 +65,8 @@ export type AuditEvent =
       `${Flow}_mail_failed`,
       OfMail & { reason: MailFailure; details?: { mail?: MailKind } & Partial<MailFault> }
     >
-  | Told<'password_reset_rejected', OfLink & { reason: LinkEnd | 'newer_password' }>
-  | Told<'password_reset_completed', OfLink & { details: EndedSessions }>
+  | Told<`${PasswordFlow}_rejected`, OfLink & { reason: LinkEnd | 'newer_password' }>
+  | Told<`${PasswordFlow}_completed`, OfLink & { details: EndedSessions }>
   | Told<'email_verification_rejected', OfLink & { reason: LinkEnd | 'already_verified' }>
   | Told<'email_verification_completed', OfLink>
   | Told<'email_login_blocked', OfMail>
@@ -78,7 +88,8 @@ export type AuditEvent =
 
 export type AuditEventType = AuditEvent['type']
 
-type Flow = 'password_reset' | 'email_verification'
+type PasswordFlow = 'password_reset' | 'invitation'
+type Flow = PasswordFlow | 'email_verification'
 
 /** What events of this type tell beside what all do; the rest is `undefined` in them. */
 type Told<Type extends (typeof AUDIT_EVENT_TYPES)[number], Fields> = EventBase & {
@@ -122,6 +133,7 @@ export type NoMail =
   | 'no_address'
   | 'bad_address'
   | 'no_password'
+  | 'has_password'
 
 /** Why a mail did not leave: there is none, or an attempt failed. */
 export type MailFailure = NoMail | ErrorCode | 'unexpected_error'

@@ -67,7 +67,9 @@ export function renderPage<N extends PageName>(
 /** The most special first. */
 function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {
   const mode = `${name}.${locals.mode}`
-  return 'reason' in locals ? [`${mode}.${locals.reason}.title`] : [`${mode}.title`]
+  if (!('reason' in locals)) return [`${mode}.title`]
+  const { reason } = locals
+  return [`${mode}.${reason}.title`, `reset-password.invalid.${reason}.title`]
 }
 
 /** What was wrong that no field can mend. */
@@ -98,7 +100,7 @@ function faultsOf(
   return Object.fromEntries(
     wrong.map((fault) => [
       fault === 'password_mismatch' ? 'confirm_password' : 'password',
-      t(`${name}.${fault}.refusal`, values),
+      t(`reset-password.${fault}.refusal`, values),
     ]),
   )
 }

@@ -26,6 +26,7 @@ export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame)
 
   tryPage('forgot-password', SAMPLE_PAGES['forgot-password'])
   tryPage('reset-password', SAMPLE_PAGES['reset-password'])
+  tryPage('accept-invitation', SAMPLE_PAGES['accept-invitation'])
   tryPage('verify-email', SAMPLE_PAGES['verify-email'])
   tryPage('error', SAMPLE_PAGES.error)
   for (const [name, locals] of SAMPLE_MAILS) {
@@ -58,6 +59,19 @@ const resetForm = (mode: 'form' | `password_${'too_short' | 'too_long' | 'invali
   { ...limits, mode, client, excess: 3 },
 ]
 
+const PASSWORD_PAGES: PageSamples['reset-password'] = {
+  form: resetForm('form'),
+  password_mismatch: [{ ...limits, mode: 'password_mismatch', also: 'password_too_short' }],
+  password_too_short: resetForm('password_too_short'),
+  password_too_long: resetForm('password_too_long'),
+  password_invalid: resetForm('password_invalid'),
+  invalid: REASONS.flatMap((reason) => [
+    { mode: 'invalid', reason, carried: {} },
+    { mode: 'invalid', reason, carried, client, renew: 'token' },
+  ]),
+  done: [{ mode: 'done' }, { mode: 'done', client }],
+}
+
 /** Each page in each mode, with little and with much to say. */
 export const SAMPLE_PAGES: PageSamples = {
   'forgot-password': {
@@ -74,18 +88,8 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'sent', carried, ...sent },
     ],
   },
-  'reset-password': {
-    form: resetForm('form'),
-    password_mismatch: [{ ...limits, mode: 'password_mismatch', also: 'password_too_short' }],
-    password_too_short: resetForm('password_too_short'),
-    password_too_long: resetForm('password_too_long'),
-    password_invalid: resetForm('password_invalid'),
-    invalid: REASONS.flatMap((reason) => [
-      { mode: 'invalid', reason, carried: {} },
-      { mode: 'invalid', reason, carried, client, renew: 'token' },
-    ]),
-    done: [{ mode: 'done' }, { mode: 'done', client }],
-  },
+  'reset-password': PASSWORD_PAGES,
+  'accept-invitation': { ...PASSWORD_PAGES, sent: [{ mode: 'sent' }, { mode: 'sent', client }] },
   'verify-email': {
     blocked: [
       { mode: 'blocked', username: 'ann', lifetimeMs: 86_400_000, carried: {} },

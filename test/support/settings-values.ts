@@ -19,6 +19,7 @@ const addresses = ['a', '@b.example', 'a@', 'a@b@c.example', 'a @b.example', 'a@
 export const badValues: Record<string, string[]> = {
   password_reset_expiration: [...durations, '8d', '604801s'],
   email_verification_expiration: [...durations, '31d'],
+  invitation_expiration: [...durations, '31d'],
   audit_retention: [...durations, '6d', '604799s', '3651d', '2h'],
   resend_cooldown: [...durations.filter((value) => value !== '0s'), '0m', '00s', '25h', '86401s'],
   requests_per_ip_per_minute: limits,

@@ -96,14 +96,23 @@ export function mongoUsers(collection: UserCollection): UserStore {
       )
     },
 
-    async markEmailVerified(id, email) {
+    async setFirstPassword(id, email, hash) {
       return isUpdated(
         {
           ...(await hasId(text(id))),
-          email: text(email),
-          email_verified: { $ne: true },
-          disabled: { $in: [false, null], $not: { $type: 'array' } },
+          ...isEnabledWith(email),
+          password_hash: { $in: [null, ''], $not: { $type: 'array' } },
         },
+        {
+          $set: { password_hash: text(hash), email_verified: true },
+          $currentDate: { password_changed_at: true },
+        },
+      )
+    },
+
+    async markEmailVerified(id, email) {
+      return isUpdated(
+        { ...(await hasId(text(id))), ...isEnabledWith(email), email_verified: { $ne: true } },
         { $set: { email_verified: true } },
       )
     },
@@ -155,6 +164,11 @@ function lookUps(collection: UserCollection) {
   }
 
   return { byId, byUsername, byUsernameInAnyCase, byVerifiedEmail, byEmail }
+}
+
+// What is no flag of ours counts as set.
+function isEnabledWith(email: string) {
+  return { email: text(email), disabled: { $in: [false, null], $not: { $type: 'array' } } }
 }
 
 async function hasId(id: string) {
