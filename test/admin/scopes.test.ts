@@ -30,6 +30,7 @@ const OPERATIONS: {
   userStatus: [READ, (admin) => admin.userStatus(account)],
   sendReset: [SUPPORT, (admin) => admin.sendReset(account)],
   sendVerification: [SUPPORT, (admin) => admin.sendVerification(account)],
+  inviteUser: [SUPPORT, (admin) => admin.inviteUser(account)],
   endSessions: [SUPPORT, (admin) => admin.endSessions(account)],
   verifyUser: [SUPPORT, (admin) => admin.verifyUser(account)],
   unverifyUser: [SUPPORT, (admin) => admin.unverifyUser(account)],

@@ -65,6 +65,7 @@ export const goodValues: Record<keyof SettingTexts, string[]> = {
   password_reset_expiration: ['1s', '90m', '1h30m', '7d', '604800s', '2h'],
   require_email_verification: ['true', 'false'],
   email_verification_expiration: ['1s', '30d', '1d12h', '24h'],
+  invitation_expiration: ['1s', '30d', '1d12h', '7d'],
   audit_retention: ['7d', '168h', '400d', '3650d'],
   email_link_confirmation: ['other_browser', 'always', 'off'],
   smtp_host: [
