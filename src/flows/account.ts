@@ -143,8 +143,6 @@ export function createVoidEverything(
 
 /** The users as the flows see them: whoever is met disabled has no link any more, also once enabled again. */
 export function usersWithLinks(users: UserStore, voidLinks: VoidLinks): UserStore {
-  const { setFirstPassword } = users
-
   async function met<Found extends User | undefined>(user: Found): Promise<Found> {
     if (user?.disabled) await voidLinks(user.id)
     return user
@@ -158,8 +156,8 @@ export function usersWithLinks(users: UserStore, voidLinks: VoidLinks): UserStor
     findByVerifiedEmail: async (email) =>
       Promise.all((await users.findByVerifiedEmail(email)).map(met)),
     replacePasswordHash: (id, expected, next) => users.replacePasswordHash(id, expected, next),
-    ...(setFirstPassword && {
-      setFirstPassword: (id, email, hash) => setFirstPassword.call(users, id, email, hash),
+    ...(users.setFirstPassword && {
+      setFirstPassword: async (...of) => (await users.setFirstPassword?.(...of)) ?? false,
     }),
     markEmailVerified: (id, email) => users.markEmailVerified(id, email),
   }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { assert, integer, property } from 'fast-check'
 import { DomUtils, parseDocument } from 'htmlparser2'
+import { mailTemplates } from '../../src/ports/mail-kinds.ts'
 import { accentOf, contrast, SCHEMES } from '../../src/views/accent.ts'
 import { checkBrand, type Brand } from '../../src/views/brand.ts'
 import { createViews, type PageLocals, type PageName, type Views } from '../../src/views/index.ts'
@@ -23,7 +24,7 @@ const BRAND: Brand = {
 }
 const NAMES: PageName[] = ['forgot-password', 'reset-password', 'verify-email', 'error']
 const BLOCKED = { mode: 'blocked', username: 'ann', lifetimeMs: 3_600_000, carried: {} } as const
-const MAILS = ['password-reset', 'email-verification', 'password-changed', 'test'] as const
+const MAILS = [...mailTemplates, 'test'] as const
 
 const viewsOf = (brand: Brand) => createViews('/oauth2', { brand: checkBrand(brand, BASE) })
 

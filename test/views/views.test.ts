@@ -55,7 +55,7 @@ const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
 const LIMITS = { token: 't', minLength: 8, maxLength: 64 }
 const EDGE =
   'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/143.0.0.0 Safari/537.36 Edg/143.0.0.0'
-const LINK_MAILS: MailName[] = ['password-reset', 'email-verification']
+const LINK_MAILS: MailName[] = ['password-reset', 'email-verification', 'invitation']
 const MAILS: MailName[] = [...LINK_MAILS, 'password-changed']
 
 const views = createViews('/oauth2')

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
+import { mailTemplates } from '../../src/ports/mail-kinds.ts'
 import type { PageLocals, PageName } from '../../src/views/index.ts'
 import { createCatalog, type Catalog } from '../../src/views/catalog.ts'
 import { readLocales } from '../../src/views/locale-files.ts'
@@ -28,7 +29,13 @@ const FRAME = {
   favicon: '/oauth2/i.svg',
   brand: BRAND,
 }
-const NAMES: PageName[] = ['forgot-password', 'reset-password', 'verify-email', 'error']
+const NAMES: PageName[] = [
+  'forgot-password',
+  'reset-password',
+  'accept-invitation',
+  'verify-email',
+  'error',
+]
 
 const problems: string[] = []
 const files = readViewFiles(VIEWS, undefined, problems)
@@ -52,7 +59,7 @@ function everyMail(): { name: MailName; locals: MailLocals }[] {
   const mails: { name: MailName; locals: MailLocals }[] = [
     { name: 'test', locals: { username: '', link: '', at } },
   ]
-  for (const name of ['password-reset', 'email-verification', 'password-changed'] as const) {
+  for (const name of mailTemplates) {
     const lives = name === 'password-changed' ? {} : { lifetimeMs: 90 * 60_000 }
     const admin = name === 'password-changed' ? {} : { isByAdmin: true }
     for (const user of ['', 'ada']) {
