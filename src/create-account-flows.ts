@@ -157,13 +157,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     adminApi: createAdminApi(adminParts, `${core.basePath}${checked.adminPath}`),
     events,
     endSessions,
-    invite: (user, carried = {}) =>
-      flows.invitation.invite(typeof user === 'string' ? user : user.id, carried, NOBODY),
+    invite: (user, carried) => flows.invitation.invite(user, carried),
   }
 }
-
-/** The host asks by itself, and for no request. */
-const NOBODY = { address: undefined, userAgent: undefined }
 
 type Outbox = Pick<MailOutbox, 'add'>
 
@@ -181,13 +177,9 @@ function createFlows(
   outbox: Outbox,
   hashPassword: (password: string) => Promise<string>,
 ) {
-  const { resetTokens, verificationTokens, invitationTokens } = core.store
   const parts = {
     ...core,
     users: core.watchedUsers,
-    resetTokens,
-    verificationTokens,
-    invitationTokens,
     outbox,
     readCutoffs: core.sessions.readCutoffs,
     hashPassword,

@@ -1,6 +1,6 @@
 import { newId } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
-import type { Requester, User, UserStore } from '../ports/index.ts'
+import type { User, UserStore } from '../ports/index.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
 import type { LinkKind } from '../ports/mail-kinds.ts'
 import { recordAction } from './audit.ts'
@@ -13,7 +13,7 @@ import type {
   AdminRequest,
 } from './parts.ts'
 import { forget } from './forget.ts'
-import { refusedInvitation } from './invitation.ts'
+import { byAdmin, invite } from './invitation.ts'
 import { statusOf } from './user-status.ts'
 import { recordChange, unverify, verify } from './verify-user.ts'
 
@@ -73,12 +73,7 @@ export function accountOperations(parts: AdminParts) {
     // The mail goes to the address of the account, and to no other: like those of the status, it need not be verified.
     inviteUser: forAccount<'inviteUser'>(
       'user_invite',
-      async ({ id }, { requester }) => {
-        const invited = await parts.invite(id, {}, byAdmin(requester))
-        return 'mailId' in invited
-          ? { answer: { mail_id: invited.mailId } }
-          : refusedInvitation(invited.refused)
-      },
+      (user, request) => invite(parts, user, request),
       anyEmail(users),
     ),
 
@@ -98,8 +93,6 @@ export function accountOperations(parts: AdminParts) {
     forgetUser: (request) => forget(parts, request),
   } satisfies Partial<AdminEndpoints>
 }
-
-const byAdmin = ({ address, userAgent }: Requester) => ({ address, userAgent, isAdmin: true })
 
 /**
  * Finds the account that an admin means: by its id, or by a text that is the username, the verified address or the id of one

@@ -43,12 +43,6 @@ export const noPassword = (user: User): Diagnosis => ({
   advice: `Have the person sign in the way the account is made for, or choose a password: ${sendLink(user, 'invitation')}`,
 })
 
-export const hasPassword = (user: User): Diagnosis => ({
-  cause: 'has_password',
-  summary: 'The account has a password: it gets no invitation.',
-  advice: `Have the person sign in, or send a reset link: ${sendLink(user, 'password_reset')}`,
-})
-
 export const VERIFIED: Diagnosis = {
   cause: 'verified',
   summary: 'The address is verified: it gets no verification mail.',
@@ -100,7 +94,7 @@ export function changedSince(
 /** Of a mail whose request ended for another reason. */
 export function ended(event: RecordedEvent, user: User, kind: LinkKind): Diagnosis {
   const { reason = 'unknown reason' } = event
-  const mail = `The last ${NAMES[kind]} was not sent`
+  const mail = `The last ${nameOf(kind)} was not sent`
   if (reason === 'ERR_MAIL_ADDRESS') {
     return {
       cause: 'bad_address',
@@ -124,7 +118,7 @@ export function sent(event: RecordedEvent, { email = '' }: User, kind: LinkKind)
   const find = ids.length > 0 ? ` Whoever runs the mail server finds it by ${ids.join(', ')}.` : ''
   return {
     cause: 'sent',
-    summary: `The last ${NAMES[kind]} was sent at ${timeOf(event)}: the mail server took it.`,
+    summary: `The last ${nameOf(kind)} was sent at ${timeOf(event)}: the mail server took it.`,
     advice: `Have the person look into the spam folder of ${email}.${find}`,
   }
 }
@@ -143,7 +137,7 @@ export function failed(
   const isTransport = step === 'transport'
   const look = isTransport || (reply === undefined && isAnswer) ? 'mail test' : 'doctor'
   const advice = `See account-flows ${look} --to ${user.email ?? ''}. ${nextOf(job, user, kind)}`
-  const mail = `the last ${NAMES[kind]}`
+  const mail = `the last ${nameOf(kind)}`
   const isRefused = event.reason === 'ERR_MAIL_REFUSED'
   if (isTransport) {
     const cause = isRefused ? 'refused' : 'mail_server_down'
@@ -175,11 +169,7 @@ const askedWith = (asked: RecordedEvent | undefined) =>
     ? `somebody asked with it at ${timeOf(asked)} and got no mail`
     : 'who asks for a reset link types the username'
 
-const NAMES: Record<LinkKind, string> = {
-  password_reset: 'reset link',
-  email_verification: 'verification link',
-  invitation: 'invitation',
-}
+const nameOf = (kind: LinkKind) => MAIL_KINDS[kind].link.called
 
 export const sendLink = ({ id }: User, kind: LinkKind) =>
   `account-flows ${MAIL_KINDS[kind].link.command} --id ${id}`

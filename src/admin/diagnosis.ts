@@ -9,7 +9,6 @@ import {
   changedSince,
   ended,
   failed,
-  hasPassword,
   noMailAtAll,
   noPassword,
   NOT_CONFIGURED,
@@ -22,6 +21,7 @@ import {
   type Diagnosis,
   type Present,
 } from './causes.ts'
+import { hasPassword } from './invitation.ts'
 
 export interface MailHistory extends Present {
   /** Newest first. */

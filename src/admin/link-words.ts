@@ -1,7 +1,7 @@
 import type { RecordedEvent, Token, User } from '../ports/index.ts'
 import { isIssuedUnder, isVerified, isVoided, refusesInvitation } from '../flows/account.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
-import { hasPassword } from './causes.ts'
+import { hasPassword } from './invitation.ts'
 import type { LinkState } from './link-state.ts'
 
 export type Signature = 'valid' | 'invalid' | 'missing'

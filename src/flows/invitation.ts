@@ -14,7 +14,7 @@
  */
 import { newId } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'
-import type { CarriedParameters, Requester } from '../ports/index.ts'
+import type { CarriedParameters, Requester, User } from '../ports/index.ts'
 import { refusesInvitation, refusesMail } from './account.ts'
 import type { FlowParts } from './parts.ts'
 import { createPasswordLink } from './password-link.ts'
@@ -28,6 +28,9 @@ export type Invited = { mailId: string } | { refused: InvitationRefusal }
 export type InvitationRefusal =
   'not_found' | 'disabled' | 'no_address' | 'bad_address' | 'has_password' | 'unsupported'
 
+/** The host asks by itself, and for no request. */
+const NOBODY = { address: undefined, userAgent: undefined }
+
 export type Invitation = ReturnType<typeof createInvitation>
 
 export function createInvitation(parts: FlowParts) {
@@ -37,10 +40,11 @@ export function createInvitation(parts: FlowParts) {
 
     /** Asks for an invitation. The account is judged as it is now, and again when the mail leaves and when the link is used. */
     async invite(
-      accountId: string,
-      carried: CarriedParameters,
-      requester: Requester,
+      who: User | string,
+      carried: CarriedParameters = {},
+      requester: Requester = NOBODY,
     ): Promise<Invited> {
+      const accountId = typeof who === 'string' ? who : who.id
       if (!users.setFirstPassword) return { refused: 'unsupported' }
       const user = await users.findById(accountId)
       if (!user) return { refused: 'not_found' }

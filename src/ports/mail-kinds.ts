@@ -27,6 +27,8 @@ interface MailKindRow {
         tokens: 'resetTokens' | 'verificationTokens' | 'invitationTokens'
         /** Whether `authorize_sig` covers what it carries. */
         isSigned: boolean
+        /** What support reads of it. */
+        called: string
         /** The command by which support sends another one. */
         command: string
       }
@@ -44,6 +46,7 @@ export const MAIL_KINDS = {
       lifetime: 'passwordResetExpiration',
       tokens: 'resetTokens',
       isSigned: false,
+      called: 'reset link',
       command: 'user send-reset',
     },
   },
@@ -57,6 +60,7 @@ export const MAIL_KINDS = {
       lifetime: 'emailVerificationExpiration',
       tokens: 'verificationTokens',
       isSigned: true,
+      called: 'verification link',
       command: 'user send-verification',
     },
   },
@@ -70,6 +74,7 @@ export const MAIL_KINDS = {
       lifetime: 'invitationExpiration',
       tokens: 'invitationTokens',
       isSigned: false,
+      called: 'invitation',
       command: 'user invite',
     },
   },

@@ -66,10 +66,9 @@ export function renderPage<N extends PageName>(
 
 /** The most special first. */
 function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {
-  const mode = `${name}.${locals.mode}`
-  if (!('reason' in locals)) return [`${mode}.title`]
-  const { reason } = locals
-  return [`${mode}.${reason}.title`, `reset-password.invalid.${reason}.title`]
+  const { mode } = locals
+  if (!('reason' in locals)) return [`${name}.${mode}.title`]
+  return [name, 'reset-password'].map((each) => `${each}.${mode}.${locals.reason}.title`)
 }
 
 /** What was wrong that no field can mend. */

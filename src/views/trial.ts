@@ -18,17 +18,11 @@ export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame)
     }
   }
 
-  function tryPage<N extends PageName>(name: N, samples: Record<string, PageLocals[N][]>) {
-    for (const locals of Object.values(samples).flat()) {
+  for (const name of PAGE_NAMES) {
+    for (const locals of Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name]).flat()) {
       attempt(`pages/${name}`, () => renderPage(templates, catalog, frame, name, locals, REQUEST))
     }
   }
-
-  tryPage('forgot-password', SAMPLE_PAGES['forgot-password'])
-  tryPage('reset-password', SAMPLE_PAGES['reset-password'])
-  tryPage('accept-invitation', SAMPLE_PAGES['accept-invitation'])
-  tryPage('verify-email', SAMPLE_PAGES['verify-email'])
-  tryPage('error', SAMPLE_PAGES.error)
   for (const [name, locals] of SAMPLE_MAILS) {
     attempt(`mails/${name}`, () => renderMail(templates, catalog, name, locals, frame.brand))
   }
@@ -144,6 +138,9 @@ export const SAMPLE_PAGES: PageSamples = {
     error: [{ mode: 'error' }],
   },
 }
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
+export const PAGE_NAMES = Object.keys(SAMPLE_PAGES) as PageName[]
 
 const little = { username: '', link: 'https://id.example/', at: new Date(0) }
 const much = {

@@ -103,7 +103,7 @@ onBothStores('An invitation (3.4)', (technology) => {
     'is disabled': { disabled: true },
   }
   for (const [what, change] of Object.entries(changes)) {
-    it(`does nothing once the account ${what}, and says what to do next`, async () => {
+    it(`does nothing once the account ${what}, and says what to do next (TOK-16, TOK-17, TOK-18)`, async () => {
       const { user, link } = await invitedUser(h, { email: 'invited-letters@users.example' })
       await h.changeUser(user, change)
       const before = await h.users.findById(user.id)
@@ -119,7 +119,7 @@ onBothStores('An invitation (3.4)', (technology) => {
       expectPage(await choose(h, await invitationOf(h, user), NEW), 200, PAGE, 'done')
     })
 
-    it(`does nothing where the account ${what} at the very moment that it is set (RACE-06)`, async () => {
+    it(`does nothing where the account ${what} at the very moment that it is set (TOK-18, RACE-06)`, async () => {
       const { user, link } = await invitedUser(h, { email: 'invited-letters@users.example' })
       const restore = aroundFirstPassword(async (set) => {
         await h.changeUser(user, change)

@@ -296,7 +296,7 @@ export const resetMutants: Mutant[] = [
   {
     name: 'an invitation takes the place of a password, on MongoDB',
     breaks: 'An invitation sets a password only while there is none (3.4).',
-    edits: { "password_hash: { $in: [null, ''], $not: { $type: 'array' } }": '' },
+    edits: { "{ password_hash: { $in: [null, ''], $not: { $type: 'array' } } }": '{}' },
     caughtBy: 'sets no first password of whoever has one',
     store: 'mongodb',
   },

@@ -7,7 +7,7 @@ import { accentOf, contrast, SCHEMES } from '../../src/views/accent.ts'
 import { checkBrand, type Brand } from '../../src/views/brand.ts'
 import { createViews, type PageLocals, type PageName, type Views } from '../../src/views/index.ts'
 import { mailboxOf } from '../../src/views/open-mailbox.ts'
-import { SAMPLE_PAGES } from '../../src/views/trial.ts'
+import { PAGE_NAMES, SAMPLE_PAGES } from '../../src/views/trial.ts'
 
 const STYLE = readFileSync(new URL('../../views/account-flows.css', import.meta.url), 'utf8')
 const BASE = new URL('https://id.example/auth')
@@ -22,7 +22,6 @@ const BRAND: Brand = {
   signInUrl: SIGN_IN,
   supportUrl: 'mailto:help@acme.example',
 }
-const NAMES: PageName[] = ['forgot-password', 'reset-password', 'verify-email', 'error']
 const BLOCKED = { mode: 'blocked', username: 'ann', lifetimeMs: 3_600_000, carried: {} } as const
 const MAILS = [...mailTemplates, 'test'] as const
 
@@ -30,7 +29,7 @@ const viewsOf = (brand: Brand) => createViews('/oauth2', { brand: checkBrand(bra
 
 /** Every page in every mode, with little and with much to say. */
 function everyPage(views: Views) {
-  return NAMES.flatMap((name) =>
+  return PAGE_NAMES.flatMap((name) =>
     Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name])
       .flat()
       .map((locals) => ({

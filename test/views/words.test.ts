@@ -8,7 +8,7 @@ import { createCatalog, type Catalog } from '../../src/views/catalog.ts'
 import { readLocales } from '../../src/views/locale-files.ts'
 import { renderMail, type MailLocals, type MailName } from '../../src/views/mails.ts'
 import { renderPage } from '../../src/views/pages.ts'
-import { SAMPLE_PAGES } from '../../src/views/trial.ts'
+import { PAGE_NAMES, SAMPLE_PAGES } from '../../src/views/trial.ts'
 import { createTemplates } from '../../src/views/templates.ts'
 import { readViewFiles } from '../../src/views/view-files.ts'
 
@@ -29,14 +29,6 @@ const FRAME = {
   favicon: '/oauth2/i.svg',
   brand: BRAND,
 }
-const NAMES: PageName[] = [
-  'forgot-password',
-  'reset-password',
-  'accept-invitation',
-  'verify-email',
-  'error',
-]
-
 const problems: string[] = []
 const files = readViewFiles(VIEWS, undefined, problems)
 /** Without fallbacks: a word that is missing is thrown. */
@@ -78,7 +70,7 @@ function everyMail(): { name: MailName; locals: MailLocals }[] {
 
 /** Every page in every mode, and the limits of a password in every number that a language has a form for. */
 function everyPage(): [PageName, PageLocals[PageName]][] {
-  const samples = NAMES.flatMap((name) =>
+  const samples = PAGE_NAMES.flatMap((name) =>
     Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name])
       .flat()
       .map((locals): [PageName, PageLocals[PageName]] => [name, locals]),
