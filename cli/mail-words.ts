@@ -20,6 +20,7 @@ const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
   no_address: 'the account has no e-mail address: give it one',
   bad_address: 'the address of the account is not one: correct it',
   no_password: 'the account has no password, and signs in another way',
+  has_password: 'the account has a password: send a reset link with `user send-reset`',
   unexpected_error: 'the server failed: see its log',
   ERR_MAIL_REFUSED: 'the mail server refused it: see what it says with `mail test`',
   ERR_MAIL_FAILED: 'the mail server could not be used: see why with `doctor`',

@@ -7,6 +7,7 @@ import { createVoidEverything } from './flows/account.ts'
 import type { AuditEvents } from './flows/audit.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
 import { createEndSessions } from './flows/end-sessions.ts'
+import { createInvitation, type Invited } from './flows/invitation.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
 import { unavailableAnswer } from './http/failure.ts'
@@ -23,7 +24,7 @@ import type { InteractionPolicy } from './oidc/policy.ts'
 import { checkOptions } from './check-options.ts'
 import type { AccountFlowsOptions } from './options.ts'
 import { createMailPipeline } from './outbox/pipeline.ts'
-import type { EndedSessions, MailOutbox } from './ports/index.ts'
+import type { CarriedParameters, EndedSessions, MailOutbox, User } from './ports/index.ts'
 import { createMailCheck } from './smtp/check.ts'
 import { createRefreshTokens } from './smtp/refresh-tokens.ts'
 import { createMailSender } from './smtp/sender.ts'
@@ -76,6 +77,13 @@ export interface AccountFlows extends Login, WellKnown {
    * password, change that first.
    */
   endSessions(accountId: string): Promise<EndedSessions>
+  /**
+   * Mails a link to an account without a password, with which its owner chooses the first one. That verifies the address too. A later
+   * invitation ends the link of an earlier one. The account is looked up by its id, and judged as it is now.
+   *
+   * @param carried - the client that the page leads on to afterwards: `clientId` and a `redirectUri` that it registered.
+   */
+  invite(user: User | string, carried?: CarriedParameters): Promise<Invited>
   /** Tells `audit` each `AuditEvent` once it is recorded, and the listeners of its type. Nobody waits for them. */
   events: AuditEvents
 }
@@ -122,6 +130,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     canSend: sender.canSend,
     checkMail: createMailCheck(clock, refreshTokens, checked.transport),
     endSessions,
+    invite: flows.invitation.invite,
   }
 
   return {
@@ -149,6 +158,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     adminApi: createAdminApi(adminParts, `${core.basePath}${checked.adminPath}`),
     events,
     endSessions,
+    invite: (user, carried) => flows.invitation.invite(user, carried),
   }
 }
 
@@ -168,18 +178,16 @@ function createFlows(
   outbox: Outbox,
   hashPassword: (password: string) => Promise<string>,
 ) {
-  const { resetTokens, verificationTokens } = core.store
   const parts = {
     ...core,
     users: core.watchedUsers,
-    resetTokens,
-    verificationTokens,
     outbox,
     readCutoffs: core.sessions.readCutoffs,
     hashPassword,
   }
   return {
     passwordReset: createPasswordReset(parts),
+    invitation: createInvitation(parts),
     verification: createEmailVerification(parts),
     waitingLogins: createWaitingLogins(parts),
   }

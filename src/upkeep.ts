@@ -24,6 +24,7 @@ interface Upkeep {
 interface UpkeepParts {
   settings: SettingsKeeper
   passwordReset: { sweep(): Promise<void> }
+  invitation: { sweep(): Promise<void> }
   mail: { tidy(): Promise<void> }
   keyRing: Pick<OwnKeyRing, 'note' | 'forget'>
   store: Pick<AccountFlowsStore, 'now'>
@@ -32,7 +33,7 @@ interface UpkeepParts {
 }
 
 export function createUpkeep(parts: UpkeepParts): Upkeep {
-  const { settings, passwordReset, mail, keyRing, store, clock, log } = parts
+  const { settings, passwordReset, invitation, mail, keyRing, store, clock, log } = parts
   let stopping = new AbortController()
   let loops: Promise<void>[] = []
 
@@ -74,6 +75,7 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
       if (!sweeps) return
       loops.push(
         repeat('finishing resets', SWEEP_MS, passwordReset.sweep),
+        repeat('finishing invitations', SWEEP_MS, invitation.sweep),
         repeat('tidying the mail outbox', SWEEP_MS, mail.tidy),
       )
     },

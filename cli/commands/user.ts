@@ -36,6 +36,10 @@ export function addUser(user: Command): void {
     what: 'reset link',
     ask: (admin, account) => admin.sendReset(account),
   })
+  addSending(user, 'invite', {
+    what: 'link to choose the first password',
+    ask: (admin, account) => admin.inviteUser(account),
+  })
   addSending(user, 'send-verification', {
     what: 'verification link',
     ask: (admin, account) => admin.sendVerification(account),
@@ -140,6 +144,7 @@ function forgottenText({ under_way: underWay, ...erased }: ForgottenAccount): st
     `Mails erased: ${erased.mails}`,
     `Reset links erased: ${erased.reset_links}`,
     `Verification links erased: ${erased.verification_links}`,
+    `Invitations erased: ${erased.invitation_links}`,
     `Waiting logins erased: ${erased.waiting_logins}`,
     `Events erased: ${erased.events}`,
     ...(underWay === 0

@@ -158,7 +158,7 @@ function eventSections(): string {
         said(about).trim(),
         `It tells ${told.map((fields) => `\`${fields}\``).join(', or ')}.`,
         reasons.length > 0 &&
-          `Its reasons are ${reasons.map((reason) => `\`${reason}\``).join(', ')}.`,
+          `Its reasons: ${reasons.map((reason) => `\`${reason}\``).join(' · ')}`,
         `\`\`\`ts\nflows.events.on('${type}', ${example})\n\`\`\``,
       ]
         .filter(Boolean)

@@ -13,11 +13,18 @@ import type {
   AdminRequest,
 } from './parts.ts'
 import { forget } from './forget.ts'
+import { byAdmin, invite } from './invitation.ts'
 import { statusOf } from './user-status.ts'
 import { recordChange, unverify, verify } from './verify-user.ts'
 
 type AccountOperation =
-  'verifyUser' | 'unverifyUser' | 'userStatus' | 'sendReset' | 'sendVerification' | 'endSessions'
+  | 'verifyUser'
+  | 'unverifyUser'
+  | 'userStatus'
+  | 'sendReset'
+  | 'sendVerification'
+  | 'inviteUser'
+  | 'endSessions'
 type AccountRequest = AdminRequest<AccountOperation>
 
 /** What an admin does with one account; the host's users are asked through their port alone. */
@@ -43,9 +50,7 @@ export function accountOperations(parts: AdminParts) {
     (kind: LinkKind) =>
     async (user: User, { requester }: Pick<AdminRequest, 'requester'>) => {
       const id = newId()
-      const { address, userAgent } = requester
-      const by = { address, userAgent, isAdmin: true }
-      const request = { id, kind, accountId: user.id, carried: {}, requester: by }
+      const request = { id, kind, accountId: user.id, carried: {}, requester: byAdmin(requester) }
       await requestMail(parts.outbox, request, parts.settings.current(), parts.clock.now())
       return { answer: { mail_id: id } }
     }
@@ -63,6 +68,13 @@ export function accountOperations(parts: AdminParts) {
     sendVerification: forAccount<'sendVerification'>(
       'send_verification',
       ask('email_verification'),
+    ),
+
+    // The mail goes to the address of the account, and to no other: like those of the status, it need not be verified.
+    inviteUser: forAccount<'inviteUser'>(
+      'user_invite',
+      (user, request) => invite(parts, user, request),
+      anyEmail(users),
     ),
 
     endSessions: forAccount<'endSessions'>('end_sessions', async ({ id }) => {

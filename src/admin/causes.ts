@@ -37,11 +37,11 @@ export function noMailAtAll({ disabled, email }: User): Diagnosis[] {
   return found
 }
 
-export const NO_PASSWORD: Diagnosis = {
+export const noPassword = (user: User): Diagnosis => ({
   cause: 'no_password',
   summary: 'The account has no password: it gets no reset link.',
-  advice: 'Have the person sign in the way the account is made for.',
-}
+  advice: `Have the person sign in the way the account is made for, or choose a password: ${sendLink(user, 'invitation')}`,
+})
 
 export const VERIFIED: Diagnosis = {
   cause: 'verified',
@@ -169,7 +169,7 @@ const askedWith = (asked: RecordedEvent | undefined) =>
     ? `somebody asked with it at ${timeOf(asked)} and got no mail`
     : 'who asks for a reset link types the username'
 
-const nameOf = (kind: LinkKind) => (kind === 'password_reset' ? 'reset link' : 'verification link')
+const nameOf = (kind: LinkKind) => MAIL_KINDS[kind].link.called
 
 export const sendLink = ({ id }: User, kind: LinkKind) =>
   `account-flows ${MAIL_KINDS[kind].link.command} --id ${id}`

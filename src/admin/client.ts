@@ -55,6 +55,8 @@ export interface AdminClient {
   runDoctor(body?: Body<'runDoctor'>, options?: CallOptions): Promise<Answer<'runDoctor'>>
   userStatus(account: Body<'userStatus'>, options?: CallOptions): Promise<Answer<'userStatus'>>
   sendReset(account: Body<'sendReset'>, options?: CallOptions): Promise<Answer<'sendReset'>>
+  /** Throws with the code `has_password` where there is nothing to invite to, and likewise for other reasons. */
+  inviteUser(account: Body<'inviteUser'>, options?: CallOptions): Promise<Answer<'inviteUser'>>
   sendVerification(
     account: Body<'sendVerification'>,
     options?: CallOptions,
@@ -131,6 +133,7 @@ export function createAdminClient(
     runDoctor: asks<'runDoctor'>('POST /doctor', 'checks'),
     userStatus: asks<'userStatus'>('POST /users/status', 'username'),
     sendReset: asks<'sendReset'>('POST /users/send-reset', 'mail_id'),
+    inviteUser: asks<'inviteUser'>('POST /users/invite', 'mail_id'),
     sendVerification: asks<'sendVerification'>('POST /users/send-verification', 'mail_id'),
     endSessions: asks<'endSessions'>('POST /users/end-sessions', undefined),
     verifyUser: asks<'verifyUser'>('POST /users/verify', 'changed'),

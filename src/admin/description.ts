@@ -181,7 +181,9 @@ export const Link = object('What became of a link; never the link itself.', {
   expires_at: time,
   used_at: optional(time),
   invalidated_at: optional(time),
-  completed_at: optional(time.describe('When all effects of the reset were done.')),
+  completed_at: optional(
+    time.describe('When all effects of the reset, or of the invitation, were done.'),
+  ),
   client_id: optional(text),
   mail_id: text.describe('The request that it was made for.'),
 })
@@ -224,6 +226,7 @@ export const UserStatus = object('What support needs to know of an account.', {
       'no_address',
       'bad_address',
       'no_password',
+      'has_password',
       'unverified',
       'ambiguous',
       'verified',
@@ -307,6 +310,7 @@ export const ForgottenAccount = object('How many records of the account were rem
   mails: count,
   reset_links: count,
   verification_links: count,
+  invitation_links: count,
   waiting_logins: count,
   events: count,
   under_way: count.describe(
@@ -493,6 +497,16 @@ export const operations = {
     path: '/users/send-reset',
     scope: 'account-flows:support',
     summary: 'Asks for a reset link to the address of the account. Audited.',
+    body: AccountQuery,
+    answer: Accepted,
+    status: 202,
+  },
+  inviteUser: {
+    method: 'POST',
+    path: '/users/invite',
+    scope: 'account-flows:support',
+    summary:
+      'Asks for an invitation of an account without a password, to its address. Found by an unverified address too, where the host can. Audited.',
     body: AccountQuery,
     answer: Accepted,
     status: 202,

@@ -9,8 +9,8 @@ import {
   changedSince,
   ended,
   failed,
-  NO_PASSWORD,
   noMailAtAll,
+  noPassword,
   NOT_CONFIGURED,
   sendLink,
   sent,
@@ -21,6 +21,7 @@ import {
   type Diagnosis,
   type Present,
 } from './causes.ts'
+import { hasPassword } from './invitation.ts'
 
 export interface MailHistory extends Present {
   /** Newest first. */
@@ -108,7 +109,8 @@ function isDecisive({ type, reason, details }: RecordedEvent): boolean {
 /** What the event that ended the newest mail, or a request for one, says. */
 function ofLastMail(event: RecordedEvent, history: MailHistory): Diagnosis {
   const { user, mails } = history
-  const kind = event.type.startsWith('password_reset') ? 'password_reset' : 'email_verification'
+  const kind =
+    linkKinds.find((each) => event.type.startsWith(MAIL_KINDS[each].flow)) ?? 'password_reset'
   if (event.type.endsWith('_mail_sent')) return sent(event, user, kind)
   const { reason = '' } = event
   const past = PAST.get(reason)
@@ -133,6 +135,7 @@ const PAST = new Map([
   ['not_verified', 'the address was not verified'],
   ['already_verified', 'the address was verified already'],
   ['no_password', 'the account had no password'],
+  ['has_password', 'the account had a password'],
   ['disabled', 'the account was disabled'],
   ['no_address', 'the account had no e-mail address'],
   ['bad_address', 'the address was not one plain e-mail address'],
@@ -143,5 +146,7 @@ function ofNow(reason: string, present: Present): Diagnosis | undefined {
   const { user, needsVerified } = present
   if (reason === 'not_verified' && needsVerified && !user.emailVerified) return unverified(present)
   if (reason === 'already_verified' && user.emailVerified) return VERIFIED
-  return reason === 'no_password' && user.passwordHash === undefined ? NO_PASSWORD : undefined
+  const hasNone = user.passwordHash === undefined
+  if (reason === 'has_password' && !hasNone) return hasPassword(user)
+  return reason === 'no_password' && hasNone ? noPassword(user) : undefined
 }

@@ -15,6 +15,7 @@ export async function forget(
       mails: forgotten.mails,
       reset_links: forgotten.resetTokens,
       verification_links: forgotten.verificationTokens,
+      invitation_links: forgotten.invitationTokens,
       waiting_logins: forgotten.pendingLogins,
       events: forgotten.events,
       under_way: forgotten.underWay,

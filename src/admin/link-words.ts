@@ -1,6 +1,7 @@
 import type { RecordedEvent, Token, User } from '../ports/index.ts'
-import { isIssuedUnder, isVerified, isVoided } from '../flows/account.ts'
+import { isIssuedUnder, isVerified, isVoided, refusesInvitation } from '../flows/account.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
+import { hasPassword } from './invitation.ts'
 import type { LinkState } from './link-state.ts'
 
 export type Signature = 'valid' | 'invalid' | 'missing'
@@ -35,6 +36,9 @@ export function linkWords(facts: LinkFacts): Words {
   const { command } = MAIL_KINDS[facts.kind ?? 'password_reset'].link
   const words = WORDS[facts.state](facts, `Have a new link sent: account-flows ${command}.`)
   const { kind, token, user } = facts
+  if (kind === 'invitation' && user && !user.disabled && refusesInvitation(user)) {
+    return { ...words, advice: hasPassword(user).advice }
+  }
   if (kind !== 'email_verification' || !token || !isVerified(token, user)) return words
   const summary = `${words.summary} The address is verified already.`
   return { summary, advice: 'There is nothing left to do: the person can sign in.' }
@@ -42,7 +46,7 @@ export function linkWords(facts: LinkFacts): Words {
 
 const WORDS: Record<LinkFacts['state'], (facts: LinkFacts, another: string) => Words> = {
   not_a_link: () => ({
-    summary: 'This is no reset or verification link of this service.',
+    summary: 'This is no reset or verification link, or invitation, of this service.',
     advice: 'Paste the whole link as it is in the mail, from https:// to its last character.',
   }),
   unknown,

@@ -89,7 +89,7 @@ const REFUSALS: Record<Exclude<RetryOutcome, 'revived'>, AdminRefusal> = {
     status: 409,
     code: 'superseded',
     title:
-      'The account asked again since: this mail would end the newer link. Use user send-reset.',
+      'The account asked again since: this mail would end the newer link. Have another one sent with the user commands.',
   },
   held: {
     status: 409,

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
 import type { OwnKeyRing } from '../crypto/key-rings.ts'
+import type { Invitation } from '../flows/invitation.ts'
 import type { CheckedOptions } from '../options.ts'
 import type {
   AccountFlowsStore,
@@ -32,6 +33,7 @@ export interface AdminParts {
   checkMail: CheckMail
   /** Whether there is anywhere to send mails to. */
   canSend(): boolean
+  invite: Invitation['invite']
   endSessions(accountId: string): Promise<EndedSessions>
   /** Stands for an account that is forgotten, in what is kept of it. */
   keyedHash(text: string): string

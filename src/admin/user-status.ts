@@ -3,7 +3,7 @@ import type { RecordedEvent, User } from '../ports/index.ts'
 import { foldTyped } from '../ports/users.ts'
 import { findUser } from '../flows/account.ts'
 import { eventShape } from './audit.ts'
-import { NO_PASSWORD, noMailAtAll, NOT_CONFIGURED, unverified, VERIFIED } from './causes.ts'
+import { noMailAtAll, noPassword, NOT_CONFIGURED, unverified, VERIFIED } from './causes.ts'
 import { diagnose, MAIL_EVENTS, type MailHistory } from './diagnosis.ts'
 import type { Link, UserStatus } from './description.ts'
 import { linkShape, shownState, tokensOf } from './link-state.ts'
@@ -90,7 +90,7 @@ async function linksOf({ store, clock }: AdminParts, user: User): Promise<Sent<L
 /** All that is so of the account, as far as a mail may need it. */
 function hintsOf({ user, mails, needsVerified, canSend }: MailHistory): string[] {
   const hints = [...(canSend ? [] : [NOT_CONFIGURED]), ...noMailAtAll(user)]
-  if (user.passwordHash === undefined) hints.push(NO_PASSWORD)
+  if (user.passwordHash === undefined) hints.push(noPassword(user))
   if (user.email !== undefined)
     hints.push(user.emailVerified ? VERIFIED : unverified({ user, needsVerified }))
   const isDead = mails.some(({ state }) => state === 'dead')

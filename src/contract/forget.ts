@@ -22,6 +22,7 @@ const NOTHING = {
   mails: 0,
   resetTokens: 0,
   verificationTokens: 0,
+  invitationTokens: 0,
   pendingLogins: 0,
   events: 0,
   underWay: 0,
@@ -31,7 +32,8 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
   /** One record of each kind. */
   async function recorded(userId: string) {
     const login = samplePendingLogin({ accountId: userId })
-    const [reset, verification] = [
+    const [reset, invitation, verification] = [
+      sampleResetToken({ userId }),
       sampleResetToken({ userId }),
       sampleVerificationToken({ userId, pendingLoginId: login.id }),
     ]
@@ -39,21 +41,23 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     await store().outbox.add(mail)
     await store().resetTokens.issue(reset)
     await store().verificationTokens.issue(verification)
+    await store().invitationTokens.issue(invitation)
     await store().pendingLogins.save(login, 10)
     const event = { id: randomUUID(), type: 'email_login_blocked', at: after(0) } as const
     await store().audit.record({ ...event, accountId: userId }, hour)
     await store().cutoffs.end(userId, 'idp', { id: 'idp', at: after(0) })
     await store().cutoffs.end(userId, 'oauth', { id: 'oauth', at: after(1) })
-    return { login, reset, verification, mail }
+    return { login, reset, invitation, verification, mail }
   }
 
   /** How much is left of an account. */
   async function leftOf(accountId: string) {
-    const { outbox, resetTokens, verificationTokens, audit } = store()
+    const { outbox, resetTokens, verificationTokens, invitationTokens, audit } = store()
     return [
       (await outbox.list({ accountId, limit: 10 }, after(1))).length,
       (await resetTokens.ofUser(accountId, 10)).length,
       (await verificationTokens.ofUser(accountId, 10)).length,
+      (await invitationTokens.ofUser(accountId, 10)).length,
       (await audit.list({ accountId, limit: 10 })).length,
     ]
   }
@@ -68,23 +72,25 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
       mails: 1,
       resetTokens: 1,
       verificationTokens: 1,
+      invitationTokens: 1,
       pendingLogins: 1,
       events: 1,
       underWay: 0,
     })
-    expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0])
+    expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0, 0])
     expect(await store().pendingLogins.find({ id: ann.login.id })).to.equal(undefined)
-    const { resetTokens, verificationTokens, pendingLogins, cutoffs } = store()
+    const { resetTokens, verificationTokens, invitationTokens, pendingLogins, cutoffs } = store()
     expect(await resetTokens.find(ann.reset.tokenHash)).to.equal(undefined)
     expect(await verificationTokens.find(ann.verification.tokenHash)).to.equal(undefined)
     const ends = { idpAt: after(0), oauthAt: after(1) }
     expect(await cutoffs.read('ann')).to.deep.equal(ends)
 
-    expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1])
+    expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1, 1])
     expect(await pendingLogins.find({ id: bob.login.id })).to.include({ accountId: 'bob' })
     for (const [found, { id }] of [
       [await resetTokens.find(bob.reset.tokenHash), bob.reset],
       [await verificationTokens.find(bob.verification.tokenHash), bob.verification],
+      [await invitationTokens.find(bob.invitation.tokenHash), bob.invitation],
     ] as const) {
       expect(found).to.include({ id })
     }
@@ -98,7 +104,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     for (const each of ['nobody', 'BOB', ...oddTexts]) {
       expect(await forget(each), each).to.deep.equal(NOTHING)
     }
-    expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1])
+    expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1, 1])
     await store().resetTokens.issue(sampleResetToken({ userId: 'ann' }))
     expect(await forget('ann')).to.deep.equal({ ...NOTHING, resetTokens: 1 })
     expect(await statusIn(store().outbox, bob.mail.id)).to.include({ accountId: 'bob' })
@@ -122,7 +128,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
       id: 'of-ann',
       details: { ...details, account_hash: 'hash of ann' },
     })
-    expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0])
+    expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0, 0])
     expect(await eventIn(audit, 'of-bob')).to.deep.equal(bobs)
 
     const all = await audit.list({ limit: 10 })
@@ -133,7 +139,12 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
   })
 
   it('leaves a reset that is being finished, which is finished; then it is removed', async () => {
-    const { reset } = await recorded('ann')
+    const { reset, invitation } = await recorded('ann')
+    await store().invitationTokens.claim(invitation.tokenHash, sampleClaim())
+    expect(await forget('ann')).to.include({ invitationTokens: 0, resetTokens: 1, underWay: 1 })
+    await store().invitationTokens.advance(invitation.id, 'rejected', after(2))
+    expect(await forget('ann')).to.deep.equal({ ...NOTHING, invitationTokens: 1 })
+    await store().resetTokens.issue(reset)
     await store().resetTokens.claim(reset.tokenHash, sampleClaim())
     expect(await forget('ann')).to.include({ resetTokens: 0, underWay: 1 })
     const taken = mustExist(
@@ -167,6 +178,6 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     const dead = mustExist(await claimOne(outbox, 'resolve', 1))
     await outbox.giveUp(dead, after(1), 'no such mailbox')
     expect(await forget('bob')).to.include({ mails: 1, underWay: 0 })
-    expect(await leftOf('bob')).to.deep.equal([0, 0, 0, 0])
+    expect(await leftOf('bob')).to.deep.equal([0, 0, 0, 0, 0])
   })
 }

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { after, issuedAs, sampleClaim, sampleResetToken } from './samples.ts'
 import type { AccountFlowsStore } from '../ports/index.ts'
 import { itAdministersMailJobs } from './administration.ts'
 import { itForgetsAccounts } from './forget.ts'
@@ -36,6 +37,8 @@ export function itIsAnAccountFlowsStore(
 
     describe('password reset tokens (2.1, 3.1, 3.3)', () =>
       itKeepsResetTokens(() => opened.store.resetTokens))
+    describe('invitation tokens (2.6, 3.4)', () =>
+      itKeepsResetTokens(() => opened.store.invitationTokens))
     describe('e-mail verification tokens (2.2, 3.2)', () =>
       itKeepsVerificationTokens(() => opened.store.verificationTokens))
     describe('pending logins', () => itKeepsPendingLogins(() => opened.store.pendingLogins))
@@ -56,6 +59,20 @@ export function itIsAnAccountFlowsStore(
     describe('limits', () => {
       itCountsHits(() => opened.store.limits)
       itKnowsWhatIsLeftToUse(() => opened.store)
+    })
+
+    it('keeps the tokens of each kind apart', async () => {
+      const { resetTokens, invitationTokens, verificationTokens } = opened.store
+      const token = sampleResetToken()
+      await invitationTokens.issue(token)
+      for (const other of [resetTokens, verificationTokens]) {
+        expect(await other.find(token.tokenHash)).to.equal(undefined)
+        expect(await other.ofUser(token.userId, 10)).to.deep.equal([])
+      }
+      expect(await resetTokens.claim(token.tokenHash, sampleClaim())).to.equal(undefined)
+      await resetTokens.revoke({ userId: token.userId }, after(1))
+      await resetTokens.issue(sampleResetToken({ requestedAt: after(1) }))
+      expect(await invitationTokens.find(token.tokenHash)).to.deep.equal(issuedAs(token))
     })
 
     it('can be started again, and loses nothing', async () => {

@@ -186,5 +186,45 @@ export function itIsAUserStore(
       expect(await users.findById('bob')).to.include({ emailVerified: true })
       expect(await users.markEmailVerified('ann', 'Ann@Example.com')).to.equal(true)
     })
+
+    it('sets the first password, if at all, of one of 20 callers, and makes the address verified in the same step (3.4)', async function () {
+      const none = { passwordHash: undefined, emailVerified: false }
+      const users = await having(none, { id: 'bob', username: 'bob', ...none })
+      if (!users.setFirstPassword) this.skip()
+      const set = async (id: string, email: string, hash: string) =>
+        users.setFirstPassword?.(id, email, hash)
+      const answers = await atOnce((caller) => set('ann', 'Ann@Example.com', `hash ${caller}`))
+      const winners = answers.flatMap((isSet, caller) => (isSet ? [caller] : []))
+      expect(winners).to.have.length(1)
+      const now = sampleUser({ passwordHash: `hash ${winners[0]}`, emailVerified: true })
+      expect(await users.findById('ann')).to.deep.equal(now)
+      expect(await users.findById('bob')).to.include(none)
+      expect(await users.replacePasswordHash('ann', `hash ${winners[0]}`, 'next')).to.equal(true)
+    })
+
+    it('sets no first password of whoever has one, is disabled, has another address or is nobody', async function () {
+      const none = { passwordHash: undefined, emailVerified: false }
+      const users = await having(
+        { emailVerified: false },
+        { id: 'off', username: 'off', ...none, disabled: true },
+        { id: 'bob', username: 'bob', ...none },
+        { id: 'eve', username: 'eve', ...none, email: undefined },
+      )
+      if (!users.setFirstPassword) this.skip()
+      const ids = ['ann', 'off', 'bob', 'eve']
+      const before = await Promise.all(ids.map((id) => users.findById(id)))
+      const refused: [string, string][] = [
+        ['ann', 'Ann@Example.com'],
+        ['off', 'Ann@Example.com'],
+        ['bob', 'ann@example.com'],
+        ['bob', ''],
+        ['eve', 'Ann@Example.com'],
+        ['nobody', 'Ann@Example.com'],
+      ]
+      for (const [id, email] of refused)
+        expect(await users.setFirstPassword?.(id, email, 'hash'), `${id} ${email}`).to.equal(false)
+      expect(await Promise.all(ids.map((id) => users.findById(id)))).to.deep.equal(before)
+      expect(await users.setFirstPassword?.('bob', 'Ann@Example.com', 'hash')).to.equal(true)
+    })
   })
 }

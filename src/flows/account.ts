@@ -1,5 +1,5 @@
 import { passwordDigest } from '../crypto/password.ts'
-import { linkKinds } from '../ports/mail-kinds.ts'
+import { linkKinds, MAIL_KINDS, type TokenPart } from '../ports/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
 import type {
   AccountFlowsStore,
@@ -8,6 +8,7 @@ import type {
   User,
   UserStore,
 } from '../ports/index.ts'
+import { isMailAddress } from '../settings/mail-address.ts'
 import type { FlowParts } from './parts.ts'
 
 /** `ambiguous`: several verified addresses match and none of them byte for byte. */
@@ -49,6 +50,21 @@ function onlyOne(users: User[]): UserMatch {
 function mayBeMeant(typed: string, named: UserMatch): boolean {
   if (typeof named === 'string' || !typed.includes('@')) return true
   return equalsInAsciiCase(typed, named.email ?? '')
+}
+
+/** Why no mail at all can be sent to the account. `undefined`: one can. */
+export function refusesMail({
+  disabled,
+  email,
+}: User): 'disabled' | 'no_address' | 'bad_address' | undefined {
+  if (disabled) return 'disabled'
+  if (email === undefined) return 'no_address'
+  return isMailAddress(email) ? undefined : 'bad_address'
+}
+
+/** Who has a password is not invited to choose the first one. */
+export function refusesInvitation({ passwordHash }: User): 'has_password' | undefined {
+  return passwordHash === undefined ? undefined : 'has_password'
 }
 
 /** The account as it was when something was issued for it, or when its password was checked. */
@@ -95,15 +111,13 @@ export type VoidLinks = (accountId: string) => Promise<void>
 /** Links have expired by it, however far behind the clock of a process is. */
 const BEFORE_EVERY_CLOCK = new Date(0)
 
-export function createVoidLinks({
-  resetTokens,
-  verificationTokens,
-  pendingLogins,
-}: Pick<AccountFlowsStore, 'resetTokens' | 'verificationTokens' | 'pendingLogins'>): VoidLinks {
+export function createVoidLinks(
+  store: Pick<AccountFlowsStore, 'pendingLogins' | TokenPart>,
+): VoidLinks {
   return async (userId) => {
-    await pendingLogins.change({ accountId: userId }, { isVoid: true })
-    await resetTokens.revoke({ userId }, BEFORE_EVERY_CLOCK)
-    await verificationTokens.revoke({ userId }, BEFORE_EVERY_CLOCK)
+    await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
+    for (const kind of linkKinds)
+      await store[MAIL_KINDS[kind].link.tokens].revoke({ userId }, BEFORE_EVERY_CLOCK)
   }
 }
 
@@ -142,6 +156,9 @@ export function usersWithLinks(users: UserStore, voidLinks: VoidLinks): UserStor
     findByVerifiedEmail: async (email) =>
       Promise.all((await users.findByVerifiedEmail(email)).map(met)),
     replacePasswordHash: (id, expected, next) => users.replacePasswordHash(id, expected, next),
+    ...(users.setFirstPassword && {
+      setFirstPassword: async (...of) => (await users.setFirstPassword?.(...of)) ?? false,
+    }),
     markEmailVerified: (id, email) => users.markEmailVerified(id, email),
   }
 }

@@ -8,13 +8,11 @@ import type {
   SessionCutoffs,
   UserStore,
 } from '../ports/index.ts'
+import type { TokenPart } from '../ports/mail-kinds.ts'
 import type { Settings } from '../settings/table.ts'
 
 /** What the flows work with. */
-export interface FlowParts extends Pick<
-  AccountFlowsStore,
-  'resetTokens' | 'verificationTokens' | 'pendingLogins'
-> {
+export interface FlowParts extends Pick<AccountFlowsStore, 'pendingLogins' | TokenPart> {
   users: UserStore
   outbox: Pick<MailOutbox, 'add'>
   sessions: AccountSessions

@@ -1,5 +1,6 @@
 import type { Core } from '../core.ts'
 import type { EmailVerification } from '../flows/email-verification.ts'
+import type { Invitation } from '../flows/invitation.ts'
 import type { PasswordReset } from '../flows/password-reset.ts'
 import type { WaitingLogins } from '../flows/waiting-login.ts'
 import { createInteractions } from '../oidc/interactions.ts'
@@ -13,6 +14,7 @@ import { createLogin } from './login.ts'
 import { createPages } from './pages.ts'
 import type { HttpParts } from './parts.ts'
 import { resendVerification } from './resend-verification.ts'
+import { acceptInvitation } from './accept-invitation.ts'
 import { resetPassword } from './reset-password.ts'
 import { responseDelay } from './response-delay.ts'
 import { asset, createRoutes, type Route } from './routes.ts'
@@ -21,6 +23,7 @@ import { waitingLogin } from './waiting-login.ts'
 
 interface Flows {
   passwordReset: PasswordReset
+  invitation: Invitation
   verification: EmailVerification
   waitingLogins: WaitingLogins
 }
@@ -61,6 +64,7 @@ function routesByPath(
   return {
     '/forgot-password': forgotPassword(parts, check),
     '/reset-password': resetPassword(parts),
+    '/accept-invitation': acceptInvitation(parts),
     '/verify-email': verifyEmail(parts),
     '/verify-email/status': waiting.status,
     '/verify-email/waiting': waiting.window,

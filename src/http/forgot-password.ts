@@ -1,9 +1,8 @@
 import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
-import type { Requester } from '../ports/index.ts'
 import { formIdIn, parseFields, readForm, uiLocalesIn } from './form.ts'
 import type { HostCheck } from './host-check.ts'
-import { showInvalidLink } from './reset-password.ts'
+import { renewLink } from './renew-link.ts'
 import type { HttpParts } from './parts.ts'
 import type { PageLocals } from '../views/index.ts'
 import { newId } from '../crypto/token.ts'
@@ -31,7 +30,9 @@ export function forgotPassword(parts: HttpParts, check: HostCheck) {
       const uiLocales = uiLocalesIn(form)
       const requester = { ...requesterOf(ctx.req), ...(uiLocales !== undefined && { uiLocales }) }
       if (identifier === undefined && token !== undefined) {
-        return renew(parts, ctx, { token, requester, form: formIdIn(form) }, waited)
+        const wish = { token, requester, form: formIdIn(form) }
+        const sent = await renewLink(parts, ctx, 'reset-password', wish, waited)
+        return sent && showSent(parts, ctx, sent, sent.uiLocales)
       }
       const carried = carriedFrom(form)
       if (!identifier) {
@@ -49,26 +50,6 @@ export function forgotPassword(parts: HttpParts, check: HostCheck) {
       showSent(parts, ctx, { ...genuine, typed: identifier, waitMs }, uiLocales)
     },
   }
-}
-
-/** A new link in the place of one that expired. Its token says whose it is, and nothing is typed. */
-async function renew(
-  parts: HttpParts,
-  ctx: Context,
-  { token, requester, form }: { token: string; requester: Requester; form: string | undefined },
-  waited: () => Promise<void>,
-) {
-  const outcome = await parts.passwordReset.renew(token, requester, form)
-  const { carried, locale } = outcome
-  const uiLocales = requester.uiLocales ?? locale
-  if ('fault' in outcome) {
-    await waited()
-    return showInvalidLink(parts, ctx, outcome, token, uiLocales)
-  }
-  const waitMs = await parts.cooldown.count({ kind: 'password_reset', typed: token, requester })
-  await waited()
-  const { client } = await parts.clients.identify(carried)
-  showSent(parts, ctx, { carried, client, isRenewed: true, waitMs }, uiLocales)
 }
 
 type Sent = Extract<PageLocals['forgot-password'], { mode: 'sent' }>

@@ -83,7 +83,9 @@ function pageHeaders(
     }),
     // Opened out of a mail: whatever opened it may not lead its window elsewhere while a password is typed. The other pages can
     // be part of a login in a pop-up window, which has to find its opener at the end.
-    ...(name === 'reset-password' && { 'Cross-Origin-Opener-Policy': 'same-origin' }),
+    ...((name === 'reset-password' || name === 'accept-invitation') && {
+      'Cross-Origin-Opener-Policy': 'same-origin',
+    }),
     'Permissions-Policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
     'Referrer-Policy': 'no-referrer',
     'X-Content-Type-Options': 'nosniff',

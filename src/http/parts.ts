@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { EmailVerification } from '../flows/email-verification.ts'
+import type { Invitation } from '../flows/invitation.ts'
 import type { PasswordReset } from '../flows/password-reset.ts'
 import type { WaitingLogins } from '../flows/waiting-login.ts'
 import type { Clients } from '../oidc/clients.ts'
@@ -18,6 +19,7 @@ import type { StartDelay } from './response-delay.ts'
 /** What the handlers work with. */
 export interface HttpParts {
   passwordReset: PasswordReset
+  invitation: Invitation
   verification: EmailVerification
   waitingLogins: WaitingLogins
   users: UserStore

@@ -16,10 +16,11 @@ export type RequestLimit = (ctx: Context) => Promise<number | undefined>
 /** What is audited, once for a network and window. */
 const EVENTS: Record<
   string,
-  `${'password_reset' | 'email_verification'}_${'requested' | 'rejected'}`
+  `${'password_reset' | 'email_verification' | 'invitation'}_${'requested' | 'rejected'}`
 > = {
   '/forgot-password': 'password_reset_requested',
   '/reset-password': 'password_reset_rejected',
+  '/accept-invitation': 'invitation_rejected',
   '/resend-verification': 'email_verification_requested',
   '/verify-email': 'email_verification_rejected',
 }

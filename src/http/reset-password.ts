@@ -1,14 +1,34 @@
 import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
-import type { RefusedLink } from '../flows/password-reset.ts'
+import type { RefusedLink } from '../flows/password-link.ts'
 import type { CarriedParameters } from '../ports/index.ts'
 import type { ResetFaults, ResetFormMode } from '../views/index.ts'
-import { readForm, tokenInQuery, uiLocalesIn } from './form.ts'
+import { type Fields, readForm, tokenInQuery, uiLocalesIn } from './form.ts'
 import type { HttpParts } from './parts.ts'
 
 /** The form for the new password, which the reset link opens (4.3, 4.4). */
 export function resetPassword(parts: HttpParts) {
-  const { passwordReset, clients, openLogin, pages, settings, requesterOf, log } = parts
+  const { get, post } = passwordPage(parts, 'reset-password')
+  return {
+    get,
+    async post(ctx: Context) {
+      const form = await readForm(ctx)
+      return typeof form === 'string' ? parts.pages.showError(ctx, form) : post(ctx, form)
+    },
+  }
+}
+
+/** The pages with a form for a password, and the flow that each is of. */
+export const PASSWORD_PAGES = {
+  'reset-password': { flow: 'passwordReset', kind: 'password_reset' },
+  'accept-invitation': { flow: 'invitation', kind: 'invitation' },
+} as const
+
+export type PasswordPage = keyof typeof PASSWORD_PAGES
+
+export function passwordPage(parts: HttpParts, name: PasswordPage) {
+  const { clients, openLogin, pages, settings, requesterOf, log } = parts
+  const flow = parts[PASSWORD_PAGES[name].flow]
 
   async function showForm(
     ctx: Context,
@@ -20,7 +40,7 @@ export function resetPassword(parts: HttpParts) {
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
     const locals = { ...form, minLength, maxLength, client }
     const status = form.mode === 'form' ? 200 : 400
-    pages.show(ctx, { status, name: 'reset-password', locals, uiLocales })
+    pages.show(ctx, { status, name, locals, uiLocales })
   }
 
   // The password is changed: a failure here is no reason to say that something went wrong.
@@ -28,44 +48,43 @@ export function resetPassword(parts: HttpParts) {
     try {
       return await clients.restart(carried, await openLogin.pageFor(ctx, carried))
     } catch (error) {
-      log('error', 'after a reset the way on is not known', { error: String(error) })
+      log('error', 'after a password was set the way on is not known', { error: String(error) })
       return undefined
     }
   }
 
   const showUnknown = (ctx: Context, uiLocales?: string) =>
-    showInvalidLink(parts, ctx, { fault: 'unknown', carried: {} }, '', uiLocales)
+    showInvalidLink(parts, ctx, name, { fault: 'unknown', carried: {} }, '', uiLocales)
 
   return {
     async get(ctx: Context) {
       const token = tokenInQuery(ctx.querystring)
       if (!token) return showUnknown(ctx)
-      const outcome = await passwordReset.open(token)
-      if ('fault' in outcome) return showInvalidLink(parts, ctx, outcome, token, outcome.locale)
+      const outcome = await flow.open(token)
+      if ('fault' in outcome)
+        return showInvalidLink(parts, ctx, name, outcome, token, outcome.locale)
       await showForm(ctx, outcome.carried, { mode: 'form', token }, outcome.locale)
     },
 
-    async post(ctx: Context) {
-      const form = await readForm(ctx)
-      if (typeof form === 'string') return pages.showError(ctx, form)
+    async post(ctx: Context, form: Fields) {
       const token = form.get('token')
       const uiLocales = uiLocalesIn(form)
       if (!token) return showUnknown(ctx, uiLocales)
       const password = form.get('password') ?? ''
       const confirmPassword = form.get('confirm_password') ?? ''
-      const outcome = await passwordReset.complete(
+      const outcome = await flow.complete(
         { token, password, confirmPassword },
         requesterOf(ctx.req),
       )
       if ('fault' in outcome) {
-        return showInvalidLink(parts, ctx, outcome, token, uiLocales ?? outcome.locale)
+        return showInvalidLink(parts, ctx, name, outcome, token, uiLocales ?? outcome.locale)
       }
       const { carried, refusal: mode, ...faults } = outcome
       if (mode) return showForm(ctx, carried, { mode, token, ...faults }, uiLocales)
       const client = await wayOn(ctx, carried)
       pages.show(ctx, {
         status: 200,
-        name: 'reset-password',
+        name,
         locals: { mode: 'done', ...(client && { client }) },
         uiLocales,
       })
@@ -77,6 +96,7 @@ export function resetPassword(parts: HttpParts) {
 export async function showInvalidLink(
   { pages, clients }: HttpParts,
   ctx: Context,
+  name: PasswordPage,
   { fault: reason, carried }: RefusedLink,
   token: string,
   uiLocales: string | undefined,
@@ -85,7 +105,7 @@ export async function showInvalidLink(
   const renew = reason === 'expired' ? token : undefined
   pages.show(ctx, {
     status: 400,
-    name: 'reset-password',
+    name,
     locals: { mode: 'invalid', reason, carried, client, renew },
     uiLocales,
     formId: renew && newId(),

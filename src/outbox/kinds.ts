@@ -1,7 +1,7 @@
 import type { MailFlows } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
 import { createPasswordChanged } from './password-changed.ts'
-import { createResetMail } from './reset-mail.ts'
+import { createInvitationMail, createResetMail } from './reset-mail.ts'
 import { createVerificationMail } from './verification-mail.ts'
 
 /** What each kind of `ports/mail-kinds.ts` does. */
@@ -9,6 +9,7 @@ export function mailFlows(parts: MailParts): MailFlows {
   return {
     password_reset: createResetMail(parts),
     email_verification: createVerificationMail(parts),
+    invitation: createInvitationMail(parts),
     password_changed: createPasswordChanged(parts),
   }
 }

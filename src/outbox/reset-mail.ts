@@ -1,8 +1,8 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
-import { MAIL_KINDS } from '../ports/mail-kinds.ts'
+import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
 import { attemptOf, orderOf } from '../ports/request-order.ts'
-import { findUser } from '../flows/account.ts'
+import { findUser, refusesInvitation } from '../flows/account.ts'
 import { hasUsableLink } from '../flows/link.ts'
 import type { MailFlow } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
@@ -10,32 +10,50 @@ import { localeOf } from './render.ts'
 
 /** The mail with a reset link: (none) → unused, and unused → invalidated, of section 3.1. */
 export function createResetMail(parts: MailParts): MailFlow {
-  const {
-    users,
-    settings,
-    store: { resetTokens },
-    clock: { now },
-  } = parts
-
+  const { users, settings } = parts
   return {
+    ...passwordLinkMail(parts, 'password_reset'),
+
     findUser: (identifier) => findUser(users, identifier),
 
     refuses({ passwordHash, emailVerified }) {
       if (passwordHash === undefined) return 'no_password'
       return settings().resetRequiresVerifiedEmail && !emailVerified ? 'not_verified' : undefined
     },
+  }
+}
 
-    hasUsable: (user) => hasUsableLink(resetTokens, user, now()),
+/** The mail with an invitation: the same of section 3.4. */
+export function createInvitationMail(parts: MailParts): MailFlow {
+  return {
+    ...passwordLinkMail(parts, 'invitation'),
+    findUser: async () => 'unknown',
+    refuses: refusesInvitation,
+  }
+}
 
-    onRequest: (job, user) => resetTokens.revoke({ userId: user.id, upTo: orderOf(job) }, now()),
+/** A link to a form for a password; of each account the newest alone is alive. */
+function passwordLinkMail(
+  parts: MailParts,
+  kind: PasswordLinkKind,
+): Omit<MailFlow, 'findUser' | 'refuses'> {
+  const { page, link } = MAIL_KINDS[kind]
+  const tokens = parts.store[link.tokens]
+  const { now } = parts.clock
 
-    async mint(job, { user, email }, { passwordResetExpiration: lifetimeMs }) {
+  return {
+    hasUsable: (user) => hasUsableLink(tokens, user, now()),
+
+    onRequest: (job, user) => tokens.revoke({ userId: user.id, upTo: orderOf(job) }, now()),
+
+    async mint(job, { user, email }, settings) {
+      const lifetimeMs = settings[link.lifetime]
       const token = newToken()
       const id = newId()
       const createdAt = now()
       const locale = localeOf(parts, job, user)
       const { carried, client } = await parts.identify(job.carried)
-      const isIssued = await resetTokens.issue({
+      const isIssued = await tokens.issue({
         id,
         tokenHash: hashToken(token),
         userId: user.id,
@@ -48,7 +66,7 @@ export function createResetMail(parts: MailParts): MailFlow {
         expiresAt: new Date(createdAt.getTime() + lifetimeMs),
       })
       if (!isIssued) return 'superseded'
-      const url = `${parts.oauthUrl}${MAIL_KINDS.password_reset.page}?token=${token}`
+      const url = `${parts.oauthUrl}${page}?token=${token}`
       return { url, token: { id, lifetimeMs }, clientName: client?.clientName, locale }
     },
 
@@ -56,9 +74,9 @@ export function createResetMail(parts: MailParts): MailFlow {
     isServedLater: async () => false,
 
     async revoke({ token }) {
-      if (token) await resetTokens.revoke({ id: token.id }, now())
+      if (token) await tokens.revoke({ id: token.id }, now())
     },
 
-    abandon: (job, userId) => resetTokens.revoke({ userId, upTo: attemptOf(job) }, now()),
+    abandon: (job, userId) => tokens.revoke({ userId, upTo: attemptOf(job) }, now()),
   }
 }

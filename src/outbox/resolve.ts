@@ -1,5 +1,6 @@
 import type { MailJob, NoMail, User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
+import { refusesMail } from '../flows/account.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { endJob, endUnsent, isHeld } from './end.ts'
 import { recordRequested, wasSent } from './events.ts'
@@ -93,8 +94,5 @@ function refusalOf(
   user: User,
 ): NoMail | undefined {
   if (sendTo !== undefined) return isMailAddress(sendTo) ? undefined : 'bad_address'
-  if (user.disabled) return 'disabled'
-  if (user.email === undefined) return 'no_address'
-  if (!isMailAddress(user.email)) return 'bad_address'
-  return flows[kind].refuses(user)
+  return refusesMail(user) ?? flows[kind].refuses(user)
 }

@@ -76,6 +76,36 @@ export const AUDIT_EVENT_TYPES = [
    */
   'email_login_blocked',
   /**
+   * An account was invited. Where there is a `reason`, no mail follows.
+   *
+   * @example ({ reason = 'mail_follows' }) => count('invited', reason)
+   */
+  'invitation_requested',
+  /**
+   * The mail server took the mail.
+   *
+   * @example ({ accountId, details }) => note(accountId, details?.message_id)
+   */
+  'invitation_mail_sent',
+  /**
+   * An attempt to send a mail failed, or nobody will try again. `details` says where the mail server failed, and what it said.
+   *
+   * @example ({ reason, details }) => alert(reason, details?.code)
+   */
+  'invitation_mail_failed',
+  /**
+   * An invitation was used that does not work any more. `too_many_requests` is of forms, once for each network and minute.
+   *
+   * @example ({ reason }) => count('invitation refused', reason)
+   */
+  'invitation_rejected',
+  /**
+   * The first password is set, and the address verified. All that was signed in before is ended.
+   *
+   * @example ({ accountId }) => welcome(accountId)
+   */
+  'invitation_completed',
+  /**
    * An account was signed out everywhere: by `flows.endSessions`, or by an admin.
    *
    * @example ({ accountId, details }) => note(accountId, 'sessions ended:', details.idp)
@@ -115,8 +145,8 @@ export type AuditEvent =
       `${Flow}_mail_failed`,
       OfMail & { reason: MailFailure; details?: { mail?: MailKind } & Partial<MailFault> }
     >
-  | Told<'password_reset_rejected', OfLink & { reason: LinkEnd | 'newer_password' }>
-  | Told<'password_reset_completed', OfLink & { details: EndedSessions }>
+  | Told<`${PasswordFlow}_rejected`, OfLink & { reason: LinkEnd | 'newer_password' }>
+  | Told<`${PasswordFlow}_completed`, OfLink & { details: EndedSessions }>
   | Told<'email_verification_rejected', OfLink & { reason: LinkEnd | 'already_verified' }>
   | Told<'email_verification_completed', OfLink>
   | Told<'email_login_blocked', OfMail>
@@ -141,7 +171,9 @@ export type AuditEventType = AuditEvent['type']
 /** An event of this type. */
 export type AuditEventOf<Type extends AuditEventType> = AuditEvent & { type: Type }
 
-type Flow = 'password_reset' | 'email_verification'
+type PasswordFlow = 'password_reset' | 'invitation'
+
+type Flow = PasswordFlow | 'email_verification'
 
 /** What events of this type tell beside what all do; the rest is `undefined` in them. */
 type Told<Type extends (typeof AUDIT_EVENT_TYPES)[number], Fields> = EventBase & {
@@ -197,6 +229,8 @@ export type NoMail =
   | 'bad_address'
   /** The account has no password that could be reset. */
   | 'no_password'
+  /** The account has a password, and needs no invitation. */
+  | 'has_password'
 
 /** Why a mail did not leave: there is none, or an attempt failed. */
 export type MailFailure = NoMail | ErrorCode | 'unexpected_error'

@@ -10,7 +10,7 @@ interface MailKindRow {
   /** The name of its files in `views/mails/`, and of its words. */
   template: string
   /** What the types of its audit events begin with: those of `ports/audit.ts`. */
-  flow: 'password_reset' | 'email_verification'
+  flow: 'password_reset' | 'email_verification' | 'invitation'
   /** It tells of what was done to an account. Nobody asks for it, no limit counts it, and it leaves whatever became of the account since. */
   isNotice: boolean
   /** Only the newest request of an account gets a mail, however early the others are. Otherwise each does that can be sent at once. */
@@ -24,9 +24,11 @@ interface MailKindRow {
         /** The setting that says how long the link is good. */
         lifetime: NumberSetting
         /** The part of the store that its tokens are in. One kind for each part: a token does not tell its kind. */
-        tokens: 'resetTokens' | 'verificationTokens'
+        tokens: 'resetTokens' | 'verificationTokens' | 'invitationTokens'
         /** Whether `authorize_sig` covers what it carries. */
         isSigned: boolean
+        /** What support reads of it. */
+        called: string
         /** The command by which support sends another one. */
         command: string
       }
@@ -44,6 +46,7 @@ export const MAIL_KINDS = {
       lifetime: 'passwordResetExpiration',
       tokens: 'resetTokens',
       isSigned: false,
+      called: 'reset link',
       command: 'user send-reset',
     },
   },
@@ -57,7 +60,22 @@ export const MAIL_KINDS = {
       lifetime: 'emailVerificationExpiration',
       tokens: 'verificationTokens',
       isSigned: true,
+      called: 'verification link',
       command: 'user send-verification',
+    },
+  },
+  invitation: {
+    template: 'invitation',
+    flow: 'invitation',
+    isNotice: false,
+    newestOnly: true,
+    page: '/accept-invitation',
+    link: {
+      lifetime: 'invitationExpiration',
+      tokens: 'invitationTokens',
+      isSigned: false,
+      called: 'invitation',
+      command: 'user invite',
     },
   },
   password_changed: {
@@ -75,6 +93,10 @@ type Rows = typeof MAIL_KINDS
 export type MailKind = keyof Rows
 /** The kinds whose mails hold a link with a token. */
 export type LinkKind = { [K in MailKind]: Rows[K]['link'] extends object ? K : never }[MailKind]
+/** Those whose link leads to a form for a password. */
+export type PasswordLinkKind = Exclude<LinkKind, 'email_verification'>
+/** The parts of the store that tokens are in. */
+export type TokenPart = Rows[LinkKind]['link']['tokens']
 export type MailTemplate = Rows[MailKind]['template']
 
 export const mailKinds: readonly MailKind[] = Object.keys(MAIL_KINDS).filter(isMailKind)

@@ -65,6 +65,7 @@ export interface ForgottenAccount {
   mails: number
   resetTokens: number
   verificationTokens: number
+  invitationTokens: number
   pendingLogins: number
   events: number
   /** Resets that are being finished, and mails that a worker holds: they are still there. */
@@ -89,6 +90,7 @@ export interface KeyRings {
 export interface AccountFlowsStore {
   resetTokens: ResetTokenStore
   verificationTokens: VerificationTokenStore
+  invitationTokens: ResetTokenStore
   pendingLogins: PendingLoginStore
   cutoffs: SessionCutoffStore
   outbox: MailOutbox

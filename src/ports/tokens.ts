@@ -1,7 +1,7 @@
 import type { CarriedParameters, Requester, RequestOrder } from './requests.ts'
 
 /**
- * A token of a reset or of a verification, dead or alive, with the request that it was issued for. Neither the raw token nor its hash is
+ * A token of a reset, an invitation or a verification, dead or alive, with the request that it was issued for. Neither the raw token nor its hash is
  * in it (5.5). What it means, `endOf` says, and `linkState` of the flows together with its account.
  */
 export interface Token extends RequestOrder {
@@ -14,7 +14,7 @@ export interface Token extends RequestOrder {
   carried: CarriedParameters
   /** The language of its mail (BCP 47), for the pages that its link opens. `undefined`: of a version that kept none. */
   locale: string | undefined
-  /** The login that waits for a verification. `undefined`: none does, or it is a reset token. */
+  /** The login that waits for a verification. `undefined`: none does, or it is no token of a verification. */
   pendingLoginId: string | undefined
   createdAt: Date
   expiresAt: Date
@@ -38,7 +38,7 @@ export interface NewToken extends Omit<Token, End | 'locale' | 'pendingLoginId'>
   pendingLoginId?: string | undefined
 }
 
-/** A reset that is decided; what is left to do is in the record. */
+/** A reset, or a first password, that is decided; what is left to do is in the record. */
 export interface ClaimedReset extends Token {
   claimedAt: Date
   /** Who posted the new password. */
@@ -64,7 +64,7 @@ export type ResetStep = 'used' | 'rejected' | 'completed'
 /** One token; all of one user; or those of the user's that were issued up to this attempt for a request. */
 export type Revoked = { id: string } | { userId: string; upTo?: RequestOrder }
 
-/** What both stores of tokens do. A record that no token of ours can be is as if it were not there. */
+/** What all stores of tokens do. A record that no token of ours can be is as if it were not there. */
 export interface TokenStore {
   /** `undefined`: there is no such token, or it was removed a week after it expired. */
   find(tokenHash: string): Promise<Token | undefined>
@@ -72,7 +72,10 @@ export interface TokenStore {
   ofUser(userId: string, limit: number): Promise<Token[]>
 }
 
-/** Keeps the tokens of reset links, in `password_reset_tokens` (2.1, 3.1). */
+/**
+ * Keeps the tokens of reset links, in `password_reset_tokens` (2.1, 3.1). `invitation_tokens` (2.6, 3.4) are the same in a part of
+ * their own: there, a reset is the first password.
+ */
 export interface ResetTokenStore extends TokenStore {
   /**
    * Saves a live token and invalidates the user's earlier ones: at most one live token per user at any moment, also with

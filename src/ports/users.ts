@@ -42,6 +42,12 @@ export interface UserStore {
    */
   replacePasswordHash(id: string, expected: string, next: string): Promise<boolean>
   /**
+   * Sets the password of a user who has none, and makes the address verified, in one atomic step: only while there is no password,
+   * the user is enabled and the address still is `email`, byte for byte. Of concurrent callers exactly one gets `true`; `false`:
+   * nothing changed. A host without it: nobody can be invited.
+   */
+  setFirstPassword?(id: string, email: string, hash: string): Promise<boolean>
+  /**
    * Unverified to verified, atomically, and only while the user is enabled and the address still is `email`, byte for
    * byte. Of concurrent callers exactly one gets `true`; `false`: nothing changed. This one step decides which of several
    * links, or of several clicks, verified the address (3.2).

@@ -26,6 +26,9 @@ export const settingsTable = {
   emailVerificationExpiration: duration('email_verification_expiration', '24h', 30 * DAY, {
     meaning: 'How long a verification link stays valid.',
   }),
+  invitationExpiration: duration('invitation_expiration', '7d', 30 * DAY, {
+    meaning: 'How long an invitation stays valid.',
+  }),
   emailLinkConfirmation: choice(
     'email_link_confirmation',
     'off',
@@ -40,7 +43,8 @@ export const settingsTable = {
   ),
   ...smtpTable,
   passwordChangedEmail: boolean('password_changed_email', 'true', {
-    meaning: 'When true, a mail tells the user that the password was changed by a reset.',
+    meaning:
+      'When true, a mail tells the user that the password was changed by a reset, or set by an invitation.',
   }),
   resetRequiresVerifiedEmail: boolean('reset_requires_verified_email', 'false', {
     meaning:

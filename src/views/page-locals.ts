@@ -73,6 +73,16 @@ type ResetPassword =
     }
   | { mode: 'done'; client?: ShownClient | undefined }
 
+/** `sent`: at one click, in the place of an invitation that expired. */
+type AcceptInvitation =
+  | ResetPassword
+  | {
+      mode: 'sent'
+      client?: ShownClient | undefined
+      /** Until another mail may be asked for. `undefined`: at any time. */
+      waitMs?: number | undefined
+    }
+
 /** A verification link, as the forms that act on it repeat it. */
 export interface LinkFields {
   token: string
@@ -155,6 +165,7 @@ export type ErrorMode =
 export interface PageLocals {
   'forgot-password': ForgotPassword
   'reset-password': ResetPassword
+  'accept-invitation': AcceptInvitation
   'verify-email': VerifyEmail
   error: { mode: ErrorMode }
 }

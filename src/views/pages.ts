@@ -29,7 +29,8 @@ export function renderPage<N extends PageName>(
   const { t, has, lang, dir } = catalog
   const limits =
     'minLength' in locals ? limitsText(locals.minLength, locals.maxLength, catalog) : undefined
-  const refusal = refusalOf(name, locals, catalog)
+  const isNotYet = 'isNotYet' in locals && locals.isNotYet
+  const refusal = isNotYet ? t(`${name}.${locals.mode}.refusal`) : undefined
   const faults = faultsOf(name, locals, catalog, limits)
   const waitMs = 'waitMs' in locals ? locals.waitMs : undefined
   const sentTo = 'sentTo' in locals ? maskedAddress(locals.sentTo) : undefined
@@ -66,18 +67,9 @@ export function renderPage<N extends PageName>(
 
 /** The most special first. */
 function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {
-  const mode = `${name}.${locals.mode}`
-  return 'reason' in locals ? [`${mode}.${locals.reason}.title`] : [`${mode}.title`]
-}
-
-/** What was wrong that no field can mend. */
-function refusalOf(
-  name: PageName,
-  locals: PageLocals[PageName],
-  { t }: Catalog,
-): string | undefined {
-  const isNotYet = 'isNotYet' in locals && locals.isNotYet
-  return isNotYet ? t(`${name}.${locals.mode}.refusal`) : undefined
+  const { mode } = locals
+  if (!('reason' in locals)) return [`${name}.${mode}.title`]
+  return [name, 'reset-password'].map((each) => `${each}.${mode}.${locals.reason}.title`)
 }
 
 /** What is wrong, by the field to mend it in. */
@@ -98,7 +90,7 @@ function faultsOf(
   return Object.fromEntries(
     wrong.map((fault) => [
       fault === 'password_mismatch' ? 'confirm_password' : 'password',
-      t(`${name}.${fault}.refusal`, values),
+      t(`reset-password.${fault}.refusal`, values),
     ]),
   )
 }

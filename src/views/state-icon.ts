@@ -20,6 +20,8 @@ const ICONS: Record<string, string> = {
 const ICONS_OF_REASONS: Record<string, string> = {
   'reset-password expired': 'late',
   'reset-password superseded': 'mail',
+  'accept-invitation expired': 'late',
+  'accept-invitation superseded': 'mail',
   'verify-email expired': 'late',
   'verify-email used': 'good',
 }

@@ -18,16 +18,11 @@ export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame)
     }
   }
 
-  function tryPage<N extends PageName>(name: N, samples: Record<string, PageLocals[N][]>) {
-    for (const locals of Object.values(samples).flat()) {
+  for (const name of PAGE_NAMES) {
+    for (const locals of Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name]).flat()) {
       attempt(`pages/${name}`, () => renderPage(templates, catalog, frame, name, locals, REQUEST))
     }
   }
-
-  tryPage('forgot-password', SAMPLE_PAGES['forgot-password'])
-  tryPage('reset-password', SAMPLE_PAGES['reset-password'])
-  tryPage('verify-email', SAMPLE_PAGES['verify-email'])
-  tryPage('error', SAMPLE_PAGES.error)
   for (const [name, locals] of SAMPLE_MAILS) {
     attempt(`mails/${name}`, () => renderMail(templates, catalog, name, locals, frame.brand))
   }
@@ -58,6 +53,19 @@ const resetForm = (mode: 'form' | `password_${'too_short' | 'too_long' | 'invali
   { ...limits, mode, client, excess: 3 },
 ]
 
+const PASSWORD_PAGES: PageSamples['reset-password'] = {
+  form: resetForm('form'),
+  password_mismatch: [{ ...limits, mode: 'password_mismatch', also: 'password_too_short' }],
+  password_too_short: resetForm('password_too_short'),
+  password_too_long: resetForm('password_too_long'),
+  password_invalid: resetForm('password_invalid'),
+  invalid: REASONS.flatMap((reason) => [
+    { mode: 'invalid', reason, carried: {} },
+    { mode: 'invalid', reason, carried, client, renew: 'token' },
+  ]),
+  done: [{ mode: 'done' }, { mode: 'done', client }],
+}
+
 /** Each page in each mode, with little and with much to say. */
 export const SAMPLE_PAGES: PageSamples = {
   'forgot-password': {
@@ -74,18 +82,8 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'sent', carried, ...sent },
     ],
   },
-  'reset-password': {
-    form: resetForm('form'),
-    password_mismatch: [{ ...limits, mode: 'password_mismatch', also: 'password_too_short' }],
-    password_too_short: resetForm('password_too_short'),
-    password_too_long: resetForm('password_too_long'),
-    password_invalid: resetForm('password_invalid'),
-    invalid: REASONS.flatMap((reason) => [
-      { mode: 'invalid', reason, carried: {} },
-      { mode: 'invalid', reason, carried, client, renew: 'token' },
-    ]),
-    done: [{ mode: 'done' }, { mode: 'done', client }],
-  },
+  'reset-password': PASSWORD_PAGES,
+  'accept-invitation': { ...PASSWORD_PAGES, sent: [{ mode: 'sent' }, { mode: 'sent', client }] },
   'verify-email': {
     blocked: [
       { mode: 'blocked', username: 'ann', lifetimeMs: 86_400_000, carried: {} },
@@ -140,6 +138,9 @@ export const SAMPLE_PAGES: PageSamples = {
     error: [{ mode: 'error' }],
   },
 }
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
+export const PAGE_NAMES = Object.keys(SAMPLE_PAGES) as PageName[]
 
 const little = { username: '', link: 'https://id.example/', at: new Date(0) }
 const much = {

@@ -28,6 +28,7 @@ const RIGHT: Record<OperationName, DocumentedRequest> = {
   userStatus: { body: { user: 'ann' } },
   sendReset: { body: { user: 'ann' } },
   sendVerification: { body: { user: 'new' } },
+  inviteUser: { body: { user: 'invited' } },
   endSessions: { body: { user: 'ann' } },
   verifyUser: { body: { user: 'ann' } },
   unverifyUser: { body: { user: 'ann' } },
@@ -50,6 +51,7 @@ describe('Every answer of the admin API is as docs/openapi.json says:', () => {
     ask = documentedAnswers(h)
     await h.addUser({ username: 'ann' })
     await h.addUser({ username: 'new', emailVerified: false })
+    await h.addUser({ username: 'invited', passwordHash: undefined })
     await h.addUser({ username: 'twin' })
     await h.addUser({ username: 'another', id: 'twin' })
     await h.signIn(createUserAgent(), 'ann')

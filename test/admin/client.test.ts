@@ -32,6 +32,7 @@ describe('createAdminClient()', () => {
     admin = createAdminClient(h.baseUrl, ADMIN_TOKEN)
     await h.addUser({ username: 'ann' })
     await h.addUser({ username: 'new', emailVerified: false })
+    await h.addUser({ username: 'invited', passwordHash: undefined })
   })
 
   const calls: Record<OperationName, () => Promise<unknown>> = {
@@ -46,6 +47,7 @@ describe('createAdminClient()', () => {
     userStatus: () => admin.userStatus({ user: 'ann' }),
     sendReset: () => admin.sendReset({ user: 'ann' }),
     sendVerification: () => admin.sendVerification({ user: 'new' }),
+    inviteUser: () => admin.inviteUser({ user: 'invited' }),
     endSessions: () => admin.endSessions({ user: 'ann' }),
     verifyUser: () => admin.verifyUser({ user: 'ann' }),
     unverifyUser: () => admin.unverifyUser({ user: 'ann' }),

@@ -498,6 +498,7 @@ describe('A preview of a mail (5)', () => {
     'password-reset': '/reset-password',
     'email-verification': '/verify-email',
     'password-changed': '/forgot-password',
+    invitation: '/accept-invitation',
   }
   for (const [name, page] of Object.entries(pages)) {
     it(`of ${name} has subject, text and HTML, and a link without a token`, async () => {

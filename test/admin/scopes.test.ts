@@ -30,6 +30,7 @@ const OPERATIONS: {
   userStatus: [READ, (admin) => admin.userStatus(account)],
   sendReset: [SUPPORT, (admin) => admin.sendReset(account)],
   sendVerification: [SUPPORT, (admin) => admin.sendVerification(account)],
+  inviteUser: [SUPPORT, (admin) => admin.inviteUser({ user: 'invited' })],
   endSessions: [SUPPORT, (admin) => admin.endSessions(account)],
   verifyUser: [SUPPORT, (admin) => admin.verifyUser(account)],
   unverifyUser: [SUPPORT, (admin) => admin.unverifyUser(account)],
@@ -61,7 +62,10 @@ function itKeepsScopesApart(h: Harness, tokenFor: TokenFor) {
     ])
   }
 
-  before(() => h.addUser({ username: 'ann' }))
+  before(async () => {
+    await h.addUser({ username: 'ann' })
+    await h.addUser({ username: 'invited', passwordHash: undefined })
+  })
 
   for (const [name, [needed, ask]] of Object.entries(OPERATIONS)) {
     it(`${name} takes ${needed}, and not the two others together: 403 that names it, and nothing changes (ADM-15)`, async () => {

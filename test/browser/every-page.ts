@@ -42,6 +42,22 @@ const blocked = {
   carried,
 }
 
+const PASSWORD_MODES: EveryMode['reset-password'] = {
+  form: { plain: limits, client: { ...limits, client: withLogo } },
+  password_mismatch: { plain: limits, short: { ...limits, also: 'password_too_short' } },
+  password_too_short: { plain: limits },
+  password_too_long: { plain: { ...limits, excess: 4 } },
+  password_invalid: { plain: limits },
+  invalid: {
+    unknown: { reason: 'unknown', carried: {} },
+    expired: { reason: 'expired', carried, renew: token, client: shown },
+    used: { reason: 'used', carried },
+    superseded: { reason: 'superseded', carried },
+    changed: { reason: 'changed', carried },
+  },
+  done: { plain: {}, client: { client }, long: { client: { ...client, ...longName } } },
+}
+
 const MODES: EveryMode = {
   'forgot-password': {
     form: { plain: { carried: {} }, client: { carried, client: withLogo } },
@@ -53,20 +69,10 @@ const MODES: EveryMode = {
       renewed: { carried, client: shown, isRenewed: true },
     },
   },
-  'reset-password': {
-    form: { plain: limits, client: { ...limits, client: withLogo } },
-    password_mismatch: { plain: limits, short: { ...limits, also: 'password_too_short' } },
-    password_too_short: { plain: limits },
-    password_too_long: { plain: { ...limits, excess: 4 } },
-    password_invalid: { plain: limits },
-    invalid: {
-      unknown: { reason: 'unknown', carried: {} },
-      expired: { reason: 'expired', carried, renew: token, client: shown },
-      used: { reason: 'used', carried },
-      superseded: { reason: 'superseded', carried },
-      changed: { reason: 'changed', carried },
-    },
-    done: { plain: {}, client: { client }, long: { client: { ...client, ...longName } } },
+  'reset-password': PASSWORD_MODES,
+  'accept-invitation': {
+    ...PASSWORD_MODES,
+    sent: { plain: {}, client: { client: withLogo }, cooldown: { waitMs: 45_000 } },
   },
   'verify-email': {
     blocked: {

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
 import { addUnverified, addVerified, blockedLogin } from '../support/blocked-login.ts'
 import { describeInChromium } from '../support/chromium.ts'
+import { addImported, invitationOf } from '../support/invitations.ts'
 import { moveTime } from '../support/time.ts'
 import { keptWindow } from './kept-window.ts'
 import {
@@ -72,6 +73,24 @@ describeInChromium('What a person goes through', (browser) => {
     await page().fill('input[name=password]', 'a password from Chromium')
     await page().click('button')
     await expectAtClient(h, page(), { request, user })
+  })
+
+  it('is an invitation to an account without a password: the first one is chosen, and signs in', async () => {
+    const user = await addImported(h)
+    const link = await invitationOf(h, user)
+    for (const window of [other(), page()]) {
+      await window.goto(link)
+      await inMode(window, 'form')
+    }
+    await typePasswords('a first password', 'a frist password')
+    await inMode(page(), 'password_mismatch')
+    await typePasswords('a first password')
+    await inMode(page(), 'done')
+    const request = await h.party.begin()
+    await signIn(page(), request, user.username, 'a first password')
+    await expectAtClient(h, page(), { request, user })
+    await other().goto(link)
+    await inMode(other(), 'invalid')
   })
 
   it('is a link that leads on to the client at once in the browser that logged in, whose window says that it may be closed', async () => {

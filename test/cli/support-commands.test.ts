@@ -210,6 +210,19 @@ describe('account-flows for those who help others', () => {
       expect(await cli.json(['user', 'send-reset', 'alice'])).to.include({ state: 'sent' })
     })
 
+    it('invite mails a link to the form for a first password, and says why to nobody else', async () => {
+      const imported = { email: 'imported@example.com', emailVerified: false }
+      await cli.h.addUser({ username: 'imported', passwordHash: undefined, ...imported })
+      const run = await cli.done(['user', 'invite', 'imported@example.com'])
+      expect(run.stdout).to.match(/^Sent at /)
+      const { link } = await cli.h.mail.mailTo('imported@example.com')
+      expect(await opensForm(link)).to.equal(true)
+      expect(await cli.json(['link', 'explain', link])).to.include({ kind: 'invitation' })
+      const refused = await cli.run(['user', 'invite', 'alice'])
+      expect(refused).to.include({ exitCode: 1, stdout: '' })
+      expect(refused.stderr).to.include('the account has a password').and.include('user send-reset')
+    })
+
     it('send-reset tells the mail before it waits, unless with --json', async () => {
       const run = await cli.run(['user', 'send-reset', 'dave'])
       expect(run).to.include({ exitCode: 0 })

@@ -4,7 +4,8 @@ import { createBrowser, type Browser } from '../support/browser.ts'
 import { outboxIsQuiet } from '../support/example-requests.ts'
 import { eventually } from '../support/eventually.ts'
 import type { ExampleServer } from '../support/example-server.ts'
-import { startMailServer, type MailKind, type MailServer } from '../support/mail-server.ts'
+import type { MailKind } from '../../src/ports/mail-kinds.ts'
+import { startMailServer, type MailServer } from '../support/mail-server.ts'
 import {
   mongoUnavailable,
   startThreeMembers,

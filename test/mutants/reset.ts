@@ -6,7 +6,8 @@ export const resetMutants: Mutant[] = [
     name: 'a reset verifies the address, whatever the setting says',
     breaks: 'A reset verifies no address but where reset_verifies_email is on (3.3).',
     edits: {
-      'if (settings().resetVerifiesEmail) await verifyByReset': 'await verifyByReset',
+      "if (kind === 'password_reset' && settings().resetVerifiesEmail) await verifyByReset":
+        'await verifyByReset',
     },
     caughtBy: 'does nothing while it is off',
   },
@@ -96,8 +97,8 @@ export const resetMutants: Mutant[] = [
     name: 'used_at is set before the password is replaced',
     breaks: 'The effects come in the order of section 3.3.',
     edits: {
-      'const obstacle = await replacePassword(parts, reset)': `usedAt = (await resetTokens.advance(id, 'used', now()))?.usedAt
-      const obstacle = await replacePassword(parts, reset)`,
+      'const obstacle = await setPassword(parts, reset)': `usedAt = (await tokens.advance(id, 'used', now()))?.usedAt
+      const obstacle = await setPassword(parts, reset)`,
     },
     caughtBy: 'its effects in the order of section 3.3',
   },
@@ -105,7 +106,7 @@ export const resetMutants: Mutant[] = [
     name: 'a reset marks the address verified',
     breaks: 'An address is verified by its verification link alone (3.2).',
     edits: {
-      "usedAt = (await resetTokens.advance(id, 'used', now()))?.usedAt": `usedAt = (await resetTokens.advance(id, 'used', now()))?.usedAt
+      "usedAt = (await tokens.advance(id, 'used', now()))?.usedAt": `usedAt = (await tokens.advance(id, 'used', now()))?.usedAt
       if (reset.email !== undefined) await parts.users.markEmailVerified(userId, reset.email)`,
     },
     caughtBy: 'SES-06',
@@ -285,5 +286,24 @@ export const resetMutants: Mutant[] = [
         'ctx.cookies.get(NAME, { signed: false })?.replace(/.*/, decodeURIComponent)',
     },
     caughtBy: 'leads nowhere else, and the honest login',
+  },
+  {
+    name: 'an invitation takes the place of a password, in memory',
+    breaks: 'An invitation sets a password only while there is none (3.4).',
+    edits: { 'user.disabled || user.passwordHash !== undefined ||': 'user.disabled ||' },
+    caughtBy: 'sets no first password of whoever has one',
+  },
+  {
+    name: 'an invitation takes the place of a password, on MongoDB',
+    breaks: 'An invitation sets a password only while there is none (3.4).',
+    edits: { "{ password_hash: { $in: [null, ''], $not: { $type: 'array' } } }": '{}' },
+    caughtBy: 'sets no first password of whoever has one',
+    store: 'mongodb',
+  },
+  {
+    name: 'invitations and resets have their tokens in one place',
+    breaks: 'A link of one kind does nothing at the page of another (2.6).',
+    edits: { "tokens: 'invitationTokens'": "tokens: 'resetTokens'" },
+    caughtBy: 'does nothing at the page of another kind',
   },
 ]

@@ -39,10 +39,11 @@ export const secrecyMutants: Mutant[] = [
     name: 'a request for nobody is answered early',
     breaks: 'The request does the same for everybody, without a look-up.',
     edits: {
-      'request: (identifier: string, carried: CarriedParameters, by: Requester, form?: string) => request(parts, { identifier, carried, requester: by, form }),': `request: (identifier: string, carried: CarriedParameters, by: Requester, form?: string) => parts.users
+      "const wanted = { kind: 'password_reset', identifier, carried, requester: by, form } as const return requestMail(outbox, wanted, settings(), clock.now())": `const wanted = { kind: 'password_reset', identifier, carried, requester: by, form } as const
+      return parts.users
         .findByVerifiedEmail(identifier)
         .then(async (found) => found[0] ?? (await parts.users.findByUsername(identifier)))
-        .then((user) => user && request(parts, { identifier, carried, requester: by, form })),`,
+        .then((user) => user && requestMail(outbox, wanted, settings(), clock.now()))`,
     },
     caughtBy: 'FLT-11',
   },
@@ -69,8 +70,8 @@ export const secrecyMutants: Mutant[] = [
     edits: {
       'const path = pathOf(ctx)': `const path = pathOf(ctx)
     process.env['MUTANT_HOST'] = ctx.host`,
-      '`${parts.oauthUrl}${MAIL_KINDS.password_reset.page}?token=${token}`':
-        "`http://${process.env['MUTANT_HOST']}${new URL(parts.oauthUrl).pathname}/reset-password?token=${token}`",
+      '`${parts.oauthUrl}${page}?token=${token}`':
+        "`http://${process.env['MUTANT_HOST']}${new URL(parts.oauthUrl).pathname}${page}?token=${token}`",
     },
     caughtBy: 'LINK-01',
   },

@@ -40,16 +40,18 @@ describeWithMongo('mongoStore().start() [full]', function () {
     const found: Record<string, string[]> = {}
     for (const collection of await fresh.db.collections())
       found[collection.collectionName] = (await collection.indexes()).map(({ name }) => `${name}`)
+    const ofResets = [
+      '_id_',
+      'newest_of_user',
+      'token_hash_unique',
+      'purge_at_ttl',
+      'latest_request',
+      'one_live_per_user',
+      'unfinished',
+    ]
     expect(found).to.deep.equal({
-      password_reset_tokens: [
-        '_id_',
-        'newest_of_user',
-        'token_hash_unique',
-        'purge_at_ttl',
-        'latest_request',
-        'one_live_per_user',
-        'unfinished',
-      ],
+      password_reset_tokens: ofResets,
+      invitation_tokens: ofResets,
       email_verification_tokens: ['_id_', 'newest_of_user', 'token_hash_unique', 'purge_at_ttl'],
       pending_logins: ['_id_', 'newest_of_account', 'purge_at_ttl'],
       session_cutoffs: ['_id_'],

@@ -28,14 +28,19 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
   const job = { ...sampleMailJob(), requestedAt: now, attempts: 1, leaseId: 'a lease' }
   const event = { id: 'an event', type: 'sessions_ended', at: now } as const
   const text = 'x'
+  const ofResets: [string, unknown[]][] = ['resetTokens', 'invitationTokens'].flatMap(
+    (part): [string, unknown[]][] => [
+      [`${part}.issue`, [sampleResetToken()]],
+      [`${part}.revoke`, [{ id: text }, now]],
+      [`${part}.claim`, [text, sampleClaim()]],
+      [`${part}.takeUnfinished`, [now, now]],
+      [`${part}.advance`, [text, 'used', now]],
+      [`${part}.find`, [text]],
+      [`${part}.ofUser`, [text, 1]],
+    ],
+  )
   const examples: Record<string, unknown[]> = {
-    'resetTokens.issue': [sampleResetToken()],
-    'resetTokens.revoke': [{ id: text }, now],
-    'resetTokens.claim': [text, sampleClaim()],
-    'resetTokens.takeUnfinished': [now, now],
-    'resetTokens.advance': [text, 'used', now],
-    'resetTokens.find': [text],
-    'resetTokens.ofUser': [text, 1],
+    ...Object.fromEntries(ofResets),
     'verificationTokens.issue': [sampleVerificationToken()],
     'verificationTokens.latestExpiry': [now],
     'verificationTokens.revoke': [{ userId: text }, now],
@@ -80,6 +85,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'users.findByVerifiedEmail': [text],
     'users.findByEmail': [text],
     'users.replacePasswordHash': [text, text, text],
+    'users.setFirstPassword': [text, text, text],
     'users.markEmailVerified': [text, text],
     'users.markEmailUnverified': [text, text],
     'adapters.start': [],

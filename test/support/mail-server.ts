@@ -1,9 +1,8 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { simpleParser, type ParsedMail } from 'mailparser'
 import { SMTPServer } from 'smtp-server'
+import { isMailKind, linkKinds, MAIL_KINDS, type MailKind } from '../../src/ports/mail-kinds.ts'
 import { eventually } from './eventually.ts'
-
-export type MailKind = 'password_reset' | 'email_verification' | 'password_changed'
 
 export interface ReceivedMail {
   to: string[]
@@ -219,11 +218,8 @@ export function tokensIn(text: string): string[] {
 
 function kindOf({ headers }: ParsedMail, link: string): MailKind | undefined {
   const said = headers.get(HEADER)
-  if (said === 'password_reset' || said === 'email_verification' || said === 'password_changed') {
-    return said
-  }
-  if (link.includes('/reset-password?')) return 'password_reset'
-  return link.includes('/verify-email?') ? 'email_verification' : undefined
+  if (typeof said === 'string' && isMailKind(said)) return said
+  return linkKinds.find((kind) => link.includes(`${MAIL_KINDS[kind].page}?`))
 }
 
 function refusal(responseCode: number, message: string): Error {

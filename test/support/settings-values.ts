@@ -19,6 +19,7 @@ const addresses = ['a', '@b.example', 'a@', 'a@b@c.example', 'a @b.example', 'a@
 export const badValues: Record<string, string[]> = {
   password_reset_expiration: [...durations, '8d', '604801s'],
   email_verification_expiration: [...durations, '31d'],
+  invitation_expiration: [...durations, '31d'],
   audit_retention: [...durations, '6d', '604799s', '3651d', '2h'],
   resend_cooldown: [...durations.filter((value) => value !== '0s'), '0m', '00s', '25h', '86401s'],
   requests_per_ip_per_minute: limits,
@@ -64,6 +65,7 @@ export const goodValues: Record<keyof SettingTexts, string[]> = {
   password_reset_expiration: ['1s', '90m', '1h30m', '7d', '604800s', '2h'],
   require_email_verification: ['true', 'false'],
   email_verification_expiration: ['1s', '30d', '1d12h', '24h'],
+  invitation_expiration: ['1s', '30d', '1d12h', '7d'],
   audit_retention: ['7d', '168h', '400d', '3650d'],
   email_link_confirmation: ['other_browser', 'always', 'off'],
   smtp_host: [

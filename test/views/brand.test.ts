@@ -2,11 +2,12 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { assert, integer, property } from 'fast-check'
 import { DomUtils, parseDocument } from 'htmlparser2'
+import { mailTemplates } from '../../src/ports/mail-kinds.ts'
 import { accentOf, contrast, SCHEMES } from '../../src/views/accent.ts'
 import { checkBrand, type Brand } from '../../src/views/brand.ts'
 import { createViews, type PageLocals, type PageName, type Views } from '../../src/views/index.ts'
 import { mailboxOf } from '../../src/views/open-mailbox.ts'
-import { SAMPLE_PAGES } from '../../src/views/trial.ts'
+import { PAGE_NAMES, SAMPLE_PAGES } from '../../src/views/trial.ts'
 
 const STYLE = readFileSync(new URL('../../views/account-flows.css', import.meta.url), 'utf8')
 const BASE = new URL('https://id.example/auth')
@@ -21,15 +22,14 @@ const BRAND: Brand = {
   signInUrl: SIGN_IN,
   supportUrl: 'mailto:help@acme.example',
 }
-const NAMES: PageName[] = ['forgot-password', 'reset-password', 'verify-email', 'error']
 const BLOCKED = { mode: 'blocked', username: 'ann', lifetimeMs: 3_600_000, carried: {} } as const
-const MAILS = ['password-reset', 'email-verification', 'password-changed', 'test'] as const
+const MAILS = [...mailTemplates, 'test'] as const
 
 const viewsOf = (brand: Brand) => createViews('/oauth2', { brand: checkBrand(brand, BASE) })
 
 /** Every page in every mode, with little and with much to say. */
 function everyPage(views: Views) {
-  return NAMES.flatMap((name) =>
+  return PAGE_NAMES.flatMap((name) =>
     Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name])
       .flat()
       .map((locals) => ({

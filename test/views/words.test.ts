@@ -2,12 +2,13 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
+import { mailTemplates } from '../../src/ports/mail-kinds.ts'
 import type { PageLocals, PageName } from '../../src/views/index.ts'
 import { createCatalog, type Catalog } from '../../src/views/catalog.ts'
 import { readLocales } from '../../src/views/locale-files.ts'
 import { renderMail, type MailLocals, type MailName } from '../../src/views/mails.ts'
 import { renderPage } from '../../src/views/pages.ts'
-import { SAMPLE_PAGES } from '../../src/views/trial.ts'
+import { PAGE_NAMES, SAMPLE_PAGES } from '../../src/views/trial.ts'
 import { createTemplates } from '../../src/views/templates.ts'
 import { readViewFiles } from '../../src/views/view-files.ts'
 
@@ -29,8 +30,6 @@ const FRAME = {
   captcha: '<i></i>',
   brand: BRAND,
 }
-const NAMES: PageName[] = ['forgot-password', 'reset-password', 'verify-email', 'error']
-
 const problems: string[] = []
 const files = readViewFiles(VIEWS, undefined, problems)
 /** Without fallbacks: a word that is missing is thrown. */
@@ -53,7 +52,7 @@ function everyMail(): { name: MailName; locals: MailLocals }[] {
   const mails: { name: MailName; locals: MailLocals }[] = [
     { name: 'test', locals: { username: '', link: '', at } },
   ]
-  for (const name of ['password-reset', 'email-verification', 'password-changed'] as const) {
+  for (const name of mailTemplates) {
     const lives = name === 'password-changed' ? {} : { lifetimeMs: 90 * 60_000 }
     const admin = name === 'password-changed' ? {} : { isByAdmin: true }
     for (const user of ['', 'ada']) {
@@ -72,7 +71,7 @@ function everyMail(): { name: MailName; locals: MailLocals }[] {
 
 /** Every page in every mode, and the limits of a password in every number that a language has a form for. */
 function everyPage(): [PageName, PageLocals[PageName]][] {
-  const samples = NAMES.flatMap((name) =>
+  const samples = PAGE_NAMES.flatMap((name) =>
     Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name])
       .flat()
       .map((locals): [PageName, PageLocals[PageName]] => [name, locals]),

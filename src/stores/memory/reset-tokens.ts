@@ -16,7 +16,7 @@ interface Entry extends TokenEntry {
   claim?: { newHash: string | undefined; claimedBy: Requester; leaseUntil: Date }
 }
 
-/** `password_reset_tokens` in memory. */
+/** `password_reset_tokens` or `invitation_tokens` in memory. */
 export function memoryResetTokens(): ResetTokenStore & Forgetful {
   const entries = new Map<string, Entry>()
   const tokensOf = (id: string) =>

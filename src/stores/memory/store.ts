@@ -19,6 +19,7 @@ export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: M
   const ports = {
     resetTokens: memoryResetTokens(),
     verificationTokens: memoryVerificationTokens(),
+    invitationTokens: memoryResetTokens(),
     pendingLogins: memoryPendingLogins(),
     cutoffs: memoryCutoffs(),
     outbox: memoryOutbox(clock),

@@ -45,6 +45,14 @@ export function memoryUsers(initial: User[] = []): UserStore & { add(user: User)
       return true
     },
 
+    async setFirstPassword(id, email, hash) {
+      const user = users.get(id)
+      if (!user || user.disabled || user.passwordHash !== undefined || user.email !== email)
+        return false
+      Object.assign(user, { passwordHash: hash, emailVerified: true })
+      return true
+    },
+
     async markEmailVerified(id, email) {
       const user = users.get(id)
       if (!user || user.disabled || user.emailVerified || user.email !== email) return false

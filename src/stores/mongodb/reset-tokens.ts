@@ -19,13 +19,16 @@ import { isInTime, mongoTokens, revoked, tokenIndexes } from './tokens.ts'
 
 const unfinished: NamedIndex = { name: 'unfinished', key: { lease_until: 1 }, sparse: true }
 
-/** `password_reset_tokens` on MongoDB. */
-export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetful {
-  const collection = openCollection<ResetTokenDocument>(db, 'password_reset_tokens')
+/** `password_reset_tokens` or `invitation_tokens` on MongoDB. */
+export function mongoResetTokens(
+  db: Db,
+  name: 'password_reset_tokens' | 'invitation_tokens',
+): ResetTokenStore & StoredPart & Forgetful {
+  const collection = openCollection<ResetTokenDocument>(db, name)
   const { issue, invalidateUpTo } = liveResetTokens(collection)
   return {
     ...storedPart(collection, [...tokenIndexes, ...liveIndexes, unfinished]),
-    ...mongoTokens(db, collection.collectionName, isWholeReset),
+    ...mongoTokens(db, name, isWholeReset),
     ...claims(collection),
     issue,
 

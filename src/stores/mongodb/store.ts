@@ -16,8 +16,9 @@ import { mongoVerificationTokens } from './verification-tokens.ts'
 /** Keeps everything in one MongoDB database; a standalone server is enough, several processes may share it. */
 export function mongoStore(db: Db, clock = systemClock): AccountFlowsStore {
   const ports = {
-    resetTokens: withUnavailable(mongoResetTokens(db)),
+    resetTokens: withUnavailable(mongoResetTokens(db, 'password_reset_tokens')),
     verificationTokens: withUnavailable(mongoVerificationTokens(db)),
+    invitationTokens: withUnavailable(mongoResetTokens(db, 'invitation_tokens')),
     pendingLogins: withUnavailable(mongoPendingLogins(db)),
     cutoffs: withUnavailable(mongoCutoffs(db)),
     outbox: withUnavailable(mongoOutbox(db)),

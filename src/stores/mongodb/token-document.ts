@@ -5,7 +5,7 @@ import { text, time } from './conditions.ts'
 import { fromRequesterFields, type RequesterFields, requesterTypes } from './requester.ts'
 import { type FieldTypes, hasTypes } from './values.ts'
 
-/** A document of `email_verification_tokens`, and what documents of both kinds have in common. */
+/** A document of `email_verification_tokens`, and what all documents of tokens have in common. */
 export interface TokenDocument extends CarriedFields {
   _id: string
   token_hash: string
@@ -24,7 +24,7 @@ export interface TokenDocument extends CarriedFields {
   pending_login_id?: string
 }
 
-/** A document of `password_reset_tokens`. */
+/** A document of `password_reset_tokens` or `invitation_tokens`. */
 export interface ResetTokenDocument extends TokenDocument {
   /** Only while nobody used, claimed or invalidated it; the unique index is on this. */
   live?: true

@@ -55,9 +55,10 @@ const indexes: NamedIndex[] = [
 export function mongoUsers(collection: UserCollection): UserStore {
   const { byId, byUsername, byUsernameInAnyCase, byVerifiedEmail, byEmail } = lookUps(collection)
 
-  async function isUpdated(filter: object, update: object) {
+  async function isUpdated(id: string, filter: object, update: object) {
     try {
-      const { matchedCount } = await collection.updateOne(filter, update, exactly)
+      const its = { ...(await hasId(text(id))), ...filter }
+      const { matchedCount } = await collection.updateOne(its, update, exactly)
       return matchedCount === 1
     } catch (error) {
       // The host allows one user per verified address, and another one has this one.
@@ -89,31 +90,31 @@ export function mongoUsers(collection: UserCollection): UserStore {
       return isText(email) ? byEmail(email) : []
     },
 
-    async replacePasswordHash(id, expected, next) {
+    replacePasswordHash: (id, expected, next) =>
+      isUpdated(id, { password_hash: text(expected) }, withPassword(next)),
+
+    setFirstPassword(id, email, hash) {
+      const hasNone = { password_hash: { $in: [null, ''], $not: { $type: 'array' } } }
       return isUpdated(
-        { ...(await hasId(text(id))), password_hash: text(expected) },
-        { $set: { password_hash: text(next) }, $currentDate: { password_changed_at: true } },
+        id,
+        { ...isEnabledWith(email), ...hasNone },
+        withPassword(hash, { email_verified: true }),
       )
     },
 
-    async markEmailVerified(id, email) {
-      return isUpdated(
-        {
-          ...(await hasId(text(id))),
-          email: text(email),
-          email_verified: { $ne: true },
-          disabled: { $in: [false, null], $not: { $type: 'array' } },
-        },
+    markEmailVerified: (id, email) =>
+      isUpdated(
+        id,
+        { ...isEnabledWith(email), email_verified: { $ne: true } },
         { $set: { email_verified: true } },
-      )
-    },
+      ),
 
-    async markEmailUnverified(id, email) {
-      return isUpdated(
-        { ...(await hasId(text(id))), email: text(email), email_verified: true },
+    markEmailUnverified: (id, email) =>
+      isUpdated(
+        id,
+        { email: text(email), email_verified: true },
         { $set: { email_verified: false } },
-      )
-    },
+      ),
   })
 }
 
@@ -155,6 +156,18 @@ function lookUps(collection: UserCollection) {
   }
 
   return { byId, byUsername, byUsernameInAnyCase, byVerifiedEmail, byEmail }
+}
+
+function withPassword(hash: string, others: object = {}) {
+  return {
+    $set: { password_hash: text(hash), ...others },
+    $currentDate: { password_changed_at: true },
+  }
+}
+
+// What is no flag of ours counts as set.
+function isEnabledWith(email: string) {
+  return { email: text(email), disabled: { $in: [false, null], $not: { $type: 'array' } } }
 }
 
 async function hasId(id: string) {

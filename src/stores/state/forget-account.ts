@@ -1,4 +1,5 @@
 import type { ForgottenAccount } from '../../ports/index.ts'
+import type { TokenPart } from '../../ports/mail-kinds.ts'
 
 /** How many records of one account were removed, and how many are left because they are under way. */
 export interface Forgotten {
@@ -11,10 +12,7 @@ export interface Forgetful {
   forget(accountId: string, at: Date, accountHash: string): Promise<Forgotten>
 }
 
-type Parts = Record<
-  'outbox' | 'resetTokens' | 'verificationTokens' | 'pendingLogins' | 'audit',
-  Forgetful
->
+type Parts = Record<'outbox' | 'pendingLogins' | 'audit' | TokenPart, Forgetful>
 
 /** Mails first, which become links, and events last, which tell of all others. Cut-offs stay: what was ended stays ended. */
 export async function forgetAccount(
@@ -27,15 +25,17 @@ export async function forgetAccount(
   const mails = await forget('outbox')
   const resetTokens = await forget('resetTokens')
   const verificationTokens = await forget('verificationTokens')
+  const invitationTokens = await forget('invitationTokens')
   const pendingLogins = await forget('pendingLogins')
   const events = await forget('audit')
   return {
     mails: mails.erased,
     resetTokens: resetTokens.erased,
     verificationTokens: verificationTokens.erased,
+    invitationTokens: invitationTokens.erased,
     pendingLogins: pendingLogins.erased,
     events: events.erased,
-    underWay: mails.left + resetTokens.left,
+    underWay: mails.left + resetTokens.left + invitationTokens.left,
   }
 }
 

@@ -1,0 +1,126 @@
+/**
+ * From the claim of a link to its end: the effects of section 3.3, in their order.
+ *
+ * @module
+ */
+import { newId } from '../crypto/token.ts'
+import { requestNotice } from '../outbox/password-changed.ts'
+import type {
+  ClaimedReset,
+  LinkEnd,
+  Requester,
+  ResetTokenStore,
+  Token,
+  User,
+} from '../ports/index.ts'
+import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
+import { isIssuedUnder, isStillFor, verifyByReset } from './account.ts'
+import type { FlowParts } from './parts.ts'
+
+/** What the flow of one kind works with. */
+export interface PasswordLinkParts extends FlowParts {
+  kind: PasswordLinkKind
+  tokens: ResetTokenStore
+}
+
+/** The effects are idempotent: to finish a slow one twice does no harm, to wait for a dead one keeps sessions alive. */
+const LEASE_MS = 10_000
+
+export const leaseEnd = ({ clock }: Pick<FlowParts, 'clock'>) =>
+  new Date(clock.now().getTime() + LEASE_MS)
+
+/** unused → used, with the effects of section 3.3 in their order; each may be repeated. */
+export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedReset, by: Finisher) {
+  const {
+    kind,
+    tokens,
+    sessions,
+    outbox,
+    audit,
+    settings,
+    clock: { now },
+  } = parts
+  const { id, userId, carried, claimedBy } = reset
+  let { usedAt } = reset
+  if (!usedAt) {
+    const obstacle = await setPassword(parts, reset) // 1
+    if (obstacle) return reject(parts, reset, obstacle, by)
+    usedAt = (await tokens.advance(id, 'used', now()))?.usedAt // 2
+    if (!usedAt) throw new Error(`The reset ${id} was rejected meanwhile`)
+  }
+  const end = { id, at: usedAt }
+  const oauth = await sessions.endOAuthSessions(userId, end) // 3
+  const idp = await sessions.endIdpSessions(userId, end) // 4
+  if (settings().passwordChangedEmail) await requestNotice(outbox, reset, now())
+  const type = `${MAIL_KINDS[kind].flow}_completed` as const
+  const event = { id: `completed:${id}`, type, at: now() }
+  const of = { accountId: userId, clientId: carried.clientId, details: { oauth, idp } }
+  await audit({ ...event, ...of, ...claimedBy }) // 5
+  if (kind === 'password_reset' && settings().resetVerifiesEmail)
+    await verifyByReset(parts, reset, by === 'sweep')
+  await tokens.advance(id, 'completed', now())
+  return usedAt
+}
+
+/** Why a claimed link ends without effect; for the audit log alone. */
+type Obstacle = 'account_changed' | 'newer_password'
+type Finisher = 'request' | 'sweep'
+
+// The account is judged after the claim, so that a change up to the last moment counts.
+async function setPassword(
+  parts: PasswordLinkParts,
+  reset: ClaimedReset,
+): Promise<Obstacle | undefined> {
+  const { users } = parts
+  const { userId, newHash } = reset
+  const user = await users.findById(userId)
+  if (!user || newHash === undefined) return 'account_changed'
+  if (user.passwordHash === newHash) return undefined
+  if (!isIssuedUnder(reset, user)) return 'newer_password'
+  if (!isStillFor(reset, user)) return 'account_changed'
+  if (await comparedAndSet(parts, reset, user, newHash)) return undefined
+  const now = await users.findById(userId)
+  if (now?.passwordHash === newHash) return undefined
+  return now && isIssuedUnder(reset, now) ? 'account_changed' : 'newer_password'
+}
+
+/** With the password that the link was issued under: a reset has one, an invitation has none. */
+async function comparedAndSet(
+  { kind, users }: PasswordLinkParts,
+  { userId, email }: ClaimedReset,
+  { passwordHash }: User,
+  next: string,
+): Promise<boolean> {
+  if (kind === 'invitation') return (await users.setFirstPassword?.(userId, email, next)) ?? false
+  return passwordHash !== undefined && users.replacePasswordHash(userId, passwordHash, next)
+}
+
+// A newer password is not overwritten. Where a dead process may have replaced the one before, and somebody else that one
+// again, what was signed in before ends all the same.
+async function reject(
+  parts: PasswordLinkParts,
+  reset: ClaimedReset,
+  obstacle: Obstacle,
+  by: Finisher,
+) {
+  const { id, userId, claimedAt, claimedBy } = reset
+  if (by === 'sweep' && obstacle === 'newer_password') {
+    const end = { id, at: claimedAt, isExact: true }
+    await parts.sessions.endOAuthSessions(userId, end)
+    await parts.sessions.endIdpSessions(userId, end)
+  }
+  await auditRejected(parts, reset, obstacle, claimedBy, `rejected:${id}`)
+  await parts.tokens.advance(id, 'rejected', parts.clock.now())
+  return undefined
+}
+
+export function auditRejected(
+  { kind, audit, clock }: PasswordLinkParts,
+  { userId: accountId, carried: { clientId } }: Token,
+  reason: LinkEnd | Obstacle,
+  by: Requester,
+  id = newId(),
+): Promise<void> {
+  const event = { id, type: `${MAIL_KINDS[kind].flow}_rejected` as const, at: clock.now() }
+  return audit({ ...event, accountId, clientId, reason, ...by })
+}

@@ -1,0 +1,116 @@
+/**
+ * What a mailed link does that opens a form for a password: a reset (3.1) and an invitation (3.4) differ in what they set, and nothing else.
+ *
+ * @module
+ */
+import { oneAtATime } from '../crypto/hash-queue.ts'
+import { refusePassword, type RefusedPassword } from '../crypto/password.ts'
+import { hashToken, isToken } from '../crypto/token.ts'
+import { requestMail } from '../outbox/request.ts'
+import type { CarriedParameters, Requester, Token } from '../ports/index.ts'
+import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
+import { endOf } from '../ports/token-end.ts'
+import {
+  auditRejected,
+  finishPassword,
+  leaseEnd,
+  type PasswordLinkParts,
+} from './finish-password.ts'
+import { contextOf, findLink, type FoundLink, type LinkContext, type LinkFault } from './link.ts'
+import type { FlowParts } from './parts.ts'
+
+export type PasswordLink = ReturnType<typeof createPasswordLink>
+
+export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
+  const parts = { ...flow, kind, tokens: flow[MAIL_KINDS[kind].link.tokens] }
+  const { outbox, settings, clock } = parts
+  const inTurn = oneAtATime()
+  return {
+    /** Judges whether a link opens the form (4.3). Consumes nothing; of a usable one, it costs two reads. */
+    async open(token: string): Promise<LinkContext | RefusedLink> {
+      const found = await find(parts, token)
+      if (!found) return UNKNOWN
+      // Nobody shall think up a password in vain; the account is judged again when it is set.
+      return found.state === 'usable' ? contextOf(found.token) : faultOf(found.token, found.state)
+    },
+
+    /** Asks for a fresh link in the place of a genuine one that expired. */
+    async renew(token: string, by: Requester, form?: string): Promise<LinkContext | RefusedLink> {
+      const found = await find(parts, token)
+      // One that is good still is as good for this as one that expired.
+      if (found?.state !== 'expired' && found?.state !== 'usable') return refuse(parts, found, by)
+      const { userId: accountId, carried, locale } = found.token
+      const requester = { ...by, uiLocales: by.uiLocales ?? locale }
+      const wanted = { kind, accountId, carried, requester, form }
+      await requestMail(outbox, wanted, settings(), clock.now())
+      return contextOf(found.token)
+    },
+
+    /**
+     * Sets a new password (4.4). A refusal leaves the token unspent, and so does whatever `hashPassword` throws. What was carried
+     * is answered, and not whose it was: a stranger may have asked for it.
+     */
+    async complete(form: PasswordForm, requester: Requester): Promise<PasswordOutcome> {
+      // Of many forms with one token one is hashed: the others find the token used, and cost no more than a look-up.
+      const reset = await inTurn(form.token, () => claim(parts, form, requester))
+      if (!reset) return refuse(parts, await find(parts, form.token), requester)
+      if ('refusal' in reset) return reset
+      if (!(await finishPassword(parts, reset, 'request'))) return faultOf(reset, 'changed')
+      return { carried: reset.carried }
+    },
+
+    /** Finishes what a dead process left between two effects. */
+    async sweep(): Promise<void> {
+      for (;;) {
+        const reset = await parts.tokens.takeUnfinished(clock.now(), leaseEnd(parts))
+        if (!reset) return
+        await finishPassword(parts, reset, 'sweep')
+      }
+    },
+  }
+}
+
+export interface PasswordForm {
+  token: string
+  password: string
+  confirmPassword: string
+}
+
+export type RefusedLink = LinkContext & { fault: LinkFault }
+
+export type PasswordOutcome =
+  RefusedLink | (Partial<RefusedPassword> & { carried: CarriedParameters })
+
+const UNKNOWN = { fault: 'unknown', carried: {} } as const
+
+const faultOf = (token: Token, fault: LinkFault) => ({ fault, ...contextOf(token) })
+
+const find = ({ tokens, users, clock }: PasswordLinkParts, token: string) =>
+  findLink(tokens, users, token, clock.now())
+
+// Of a token that nobody was ever given, nothing is told.
+async function refuse(
+  parts: PasswordLinkParts,
+  found: FoundLink | undefined,
+  by: Requester,
+): Promise<RefusedLink> {
+  if (!found || found.state === 'usable') return UNKNOWN
+  await auditRejected(parts, found.token, found.end, by)
+  return faultOf(found.token, found.state)
+}
+
+/** Hashes before it claims, so that a process that dies meanwhile leaves the token good. `undefined`: the token cannot be used. */
+async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester) {
+  const { tokens, settings, clock } = parts
+  if (!isToken(form.token)) return undefined
+  const tokenHash = hashToken(form.token)
+  const found = await tokens.find(tokenHash)
+  if (!found || endOf(found, clock.now())) return undefined
+  const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
+  const refused = refusePassword(form.password, form.confirmPassword, { minLength, maxLength })
+  if (refused) return { ...refused, carried: found.carried }
+
+  const newHash = await parts.hashPassword(form.password)
+  const leaseUntil = leaseEnd(parts)
+  return tokens.claim(tokenHash, { newHash, by, at: clock.now(), leaseUntil })
+}

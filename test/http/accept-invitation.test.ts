@@ -1,0 +1,325 @@
+import { expect } from 'chai'
+import { memoryUsers, type User } from '../../src/index.ts'
+import { addVerified, isVerified, mailsTo, silently } from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import { expectPage } from '../support/expect-page.ts'
+import { CLIENT, PASSWORD } from '../support/harness.ts'
+import { addImported, choose, invitationOf, invitedUser } from '../support/invitations.ts'
+import { isIdle, later, withoutJobs } from '../support/jobs.ts'
+import { eventsOf, hasPassword, sha256, shapeOf, tokenOf } from '../support/observe.ts'
+import { linksOf, press } from '../support/page-forms.ts'
+import { OTHER_HASH } from '../support/reset-links.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime } from '../support/time.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+import { expectTitle } from '../support/words.ts'
+
+const NEW = 'a first password'
+const PAGE = 'accept-invitation'
+const WEEK_MS = 7 * 86_400_000
+const agent = createUserAgent()
+
+onBothStores('An invitation (3.4)', (technology) => {
+  const h = suiteHarness({ technology, mayLogErrors: true })
+
+  const completed = (user: User) => eventsOf(h, 'invitation_completed', user)
+
+  /** Does something in the place of the step that sets the password, until it is undone. */
+  function aroundFirstPassword(step: (set: () => Promise<boolean>) => Promise<boolean>) {
+    const { setFirstPassword = async () => false } = h.users
+    h.users.setFirstPassword = (...of) => step(() => setFirstPassword(...of))
+    return () => (h.users.setFirstPassword = setFirstPassword)
+  }
+
+  async function expectUntouched(user: User) {
+    expect(await h.users.findById(user.id)).to.include({
+      passwordHash: undefined,
+      emailVerified: false,
+    })
+    expect(completed(user)).to.deep.equal([])
+  }
+
+  it('is opened as often as anybody likes, and sets the first password once: the address is verified by that', async () => {
+    const { user, link } = await invitedUser(h)
+    const neighbour = await addImported(h, { email: user.email })
+    expect(new URL(link).pathname).to.equal(`/oauth2/${PAGE}`)
+    await agent.request('HEAD', link)
+    for (const headers of [{}, { 'sec-purpose': 'prefetch' }, { 'x-moz': 'prefetch' }]) {
+      expectPage(await agent.get(link, headers), 200, PAGE, 'form')
+    }
+    expectPage(await choose(h, link, NEW, 'another one'), 400, PAGE, 'password_mismatch')
+    expectPage(await choose(h, link, 'short'), 400, PAGE, 'password_too_short')
+    await expectUntouched(user)
+
+    const done = await choose(h, link, NEW)
+    expectPage(done, 200, PAGE, 'done')
+    expect(done.headers.getSetCookie()).to.deep.equal([])
+    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await isVerified(h, user)).to.equal(true)
+    expect(completed(user)).to.have.length(1)
+    expect(await h.users.findById(neighbour.id)).to.include({
+      passwordHash: undefined,
+      emailVerified: false,
+    })
+    expect((await h.signIn(createUserAgent(), user.username, NEW)).location).to.include('code=')
+
+    for (const again of [await choose(h, link, 'another password'), await agent.get(link)]) {
+      expectPage(again, 400, PAGE, 'invalid')
+      expectTitle(again, 'reset-password.invalid.used.title')
+    }
+    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    const record = await h.store.invitationTokens.find(sha256(tokenOf(link)))
+    expect(record?.completedAt).to.be.instanceOf(Date)
+  })
+
+  it('sets one password of ten that are posted at once (RACE-01)', async () => {
+    const { user, link } = await invitedUser(h)
+    const passwords = Array.from({ length: 10 }, (_none, index) => `password number ${index}`)
+    const answers = await Promise.all(passwords.map((password) => choose(h, link, password)))
+    const won = answers.flatMap(({ mode }, index) => (mode === 'done' ? [index] : []))
+    expect(won).to.have.length(1)
+    for (const [index, password] of passwords.entries())
+      expect(await hasPassword(h, user, password), password).to.equal(index === won[0])
+    expect(completed(user)).to.have.length(1)
+  })
+
+  it('ends with a newer one: the first link says so, and the newest works', async () => {
+    const { user, link } = await invitedUser(h)
+    const newer = await invitationOf(h, user)
+    for (const page of [await agent.get(link), await choose(h, link, NEW)]) {
+      expectPage(page, 400, PAGE, 'invalid')
+      expectTitle(page, 'reset-password.invalid.superseded.title')
+      expect(page.text).not.to.include('forgot-password')
+    }
+    await expectUntouched(user)
+    expectPage(await choose(h, newer, NEW), 200, PAGE, 'done')
+  })
+
+  const changes: Record<string, Partial<User>> = {
+    'has a password': { passwordHash: OTHER_HASH },
+    'has another address': { email: 'elsewhere@users.example' },
+    'has the address in other letters': { email: 'INVITED-LETTERS@users.example' },
+    'is disabled': { disabled: true },
+  }
+  for (const [what, change] of Object.entries(changes)) {
+    it(`does nothing once the account ${what}, and says what to do next (TOK-16, TOK-17, TOK-18)`, async () => {
+      const { user, link } = await invitedUser(h, { email: 'invited-letters@users.example' })
+      await h.changeUser(user, change)
+      const before = await h.users.findById(user.id)
+      for (const page of [await agent.get(link), await choose(h, link, NEW)]) {
+        expectPage(page, 400, PAGE, 'invalid')
+        expectTitle(page, 'reset-password.invalid.changed.title')
+        expect(linksOf(page).some((href) => href.includes('/forgot-password'))).to.equal(true)
+      }
+      expect(await h.users.findById(user.id)).to.deep.equal(before)
+      expect(completed(user)).to.deep.equal([])
+      expect(eventsOf(h, 'invitation_rejected', user)).to.have.length(1)
+      await h.changeUser(user, { email: user.email, disabled: false, passwordHash: undefined })
+      expectPage(await choose(h, await invitationOf(h, user), NEW), 200, PAGE, 'done')
+    })
+
+    it(`does nothing where the account ${what} at the very moment that it is set (TOK-18, RACE-06)`, async () => {
+      const { user, link } = await invitedUser(h, { email: 'invited-letters@users.example' })
+      const restore = aroundFirstPassword(async (set) => {
+        await h.changeUser(user, change)
+        return set()
+      })
+      try {
+        expectPage(await choose(h, link, NEW), 400, PAGE, 'invalid')
+      } finally {
+        restore()
+      }
+      const after = await h.users.findById(user.id)
+      expect(after).to.include({ emailVerified: false, ...change })
+      expect(await hasPassword(h, user, NEW)).to.equal(false)
+      const reason = change.passwordHash ? 'newer_password' : 'account_changed'
+      expect(eventsOf(h, 'invitation_rejected', user, reason)).to.have.length(1)
+      expect(completed(user)).to.deep.equal([])
+      expectPage(await choose(h, link, NEW), 400, PAGE, 'invalid')
+    })
+  }
+
+  it('does nothing at the page of another kind, and other links do nothing at its page (TOK-14)', async () => {
+    const { user, link } = await invitedUser(h)
+    const other = await addVerified(h)
+    const reset = await h.resetLink(other)
+    const post = (path: string, of: string) =>
+      agent.post(`${h.oauthUrl}/${path}`, {
+        token: tokenOf(of),
+        password: NEW,
+        confirm_password: NEW,
+      })
+    const unknown = `${h.oauthUrl}/reset-password?token=${'A'.repeat(43)}`
+    for (const [path, of] of [
+      ['reset-password', link],
+      [PAGE, reset],
+    ] as const) {
+      const nobody = shapeOf(await post(path, unknown))
+      expect(nobody.status).to.equal(400)
+      expect(shapeOf(await post(path, of))).to.deep.equal(nobody)
+      const opened = await agent.get(`${h.oauthUrl}/${path}?token=${tokenOf(of)}`)
+      expect(shapeOf(opened)).to.deep.equal(nobody)
+    }
+    expectPage(await agent.get(link.replace(PAGE, 'verify-email')), 400, 'verify-email', 'expired')
+    await withoutJobs(h, async () => {
+      await agent.post(`${h.oauthUrl}/forgot-password`, { token: tokenOf(link) })
+      await agent.post(`${h.oauthUrl}/${PAGE}`, { token: tokenOf(reset), action: 'renew' })
+    })
+    await expectUntouched(user)
+    expect(await hasPassword(h, other, PASSWORD)).to.equal(true)
+    expectPage(await choose(h, link, NEW), 200, PAGE, 'done')
+    expect((await h.reset(reset, NEW)).mode).to.equal('done')
+  })
+
+  it('that expired is one click away from a new one, which goes to the same address and works', async () => {
+    const { user, link } = await invitedUser(h)
+    await later(h, WEEK_MS)
+    expectPage(await choose(h, link, NEW), 400, PAGE, 'invalid')
+    await expectUntouched(user)
+    const page = await agent.get(link)
+    expectTitle(page, 'reset-password.invalid.expired.title')
+    const before = mailsTo(h, user)
+    expectPage(await press(agent, page, PAGE), 200, PAGE, 'sent')
+    const { link: newer } = await h.mail.mailTo(user.email ?? '', before + 1)
+    await isIdle(h)
+    expectPage(await choose(h, newer, NEW), 200, PAGE, 'done')
+  })
+
+  it('ends what the account was signed in with before, and tells its owner', async () => {
+    await h.put({ password_changed_email: 'true' })
+    const user = await addVerified(h)
+    const before = createUserAgent()
+    await h.signIn(before, user.username)
+    await h.changeUser(user, { passwordHash: undefined })
+    expect((await silently(h, before)).has('code')).to.equal(true)
+    const mails = mailsTo(h, user)
+    expectPage(await choose(h, await invitationOf(h, user), NEW), 200, PAGE, 'done')
+    expect((await silently(h, before)).get('error')).to.equal('login_required')
+    await h.mail.mailTo(user.email ?? '', mails + 2)
+    await h.put({ password_changed_email: 'false' })
+  })
+
+  it('is finished by another process where one dies between its effects, and recorded once', async () => {
+    const { user, link } = await invitedUser(h)
+    const { takeUnfinished } = h.store.invitationTokens
+    h.store.invitationTokens.takeUnfinished = (at, until) =>
+      takeUnfinished(new Date(at.getTime() + 60_000), until)
+    let calls = 0
+    const restore = aroundFirstPassword(async (set) => {
+      calls += 1
+      await set()
+      throw new Error('the database hiccups')
+    })
+    try {
+      expectPage(await choose(h, link, NEW), 500, 'error', 'error')
+      await eventually('the invitation is finished', async () => {
+        await moveTime(1_000)
+        return completed(user).at(0)
+      })
+    } finally {
+      restore()
+      h.store.invitationTokens.takeUnfinished = takeUnfinished
+    }
+    expect(calls).to.equal(1)
+    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    expect(await isVerified(h, user)).to.equal(true)
+    expect(completed(user)).to.have.length(1)
+  })
+
+  it('is refused with a reason by flows.invite(), and nothing is asked for', async () => {
+    const refusals: [string, Partial<User>][] = [
+      ['has_password', { passwordHash: OTHER_HASH }],
+      ['disabled', { disabled: true }],
+      ['no_address', { email: undefined }],
+      ['bad_address', { email: 'no address' }],
+    ]
+    await withoutJobs(h, async () => {
+      for (const [refused, change] of refusals) {
+        const user = await addImported(h, change)
+        for (const who of [user, user.id, { ...user, passwordHash: undefined, disabled: false }])
+          expect(await h.flows.invite(who)).to.deep.equal({ refused })
+      }
+      expect(await h.flows.invite('nobody')).to.deep.equal({ refused: 'not_found' })
+    })
+  })
+
+  it('is not mailed where the account has a password by then', async () => {
+    const user = await addImported(h)
+    const { resolve } = h.store.outbox
+    h.store.outbox.resolve = async (...of) => {
+      await h.changeUser(user, { passwordHash: OTHER_HASH })
+      return resolve(...of)
+    }
+    try {
+      await h.flows.invite(user)
+      await eventually(
+        'no mail',
+        () => eventsOf(h, 'invitation_mail_failed', user, 'has_password')[0],
+      )
+      await isIdle(h)
+    } finally {
+      h.store.outbox.resolve = resolve
+    }
+    expect(mailsTo(h, user)).to.equal(0)
+  })
+
+  it('dies with endSessions, and once its account was met disabled', async () => {
+    const { user, link } = await invitedUser(h)
+    await h.flows.endSessions(user.id)
+    expectPage(await agent.get(link), 400, PAGE, 'invalid')
+    const second = await invitationOf(h, user)
+    await h.changeUser(user, { disabled: true })
+    expectPage(await agent.get(second), 400, PAGE, 'invalid')
+    await h.changeUser(user, { disabled: false })
+    expectPage(await choose(h, second, NEW), 400, PAGE, 'invalid')
+    await expectUntouched(user)
+  })
+
+  it('leads on to the client that it named, and to none that is not registered', async () => {
+    const [redirectUri] = CLIENT.redirect_uris
+    const genuine = await addImported(h)
+    const link = await invitationOf(h, genuine, { clientId: CLIENT.client_id, redirectUri })
+    expect(JSON.stringify(await h.mail.mailTo(genuine.email ?? ''))).to.include(CLIENT.client_name)
+    expect(linksOf(await choose(h, link, NEW))).to.include('https://app.example/')
+    const forged = await addImported(h)
+    const carried = { clientId: CLIENT.client_id, redirectUri: 'https://evil.example/cb' }
+    const page = await choose(h, await invitationOf(h, forged, carried), NEW)
+    expectPage(page, 200, PAGE, 'done')
+    expect(page.text).not.to.include('evil.example').and.not.include(CLIENT.client_name)
+  })
+
+  it('is nothing that somebody gets who forgot a password and has none', async () => {
+    const { user, link } = await invitedUser(h, { emailVerified: true })
+    const before = mailsTo(h, user)
+    await h.forgot(user.username)
+    await isIdle(h)
+    expect(mailsTo(h, user)).to.equal(before)
+    expectPage(await choose(h, link, NEW), 200, PAGE, 'done')
+  })
+})
+
+describe('flows.invite() of a host whose users cannot set a first password', () => {
+  const { setFirstPassword: _none, ...users } = memoryUsers()
+  const h = suiteHarness({ flows: { users } })
+
+  it('says so, and asks for nothing', async () => {
+    await withoutJobs(h, async () => {
+      expect(await h.flows.invite('anybody')).to.deep.equal({ refused: 'unsupported' })
+    })
+  })
+})
+
+describe('Many invitations (8)', () => {
+  const h = suiteHarness({ settings: { mails_per_account_per_hour: '2' } })
+
+  it('of one account are limited while it has one to use; of many accounts, all leave', async () => {
+    const user = await addImported(h)
+    for (let count = 0; count < 5; count += 1) await h.flows.invite(user)
+    await isIdle(h)
+    expect(mailsTo(h, user)).to.be.within(1, 2)
+    const many = await Promise.all(Array.from({ length: 20 }, () => addImported(h)))
+    for (const each of many) await h.flows.invite(each)
+    for (const each of many) await h.mail.mailTo(each.email ?? '')
+  })
+})
