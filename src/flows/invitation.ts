@@ -25,6 +25,7 @@ import { createPasswordLink } from './password-link.ts'
  */
 export type Invited = { mailId: string } | { refused: InvitationRefusal }
 
+/** Why an account is not invited. */
 export type InvitationRefusal =
   'not_found' | 'disabled' | 'no_address' | 'bad_address' | 'has_password' | 'unsupported'
 
