@@ -1,5 +1,5 @@
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
-import { createAdminApi } from './admin/router.ts'
+import { createAdminApi } from './admin/admin-api.ts'
 import { createCore, type Core } from './core.ts'
 import { hashQueue } from './crypto/hash-queue.ts'
 import { createHashing, type VerifyPassword } from './crypto/hashing.ts'
@@ -25,6 +25,7 @@ import type { AccountFlowsOptions } from './options.ts'
 import { createMailPipeline } from './outbox/pipeline.ts'
 import type { EndedSessions, MailOutbox } from './ports/index.ts'
 import { createMailCheck } from './smtp/check.ts'
+import { nodemailer } from './smtp/nodemailer.ts'
 import { createRefreshTokens } from './smtp/refresh-tokens.ts'
 import { createMailSender } from './smtp/sender.ts'
 import { createUpkeep, type Health } from './upkeep.ts'
@@ -137,7 +138,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await users.start?.()
       await sessions.start()
       await upkeep.start(checked.initialSettings, workers)
-      if (workers) mail.start()
+      if (!workers) return
+      nodemailer()
+      mail.start()
     },
 
     async stop({ withinMs = 10_000 } = {}) {
