@@ -4,12 +4,16 @@
  * @module
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { MailTransport } from '../../src/index.ts'
 import { expressHost } from './express.ts'
 import { fastifyHost } from './fastify.ts'
 import type { HostParts } from './host-parts.ts'
 import { createIdentity } from './identity.ts'
+import { honoHost } from './hono.ts'
 import { koaHost } from './koa.ts'
+import { nestHost } from './nest.ts'
 import { nodeHttpHost } from './node-http.ts'
+import { providerHost } from './provider.ts'
 
 type Listener = (req: IncomingMessage, res: ServerResponse) => unknown
 
@@ -17,7 +21,10 @@ const HOSTS: Record<string, (parts: HostParts) => Listener | Promise<Listener>> 
   koa: koaHost,
   express: expressHost,
   fastify: fastifyHost,
+  hono: honoHost,
+  nest: nestHost,
   'node-http': nodeHttpHost,
+  provider: providerHost,
 }
 
 const { PORT = '3000' } = process.env
@@ -25,13 +32,14 @@ const host = HOSTS[process.argv[2] ?? '']
 if (!host) throw new TypeError(`Name a host: ${Object.keys(HOSTS).join(', ')}`)
 
 const baseUrl = `http://localhost:${PORT}`
-const identity = await createIdentity(baseUrl, {
+const transport: MailTransport = {
   async send({ subject, text }) {
     console.log(`${subject}\n\n${text}`)
     return { accepted: true }
   },
   isStandIn: true,
-})
+}
+const identity = await createIdentity(baseUrl, transport, host === providerHost ? '' : '/oauth2')
 const server = createServer(await host(identity))
 server.listen(Number(PORT), () => console.log(`READY ${baseUrl}`))
 
