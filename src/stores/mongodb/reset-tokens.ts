@@ -1,8 +1,8 @@
-import type { Collection, Db, Filter } from 'mongodb'
+import type { Collection, Filter } from 'mongodb'
 import type { ResetStep, ResetTokenStore } from '../../ports/index.ts'
 import { endOf } from '../../ports/token-end.ts'
 import type { Forgetful } from '../state/forget-account.ts'
-import { openCollection, readable } from './collection.ts'
+import { type OpenCollection, readable } from './collection.ts'
 import { reached, text, time } from './conditions.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
@@ -20,12 +20,13 @@ import { isInTime, mongoTokens, revoked, tokenIndexes } from './tokens.ts'
 const unfinished: NamedIndex = { name: 'unfinished', key: { lease_until: 1 }, sparse: true }
 
 /** `password_reset_tokens` on MongoDB. */
-export function mongoResetTokens(db: Db): ResetTokenStore & StoredPart & Forgetful {
-  const collection = openCollection<ResetTokenDocument>(db, 'password_reset_tokens')
+export function mongoResetTokens(open: OpenCollection): ResetTokenStore & StoredPart & Forgetful {
+  const collectionName = 'password_reset_tokens'
+  const collection = open<ResetTokenDocument>(collectionName)
   const { issue, invalidateUpTo } = liveResetTokens(collection)
   return {
     ...storedPart(collection, [...tokenIndexes, ...liveIndexes, unfinished]),
-    ...mongoTokens(db, collection.collectionName, isWholeReset),
+    ...mongoTokens(open, collectionName, isWholeReset),
     ...claims(collection),
     issue,
 
