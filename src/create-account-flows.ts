@@ -11,6 +11,7 @@ import { createPasswordReset } from './flows/password-reset.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
 import { unavailableAnswer } from './http/failure.ts'
 import { answeringOutages } from './oidc/outages.ts'
+import { checkProvider, tellWhereTooLate } from './oidc/check-provider.ts'
 import { watchAnswers } from './oidc/provider-answers.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
 import { onSignOut } from './oidc/sign-out.ts'
@@ -38,7 +39,11 @@ export interface AccountFlows extends Login, WellKnown {
    * `attach` warns, and throws a `TypeError` in production.
    */
   policy(base: InteractionPolicy): InteractionPolicy
-  /** Adds our routes. Call it before `provider.callback()` and before mounting. */
+  /**
+   * Adds our routes. Call it once, before `provider.callback()` and before mounting.
+   *
+   * @throws TypeError with a sentence that says what to do, where the provider cannot work with these flows.
+   */
   attach(provider: Provider): void
   /**
    * Creates collections and indexes, reads the settings, and starts the workers, which need `attach` to come first;
@@ -192,11 +197,9 @@ function attach(core: Core, browser: ReturnType<typeof createBrowserSide>, provi
   const { routes, pages, browserCookie } = browser
   sessions.expectOurs(provider.Session.adapter)
   policy.expectMade()
-  const { issuer } = provider
-  if (issuer !== oauthUrl) {
-    log('warn', 'the issuer of the provider is not baseUrl and oauthPath', { issuer })
-  }
+  checkProvider(provider, oauthUrl, log)
   core.attach(provider)
+  tellWhereTooLate(provider, log)
   provider.use(answeringOutages(unavailableAnswer(pages, log)))
   watchAnswers(provider)
   for (const ours of [restoreRequest, sessions.perRequest, openLogin.watch, routes]) {

@@ -25,7 +25,7 @@ interface UpkeepParts {
   settings: SettingsKeeper
   passwordReset: { sweep(): Promise<void> }
   mail: { tidy(): Promise<void> }
-  keyRing: Pick<OwnKeyRing, 'note' | 'forget'>
+  keyRing: Pick<OwnKeyRing, 'note' | 'forget' | 'isShared'>
   store: Pick<AccountFlowsStore, 'now'>
   clock: Clock
   log: Log
@@ -56,6 +56,12 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
     }
   }
 
+  // Not refused: a service may move to another address process by process.
+  async function checkIssuers() {
+    if (!(await keyRing.isShared())) return
+    log('warn', 'another issuer uses this store: each needs a database or a prefix of its own')
+  }
+
   return {
     async start(initialSettings, sweeps) {
       stopping.abort()
@@ -67,6 +73,7 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
         throw new TypeError(`initialSettings: ${wrong}`)
       }
       await checkClock()
+      await checkIssuers()
       loops = [
         repeat('following the settings', FOLLOW_SETTINGS_MS, settings.refresh),
         repeat('noting the keys', NOTE_KEYS_MS, keyRing.note),

@@ -1,6 +1,14 @@
 import { expect } from 'chai'
 import { MongoClient } from 'mongodb'
-import { mongoAdapter, mongoStore } from '../../src/index.ts'
+import {
+  createAccountFlows,
+  memoryStore,
+  memoryUsers,
+  mongoAdapter,
+  mongoStore,
+} from '../../src/index.ts'
+import { mustExist } from '../../src/contract/samples.ts'
+import { eventually } from '../support/eventually.ts'
 import {
   accountOf,
   blockedLogin,
@@ -148,6 +156,39 @@ onBothStores('Two issuers in one process', (technology) => {
       expect(ofBoth).to.include.members(['users', 'settings', 'mail_outbox', 'session', 'grant'])
     })
   }
+})
+
+onBothStores('Two issuers with one store', (technology) => {
+  it('are told in the log of the one that starts later; two processes of one issuer are not', async () => {
+    const store = technology === 'memory' ? memoryStore() : undefined
+    const database = store ? undefined : await freshDatabase()
+    const logged: string[] = []
+    let started = 0
+    const startAt = async (baseUrl: string) => {
+      const own = store ?? mongoStore(mustExist(database).db)
+      const flows = createAccountFlows({
+        baseUrl,
+        secrets: [Buffer.alloc(32, 1)],
+        store: own,
+        users: memoryUsers(),
+        log: (level, message) => logged.push(`${level} ${message}`),
+      })
+      await flows.start({ workers: false })
+      started += 1
+      const isNoted = async () => (await own.keyRings.noted(60_000)).length === started
+      await eventually('the process is noted', isNoted)
+      return flows
+    }
+    const first = await startAt('https://one.example')
+    const second = await startAt('https://one.example')
+    expect(logged).to.deep.equal([])
+    const other = await startAt('https://two.example')
+    expect(logged).to.deep.equal([
+      'warn another issuer uses this store: each needs a database or a prefix of its own',
+    ])
+    await Promise.all([first, second, other].map((flows) => flows.stop()))
+    await database?.drop()
+  })
 })
 
 describe('The prefix of the collections', () => {
