@@ -4,6 +4,7 @@ import type { Express } from 'express'
 import type { HostParts } from './host-parts.ts'
 
 /** Yours, with its controllers. */
+// oxlint-disable-next-line typescript/no-extraneous-class -- this one has none
 class AppModule {}
 
 /** NestJS on Express, as in `main.ts`. What `app.use` mounts comes before Nest's own parsers, guards and controllers. */

@@ -19,9 +19,7 @@ const REPLACEABLE = {
   expired: (now: Date) => ({ $lte: ['$expiresAt', now] }),
 }
 
-interface MongoAdapterOptions extends MongoOptions {
-  records?: 'sealed' | 'clear'
-}
+type MongoAdapterOptions = MongoOptions & { records?: 'sealed' | 'clear' }
 
 type MongoAdapterFactory = ((model: string, box?: SecretBox) => AccountAdapter) & {
   start(box?: SecretBox): Promise<void>

@@ -87,7 +87,8 @@ describe('Flows that are not attached, or too late', () => {
       clients: [{ ...CLIENT, scope: 'openid' }],
       interactions: { policy: flows.policy(interactionPolicy.base()) },
     })
-    server.on('request', new Koa().use(mount(provider)).callback())
+    const mounted = new Koa().use(mount(provider)).callback()
+    server.on('request', (req, res) => void mounted(req, res))
     if (isAttached) flows.attach(provider)
     await flows.start({ workers: false })
     return { baseUrl, flows, provider, logged, server }
@@ -118,10 +119,10 @@ describe('Flows that are not attached, or too late', () => {
     const { baseUrl, flows, server } = await mountedBeforeAttach(false)
     const codes: unknown[] = []
     server.removeAllListeners('request')
-    server.on('request', async (req, res) => {
+    server.on('request', (req, res) => {
       const login = { account: 'ann', startedAt: flows.loginStarted() }
-      await flows.finishLogin(req, res, login).catch((error: unknown) => codes.push(error))
-      res.end()
+      const finished = flows.finishLogin(req, res, login)
+      void finished.catch((error: unknown) => codes.push(error)).then(() => res.end())
     })
     try {
       await createUserAgent().post(`${baseUrl}/login`, {})
