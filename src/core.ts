@@ -57,7 +57,7 @@ export function createCore(options: CheckedOptions) {
     clock,
     log,
     keys,
-    keyRing: createOwnKeyRing(store.keyRings, keys),
+    keyRing: createOwnKeyRing(store.keyRings, keys, oauthUrl),
     keyedHash: (text: string) => keyedHash(keys, text),
     authorizeSig: createAuthorizeSig(keys),
     settingsKeeper,
@@ -80,13 +80,19 @@ export function createCore(options: CheckedOptions) {
   }
 }
 
+const ATTACHED =
+  'flows.attach was called before: call it once. Another provider needs flows of its own, from createAccountFlows'
+
 function attachment() {
   let attached: Provider | undefined
   return {
-    attach: (provider: Provider) => (attached = provider),
+    attach(provider: Provider) {
+      if (attached) throw new TypeError(ATTACHED)
+      attached = provider
+    },
     provider() {
       if (attached) return attached
-      throw new AccountFlowsError('ERR_NOT_ATTACHED', 'Call attach(provider) first')
+      throw new AccountFlowsError('ERR_NOT_ATTACHED', 'Call flows.attach(provider) first')
     },
   }
 }

@@ -1,5 +1,5 @@
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
-import { createAdminApi } from './admin/router.ts'
+import { createAdminApi } from './admin/admin-api.ts'
 import { createCore, type Core } from './core.ts'
 import { hashQueue } from './crypto/hash-queue.ts'
 import { createHashing, type VerifyPassword } from './crypto/hashing.ts'
@@ -12,6 +12,7 @@ import { createPasswordReset } from './flows/password-reset.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
 import { unavailableAnswer } from './http/failure.ts'
 import { answeringOutages } from './oidc/outages.ts'
+import { checkProvider, tellWhereTooLate } from './oidc/check-provider.ts'
 import { watchAnswers } from './oidc/provider-answers.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
 import { onSignOut } from './oidc/sign-out.ts'
@@ -26,6 +27,7 @@ import type { AccountFlowsOptions } from './options.ts'
 import { createMailPipeline } from './outbox/pipeline.ts'
 import type { CarriedParameters, EndedSessions, MailOutbox, User } from './ports/index.ts'
 import { createMailCheck } from './smtp/check.ts'
+import { nodemailer } from './smtp/nodemailer.ts'
 import { createRefreshTokens } from './smtp/refresh-tokens.ts'
 import { createMailSender } from './smtp/sender.ts'
 import { createUpkeep, type Health } from './upkeep.ts'
@@ -39,7 +41,11 @@ export interface AccountFlows extends Login, WellKnown {
    * `attach` warns, and throws a `TypeError` in production.
    */
   policy(base: InteractionPolicy): InteractionPolicy
-  /** Adds our routes. Call it before `provider.callback()` and before mounting. */
+  /**
+   * Adds our routes. Call it once, before `provider.callback()` and before mounting.
+   *
+   * @throws TypeError with a sentence that says what to do, where the provider cannot work with these flows.
+   */
   attach(provider: Provider): void
   /**
    * Creates collections and indexes, reads the settings, and starts the workers, which need `attach` to come first;
@@ -147,7 +153,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await users.start?.()
       await sessions.start()
       await upkeep.start(checked.initialSettings, workers)
-      if (workers) mail.start()
+      if (!workers) return
+      nodemailer()
+      mail.start()
     },
 
     async stop({ withinMs = 10_000 } = {}) {
@@ -198,11 +206,9 @@ function attach(core: Core, browser: ReturnType<typeof createBrowserSide>, provi
   const { routes, pages, browserCookie } = browser
   sessions.expectOurs(provider.Session.adapter)
   policy.expectMade()
-  const { issuer } = provider
-  if (issuer !== oauthUrl) {
-    log('warn', 'the issuer of the provider is not baseUrl and oauthPath', { issuer })
-  }
+  checkProvider(provider, oauthUrl, log)
   core.attach(provider)
+  tellWhereTooLate(provider, log)
   provider.use(answeringOutages(unavailableAnswer(pages, log)))
   watchAnswers(provider)
   for (const ours of [restoreRequest, sessions.perRequest, openLogin.watch, routes]) {

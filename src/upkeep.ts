@@ -26,7 +26,7 @@ interface UpkeepParts {
   passwordReset: { sweep(): Promise<void> }
   invitation: { sweep(): Promise<void> }
   mail: { tidy(): Promise<void> }
-  keyRing: Pick<OwnKeyRing, 'note' | 'forget'>
+  keyRing: Pick<OwnKeyRing, 'note' | 'forget' | 'isShared'>
   store: Pick<AccountFlowsStore, 'now'>
   clock: Clock
   log: Log
@@ -49,14 +49,6 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
     }
   }
 
-  // Cut-offs and expiry compare times of several processes.
-  async function checkClock() {
-    const skewMs = clock.now().getTime() - (await store.now()).getTime()
-    if (Math.abs(skewMs) > CLOCK_TOLERANCE_MS) {
-      log('warn', 'the clock of this process differs from that of the database', { skewMs })
-    }
-  }
-
   return {
     async start(initialSettings, sweeps) {
       stopping.abort()
@@ -67,7 +59,8 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
         const wrong = outcome.map(({ key, expected }) => `${key} must be ${expected}`).join('; ')
         throw new TypeError(`initialSettings: ${wrong}`)
       }
-      await checkClock()
+      await checkClock(parts)
+      await checkIssuers(parts)
       loops = [
         repeat('following the settings', FOLLOW_SETTINGS_MS, settings.refresh),
         repeat('noting the keys', NOTE_KEYS_MS, keyRing.note),
@@ -96,4 +89,18 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
       return answer === 'late' ? { isReady: false, reason: 'database' } : { isReady: true }
     },
   }
+}
+
+// Cut-offs and expiry compare times of several processes.
+async function checkClock({ clock, store, log }: UpkeepParts) {
+  const skewMs = clock.now().getTime() - (await store.now()).getTime()
+  if (Math.abs(skewMs) > CLOCK_TOLERANCE_MS) {
+    log('warn', 'the clock of this process differs from that of the database', { skewMs })
+  }
+}
+
+// Not refused: a service may move to another address process by process.
+async function checkIssuers({ keyRing, log }: UpkeepParts) {
+  if (!(await keyRing.isShared())) return
+  log('warn', 'another issuer uses this store: each needs a database or a prefix of its own')
 }

@@ -33,6 +33,9 @@ declare global {
   const url: () => string
   const createAccountFlows: typeof package_.createAccountFlows
   const mongoAdapter: typeof package_.mongoAdapter
+  const mongoStore: typeof package_.mongoStore
+  const mongoUsers: typeof package_.mongoUsers
+  const login: (...given: unknown[]) => Promise<void>
   const MongoClient: typeof import('mongodb').MongoClient
   const Provider: typeof import('oidc-provider').Provider
   const interactionPolicy: typeof import('oidc-provider').interactionPolicy

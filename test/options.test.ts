@@ -8,6 +8,7 @@ import {
   memoryAdapter,
   memoryStore,
   memoryUsers,
+  type AccountFlows,
   type AccountFlowsOptions,
 } from '../src/index.ts'
 
@@ -454,23 +455,80 @@ describe('createAccountFlows()', () => {
     flows.attach(new Provider(issuer, { adapter: flows.adapter(memoryAdapter()) }))
   })
 
+  /** One that these flows could work with, but for the changes. */
+  const providerFor = (
+    flows: AccountFlows,
+    issuer = 'https://idp.example/oauth2',
+    interactions: Configuration['interactions'] = {
+      policy: flows.policy(interactionPolicy.base()),
+    },
+  ) => new Provider(issuer, { adapter: flows.adapter(memoryAdapter()), interactions })
+
   it('attach() warns where flows.policy(…) was forgotten, refuses it in production, and says what to do', () => {
-    const flows = create({})
-    const attach = (interactions?: Configuration['interactions']) => {
-      const adapter = flows.adapter(memoryAdapter())
-      const issuer = 'https://idp.example/oauth2'
-      flows.attach(new Provider(issuer, { adapter, ...(interactions && { interactions }) }))
-    }
-    attach()
+    const careless = create({})
+    careless.attach(providerFor(careless, undefined, {}))
     expect(logged.join()).to.match(/^warn interactions\.policy .*flows\.policy\(.*in production/)
     logged.splice(0)
-    expect(() => within('production', attach)).to.throw(
-      TypeError,
-      /^interactions\.policy .*flows\.policy\(/,
-    )
-    const policy = flows.policy(interactionPolicy.base())
-    within('production', () => attach({ policy }))
-    attach({ policy })
+    const flows = create({})
+    expect(() =>
+      within('production', () => flows.attach(providerFor(flows, undefined, {}))),
+    ).to.throw(TypeError, /^interactions\.policy .*flows\.policy\(/)
+    within('production', () => flows.attach(providerFor(flows)))
     expect(logged).to.deep.equal([])
+  })
+
+  const issuers: [issuer: string, baseUrl?: string][] = [
+    ['https://other.example/oauth2'],
+    ['http://idp.example/oauth2'],
+    ['https://idp.example:8443/oauth2'],
+    ['https://idp.example/oauth2', 'https://idp.example:8443'],
+  ]
+  for (const [issuer, baseUrl] of issuers) {
+    it(`attach() refuses the issuer ${issuer} where links lead to ${baseUrl ?? GOOD.baseUrl}, and works with the right one`, () => {
+      const flows = create({ ...(baseUrl !== undefined && { baseUrl }) })
+      expect(() => flows.attach(providerFor(flows, issuer))).to.throw(
+        TypeError,
+        /^baseUrl must be at the address of the issuer: links in mails lead to https:.*and the issuer is /,
+      )
+      flows.attach(providerFor(flows, `${baseUrl ?? GOOD.baseUrl}/oauth2`))
+    })
+  }
+
+  it('attach() warns of an issuer with another path, whose endpoints may be below oauthPath all the same', () => {
+    const flows = create({})
+    flows.attach(providerFor(flows, 'https://idp.example'))
+    expect(logged).to.deep.equal([
+      'warn the issuer of the provider should be baseUrl and oauthPath together',
+    ])
+    logged.splice(0)
+    const root = create({ oauthPath: '' })
+    root.attach(providerFor(root, 'https://idp.example:443/'))
+    expect(logged).to.deep.equal([])
+  })
+
+  it('attach() refuses a second call, with the same provider or another, and says what to do', () => {
+    const flows = create({})
+    const provider = providerFor(flows)
+    flows.attach(provider)
+    for (const again of [provider, providerFor(flows)]) {
+      expect(() => flows.attach(again)).to.throw(
+        TypeError,
+        /^flows\.attach was called before: .*once.*createAccountFlows/,
+      )
+    }
+    expect(() => create({}).attach(provider)).to.throw(TypeError, /flows\.adapter/)
+  })
+
+  it('attach() refuses a provider whose callback() was called before, and says what to do', () => {
+    const flows = create({})
+    const late = providerFor(flows)
+    late.callback()
+    expect(() => flows.attach(late)).to.throw(
+      TypeError,
+      /^Call flows\.attach\(provider\) before provider\.callback\(\)/,
+    )
+    const provider = providerFor(flows)
+    flows.attach(provider)
+    provider.callback()
   })
 })

@@ -21,9 +21,10 @@ import type { HostParts } from './host-parts.ts'
 export async function createIdentity(
   baseUrl: string,
   transport: MailTransport,
+  oauthPath = '/oauth2',
   options: Partial<AccountFlowsOptions> = {},
 ): Promise<HostParts> {
-  const oauthPath = '/oauth2'
+  const loginForm = loginFormFor(oauthPath)
   const users = memoryUsers([
     {
       id: '1',
@@ -94,15 +95,15 @@ export async function createIdentity(
         'This sign-in took too long. Go back to the app and sign in from there.',
       )
     }
-    if (req.method !== 'POST') return show(res, 200, LOGIN_FORM)
+    if (req.method !== 'POST') return show(res, 200, loginForm)
     const length = Number(req.headers['content-length'])
-    if (!(length <= MAX_FORM_BYTES)) return show(res, 413, LOGIN_FORM)
+    if (!(length <= MAX_FORM_BYTES)) return show(res, 413, loginForm)
     const form = new URLSearchParams(await text(req))
     const account = await users.findByUsername(form.get('username') ?? '')
     try {
       // Takes as long for a wrong name as for a wrong password.
       const isRight = await flows.verifyPassword(account, form.get('password') ?? '')
-      if (!account || !isRight) return show(res, 401, LOGIN_FORM)
+      if (!account || !isRight) return show(res, 401, loginForm)
     } catch (error) {
       if (!(error instanceof AccountFlowsError) || error.code !== 'ERR_OVERLOADED') throw error
       res.setHeader('Retry-After', '60')
@@ -121,10 +122,10 @@ function show(res: ServerResponse, status: number, content: string) {
   res.end(`<!doctype html><html lang="en"><title>Sign in</title>${content}`)
 }
 
-const LOGIN_FORM = `
+const loginFormFor = (oauthPath: string) => `
 <form method="post">
   <label>Username <input name="username" autocomplete="username"></label>
   <label>Password <input type="password" name="password" autocomplete="current-password"></label>
   <button>Sign in</button>
 </form>
-<a href="/oauth2/forgot-password">Forgot your password?</a>`
+<a href="${oauthPath}/forgot-password">Forgot your password?</a>`

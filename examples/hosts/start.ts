@@ -11,8 +11,11 @@ import { expressHost } from './express.ts'
 import { fastifyHost } from './fastify.ts'
 import type { HostParts } from './host-parts.ts'
 import { createIdentity } from './identity.ts'
+import { honoHost } from './hono.ts'
 import { koaHost } from './koa.ts'
+import { nestHost } from './nest.ts'
 import { nodeHttpHost } from './node-http.ts'
+import { providerHost } from './provider.ts'
 
 type Listener = (req: IncomingMessage, res: ServerResponse) => unknown
 
@@ -20,7 +23,10 @@ const HOSTS: Record<string, (parts: HostParts) => Listener | Promise<Listener>> 
   koa: koaHost,
   express: expressHost,
   fastify: fastifyHost,
+  hono: honoHost,
+  nest: nestHost,
   'node-http': nodeHttpHost,
+  provider: providerHost,
 }
 
 const { PORT = '3000' } = process.env
@@ -36,7 +42,12 @@ const printed: MailTransport = {
   },
   isStandIn: true,
 }
-const identity = await createIdentity(baseUrl, printed, altcha?.options)
+const identity = await createIdentity(
+  baseUrl,
+  printed,
+  host === providerHost ? '' : '/oauth2',
+  altcha?.options,
+)
 const listener = await host(identity)
 const server = createServer(altcha ? altcha.around(listener) : listener)
 server.listen(Number(PORT), () => console.log(`READY ${baseUrl}`))

@@ -1,6 +1,5 @@
 import type { Context } from 'koa'
 import { reportFailure, showProblem } from '../http/failure.ts'
-import { createMount, type Mount } from '../http/mount.ts'
 import { accountOperations } from './accounts.ts'
 import { auditOperations } from './audit.ts'
 import { createAdminAuth } from './authentication.ts'
@@ -30,6 +29,9 @@ const FAILURES: Record<ReturnType<typeof reportFailure>, AdminRefusal> = {
   },
 }
 
+/** @param path - below that of the admin API. */
+export type AdminRouter = (ctx: Context, path: string) => Promise<void>
+
 /** What a request asks for. */
 interface Route {
   /** `undefined`: there is no such operation. */
@@ -39,10 +41,8 @@ interface Route {
 
 /**
  * The admin API (4.5, 5): finds the operation, and once whoever asks is known to have its scope, reads what it takes and answers what it says.
- *
- * @param root - path below which it answers: that of the base URL plus `adminPath`.
  */
-export function createAdminApi(parts: AdminParts, root: string): Mount {
+export function createAdminRouter(parts: AdminParts): AdminRouter {
   const { log } = parts
   const authenticate = createAdminAuth(parts)
   const endpoints: AdminEndpoints = {
@@ -79,20 +79,18 @@ export function createAdminApi(parts: AdminParts, root: string): Mount {
       : { answer: () => refuseMethod(ctx, there) }
   }
 
-  return createMount(
-    (path) => path.startsWith(`${root}/`),
-    async (ctx, path) => {
-      try {
-        const { scope, answer } = routeTo(ctx, path.slice(root.length))
-        const admin = await authenticate(ctx, scope)
-        if (admin) await answer(admin.actor)
-      } catch (error) {
-        const about = { message: 'admin request failed', path: path.slice(root.length), log }
-        refuse(ctx, FAILURES[reportFailure(ctx, about, error)])
-      }
-    },
-    (error) => log('warn', 'an admin request broke off', { error: String(error) }),
-  )
+  return async (ctx, path) => {
+    try {
+      const { scope, answer } = routeTo(ctx, path)
+      const admin = await authenticate(ctx, scope)
+      if (admin) await answer(admin.actor)
+    } catch (error) {
+      refuse(
+        ctx,
+        FAILURES[reportFailure(ctx, { message: 'admin request failed', path, log }, error)],
+      )
+    }
+  }
 }
 
 function refuseMethod(ctx: Context, there: OperationName[]): void {

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import type { KeyRing } from './keys.ts'
 import type { CheckedStep, KeyRings, NotedKeyRing } from '../ports/index.ts'
 
@@ -12,11 +12,15 @@ export interface OwnKeyRing {
   forget(): Promise<void>
   /** The ids of the keys of every process that runs, of this one too. */
   all(): Promise<string[][]>
+  /** Whether a process runs whose links lead elsewhere. Not known of processes before version 0.2. */
+  isShared(): Promise<boolean>
 }
 
-export function createOwnKeyRing(rings: KeyRings, keys: KeyRing): OwnKeyRing {
+/** @param oauthUrl - where the links of this process lead. */
+export function createOwnKeyRing(rings: KeyRings, keys: KeyRing, oauthUrl: string): OwnKeyRing {
+  const place = createHash('sha256').update(oauthUrl).digest('base64url').slice(0, 11)
   const own: NotedKeyRing = {
-    processId: randomUUID(),
+    processId: `${place}.${randomUUID()}`,
     // They are in the headers of what the keys sealed, too.
     keyIds: [...new Set(keys('jwe').map(({ kid }) => kid))],
   }
@@ -28,6 +32,13 @@ export function createOwnKeyRing(rings: KeyRings, keys: KeyRing): OwnKeyRing {
       const noted = await rings.noted(NOTED_WITHIN_MS)
       const others = noted.filter(({ processId }) => processId !== own.processId)
       return [own, ...others].map(({ keyIds }) => keyIds)
+    },
+
+    async isShared() {
+      const places = (await rings.noted(NOTED_WITHIN_MS)).map(({ processId }) =>
+        processId.split('.'),
+      )
+      return places.some(([first, ...others]) => others.length > 0 && first !== place)
     },
   }
 }

@@ -48,6 +48,7 @@ export function createBrowserSide(core: Core, flows: Flows, options: CheckedOpti
     ...parts,
     routes: routesByPath(parts, core, options),
     origin: core.origin,
+    oauthPath: options.oauthPath,
     limit: createRequestLimit(parts, options.trustedProxies),
   })
   return { routes, login: createLogin(parts), pages, browserCookie }

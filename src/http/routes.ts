@@ -2,6 +2,7 @@ import type { Context, Middleware, Next } from 'koa'
 import type { Log } from '../ports/index.ts'
 import { isCrossSite } from './cross-site.ts'
 import { reportFailure } from './failure.ts'
+import { pathOf as pathOfRequest } from './mount.ts'
 import type { Pages } from './pages.ts'
 import type { RequestLimit } from './request-limit.ts'
 import type { Asset } from '../views/index.ts'
@@ -23,11 +24,16 @@ interface RoutesParts {
   /** Origin of the configured base URL. */
   origin: string
   limit: RequestLimit
+  /** Where the provider should be mounted. */
+  oauthPath: string
   log: Log
 }
 
 /** Answers our paths, and leaves every other to the provider. */
-export function createRoutes({ routes, pages, origin, limit, log }: RoutesParts): Middleware {
+export function createRoutes(parts: RoutesParts): Middleware {
+  const { routes, pages, origin, limit, log } = parts
+  const expectMounted = createMountCheck(parts)
+
   // What a foreign page makes a browser send is not counted: it would use up what its person may ask for.
   async function isRefused(ctx: Context, { isUncounted }: Route): Promise<boolean> {
     if (isCrossSite(ctx, origin)) {
@@ -53,6 +59,7 @@ export function createRoutes({ routes, pages, origin, limit, log }: RoutesParts)
       await next()
       return
     }
+    expectMounted(ctx, path)
     const handler = ctx.method === 'POST' ? route.post : route.get
     if (!handler || !['GET', 'HEAD', 'POST'].includes(ctx.method)) {
       ctx.set('Allow', allowed(route))
@@ -68,6 +75,20 @@ export function createRoutes({ routes, pages, origin, limit, log }: RoutesParts)
       ctx.remove('Set-Cookie')
       pages.showError(ctx, mode)
     }
+  }
+}
+
+// A proxy in front may strip the path of the base URL, so what is in front of `oauthPath` is not looked at.
+function createMountCheck({ oauthPath, log }: RoutesParts) {
+  let isTold = false
+  return (ctx: Context, path: string) => {
+    const asked = pathOfRequest(ctx.req, ctx.originalUrl)
+    if (isTold || asked.endsWith(oauthPath + path)) return
+    isTold = true
+    const wanted = `oauthPath, ${oauthPath || 'the root'}`
+    log('error', `the provider must be mounted at ${wanted}: no link of a page or mail works`, {
+      path: asked,
+    })
   }
 }
 

@@ -3,6 +3,7 @@ import type { AdapterPayload } from 'oidc-provider'
 import { systemClock, type Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import { hashToken } from '../crypto/token.ts'
+import { checkPrefix, type MongoOptions } from '../stores/mongodb/collection.ts'
 import { isDuplicateKey } from '../stores/mongodb/errors.ts'
 import { withUnavailable } from '../stores/mongodb/unavailable.ts'
 import type { AccountAdapter } from './endable-sessions.ts'
@@ -18,9 +19,7 @@ const REPLACEABLE = {
   expired: (now: Date) => ({ $lte: ['$expiresAt', now] }),
 }
 
-interface MongoAdapterOptions extends Partial<Pick<Clock, 'now'>> {
-  records?: 'sealed' | 'clear'
-}
+type MongoAdapterOptions = MongoOptions & { records?: 'sealed' | 'clear' }
 
 type MongoAdapterFactory = ((model: string, box?: SecretBox) => AccountAdapter) & {
   start(box?: SecretBox): Promise<void>
@@ -53,13 +52,15 @@ type Form = (
  * `flows.start()` creates its collections and indexes. It seals the secrets of clients that are still in clear, and seals anew, with the
  * first secret, what never expires.
  *
+ * @param options.prefix - what the names of the collections begin with, as that of `mongoStore`.
  * @param options.records - `clear` makes new records as version 0.1.0 did: for the time in which processes of that version share the
  *   database. Both forms are always read, and a record stays in the form in which it was made.
  */
 export function mongoAdapter(
   db: Db,
-  { now = systemClock.now, records = 'sealed' }: MongoAdapterOptions = {},
+  { now = systemClock.now, prefix, records = 'sealed' }: MongoAdapterOptions = {},
 ): MongoAdapterFactory {
+  const place = { db, prefix: checkPrefix(prefix) }
   const factory = (model: string, box?: SecretBox): AccountAdapter => {
     if (!box)
       process.emitWarning(
@@ -68,12 +69,12 @@ export function mongoAdapter(
     const sealed: Form = (id, payload) =>
       box ? sealRecord(box, model, storedId(model, id), payload) : inClear(id, payload)
     const forms = records === 'sealed' ? ([sealed, inClear] as const) : ([inClear, sealed] as const)
-    const own = { model, collection: collectionOf(db, model), box, forms, now }
+    const own = { model, collection: collectionOf(place, model), box, forms, now }
     return adapterOf(own, (name) => factory(name, box))
   }
 
   const { start } = withUnavailable({
-    start: (box?: SecretBox) => startCollections(db, records === 'sealed' ? box : undefined),
+    start: (box?: SecretBox) => startCollections(place, records === 'sealed' ? box : undefined),
   })
   return Object.assign(factory, { start })
 }

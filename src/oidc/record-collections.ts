@@ -26,8 +26,15 @@ export const LOGIN_ACCOUNTS = [
   'payload.lastSubmission.login.accountId',
 ]
 
-export function collectionOf(db: Db, model: string): Collection<StoredRecord> {
-  return db.collection(snakeCase(model), {
+/** Where the records are. */
+export interface Place {
+  db: Db
+  /** Checked. */
+  prefix: string
+}
+
+export function collectionOf({ db, prefix }: Place, model: string): Collection<StoredRecord> {
+  return db.collection(prefix + snakeCase(model), {
     readPreference: 'primary',
     writeConcern: { w: 'majority' },
     ignoreUndefined: true,
@@ -35,10 +42,10 @@ export function collectionOf(db: Db, model: string): Collection<StoredRecord> {
 }
 
 /** Creates collections and indexes. @param box - seals anew what never expires. `undefined`: nothing is. */
-export async function startCollections(db: Db, box: SecretBox | undefined): Promise<void> {
-  for (const model of MODELS) await createIndexes(collectionOf(db, model), indexesOf(model))
+export async function startCollections(place: Place, box: SecretBox | undefined): Promise<void> {
+  for (const model of MODELS) await createIndexes(collectionOf(place, model), indexesOf(model))
   if (!box) return
-  for (const model of LASTING) await sealAnew(collectionOf(db, model), model, box)
+  for (const model of LASTING) await sealAnew(collectionOf(place, model), model, box)
 }
 
 // What never expires would be lost with the key that sealed it.

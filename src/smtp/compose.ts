@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import MimeNode from 'nodemailer/lib/mime-node'
-import { encode, wrap } from 'nodemailer/lib/qp'
 import type { OutgoingMail } from '../ports/index.ts'
+import { nodemailer } from './nodemailer.ts'
 import type { SmtpSettings } from './settings.ts'
 
 /**
@@ -13,6 +12,7 @@ export function composeMail(
   { from, fromName = '' }: Pick<SmtpSettings, 'from' | 'fromName'>,
   messageId = newMessageId(from),
 ): Buffer {
+  const { MimeNode } = nodemailer()
   const node = new MimeNode('multipart/alternative')
   node.setHeader([
     ...Object.entries(headersOf(kind)).map(([key, value]) => ({ key, value })),
@@ -37,6 +37,7 @@ export function headersOf(kind: OutgoingMail['kind']): Record<string, string> {
 }
 
 function partOf(type: 'plain' | 'html', content: string): string {
+  const { encode, wrap } = nodemailer().qp
   const lines = content.replaceAll(/\r\n?|\n/g, '\r\n')
   return [
     `Content-Type: text/${type}; charset=utf-8`,

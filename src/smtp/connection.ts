@@ -1,12 +1,11 @@
 import { connect, type Socket } from 'node:net'
-import SMTPConnection, {
-  type SMTPConnectionOptions,
-  type SMTPConnectionSendInfo,
-} from 'nodemailer/lib/smtp-connection'
+import type Connection from 'nodemailer/lib/smtp-connection'
+import type { SMTPConnectionOptions, SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
 import { later, type Clock } from '../clock.ts'
 import type { AccessTokens } from './access-tokens.ts'
 import { domainOf } from './compose.ts'
 import { logIn, sayToken } from './login.ts'
+import { nodemailer } from './nodemailer.ts'
 import { tlsPolicy, type SmtpSettings } from './settings.ts'
 
 /** Looking the host up, and connecting. */
@@ -35,6 +34,7 @@ export function smtpConnection(
   const { host, port, from } = settings
   const autoSelectFamilyAttemptTimeout = ADDRESS_MS
   const socket = connect({ host, port, autoSelectFamily: true, autoSelectFamilyAttemptTimeout })
+  const { SMTPConnection } = nodemailer()
   const smtp = new SMTPConnection({
     connection: socket,
     host,
@@ -97,7 +97,7 @@ export function smtpConnection(
 }
 
 /** The library does not answer what is under way where the connection ends. */
-function lifeOf(smtp: SMTPConnection, socket: Socket) {
+function lifeOf(smtp: Connection, socket: Socket) {
   let failure: Error | undefined
   let failUnderWay = (_failure: Error) => {}
   const end = (error: Error = ended()) => {

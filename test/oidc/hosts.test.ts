@@ -5,7 +5,7 @@ import middie from '@fastify/middie'
 import { solveChallenge, type Challenge } from 'altcha-lib'
 import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
 import { expect } from 'chai'
-import express from 'express'
+import express, { type Express } from 'express'
 import Fastify from 'fastify'
 import Koa from 'koa'
 import { koaBody } from 'koa-body'
@@ -13,8 +13,11 @@ import mount from 'koa-mount'
 import type { AccountFlows } from '../../src/index.ts'
 import { expressHost } from '../../examples/hosts/express.ts'
 import { fastifyHost } from '../../examples/hosts/fastify.ts'
+import { honoHost } from '../../examples/hosts/hono.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
+import { nestHost } from '../../examples/hosts/nest.ts'
 import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
+import { providerHost } from '../../examples/hosts/provider.ts'
 import { itServesBothFlowsOn } from '../support/both-flows-on-a-host.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
@@ -27,8 +30,9 @@ import { createUserAgent } from '../support/user-agent.ts'
 type MaybePromise<T> = T | Promise<T>
 
 /** The parsers of a host that reads every body before anybody else does. */
-const expressWithParsers = (parts: HostParts) =>
-  express().use(express.urlencoded(), express.json(), expressHost(parts))
+const withParsers =
+  (host: (parts: HostParts) => MaybePromise<Express>) => async (parts: HostParts) =>
+    express().use(express.urlencoded(), express.json(), await host(parts))
 
 /** Below `/idp` everything is one application of its own, which never sees that part of the path. */
 const expressBelowIdp = (parts: HostParts) =>
@@ -57,7 +61,9 @@ describe('Both flows, on every kind of host', () => {
   itServesBothFlowsOn('Koa, behind a parser that consumes bodies [full]', { host: koaWithParser })
   itServesBothFlowsOn('Express 5, with a prefix [full]', { host: expressHost })
   itServesBothFlowsOn('Express 5, without a prefix [full]', { host: expressHost, oauthPath: '' })
-  itServesBothFlowsOn('Express 5, behind parsers that consume bodies', { host: expressWithParsers })
+  itServesBothFlowsOn('Express 5, behind parsers that consume bodies', {
+    host: withParsers(expressHost),
+  })
   itServesBothFlowsOn('Express 5, in an application below another [full]', {
     host: expressBelowIdp,
     basePath: '/idp',
@@ -67,6 +73,14 @@ describe('Both flows, on every kind of host', () => {
     host: fastifyHost,
     basePath: '/idp',
   })
+  itServesBothFlowsOn('NestJS, with a prefix', { host: nestHost })
+  itServesBothFlowsOn('NestJS, with a longer prefix, behind parsers that consume bodies [full]', {
+    host: withParsers(nestHost),
+    basePath: '/idp',
+  })
+  itServesBothFlowsOn('Hono, with a prefix', { host: honoHost })
+  itServesBothFlowsOn('Hono, with a longer prefix [full]', { host: honoHost, basePath: '/idp' })
+  itServesBothFlowsOn('oidc-provider alone', { host: providerHost, oauthPath: '' })
   itServesBothFlowsOn('node:http, with a prefix stripped by hand', { host: nodeHttpHost })
   itServesBothFlowsOn('node:http, without a prefix [full]', { host: nodeHttpHost, oauthPath: '' })
 
@@ -191,9 +205,10 @@ describe('The example of each host, as it is started by hand [full]', function (
     expect(output.split('/reset-password?token=')).to.have.length(2)
   })
 
-  for (const host of ['koa', 'express', 'fastify', 'node-http']) {
+  const hosts = ['koa', 'express', 'fastify', 'hono', 'nest', 'node-http', 'provider']
+  for (const host of hosts) {
     it(`${host}: blocks the login, finishes it by the link, and resets the password`, async () => {
-      const issuer = `${await start(host)}/oauth2`
+      const issuer = `${await start(host)}${host === 'provider' ? '' : '/oauth2'}`
       const party = await createRelyingParty(issuer, {
         clientId: 'app',
         redirectUri: 'https://app.example/cb',

@@ -45,6 +45,8 @@ export interface HarnessOptions {
   technology?: Technology
   /** A database of the caller's, in place of a fresh one. */
   database?: { db: Db; drop(): Promise<void> }
+  /** Of the names of the collections, those of the users too. */
+  prefix?: string
   settings?: Record<string, string>
   oauthPath?: string
   /** Path of the base URL; none by default. */
@@ -141,9 +143,11 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const database =
     options.database ?? (technology === 'mongodb' ? await freshDatabase() : undefined)
   const inMemory = memoryUsers()
-  const users = database ? mongoUsers(database.db.collection('users')) : inMemory
-  const store = database ? mongoStore(database.db, movableClock) : memoryStore(movableClock)
-  const adapter = database ? mongoAdapter(database.db, movableClock) : memoryAdapter(movableClock)
+  const userCollection = `${options.prefix ?? ''}users`
+  const onMongo = { now: movableClock.now, prefix: options.prefix }
+  const users = database ? mongoUsers(database.db.collection(userCollection)) : inMemory
+  const store = database ? mongoStore(database.db, onMongo) : memoryStore(movableClock)
+  const adapter = database ? mongoAdapter(database.db, onMongo) : memoryAdapter(movableClock)
   const box = createSecretBox(createKeyRing(SECRETS))
   const mail = await startMailServer(options.mail)
 
@@ -247,7 +251,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       }
       if (!database) inMemory.add(complete)
       else {
-        await database.db.collection<{ _id: string }>('users').insertOne({
+        await database.db.collection<{ _id: string }>(userCollection).insertOne({
           _id: complete.id,
           ...(({ username, email, emailVerified, disabled, locale }) => ({
             username,
@@ -265,7 +269,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     async changeUser(user, changes) {
       const current = { ...((await users.findById(user.id)) ?? user), ...changes }
       if (!database) return inMemory.add(current)
-      await database.db.collection<{ _id: string }>('users').updateOne(
+      await database.db.collection<{ _id: string }>(userCollection).updateOne(
         { _id: user.id },
         {
           $set: {

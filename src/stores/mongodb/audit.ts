@@ -1,4 +1,4 @@
-import type { Collection, Db } from 'mongodb'
+import type { Collection } from 'mongodb'
 import type { Clock } from '../../clock.ts'
 import type { AuditLog, AuditQuery } from '../../ports/index.ts'
 import {
@@ -9,7 +9,7 @@ import {
 } from './audit-document.ts'
 import { AUDIT_DAYS } from '../../settings/table.ts'
 import type { Forgetful } from '../state/forget-account.ts'
-import { firstReadable, openCollection } from './collection.ts'
+import { firstReadable, type OpenCollection } from './collection.ts'
 import { atMost, text, time } from './conditions.ts'
 import { duplicatesIn } from './errors.ts'
 import { forgetDocuments } from './forget.ts'
@@ -36,8 +36,11 @@ const indexes: NamedIndex[] = [
 ]
 
 /** `audit_events` on MongoDB. */
-export function mongoAudit(db: Db, { now }: Clock): AuditLog & StoredPart & Forgetful {
-  const collection = openCollection<AuditDocument>(db, 'audit_events')
+export function mongoAudit(
+  open: OpenCollection,
+  { now }: Pick<Clock, 'now'>,
+): AuditLog & StoredPart & Forgetful {
+  const collection = open<AuditDocument>('audit_events')
   const inserted = together(insertedInto(collection))
   return {
     ...storedPart(collection, indexes),

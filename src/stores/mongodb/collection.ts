@@ -1,4 +1,5 @@
 import type { Collection, CollectionOptions, Db, Document } from 'mongodb'
+import type { Clock } from '../../clock.ts'
 
 /**
  * What every operation needs, whatever the host chose for its own: reads see every write that was answered before, and
@@ -37,6 +38,27 @@ export async function firstReadable<T>(
   return first
 }
 
-export function openCollection<T extends Document>(db: Db, name: string): Collection<T> {
-  return db.collection<T>(name, operationOptions)
+/** Opens a collection of one database, under a name that every host has the same. */
+export type OpenCollection = <T extends Document>(name: string) => Collection<T>
+
+export interface MongoOptions extends Partial<Pick<Clock, 'now'>> {
+  /** What the names of all collections begin with, such as `shop_`; nothing by default. Two issuers in one database need one each. */
+  prefix?: string | undefined
+}
+
+/** No dollar, no NUL, and room for the longest name in the 235 bytes of a sharded namespace. */
+const PREFIX = /^(?!system\.)[A-Za-z_][\w.-]{0,63}$/
+
+/** @throws TypeError where names with that prefix would be none of MongoDB's, or reserved. */
+export function checkPrefix(prefix: string | undefined): string {
+  if (prefix === undefined) return ''
+  if (typeof prefix === 'string' && PREFIX.test(prefix)) return prefix
+  throw new TypeError(
+    'prefix must be 1 to 64 letters, digits, "_", "-" and ".", begin with a letter or "_", and not with "system."; leave it out for none',
+  )
+}
+
+export function collectionsOf(db: Db, prefix: string | undefined): OpenCollection {
+  const before = checkPrefix(prefix)
+  return (name) => db.collection(before + name, operationOptions)
 }

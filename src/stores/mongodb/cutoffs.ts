@@ -1,6 +1,6 @@
-import type { Db, Document } from 'mongodb'
+import type { Document } from 'mongodb'
 import type { SessionCutoffs, SessionCutoffStore } from '../../ports/index.ts'
-import { openCollection } from './collection.ts'
+import type { OpenCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
 import { isDuplicateKey } from './errors.ts'
 import { storedPart, type StoredPart } from './indexes.ts'
@@ -19,8 +19,8 @@ interface CutoffDocument {
 }
 
 /** `session_cutoffs` on MongoDB. */
-export function mongoCutoffs(db: Db): SessionCutoffStore & StoredPart {
-  const collection = openCollection<CutoffDocument>(db, 'session_cutoffs')
+export function mongoCutoffs(open: OpenCollection): SessionCutoffStore & StoredPart {
+  const collection = open<CutoffDocument>('session_cutoffs')
 
   const read = foundTogether<CutoffDocument>(collection, '_id')
 

@@ -1,6 +1,5 @@
-import type { Db } from 'mongodb'
 import type { KeyRings } from '../../ports/index.ts'
-import { openCollection } from './collection.ts'
+import type { OpenCollection } from './collection.ts'
 import { isText, text } from './conditions.ts'
 import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
 
@@ -19,8 +18,8 @@ const indexes: NamedIndex[] = [
 ]
 
 /** `key_rings` on MongoDB. */
-export function mongoKeyRings(db: Db): KeyRings & StoredPart {
-  const collection = openCollection<RingDocument>(db, 'key_rings')
+export function mongoKeyRings(open: OpenCollection): KeyRings & StoredPart {
+  const collection = open<RingDocument>('key_rings')
   return {
     ...storedPart(collection, indexes),
 

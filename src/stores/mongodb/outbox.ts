@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import type { Collection, Db, Filter } from 'mongodb'
+import type { Collection, Filter } from 'mongodb'
 import type { MailJob, MailOutbox, MailStage } from '../../ports/index.ts'
 import { mailKinds } from '../../ports/mail-kinds.ts'
 import type { Forgetful } from '../state/forget-account.ts'
-import { openCollection } from './collection.ts'
+import type { OpenCollection } from './collection.ts'
 import { atMost, isNumber, reached, text, time } from './conditions.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
 import {
@@ -29,8 +29,8 @@ const indexes: NamedIndex[] = [
 ]
 
 /** `mail_outbox` on MongoDB. */
-export function mongoOutbox(db: Db): MailOutbox & StoredPart & Forgetful {
-  const collection = openCollection<JobDocument>(db, 'mail_outbox')
+export function mongoOutbox(open: OpenCollection): MailOutbox & StoredPart & Forgetful {
+  const collection = open<JobDocument>('mail_outbox')
   const commands = outboxCommands(collection)
 
   return {

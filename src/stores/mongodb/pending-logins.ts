@@ -1,7 +1,6 @@
-import type { Db } from 'mongodb'
 import type { CarriedParameters, PendingLoginStore } from '../../ports/index.ts'
 import type { Forgetful } from '../state/forget-account.ts'
-import { openCollection } from './collection.ts'
+import type { OpenCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, purgeIndex, storedPart, type StoredPart } from './indexes.ts'
@@ -17,8 +16,10 @@ const indexes: NamedIndex[] = [
 const MOST_REMOVED = 100
 
 /** `pending_logins` on MongoDB. */
-export function mongoPendingLogins(db: Db): PendingLoginStore & StoredPart & Forgetful {
-  const collection = openCollection<PendingLoginDocument>(db, 'pending_logins')
+export function mongoPendingLogins(
+  open: OpenCollection,
+): PendingLoginStore & StoredPart & Forgetful {
+  const collection = open<PendingLoginDocument>('pending_logins')
   const found = foundTogether<PendingLoginDocument>(collection, '_id')
   const changed = writtenTogether(collection)
   const saved = writtenTogether(collection)

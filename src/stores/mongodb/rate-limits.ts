@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import type { Collection, Db } from 'mongodb'
+import type { Collection } from 'mongodb'
 import type { Clock } from '../../clock.ts'
 import type { Hit, RateLimits } from '../../ports/index.ts'
-import { openCollection } from './collection.ts'
+import type { OpenCollection } from './collection.ts'
 import { text } from './conditions.ts'
 import { duplicatesIn, isDuplicateKey } from './errors.ts'
 import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
@@ -45,8 +45,11 @@ interface Count {
 }
 
 /** `rate_limits` on MongoDB: one command for a key alone, four for all that come together. The field names are those of the first release. */
-export function mongoRateLimits(db: Db, { now }: Clock): RateLimits & StoredPart {
-  const collection = openCollection<WindowDocument>(db, 'rate_limits')
+export function mongoRateLimits(
+  open: OpenCollection,
+  { now }: Pick<Clock, 'now'>,
+): RateLimits & StoredPart {
+  const collection = open<WindowDocument>('rate_limits')
 
   const hit = together(async (asked: { key: string; windowMs: number }[]): Promise<Hit[]> => {
     const counts = new Map<string, Count>()

@@ -1,8 +1,8 @@
-import type { Collection, Db, Filter } from 'mongodb'
+import type { Collection, Filter } from 'mongodb'
 import type { ResetStep, ResetTokenStore } from '../../ports/index.ts'
 import { endOf } from '../../ports/token-end.ts'
 import type { Forgetful } from '../state/forget-account.ts'
-import { openCollection, readable } from './collection.ts'
+import { type OpenCollection, readable } from './collection.ts'
 import { reached, text, time } from './conditions.ts'
 import { forgetDocuments } from './forget.ts'
 import { type NamedIndex, storedPart, type StoredPart } from './indexes.ts'
@@ -21,14 +21,14 @@ const unfinished: NamedIndex = { name: 'unfinished', key: { lease_until: 1 }, sp
 
 /** `password_reset_tokens` or `invitation_tokens` on MongoDB. */
 export function mongoResetTokens(
-  db: Db,
+  open: OpenCollection,
   name: 'password_reset_tokens' | 'invitation_tokens',
 ): ResetTokenStore & StoredPart & Forgetful {
-  const collection = openCollection<ResetTokenDocument>(db, name)
+  const collection = open<ResetTokenDocument>(name)
   const { issue, invalidateUpTo } = liveResetTokens(collection)
   return {
     ...storedPart(collection, [...tokenIndexes, ...liveIndexes, unfinished]),
-    ...mongoTokens(db, name, isWholeReset),
+    ...mongoTokens(open, name, isWholeReset),
     ...claims(collection),
     issue,
 

@@ -1,6 +1,6 @@
-import type { Db, Filter } from 'mongodb'
+import type { Filter } from 'mongodb'
 import type { SettingsStore, SettingsVersion } from '../../ports/index.ts'
-import { openCollection } from './collection.ts'
+import type { OpenCollection } from './collection.ts'
 import { isDuplicateKey } from './errors.ts'
 import { storedPart, type StoredPart } from './indexes.ts'
 import { dateOf, isObject, stringOf } from './values.ts'
@@ -16,8 +16,8 @@ interface SettingsDocument {
 const theOne = { _id: 'settings' } as const
 
 /** `settings` on MongoDB (2.5). */
-export function mongoSettings(db: Db): SettingsStore & StoredPart {
-  const collection = openCollection<SettingsDocument>(db, 'settings')
+export function mongoSettings(open: OpenCollection): SettingsStore & StoredPart {
+  const collection = open<SettingsDocument>('settings')
   return {
     ...storedPart(collection),
 

@@ -3,6 +3,7 @@ import { systemClock } from '../../clock.ts'
 import type { AccountFlowsStore } from '../../ports/index.ts'
 import { forgetAccount } from '../state/forget-account.ts'
 import { mongoAudit } from './audit.ts'
+import { collectionsOf, type MongoOptions } from './collection.ts'
 import { mongoCutoffs } from './cutoffs.ts'
 import { mongoKeyRings } from './key-rings.ts'
 import { mongoOutbox } from './outbox.ts'
@@ -13,19 +14,28 @@ import { mongoSettings } from './settings.ts'
 import { withUnavailable } from './unavailable.ts'
 import { mongoVerificationTokens } from './verification-tokens.ts'
 
-/** Keeps everything in one MongoDB database; a standalone server is enough, several processes may share it. */
-export function mongoStore(db: Db, clock = systemClock): AccountFlowsStore {
+/**
+ * Keeps everything in one MongoDB database; a standalone server is enough. Several processes of one issuer may share it; each issuer
+ * needs a database or a prefix of its own.
+ *
+ * @throws TypeError naming the option that is not acceptable.
+ */
+export function mongoStore(
+  db: Db,
+  { now = systemClock.now, prefix }: MongoOptions = {},
+): AccountFlowsStore {
+  const open = collectionsOf(db, prefix)
   const ports = {
-    resetTokens: withUnavailable(mongoResetTokens(db, 'password_reset_tokens')),
-    verificationTokens: withUnavailable(mongoVerificationTokens(db)),
-    invitationTokens: withUnavailable(mongoResetTokens(db, 'invitation_tokens')),
-    pendingLogins: withUnavailable(mongoPendingLogins(db)),
-    cutoffs: withUnavailable(mongoCutoffs(db)),
-    outbox: withUnavailable(mongoOutbox(db)),
-    audit: withUnavailable(mongoAudit(db, clock)),
-    settings: withUnavailable(mongoSettings(db)),
-    limits: withUnavailable(mongoRateLimits(db, clock)),
-    keyRings: withUnavailable(mongoKeyRings(db)),
+    resetTokens: withUnavailable(mongoResetTokens(open, 'password_reset_tokens')),
+    verificationTokens: withUnavailable(mongoVerificationTokens(open)),
+    invitationTokens: withUnavailable(mongoResetTokens(open, 'invitation_tokens')),
+    pendingLogins: withUnavailable(mongoPendingLogins(open)),
+    cutoffs: withUnavailable(mongoCutoffs(open)),
+    outbox: withUnavailable(mongoOutbox(open)),
+    audit: withUnavailable(mongoAudit(open, { now })),
+    settings: withUnavailable(mongoSettings(open)),
+    limits: withUnavailable(mongoRateLimits(open, { now })),
+    keyRings: withUnavailable(mongoKeyRings(open)),
   }
   return withUnavailable({
     ...ports,

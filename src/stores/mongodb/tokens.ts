@@ -1,6 +1,5 @@
-import type { Db } from 'mongodb'
 import type { Revoked, TokenStore } from '../../ports/index.ts'
-import { firstReadable, openCollection } from './collection.ts'
+import { firstReadable, type OpenCollection } from './collection.ts'
 import { atMost, text, time } from './conditions.ts'
 import { type NamedIndex, purgeIndex } from './indexes.ts'
 import { foundTogether } from './together.ts'
@@ -14,11 +13,11 @@ export const tokenIndexes: NamedIndex[] = [
 
 /** How tokens of either kind are found on MongoDB; a record that is not whole is as if it were not there. */
 export function mongoTokens(
-  db: Db,
+  open: OpenCollection,
   name: string,
   isWhole: (document: AnyTokenDocument) => boolean,
 ): TokenStore {
-  const collection = openCollection<AnyTokenDocument>(db, name)
+  const collection = open<AnyTokenDocument>(name)
 
   const found = foundTogether<AnyTokenDocument>(collection, 'token_hash')
 

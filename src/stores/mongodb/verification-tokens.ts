@@ -1,7 +1,7 @@
-import type { Db, Filter } from 'mongodb'
+import type { Filter } from 'mongodb'
 import type { Token, VerificationTokenStore } from '../../ports/index.ts'
 import type { Forgetful } from '../state/forget-account.ts'
-import { firstReadable, openCollection } from './collection.ts'
+import { firstReadable, type OpenCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
 import { forgetDocuments } from './forget.ts'
 import { storedPart, type StoredPart } from './indexes.ts'
@@ -10,8 +10,11 @@ import { isWholeVerification, type TokenDocument, toTokenDocument } from './toke
 import { isInTime, mongoTokens, revoked, tokenIndexes } from './tokens.ts'
 
 /** `email_verification_tokens` on MongoDB. */
-export function mongoVerificationTokens(db: Db): VerificationTokenStore & StoredPart & Forgetful {
-  const collection = openCollection<TokenDocument>(db, 'email_verification_tokens')
+export function mongoVerificationTokens(
+  open: OpenCollection,
+): VerificationTokenStore & StoredPart & Forgetful {
+  const collectionName = 'email_verification_tokens'
+  const collection = open<TokenDocument>(collectionName)
 
   const inserted = writtenTogether(collection)
   const used = writtenTogether(collection)
@@ -26,7 +29,7 @@ export function mongoVerificationTokens(db: Db): VerificationTokenStore & Stored
   return {
     ...storedPart(collection, tokenIndexes),
     forget: (userId) => forgetDocuments(collection, { user_id: text(userId) }),
-    ...mongoTokens(db, collection.collectionName, isWholeVerification),
+    ...mongoTokens(open, collectionName, isWholeVerification),
 
     issue: async (token) =>
       void (await inserted({ insertOne: { document: toTokenDocument(token) } })),

@@ -1,0 +1,27 @@
+import { createMount, type Mount } from '../http/mount.ts'
+import type { AdminParts } from './parts.ts'
+import type { AdminRouter } from './router.ts'
+
+/**
+ * Where the admin API is. Its operations, and zod that reads what they take, are loaded with the first request to one: most
+ * processes get none.
+ *
+ * @param root - path below which it answers: that of the base URL plus `adminPath`.
+ */
+export function createAdminApi(parts: AdminParts, root: string): Mount {
+  let router: Promise<AdminRouter> | undefined
+  const load = async () => {
+    const { createAdminRouter } = await import('./router.ts')
+    return createAdminRouter(parts)
+  }
+  return createMount(
+    (path) => path.startsWith(`${root}/`),
+    async (ctx, path) => {
+      router ??= load()
+      await (
+        await router
+      )(ctx, path.slice(root.length))
+    },
+    (error) => parts.log('warn', 'an admin request broke off', { error: String(error) }),
+  )
+}

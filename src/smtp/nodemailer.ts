@@ -1,0 +1,26 @@
+import { createRequire } from 'node:module'
+import type MimeNode from 'nodemailer/lib/mime-node'
+import type * as qp from 'nodemailer/lib/qp'
+import type SMTPConnection from 'nodemailer/lib/smtp-connection'
+
+interface Nodemailer {
+  SMTPConnection: typeof SMTPConnection
+  MimeNode: typeof MimeNode
+  qp: typeof qp
+}
+
+const load = createRequire(import.meta.url)
+let loaded: Nodemailer | undefined
+
+/**
+ * What we use of the library. It is loaded with the first call: a process that sends no mail needs none, and the package is imported
+ * faster. Whoever will send mails calls it at the start, so that the first mail is no slower than others.
+ */
+export function nodemailer(): Nodemailer {
+  loaded ??= {
+    SMTPConnection: load('nodemailer/lib/smtp-connection'),
+    MimeNode: load('nodemailer/lib/mime-node'),
+    qp: load('nodemailer/lib/qp'),
+  }
+  return loaded
+}

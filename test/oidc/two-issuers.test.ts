@@ -1,0 +1,238 @@
+import { expect } from 'chai'
+import { MongoClient } from 'mongodb'
+import {
+  createAccountFlows,
+  memoryStore,
+  memoryUsers,
+  mongoAdapter,
+  mongoStore,
+} from '../../src/index.ts'
+import { mustExist } from '../../src/contract/samples.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  accountOf,
+  blockedLogin,
+  eventsOf,
+  expectExpired,
+  expectResumed,
+  expectStillWorks,
+  addVerified,
+} from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { ADMIN_TOKEN, PASSWORD, type Harness, type HarnessOptions } from '../support/harness.ts'
+import { freshDatabase, type FreshDatabase } from '../support/mongod.ts'
+import { isActive, offlineTokens, refresh } from '../support/oauth-requests.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+import { windowOf } from '../support/waiting-window.ts'
+
+const NEW_PASSWORD = 'a new password, longer'
+const OTHER_TOKEN = 'the-admin-token-of-the-other-issuer'
+
+// The agent knows no ports: to it, both are one host. They have the same secrets, so that nothing but the store tells their links apart.
+onBothStores('Two issuers in one process', (technology) => {
+  let database: FreshDatabase | undefined
+  before('one database for both', async () => {
+    if (technology === 'mongodb') database = await freshDatabase()
+  })
+  const options = (prefix: string): HarnessOptions => ({
+    basePath: `/${prefix}`,
+    ...(database && { prefix: `${prefix}_`, database: { db: database.db, drop: async () => {} } }),
+  })
+  const shop = suiteHarness(() => options('shop'))
+  const club = suiteHarness(() => ({
+    ...options('club'),
+    flows: { adminToken: OTHER_TOKEN, adminPath: '/manage' },
+    provider: { cookies: { keys: ['a cookie key'], names: { session: '_club_session' } } },
+  }))
+  after(() => database?.drop())
+
+  /** The same link, as if the other one had mailed it. */
+  const at = ({ oauthUrl }: Harness, link: string) =>
+    oauthUrl + link.slice(link.search(/\/(reset-password|verify-email)\?/))
+
+  it('give their pages, mails and events to themselves alone', async () => {
+    const login = await blockedLogin(shop)
+    expect(login.link.startsWith(`${shop.oauthUrl}/verify-email?`)).to.equal(true)
+    await eventsOf(shop, { type: 'email_login_blocked', accountId: login.user.id })
+    expect([club.events.length, club.mail.mails.length]).to.deep.equal([0, 0])
+    await expectStillWorks(shop, login)
+  })
+
+  it('refuse each other’s verification link, which stays good where it belongs', async () => {
+    const login = await blockedLogin(shop)
+    expectExpired(await login.agent.get(at(club, login.link)))
+    await expectStillWorks(shop, login)
+  })
+
+  it('refuse each other’s reset link, which stays good where it belongs', async () => {
+    const users = await Promise.all([addVerified(shop), addVerified(club)])
+    const link = await shop.resetLink(users[0])
+    const opened = await createUserAgent().get(at(club, link))
+    expect([opened.status, opened.mode]).to.deep.equal([400, 'invalid'])
+    const posted = await club.reset(link, NEW_PASSWORD)
+    expect([posted.status, posted.mode]).to.deep.equal([400, 'invalid'])
+    expect((await shop.reset(link, NEW_PASSWORD)).mode).to.equal('done')
+  })
+
+  it('end the sessions and tokens of their own account alone, where both have one of that id', async () => {
+    const id = 'the-same-id'
+    const [ann, ben] = await Promise.all([
+      addVerified(shop, { id, username: 'same' }),
+      addVerified(club, { id, username: 'same' }),
+    ])
+    const agent: UserAgent = createUserAgent()
+    const [ours, theirs] = [
+      await offlineTokens(shop, agent, ann),
+      await offlineTokens(club, agent, ben),
+    ]
+    expect([await accountOf(shop, agent), await accountOf(club, agent)]).to.deep.equal([id, id])
+    expect((await shop.reset(await shop.resetLink(ann), NEW_PASSWORD)).mode).to.equal('done')
+    expect(await accountOf(shop, agent)).to.equal(undefined)
+    expect(await isActive(shop, ours.access_token)).to.equal(false)
+    expect(await accountOf(club, agent)).to.equal(id)
+    expect(await isActive(club, theirs.access_token)).to.equal(true)
+    expect(await refresh(club, theirs.refresh_token)).to.equal('tokens')
+    const back = await club.signIn(createUserAgent(), 'same', PASSWORD)
+    expect(back.location).to.match(/[?&]code=/)
+  })
+
+  it('let a login wait at each in the same browser, and both go on', async () => {
+    const agent = createUserAgent()
+    const logins = [
+      [shop, await blockedLogin(shop, { agent })],
+      [club, await blockedLogin(club, { agent })],
+    ] as const
+    for (const [issuer, login] of logins) {
+      await createUserAgent().get(login.link)
+      const window = windowOf(issuer, login)
+      expect(await window.status()).to.equal('verified')
+      await expectResumed(issuer, login, await window.goOn())
+      expect(await accountOf(issuer, agent)).to.equal(login.user.id)
+    }
+  })
+
+  it('have an admin API each, at its own path, with its own token and settings', async () => {
+    const ask = async (url: string, token: string) =>
+      createUserAgent().get(`${url}/settings`, { authorization: `Bearer ${token}` })
+    const [ours, theirs] = [`${shop.baseUrl}/admin/api`, `${club.baseUrl}/manage`]
+    await shop.put({ validation_min_password_length: '20' })
+    const settings = JSON.parse((await ask(theirs, OTHER_TOKEN)).text) as Record<string, string>
+    expect(settings['validation_min_password_length']).to.not.equal('20')
+    expect((await ask(ours, OTHER_TOKEN)).status).to.equal(401)
+    expect((await ask(theirs, ADMIN_TOKEN)).status).to.equal(401)
+    expect((await ask(`${club.baseUrl}/admin/api`, OTHER_TOKEN)).status).to.equal(404)
+    await shop.put({ validation_min_password_length: '8' })
+  })
+
+  it('count the keys of their own processes alone', async () => {
+    for (const { store } of [shop, club])
+      expect(await store.keyRings.noted(60_000)).to.have.length(1)
+  })
+
+  it('finish no login of the other: its interaction is not found, and the login still works', async () => {
+    const user = await addVerified(shop)
+    const agent = createUserAgent()
+    const { url } = await club.party.begin()
+    const page = await club.follow(agent, await agent.get(url))
+    expect(page.page).to.equal('login')
+    const cookie = agent.cookiesFor(page.url)
+    const strange = await createUserAgent().post(
+      `${shop.oauthUrl}/login`,
+      { username: user.username, password: PASSWORD },
+      { cookie },
+    )
+    expect([strange.status >= 400, strange.location]).to.deep.equal([true, undefined])
+    const back = await shop.signIn(createUserAgent(), user.username)
+    expect(back.location).to.match(/[?&]code=/)
+  })
+
+  if (technology === 'mongodb') {
+    it('keep each its records in collections that begin with its prefix', async () => {
+      const names = (await database?.db.listCollections().toArray())?.map(({ name }) => name) ?? []
+      expect(names.filter((name) => !/^(shop|club)_[a-z_]+$/.test(name))).to.deep.equal([])
+      const ofBoth = [...new Set(names.map((name) => name.slice('shop_'.length)))]
+      expect(names).to.have.length(2 * ofBoth.length)
+      expect(ofBoth).to.include.members(['users', 'settings', 'mail_outbox', 'session', 'grant'])
+    })
+  }
+})
+
+onBothStores('Two issuers with one store', (technology) => {
+  it('are told in the log of the one that starts later; two processes of one issuer are not', async () => {
+    const store = technology === 'memory' ? memoryStore() : undefined
+    const database = store ? undefined : await freshDatabase()
+    const logged: string[] = []
+    let started = 0
+    const startAt = async (baseUrl: string) => {
+      const own = store ?? mongoStore(mustExist(database).db)
+      const flows = createAccountFlows({
+        baseUrl,
+        secrets: [Buffer.alloc(32, 1)],
+        store: own,
+        users: memoryUsers(),
+        log: (level, message) => logged.push(`${level} ${message}`),
+      })
+      await flows.start({ workers: false })
+      started += 1
+      const isNoted = async () => (await own.keyRings.noted(60_000)).length === started
+      await eventually('the process is noted', isNoted)
+      return flows
+    }
+    const first = await startAt('https://one.example')
+    const second = await startAt('https://one.example')
+    expect(logged).to.deep.equal([])
+    const other = await startAt('https://two.example')
+    expect(logged).to.deep.equal([
+      'warn another issuer uses this store: each needs a database or a prefix of its own',
+    ])
+    await Promise.all([first, second, other].map((flows) => flows.stop()))
+    await database?.drop()
+  })
+})
+
+describe('The prefix of the collections', () => {
+  // Nobody listens there, and nothing is asked.
+  const db = new MongoClient('mongodb://127.0.0.1:1').db('none')
+  const bad = [
+    '',
+    'system.',
+    'system.x',
+    '$',
+    'a$',
+    'a\0',
+    '.a',
+    '-a',
+    '1',
+    'a b',
+    'ä',
+    'a'.repeat(65),
+  ]
+
+  for (const prefix of [...bad, null, 42, ['a_']]) {
+    it(`is refused where it is ${JSON.stringify(prefix)}, and the sentence says what it may be`, () => {
+      for (const make of [mongoStore, mongoAdapter]) {
+        // The types forbid some of these; a host in JavaScript has no types.
+        expect(() => make(db, { prefix: prefix as string })).to.throw(
+          TypeError,
+          /^prefix must be 1 to 64 letters/,
+        )
+      }
+    })
+  }
+
+  it('may be what names of MongoDB may be', () => {
+    for (const prefix of [
+      undefined,
+      '_',
+      'shop_',
+      'shop.',
+      'Shop-1.',
+      'systems.',
+      'a'.repeat(64),
+    ]) {
+      mongoStore(db, { prefix })
+      mongoAdapter(db, { prefix })
+    }
+  })
+})
