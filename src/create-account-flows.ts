@@ -27,7 +27,6 @@ import type { AccountFlowsOptions } from './options.ts'
 import { createMailPipeline } from './outbox/pipeline.ts'
 import type { CarriedParameters, EndedSessions, MailOutbox, User } from './ports/index.ts'
 import { createMailCheck } from './smtp/check.ts'
-import { nodemailer } from './smtp/nodemailer.ts'
 import { createRefreshTokens } from './smtp/refresh-tokens.ts'
 import { createMailSender } from './smtp/sender.ts'
 import { createUpkeep, type Health } from './upkeep.ts'
@@ -153,9 +152,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await users.start?.()
       await sessions.start()
       await upkeep.start(checked.initialSettings, workers)
-      if (!workers) return
-      nodemailer()
-      mail.start()
+      if (workers) mail.start()
     },
 
     async stop({ withinMs = 10_000 } = {}) {

@@ -13,8 +13,8 @@ const load = createRequire(import.meta.url)
 let loaded: Nodemailer | undefined
 
 /**
- * What we use of the library. It is loaded with the first call: a process that sends no mail needs none, and the package is imported
- * faster. Whoever will send mails calls it at the start, so that the first mail is no slower than others.
+ * What we use of the library. It is loaded with the first call, so that the package is imported faster. The sender calls it before
+ * the first mail, which is then no slower than others.
  */
 export function nodemailer(): Nodemailer {
   loaded ??= {

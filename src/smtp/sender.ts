@@ -12,6 +12,7 @@ import {
   type RefreshTokens,
 } from './access-tokens.ts'
 import { errorOf } from './error.ts'
+import { nodemailer } from './nodemailer.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
 import { lend, newSlot, warm, type Slot } from './slot.ts'
 import { createConnectTransport, isInUse } from './transport.ts'
@@ -26,6 +27,7 @@ export function createMailSender(
   refreshTokens: RefreshTokens,
   transport?: MailTransport,
 ): MailSender {
+  if (!transport) nodemailer()
   const all = new Map<string, SmtpSlots>()
   const tokens = createAccessTokens(clock, refreshTokens)
   const connectTransport = transport && createConnectTransport(transport)
