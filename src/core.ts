@@ -75,7 +75,7 @@ function attachment() {
     attach: (provider: Provider) => (attached = provider),
     provider() {
       if (attached) return attached
-      throw new AccountFlowsError('ERR_NOT_ATTACHED', 'Call attach(provider) first')
+      throw new AccountFlowsError('ERR_NOT_ATTACHED', 'Call flows.attach(provider) first')
     },
   }
 }

@@ -191,7 +191,7 @@ function attach(core: Core, browser: ReturnType<typeof createBrowserSide>, provi
   policy.expectMade()
   const { issuer } = provider
   if (issuer !== oauthUrl) {
-    log('warn', 'the issuer of the provider is not baseUrl and oauthPath', { issuer })
+    log('warn', 'the issuer of the provider must be baseUrl and oauthPath together', { issuer })
   }
   core.attach(provider)
   provider.use(answeringOutages(unavailableAnswer(pages, log)))

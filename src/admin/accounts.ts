@@ -142,13 +142,13 @@ function unknown(users: UserStore, candidates: User[], typed = ''): AdminRefusal
   if (candidates.length > 0) {
     const isAddress = candidates.some(({ email = '' }) => equalsInAsciiCase(email, typed))
     const title = isAddress
-      ? 'An address that is not verified names no account here. Did you mean this one? Name it by id or username.'
-      : 'There is no account of exactly this name, address or id. Did you mean this one?'
+      ? 'This address is not verified, so it names no account. Did you mean this one? Give its id or username.'
+      : 'There is no account with exactly this name, address or id. Did you mean this one?'
     return { ...refusal, title, candidates: candidates.map(candidateShape) }
   }
   const next = users.findByEmail
-    ? 'Ask the person how it is spelt.'
-    : 'Ask for the username: an address that is not verified finds nobody here.'
+    ? 'Ask the person how it is spelled.'
+    : 'Ask for the username: an unverified address finds no account here.'
   return {
     ...refusal,
     title: `There is no account with this username, e-mail address or id. ${next}`,
@@ -159,7 +159,7 @@ function ambiguous(candidates: User[]): AdminRefusal {
   return {
     status: 409,
     code: 'ambiguous_account',
-    title: 'Several accounts could be meant. Name one by its id.',
+    title: 'Several accounts match. Name one by its id.',
     candidates: candidates.map(candidateShape),
   }
 }

@@ -91,12 +91,13 @@ export function createAdminApi(parts: AdminParts, root: string): Mount {
         refuse(ctx, FAILURES[reportFailure(ctx, about, error)])
       }
     },
-    (error) => log('warn', 'an admin request broke off', { error: String(error) }),
+    (error) =>
+      log('warn', 'an admin request ended before its answer was sent', { error: String(error) }),
   )
 }
 
 function refuseMethod(ctx: Context, there: OperationName[]): void {
-  if (there.length === 0) return showProblem(ctx, 404, 'not_found', 'There is nothing here.')
+  if (there.length === 0) return showProblem(ctx, 404, 'not_found', 'There is no such operation.')
   const methods = there.flatMap((name) => {
     const { method } = operations[name]
     return method === 'GET' ? ['GET', 'HEAD'] : method

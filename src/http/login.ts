@@ -165,7 +165,7 @@ function dated({ seenByLogin, clock }: HttpParts, login: CheckedLogin): Promise<
 function resultOf({ account, startedAt, acr, amr, remember }: CheckedLogin, at: Date): LoginResult {
   const now = loginSecond(at)
   if (!Number.isInteger(startedAt) || startedAt > now + CLOCK_STEP_SECONDS) {
-    throw new TypeError('startedAt must come from loginStarted()')
+    throw new TypeError('startedAt must be the result of loginStarted()')
   }
   return {
     accountId: typeof account === 'string' ? account : account.id,

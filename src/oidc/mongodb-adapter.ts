@@ -63,7 +63,7 @@ export function mongoAdapter(
   const factory = (model: string, box?: SecretBox): AccountAdapter => {
     if (!box)
       process.emitWarning(
-        'mongoAdapter() stores records in clear: it has no keys. Call it in flows.adapter(…), and pass on the second argument',
+        'mongoAdapter() has no keys, so it stores records unencrypted. Call it in flows.adapter(…), and pass the second argument on',
       )
     const sealed: Form = (id, payload) =>
       box ? sealRecord(box, model, storedId(model, id), payload) : inClear(id, payload)

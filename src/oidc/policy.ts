@@ -33,12 +33,12 @@ function addAccountChecks(
   settings: () => Settings,
 ): InteractionPolicy {
   const login = policy.get('login')
-  if (!login) throw new TypeError('policy must have a prompt named "login"')
+  if (!login) throw new TypeError('policy must have a prompt with the name "login"')
   const { Check } = interactionPolicy
   const ask = (wanted: boolean) => (wanted ? Check.REQUEST_PROMPT : Check.NO_NEED_TO_PROMPT)
 
   login.checks.add(
-    new Check('account_gone', 'the account is disabled or gone', 'login_required', ({ oidc }) =>
+    new Check('account_gone', 'the account is disabled or deleted', 'login_required', ({ oidc }) =>
       ask(oidc.session?.accountId !== undefined && oidc.account === undefined),
     ),
   )

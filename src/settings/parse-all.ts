@@ -41,7 +41,7 @@ export function failClosed(
     if (strictest === undefined || value === undefined || parse(value) !== undefined) continue
     const kept = before[name] ?? byDefault ?? strictest
     closed[name] = kept
-    report?.(name, value, `stored setting is not valid; ${kept} is in force`)
+    report?.(name, value, `the stored value is not valid; ${kept} is in force`)
   }
   return closed
 }

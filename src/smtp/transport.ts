@@ -91,7 +91,7 @@ export async function handOver(
   }
   // The mail may have left: nobody gets it again and again because of a mistake in the transport.
   if (said.accepted !== false) {
-    throw failure(true, 'no answer', 'It answered neither accepted: true nor accepted: false.')
+    throw failure(true, 'no answer', 'Its answer has neither accepted: true nor accepted: false.')
   }
   const isRefused = said.isForGood === true
   throw failure(isRefused, isRefused ? 'refused' : 'try again', textOf(said.reason))
@@ -127,7 +127,7 @@ function failure(isRefused: boolean, code: string, reason: string): AccountFlows
     isRefused ? 'ERR_MAIL_REFUSED' : 'ERR_MAIL_FAILED',
     isRefused
       ? `The transport refused the mail for good (${code})`
-      : `The transport did not take the mail (${code})`,
+      : `The transport did not accept the mail (${code})`,
     { fault: { step: 'transport', code, ...(reply !== '' && { reply }) } },
   )
 }

@@ -35,14 +35,14 @@ export function checkBrand(brand: Brand | undefined, baseUrl: URL): Brand {
   const [other] = Object.keys(others)
   if (other !== undefined) {
     throw new TypeError(
-      `brand.${other} is not known: name, logo, colour, homeUrl, signInUrl, supportUrl are`,
+      `brand.${other} is unknown. Known: name, logo, colour, homeUrl, signInUrl, supportUrl`,
     )
   }
   if (name !== undefined && (typeof name !== 'string' || !name || name !== displayName(name))) {
     throw new TypeError('brand.name must be one line of 1 to 64 characters')
   }
   if (name === undefined && (logo !== undefined || homeUrl !== undefined)) {
-    throw new TypeError('brand.name must be there where brand.logo or brand.homeUrl is')
+    throw new TypeError('brand.name must be set if brand.logo or brand.homeUrl is')
   }
   if (colour !== undefined && (typeof colour !== 'string' || !/^#[\da-f]{6}$/i.test(colour))) {
     throw new TypeError('brand.colour must be #rrggbb')

@@ -246,7 +246,7 @@ describe('Settings, as an admin tries, unsets and sends them back', () => {
     })
   })
 
-  it('A refusal never shows a secret, or what came for a name that no setting has', () =>
+  it('A refusal never shows a secret, or what came for an unknown name', () =>
     unchangedBy(async () => {
       for (const body of [
         { smtp_password: `${CANARY}\n` },

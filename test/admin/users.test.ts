@@ -127,9 +127,9 @@ describe('The admin API about users (5)', () => {
     })
 
     const hints: Record<string, [user: Partial<User>, hints: RegExp[]]> = {
-      'a verified one': [{}, [/is verified: it gets no verification mail/]],
-      'an unverified one': [{ emailVerified: false }, [/not verified: .* types the username/]],
-      'a disabled one': [{ disabled: true }, [/is disabled: it gets no mail/, /is verified/]],
+      'a verified one': [{}, [/is verified already, so it gets no verification mail/]],
+      'an unverified one': [{ emailVerified: false }, [/not verified: .* must type the username/]],
+      'a disabled one': [{ disabled: true }, [/is disabled, so it gets no mail/, /is verified/]],
       'one without an address': [{ email: undefined, emailVerified: false }, [/has no address/]],
       'one with a bad address': [
         { email: 'two@users.example, addresses@users.example' },
@@ -137,7 +137,7 @@ describe('The admin API about users (5)', () => {
       ],
       'one without a password': [
         { passwordHash: undefined },
-        [/has no password: it gets no reset link/, /is verified/],
+        [/has no password, so it gets no reset link/, /is verified/],
       ],
     }
     for (const [what, [user, expected]] of Object.entries(hints)) {

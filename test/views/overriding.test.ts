@@ -206,7 +206,7 @@ describe('Views of a host', () => {
         'a mutual circle',
         'pages/partials/head.pug',
         'include ../error',
-        /error\.pug is made of itself/,
+        /error\.pug includes itself/,
       ],
       ['no JSON', EN, '{"a":', /locales\/en\.json is not a JSON object/],
       ['a list', EN, '["a"]', /locales\/en\.json is not a JSON object/],
@@ -214,7 +214,7 @@ describe('Views of a host', () => {
       ['a word that is no text', EN, '{"mail.greeting":1}', /en\.json: mail\.greeting/],
       ['an unknown placeholder', EN, '{"mail.greeting":"Hi {name}"}', /no \{name\}/],
       ['the same in a new locale', SV, '{"mail.greeting":"Hej {namn}"}', /sv\.json.*\{namn\}/],
-      ['a direction that is none', SV, '{"dir":"up"}', /sv\.json: dir is ltr or rtl/],
+      ['a direction that is none', SV, '{"dir":"up"}', /sv\.json: dir must be ltr or rtl/],
       ['a locale that is none', 'locales/pt_BR.json', '{}', /locales\/pt_BR\.json.*BCP 47/],
       ['a locale without a name', 'locales/x.json', '{}', /locales\/x\.json.*BCP 47/],
     ] as const) {
@@ -279,7 +279,7 @@ describe('Views of a host', () => {
         const directory = viewsDirectory({ 'locales/sv.json': '{}' })
         if (link.includes('/')) mkdirSync(join(directory, 'pages'))
         symlinkSync(target, join(directory, link))
-        expect(() => viewsOf(directory), link).to.throw(TypeError, `${link} leads out of`)
+        expect(() => viewsOf(directory), link).to.throw(TypeError, `${link} is a link to a file outside`)
         rmSync(join(directory, link))
         expect(viewsOf(directory).locales).to.include('sv')
       }
@@ -302,13 +302,13 @@ describe('Views of a host', () => {
         'a link that leads nowhere is refused',
         'account-flows.css',
         (path: string) => symlinkSync('nowhere.json', path),
-        'leads nowhere',
+        'is a link to a file that does not exist',
       ],
       [
         'what is neither a file nor a directory is refused, and not waited for',
         'account-flows.js',
         (path: string) => execFileSync('mkfifo', [path]),
-        'is no file',
+        'is not a file',
       ],
     ] as const) {
       it(what, () => {
@@ -340,7 +340,7 @@ describe('Views of a host', () => {
       })
       const unused = ['locales/en.txt', 'mails/pasword-reset.txt', 'page/', 'pages/eror.pug']
       const details = { files: [...unused, 'theme.scss'] }
-      expect(logged).to.deep.equal([['warn', 'files of viewsDirectory that nothing uses', details]])
+      expect(logged).to.deep.equal([['warn', 'viewsDirectory has files that are not used: check their names', details]])
     })
   })
 
