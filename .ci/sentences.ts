@@ -27,7 +27,9 @@ const same = (mark: string) => (text: string) => text.replaceAll(/[^\n]/g, mark)
 function proseOf(markdown: string): string {
   return markdown
     .replaceAll(/^( *)```[\s\S]*?^\1```$|<!--[\s\S]*?-->|<[a-z/][^>]*>/gm, same(' '))
-    .replaceAll(/(`+)[^`](?:[\s\S]*?[^`])?\1(?!`)/g, (code) => 'x'.repeat(code.length))
+    .replaceAll(/(?<!`)(`+)(?!`)(?:(?!\n\s*\n)[\s\S])*?[^`]\1(?!`)/g, (code) =>
+      'x'.repeat(code.length),
+    )
     .replaceAll(/\]\([^)\s]*\)/g, same(' '))
 }
 

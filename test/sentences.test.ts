@@ -29,6 +29,7 @@ describe('The check of sentences', () => {
     const code = `\`${words(9)}\``
     expect(found(`${words(24)} ${code}.`)).to.deep.equal([])
     expect(found(`${words(24)} ${code} [two words](a/b.md#c).`)).to.deep.equal([[1, 27]])
+    expect(found(`| \`*\` ${words(20)} | \`w\` ${words(20)} |`)).to.deep.equal([])
     expect(found(`\`\`\`sh\n${words(30)}\n\`\`\`\n\n<!-- ${words(30)} -->`)).to.deep.equal([])
   })
 
