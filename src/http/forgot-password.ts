@@ -93,16 +93,16 @@ function showSent(
 
 /** A request for a reset link that was judged to be one, before anything is done for it. */
 export interface ForgotPasswordRequest {
-  /** As typed: anybody may have typed anything. */
+  /** As typed; it can be any text. */
   identifier: string
-  /** As carried, not checked. `undefined`: none. */
+  /** As sent, not checked. `undefined`: none. */
   clientId: string | undefined
   requester: Requester
   /** All other fields of the form, such as the answer to a captcha. */
   fields: ReadonlyMap<string, string>
 }
 
-/** A check of the host's own, such as a captcha. Anything but `'allow'` is a denial. It has 10 seconds to answer. */
+/** Your own check, such as a captcha. Every answer except `'allow'` denies. It has 10 seconds. */
 export type BeforeForgotPassword = (
   request: ForgotPasswordRequest,
 ) => 'allow' | 'deny' | Promise<'allow' | 'deny'>

@@ -55,7 +55,7 @@ export function applied(
 
 function toldOf([secret, moved]: Forgotten): string {
   const what = secret === 'smtp_password' ? 'password' : 'value'
-  return `${moved.join(' and ')} changed, but ${secret} was not given: the old ${what} was deleted`
+  return `${moved.join(' and ')} changed without ${secret}: the old ${what} was deleted`
 }
 
 /** `undefined`: it is acceptable. */

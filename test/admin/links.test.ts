@@ -440,7 +440,7 @@ describe('The admin API explains a link (5)', () => {
       const cut = await explain(link.slice(0, -5))
       expect(cut).to.include({
         state: 'unknown',
-        summary: 'The token of the link has 38 characters not 43.',
+        summary: 'The token of the link has 38 characters, not 43.',
       })
       for (const without of [link.replace(/token=.*/, ''), link.replace(/=.*/, '=')]) {
         const explained = await explain(without)

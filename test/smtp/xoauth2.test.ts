@@ -244,7 +244,7 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     const other = await startTokenServer()
     const { answer } = await admin.putSettings({ smtp_oauth_token_endpoint: other.endpoint })
     const told = (name: string) =>
-      `smtp_oauth_token_endpoint changed without ${name}: the old value was forgotten`
+      `smtp_oauth_token_endpoint changed without ${name}: the old value was deleted`
     expect(answer.warnings?.slice(0, 2)).to.deep.equal(
       ['smtp_oauth_client_secret', 'smtp_oauth_refresh_token'].map(told),
     )
@@ -266,7 +266,7 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     const other = await startOAuthMailServer(() => true)
     const { answer } = await admin.putSettings({ smtp_port: String(other.port) })
     expect(answer.warnings?.join()).to.include(
-      'smtp_port changed without smtp_oauth_client_secret: the old value was forgotten',
+      'smtp_port changed without smtp_oauth_client_secret: the old value was deleted',
     )
     const { mail_id } = await admin.sendReset({ id: (await newUser()).id })
     await outcomeOf(h, mail_id, 'waiting')
@@ -299,8 +299,8 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     expect(await tried({ smtp_oauth_token_endpoint: other.endpoint })).to.include({
       status: 'warning',
       message:
-        'The stored smtp_oauth_client_secret is for another mail server or token endpoint, and goes to no other: nobody logs in.',
-      advice: 'Give it too: --set smtp_oauth_client_secret asks for it.',
+        'The stored smtp_oauth_client_secret belongs to another mail server or token endpoint and stays there: no login was tried.',
+      advice: 'Give it again: --set smtp_oauth_client_secret asks for it.',
     })
     const moved = { smtp_host: 'localhost', smtp_oauth_client_secret: '' }
     expect((await tried(moved))?.message).to.include('smtp_oauth_client_secret missing')
