@@ -36,7 +36,7 @@ export interface AccountFlowsOptions {
   bcryptCost?: number
   /**
    * Hashes and compares passwords instead of bcrypt, for example with Argon2. It must also read the hashes that are already
-   * stored: other users cannot sign in. A new password still has at most 72 bytes.
+   * stored, or their users cannot sign in. A new password still has at most 72 bytes.
    */
   hashing?: Hashing | undefined
   /**

@@ -83,10 +83,10 @@ export function accountOperations(parts: AdminParts) {
 }
 
 /**
- * Finds the account that an admin means: by its id, or by a text that is the username, the verified address or the id of one
- * account alone. Unlike what a person types at a form, no meaning wins over another.
+ * Finds the account that an admin means: by its id, or by a text. The text is the username, the verified address or the id, and
+ * must match only one account. No kind of match wins over another, unlike in the forms.
  *
- * @param withEmail - who is found by an address.
+ * @param withEmail - finds users by an address.
  */
 async function findAccount(
   users: UserStore,
@@ -116,7 +116,10 @@ async function named(
 
 const onceEach = (users: User[]) => [...new Map(users.map((user) => [user.id, user])).values()]
 
-/** Whom a text may mean that names nobody: other blanks around it, other case, an address in place of a name, or one that is not verified. */
+/**
+ * Accounts that a text without a match may mean: with other blanks or another case, by address instead of name, or by an
+ * unverified address.
+ */
 async function meant(users: UserStore, typed: string): Promise<User[]> {
   const text = withoutBlanks(typed)
   const names = [text, text.slice(0, Math.max(text.indexOf('@'), 0))].filter((name) => name !== '')

@@ -38,7 +38,7 @@ interface Route {
 }
 
 /**
- * The admin API (4.5, 5): finds the operation, and once whoever asks is known to have its scope, reads what it takes and answers what it says.
+ * The admin API (4.5, 5). It finds the operation, checks the token and its scope, reads the request, and answers.
  *
  * @param root - path below which it answers: that of the base URL plus `adminPath`.
  */

@@ -1,6 +1,6 @@
 /**
- * The window that logged in and waits for its address to be verified. It goes on by itself, once, with the very request
- * that the client made; whoever opens the link in another browser has no part in that.
+ * The window that logged in and waits for its address to be verified. It goes on by itself, once, with the original request of
+ * the client. A person who opens the link in another browser has no part in that.
  *
  * @module
  */
@@ -106,8 +106,8 @@ export const MOST_LOGINS = 10
 const MAX_CAPTURED_BYTES = 32_768
 
 /**
- * A login that begins to wait. The same request, sent again by the same browser, is the same login: its earlier link finishes it,
- * also where it gets no link of its own. `undefined`: the request is too long to be kept.
+ * A login that begins to wait. The same request from the same browser is the same login: its earlier link still finishes it,
+ * even if this request gets no mail. `undefined`: the request is too long to be kept.
  */
 export function newPendingLogin(
   { id: accountId, email, passwordHash }: User,
@@ -152,8 +152,8 @@ export function isLoginOf(
 }
 
 /**
- * Does the work in the one turn of a login that waits. Work that fails gives the turn back, and so does a turn of which nobody
- * knows whether it was taken: each has a name, so that nobody gives back the turn of another.
+ * Does the work in the one turn of a waiting login. If the work fails, or nobody knows whether the turn was taken, the turn is
+ * given back. Each turn has a name, so that nobody gives back the turn of another.
  *
  * @returns `false`: the turn was taken before, and nothing was done.
  */

@@ -31,8 +31,8 @@ export interface AccountAdapter extends Adapter {
 }
 
 /**
- * An adapter factory that may have work to do before it is used, such as creating indexes, and may seal what it stores with the
- * secrets of the flows.
+ * An adapter factory that may need to start first, for example to create indexes. It may seal its records with the secrets of
+ * the flows.
  */
 export interface StartableAdapterFactory {
   (model: string, box: SecretBox): Adapter

@@ -43,7 +43,7 @@ type Form = (
 
 /**
  * oidc-provider's records on MongoDB: one collection a model, in snake_case, documents `{ _id, payload, sealed, expiresAt }`, removed
- * by a TTL index. `_id` is the SHA-256 of the id, in hex; `payload` holds what is looked for, such as `accountId`; all else is
+ * by a TTL index. `_id` is the SHA-256 of the id, in hex; `payload` holds the fields for look-ups, such as `accountId`. All else is
  * `sealed` with the first secret of the flows. A client keeps its `client_id`, and all but its secret is in clear.
  * Reads see every write that was answered before.
  *

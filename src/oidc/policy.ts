@@ -23,9 +23,9 @@ export function createAccountPolicy(readAccount: ReadAccount, settings: () => Se
 }
 
 /**
- * Adds two checks to the login prompt, so that no path leads to a code around section 4.8: not a session from before the
- * setting was switched on, not `prompt=none`, and not a host that forgot `finishLogin`. The session of an account that is
- * disabled or gone leads to the login page instead of an error.
+ * Adds two checks to the login prompt, so that no path leads to a code around section 4.8. They stop an older session from
+ * before the setting, `prompt=none`, and a host that forgot `finishLogin`. The session of a disabled or deleted account leads
+ * to the login page, not to an error.
  */
 function addAccountChecks(
   policy: InteractionPolicy,

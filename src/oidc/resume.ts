@@ -41,8 +41,8 @@ export interface Resume {
     byEmail?: EmailLogin,
   ): Promise<boolean>
   /**
-   * Likewise in the window that logged in, though a link may have finished the same request in another browser before, and used
-   * up the request that the client had pushed, which is good for one answer.
+   * The same in the window that logged in. A link in another browser may have finished this request before. It may also have
+   * used up a pushed request, which is good for one answer.
    */
   waiting(ctx: Context, next: Next, captured: CapturedRequest): Promise<boolean>
   /**
@@ -51,8 +51,8 @@ export interface Resume {
    */
   left(ctx: Context, next: Next, captured: CapturedRequest, how: WayOut): Promise<void>
   /**
-   * Signs the account in by its e-mail alone, then sends the carried parameters through the authorization endpoint with all
-   * of its checks: what was not captured, such as PKCE, is never assumed.
+   * Signs the account in by its e-mail alone, then sends the carried parameters through the authorization endpoint with all its
+   * checks. Parameters that were not captured, such as PKCE, are never assumed.
    */
   carried(ctx: Context, next: Next, login: EmailLogin, carried: CarriedParameters): Promise<void>
 }

@@ -55,8 +55,8 @@ export interface RequestOfAccount extends Pick<MailJob, 'id' | 'requestedAt' | '
 }
 
 /**
- * What a job is taken for: `resolve` to look its account up, or to end it when it is superseded; `send` once it is resolved and
- * while it is within its life; `expire` when nobody sent it within its life.
+ * Why a job is taken. `resolve`: to look its account up, or to end it if it is superseded. `send`: to send it, once it is
+ * resolved and within its life. `expire`: to end it, if nobody sent it within its life.
  */
 export type MailStage = 'resolve' | 'send' | 'expire'
 
@@ -141,8 +141,8 @@ export interface MailTransport {
 /** A connection to the mail server, free for one mail. */
 export interface MailConnection {
   /**
-   * Throws `ERR_MAIL_ADDRESS` before it says anything to the server, `ERR_MAIL_REFUSED` where the server will never take this
-   * mail, and `ERR_MAIL_FAILED` where a later attempt may succeed.
+   * Throws one of three errors. `ERR_MAIL_ADDRESS`: nothing was said to the server yet. `ERR_MAIL_REFUSED`: the server will
+   * never accept this mail. `ERR_MAIL_FAILED`: a later attempt may succeed.
    */
   send(mail: OutgoingMail): Promise<SentMail>
   /** Gives it back for the next mail; one that failed is closed. Repeated, it changes nothing. */

@@ -85,8 +85,9 @@ export interface ResetTokenStore extends TokenStore {
    */
   revoke(which: Revoked, at: Date): Promise<void>
   /**
-   * The commit point of a reset: takes a token that is unused, not claimed, not invalidated and not expired, and stores the new password
-   * hash with it, in one step. Of concurrent callers exactly one gets the token. Until `leaseUntil` nobody else finishes it.
+   * The commit point of a reset, in one step: takes a token that is unused, not claimed, not invalidated and not expired. The
+   * new password hash is stored with it. Of concurrent callers exactly one gets the token. Nobody else finishes the reset until
+   * `leaseUntil`.
    */
   claim(tokenHash: string, claim: ResetClaim): Promise<ClaimedReset | undefined>
   /** Takes one claimed reset that is not completed and whose lease ran out; each is given to one caller. */

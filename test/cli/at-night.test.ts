@@ -39,12 +39,12 @@ describe('account-flows at three in the morning', () => {
     await outcomeOf(cli.h, mailId, 'dead')
     const { stdout } = await cli.done(['outbox', 'show', mailId])
     expect(stdout)
-      .to.match(/^Not sent, and nobody will try again/)
+      .to.match(/^Not sent, and there will be no other attempt/)
       .and.match(/^Reason: disabled: /m)
       .and.include(`off (${id})`)
     const unknown = await cli.run(['outbox', 'show', 'no-such-mail'])
     expect(unknown).to.include({ exitCode: 1 })
-    expect(unknown.stdout).to.match(/^Nothing is known of the mail/)
+    expect(unknown.stdout).to.match(/^There is no record of the mail/)
   })
 
   it('--since takes how long ago, or a time, and refuses what is neither: exit 2', async () => {

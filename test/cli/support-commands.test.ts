@@ -120,7 +120,7 @@ describe('account-flows for those who help others', () => {
       const { exitCode, stdout, stderr } = await cli.run(args, { env: { PATH: '' } })
       expect(exitCode).to.equal(1)
       await rm(stdout.trim())
-      expect(stderr).to.include('open the file yourself')
+      expect(stderr).to.include('Open the file yourself')
     })
   })
 
@@ -273,13 +273,13 @@ describe('account-flows for those who help others', () => {
 
     it('says that a mail still waits: exit 1', async () => {
       const { text, json } = await both(['user', 'send-reset', 'deferred', '--wait', '1'], 1)
-      expect(text.stdout).to.match(/^Not sent yet, and it still waits/)
+      expect(text.stdout).to.match(/^Not sent yet: it still waits/)
       expect(json).to.include({ state: 'waiting' })
     })
 
     it('end-sessions --yes ends everything', async () => {
       const { text, json } = await both(['user', 'end-sessions', 'alice', '--yes'])
-      expect(text.stdout).to.match(/^Everything is ended\./)
+      expect(text.stdout).to.match(/^All sessions, grants and tokens are ended\./)
       expect(json).to.include({ oauth: 0, idp: 0 })
       const status = await cli.json(['user', 'status', 'alice'])
       expect(status.oauth_sessions_ended_at).to.be.a('string')
@@ -425,7 +425,7 @@ describe('account-flows for those who help others', () => {
     it('says how to name a mail whose id begins with a hyphen', async () => {
       const { exitCode, stderr } = await cli.run(['outbox', 'retry', '-none'])
       expect(exitCode).to.equal(2)
-      expect(stderr).to.include('behind "--"')
+      expect(stderr).to.include('"--" before a value')
     })
 
     it('exit 1 where there is no such mail', async () => {
