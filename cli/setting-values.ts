@@ -103,9 +103,7 @@ function pairs(texts: string[] = [], form: string): [string, string][] {
 /** An empty secret is what a failed command pipes; to forget one is said on purpose. */
 function usable(key: string, value: string): string {
   if (value === '' && isSecret(key)) {
-    throw usageError(
-      `The value is empty. To remove the secret: account-flows settings unset ${key}`,
-    )
+    throw usageError(`The value is empty. To remove it: account-flows settings unset ${key}`)
   }
   return value
 }

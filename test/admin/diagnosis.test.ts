@@ -91,7 +91,7 @@ describe('"I never got the mail": user status answers with the cause and what to
     await isIdle(h)
     const after = await asked(user.email)
     expect(after.cause).to.equal('unverified')
-    expect(after.summary).to.match(/somebody asked with it at \S+ and got no mail/)
+    expect(after.summary).to.match(/somebody typed it at \S+ and got no mail/)
     expect(after.advice).to.include(`account-flows user send-verification --id ${user.id}`)
   })
 
@@ -272,7 +272,7 @@ describe('"I never got the mail": user status answers with the cause and what to
     // As a phone writes it.
     await h.forgot(`${user.email.replace('p', 'P')} `)
     await isIdle(h)
-    expect((await asked(user.email)).summary).to.match(/somebody asked with it at \S+ and got no/)
+    expect((await asked(user.email)).summary).to.match(/somebody typed it at \S+ and got no/)
     await adminOf(h).verifyUser({ id: user.id })
     expect((await asked(user.email)).cause).to.equal('changed')
     await h.forgot(user.email)
@@ -292,7 +292,7 @@ describe('"I never got the mail": user status answers with the cause and what to
     for (const { id } of both) {
       const status = await adminOf(h).userStatus({ id })
       expect(status.cause).to.equal('ambiguous')
-      expect(status.summary).to.match(/somebody asked with it at \S+ and got no mail/)
+      expect(status.summary).to.match(/somebody typed it at \S+ and got no mail/)
     }
     const { stdout, exitCode } = await cli.run(['user', 'status', email])
     expect(exitCode).to.equal(1)

@@ -215,9 +215,7 @@ describe('The admin API explains a link (5)', () => {
       const { user, link } = await resetLink()
       const { created_at } = await explain(await h.resetLink(user))
       const { summary, advice } = await explain(link)
-      expect(summary).to.equal(
-        `The link was replaced by a newer one: ${seconds(created_at)}.`,
-      )
+      expect(summary).to.equal(`The link was replaced by a newer one: ${seconds(created_at)}.`)
       expect(advice).to.equal('Only the link in the newest mail works.')
     })
 

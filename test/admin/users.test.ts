@@ -130,7 +130,10 @@ describe('The admin API about users (5)', () => {
       'a verified one': [{}, [/is verified already, so it gets no verification mail/]],
       'an unverified one': [{ emailVerified: false }, [/not verified: .* must type the username/]],
       'a disabled one': [{ disabled: true }, [/is disabled, so it gets no mail/, /is verified/]],
-      'one without an address': [{ email: undefined, emailVerified: false }, [/has no e-mail address/]],
+      'one without an address': [
+        { email: undefined, emailVerified: false },
+        [/has no e-mail address/],
+      ],
       'one with a bad address': [
         { email: 'two@users.example, addresses@users.example' },
         [/not one plain e-mail address/, /is verified/],

@@ -7,7 +7,7 @@ import { withTimes } from '../../cli/time-text.ts'
 
 const HEAD = ['id', 'state', 'reason']
 const ROWS = [
-  ['507f1f77bcf86cd799439011', 'waiting', 'the mail server could not be used: see the'],
+  ['507f1f77bcf86cd799439011', 'waiting', 'the mail server could not be used: see why'],
   ['2', 'dead', 'a-word-that-is-longer-than-the-column-that-it-has-to-be-in'],
 ]
 
@@ -16,7 +16,7 @@ describe('tables of the command line', () => {
     for (const columns of [undefined, 200]) {
       expect(table(HEAD, ROWS, columns).split('\n')).to.deep.equal([
         'id                        state    reason',
-        '507f1f77bcf86cd799439011  waiting  the mail server could not be used: see the',
+        '507f1f77bcf86cd799439011  waiting  the mail server could not be used: see why',
         '2                         dead     a-word-that-is-longer-than-the-column-that-it-has-to-be-in',
       ])
     }

@@ -84,7 +84,7 @@ describe('account-flows settings history and rollback', () => {
     expect(byHand).not.to.have.any.keys('at', 'actor')
     expect(byHand.changes).to.deep.include({ key: 'smtp_username', after: 'by hand' })
     expect((await cli.done(HISTORY)).stdout).to.include(
-      `version ${byHand.version}: nobody knows when, nobody knows who`,
+      `version ${byHand.version}: time unknown, person unknown`,
     )
   })
 
@@ -145,7 +145,9 @@ describe('account-flows settings history and rollback', () => {
     const bad = await put({ resend_cooldown: '20s' })
     const before = await stored()
     const { stdout } = await cli.done(rollback(good, '--dry-run'))
-    expect(stdout).to.include('Nothing was changed. These are the changes').and.include('resend_cooldown: 20s -> ')
+    expect(stdout)
+      .to.include('Nothing was changed. These are the changes')
+      .and.include('resend_cooldown: 20s -> ')
     expect(await cli.json(rollback(good, '--dry-run'))).to.deep.include({
       dry_run: true,
       takes_back: [bad],
@@ -242,7 +244,7 @@ describe('account-flows settings history and rollback', () => {
     const { version: held } = await stored()
     await h.store.settings.write({ ...values, smtp_from_name: 'Old' }, held, [])
     const { stdout, stderr } = await cli.done(HISTORY)
-    expect(stdout).to.match(/^version \d+: nobody knows when, nobody knows who \(in force\)\n/)
+    expect(stdout).to.match(/^version \d+: time unknown, person unknown \(in force\)\n/)
     expect(stderr).to.include('There is no earlier version')
     await refused(rollback(held, '--yes'), 1, 'not kept any more')
     await put({ smtp_from_name: 'New' })

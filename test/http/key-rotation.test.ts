@@ -136,9 +136,7 @@ onBothStores('Keys that are rotated in steps, process by process', (technology) 
     for (const h of [one, two]) {
       const said = await keysSaid(h)
       expect(said?.status).to.equal('failed')
-      expect(said?.message).to.match(
-        /^A process lacks a key .*: [\w-]{11} in 1 of 2 processes\.$/,
-      )
+      expect(said?.message).to.match(/^A process lacks a key .*: [\w-]{11} in 1 of 2 processes\.$/)
       expect(said?.advice).to.include('at the end of the ring')
     }
     await stop(two)

@@ -201,7 +201,7 @@ describe('The check of the mail server', () => {
       await moveTime(30_000)
       const failed = failureIn(await checking)
       expect(failed.step).to.equal('connect')
-      expect(failed.message).to.include('greets there (out of time)')
+      expect(failed.message).to.include('answers there (out of time)')
       expect(failed.advice).to.include('smtp_tls to implicit')
       expect(server.mails).to.deep.equal([])
     })
@@ -209,7 +209,7 @@ describe('The check of the mail server', () => {
 
   const refusals: [at: Step, step: MailStep, reply: string, told: RegExp][] = [
     ['greeting', 'connect', '554 5.7.1 Your address is listed', /this machine \(554\).*blocked/],
-    ['STARTTLS', 'tls', '454 4.7.0 TLS not available', /STARTTLS and then refuses it \(454\)/],
+    ['STARTTLS', 'tls', '454 4.7.0 TLS not available', /STARTTLS, but then refuses it \(454\)/],
     ['AUTH', 'auth', '535 5.7.8 Wrong login of mailer', /AUTH PLAIN \(535\).*smtp_password/],
     ['AUTH', 'auth', '534 5.7.9 Application-specific one required', /\(534\).*app password/],
     ['AUTH', 'auth', '454 4.7.0 Later', /\(454\).*few minutes/],
@@ -243,9 +243,15 @@ describe('The check of the mail server', () => {
       answers('greeting', HTTP),
       'connect',
       HTTP,
-      /no mail server greets there \(not SMTP\).*smtp_port/,
+      /no mail server answers there \(not SMTP\).*smtp_port/,
     ],
-    ['refuses the hello', refusesHello, 'tls', '550 5.7.1 No', /refuses the first command.*\(550\)/],
+    [
+      'refuses the hello',
+      refusesHello,
+      'tls',
+      '550 5.7.1 No',
+      /refuses the first command.*\(550\)/,
+    ],
     ['closes at the login', drops('AUTH'), 'auth', '', /No proper answer/],
     ['goes away at the sender', goesAway('MAIL'), 'from', leaving, /\(421\)/],
     ['closes after the mail', drops('dot'), 'data', '', /No proper answer/],
@@ -315,7 +321,7 @@ describe('The check of the mail server', () => {
     const closes = instead((socket) => socket.destroy())
     const ciphers = 'DEFAULT@SECLEVEL=0'
     const old = { ...certificate, maxVersion: 'TLSv1.1', minVersion: 'TLSv1', ciphers } as const
-    const stripped = /does not offer STARTTLS.*strip/
+    const stripped = /does not offer STARTTLS.*may remove it/
     const tlsFailures: [string, FaultySmtpOptions, Partial<SmtpSettings>, RegExp][] = [
       ['STARTTLS is required and not offered', {}, { tls: 'starttls' }, stripped],
       // Any address of this machine, but by its name no loopback host.
@@ -415,7 +421,7 @@ describe('The check of the mail server', () => {
         expired: {
           tls: signed({ validUntil: new Date('2020-02-03T00:00:00Z') }),
           message: /expired \(2020-02-03\).*CERT_HAS_EXPIRED/,
-          advice: /renewed.*clock of this machine says \d{4}-\d\d-\d\d/,
+          advice: /Renew it.*clock of this machine says \d{4}-\d\d-\d\d/,
         },
         'not valid yet': {
           tls: signed({ validFrom: new Date(Date.now() + 2 * DAY_MS) }),
@@ -429,7 +435,7 @@ describe('The check of the mail server', () => {
         },
         'self-signed': {
           tls: newCertificate({ names: LOOPBACK }),
-          message: /nobody but itself \(DEPTH_ZERO_SELF_SIGNED_CERT\)/,
+          message: /signed only by itself \(DEPTH_ZERO_SELF_SIGNED_CERT\)/,
           advice: /NODE_EXTRA_CA_CERTS/,
         },
         'of an authority that only bears the name of the trusted one': {

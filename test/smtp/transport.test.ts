@@ -362,7 +362,7 @@ describe('A transport of the host, in the place of SMTP', () => {
         [
           { accepted: false, isForGood: false, reason: '401 bad key' },
           'waiting',
-          /^The transport did not take the last reset link: "401 bad key"\.$/,
+          /^The transport did not accept the last reset link: "401 bad key"\.$/,
         ],
       ] as const) {
         const user = await newUser()

@@ -279,7 +279,10 @@ describe('Views of a host', () => {
         const directory = viewsDirectory({ 'locales/sv.json': '{}' })
         if (link.includes('/')) mkdirSync(join(directory, 'pages'))
         symlinkSync(target, join(directory, link))
-        expect(() => viewsOf(directory), link).to.throw(TypeError, `${link} is a link to a file outside`)
+        expect(() => viewsOf(directory), link).to.throw(
+          TypeError,
+          `${link} is a link to a file outside`,
+        )
         rmSync(join(directory, link))
         expect(viewsOf(directory).locales).to.include('sv')
       }
@@ -340,7 +343,9 @@ describe('Views of a host', () => {
       })
       const unused = ['locales/en.txt', 'mails/pasword-reset.txt', 'page/', 'pages/eror.pug']
       const details = { files: [...unused, 'theme.scss'] }
-      expect(logged).to.deep.equal([['warn', 'viewsDirectory has files that are not used: check their names', details]])
+      expect(logged).to.deep.equal([
+        ['warn', 'viewsDirectory has files that are not used: check their names', details],
+      ])
     })
   })
 
