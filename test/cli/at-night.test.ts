@@ -158,7 +158,7 @@ describe('account-flows at three in the morning', () => {
     const { stdout } = await cli.run(test)
     other.close()
     expect(stdout).to.match(
-      /^warning +configuration: The stored smtp_password belongs to another host or port/m,
+      /^warning +configuration: The stored smtp_password belongs to another smtp_host or smtp_port/m,
     )
     expect(stdout)
       .to.include('--set smtp_password asks for it')

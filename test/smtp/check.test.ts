@@ -662,7 +662,7 @@ describe('The check of the mail server', () => {
         const settings = settingsWith({ ...complete(server.port), [given]: PASSWORD })
         const steps = await createMailCheck(movableClock, NO_ROTATION)(settings, { to })
         expect(steps[0]?.status).to.equal('warning')
-        expect(steps[0]?.message).to.include(`${given} but no ${missing}`)
+        expect(steps[0]?.message).to.include(`${given} is set but ${missing} is not`)
         expect(steps.find(({ step }) => step === 'auth')?.status).to.equal('skipped')
         expect(steps.find(({ step }) => step === 'rcpt')?.status).to.equal('ok')
         expect(server.logins).to.deep.equal([])

@@ -299,7 +299,7 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     expect(await tried({ smtp_oauth_token_endpoint: other.endpoint })).to.include({
       status: 'warning',
       message:
-        'The stored smtp_oauth_client_secret belongs to another mail server or token endpoint and stays there: no login was tried.',
+        'The stored smtp_oauth_client_secret belongs to another smtp_host or smtp_port or smtp_oauth_token_endpoint and stays there: no login was tried.',
       advice: 'Give it again: --set smtp_oauth_client_secret asks for it.',
     })
     const moved = { smtp_host: 'localhost', smtp_oauth_client_secret: '' }
