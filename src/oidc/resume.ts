@@ -103,13 +103,16 @@ export function createResume(parts: Parts): Resume {
   }
 }
 
+async function findPushed({ provider }: Parts, parJti: string | undefined) {
+  return parJti === undefined ? undefined : provider().PushedAuthorizationRequest.find(parJti)
+}
+
 async function withoutPushed<T>(
-  { provider }: Parts,
+  parts: Parts,
   { parJti, ...request }: CapturedRequest,
   goOn: (request: CapturedRequest) => Promise<T>,
 ): Promise<T> {
-  const { PushedAuthorizationRequest } = provider()
-  const pushed = parJti === undefined ? undefined : await PushedAuthorizationRequest.find(parJti)
+  const pushed = await findPushed(parts, parJti)
   const outcome = await goOn(request)
   // The answer stands without it: a pushed request that nobody uses up lives for a minute.
   await pushed?.consume().catch(() => {})
@@ -122,8 +125,7 @@ async function askAgain(
   next: Next,
   { parJti, ...captured }: CapturedRequest,
 ): Promise<void> {
-  const { PushedAuthorizationRequest } = parts.provider()
-  const pushed = parJti === undefined ? undefined : await PushedAuthorizationRequest.find(parJti)
+  const pushed = await findPushed(parts, parJti)
   // Consent was of the account that is left, and so is a hint at it.
   const { lastSubmission: _consent, ...request } = captured
   const { login_hint: _hint, prompt = '', ...others } = request.params
