@@ -14,6 +14,7 @@ import type {
   User,
 } from '../ports/index.ts'
 import { isEnded } from '../ports/login-end.ts'
+import { isVoid } from '../ports/logins.ts'
 import { WEEK_MS } from '../ports/week.ts'
 import { isStillFor } from './account.ts'
 import type { FlowParts } from './parts.ts'
@@ -61,7 +62,7 @@ export function createWaitingLogins(parts: FlowParts) {
     async status(window: WaitingWindow): Promise<WaitingStatus> {
       const pending = await findOwn(window)
       if (!pending) return 'ended'
-      if (pending.continuedAt) return isLeft(pending) ? 'ended' : 'continued'
+      if (pending.continuedAt) return isVoid(pending) ? 'ended' : 'continued'
       // Support or an import verifies an account too, and tells no window.
       const isVerified =
         pending.verifiedAt ?? (await users.findById(pending.accountId))?.emailVerified
@@ -73,7 +74,7 @@ export function createWaitingLogins(parts: FlowParts) {
       const pending = await findOwn(window)
       if (!pending) return { status: 'ended', captured: undefined }
       const { captured } = pending
-      if (pending.continuedAt) return { status: isLeft(pending) ? 'ended' : 'continued', captured }
+      if (pending.continuedAt) return { status: isVoid(pending) ? 'ended' : 'continued', captured }
       const user = await users.findById(pending.accountId)
       const cutoffs = await readCutoffs(pending.accountId)
       if (!user || !isLoginOf(pending, user, cutoffs)) return { status: 'ended', captured }
@@ -92,9 +93,6 @@ export function createWaitingLogins(parts: FlowParts) {
       }),
   }
 }
-
-// Its turn was taken, and it signed nobody in, or everything of its account was ended since.
-export const isLeft = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
 
 /** A login that waits (`pending_logins`) outlives its link, so that a fresh link, asked for late, still finishes it. */
 export const KEEP_LOGIN_MS = WEEK_MS

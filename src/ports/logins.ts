@@ -50,6 +50,9 @@ export interface PendingLogin {
   purgeAt: Date
 }
 
+/** Whether `isVoid` was set (`LoginChanges`). */
+export const isVoid = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
+
 /** What changes of logins that wait, repeated or in any order with the same end. */
 export interface LoginChanges {
   /** To a later time; never to an earlier one. */
