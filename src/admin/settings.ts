@@ -1,6 +1,7 @@
 import { newId } from '../crypto/token.ts'
 import type { CheckedStep } from '../ports/index.ts'
 import type { ToldVersion } from '../settings/history.ts'
+import { givenFor } from '../settings/secrets.ts'
 import type { SettingProblem, SettingsOutcome } from '../settings/settings.ts'
 import { recordAction } from './audit.ts'
 import type { SettingsInForce } from './description.ts'
@@ -132,11 +133,10 @@ export function withSecretsLeft<Step extends string>(
 ): CheckedStep<Step> {
   if (secret === undefined || check.step !== 'configuration' || check.status !== 'warning')
     return check
-  const server = secret === 'smtp_password' ? 'host or port' : 'mail server or token endpoint'
   const names = [secret, ...more].join(' and ')
   return {
     ...check,
-    message: `The stored ${names} ${more.length > 0 ? 'belong' : 'belongs'} to another ${server} and stays there: no login was tried.`,
+    message: `The stored ${names} ${more.length > 0 ? 'belong' : 'belongs'} to another ${givenFor(secret).join(' or ')} and stays there: no login was tried.`,
     advice: `Give it again: --set ${secret} asks for it.`,
   }
 }
