@@ -1,10 +1,10 @@
 import { TLSSocket, type PeerCertificate } from 'node:tls'
-import { missingForLogin } from '../settings/rules.ts'
-import { settingsTable, type Settings } from '../settings/table.ts'
-import { finding, loginOf, offersTls, type Finding, type Seen } from './check-failures.ts'
-import type { SmtpConnection } from './connection.ts'
-import { isLoopbackHost } from '../settings/loopback-host.ts'
-import { tlsPolicy } from './settings.ts'
+import { missingForLogin } from '../../settings/rules.ts'
+import { settingsTable, type Settings } from '../../settings/table.ts'
+import { finding, loginOf, offersTls, type Finding, type Seen } from './failures.ts'
+import type { SmtpConnection } from '../connection.ts'
+import { isLoopbackHost } from '../../settings/loopback-host.ts'
+import { tlsPolicy } from '../settings.ts'
 
 const DAY_MS = 86_400_000
 const SOON_DAYS = 14

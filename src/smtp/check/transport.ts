@@ -1,9 +1,9 @@
-import { timeout, type Clock } from '../clock.ts'
-import { AccountFlowsError } from '../errors.ts'
-import type { CheckedStep, MailCheckOptions, MailTransport } from '../ports/index.ts'
-import { isSmtpConfigured, type Settings } from '../settings/table.ts'
-import { finding } from './check-failures.ts'
-import { handOver } from './transport.ts'
+import { timeout, type Clock } from '../../clock.ts'
+import { AccountFlowsError } from '../../errors.ts'
+import type { CheckedStep, MailCheckOptions, MailTransport } from '../../ports/index.ts'
+import { isSmtpConfigured, type Settings } from '../../settings/table.ts'
+import { finding } from './failures.ts'
+import { handOver } from '../transport.ts'
 
 const CHECK_MS = 30_000
 
