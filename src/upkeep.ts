@@ -52,11 +52,7 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
   async function checkClock() {
     const skewMs = clock.now().getTime() - (await store.now()).getTime()
     if (Math.abs(skewMs) > CLOCK_TOLERANCE_MS) {
-      log(
-        'warn',
-        'the clock of this process and the clock of the database differ. Use NTP on both',
-        { skewMs },
-      )
+      log('warn', 'this clock and that of the database differ: use NTP on both', { skewMs })
     }
   }
 

@@ -71,8 +71,7 @@ export function shared(asked?: RecordedEvent): Diagnosis {
   return {
     cause: 'ambiguous',
     summary: `Several accounts have this verified address: ${askedWith(asked)}.`,
-    advice:
-      'Ask the person to type the username. Or give each account its own address in your user store.',
+    advice: 'Ask the person to type the username. Or give each account its own address.',
   }
 }
 
@@ -98,7 +97,7 @@ export function ended(event: RecordedEvent, user: User, kind: LinkKind): Diagnos
   if (reason === 'ERR_MAIL_ADDRESS') {
     return {
       cause: 'bad_address',
-      summary: `${mail} (${timeOf(event)}): no mail can be sent to its address.`,
+      summary: `${mail} (${timeOf(event)}): no mail could be sent to its address.`,
       advice: 'Correct the address in your user store. Then ask the person to try again.',
     }
   }
@@ -116,7 +115,7 @@ export function sent(event: RecordedEvent, { email = '' }: User, kind: LinkKind)
     ...(queueId === undefined ? [] : [`queue id ${String(queueId)}`]),
   ]
   const find =
-    ids.length > 0 ? ` The operator of the mail server can search for ${ids.join(', ')}.` : ''
+    ids.length > 0 ? ` The operator of the mail server finds it by ${ids.join(', ')}.` : ''
   return {
     cause: 'sent',
     summary: `The last ${nameOf(kind)} was sent at ${timeOf(event)}: the mail server took it.`,

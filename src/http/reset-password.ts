@@ -28,9 +28,7 @@ export function resetPassword(parts: HttpParts) {
     try {
       return await clients.restart(carried, await openLogin.pageFor(ctx, carried))
     } catch (error) {
-      log('error', 'the password was changed, but the way back to the login is not known', {
-        error: String(error),
-      })
+      log('error', 'after a reset the way back is not known', { error: String(error) })
       return undefined
     }
   }

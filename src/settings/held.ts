@@ -77,10 +77,7 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
         return change.outcome
       }
     }
-    throw new AccountFlowsError(
-      'ERR_SETTINGS_CONFLICT',
-      'Too many changes of the settings at the same time. Try again',
-    )
+    throw new AccountFlowsError('ERR_SETTINGS_CONFLICT', 'Too many changes at the same time')
   }
 
   return {

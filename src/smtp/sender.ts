@@ -98,9 +98,11 @@ export function smtpSlots(settings: SmtpSettings, clock: Clock, tokens: AccessTo
         throw new AccountFlowsError('ERR_MAIL_FAILED', 'The sender is not one plain address')
       }
       isClosed = false
-      const slot = await line.wait(() => take(slots), signal).catch((cause: unknown) => {
-        throw errorOf(cause, signal, 'waiting for a free connection')
-      })
+      const slot = await line
+        .wait(() => take(slots), signal)
+        .catch((cause: unknown) => {
+          throw errorOf(cause, signal, 'waiting for a free connection')
+        })
       const destroy = () => slot.connection?.socket.destroy()
       const release = (isGood: boolean) => {
         signal.removeEventListener('abort', destroy)

@@ -129,7 +129,7 @@ describe('"I never got the mail": user status answers with the cause and what to
     expect(await h.store.audit.record(failure, 3_600_000)).to.equal(true)
     const status = await asked(user.email)
     expect(status.cause).to.equal('bad_address')
-    expect(status.summary).to.include('no mail can be sent to its address')
+    expect(status.summary).to.include('no mail could be sent to its address')
     expect(status.advice).to.match(/^Correct the address/)
     const again = await adminOf(h).sendReset({ id: user.id })
     await outcomeOf(h, again.mail_id, 'sent')

@@ -118,7 +118,7 @@ describe('account-flows at three in the morning', () => {
     const long = lines.filter((line) => line.length > 80 && /\S\s+\S/.test(line))
     expect(long).to.deep.equal([])
     expect(terminal.stdout().replaceAll(/\s+/g, ' ')).to.include(
-      'The operator of the mail server can search for',
+      'The operator of the mail server finds it by',
     )
   })
 

@@ -202,7 +202,7 @@ describe('The check of the mail server', () => {
       const failed = failureIn(await checking)
       expect(failed.step).to.equal('connect')
       expect(failed.message).to.include('answers there (out of time)')
-      expect(failed.advice).to.include('smtp_tls to implicit')
+      expect(failed.advice).to.include('needs smtp_tls implicit')
       expect(server.mails).to.deep.equal([])
     })
   })
