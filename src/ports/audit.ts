@@ -9,7 +9,7 @@ export const AUDIT_EVENT_TYPES = [
   'password_reset_requested',
   /** The mail server took the mail. `details.mail` is `password_changed` for the notice after a reset. */
   'password_reset_mail_sent',
-  /** An attempt failed, or nobody will try again. `details` has the reply code and the step. */
+  /** An attempt failed, or there will be no other one. `details` has the reply code and the step. */
   'password_reset_mail_failed',
   /** A reset link was used that does not work any more. `reason`: why. */
   'password_reset_rejected',
@@ -37,7 +37,10 @@ export const AUDIT_EVENT_TYPES = [
   'admin_action',
 ] as const
 
-/** A `switch` on `type` narrows it to what that event tells. Never a token, a password, or an identifier that a stranger typed. */
+/**
+ * A `switch` on `type` narrows it to the fields of that event. It never holds a token, a password, or an identifier that a
+ * stranger typed.
+ */
 export type AuditEvent =
   | Told<`${Flow}_requested`, OfMail & { reason?: NoMail; details?: { identifier_hash: string } }>
   | Told<
@@ -80,7 +83,7 @@ export type AuditEventType = AuditEvent['type']
 
 type Flow = 'password_reset' | 'email_verification'
 
-/** What events of this type tell beside what all do; the rest is `undefined` in them. */
+/** The fields of this event type besides the common ones; the others are `undefined`. */
 type Told<Type extends (typeof AUDIT_EVENT_TYPES)[number], Fields> = EventBase & {
   type: Type
 } & Fields & {
@@ -88,7 +91,7 @@ type Told<Type extends (typeof AUDIT_EVENT_TYPES)[number], Fields> = EventBase &
   }
 
 interface EventBase {
-  /** Unique: an event is recorded once, however often it is repeated. */
+  /** Unique: a repeated event is recorded once. */
   id: string
   at: Date
   /** Of the network that the request came from, as far as there was one. */
@@ -141,14 +144,14 @@ interface Sometimes {
 /** An event as it was kept. One that was damaged, or is of another version, may lack what its type tells. */
 export interface RecordedEvent extends EventBase, Sometimes {
   type: AuditEventType
-  /** When it was written down, by the clock of that process; the event itself may have been earlier. */
+  /** When it was recorded, by the clock of that process. The event itself may be earlier. */
   recordedAt: Date
 }
 
 /** `audit_events`. */
 export interface AuditLog {
   /**
-   * Keeps the event for `keepMs` from now on; then it is removed, be it somewhat later. `false`: one with this id was recorded
+   * Keeps the event for `keepMs` from now on; it is removed then or a little later. `false`: an event with this id was recorded
    * before; nothing changed.
    */
   record(event: AuditEvent, keepMs: number): Promise<boolean>

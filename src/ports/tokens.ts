@@ -55,8 +55,8 @@ export interface ResetClaim {
 }
 
 /**
- * How a claimed reset goes on. `used`: effect 2, which forgets the new hash; not once it was rejected. `rejected`: a newer password won,
- * and the token becomes invalidated; not once it was used. `completed`: all five effects are done; only once it was used.
+ * The steps of a claimed reset. `used`: effect 2, which removes the new hash; not after `rejected`. `rejected`: a newer
+ * password won, and the token becomes invalidated; not after `used`. `completed`: all five effects are done; only after `used`.
  */
 export type ResetStep = 'used' | 'rejected' | 'completed'
 
@@ -74,9 +74,8 @@ export interface TokenStore {
 /** `password_reset_tokens` (2.1, 3.1). */
 export interface ResetTokenStore extends TokenStore {
   /**
-   * Saves a live token and invalidates the user's earlier ones: at most one live token per user at any moment, also with
-   * concurrent callers. `false`: one of a later request or attempt was issued before, whatever became of it since; nothing
-   * changed.
+   * Saves a live token and invalidates earlier ones: at most one live token per user at any moment, also with concurrent
+   * callers. `false`: a token of a later request or attempt was issued before, whatever its state is now; nothing changed.
    */
   issue(token: NewToken): Promise<boolean>
   /**
