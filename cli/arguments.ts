@@ -22,12 +22,12 @@ export interface AccountOptions {
 
 export function withAccount(command: Command): Command {
   return command
-    .argument('[user]', 'username, verified e-mail address or id')
-    .option('--id <id>', 'id of the account, in place of <user>')
+    .argument('[user]', 'username, verified e-mail address or account id')
+    .option('--id <id>', 'account id, instead of <user>')
 }
 
 export function accountOf(user: string | undefined, { id }: AccountOptions): AccountQuery {
   if (user !== undefined && id === undefined) return { user }
   if (id !== undefined && user === undefined) return { id }
-  throw usageError('Which account? Give <user>, or --id <id>.')
+  throw usageError('Which account? Give <user> or --id <id>.')
 }

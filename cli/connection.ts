@@ -42,16 +42,14 @@ export function baseUrl(command: Command): string {
   const given: Given = command.optsWithGlobals()
   const text = given.url || runOf(command).io.env['ACCOUNT_FLOWS_URL']
   if (!text) {
-    throw usageError(
-      'Which server? Give its base URL with --url, or in the environment variable ACCOUNT_FLOWS_URL.',
-    )
+    throw usageError('Which server? Give its base URL with --url or in ACCOUNT_FLOWS_URL.')
   }
   utf8Text(text, 'The URL')
   if (!URL.canParse(text)) throw usageError('The URL must be an absolute http or https address.')
   const url = new URL(text)
   if (isInTheClear(url) && given.insecureHttp !== true) {
     throw usageError(
-      'The token would cross the network in clear text: give an https URL, or --insecure-http.',
+      'Over http, others could read the token. Use an https URL, or --insecure-http.',
     )
   }
   return url.href.replace(/(?<!\/)\/+$/, '').replace(/\/admin\/api$/, '')
@@ -75,6 +73,6 @@ async function adminToken(command: Command): Promise<string> {
   const { canAsk, askSecret } = await import('./prompt.ts')
   if (canAsk(run.io)) return (await askSecret(run.io, 'Admin token: ')).trim()
   throw usageError(
-    'Which token? Give it in the environment variable ACCOUNT_FLOWS_TOKEN, or in a file that --token-file or ACCOUNT_FLOWS_TOKEN_FILE names.',
+    'Which token? Give it in ACCOUNT_FLOWS_TOKEN, or in a file with --token-file or ACCOUNT_FLOWS_TOKEN_FILE.',
   )
 }

@@ -13,10 +13,10 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 export const exitCodesHelp = `
 Exit codes:
   0  done
-  1  refused or invalid, a check failed, a mail was not sent, or something was left
+  1  refused or invalid, a check failed, a mail was not sent, or work is left
   2  wrong usage
   3  no admin API could be reached
-  4  not allowed: the token, or too many requests`
+  4  not allowed: wrong token, or too many requests`
 
 /** Ends the program with a sentence. It has a stable code, and never a secret in its message. */
 export class CliError extends Error {
@@ -49,7 +49,7 @@ export function exitCodeOf(error: unknown): ExitCode {
 }
 
 const byStatus: { [status: number]: string } = {
-  401: 'Is it the admin token of this server, and not one that has expired?',
+  401: 'Check that this is the admin token of this server, and that it has not expired.',
   429: 'Wait a minute, and try again.',
 }
 

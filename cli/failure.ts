@@ -26,7 +26,7 @@ function withoutValues(message: string): string {
     .replace(/^unknown command '.*'/s, 'There is no such command: see --help.')
     .replace(
       /^unknown option '.*'/s,
-      'There is no such option. A value that begins with a hyphen goes behind "--".',
+      'There is no such option. Put "--" before a value that begins with a hyphen.',
     )
     .replace(/(argument|value) '.*' is invalid/s, '$1 is invalid')
 }

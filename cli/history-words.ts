@@ -14,12 +14,12 @@ export function historyText(versions: SettingsVersion[], output: Output): string
 
 export function nameOf({ version, at, actor }: SettingsVersion): string {
   if (version === 0) return 'version 0: before the first change'
-  return `version ${version}: ${at ?? 'nobody knows when'}, ${actor ?? 'nobody knows who'}`
+  return `version ${version}: ${at ?? 'time unknown'}, ${actor ?? 'person unknown'}`
 }
 
 function changesOf({ version, changes }: SettingsVersion): string[] {
-  if (changes === undefined) return version === 0 ? [] : ['what it changed is not kept']
-  if (changes.length === 0) return ['no value; the secrets were encrypted with another key']
+  if (changes === undefined) return version === 0 ? [] : ['its changes are not kept']
+  if (changes.length === 0) return ['no value; only the encryption key of the secrets']
   return changes.map(({ key, before, after }) =>
     settingNamed(key)?.secret
       ? `${key}: changed`
@@ -60,7 +60,7 @@ function noWayBack(version: number, versions: SettingsVersion[]): CliError {
   const oldest = versions.at(-1)?.version
   const see = 'See: account-flows settings history'
   if (version === present?.version) {
-    const undo = before && ` To undo its change, go back to version ${before.version}.`
+    const undo = before && ` To undo its changes, go back to version ${before.version}.`
     const text = `Nothing was changed: version ${version} is in force already.${undo ?? ''} ${see}`
     return new CliError(exitCodes.refused, 'version_in_force', text)
   }
@@ -79,7 +79,7 @@ export function aboutSecrets({ changes }: ToldChange, before: SettingsInForce): 
     .filter(({ name, secret }) => secret && had.has(name))
     .map(({ name }) =>
       changes.some(({ key }) => key === name)
-        ? `${name} is forgotten, as it was given for another server, and is not in the history. Give it again afterwards: account-flows settings set ${name}`
-        : `${name} stays as it is: no secret is in the history.`,
+        ? `${name} is deleted: it belongs to another server, and the history has no secrets. Set it again afterwards: account-flows settings set ${name}`
+        : `${name} stays as it is: the history has no secrets.`,
     )
 }

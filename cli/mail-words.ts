@@ -5,26 +5,26 @@ import type { MailFailure, NoMail } from '../src/ports/audit.ts'
 
 /** Why a request came to no mail, and what to do. */
 const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
-  unknown: 'no account is known by that name: check it with `user status`',
-  ambiguous: 'several accounts could be meant: name one with --id',
+  unknown: 'no account has this name: check it with `user status`',
+  ambiguous: 'several accounts match: name one with --id',
   already_verified: 'the address is verified already: no link is needed',
   not_verified:
     'the address is not verified: send a verification link, or change reset_requires_verified_email',
   throttled:
-    'the account has had too many mails lately: use the link that it has, or see mails_per_account_per_hour and resend_cooldown',
-  superseded: 'a newer request took its place: look at that one with `user status`',
+    'the account had too many mails recently: use its last link, or see mails_per_account_per_hour and resend_cooldown',
+  superseded: 'a newer request replaced it: see that one with `user status`',
   sent_before: 'it was sent already',
-  expired: 'it waited for so long that its link has expired: see `doctor`, and ask again',
-  account_gone: 'the account is gone',
+  expired: 'it waited until its link expired: see `doctor`, then ask again',
+  account_gone: 'the account was deleted',
   disabled: 'the account is disabled: enable it first',
   no_address: 'the account has no e-mail address: give it one',
-  bad_address: 'the address of the account is not one: correct it',
-  no_password: 'the account has no password, and signs in another way',
+  bad_address: 'the address of the account is not valid: correct it',
+  no_password: 'the account has no password: it signs in another way',
   has_password: 'the account has a password: send a reset link with `user send-reset`',
   unexpected_error: 'the server failed: see its log',
-  ERR_MAIL_REFUSED: 'the mail server refused it: see what it says with `mail test`',
-  ERR_MAIL_FAILED: 'the mail server could not be used: see why with `doctor`',
-  ERR_MAIL_ADDRESS: 'the mail server does not take mails to this address: correct it',
+  ERR_MAIL_REFUSED: 'the mail server refused it: see its answer with `mail test`',
+  ERR_MAIL_FAILED: 'the mail server could not be used: see the reason with `doctor`',
+  ERR_MAIL_ADDRESS: 'the mail server does not accept this address: correct it',
 }
 
 /** A reason with its words; one that this program does not know stays as it is. */
@@ -59,10 +59,10 @@ export function outcomeText({ mail_id: id, state, reason, ...outcome }: MailOutc
   const { sent_at: sentAt, next_attempt_at: next } = outcome
   const texts: Record<typeof state, string> = {
     sent: `Sent${sentAt === undefined ? '' : ` at ${sentAt}`}.`,
-    waiting: `Not sent yet, and it still waits (mail ${id}).`,
+    waiting: `Not sent yet: it still waits (mail ${id}).`,
     ended: 'Not sent.',
-    dead: `Not sent, and nobody will try again (mail ${id}).`,
-    unknown: `Nothing is known of the mail ${id}.`,
+    dead: `Not sent, and there will be no other attempt (mail ${id}).`,
+    unknown: `There is no record of the mail ${id}.`,
   }
   return [
     texts[state],

@@ -59,7 +59,7 @@ export function outputOf(command: Command): Output {
 
 const CLEARED_LINE = '\r\u001B[K'
 
-/** Does work that tells how far it is, in one line on stderr that is gone at its end; where no terminal is, it is not shown. */
+/** Runs work with a progress line on stderr, which is removed at its end. Without a terminal, nothing is shown. */
 export async function withProgress<T>(
   io: Io,
   work: (tell: (text: string) => void) => Promise<T>,

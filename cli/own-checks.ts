@@ -53,8 +53,7 @@ async function checkName({ host }: Target): Promise<Check> {
     return { step: 'server_dns', status: 'ok', message: `${host} is ${addresses}` }
   } catch (error) {
     const message = `${host} has no address (${codeOf(error)})`
-    const advice =
-      'Is the host name of the URL right, and does this machine use the right DNS server?'
+    const advice = 'Check the host name in the URL, and the DNS server of this machine.'
     return { step: 'server_dns', status: 'failed', message, advice }
   }
 }
@@ -69,8 +68,8 @@ async function checkConnection({ host, port }: Target): Promise<Check> {
   const message = `no connection to ${host} port ${port}: ${reason}`
   const advice =
     reason === 'ECONNREFUSED'
-      ? 'Nothing listens there: is the service running, and is the port right?'
-      : 'Is a firewall between, or is the service on another host?'
+      ? 'Nothing listens there: check that the service runs, and that the port is right.'
+      : 'Check for a firewall on the way, and that the service is on this host.'
   return { step, status: 'failed', message, advice }
 }
 
@@ -88,17 +87,18 @@ async function checkCertificate({ host, port }: Target): Promise<Check> {
     return { step: 'server_tls', status: 'ok', message: `the certificate is trusted, ${protocol}` }
   }
   const message = `the certificate is not trusted, or there is no TLS: ${reason}`
-  const advice = certificateAdvice[reason] ?? 'Is this an https port?'
+  const advice = certificateAdvice[reason] ?? 'Check that this is an https port.'
   return { step: 'server_tls', status: 'failed', message, advice }
 }
 
 const OWN_AUTHORITY =
-  'No authority known here has signed it: name the file of your own in NODE_EXTRA_CA_CERTS.'
+  'No authority that this machine trusts has signed it. For your own authority, set NODE_EXTRA_CA_CERTS to its file.'
 
 const certificateAdvice: { [code: string]: string } = {
   CERT_HAS_EXPIRED: 'The certificate has expired: renew it.',
-  CERT_NOT_YET_VALID: 'The certificate is not valid yet: is the clock of this machine right?',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate is for another name: use that one in the URL.',
+  CERT_NOT_YET_VALID: 'The certificate is not valid yet: check the clock of this machine.',
+  ERR_TLS_CERT_ALTNAME_INVALID:
+    'The certificate is for another host name: use that name in the URL.',
   DEPTH_ZERO_SELF_SIGNED_CERT: OWN_AUTHORITY,
   SELF_SIGNED_CERT_IN_CHAIN: OWN_AUTHORITY,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: OWN_AUTHORITY,

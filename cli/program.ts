@@ -33,7 +33,7 @@ export async function run(args: string[], io: Io): Promise<ExitCode> {
 function refuseTokens(args: string[]): void {
   if (args.some((arg) => /^--token(?!-)/.test(arg))) {
     throw usageError(
-      'A token is never an argument, where others can see it; nothing was sent. Give it in the environment variable ' +
+      'A token is never an argument: others can see arguments. Nothing was sent. Give the token in the environment variable ' +
         'ACCOUNT_FLOWS_TOKEN, with --token-file <path>, or with --token-file - on stdin.',
     )
   }
@@ -46,15 +46,19 @@ function createProgram(run: Run, isHelp: boolean): Command {
     .option('--url <url>', 'base URL of the service (environment: ACCOUNT_FLOWS_URL)')
     .option(
       '--admin-path <path>',
-      'where the admin API is below it, if not at /admin/api (environment: ACCOUNT_FLOWS_ADMIN_PATH)',
+      'path of the admin API, if not /admin/api (environment: ACCOUNT_FLOWS_ADMIN_PATH)',
     )
     .option(
       '--token-file <path>',
-      'file with the admin token, - for stdin (environment: ACCOUNT_FLOWS_TOKEN, ACCOUNT_FLOWS_TOKEN_FILE)',
+      'file with the admin token; - for stdin (environment: ACCOUNT_FLOWS_TOKEN, ACCOUNT_FLOWS_TOKEN_FILE)',
     )
-    .option('--insecure-http', 'send the token over http to another machine')
-    .option('--timeout <seconds>', 'how long to wait for an answer (60)', wholeNumber(1, 3_600))
-    .option('--json', 'answer one JSON value; errors are JSON on stderr')
+    .option('--insecure-http', 'allow the token over http to another machine')
+    .option(
+      '--timeout <seconds>',
+      'how long to wait for an answer (default 60)',
+      wholeNumber(1, 3_600),
+    )
+    .option('--json', 'print one JSON value; errors are JSON on stderr')
     .option('--no-color', 'no colours (environment: NO_COLOR)')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
@@ -105,13 +109,13 @@ export const groups: Group[] = [
   },
   {
     name: 'mail',
-    description: 'Try the mail server, and look at mails.',
+    description: 'Test the mail server, and preview mails.',
     load: async () => (await import('./commands/mail.ts')).addMail,
   },
   {
     name: 'doctor',
     description:
-      'Check the way to the server, and then, from the server: keys, database, clock, base URL and mail server.',
+      'Check the connection to the server. Then the server checks keys, database, clock, base URL and mail server.',
     load: async () => (await import('./commands/doctor.ts')).addDoctor,
   },
   {
@@ -121,7 +125,7 @@ export const groups: Group[] = [
   },
   {
     name: 'link',
-    description: 'Links out of mails.',
+    description: 'Links from mails.',
     load: async () => (await import('./commands/link.ts')).addLink,
   },
   {
@@ -141,7 +145,7 @@ export const groups: Group[] = [
   },
   {
     name: 'completion',
-    description: 'Print a script that completes commands, options and settings in a shell.',
+    description: 'Print a completion script for your shell.',
     load: async () => (await import('./commands/completion.ts')).addCompletion,
   },
 ]

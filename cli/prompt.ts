@@ -57,7 +57,7 @@ function lineFrom(
     }
     const interrupted = () => {
       end()
-      reject(new CliError(exitCodes.refused, 'interrupted', 'Interrupted; nothing was changed.'))
+      reject(new CliError(exitCodes.refused, 'interrupted', 'Interrupted. Nothing was changed.'))
     }
     const read = (text: string | undefined, { name, ctrl = false }: Key) => {
       const isEnd = ctrl && name === 'd'
@@ -90,7 +90,7 @@ export async function confirm(
   isConfirmed: boolean | undefined,
 ): Promise<void> {
   if (isConfirmed) return
-  if (!canAsk(io)) throw usageError('There is no terminal to ask at: confirm it with --yes.')
+  if (!canAsk(io)) throw usageError('There is no terminal to ask: confirm with --yes.')
   if (!(await askYes(io, question))) {
     throw new CliError(exitCodes.refused, 'not_confirmed', 'Nothing was changed.')
   }

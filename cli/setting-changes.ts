@@ -90,7 +90,7 @@ export function tell(told: ToldChange, output: Output): void {
   output.answer(told, ({ changes, dry_run: dryRun }) => {
     if (changes.length === 0) return dryRun ? 'Nothing would change.' : 'Nothing changed.'
     const lines = changes.map(lineOf)
-    return [...(dryRun ? ['Nothing is changed yet; this would be:'] : []), ...lines].join('\n')
+    return [...(dryRun ? ['Nothing was changed. These are the changes:'] : []), ...lines].join('\n')
   })
 }
 

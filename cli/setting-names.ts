@@ -25,12 +25,12 @@ export function requireNames(names: string[]): void {
     const at = name.indexOf('=')
     if (at >= 0) {
       const ways = meansSecret(name.slice(0, at)) ? ` ${WAYS_TO_GIVE_A_SECRET}` : ''
-      throw usageError(`A name has no "="; nothing was sent.${ways}`)
+      throw usageError(`A name must not have "=". Nothing was sent.${ways}`)
     }
     throw new CliError(
       exitCodes.refused,
       'unknown_setting',
-      `Number ${index + 1} of what was given is not the name of a setting; nothing was sent.${didYouMean(name)} All are in: account-flows settings list`,
+      `Argument ${index + 1} is not the name of a setting. Nothing was sent.${didYouMean(name)} All names: account-flows settings list`,
     )
   }
 }
@@ -41,7 +41,7 @@ export function valueOfUnset(key: string): null {
   throw new CliError(
     exitCodes.refused,
     'unknown_setting',
-    `There is no setting of that name.${didYouMean(key)} All are in: account-flows settings list`,
+    `There is no setting with this name.${didYouMean(key)} All names: account-flows settings list`,
   )
 }
 

@@ -78,7 +78,7 @@ function readArguments(io: Io, args: string[]): Pick<NamedSettings, 'assigned' |
     const isTold = isSecret(key) && (value === '' || value === KEPT)
     if (meansSecret(key) && !isTold) {
       throw usageError(
-        `A secret is never an argument, where others can see it; nothing was sent. ${WAYS_TO_GIVE_A_SECRET}`,
+        `A secret is never an argument: others can see arguments. Nothing was sent. ${WAYS_TO_GIVE_A_SECRET}`,
       )
     }
   }
@@ -88,14 +88,14 @@ function readArguments(io: Io, args: string[]): Pick<NamedSettings, 'assigned' |
 function askedFor(io: Io, name: string): string {
   if (!meansSecret(name)) throw usageError('Which value? Give <key> <value>, or <key>=<value>.')
   if (!isSecret(name)) throw usageError(`A secret has another name. ${WAYS_TO_GIVE_A_SECRET}`)
-  if (!canAsk(io)) throw usageError(`There is no terminal to ask at. ${WAYS_TO_GIVE_A_SECRET}`)
+  if (!canAsk(io)) throw usageError(`There is no terminal to ask. ${WAYS_TO_GIVE_A_SECRET}`)
   return name
 }
 
 function pairs(texts: string[] = [], form: string): [string, string][] {
   return texts.map((text, index) => {
     const at = text.indexOf('=')
-    if (at < 0) throw usageError(`Number ${index + 1} of what was given is not ${form}.`)
+    if (at < 0) throw usageError(`Argument ${index + 1} is not ${form}.`)
     return [text.slice(0, at), text.slice(at + 1)]
   })
 }
@@ -103,7 +103,7 @@ function pairs(texts: string[] = [], form: string): [string, string][] {
 /** An empty secret is what a failed command pipes; to forget one is said on purpose. */
 function usable(key: string, value: string): string {
   if (value === '' && isSecret(key)) {
-    throw usageError(`There is nothing in it. To forget it: account-flows settings unset ${key}`)
+    throw usageError(`The value is empty. To remove it: account-flows settings unset ${key}`)
   }
   return value
 }
@@ -113,7 +113,7 @@ async function readSettingsFile(run: Run, path: string): Promise<[string, unknow
     path === '-' ? await readStdin(run, 'Settings: ') : await readTextFile(path, 'The file')
   const value = parseJson(text)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw usageError('The file must hold one JSON object, of settings by name.')
+    throw usageError('The file must be one JSON object with settings by name.')
   }
   // What `settings get --json` says beside the settings.
   return Object.entries(value).filter(

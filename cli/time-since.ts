@@ -10,7 +10,7 @@ export function timeSince(text: string): string {
     (/^\d{4}-\d\d-\d\d(T|$| [\d:]{8} UTC$)/.test(text) && isDay(text.slice(0, 10)))
   if (isTime && !Number.isNaN(time.getTime())) return time.toISOString()
   throw new InvalidArgumentError(
-    'It must be how long ago, such as 2h, or a time such as 2026-01-31T08:00:00Z.',
+    'It must be a duration such as 2h, or a time such as 2026-01-31T08:00:00Z.',
   )
 }
 

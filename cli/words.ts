@@ -19,7 +19,7 @@ export function checkText({ step, status, message, reply, advice }: Check, outpu
   const [word, colour] = words[status]
   return [
     `${output.paint(colour, word.padEnd(STATUS_WIDTH))} ${step}: ${message}`,
-    ...(reply === undefined ? [] : [`         It said: ${reply}`]),
+    ...(reply === undefined ? [] : [`         Answer: ${reply}`]),
     ...(advice === undefined ? [] : [`         ${output.paint('bold', advice)}`]),
   ].join('\n')
 }

@@ -62,9 +62,10 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
 
 // Not refused: some machines are small, and some tests run as in production.
 function warnOfTooLittle(bcryptCost: number, { floorMs, jitterMs }: ResponseDelay, log: Log) {
-  if (bcryptCost < 10) log('warn', 'bcryptCost is below 10: hashes of passwords are cheap to guess')
+  if (bcryptCost < 10)
+    log('warn', 'bcryptCost is below 10: stolen password hashes are easy to crack; use 10 or more')
   if (floorMs + jitterMs > 0) return
-  log('warn', 'responseDelay is zero: the time of an answer may tell who has an account')
+  log('warn', 'responseDelay is zero: response times may show who has an account')
 }
 
 type Weak = (problem: string) => void
@@ -79,7 +80,8 @@ function checkBaseUrl(baseUrl: string, weak: Weak): URL {
   if (url.search || url.hash || url.username || url.password) {
     throw new TypeError('baseUrl must have no query, fragment or credentials')
   }
-  if (isInTheClear(url)) weak('baseUrl is http: links can be read')
+  if (isInTheClear(url))
+    weak('baseUrl is http: others on the network can read the links; use https')
   return url
 }
 
@@ -87,7 +89,7 @@ const PATH = /^(\/[A-Za-z0-9._~-]+)*$/
 
 function checkOAuthPath(oauthPath: string): string {
   if (!PATH.test(oauthPath)) {
-    throw new TypeError('oauthPath must be empty, or start with / and not end with one')
+    throw new TypeError('oauthPath must be empty, or start with / and not end with /')
   }
   return oauthPath
 }
@@ -97,13 +99,15 @@ function checkAdminPath(adminPath: string, oauthPath: string): string {
   if (adminPath !== '' && PATH.test(adminPath) && !`${oauthPath}/`.startsWith(`${adminPath}/`)) {
     return adminPath
   }
-  throw new TypeError('adminPath must start with / and not end with one, nor be above oauthPath')
+  throw new TypeError(
+    'adminPath must start with / and not end with /, and must not be a parent of oauthPath',
+  )
 }
 
 function checkViewsDirectory(directory: string | undefined): string | undefined {
   if (directory === undefined) return undefined
   if (typeof directory !== 'string' || !isDirectory(directory)) {
-    throw new TypeError('viewsDirectory must be a directory that is there')
+    throw new TypeError('viewsDirectory must be an existing directory')
   }
   return resolve(directory)
 }
@@ -137,9 +141,7 @@ function checkTransport(transport: AccountFlowsOptions['transport']) {
   if (transport === undefined) return undefined
   checkFunctions('transport', transport, ['send'])
   if (!transport.isStandIn || !isProduction()) return transport
-  throw new TypeError(
-    'transport delivers nothing: in production a mailbox of development is refused',
-  )
+  throw new TypeError('transport delivers nothing: a development mailbox is refused in production')
 }
 
 function checkFunctions(option: string, value: unknown, names: string[]): void {

@@ -33,11 +33,11 @@ import { createUpkeep, type Health } from './upkeep.ts'
 
 /** What `createAccountFlows` answers. */
 export interface AccountFlows extends Login, WellKnown {
-  /** Wraps any adapter of oidc-provider; without it, ended sessions come back. */
+  /** Wraps any adapter of oidc-provider. Without it, ended sessions come back to life. */
   adapter(adapter: AdapterConstructor | StartableAdapterFactory): AdapterFactory
   /**
-   * Adds our checks to an interaction policy, such as `interactionPolicy.base()`, and returns it. Where it was never called,
-   * `attach` warns, and throws a `TypeError` in production.
+   * Adds our checks to an interaction policy, such as `interactionPolicy.base()`, and returns it. If you never call it,
+   * `attach` logs a warning; in production it throws a `TypeError`.
    */
   policy(base: InteractionPolicy): InteractionPolicy
   /**
@@ -47,39 +47,41 @@ export interface AccountFlows extends Login, WellKnown {
    */
   attach(provider: Provider): void
   /**
-   * Creates collections and indexes, reads the settings, and starts the workers, which need `attach` to come first;
-   * `workers: false` leaves mails and unfinished resets to other processes.
+   * Creates collections and indexes, reads the settings, and starts the workers. Call `attach` first. With `workers: false`,
+   * other processes send the mails and finish interrupted resets.
    */
   start(options?: { workers?: boolean }): Promise<void>
-  /** Takes no more jobs and waits for those under way, at most `withinMs` (10,000 by default). */
+  /** Takes no more jobs, and waits for running ones: at most `withinMs` milliseconds (10,000 by default). */
   stop(options?: { withinMs?: number }): Promise<void>
   /**
-   * Whether this process can answer people now, for a readiness probe. It says nothing of accounts or mails, and so may be
-   * public. It answers within 2 seconds, and never throws.
+   * Whether this process can serve people now, for a readiness probe. It tells nothing about accounts or mails, so it may be
+   * public. It answers within 2 seconds and never throws.
    */
   health(): Promise<Health>
   /**
-   * The admin API, the same on every host: `app.use(flows.adminApi)` on Koa, Express and Fastify with middie,
-   * `flows.adminApi(req, res, next)` on `node:http`. It answers below `adminPath`, and passes everything else on.
+   * The admin API for any host. Koa, Express, Fastify with middie: `app.use(flows.adminApi)`. `node:http`: `flows.adminApi(req,
+   * res, next)`. It answers below `adminPath` and passes other requests on.
    */
   adminApi: Mount
   /**
-   * Whether the password is that of the user whom your login found. `undefined` in place of the user: it found none.
+   * Whether this is the password of the user whom your login found. Give `undefined` if it found no user: the work is the same
+   * for everybody.
    *
-   * It takes the same work for everybody. `false` also for a user who is disabled or has no bcrypt hash (`$2a$`, `$2b$`, `$2y$`), and
-   * for a password of more than 72 bytes or with NUL, of which bcrypt reads only a part. A stored hash may have another cost than
-   * `bcryptCost`; one that is dearer makes everybody's check as dear, from its first sight on.
+   * `false` also for a user who is disabled or has no bcrypt hash (`$2a$`, `$2b$`, `$2y$`). Likewise for a password of more
+   * than 72 bytes or with NUL: bcrypt reads only a part of those. A stored hash may have another cost than `bcryptCost`. After
+   * the first hash with a higher cost, every check takes as long as that one.
    *
-   * It shares a queue with resets. Where too many wait it throws `ERR_OVERLOADED`: answer 503 with `Retry-After`. Limit the posts of
-   * your login page yourself. With the option `hashing`, its `verify` takes the place of bcrypt, and long passwords are its affair.
+   * It shares a queue with resets. If the queue is full, it throws `ERR_OVERLOADED`: answer 503 with `Retry-After`. Limit the
+   * posts of your login page yourself. With the option `hashing`, its `verify` replaces bcrypt, and must handle long passwords
+   * itself.
    */
   verifyPassword: VerifyPassword
   /**
-   * Ends everything the account is signed in with, and makes every link void that was mailed to it. Call it when you disable an
-   * account: then no old link works once it is enabled again.
+   * Ends all sessions, grants and tokens of the account, and voids all links mailed to it. Call it when you disable an account:
+   * no old link works after you enable it again.
    *
-   * A login that begins after it resolves is good. One that is under way with the right password may outlive it. Where others know the
-   * password, change that first.
+   * A login that begins after this resolves stays valid. A login with the right password that is already running may survive.
+   * If others know the password, change it first.
    */
   endSessions(accountId: string): Promise<EndedSessions>
   /**
@@ -96,7 +98,7 @@ export interface AccountFlows extends Login, WellKnown {
 /**
  * Password reset and e-mail verification beside an oidc-provider.
  *
- * @throws TypeError naming the option that is not acceptable.
+ * @throws TypeError that names the bad option.
  * @example
  * const flows = createAccountFlows({ baseUrl, oauthPath: '/oauth2', secrets, store: mongoStore(db), users: mongoUsers(db.collection('users')) })
  * const provider = new Provider(issuer, { adapter: flows.adapter(mongoAdapter(db)), … })

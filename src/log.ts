@@ -6,16 +6,16 @@ const MAX_READ = 4_000
 const MAX_LINE = 20_000
 const MAX_FRAMES = 8
 
-/** JSON lines on standard error, without what errors quote. */
+/** Writes JSON lines to standard error, without quotes from errors. */
 export const logJsonLines: Log = withoutValues((level, message, details) => {
   const time = systemClock.now().toISOString()
   process.stderr.write(`${jsonLine({ ...details, time, level, message })}\n`)
 })
 
 /**
- * Passes on what is logged without what errors repeat of what they were given: in the message and in `error`, everything from the
- * first quote or brace on; anywhere, addresses with a query or a user, and whatever is long enough to be a token or a key. Each is
- * one `…`; a text is cut after 1,000 characters.
+ * Removes from log entries what errors quote from their input. In the message and in `error`: all text after the first quote or
+ * brace. Everywhere: addresses with a query or a user, and every text long enough to be a token or a key. Each becomes one `…`.
+ * Texts are cut after 1,000 characters.
  */
 export function withoutValues(log: Log): Log {
   return (level, message, details = {}) => {
@@ -27,7 +27,7 @@ export function withoutValues(log: Log): Log {
   }
 }
 
-/** Where it was thrown and in which code: at most 8 calls of the stack, without the message in front of them. */
+/** Where in the code it was thrown: at most 8 calls of the stack, without the message. */
 export function framesOf(error: unknown): string[] {
   if (!(error instanceof Error)) return []
   const { message, stack = '' } = error
@@ -37,8 +37,8 @@ export function framesOf(error: unknown): string[] {
 }
 
 /**
- * One line of JSON, in which nothing acts on a terminal, on an editor or on whoever splits lines: control and formatting
- * characters, line separators and halves of characters are escaped. What cannot be written as JSON is left out, and said so.
+ * One line of JSON that is safe for terminals, editors and line splitters. Control and formatting characters, line separators
+ * and halves of characters are escaped. A part that JSON cannot hold is left out, and the line says so.
  */
 export function jsonLine(record: Record<string, unknown>): string {
   const line = escaped(written(record))

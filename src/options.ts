@@ -10,67 +10,73 @@ import type { SettingTexts } from './settings/table.ts'
 import type { AccountFlowsStore, Log, MailTransport, UserStore } from './ports/index.ts'
 import type { Brand } from './views/brand.ts'
 
-/** What `createAccountFlows` takes. Bad options are refused with a `TypeError` that names the option. */
+/** The options of `createAccountFlows`. A bad option is refused with a `TypeError` that names it. */
 export interface AccountFlowsOptions {
-  /** Where the service is reached from outside. Links are built from it, and from nothing in a request. */
+  /** The public address of the service. Links are built only from it, never from a request. */
   baseUrl: string
-  /** The prefix under which the provider is mounted, such as `/oauth2`; empty for none. The issuer is both together. */
+  /** The path prefix of the provider, such as `/oauth2`; empty for none. `baseUrl` and `oauthPath` together are the issuer. */
   oauthPath?: string
   /**
-   * The key ring: each 32 bytes or more, a string in base64url. The first signs and encrypts, all verify and decrypt. To rotate,
-   * put a new one at the end in every process, and in front when all of them have it; `doctor` tells.
+   * The key ring: each key has 32 bytes or more; a string is base64url. The first key signs and encrypts, all verify and
+   * decrypt. To rotate, add a new key at the end in every process. When all processes have it, put it first. `doctor` tells
+   * when.
    */
   secrets: readonly (string | Uint8Array)[]
   store: AccountFlowsStore
   users: UserStore
   /**
-   * Fixed bearer token of the admin API (5), or several that are all in force, as during a rotation. A text may do everything;
-   * `{ token, scopes }` what its scopes say. Without it and `adminJwt`, the admin API lets nobody in.
+   * Fixed bearer token of the admin API (5), or several, for example during a rotation. A text may do everything; `{ token,
+   * scopes }` only what its scopes allow. Without `adminToken` and `adminJwt`, the admin API lets nobody in.
    */
   adminToken?: AdminToken | readonly AdminToken[] | undefined
-  /** How a JWT of an admin is judged, in place of a fixed token. */
+  /** How to check the JWT of an admin. Give this or `adminToken`. */
   adminJwt?: AdminJwtOptions
-  /** Where the admin API answers, below the base URL; `/admin/api` by default. */
+  /** Path of the admin API below the base URL; `/admin/api` by default. */
   adminPath?: string
-  /** Cost of the bcrypt hashes of new passwords; 12 by default. Below 10 is warned of in production. */
+  /** Cost of the bcrypt hashes of new passwords; 12 by default. In production, a cost below 10 logs a warning. */
   bcryptCost?: number
   /**
-   * Hashes and compares passwords in the place of bcrypt, such as with Argon2. A stored hash of before is for it to read, or
-   * nobody signs in with it. A new password has 72 bytes at most all the same.
+   * Hashes and compares passwords instead of bcrypt, for example with Argon2. It must also read the hashes that are already
+   * stored, or their users cannot sign in. A new password still has at most 72 bytes.
    */
   hashing?: Hashing | undefined
-  /** The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. None at all is warned of in production. */
+  /**
+   * The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. In production, no delay logs a warning.
+   */
   responseDelay?: ResponseDelay
-  /** How many proxies in front of the process append to `X-Forwarded-For`; 0 by default. */
+  /** How many proxies in front of this process append to `X-Forwarded-For`; 0 by default. */
   trustedProxies?: number
   /**
-   * A check of your own before a link is asked for by a form, such as a captcha: at forgot-password and at resend-verification. Whoever
-   * is denied sees the same page after the same time, and gets no mail; if it throws, the page says that it does not work for now. It
-   * should take as long for an account as for none.
+   * Your own check before a form asks for a link, such as a captcha: at forgot-password and at resend-verification. A denied person
+   * sees the same page after the same time, but gets no mail. If the check throws, the page says that it does not work for now.
+   * The check should take the same time with and without an account.
    */
   beforeForgotPassword?: BeforeForgotPassword
-  /** A widget in these forms, such as a captcha. `beforeForgotPassword` judges its answer, and has to be there. `docs/captcha.md` shows some. */
+  /**
+   * A widget in these forms, such as a captcha. `beforeForgotPassword` checks its answer, and is required then. See
+   * `docs/captcha.md`.
+   */
   captcha?: Captcha | undefined
-  /** Settings that each start stores where they have no value yet, by their names on the wire. */
+  /** Settings by their names on the wire. Each start stores those that have no stored value yet. */
   initialSettings?: Partial<SettingTexts>
   /**
-   * Sends the mails in the place of SMTP: the settings `smtp_host` and `smtp_port` are not used then. A stand-in, such as
-   * `memoryMailbox()`, takes mails only while SMTP is not configured, and is refused in production. `docs/mail.md` shows
-   * some. Without it mails leave by SMTP, and wait until that is configured.
+   * Sends the mails instead of SMTP; `smtp_host` and `smtp_port` are then not used. `docs/mail.md` has examples. A stand-in,
+   * such as `memoryMailbox()`, gets mails only while SMTP is not configured, and production refuses it. Without a transport,
+   * mails leave by SMTP, and wait until SMTP is configured.
    */
   transport?: MailTransport | undefined
-  /** Name, logo, colour and addresses on every page and in every mail. `undefined`: they look neutral, and miss nothing. */
+  /** Name, logo, colour and addresses on every page and in every mail. `undefined`: a neutral look without gaps. */
   brand?: Brand | undefined
   /**
-   * A directory of views of your own, absolute or relative to the working directory: each file in it takes the place of ours of the
-   * same name, and `theme.css` is added to the style sheet. Read once; `docs/customizing.md` tells what may be there.
+   * Your own views directory, absolute or relative to the working directory. Each file replaces ours of the same name;
+   * `theme.css` is added to the style sheet. It is read once, at the start. See `docs/customizing.md`.
    */
   viewsDirectory?: string | undefined
-  /** Spoken where nothing is known of what the reader prefers (BCP 47); there must be words in it. `en` by default. */
+  /** The language when nothing is known about the reader (BCP 47); its texts must exist. `en` by default. */
   defaultLocale?: string | undefined
-  /** `logJsonLines` by default. What it is given holds nothing that an error quotes. */
+  /** `logJsonLines` by default. Quotes from errors are removed before it is called. */
   log?: Log
-  /** For tests that move time; the clock of the machine by default. Give the store and the adapter the same one. */
+  /** For tests that move the time; the system clock by default. Give the same clock to the store and the adapter. */
   clock?: Clock
 }
 

@@ -95,7 +95,7 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
 async function checkClock({ clock, store, log }: UpkeepParts) {
   const skewMs = clock.now().getTime() - (await store.now()).getTime()
   if (Math.abs(skewMs) > CLOCK_TOLERANCE_MS) {
-    log('warn', 'the clock of this process differs from that of the database', { skewMs })
+    log('warn', 'this clock and that of the database differ: use NTP on both', { skewMs })
   }
 }
 

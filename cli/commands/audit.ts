@@ -31,12 +31,16 @@ export function addAudit(audit: Command): void {
   const tail = audit
     .command('tail')
     .description('Show the last events, newest last.')
-    .option('-n, --lines <n>', 'how many (20; with --since all of them)', wholeNumber(0, MOST))
+    .option(
+      '-n, --lines <n>',
+      'how many events (default 20; with --since: all)',
+      wholeNumber(0, MOST),
+    )
     .option('-f, --follow', 'show new events as they come, until Ctrl-C')
-    .option('--account <id>', 'only those of one account')
-    .option('--since <time>', 'only those from then on, such as 2h or an ISO time', timeSince)
+    .option('--account <id>', 'only events of this account')
+    .option('--since <time>', 'only events since then: 2h, or an ISO time', timeSince)
     .addOption(
-      new Option('--type <type...>', 'only those of these types').choices(AUDIT_EVENT_TYPES),
+      new Option('--type <type...>', 'only events of these types').choices(AUDIT_EVENT_TYPES),
     )
     .action(tailAudit)
   withExamples(
@@ -62,7 +66,7 @@ async function tailAudit({ lines, follow, account, since, type }: TailOptions, c
   })
   const shown = events.slice(0, most).toReversed()
   if (since !== undefined && shown.length === most) {
-    output.note(`Only the last ${most} are shown, and there may be more.`)
+    output.note(`Only the last ${most} events are shown. There may be more.`)
   }
   if (follow) await followAudit(connection, { filter, known: events, shown, output })
   else if (output.isJson || shown.length > 0) {
@@ -119,7 +123,7 @@ async function follow(
     const fresh = events.filter(
       ({ id, recorded_at: at }) => !seen.has(id) && (oldest === undefined || at >= oldest),
     )
-    warn(`There are more; the last ${MOST} of each second are shown.`, fresh.length === MOST)
+    warn(`Too many events: only the last ${MOST} of each second are shown.`, fresh.length === MOST)
     for (const event of fresh.toReversed()) output.entry(event, eventText)
     seen = new Set(events.map(({ id }) => id))
     newest = events[0]?.recorded_at

@@ -9,7 +9,10 @@ import type { Check } from '../../src/admin/client.ts'
 
 export function addDoctor(doctor: Command): void {
   doctor
-    .option('--to <address>', 'whether the mail server takes mails to this address; none is sent')
+    .option(
+      '--to <address>',
+      'also check that the mail server accepts this address; no mail is sent',
+    )
     .action(examine)
   withExamples(doctor, 'doctor', 'doctor --to me@example.com')
 }

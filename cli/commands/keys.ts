@@ -9,7 +9,7 @@ export function addKeys(keys: Command): void {
 
   const rotate = keys
     .command('rotate')
-    .description('Encrypt the stored secrets with the first key of the ring.')
+    .description('Encrypt the stored secrets again, with the first key of the ring.')
     .action(rotateKeys)
   withExamples(rotate, 'keys rotate')
 }
@@ -23,16 +23,16 @@ async function rotateKeys(_: unknown, command: Command) {
       `The ring has ${keys} ${keys === 1 ? 'key' : 'keys'}.`,
       resealed.length === 0
         ? 'No secret had to be encrypted again.'
-        : `Encrypted with the first key now: ${resealed.join(', ')}`,
+        : `Now encrypted with the first key: ${resealed.join(', ')}`,
       ...(unreadable.length === 0
         ? []
         : [
-            output.paint('red', `No key of the ring opens: ${unreadable.join(', ')}`),
-            `Give it again: account-flows settings set ${unreadable[0] ?? ''}`,
+            output.paint('red', `No key of the ring decrypts: ${unreadable.join(', ')}`),
+            `Set it again: account-flows settings set ${unreadable[0] ?? ''}`,
           ]),
       until === undefined
-        ? 'No live verification link needs an old key.'
-        : `Live verification links may need the old keys until ${until}.`,
+        ? 'No verification link needs an old key any more.'
+        : `Verification links may need the old keys until ${until}.`,
     ].join('\n'),
   )
   if (rotation.unreadable.length > 0) run.exitCode = exitCodes.refused

@@ -14,8 +14,10 @@ export function addLink(link: Command): void {
 
   const explain = link
     .command('explain')
-    .description('Tell what a link is, and what became of it. It is not used up.')
-    .argument('[link]', 'the link; - for stdin; none: it is asked for')
+    .description(
+      'Explain a link from a mail: what it is, and what happened to it. The link stays usable.',
+    )
+    .argument('[link]', 'the link, or - to read it from stdin; without it, you are asked')
     .action(explainLink)
   withExamples(explain, 'link explain', 'link explain - < link.txt')
 }
@@ -24,13 +26,13 @@ async function explainLink(given: string | undefined, _: unknown, command: Comma
   const output = outputOf(command)
   const run = runOf(command)
   if (given === undefined && !canAsk(run.io)) {
-    throw usageError('Which link? There is no terminal to ask at: give - and the link on stdin.')
+    throw usageError('Which link? Without a terminal, give - and write the link to stdin.')
   }
   const { admin } = await connect(command)
   const isArgument = given !== undefined && given !== '-'
   if (isArgument) {
     output.note(
-      'Note: while a link is live it is a secret, and now it is in the history of the shell.',
+      'Note: a link that still works is a secret, and this one is now in your shell history.',
     )
   }
   const link = (isArgument ? given : await readStdin(run, 'Link: ')).trim()

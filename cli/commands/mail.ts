@@ -32,15 +32,19 @@ export function addMail(mail: Command): void {
 
   const test = mail
     .command('test')
-    .description('Send a test mail at once, and tell each step.')
-    .requiredOption('--to <address>', 'where it goes')
+    .description('Send a test mail now, and show each step.')
+    .requiredOption('--to <address>', 'recipient of the test mail')
     .option(
       '--set <key>=<value>',
-      'try this setting; nothing is stored. A secret is asked for',
+      'try this setting without storing it; you are asked for a secret',
       collect,
     )
-    .option('--from-file <key>=<path>', 'likewise, with the value from a file', collect)
-    .option('--from-env <key>=<NAME>', 'likewise, from an environment variable', collect)
+    .option('--from-file <key>=<path>', 'try this setting; its value is in a file', collect)
+    .option(
+      '--from-env <key>=<NAME>',
+      'try this setting; its value is in an environment variable',
+      collect,
+    )
     .action(testMail)
   withExamples(
     test,
@@ -50,13 +54,13 @@ export function addMail(mail: Command): void {
 
   const preview = mail
     .command('preview')
-    .description('Show a mail as it would leave, with made-up values.')
+    .description('Show a mail as it would be sent, with sample values.')
     .addOption(
       new Option('--template <name>', 'which mail').choices(mailTemplates).makeOptionMandatory(),
     )
-    .option('--locale <locale>', 'in which language')
-    .option('--html', 'the HTML part alone')
-    .addOption(new Option('--text', 'the text part alone').conflicts(['html', 'open']))
+    .option('--locale <locale>', 'language of the mail')
+    .option('--html', 'only the HTML part')
+    .addOption(new Option('--text', 'only the text part').conflicts(['html', 'open']))
     .option('--open', 'show the HTML part in a browser')
     .action(previewMail)
   withExamples(
@@ -90,7 +94,7 @@ async function previewMail(options: PreviewOptions, command: Command) {
     const { path, isOpened } = await openInBrowser(preview.html, run.io)
     output.answer({ path, opened: isOpened }, ({ path }) => path)
     if (isOpened) return
-    output.note('No browser could be started: open the file yourself.')
+    output.note('No browser could be started. Open the file yourself.')
     run.exitCode = exitCodes.refused
   } else if (options.html) output.document(preview, preview.html)
   else if (options.text) output.document(preview, preview.text)

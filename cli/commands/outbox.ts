@@ -21,23 +21,25 @@ export function addOutbox(outbox: Command): void {
   const list = outbox
     .command('list')
     .description('Show mails that wait, and dead letters, newest request first.')
-    .addOption(new Option('--state <state>', 'only these').choices(['waiting', 'dead']))
-    .option('--account <id>', 'only those of one account')
-    .option('--since <time>', 'only what was asked for from then on, such as 2h', timeSince)
-    .option('--limit <n>', 'at most so many (50 by default)', wholeNumber(1, MOST))
+    .addOption(
+      new Option('--state <state>', 'only mails in this state').choices(['waiting', 'dead']),
+    )
+    .option('--account <id>', 'only mails of this account')
+    .option('--since <time>', 'only mails requested since then: 2h, or an ISO time', timeSince)
+    .option('--limit <n>', 'at most this many (default 50)', wholeNumber(1, MOST))
     .action(listMails)
   withExamples(list, 'outbox list', 'outbox list --state dead --limit 100')
 
   const show = outbox
     .command('show')
-    .description('Tell all that is known of a mail: what became of it, and each attempt.')
+    .description('Show all about one mail: its outcome and each attempt.')
     .argument('<id>', 'id of a mail')
     .action(showMail)
   withExamples(show, 'outbox show 3f0c')
 
   const retry = outbox
     .command('retry')
-    .description('Send a waiting mail now, or ask again for what became a dead letter.')
+    .description('Send a waiting mail now, or try a dead letter again.')
     .argument('[id]', 'id of a mail')
     .option('--all-dead', 'all dead letters')
     .option('--yes', 'do not ask')
@@ -72,10 +74,12 @@ async function listMails(
     ...(limit !== undefined && { limit }),
   })
   if (answer.mails.length === (limit ?? 50)) {
-    output.note(`Only the newest ${limit ?? 50} are shown, and there may be more: --limit <n>.`)
+    output.note(`Only the newest ${limit ?? 50} are shown. For more, use --limit <n>.`)
   }
   output.answer(answer, ({ mails }) =>
-    mails.length === 0 ? 'No mail waits, and none is dead.' : mailTable(mails, output.columns),
+    mails.length === 0
+      ? 'No mail waits, and there are no dead letters.'
+      : mailTable(mails, output.columns),
   )
 }
 
@@ -135,7 +139,7 @@ function forAll(
 
 function choiceOf(id: string | undefined, { allDead }: Choice): MailChoice {
   if ((id === undefined) === (allDead === undefined)) {
-    throw usageError('Which mail? Give the id of one, or --all-dead.')
+    throw usageError('Which mail? Give its id, or --all-dead.')
   }
   return id === undefined ? { all_dead: true } : { id }
 }

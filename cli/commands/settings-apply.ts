@@ -11,8 +11,8 @@ export function addApply(settings: Command): void {
     .helpCommand(false)
   const recommended = apply
     .command('recommended')
-    .description('Set what suits most services; what is stricter already stays as it is.')
-    .option('--dry-run', 'show what would change, and change nothing')
+    .description('Set the recommended values. Stricter values stay.')
+    .option('--dry-run', 'show the changes, but make none')
     .action(applyRecommended)
   const examples = ['settings apply recommended --dry-run', 'settings apply recommended'] as const
   withExamples(apply, ...examples)

@@ -17,15 +17,15 @@ interface RollbackOptions {
 export function addHistory(settings: Command): void {
   const history = settings
     .command('history')
-    .description('Show the last 20 versions, newest first: when, who, and what was changed.')
+    .description('Show the last 20 versions, newest first: when, who and what changed.')
     .action(showHistory)
   withExamples(history, 'settings history')
 
   const rollback = settings
     .command('rollback')
-    .argument('<version>', 'its number in `settings history`', wholeNumber(0, 999_999_999))
-    .description('Go back to the settings of a version; secrets stay as they are. Asks first.')
-    .option('--dry-run', 'show what would change, and change nothing')
+    .argument('<version>', 'version number, see settings history', wholeNumber(0, 999_999_999))
+    .description('Go back to an earlier version of the settings. Secrets stay. Asks first.')
+    .option('--dry-run', 'show the changes, but make none')
     .option('--yes', 'do not ask')
     .action(rollBack)
   withExamples(rollback, 'settings rollback 4 --dry-run', 'settings rollback 4')
@@ -38,7 +38,9 @@ async function showHistory(_: unknown, command: Command) {
   const { historyText } = await words()
   output.answer(answer, ({ versions }) => historyText(versions, output))
   if (answer.versions.length === 1) {
-    output.note('No earlier version is kept. From the next change on, the last 20 are.')
+    output.note(
+      'There is no earlier version. From the next change on, the last 20 versions are kept.',
+    )
   }
 }
 
@@ -80,6 +82,6 @@ function explainStale(error: unknown): never {
   throw new CliError(
     exitCodes.refused,
     error.code,
-    'Nothing was changed: somebody else changed the settings meanwhile. See what with `account-flows settings history`, then do this again.',
+    'Nothing was changed: somebody else just changed the settings. See account-flows settings history, then try again.',
   )
 }

@@ -17,26 +17,26 @@ export async function addSettings(settings: Command, isHelp: boolean): Promise<v
 
   const get = settings
     .command('get')
-    .description('Print the value of a setting, or all that have one. Secrets are shown as ***.')
+    .description('Print one setting, or all that have a value. Secrets are shown as ***.')
     .argument('[key]', 'name of a setting')
     .action(printSettings)
   withExamples(get, 'settings get smtp_host', 'settings get --json')
 
   const list = settings
     .command('list')
-    .description('Show every setting: value, default, what it takes and what it means.')
+    .description('Show every setting: value, default, allowed values, meaning.')
     .action(listSettings)
   withExamples(list, 'settings list')
 
   const set = settings
     .command('set')
     .usage('[options] <key> <value> | <key>=<value>... | <secret>')
-    .description('Change settings: all that are given, or none. A secret is asked for, or read.')
-    .argument('[settings...]', '<key> <value>, or <key>=<value> once or more')
+    .description('Change settings: all of them, or none. You are asked for a secret.')
+    .argument('[settings...]', '<key> <value>, or one or more <key>=<value>')
     .option('--from-stdin <key>', 'read the value from stdin')
     .option('--from-file <key>=<path>', 'read the value from a file', collect)
     .option('--from-env <key>=<NAME>', 'read the value from an environment variable', collect)
-    .option('--file <path>', 'a JSON object of settings by name; - for stdin')
+    .option('--file <path>', 'JSON file with settings by name; - for stdin')
     .option('--dry-run', 'check everything, and change nothing')
     .option('--if-match <etag>', 'only while the settings still have this ETag')
     .action(setSettings)

@@ -28,7 +28,7 @@ export function addUser(user: Command): void {
   withExamples(user, 'user status alice', 'user send-reset alice@example.com')
 
   const status = withAccount(user.command('status'))
-    .description('Tell what is known of an account, and why it may get no mail.')
+    .description('Show an account, and why it may get no mail.')
     .action(showStatus)
   withExamples(status, 'user status alice', 'user status --id 507f1f77bcf86cd799439011')
 
@@ -49,15 +49,15 @@ export function addUser(user: Command): void {
   addVerification(user, 'unverify', (admin, account) => admin.unverifyUser(account))
 
   const end = withAccount(user.command('end-sessions'))
-    .description('End everything the account is signed in with, and void its links.')
+    .description('End all sessions, grants and tokens of an account, and void its links.')
     .option('--yes', 'do not ask')
     .action(endSessions)
   withExamples(end, 'user end-sessions alice', 'user end-sessions alice --yes')
 
   const forget = user
     .command('forget')
-    .argument('<id>', 'id of the account; the user may be gone already')
-    .description('Erase what is recorded of an account: mails, links, logins that wait, events.')
+    .argument('<id>', 'account id; the user may be deleted already')
+    .description('Erase the records about an account: mails, links, waiting logins, events.')
     .option('--yes', 'do not ask')
     .action(forgetUser)
   withExamples(forget, 'user forget 507f1f77bcf86cd799439011')
@@ -84,7 +84,7 @@ function addSending(user: Command, name: string, { what, ask }: { what: string; 
     .description(`Mail a ${what} to the address of an account, and wait until it is sent.`)
     .option(
       '--wait <seconds>',
-      'how long to wait; 0: not at all',
+      'how long to wait; 0: do not wait',
       wholeNumber(0, MOST_WAIT_S),
       DEFAULT_WAIT_S,
     )
@@ -119,11 +119,11 @@ async function endSessions(
   const output = outputOf(command)
   const { admin, url, run } = await connect(command)
   const who = account.user ?? account.id ?? ''
-  await confirm(run.io, `End everything that ${who} is signed in with on ${url}?`, yes)
+  await confirm(run.io, `End all sessions, grants and tokens of ${who} on ${url}?`, yes)
   const ended = await admin.endSessions(account)
   output.answer(ended, ({ oauth, idp }) =>
     [
-      'Everything is ended.',
+      'All sessions, grants and tokens are ended.',
       `Grants, codes and tokens deleted: ${oauth ?? 'the adapter cannot tell'}`,
       `Sessions and login results deleted: ${idp ?? 'the adapter cannot tell'}`,
     ].join('\n'),
@@ -133,7 +133,7 @@ async function endSessions(
 async function forgetUser(id: string, { yes }: { yes?: true }, command: Command) {
   const output = outputOf(command)
   const { admin, url, run } = await connect(command)
-  await confirm(run.io, `Erase all that is recorded of the account ${id} on ${url}?`, yes)
+  await confirm(run.io, `Erase all records about the account ${id} on ${url}?`, yes)
   const forgotten = await admin.forgetUser({ id })
   output.answer(forgotten, forgottenText)
   if (forgotten.under_way > 0) run.exitCode = exitCodes.refused
@@ -149,6 +149,6 @@ function forgottenText({ under_way: underWay, ...erased }: ForgottenAccount): st
     `Events erased: ${erased.events}`,
     ...(underWay === 0
       ? []
-      : [`Left, because they are under way: ${underWay}. Do this again in a minute.`]),
+      : [`Not erased, because still in progress: ${underWay}. Do this again in a minute.`]),
   ].join('\n')
 }

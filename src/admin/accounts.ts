@@ -95,10 +95,10 @@ export function accountOperations(parts: AdminParts) {
 }
 
 /**
- * Finds the account that an admin means: by its id, or by a text that is the username, the verified address or the id of one
- * account alone. Unlike what a person types at a form, no meaning wins over another.
+ * Finds the account that an admin means: by its id, or by a text. The text is the username, the verified address or the id, and
+ * must match only one account. No kind of match wins over another, unlike in the forms.
  *
- * @param withEmail - who is found by an address.
+ * @param withEmail - finds users by an address.
  */
 async function findAccount(
   users: UserStore,
@@ -128,7 +128,10 @@ async function named(
 
 const onceEach = (users: User[]) => [...new Map(users.map((user) => [user.id, user])).values()]
 
-/** Whom a text may mean that names nobody: other blanks around it, other case, an address in place of a name, or one that is not verified. */
+/**
+ * Accounts that a text without a match may mean: with other blanks or another case, by address instead of name, or by an
+ * unverified address.
+ */
 async function meant(users: UserStore, typed: string): Promise<User[]> {
   const text = withoutBlanks(typed)
   const names = [text, text.slice(0, Math.max(text.indexOf('@'), 0))].filter((name) => name !== '')
@@ -154,13 +157,13 @@ function unknown(users: UserStore, candidates: User[], typed = ''): AdminRefusal
   if (candidates.length > 0) {
     const isAddress = candidates.some(({ email = '' }) => equalsInAsciiCase(email, typed))
     const title = isAddress
-      ? 'An address that is not verified names no account here. Did you mean this one? Name it by id or username.'
-      : 'There is no account of exactly this name, address or id. Did you mean this one?'
+      ? 'This address is not verified, so it names no account. Did you mean this one? Give its id or username.'
+      : 'There is no account with exactly this name, address or id. Did you mean this one?'
     return { ...refusal, title, candidates: candidates.map(candidateShape) }
   }
   const next = users.findByEmail
-    ? 'Ask the person how it is spelt.'
-    : 'Ask for the username: an address that is not verified finds nobody here.'
+    ? 'Ask the person how it is spelled.'
+    : 'Ask for the username: an unverified address finds no account here.'
   return {
     ...refusal,
     title: `There is no account with this username, e-mail address or id. ${next}`,
@@ -171,7 +174,7 @@ function ambiguous(candidates: User[]): AdminRefusal {
   return {
     status: 409,
     code: 'ambiguous_account',
-    title: 'Several accounts could be meant. Name one by its id.',
+    title: 'Several accounts match. Name one by its id.',
     candidates: candidates.map(candidateShape),
   }
 }

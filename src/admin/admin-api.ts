@@ -22,6 +22,9 @@ export function createAdminApi(parts: AdminParts, root: string): Mount {
         await router
       )(ctx, path.slice(root.length))
     },
-    (error) => parts.log('warn', 'an admin request broke off', { error: String(error) }),
+    (error) =>
+      parts.log('warn', 'an admin request ended before its answer was sent', {
+        error: String(error),
+      }),
   )
 }

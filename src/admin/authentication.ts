@@ -60,11 +60,11 @@ export function createAdminAuth(parts: AdminParts) {
     const { reason, details } = refusal
     if (waitSeconds !== undefined) {
       ctx.set('Retry-After', String(waitSeconds))
-      showProblem(ctx, 429, 'too_many_requests', 'Too many requests without a right token. Wait.')
+      showProblem(ctx, 429, 'too_many_requests', 'Too many requests with a wrong token. Wait.')
     } else if (reason === 'keys_unavailable') {
-      log('error', 'the keys of the issuer of admin tokens cannot be fetched')
+      log('error', 'the keys for admin tokens cannot be fetched from their issuer (adminJwt.keys)')
       ctx.set('Retry-After', '60')
-      showProblem(ctx, 503, 'unavailable', 'The keys to check this token with cannot be fetched.')
+      showProblem(ctx, 503, 'unavailable', 'The keys to check this token cannot be fetched.')
     } else if (details) {
       // RFC 6750, 3.1.
       ctx.set('WWW-Authenticate', `${REALM}, error="insufficient_scope", scope="${details.scope}"`)

@@ -24,14 +24,14 @@ export const NOT_CONFIGURED: Diagnosis = {
 export function noMailAtAll({ disabled, email }: User): Diagnosis[] {
   const found: Diagnosis[] = []
   const add = (cause: Diagnosis['cause'], summary: string, mend: string) => {
-    const advice = `${mend} where your users are, then have the person ask again.`
+    const advice = `${mend} in your user store. Then ask the person to try again.`
     found.push({ cause, summary, advice })
   }
-  if (disabled) add('disabled', 'The account is disabled: it gets no mail.', 'Enable it')
+  if (disabled) add('disabled', 'The account is disabled, so it gets no mail.', 'Enable it')
   if (email === undefined) {
-    add('no_address', 'The account has no address: it gets no mail.', 'Give it one')
+    add('no_address', 'The account has no e-mail address, so it gets no mail.', 'Give it one')
   } else if (!isMailAddress(email)) {
-    const summary = 'The address is not one plain e-mail address: no mail can be sent to it.'
+    const summary = 'The address is not one plain e-mail address, so no mail can be sent to it.'
     add('bad_address', summary, 'Correct it')
   }
   return found
@@ -39,20 +39,20 @@ export function noMailAtAll({ disabled, email }: User): Diagnosis[] {
 
 export const noPassword = (user: User): Diagnosis => ({
   cause: 'no_password',
-  summary: 'The account has no password: it gets no reset link.',
-  advice: `Have the person sign in the way the account is made for, or choose a password: ${sendLink(user, 'invitation')}`,
+  summary: 'The account has no password, so it gets no reset link.',
+  advice: `Ask the person to sign in the other way, for example with Google. Or let them choose a password: ${sendLink(user, 'invitation')}`,
 })
 
 export const VERIFIED: Diagnosis = {
   cause: 'verified',
-  summary: 'The address is verified: it gets no verification mail.',
-  advice: 'Have the person sign in.',
+  summary: 'The address is verified already, so it gets no verification mail.',
+  advice: 'Ask the person to sign in.',
 }
 
 /** @param asked - a request with the address, which names nobody until it is verified. */
 export function unverified({ user, needsVerified }: Present, asked?: RecordedEvent): Diagnosis {
   const { id } = user
-  const verify = `${sendLink(user, 'email_verification')}, or, if you know whose it is: account-flows user verify --id ${id}`
+  const verify = `${sendLink(user, 'email_verification')}. If you are sure that the address belongs to the person: account-flows user verify --id ${id}`
   const isHeld = needsVerified && !asked
   const because = isHeld
     ? 'it gets no reset link (reset_requires_verified_email)'
@@ -61,8 +61,8 @@ export function unverified({ user, needsVerified }: Present, asked?: RecordedEve
     cause: 'unverified',
     summary: `The address is not verified: ${because}.`,
     advice: needsVerified
-      ? `Have it verified before the person asks again: ${verify}`
-      : `Have the person ask with the username, or verify it: ${verify}`,
+      ? `Verify it before the person asks again: ${verify}`
+      : `Ask the person to type the username, or verify the address: ${verify}`,
   }
 }
 
@@ -70,9 +70,8 @@ export function unverified({ user, needsVerified }: Present, asked?: RecordedEve
 export function shared(asked?: RecordedEvent): Diagnosis {
   return {
     cause: 'ambiguous',
-    summary: `Several accounts have this address verified: ${askedWith(asked)}.`,
-    advice:
-      'Have the person ask with the username, or give each account an address of its own where your users are.',
+    summary: `Several accounts have this verified address: ${askedWith(asked)}.`,
+    advice: 'Ask the person to type the username. Or give each account its own address.',
   }
 }
 
@@ -83,11 +82,11 @@ export function changedSince(
   was: string,
   kind: LinkKind = 'password_reset',
 ): Diagnosis {
-  const again = user.emailVerified ? 'ask again' : 'ask again with the username'
+  const again = user.emailVerified ? 'try again' : 'try again with the username'
   return {
     cause: 'changed',
-    summary: `The last request, at ${timeOf(event)}, got no mail: ${was}. That has changed since.`,
-    advice: `Have the person ${again}, or send a link: ${sendLink(user, kind)}`,
+    summary: `The last request, at ${timeOf(event)}, got no mail: ${was}. This is no longer so.`,
+    advice: `Ask the person to ${again}, or send a link: ${sendLink(user, kind)}`,
   }
 }
 
@@ -98,14 +97,14 @@ export function ended(event: RecordedEvent, user: User, kind: LinkKind): Diagnos
   if (reason === 'ERR_MAIL_ADDRESS') {
     return {
       cause: 'bad_address',
-      summary: `${mail} (${timeOf(event)}): no mail can be sent to the address it had.`,
-      advice: 'Correct the address where your users are, then have the person ask again.',
+      summary: `${mail} (${timeOf(event)}): no mail could be sent to its address.`,
+      advice: 'Correct the address in your user store. Then ask the person to try again.',
     }
   }
   return {
     cause: 'ended',
     summary: `${mail} (${reason}, ${timeOf(event)}).`,
-    advice: `See what waits with account-flows doctor, then: ${sendLink(user, kind)}`,
+    advice: `Check the service with account-flows doctor. Then send a new link: ${sendLink(user, kind)}`,
   }
 }
 
@@ -115,11 +114,12 @@ export function sent(event: RecordedEvent, { email = '' }: User, kind: LinkKind)
     ...(messageId === undefined ? [] : [`Message-ID ${String(messageId)}`]),
     ...(queueId === undefined ? [] : [`queue id ${String(queueId)}`]),
   ]
-  const find = ids.length > 0 ? ` Whoever runs the mail server finds it by ${ids.join(', ')}.` : ''
+  const find =
+    ids.length > 0 ? ` The operator of the mail server finds it by ${ids.join(', ')}.` : ''
   return {
     cause: 'sent',
     summary: `The last ${nameOf(kind)} was sent at ${timeOf(event)}: the mail server took it.`,
-    advice: `Have the person look into the spam folder of ${email}.${find}`,
+    advice: `Ask the person to look into the spam folder of ${email}.${find}`,
   }
 }
 
@@ -141,33 +141,33 @@ export function failed(
   const isRefused = event.reason === 'ERR_MAIL_REFUSED'
   if (isTransport) {
     const cause = isRefused ? 'refused' : 'mail_server_down'
-    const verb = isRefused ? `refused ${mail} for good` : `did not take ${mail}`
+    const verb = isRefused ? `refused ${mail} for good` : `did not accept ${mail}`
     return { cause, summary: `The transport ${verb}: ${said}.`, advice }
   }
   if (isRefused) {
     // RFC 3463: x.1.x is about an address, all else is not.
     const isOfAddress = !/^\d{3} \d\.(?!1\.)/.test(code)
-    const check = isOfAddress ? 'Check the address.' : 'Ask whoever runs the mail server.'
+    const check = isOfAddress ? 'Check the address.' : 'Ask the operator of the mail server.'
     const summary = `The mail server refused ${mail} for good: ${fault}.`
     return { cause: 'refused', summary, advice: `${check} ${advice}` }
   }
   const cause = isAnswer ? 'refused' : 'mail_server_down'
-  const verb = isAnswer ? `does not take ${mail} now` : `could not be used for ${mail}`
+  const verb = isAnswer ? `does not accept ${mail} now` : `could not be used for ${mail}`
   return { cause, summary: `The mail server ${verb}: ${fault}.`, advice }
 }
 
 function nextOf(job: MailJobStatus | undefined, user: User, kind: LinkKind): string {
   const next = job?.state === 'waiting' ? job.nextAttemptAt : undefined
-  if (next) return `It is tried again at ${next.toISOString()}.`
+  if (next) return `The next attempt is at ${next.toISOString()}.`
   const again =
     job?.state === 'dead' ? `account-flows outbox retry ${job.id}` : sendLink(user, kind)
-  return `Once that is mended: ${again}`
+  return `When this is fixed: ${again}`
 }
 
 const askedWith = (asked: RecordedEvent | undefined) =>
   asked
-    ? `somebody asked with it at ${timeOf(asked)} and got no mail`
-    : 'who asks for a reset link types the username'
+    ? `somebody typed it at ${timeOf(asked)} and got no mail`
+    : 'for a reset link, the person must type the username'
 
 const nameOf = (kind: LinkKind) => MAIL_KINDS[kind].link.called
 

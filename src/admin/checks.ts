@@ -32,16 +32,17 @@ const MAX_LETTERS = 100
 export async function indexCheck(store: AccountFlowsStore): Promise<Check> {
   const step = 'indexes'
   const inspection = await store.inspect?.()
-  if (!inspection) return { ...skipped(step), message: 'The store cannot tell.' }
+  if (!inspection) return { ...skipped(step), message: 'This store does not report its indexes.' }
   const { wrongIndexes, isVolatile } = inspection
   if (wrongIndexes.length > 0) {
     const message = `Indexes are missing or have other options: ${wrongIndexes.join(', ')}.`
-    const advice = 'Drop those that exist under these names, then restart: start() creates them.'
+    const advice =
+      'Drop the existing indexes with these names, then restart: start() creates them again.'
     return failed(step, message, advice)
   }
   if (!isVolatile)
-    return ok(step, 'All indexes of the store are there; those of the users are not looked at.')
-  const message = 'Everything is kept in this process alone, and lost when it ends.'
+    return ok(step, 'All indexes of the store exist. The indexes of your users are not checked.')
+  const message = 'All data is in the memory of this process, and is lost when it ends.'
   return warning(step, message, 'Use mongoStore(db) in production.')
 }
 
@@ -52,14 +53,14 @@ export async function secretsCheck(settings: SettingsKeeper): Promise<Check> {
   if (outcome === 'unreadable') return skipped(step)
   const { resealed, unreadable } = outcome
   if (unreadable.length > 0) {
-    const advice = 'Put the former key back behind the first, or set the value again.'
+    const advice = 'Put the old key back after the first key, or set the value again.'
     return failed(step, `No key of the ring opens ${unreadable.join(', ')}.`, advice)
   }
   if (resealed.length === 0) return ok(step, 'Stored secrets are encrypted with the first key.')
   return warning(
     step,
-    `${resealed.join(', ')}: encrypted with a key that is not the first, and still needed.`,
-    'Run account-flows keys rotate once all processes have the same key in front.',
+    `${resealed.join(', ')}: encrypted with an older key of the ring, which is still needed.`,
+    'When all processes have the same first key, run account-flows keys rotate.',
   )
 }
 
@@ -72,7 +73,7 @@ export async function settingsCheck(settings: SettingsKeeper): Promise<Check> {
   return failed(
     step,
     `${faults.map(({ key, problem }) => `${key}: ${problem}`).join('. ')}.`,
-    'Set or unset what is not valid with account-flows settings; repair or delete a record that cannot be read in the database.',
+    'Use account-flows settings set or unset for a value that is not valid. An unreadable record: repair or delete it in the database.',
   )
 }
 
@@ -82,10 +83,10 @@ export function recommendedCheck(settings: SettingsKeeper): Check {
   const unmet = unmetBy(settings.current())
   if (unmet.length === 0) return ok(step, 'The settings are as recommended, or stricter.')
   const message = unmet
-    .map(({ name, value, reason }) => `${name} is better ${value}, so that ${reason}`)
+    .map(({ name, value, reason }) => `${name}: ${value} is recommended, so that ${reason}`)
     .join('. ')
   const advice =
-    'See what would change with account-flows settings apply recommended --dry-run, and apply it without that.'
+    'See the changes with account-flows settings apply recommended --dry-run. To make them, leave --dry-run out.'
   return { step, status: 'advice', message: `${message}.`, advice }
 }
 
@@ -106,7 +107,7 @@ export function clockCheck(skewMs: number): Check {
   return fault(
     step,
     `The clock of this server is ${seconds} ${skewMs > 0 ? 'ahead of' : 'behind'} the database.`,
-    'Have both follow NTP: links expire and sessions end by these clocks.',
+    'Use NTP on both machines: these clocks decide when links expire and sessions end.',
   )
 }
 
@@ -121,8 +122,8 @@ export async function baseUrlCheck(oauthUrl: string, clock: Clock): Promise<Chec
     const found: unknown = await response.json().catch(unlessLate)
     const issuer: unknown = Reflect.get(Object(found), 'issuer')
     if (response.status !== 200) return failed(step, `${url} answers ${response.status}.`, advice)
-    if (issuer === oauthUrl) return ok(step, `${oauthUrl} is reached, and is the issuer.`)
-    return failed(step, `What answers at ${url} is not this issuer.`, advice)
+    if (issuer === oauthUrl) return ok(step, `${oauthUrl} answers, and is the issuer.`)
+    return failed(step, `Another service answers at ${url}, not this issuer.`, advice)
   } catch (error) {
     return failed(step, `${url} cannot be reached from this server (${codeOf(error)}).`, advice)
   } finally {

@@ -16,14 +16,14 @@ export interface Tagged<T> {
 }
 
 export interface ClientOptions {
-  /** How long to wait for one answer; 60 s by default. A test mail or `runDoctor` may take 35 s. */
+  /** How long to wait for one answer, in milliseconds; 60,000 by default. A test mail or `runDoctor` may take 35 s. */
   timeoutMs?: number
   /** Called with the time that the server tells with each answer, to the second. */
   onServerTime?(time: Date): void
 }
 
 export interface CallOptions {
-  /** Ends the request: it throws with the code `aborted`. The server may have done what was asked. */
+  /** Ends the request: it throws with the code `aborted`. The server may have done the work. */
   signal?: AbortSignal
 }
 
@@ -67,7 +67,7 @@ export interface AdminClient {
     account: Body<'unverifyUser'>,
     options?: CallOptions,
   ): Promise<Answer<'unverifyUser'>>
-  /** Erases what is recorded of an account; the user and what it is signed in with stay. */
+  /** Erases the records about an account; the user and its sessions stay. */
   forgetUser(account: Body<'forgetUser'>, options?: CallOptions): Promise<Answer<'forgetUser'>>
   listOutbox(query?: Query<'listOutbox'>, options?: CallOptions): Promise<Answer<'listOutbox'>>
   /** All that is known of a mail. */

@@ -68,38 +68,43 @@ export const Settings = object(
 /** Those with a default always have a value. */
 export type SettingsInForce = Settings & Pick<SettingTexts, DefaultedName> & { warnings?: string[] }
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
-export const SettingsInForce = object('The settings in force, those without a value left out.', {
-  ...settingTexts,
-  ...optionalOnes(undefaulted),
-  warnings: optional(z.array(text).describe('What is worth knowing about these settings.')),
-}) as unknown as z.ZodType<SettingsInForce>
+export const SettingsInForce = object(
+  'The settings in force. Settings without a value are left out.',
+  {
+    ...settingTexts,
+    ...optionalOnes(undefaulted),
+    warnings: optional(z.array(text).describe('Warnings about these settings.')),
+  },
+) as unknown as z.ZodType<SettingsInForce>
 
 export type SettingProblem = z.infer<typeof SettingProblem>
 export const SettingProblem = object('One thing wrong with a request to change settings.', {
   key: text,
   expected: text.describe('What a value must be.'),
-  got: text.describe(
-    'What came; never the value of a secret, or of a setting that does not exist.',
-  ),
+  got: text.describe('What was sent; never the value of a secret, or of an unknown setting.'),
 })
 
 export type SettingsVersion = z.infer<typeof SettingsVersion>
 export const SettingsVersion = object('One version of the settings.', {
   version: count,
-  at: optional(time.describe('None where an older release wrote it, or somebody by hand.')),
-  actor: optional(text.describe('Whose token changed them; `initialSettings`: the host.')),
+  at: optional(
+    time.describe('Left out if an older release wrote it, or a person edited the database.'),
+  ),
+  actor: optional(text.describe('Who changed them: the token; `initialSettings`: the host.')),
   changes: optional(
     z
       .array(
-        object('A setting that is another one since; no value: none was stored.', {
+        object('A setting that changed. A value that was not stored is left out.', {
           key: text,
           before: optional(text),
           after: optional(text),
         }),
       )
-      .describe('None where the version before is not kept. Of a secret, no value is told.'),
+      .describe(
+        'Left out if the version before is not kept. The values of secrets are never shown.',
+      ),
   ),
-  settings: z.record(text, text).describe('What was stored, but for secrets.'),
+  settings: z.record(text, text).describe('What was stored, without secrets.'),
 })
 
 export type SettingsHistory = z.infer<typeof SettingsHistory>
@@ -108,7 +113,7 @@ export const SettingsHistory = object('The last versions, newest first: the firs
 })
 
 export type Candidate = z.infer<typeof Candidate>
-export const Candidate = object('One of several accounts that could be meant.', {
+export const Candidate = object('One of several accounts that match.', {
   id: text,
   username: text,
 })
@@ -123,18 +128,15 @@ export const Problem = object('RFC 9457. `code` is stable, `title` is a sentence
 })
 
 export type Check = z.infer<typeof Check>
-export const Check = object(
-  'One check. After the first of a row that failed, the rest is skipped.',
-  {
-    step: text,
-    status: z
-      .enum(['ok', 'advice', 'warning', 'failed', 'skipped'])
-      .describe('advice: nothing is wrong, and something else is recommended.'),
-    message: text.describe('What is so.'),
-    reply: optional(text.describe('What the other side said, without anything secret.')),
-    advice: optional(text.describe('What to do.')),
-  },
-)
+export const Check = object('One check. After a failed check, the rest of its group is skipped.', {
+  step: text,
+  status: z
+    .enum(['ok', 'advice', 'warning', 'failed', 'skipped'])
+    .describe('advice: nothing is wrong, but another value is recommended.'),
+  message: text.describe('What is so.'),
+  reply: optional(text.describe('What the other side said, without anything secret.')),
+  advice: optional(text.describe('What to do.')),
+})
 
 export type CheckReport = z.infer<typeof CheckReport>
 export const CheckReport = object('What the checks found.', {
@@ -148,33 +150,33 @@ export const MailTest = object('Where a test mail goes.', {
   settings: optional(
     z
       .record(z.string(), z.string())
-      .describe('Settings to try in place of those in force; nothing of them is stored.'),
+      .describe('Settings to try instead of those in force. They are not stored.'),
   ),
 })
 
 export type DoctorRequest = z.infer<typeof DoctorRequest>
 export const DoctorRequest = object('What to check beyond the server itself.', {
   to: optional(
-    given.describe('Whether the mail server takes mails to this address; none is sent.'),
+    given.describe('Also checks that the mail server accepts this address. No mail is sent.'),
   ),
 })
 
 export type MailPreview = z.infer<typeof MailPreview>
 export const MailPreview = object(
-  'A mail as it would leave, with made-up values and a link that leads nowhere.',
+  'A mail as it would be sent, with sample values and a link that does not work.',
   { subject: text, text, html: text },
 )
 
 export type AccountQuery = z.infer<typeof AccountQuery>
 export const AccountQuery = object(
-  'One account: `id`, or `user`, which is a username, a verified e-mail address or an id, and must mean one account alone.',
+  'One account: `id`, or `user`. `user` is a username, a verified e-mail address or an id, and must match only one account.',
   { user: optional(given), id: optional(given) },
 )
 
 const KIND = z.enum(linkKinds)
 
 export type Link = z.infer<typeof Link>
-export const Link = object('What became of a link; never the link itself.', {
+export const Link = object('The state of a link; never the link itself.', {
   kind: KIND,
   state: z.enum(['live', 'used', 'superseded', 'expired', 'void']),
   created_at: time,
@@ -185,11 +187,11 @@ export const Link = object('What became of a link; never the link itself.', {
     time.describe('When all effects of the reset, or of the invitation, were done.'),
   ),
   client_id: optional(text),
-  mail_id: text.describe('The request that it was made for.'),
+  mail_id: text.describe('The mail request that it was made for.'),
 })
 
 export type MailJob = z.infer<typeof MailJob>
-export const MailJob = object('A mail that waits, or that nobody will try to send again.', {
+export const MailJob = object('A mail that waits, or a dead letter.', {
   id: text,
   kind: text,
   state: z.enum(['waiting', 'dead']),
@@ -199,7 +201,7 @@ export const MailJob = object('A mail that waits, or that nobody will try to sen
   next_attempt_at: optional(time),
   expires_at: optional(time),
   attempts: count,
-  reason: optional(text.describe('Why the last attempt failed, or why there will be none.')),
+  reason: optional(text.describe('Why the last attempt failed, or why there is no other attempt.')),
   is_held: z.boolean().describe('Whether a worker has it.'),
 })
 
@@ -240,7 +242,7 @@ export const UserStatus = object('What support needs to know of an account.', {
       'not_asked',
     ])
     .describe(
-      'What became of the newest mail, or why there is none. refused: by the mail server, of this mail; mail_server_down: it takes none. ambiguous: several accounts have its address verified; changed: what stood in its way is gone.',
+      'The outcome of the newest mail, or why there is none. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. changed: the reason is gone.',
     ),
   summary: text.describe('The cause in one sentence, with what the mail server said.'),
   advice: text.describe('What to do next.'),
@@ -254,7 +256,7 @@ export const UserStatus = object('What support needs to know of an account.', {
     time.describe('Grants, codes and tokens from then or before are dead.'),
   ),
   idp_sessions_ended_at: optional(time.describe('Sessions from then or before are dead.')),
-  hints: z.array(text).describe('Why this account may get no mail, and what helps.'),
+  hints: z.array(text).describe('Why this account may get no mail, and what to do.'),
   links: z.array(Link).describe('Newest first.'),
   mails: z.array(MailJob).describe('Newest first.'),
   events: z.array(AuditEvent).describe('Newest first.'),
@@ -271,7 +273,7 @@ export const MailOutcome = object('What became of a mail that was asked for.', {
   state: z
     .enum(['waiting', 'sent', 'ended', 'dead', 'unknown'])
     .describe(
-      'ended: there is no mail, for the reason; dead: it could not be sent; unknown: nothing is known of such a request.',
+      'ended: there is no mail, see reason. dead: it could not be sent. unknown: there is no record of this request.',
     ),
   reason: optional(text),
   attempts: optional(count),
@@ -290,12 +292,12 @@ export const MailRecord = MailOutcome.extend({
 export type Verification = z.infer<typeof Verification>
 export const Verification = object('What became of the address of an account.', {
   email: text,
-  changed: z.boolean().describe('false: it was so before.'),
+  changed: z.boolean().describe('false: it was in this state before.'),
 })
 
 export type EndedSessions = z.infer<typeof EndedSessions>
 export const EndedSessions = object(
-  'How many records were deleted; none is told where the adapter cannot tell.',
+  'How many records were deleted. A number is left out if the adapter cannot tell it.',
   {
     oauth: optional(count.describe('Grants, codes and tokens.')),
     idp: optional(count.describe('Sessions and login results.')),
@@ -303,7 +305,9 @@ export const EndedSessions = object(
 )
 
 export type AccountId = z.infer<typeof AccountId>
-export const AccountId = object('One account by its id, be the user gone already.', { id: given })
+export const AccountId = object('One account by its id. The user may be deleted already.', {
+  id: given,
+})
 
 export type ForgottenAccount = z.infer<typeof ForgottenAccount>
 export const ForgottenAccount = object('How many records of the account were removed.', {
@@ -314,7 +318,7 @@ export const ForgottenAccount = object('How many records of the account were rem
   waiting_logins: count,
   events: count,
   under_way: count.describe(
-    'Resets that are being finished, and mails that are being sent: they are still there. Ask again in a minute.',
+    'Running resets and mails that are being sent: not removed yet. Try again in a minute.',
   ),
 })
 
@@ -326,23 +330,23 @@ export const MailChoice = object('One mail by its id, or all dead letters.', {
   id: optional(given),
   all_dead: optional(flag),
   before: optional(
-    given.describe('To retry: of all dead letters, those that were requested before this time.'),
+    given.describe('Only for retry with `all_dead`: dead letters requested before this time.'),
   ),
 })
 
 export type MailsChanged = z.infer<typeof MailsChanged>
 export const MailsChanged = object('How many mails were changed.', {
   changed: count,
-  more_before: optional(time.describe('There are further ones: ask again with this `before`.')),
+  more_before: optional(time.describe('There are more: ask again with this `before`.')),
 })
 
 export type AuditLog = z.infer<typeof AuditLog>
-export const AuditLog = object('Events; the one that was recorded last comes first.', {
+export const AuditLog = object('Events, the last recorded one first.', {
   events: z.array(AuditEvent),
 })
 
 export type LinkQuery = z.infer<typeof LinkQuery>
-export const LinkQuery = object('A link out of a mail. It is not consumed.', { link: given })
+export const LinkQuery = object('A link from a mail. It stays usable.', { link: given })
 
 export type LinkExplanation = z.infer<typeof LinkExplanation>
 export const LinkExplanation = object('What a link is, and what became of it.', {
@@ -355,7 +359,9 @@ export const LinkExplanation = object('What a link is, and what became of it.', 
   summary: text.describe('One sentence for the person who asks.'),
   advice: text.describe('What to do.'),
   signature: optional(z.enum(['valid', 'invalid', 'missing']).describe('Of a verification link.')),
-  altered: z.array(text).describe('Names of the parameters that are not as they were mailed.'),
+  altered: z
+    .array(text)
+    .describe('Names of the parameters that were changed after the mail was sent.'),
   account_id: optional(text),
   client_id: optional(text),
   created_at: optional(time),
@@ -369,23 +375,23 @@ export const LinkExplanation = object('What a link is, and what became of it.', 
 
 export type KeysRotation = z.infer<typeof KeysRotation>
 export const KeysRotation = object(
-  'The secrets are encrypted with the first key of the ring now.',
+  'All secrets are now encrypted with the first key of the ring.',
   {
     resealed: z.array(text).describe('Settings that another key had encrypted.'),
-    unreadable: z.array(text).describe('Settings that no key of the ring opens; give them again.'),
+    unreadable: z
+      .array(text)
+      .describe('Settings that no key of the ring decrypts: set them again.'),
     keys: count.describe('How many keys the ring has.'),
     old_keys_needed_until: optional(
-      time.describe(
-        'Until then live verification links may be signed with the other keys of the ring.',
-      ),
+      time.describe('Until this time, verification links may need the other keys of the ring.'),
     ),
   },
 )
 
-const LIMIT = wholeNumber(1, 1000).default(50).describe('At most so many.')
+const LIMIT = wholeNumber(1, 1000).default(50).describe('At most this many.')
 const DRY_RUN = flag
   .default(false)
-  .describe('Everything is checked, and nothing applied; the answer is what would be.')
+  .describe('Checks everything and changes nothing. The answer shows the result.')
 
 export interface Operation {
   method: 'GET' | 'PUT' | 'POST'
@@ -428,7 +434,7 @@ export const operations = {
       unset: optional(
         z
           .array(given, TEXT)
-          .describe('Name of a setting that loses its value in the same step; may be repeated.'),
+          .describe('Name of a setting to unset in the same step; may be repeated.'),
       ),
       dry_run: DRY_RUN,
     }),
@@ -440,7 +446,7 @@ export const operations = {
     method: 'POST',
     path: '/settings/unset',
     scope: 'account-flows:settings',
-    summary: 'Gives settings their defaults back, or no value where there is none.',
+    summary: 'Sets settings back to their defaults, or to no value if there is no default.',
     query: z.strictObject({
       key: z.array(given, TEXT).describe('Name of a setting; may be repeated.'),
       dry_run: DRY_RUN,
@@ -452,7 +458,7 @@ export const operations = {
     method: 'POST',
     path: '/mail/test',
     scope: 'account-flows:settings',
-    summary: 'Sends a test mail at once, and tells each step.',
+    summary: 'Sends a test mail now, and reports each step.',
     body: MailTest,
     answer: CheckReport,
   },
@@ -488,7 +494,7 @@ export const operations = {
     path: '/users/status',
     scope: 'account-flows:read',
     summary:
-      'What is known of an account, its links and its mails, and why it got none. Found by an unverified address too, where the host can. Audited.',
+      'An account, its links and mails, and why it got no mail. Also by an unverified address, if the user store supports it. Audited.',
     body: AccountQuery,
     answer: UserStatus,
   },
@@ -496,7 +502,7 @@ export const operations = {
     method: 'POST',
     path: '/users/send-reset',
     scope: 'account-flows:support',
-    summary: 'Asks for a reset link to the address of the account. Audited.',
+    summary: 'Requests a reset link for the account. Audited.',
     body: AccountQuery,
     answer: Accepted,
     status: 202,
@@ -515,7 +521,7 @@ export const operations = {
     method: 'POST',
     path: '/users/send-verification',
     scope: 'account-flows:support',
-    summary: 'Asks for a verification link to the address of the account. Audited.',
+    summary: 'Requests a verification link for the account. Audited.',
     body: AccountQuery,
     answer: Accepted,
     status: 202,
@@ -525,7 +531,7 @@ export const operations = {
     path: '/users/end-sessions',
     scope: 'account-flows:support',
     summary:
-      'Ends everything the account is signed in with, and voids every link that was mailed to it. Audited.',
+      'Ends all sessions, grants and tokens of the account, and voids every link mailed to it. Audited.',
     body: AccountQuery,
     answer: EndedSessions,
   },
@@ -542,7 +548,7 @@ export const operations = {
     path: '/users/unverify',
     scope: 'account-flows:support',
     summary:
-      'Makes the address of an account unverified, where the users of the host can; sessions and links stay. Audited.',
+      'Makes the address of an account unverified, if the user store supports it. Sessions and links stay. Audited.',
     body: AccountQuery,
     answer: Verification,
   },
@@ -551,7 +557,7 @@ export const operations = {
     path: '/users/forget',
     scope: 'account-flows:support',
     summary:
-      'Erases what is recorded of an account: mails, links, logins that wait, events; not what admins did, which loses the id. Audited, without the id.',
+      'Erases the records about an account: mails, links, waiting logins, events. Actions of admins stay, without the id. Audited, without the id.',
     body: AccountId,
     answer: ForgottenAccount,
   },
@@ -572,7 +578,7 @@ export const operations = {
     method: 'GET',
     path: '/outbox/mail',
     scope: 'account-flows:read',
-    summary: 'All that is known of a mail: what became of it, each attempt, what it is known by.',
+    summary: 'All about one mail: its outcome, each attempt, its ids.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
     answer: MailRecord,
   },
@@ -580,7 +586,7 @@ export const operations = {
     method: 'POST',
     path: '/outbox/retry',
     scope: 'account-flows:support',
-    summary: 'Sends a waiting mail now, or asks again for what became a dead letter. Audited.',
+    summary: 'Sends a waiting mail now, or tries a dead letter again. Audited.',
     body: MailChoice,
     answer: MailsChanged,
   },
@@ -613,7 +619,7 @@ export const operations = {
     method: 'POST',
     path: '/links/explain',
     scope: 'account-flows:read',
-    summary: 'What a link is, and what became of it. It is not consumed. Audited.',
+    summary: 'What a link is, and what happened to it. The link stays usable. Audited.',
     body: LinkQuery,
     answer: LinkExplanation,
   },

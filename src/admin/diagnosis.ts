@@ -58,8 +58,8 @@ export function diagnose(history: MailHistory): Diagnosis {
   if (waiting?.requestedAt) {
     return {
       cause: 'waiting',
-      summary: `A mail that was asked for at ${waiting.requestedAt.toISOString()} waits to be sent.`,
-      advice: 'Look again in a minute; if it still waits then, see account-flows doctor.',
+      summary: `A mail, requested at ${waiting.requestedAt.toISOString()}, waits to be sent.`,
+      advice: 'Look again in a minute. If it still waits, run account-flows doctor.',
     }
   }
   if (asked) return ofVain(history, asked)
@@ -68,8 +68,8 @@ export function diagnose(history: MailHistory): Diagnosis {
   if (history.isShared) return shared()
   return {
     cause: 'not_asked',
-    summary: 'Nobody asked for a mail for this account, as far as events are kept.',
-    advice: `Have the person ask again, or send a link: ${sendLink(user, 'password_reset')}`,
+    summary: 'The audit log has no request for a mail to this account.',
+    advice: `Ask the person to try again, or send a link: ${sendLink(user, 'password_reset')}`,
   }
 }
 
@@ -79,13 +79,13 @@ function ofVain(history: MailHistory, asked: RecordedEvent): Diagnosis {
     const kind = asked.type.startsWith('password_reset') ? 'password_reset' : 'email_verification'
     return {
       cause: 'ended',
-      summary: `The last request, at ${timeOf(asked)}, was denied by the check of this host (beforeForgotPassword).`,
-      advice: `Look at that check, or send a link: ${sendLink(history.user, kind)}`,
+      summary: `The last request, at ${timeOf(asked)}, was denied by your own check (beforeForgotPassword).`,
+      advice: `Look at this check, or send a link: ${sendLink(history.user, kind)}`,
     }
   }
   if (!history.user.emailVerified) return unverified(history, asked)
   if (history.isShared) return shared(asked)
-  return changedSince(asked, history, 'its address named no account')
+  return changedSince(asked, history, 'no account was found by its address')
 }
 
 /** What ended the newest request that tells anything. Who asked too often has no mail to use while none came. */
@@ -120,9 +120,9 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): Diagnosis {
   if (reason === 'throttled') {
     return {
       cause: 'limited',
-      summary: `The last request, at ${timeOf(event)}, got no mail: the account has had too many lately.`,
+      summary: `The last request, at ${timeOf(event)}, got no mail: the account had too many mails recently.`,
       advice:
-        'Have the person use the newest mail that came, or ask again later (mails_per_account_per_hour, resend_cooldown).',
+        'Ask the person to use the newest mail, or to try again later (mails_per_account_per_hour, resend_cooldown).',
     }
   }
   if (reason !== 'ERR_MAIL_REFUSED' && reason !== 'ERR_MAIL_FAILED') return ended(event, user, kind)

@@ -63,7 +63,7 @@ function createDoctor(parts: AdminParts) {
       storeTime = await inTime(clock, store.now())
     } catch (error) {
       const message = `The database cannot be reached (${codeOf(error)}).`
-      const advice = 'Check that it runs, and that this server may connect to it.'
+      const advice = 'Check that it runs, and that this server can connect to it.'
       const unseen = ['indexes', 'clock', 'secrets', 'settings', 'recommended', 'outbox'] as const
       return [skipped('keys'), failed('database', message, advice), ...unseen.map(skipped)]
     }
@@ -92,8 +92,8 @@ function createDoctor(parts: AdminParts) {
     try {
       return await inTime(clock, look())
     } catch (error) {
-      const advice = 'See what this server may do in the database, and try again.'
-      return failed(step, `This could not be looked up (${codeOf(error)}).`, advice)
+      const advice = 'Check the rights of this server in the database, and try again.'
+      return failed(step, `This could not be checked (${codeOf(error)}).`, advice)
     }
   }
 
@@ -128,6 +128,6 @@ function weakKeyCheck({ secrets, adminTokens }: CheckedOptions): Check | undefin
     isShort
       ? `A key of the ring has fewer than ${MIN_KEY_BYTES} bytes.`
       : `An admin token has fewer than ${MIN_ADMIN_TOKEN_LENGTH} characters.`,
-    'Make a new one from 32 random bytes; a new key goes to the end of the ring first.',
+    'Make a new one from 32 random bytes. Put a new key at the end of the ring first.',
   )
 }

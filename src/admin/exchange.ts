@@ -76,7 +76,7 @@ function codeOf(error: unknown): string {
 /** @param root - path of the admin API, to tell where something else answers. */
 export function refusalOf({ status, json }: Exchange, root: string): AdminApiError {
   if (!isProblem(json)) {
-    const message = `${root} answers ${status}, and not as an admin API does. Is this the base URL of the service?`
+    const message = `${root} answers ${status}, but it is not an admin API. Is this the base URL of the service?`
     return new AdminApiError(message, 'not_an_admin_api', { status })
   }
   return new AdminApiError(json.title, json.code, { status, problem: json })

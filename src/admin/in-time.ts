@@ -10,5 +10,8 @@ const WAIT_MS = 5_000
 export async function inTime<T>(clock: Clock, work: Promise<T>): Promise<T> {
   const answer = await within(clock, WAIT_MS, work)
   if (answer !== 'late') return answer
-  throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'The database does not answer in time')
+  throw new AccountFlowsError(
+    'ERR_STORE_UNAVAILABLE',
+    'The database does not answer in time. Try again in a minute',
+  )
 }

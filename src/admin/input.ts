@@ -16,9 +16,13 @@ const BODY_PROBLEMS: Record<BodyRefusal, Problem> = {
   unsupported_media_type: {
     status: 415,
     code: 'unsupported_media_type',
-    title: 'Send a body of application/json.',
+    title: 'Send a body with the type application/json.',
   },
-  body_too_large: { status: 413, code: 'body_too_large', title: 'Send at most 64 KiB.' },
+  body_too_large: {
+    status: 413,
+    code: 'body_too_large',
+    title: 'The body is too long: send at most 64 KiB.',
+  },
   bad_request: {
     status: 400,
     code: 'bad_request',
@@ -97,7 +101,7 @@ async function readObject(ctx: Context): Promise<Values | BodyRefusal> {
 }
 
 function invalid(errors: SettingProblem[]): Problem {
-  const title = 'Nothing was done: the request is not as it should be.'
+  const title = 'Nothing was done: the request is not valid.'
   return { status: 400, code: 'invalid_request', title, errors }
 }
 

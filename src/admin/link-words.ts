@@ -34,7 +34,7 @@ const TOKEN_LENGTH = 43
 /** Puts an explanation into words: what is so, and what to do. */
 export function linkWords(facts: LinkFacts): Words {
   const { command } = MAIL_KINDS[facts.kind ?? 'password_reset'].link
-  const words = WORDS[facts.state](facts, `Have a new link sent: account-flows ${command}.`)
+  const words = WORDS[facts.state](facts, `Send a new link: account-flows ${command}.`)
   const { kind, token, user } = facts
   if (kind === 'invitation' && user && !user.disabled && refusesInvitation(user)) {
     return { ...words, advice: hasPassword(user).advice }
@@ -57,41 +57,41 @@ const WORDS: Record<LinkFacts['state'], (facts: LinkFacts, another: string) => W
   superseded: ({ token, newer }, another) =>
     newer
       ? {
-          summary: `The link was replaced: a newer one was made ${time(newer.createdAt)}.`,
+          summary: `The link was replaced by a newer one: ${time(newer.createdAt)}.`,
           advice: 'Only the link in the newest mail works.',
         }
       : {
           summary: `The link was voided ${time(token?.invalidatedAt)}.`,
-          advice: `The account asked again, or the mail could not be delivered. ${another}`,
+          advice: `Somebody asked again, or the mail could not be sent. ${another}`,
         },
   expired,
   void: voided,
   altered: ({ altered }) => ({
-    summary: `The link is alive, but not as it was mailed: ${altered.join(', ')}.`,
+    summary: `The link still works, but these parameters were changed: ${altered.join(', ')}.`,
     advice:
-      'Something on its way changed it, such as a mail program that rewrites links. Open the link in the mail itself, or have a new one sent.',
+      'Something changed it on the way, for example a mail program. Open the link in the mail itself, or send a new one.',
   }),
   live,
 }
 
 function unknown({ tokenLength = 0, signature }: LinkFacts, another: string): Words {
   if (tokenLength === 0) {
-    return { summary: 'The link has no token.', advice: `It was cut. ${another}` }
+    return { summary: 'The link has no token.', advice: `A part of it is missing. ${another}` }
   }
   if (tokenLength !== TOKEN_LENGTH) {
     return {
-      summary: `The token of the link has ${tokenLength} characters in place of ${TOKEN_LENGTH}.`,
-      advice: 'It was cut or wrapped, by a mail program perhaps. Copy the whole link again.',
+      summary: `The token of the link has ${tokenLength} characters, not ${TOKEN_LENGTH}.`,
+      advice: 'Perhaps a mail program cut or wrapped it. Copy the whole link again.',
     }
   }
   return signature === 'valid'
     ? {
-        summary: 'The link is genuine, and so old that nothing is known of it any more.',
+        summary: 'The link is genuine, but too old: its record was removed.',
         advice: another,
       }
     : {
         summary: 'No link with this token is known.',
-        advice: `It was mistyped, is of another service, or expired more than a week ago. ${another}`,
+        advice: `It was typed wrong, is from another service, or expired more than a week ago. ${another}`,
       }
 }
 
@@ -103,20 +103,20 @@ function voided({ token, user }: LinkFacts, another: string): Words {
   if (!user)
     return {
       summary: 'The account of the link does not exist any more.',
-      advice: 'Nothing can be done with the link.',
+      advice: 'The link can never work again.',
     }
   if (user.disabled) {
     return { summary: 'The account of the link is disabled.', advice: 'Enable the account first.' }
   }
   if (token && isVoided(token)) {
-    const summary = 'The link was voided: its account was disabled, or everything of it was ended.'
+    const summary = 'The link was voided: the account was disabled, or all its sessions were ended.'
     return { summary, advice: another }
   }
   const changed = changeSince(token, user)
   return {
     summary: changed
       ? `The ${changed} of the account was changed after the link was made.`
-      : `The link was refused ${time(token?.claimedAt)}: the account was not as it was when the link was made.`,
+      : `The link was refused ${time(token?.claimedAt)}: the account changed after the link was made.`,
     advice: another,
   }
 }
@@ -134,5 +134,5 @@ function live({ token }: LinkFacts): Words {
 }
 
 function time(at: Date | undefined): string {
-  return at ? at.toISOString().replace(/\.\d+Z$/, 'Z') : 'at a time that is not known'
+  return at ? at.toISOString().replace(/\.\d+Z$/, 'Z') : 'at an unknown time'
 }

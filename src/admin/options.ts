@@ -29,7 +29,7 @@ export function checkAdmin(
   weak: (problem: string) => void,
 ): { adminTokens: readonly ScopedToken[]; adminJwt: AdminJwtOptions | undefined } {
   if (adminToken !== undefined && adminJwt !== undefined) {
-    throw new TypeError('adminToken and adminJwt exclude each other: give one')
+    throw new TypeError('give adminToken or adminJwt, not both')
   }
   return {
     adminTokens: checkTokens(adminToken, weak),
@@ -43,7 +43,7 @@ function checkTokens(
 ): readonly ScopedToken[] {
   const tokens = given === undefined ? [] : [given].flat().map(withScopes)
   if (new Set(tokens.map(({ token }) => token)).size < tokens.length) {
-    throw new TypeError('adminToken must name no token twice')
+    throw new TypeError('adminToken must not have the same token twice')
   }
   for (const { token } of tokens) {
     if (token.length < MIN_ADMIN_TOKEN_LENGTH) {
@@ -67,7 +67,7 @@ function withScopes(given: AdminToken): ScopedToken {
     !scopes.every((scope) => SCOPE_NAMES.includes(scope))
   ) {
     throw new TypeError(
-      `adminToken.scopes must name at least one of ${SCOPE_NAMES.join(', ')}, and no other`,
+      `adminToken.scopes must have at least one of ${SCOPE_NAMES.join(', ')}, and nothing else`,
     )
   }
   return { token, scopes: scopesOf(scopes) }
@@ -88,14 +88,18 @@ function checkJwt(options: AdminJwtOptions): AdminJwtOptions {
     }
   }
   if (ADMIN_SCOPES.some((scope) => scope === options.scope)) {
-    throw new TypeError('adminJwt.scope stands for all three scopes, and must be none of them')
+    throw new TypeError(
+      'adminJwt.scope must not be one of the three scopes: it stands for all of them',
+    )
   }
   if (!Array.isArray(algorithms) || algorithms.length === 0) {
     throw new TypeError('adminJwt.algorithms must name at least one algorithm')
   }
   for (const algorithm of algorithms) {
     if (!ASYMMETRIC.test(algorithm)) {
-      throw new TypeError(`adminJwt.algorithms: ${String(algorithm)} is none with public keys`)
+      throw new TypeError(
+        `adminJwt.algorithms: ${String(algorithm)} is not an algorithm with public keys`,
+      )
     }
   }
   return { ...options, issuer, audience, algorithms: [...algorithms], keys: checkKeys(keys) }
@@ -105,7 +109,7 @@ function checkKeys(keys: AdminJwtOptions['keys']): AdminJwtOptions['keys'] {
   if (keys instanceof URL) {
     if (/^https?:$/.test(keys.protocol) && !isInTheClear(keys)) return keys
     throw new TypeError(
-      'adminJwt.keys must be an https address: whoever is on the way could name keys',
+      'adminJwt.keys must be an https address: over http others could replace the keys',
     )
   }
   const list: unknown = Reflect.get(Object(keys), 'keys')
@@ -114,7 +118,7 @@ function checkKeys(keys: AdminJwtOptions['keys']): AdminJwtOptions['keys'] {
   }
   if (!list.every(isPublicKey)) {
     throw new TypeError(
-      'adminJwt.keys must hold public keys alone: each one that can be read, without a private part',
+      'adminJwt.keys must hold only public keys: each readable, without a private part',
     )
   }
   return keys

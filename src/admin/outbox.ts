@@ -89,21 +89,21 @@ const REFUSALS: Record<Exclude<RetryOutcome, 'revived'>, AdminRefusal> = {
     status: 409,
     code: 'superseded',
     title:
-      'The account asked again since: this mail would end the newer link. Have another one sent with the user commands.',
+      'The account asked again later: this mail would end the newer link. Send another one with the user commands.',
   },
   held: {
     status: 409,
     code: 'held',
-    title: 'A worker has this mail, or is about to take it. Look again in a moment.',
+    title: 'This mail is being sent now. Look again in a moment.',
   },
   not_found: {
     status: 404,
     code: 'unknown_mail',
-    title: 'There is no such mail: it left, or ended without one.',
+    title: 'There is no such mail in the outbox: it was sent, or ended without being sent.',
   },
   no_account: {
     status: 409,
     code: 'no_account',
-    title: 'Nobody knows any more whom this mail was for. Have the person ask again.',
+    title: 'The account of this mail is not known any more. Ask the person to request a new mail.',
   },
 }

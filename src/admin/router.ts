@@ -40,7 +40,7 @@ interface Route {
 }
 
 /**
- * The admin API (4.5, 5): finds the operation, and once whoever asks is known to have its scope, reads what it takes and answers what it says.
+ * The admin API (4.5, 5). It finds the operation, checks the token and its scope, reads the request, and answers.
  */
 export function createAdminRouter(parts: AdminParts): AdminRouter {
   const { log } = parts
@@ -94,7 +94,7 @@ export function createAdminRouter(parts: AdminParts): AdminRouter {
 }
 
 function refuseMethod(ctx: Context, there: OperationName[]): void {
-  if (there.length === 0) return showProblem(ctx, 404, 'not_found', 'There is nothing here.')
+  if (there.length === 0) return showProblem(ctx, 404, 'not_found', 'There is no such operation.')
   const methods = there.flatMap((name) => {
     const { method } = operations[name]
     return method === 'GET' ? ['GET', 'HEAD'] : method

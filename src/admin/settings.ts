@@ -1,6 +1,7 @@
 import { newId } from '../crypto/token.ts'
 import type { CheckedStep } from '../ports/index.ts'
 import type { ToldVersion } from '../settings/history.ts'
+import { givenFor } from '../settings/secrets.ts'
 import type { SettingProblem, SettingsOutcome } from '../settings/settings.ts'
 import { recordAction } from './audit.ts'
 import type { SettingsInForce } from './description.ts'
@@ -12,13 +13,14 @@ const REFUSALS = {
   stale: {
     status: 412,
     code: 'stale_settings',
-    title: 'Nothing was changed: the settings are not those of If-Match any more. Read them again.',
+    title:
+      'Nothing was changed: the settings were changed since you read them (If-Match). Read them again.',
   },
   unreadable: {
     status: 409,
     code: 'settings_unreadable',
     title:
-      'Nothing was changed: the stored settings cannot be read; repair the record in the database, or delete it to begin with the defaults (docs/settings.md).',
+      'Nothing was changed: the stored settings cannot be read. Repair the record in the database, or delete it (docs/settings.md).',
   },
 } satisfies Record<string, AdminRefusal>
 
@@ -39,7 +41,7 @@ export function settingsOperations(parts: AdminParts) {
     if (typeof outcome === 'string' || Array.isArray(outcome)) return answerOf(outcome)
     const { changed: keys, warnings } = outcome
     if (isDryRun || keys.length === 0 || (await isRecorded(keys, request))) return answerOf(outcome)
-    const unrecorded = 'this change is in force, and is missing in the audit log'
+    const unrecorded = 'this change is in force, but it is missing in the audit log'
     return answerOf({ ...outcome, warnings: [...warnings, unrecorded] })
   }
 
@@ -120,7 +122,7 @@ function inForce(shown: Record<string, string>, warnings: string[] = []): Settin
 }
 
 export function notAcceptable(what: 'changed' | 'sent', errors: SettingProblem[]): AdminRefusal {
-  const title = `Nothing was ${what}: some settings are not acceptable.`
+  const title = `Nothing was ${what}: some settings are not valid.`
   return { status: 400, code: 'invalid_settings', title, errors }
 }
 
@@ -131,11 +133,10 @@ export function withSecretsLeft<Step extends string>(
 ): CheckedStep<Step> {
   if (secret === undefined || check.step !== 'configuration' || check.status !== 'warning')
     return check
-  const server = secret === 'smtp_password' ? 'host or port' : 'mail server or token endpoint'
   const names = [secret, ...more].join(' and ')
   return {
     ...check,
-    message: `The stored ${names} ${more.length > 0 ? 'are' : 'is'} for another ${server}, and goes to no other: nobody logs in.`,
-    advice: `Give it too: --set ${secret} asks for it.`,
+    message: `The stored ${names} ${more.length > 0 ? 'belong' : 'belongs'} to another ${givenFor(secret).join(' or ')} and stays there: no login was tried.`,
+    advice: `Give it again: --set ${secret} asks for it.`,
   }
 }

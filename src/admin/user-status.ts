@@ -97,7 +97,7 @@ function hintsOf({ user, mails, needsVerified, canSend }: MailHistory): string[]
   return [
     ...hints.map(({ summary }) => summary),
     ...(isDead
-      ? ['There are dead letters: see their reasons, and account-flows outbox retry.']
+      ? ['There are dead letters. See their reasons, then use account-flows outbox retry.']
       : []),
   ]
 }

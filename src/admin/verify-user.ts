@@ -57,20 +57,20 @@ const refusal = (code: string, why: string): AdminRefusal => ({
 
 const NO_ADDRESS = refusal(
   'no_address',
-  'the account has no e-mail address. Give it one where your users are.',
+  'the account has no e-mail address. Add one in your user store.',
 )
 
 const UNCHANGED = refusal(
   'not_verified',
-  'the account is disabled, its address changed just now, or another account has it. See user status.',
+  'the account is disabled, its address was changed just now, or another account has it. See user status.',
 )
 
 const TAKEN = refusal(
   'address_taken',
-  'another account has this address verified, and from then on it would name neither. Correct one of them where your users are.',
+  'another account has this verified address. With two, no mail could be sent to it. Correct one in your user store.',
 )
 
 const UNSUPPORTED = refusal(
   'unsupported',
-  'the users of this host have no markEmailUnverified. Change it where your users are.',
+  'your user store has no markEmailUnverified. Change it there directly.',
 )

@@ -38,8 +38,9 @@ const WAITING_FOR_EACH = 32
 const DEFAULT_THREADS = 4
 
 /**
- * One thread is left to files and look-ups of names: bcrypt shares the threads with them. The event loop gets its share of the processors
- * from the system: measured on two of them, a request beside a full queue took 17 ms instead of 10, and a third more passwords were hashed.
+ * One thread stays free for files and DNS look-ups, because bcrypt shares these threads. The system gives the event loop its
+ * share of the processors. Measured on two processors: a request beside a full queue took 17 ms instead of 10. A third more
+ * passwords were hashed.
  *
  * @param poolSize `UV_THREADPOOL_SIZE`, which libuv reads too.
  */
@@ -55,8 +56,8 @@ export const hashQueue = createHashQueue(
 )
 
 /**
- * Answers a function that does what has the same key one after the other, in the order in which it came, whatever became of the
- * one before. Other keys do not wait, nor do other processes.
+ * Answers a function that runs work with the same key one after the other, in the order of the calls, also after a failure.
+ * Other keys do not wait, nor do other processes.
  */
 export function oneAtATime() {
   const latest = new Map<string, Promise<unknown>>()

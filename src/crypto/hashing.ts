@@ -4,9 +4,9 @@ import type { HashQueue } from './hash-queue.ts'
 import { hashPassword, isReadWhole } from './password.ts'
 import { newToken } from './token.ts'
 
-/** How a host hashes passwords whose hashes are not bcrypt's, such as Argon2. */
+/** How you hash passwords if not with bcrypt, for example with Argon2. */
 export interface Hashing {
-  /** Answers a salted hash, always at the same cost, with all that `verify` needs. */
+  /** Answers a salted hash with all that `verify` needs, always at the same cost. */
   hash(password: string): Promise<string>
   /** `false` also for a hash that it cannot read. */
   verify(password: string, hash: string): Promise<boolean>
@@ -92,8 +92,8 @@ export function readable(stored: string | undefined): ReadableHash | undefined {
 }
 
 /**
- * What a password is compared with: always as many hashes, with the same sum of rounds, whatever the cost of the stored one up to
- * `cost`. As many, because each takes a little time beside its rounds, which shows.
+ * The hashes to compare a password with. Their number and their sum of rounds are always the same, whatever the cost of the
+ * stored hash, up to `cost`. The number matters too: each hash takes a little time besides its rounds.
  */
 export function sameWork(hash: ReadableHash | undefined, cost: number): string[] {
   const first = hash ?? { text: nobody(cost), cost }

@@ -61,28 +61,28 @@ export function ringsCheck(rings: readonly string[][]): CheckedStep<'keys'> {
     return {
       step,
       status: 'failed',
-      message: `Not every process verifies with the keys that sign: ${missing.map(verifies).join(', ')}.`,
-      advice: 'Put each of these keys at the end of the ring of the processes that lack it.',
+      message: `A process lacks a key that another one signs with: ${missing.map(verifies).join(', ')}.`,
+      advice: 'Add each of these keys at the end of the ring, in every process that lacks it.',
     }
   }
   if (partly.length > 0) {
     return {
       step,
       status: 'warning',
-      message: `Every process verifies with the keys that sign; of the others, ${partly.map(verifies).join(', ')}.`,
-      advice: 'Give every process the same keys before one of these is put in front.',
+      message: `Every process knows the keys that sign. Of the other keys: ${partly.map(verifies).join(', ')}.`,
+      advice: 'Give every process the same keys before you put one of these first.',
     }
   }
   if (signing.length > 1) {
     return {
       step,
       status: 'warning',
-      message: `Every process verifies with all keys; in front: ${signing.map(signs).join(', ')}.`,
-      advice: 'Put the same key in front everywhere, then run account-flows keys rotate.',
+      message: `Every process knows all keys, but the first keys differ: ${signing.map(signs).join(', ')}.`,
+      advice: 'Put the same key first in every process, then run account-flows keys rotate.',
     }
   }
   const [front, ...others] = rings[0] ?? []
   const processes = all === 1 ? 'The one process signs' : `All ${all} processes sign`
-  const verified = others.length > 0 ? `, and verify with ${others.join(', ')} too` : ''
+  const verified = others.length > 0 ? `, and also verify with ${others.join(', ')}` : ''
   return { step, status: 'ok', message: `${processes} with the key ${front}${verified}.` }
 }

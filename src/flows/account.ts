@@ -15,8 +15,8 @@ import type { FlowParts } from './parts.ts'
 export type UserMatch = User | 'ambiguous' | 'unknown'
 
 /**
- * Finds the user that an identifier names (4.2.3): a verified address wins over another user's username, so that nobody can
- * take the place of an address by choosing it as a name. Whether there is such a user changes none of the look-ups.
+ * Finds the user of an identifier (4.2.3). A verified address wins over the username of another user: nobody can take over an
+ * address by using it as a name. The look-ups are the same whether or not the user exists.
  */
 export async function findUser(users: UserStore, identifier: string): Promise<UserMatch> {
   const typed = withoutBlanks(identifier)

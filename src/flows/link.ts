@@ -126,8 +126,8 @@ export function linkQuery({ token, carried, signature }: VerificationLink): stri
 const BASE64URL = new Set(['token', 'authorize_sig'])
 
 /**
- * The readings of a mailed link's query, as it is first: mail programs leave `&amp;` in, break lines and take the punctuation after
- * a link for its end. Which one was mailed is for the token and the signature to say.
+ * The possible readings of the query of a mailed link, the unchanged one first. Mail programs leave `&amp;` in, break lines,
+ * and take punctuation after a link for its end. Token and signature tell which one was mailed.
  */
 export function readingsOf(query: string): string[] {
   const mended = query

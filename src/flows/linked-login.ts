@@ -1,7 +1,8 @@
 import { hashToken } from '../crypto/token.ts'
 import type { CapturedRequest, User } from '../ports/index.ts'
+import { isVoid } from '../ports/logins.ts'
 import type { FlowParts } from './parts.ts'
-import { isLeft, isLoginOf } from './waiting-login.ts'
+import { isLoginOf } from './waiting-login.ts'
 
 /** What a link finishes that was mailed for a login, and where it was opened. */
 export interface LinkedLogin {
@@ -45,7 +46,7 @@ export async function unlessLeft(
   finish: () => Promise<void>,
 ): Promise<boolean> {
   const pending = id === undefined ? undefined : await pendingLogins.find({ id })
-  if (id !== undefined && (!pending || isLeft(pending))) return false
+  if (id !== undefined && (!pending || isVoid(pending))) return false
   await finish()
   return true
 }

@@ -1,5 +1,5 @@
 /**
- * What a mailed link does that opens a form for a password: a reset (3.1) and an invitation (3.4) differ in what they set, and nothing else.
+ * A mailed link opens a form, and the form sets a password. A reset (3.1) and an invitation (3.4) differ only in what they set.
  *
  * @module
  */

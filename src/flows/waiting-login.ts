@@ -1,6 +1,6 @@
 /**
- * The window that logged in and waits for its address to be verified. It goes on by itself, once, with the very request
- * that the client made; whoever opens the link in another browser has no part in that.
+ * The window that logged in and waits for its address to be verified. It goes on by itself, once, with the original request of
+ * the client. A person who opens the link in another browser has no part in that.
  *
  * @module
  */
@@ -14,6 +14,7 @@ import type {
   User,
 } from '../ports/index.ts'
 import { isEnded } from '../ports/login-end.ts'
+import { isVoid } from '../ports/logins.ts'
 import { WEEK_MS } from '../ports/week.ts'
 import { isStillFor } from './account.ts'
 import type { FlowParts } from './parts.ts'
@@ -61,7 +62,7 @@ export function createWaitingLogins(parts: FlowParts) {
     async status(window: WaitingWindow): Promise<WaitingStatus> {
       const pending = await findOwn(window)
       if (!pending) return 'ended'
-      if (pending.continuedAt) return isLeft(pending) ? 'ended' : 'continued'
+      if (pending.continuedAt) return isVoid(pending) ? 'ended' : 'continued'
       // Support or an import verifies an account too, and tells no window.
       const isVerified =
         pending.verifiedAt ?? (await users.findById(pending.accountId))?.emailVerified
@@ -73,7 +74,7 @@ export function createWaitingLogins(parts: FlowParts) {
       const pending = await findOwn(window)
       if (!pending) return { status: 'ended', captured: undefined }
       const { captured } = pending
-      if (pending.continuedAt) return { status: isLeft(pending) ? 'ended' : 'continued', captured }
+      if (pending.continuedAt) return { status: isVoid(pending) ? 'ended' : 'continued', captured }
       const user = await users.findById(pending.accountId)
       const cutoffs = await readCutoffs(pending.accountId)
       if (!user || !isLoginOf(pending, user, cutoffs)) return { status: 'ended', captured }
@@ -93,9 +94,6 @@ export function createWaitingLogins(parts: FlowParts) {
   }
 }
 
-// Its turn was taken, and it signed nobody in, or everything of its account was ended since.
-export const isLeft = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
-
 /** A login that waits (`pending_logins`) outlives its link, so that a fresh link, asked for late, still finishes it. */
 export const KEEP_LOGIN_MS = WEEK_MS
 
@@ -106,8 +104,8 @@ export const MOST_LOGINS = 10
 const MAX_CAPTURED_BYTES = 32_768
 
 /**
- * A login that begins to wait. The same request, sent again by the same browser, is the same login: its earlier link finishes it,
- * also where it gets no link of its own. `undefined`: the request is too long to be kept.
+ * A login that begins to wait. The same request from the same browser is the same login: its earlier link still finishes it,
+ * even if this request gets no mail. `undefined`: the request is too long to be kept.
  */
 export function newPendingLogin(
   { id: accountId, email, passwordHash }: User,
@@ -152,8 +150,8 @@ export function isLoginOf(
 }
 
 /**
- * Does the work in the one turn of a login that waits. Work that fails gives the turn back, and so does a turn of which nobody
- * knows whether it was taken: each has a name, so that nobody gives back the turn of another.
+ * Does the work in the one turn of a waiting login. If the work fails, or nobody knows whether the turn was taken, the turn is
+ * given back. Each turn has a name, so that nobody gives back the turn of another.
  *
  * @returns `false`: the turn was taken before, and nothing was done.
  */

@@ -6,8 +6,8 @@ export type BodyRefusal = 'unsupported_media_type' | 'body_too_large' | 'bad_req
 export type Body = { text: string } | { parsed: unknown }
 
 /**
- * Reads a body of one media type, at most 64 KiB of well-formed UTF-8. Compressed bodies are refused unread: nobody
- * compresses a form, and a broken one would fail in the decompressor after the limit was reached, where nobody listens.
+ * Reads a body of one media type: at most 64 KiB of well-formed UTF-8. Compressed bodies are refused unread: no browser
+ * compresses a form. A broken one would fail in the decompressor after the limit, where nobody listens.
  */
 export async function readBody(ctx: Context, mediaType: string): Promise<Body | BodyRefusal> {
   const encoding = ctx.get('Content-Encoding')
@@ -25,8 +25,8 @@ export async function readBody(ctx: Context, mediaType: string): Promise<Body | 
   return text === undefined ? 'bad_request' : { text }
 }
 
-// As text, because its own form parser makes objects of `token[$gt]=` and arrays of a repeated field; as one character a
-// byte, because it would replace what is no UTF-8.
+// As text: its form parser makes objects of `token[$gt]=` and arrays of repeated fields. As one character per byte: it would
+// replace bytes that are not UTF-8.
 async function readBytes(mediaType: string) {
   // With the first form: it takes a third of the time of an import of the package.
   const { koaBody } = await import('koa-body')

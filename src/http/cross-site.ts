@@ -16,8 +16,8 @@ export function isCrossSite(ctx: Context, origin: string): boolean {
 }
 
 /**
- * Whether the button of a form was pressed, and not by a script as far as the browser tells (decision 0018): the engines of
- * Chrome and Firefox leave `Sec-Fetch-User` out then; Safari never sends it, nor does what talks plain http.
+ * Whether a person pressed the button of a form, and no script, as far as the browser tells (decision 0018). Chrome and Firefox
+ * leave `Sec-Fetch-User` out for a script. Safari never sends it, and over plain http nobody does.
  */
 export function isPressed(ctx: Context, form: Fields): boolean {
   if (!form.has('action')) return false

@@ -12,8 +12,8 @@ const CLOCK_STEP_SECONDS = 60
 /** A login whose credentials the host has checked. */
 export interface CheckedLogin {
   /**
-   * The user's record, with the hash that the password was compared with; a host that hashes anew does so afterwards. Or the id alone:
-   * then the clocks of the processes tell whether a reset came later, and should agree to the second.
+   * The user, with the hash that the password was compared with; if you rehash, do it afterwards. Or only the id: then the
+   * clocks of the processes tell whether a reset came later, so they should agree to the second.
    */
   account: User | string
   /** From `loginStarted()`, called before the password hash was read. */
@@ -24,40 +24,41 @@ export interface CheckedLogin {
   remember?: boolean
 }
 
-/** What becomes of a login, for a login page that posts by script. */
+/** The outcome of a login, for a login page that posts by script. */
 export type LoginDecision =
-  /** Where to lead the browser: `window.location.assign(location)`. */
+  /** The next address for the browser: `window.location.assign(location)`. */
   { location: string } | { blocked: BlockedByEmail | { reason: 'request_too_long' } }
 
 /** A login that waits until its address is verified. */
 export interface BlockedByEmail {
   reason: 'email_unverified'
-  /** Of our page that waits in this browser, and goes on by itself. */
+  /** Our page that waits in this browser and goes on by itself. */
   location: string
-  /** How long the mailed link lives. */
+  /** How long the mailed link works. */
   lifetimeMs: number
-  /** Until another mail may be asked for. `undefined`: at any time. */
+  /** How long to wait before the next mail may be requested. `undefined`: no wait. */
   waitMs: number | undefined
 }
 
 /** What a login page calls. */
 export interface Login {
-  /** Call it first in your login POST, and give its result to `finishLogin`. It is a time in whole seconds. */
+  /** Call it first in your login POST, and pass its result to `finishLogin`. It is a time in whole seconds. */
   loginStarted(): number
   /**
-   * Answers with the verification page in mode `blocked`, and sends a link, when the user may not finish the login (4.8). An
-   * authorization request of more than 32 KiB cannot be kept for that: it is refused by a page, with status 400.
+   * If the user may not finish the login (4.8): answers with the verification page in mode `blocked`, and sends a link. An
+   * authorization request of more than 32 KiB cannot be kept, and is refused with status 400.
    *
-   * Prefer `finishLogin`: of a login that you finish yourself, a reset may not end the session where the clocks of processes differ.
+   * Prefer `finishLogin`. If you finish the login yourself, and the clocks of your processes differ, a reset may not end its
+   * session.
    *
    * @returns `true`: a page was sent, stop. `false`: finish the login yourself, with `ts: startedAt` in the result.
    */
   blockUnverified(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<boolean>
-  /** Answers the host's login POST: blocked as above, or finished by the provider. */
+  /** Answers your login POST: blocked as above, or finished by the provider. */
   finishLogin(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<void>
   /**
-   * The same for a login page that posts by script: it returns the outcome in place of sending a response. Of the response only a
-   * cookie is set, and the rest is the host's. The request comes from the page itself, with its cookies.
+   * The same for a login page that posts by script: it returns the outcome and sends no response, it only sets a cookie on it.
+   * The request must come from the login page itself, with its cookies.
    */
   decideLogin(
     req: IncomingMessage,
@@ -167,7 +168,7 @@ function dated({ seenByLogin, clock }: HttpParts, login: CheckedLogin): Promise<
 function resultOf({ account, startedAt, acr, amr, remember }: CheckedLogin, at: Date): LoginResult {
   const now = loginSecond(at)
   if (!Number.isInteger(startedAt) || startedAt > now + CLOCK_STEP_SECONDS) {
-    throw new TypeError('startedAt must come from loginStarted()')
+    throw new TypeError('startedAt must be the result of loginStarted()')
   }
   return {
     accountId: typeof account === 'string' ? account : account.id,

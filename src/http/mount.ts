@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import Koa, { type Context } from 'koa'
 
 /**
- * One function for every host: `app.use(it)` on Koa, Express and Fastify with middie, `it(req, res, next)` on `node:http`. What is not
- * for it goes on to `next`; without a `next`, it is answered 404.
+ * One function for every host. Koa, Express, Fastify with middie: `app.use(it)`. `node:http`: `it(req, res, next)`. It passes
+ * other requests to `next`; without `next`, it answers them 404.
  */
 export interface Mount {
   (ctx: Context, next: () => Promise<unknown>): unknown

@@ -36,7 +36,7 @@ export function createRequestLimit(parts: HttpParts, trustedProxies: number): Re
     hasWarned = true
     log(
       'warn',
-      'a request says that it came through a proxy, and none is declared: if there is one, set trustedProxies, or limits by network do not work',
+      'a request has the header of a proxy, but trustedProxies is 0. Behind a proxy, set trustedProxies: without it, limits by IP address do not work',
     )
   }
 

@@ -28,9 +28,9 @@ const UNKNOWN = 'unknown'
 const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 
 /**
- * What requests are counted by: an IPv4 address as it is, also where an IPv6 address stands for it (mapped, or behind a NAT64 or
- * 6to4 translator, which otherwise would be one bucket for everybody behind it); of another IPv6 address the /64, which one
- * household or one server has to itself, however it is spelled.
+ * The key that requests are counted by. An IPv4 address counts as it is, also inside an IPv6 address (mapped, or behind a NAT64
+ * or 6to4 translator). Otherwise all people behind a translator would share one bucket. Another IPv6 address counts by its /64,
+ * in any spelling: one household or server has that to itself.
  */
 export function networkOf(address: string | undefined): string {
   const ip = ipOf(withoutPort(address))

@@ -48,7 +48,7 @@ export function passwordPage(parts: HttpParts, name: PasswordPage) {
     try {
       return await clients.restart(carried, await openLogin.pageFor(ctx, carried))
     } catch (error) {
-      log('error', 'after a password was set the way on is not known', { error: String(error) })
+      log('error', 'after a new password the way on is not known', { error: String(error) })
       return undefined
     }
   }

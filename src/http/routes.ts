@@ -51,7 +51,7 @@ export function createRoutes(parts: RoutesParts): Middleware {
     const path = pathOf(ctx)
     if (path === undefined) {
       ctx.status = 400
-      ctx.body = 'The target of the request is not an address.\n'
+      ctx.body = 'The address of this request is not valid.\n'
       return
     }
     const route = Object.hasOwn(routes, path) ? routes[path] : undefined

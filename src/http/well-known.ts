@@ -6,8 +6,8 @@ const PATH = '/.well-known/change-password'
 
 export interface WellKnown {
   /**
-   * Koa middleware that leads from `/.well-known/change-password`, at the root of the origin, to the form that asks for a reset
-   * link, and passes everything else on. Password managers look there ("A Well-Known URL for Changing Passwords", W3C).
+   * Koa middleware that redirects `/.well-known/change-password`, at the root of the origin, to the forgot-password form. It
+   * passes other requests on. Password managers use this path ("A Well-Known URL for Changing Passwords", W3C).
    */
   wellKnownChangePassword(): Middleware
   /** The same for Express, Fastify and `node:http`. */

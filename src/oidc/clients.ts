@@ -8,8 +8,8 @@ import { createRequestCheck, type Client } from './request-check.ts'
 
 export interface Clients {
   /**
-   * The carried parameters and their client, when they name a registered client, and a redirect URI of its own; otherwise none of
-   * them, so that nothing unregistered is ever signed, mailed, rendered or followed, nor anything too long for an address.
+   * The carried parameters and their client, if they name a registered client and one of its redirect URIs; otherwise none of
+   * them. So nothing unregistered is ever signed, mailed, rendered or followed, and nothing too long for an address.
    */
   identify(carried: CarriedParameters): Promise<IdentifiedClient & { client?: ShownClient }>
   /**
@@ -21,11 +21,11 @@ export interface Clients {
   /** Whether a device that waited for the request has its answer already. */
   isFinished(captured: CapturedRequest): Promise<boolean>
   /**
-   * The client of genuine parameters, and where it starts a login anew: its own address for that (OpenID Connect Core, section 4),
-   * or its front page. `undefined`: there is no such client. It says nothing of the account: whoever asked for a mail to somebody
-   * else chose the client.
+   * The client of genuine parameters, and the address where its login starts again: its own (OpenID Connect Core, section 4),
+   * or its front page. `undefined`: there is no such client. It tells nothing about the account: a person who asked for a mail
+   * to somebody else chose the client.
    *
-   * @param loginPage - leads there instead, where a login for this client waits in this browser.
+   * @param loginPage - use this address instead, if a login for this client waits in this browser.
    */
   restart(carried: CarriedParameters, loginPage?: string): Promise<ShownClient | undefined>
 }

@@ -31,8 +31,8 @@ export interface AccountAdapter extends Adapter {
 }
 
 /**
- * An adapter factory that may have work to do before it is used, such as creating indexes, and may seal what it stores with the
- * secrets of the flows.
+ * An adapter factory that may need to start first, for example to create indexes. It may seal its records with the secrets of
+ * the flows.
  */
 export interface StartableAdapterFactory {
   (model: string, box: SecretBox): Adapter
@@ -78,7 +78,7 @@ export function createEndableSessions(outside: EndableParts): EndableSessions {
     expectOurs(adapter) {
       if (wrappers.has(adapter)) return
       throw new TypeError(
-        'adapter of the provider must be flows.adapter(…); memoryAdapter() is the embedded one to wrap',
+        'adapter of the provider must be flows.adapter(…). For development: flows.adapter(memoryAdapter())',
       )
     },
 
@@ -130,7 +130,10 @@ async function remove(
       try {
         count = (count ?? 0) + (await adapter.destroyByAccountId(accountId, ended(model)))
       } catch (error) {
-        log('error', 'ended records were not deleted', { model, error: String(error) })
+        log('error', 'ended sessions and tokens could not be deleted; they are dead all the same', {
+          model,
+          error: String(error),
+        })
         // Each further model would wait as long again.
         if (isStoreUnavailable(error)) return count
       }

@@ -42,7 +42,7 @@ type Form = (
 
 /**
  * oidc-provider's records on MongoDB: one collection a model, in snake_case, documents `{ _id, payload, sealed, expiresAt }`, removed
- * by a TTL index. `_id` is the SHA-256 of the id, in hex; `payload` holds what is looked for, such as `accountId`; all else is
+ * by a TTL index. `_id` is the SHA-256 of the id, in hex; `payload` holds the fields for look-ups, such as `accountId`. All else is
  * `sealed` with the first secret of the flows. A client keeps its `client_id`, and all but its secret is in clear.
  * Reads see every write that was answered before.
  *
@@ -64,7 +64,7 @@ export function mongoAdapter(
   const factory = (model: string, box?: SecretBox): AccountAdapter => {
     if (!box)
       process.emitWarning(
-        'mongoAdapter() stores records in clear: it has no keys. Call it in flows.adapter(…), and pass on the second argument',
+        'mongoAdapter() has no keys, so it stores records unencrypted. Call it in flows.adapter(…), and pass the second argument on',
       )
     const sealed: Form = (id, payload) =>
       box ? sealRecord(box, model, storedId(model, id), payload) : inClear(id, payload)

@@ -7,8 +7,8 @@ import { begunInteraction } from './provider-answers.ts'
 const NAME = 'account_flows_login'
 
 /**
- * The login page that this browser was led to last. The provider's own cookies go to that page alone, which is the host's, so one of ours
- * keeps its address for the end of a reset. It is sealed: nobody else can say where that leads.
+ * The login page that this browser was sent to last. Browsers send the cookies of the provider only to that page, which belongs
+ * to the host. So our own cookie keeps its address for the end of a reset. It is sealed: nobody else can choose where it leads.
  */
 export interface OpenLogin {
   /** Notes where the provider leads a browser for an interaction. */

@@ -24,9 +24,9 @@ export function createAccountPolicy(readAccount: ReadAccount, settings: () => Se
 }
 
 /**
- * Adds two checks to the login prompt, so that no path leads to a code around section 4.8: not a session from before the
- * setting was switched on, not `prompt=none`, and not a host that forgot `finishLogin`. The session of an account that is
- * disabled or gone leads to the login page instead of an error.
+ * Adds two checks to the login prompt, so that no path leads to a code around section 4.8. They stop an older session from
+ * before the setting, `prompt=none`, and a host that forgot `finishLogin`. The session of a disabled or deleted account leads
+ * to the login page, not to an error.
  */
 function addAccountChecks(
   policy: InteractionPolicy,
@@ -34,12 +34,12 @@ function addAccountChecks(
   settings: () => Settings,
 ): InteractionPolicy {
   const login = policy.get('login')
-  if (!login) throw new TypeError('policy must have a prompt named "login"')
+  if (!login) throw new TypeError('policy must have a prompt with the name "login"')
   const { Check } = interactionPolicy
   const ask = (wanted: boolean) => (wanted ? Check.REQUEST_PROMPT : Check.NO_NEED_TO_PROMPT)
 
   login.checks.add(
-    new Check('account_gone', 'the account is disabled or gone', 'login_required', ({ oidc }) =>
+    new Check('account_gone', 'the account is disabled or deleted', 'login_required', ({ oidc }) =>
       ask(oidc.session?.accountId !== undefined && oidc.account === undefined),
     ),
   )

@@ -1,5 +1,5 @@
 /**
- * What the provider made of a request, which its answer does not tell: that may be a page of its host, or be at the client.
+ * What the provider did with a request. Its answer alone does not tell: it may be a page of the host, or go to the client.
  *
  * @module
  */

@@ -1,8 +1,10 @@
 /**
  * Answers a request of ours inside the provider's own pipeline, in one response.
  *
- * Three things here are not documented by oidc-provider and are pinned by a contract test: the constructor of
- * `provider.Interaction`, that the resume cookie holds the interaction's uid, and the route names `resume` and `device_resume`.
+ * oidc-provider does not document three things used here; a contract test pins them:
+ * - the constructor of `provider.Interaction`;
+ * - that the resume cookie holds the uid of the interaction;
+ * - the route names `resume` and `device_resume`.
  *
  * @module
  */

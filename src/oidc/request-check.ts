@@ -24,8 +24,8 @@ export type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>
 const QUESTION_SECONDS = 60
 
 /**
- * The request is sent to the provider once more, by a browser in which nobody is signed in: what passes all of its checks begins
- * an interaction there, and nothing else does.
+ * The request is sent to the provider once more, from a browser in which nobody is signed in. Only a request that passes all
+ * checks begins an interaction there.
  */
 export function createRequestCheck(provider: () => Provider): PassesToday {
   async function begins(ctx: Context, query: URLSearchParams): Promise<boolean> {

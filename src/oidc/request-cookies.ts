@@ -5,8 +5,8 @@ interface Signer {
 }
 
 /**
- * Makes the request carry a cookie that the browser did not send, signed the way the provider expects, so that one response
- * can do what would otherwise take a redirect to itself.
+ * Adds a cookie to the request that the browser did not send, signed as the provider expects. So one response does what would
+ * otherwise need a redirect to ourselves.
  */
 export function injectCookie(ctx: Context, name: string, value: string): void {
   const kept = withoutCookie(ctx.req.headers.cookie, name)

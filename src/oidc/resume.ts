@@ -41,8 +41,8 @@ export interface Resume {
     byEmail?: EmailLogin,
   ): Promise<boolean>
   /**
-   * Likewise in the window that logged in, though a link may have finished the same request in another browser before, and used
-   * up the request that the client had pushed, which is good for one answer.
+   * The same in the window that logged in. A link in another browser may have finished this request before. It may also have
+   * used up a pushed request, which is good for one answer.
    */
   waiting(ctx: Context, next: Next, captured: CapturedRequest): Promise<boolean>
   /**
@@ -51,8 +51,8 @@ export interface Resume {
    */
   left(ctx: Context, next: Next, captured: CapturedRequest, how: WayOut): Promise<void>
   /**
-   * Signs the account in by its e-mail alone, then sends the carried parameters through the authorization endpoint with all
-   * of its checks: what was not captured, such as PKCE, is never assumed.
+   * Signs the account in by its e-mail alone, then sends the carried parameters through the authorization endpoint with all its
+   * checks. Parameters that were not captured, such as PKCE, are never assumed.
    */
   carried(ctx: Context, next: Next, login: EmailLogin, carried: CarriedParameters): Promise<void>
 }
@@ -103,13 +103,16 @@ export function createResume(parts: Parts): Resume {
   }
 }
 
+async function findPushed({ provider }: Parts, parJti: string | undefined) {
+  return parJti === undefined ? undefined : provider().PushedAuthorizationRequest.find(parJti)
+}
+
 async function withoutPushed<T>(
-  { provider }: Parts,
+  parts: Parts,
   { parJti, ...request }: CapturedRequest,
   goOn: (request: CapturedRequest) => Promise<T>,
 ): Promise<T> {
-  const { PushedAuthorizationRequest } = provider()
-  const pushed = parJti === undefined ? undefined : await PushedAuthorizationRequest.find(parJti)
+  const pushed = await findPushed(parts, parJti)
   const outcome = await goOn(request)
   // The answer stands without it: a pushed request that nobody uses up lives for a minute.
   await pushed?.consume().catch(() => {})
@@ -122,8 +125,7 @@ async function askAgain(
   next: Next,
   { parJti, ...captured }: CapturedRequest,
 ): Promise<void> {
-  const { PushedAuthorizationRequest } = parts.provider()
-  const pushed = parJti === undefined ? undefined : await PushedAuthorizationRequest.find(parJti)
+  const pushed = await findPushed(parts, parJti)
   // Consent was of the account that is left, and so is a hint at it.
   const { lastSubmission: _consent, ...request } = captured
   const { login_hint: _hint, prompt = '', ...others } = request.params

@@ -27,8 +27,9 @@ export interface SeenLogins {
   /** The account itself likewise; where `readsAccounts`, one whose login is finished is read beside its cut-offs. */
   readAccount(accountId: string): Promise<User | undefined>
   /**
-   * Reads the cut-offs that a login is later than, before anything is made of it: all that come afterwards end it. Where the account has
-   * cut-offs, a login is later than all of them if its password is the one of now, and ended if it is another one. For that the user is read.
+   * Reads the cut-offs that came before a login, before the login makes anything: all later ones end it. If the account has
+   * cut-offs, the user is read too. With its present password the login is later than all cut-offs; with another one it is
+   * ended.
    *
    * @param second - in which it arrived.
    * @param passwordDigest - of the password hash that it was checked with. `undefined`: nobody knows, and the clock decides.
@@ -93,8 +94,8 @@ async function alive(
   return payload
 }
 
-// What a request makes has seen what the login has that it makes it of, or what it has itself: one that began before a cut-off, and
-// ends after it, makes nothing that lives.
+// A record has seen the cut-offs of the login that it comes from, or of its own request. So a request that began before a
+// cut-off, and ends after it, makes nothing that lives.
 async function stamped(
   { memory, clock }: Parts,
   model: string,

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
 
 /**
- * Tells of each person who signed out of the provider (RP-Initiated Logout), before the answer leaves; not of one who stayed, nor
- * where nobody was signed in: the provider asks no question then, and any site can lead a browser there.
+ * Reports each person who signs out of the provider (RP-Initiated Logout), before the answer leaves. A person who stays is not
+ * reported. Nor is a request without a session: the provider asks no question then, and any site can send a browser there.
  */
 export function onSignOut(
   provider: Provider,

@@ -18,8 +18,8 @@ export function mayReplace(model: string): 'any' | 'not consumed' | 'expired' {
 }
 
 /**
- * What oidc-provider does about a second use, for one that came at the same moment as the first: it ends all of the grant
- * (RFC 6749, 4.1.2; RFC 9700, 4.14). The grant goes first, because what the first use still makes is dead without it.
+ * Ends the whole grant if a second use comes at the same moment as the first (RFC 6749, 4.1.2; RFC 9700, 4.14). oidc-provider
+ * does the same for a later one. The grant goes first: without it, all that the first use still makes is dead.
  *
  * @throws as `refuseUsed`.
  */

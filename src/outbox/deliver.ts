@@ -43,8 +43,8 @@ async function trySending(
   }
 }
 
-// The token is made when a connection is free, or will be in a moment as mails leave; it counts only while this worker holds the
-// job. `undefined`: it has to wait.
+// The token is made when a connection is free, or will be in a moment as mails leave. It counts only while this worker holds
+// the job. `undefined`: it has to wait.
 async function send(
   parts: OutboxParts,
   job: MailJob,

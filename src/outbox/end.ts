@@ -17,7 +17,7 @@ export async function endJob(parts: OutboxParts, job: MailJob, reason: NoMail): 
   if (!DEAD_LETTERS.has(reason)) await parts.store.outbox.remove(job)
   else if (await giveUp(parts, job, reason)) {
     const { id, kind } = job
-    parts.log('warn', 'no mail can be sent for a request', { job: id, kind, reason })
+    parts.log('warn', 'a request got no mail', { job: id, kind, reason })
   }
 }
 
@@ -57,5 +57,8 @@ export async function giveUp(
 /** Makes dead letters of all records that are no readable job. */
 export async function endUnreadable({ store, clock, log }: OutboxParts): Promise<void> {
   for (const job of await store.outbox.giveUpUnreadable(clock.now()))
-    log('error', 'a mail job cannot be read', { job, reason: 'unreadable' })
+    log('error', 'a mail job is damaged and cannot be read; it is a dead letter now', {
+      job,
+      reason: 'unreadable',
+    })
 }

@@ -60,8 +60,8 @@ function limitsOf({ settings, keyedHash }: OutboxParts, job: MailJob, user: User
   ]
 }
 
-// Whoever used the link has another password. Those who only say that a mailbox is theirs share some, and get no more by a new password:
-// otherwise one of them could use up those of the others.
+// A person who used the link has a new password, and so a new spare. Accounts that only claim a mailbox share some spares, and
+// get no more by a new password. Otherwise one of them could use up the spares of the others.
 function sparesOf({ settings, keyedHash }: OutboxParts, job: MailJob, user: User): Limit[] {
   const { link } = MAIL_KINDS[job.kind]
   if (!link) return []

@@ -175,7 +175,7 @@ type PasswordFlow = 'password_reset' | 'invitation'
 
 type Flow = PasswordFlow | 'email_verification'
 
-/** What events of this type tell beside what all do; the rest is `undefined` in them. */
+/** The fields of this event type besides the common ones; the others are `undefined`. */
 type Told<Type extends (typeof AUDIT_EVENT_TYPES)[number], Fields> = EventBase & {
   type: Type
 } & Fields & {
@@ -183,7 +183,7 @@ type Told<Type extends (typeof AUDIT_EVENT_TYPES)[number], Fields> = EventBase &
   }
 
 interface EventBase {
-  /** Unique: an event is recorded once, however often it is repeated. */
+  /** Unique: a repeated event is recorded once. */
   id: string
   at: Date
   /** Of the network that the request came from, as far as there was one. */
@@ -253,14 +253,14 @@ interface Sometimes {
 /** An event as it was kept. One that was damaged, or is of another version, may lack what its type tells. */
 export interface RecordedEvent extends EventBase, Sometimes {
   type: AuditEventType
-  /** When it was written down, by the clock of that process; the event itself may have been earlier. */
+  /** When it was recorded, by the clock of that process. The event itself may be earlier. */
   recordedAt: Date
 }
 
 /** Keeps the audit events, in `audit_events`. */
 export interface AuditLog {
   /**
-   * Keeps the event for `keepMs` from now on; then it is removed, be it somewhat later. `false`: one with this id was recorded
+   * Keeps the event for `keepMs` from now on; it is removed then or a little later. `false`: an event with this id was recorded
    * before; nothing changed.
    */
   record(event: AuditEvent, keepMs: number): Promise<boolean>

@@ -51,32 +51,35 @@ export interface PendingLogin {
   purgeAt: Date
 }
 
+/** Whether `isVoid` was set (`LoginChanges`). */
+export const isVoid = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
+
 /** What changes of logins that wait, repeated or in any order with the same end. */
 export interface LoginChanges {
   /** To a later time; never to an earlier one. */
   purgeAt?: Date
   /** Where it is not set yet, or to an earlier time. */
   verifiedAt?: Date
-  /** Makes them logins of no password, so that nothing finishes them; their windows still know where to lead. */
+  /** Makes them logins without a password, so that nothing finishes them. Their windows still know where to lead. */
   isVoid?: true
 }
 
 /** `pending_logins`: logins that wait for a verification link. */
 export interface PendingLoginStore {
-  /** In the place of the one with its id, if there is one. Besides it, only the newest of its account stay: `most` in all. */
+  /** Saves it, or replaces the one with its id. Besides it, only the newest of its account stay: `most` in all. */
   save(login: PendingLogin, most: number): Promise<void>
   /** By its id; or the account's newest one with exactly this client, redirect URI and state, absent distinct from empty. */
   find(
     which: { id: string } | { accountId: string; carried: CarriedParameters },
   ): Promise<PendingLogin | undefined>
-  /** Of one login, or of all of an account that were made with this address, or with any. */
+  /** Changes one login, or all logins of an account: those made with this address, or with any. */
   change(
     which: { id: string } | { accountId: string; email?: string },
     changes: LoginChanges,
   ): Promise<void>
   /**
-   * Compare and set, atomically. With a time, it sets `continuedAt` where it is not set: of concurrent callers exactly one gets `true`.
-   * Without, it unsets it while it is set by the turn of this name.
+   * Compare and set, atomically. With a time: sets `continuedAt` if it is not set; of concurrent callers exactly one gets
+   * `true`. Without a time: unsets it if the turn of this name has set it.
    */
   setTurn(id: string, turn: string, at: Date | undefined): Promise<boolean>
 }

@@ -57,19 +57,19 @@ export interface RequestOfAccount extends Pick<MailJob, 'id' | 'requestedAt' | '
 }
 
 /**
- * What a job is taken for: `resolve` to look its account up, or to end it when it is superseded; `send` once it is resolved and
- * while it is within its life; `expire` when nobody sent it within its life.
+ * Why a job is taken. `resolve`: to look its account up, or to end it if it is superseded. `send`: to send it, once it is
+ * resolved and within its life. `expire`: to end it, if nobody sent it within its life.
  */
 export type MailStage = 'resolve' | 'send' | 'expire'
 
 /**
- * Keeps the requests for mails, in `mail_outbox`. A job never holds a token or a link. What is written for a job changes nothing where its lease was lost or it is
- * superseded; where a boolean is answered, that is `false`.
+ * Keeps the requests for mails, in `mail_outbox`. A job never holds a token or a link. A write for a job changes nothing if its
+ * lease was lost or it is superseded; a boolean answer is then `false`.
  */
 export interface MailOutbox extends OutboxAdministration {
-  /** One write, the same for everybody. A job whose id is there already, or taken still, changes nothing. */
+  /** One write, the same for everybody. It changes nothing if the id exists or is still taken. */
   add(job: NewMailJob): Promise<void>
-  /** Takes the jobs that have been due for the longest and that nobody holds, at most so many; each is given to one caller. */
+  /** Takes at most this many jobs that nobody holds, the longest due first. Each is given to one caller. */
   claim(stage: MailStage, most: number, at: Date, heldUntil: Date): Promise<MailJob[]>
   /**
    * Keeps the account, and erases the typed identifier. The job counts as resolved from here on, also as a dead letter; and as taken
@@ -125,26 +125,29 @@ export interface TransportMail {
   headers: Record<string, string>
 }
 
-/** What became of a mail. The `id` is what the service calls it; the `reason` is kept for admins, without addresses. */
+/** The outcome of a mail. `id` is its name at the mail service; `reason` is kept for admins, without addresses. */
 export type TransportAnswer =
   { accepted: true; id?: string } | { accepted: false; isForGood: boolean; reason: string }
 
 /** Sends mails in the place of SMTP. */
 export interface MailTransport {
   /**
-   * Hands one mail over. What it throws means: try again. The signal aborts after 30 seconds, or when the process stops; an
-   * answer that comes later does not count. It runs five times at the same time at most.
+   * Hands one mail over. An error means: try again. The signal aborts after 30 seconds, or when the process stops; a later
+   * answer does not count. At most five calls run at the same time.
    */
   send(mail: TransportMail, signal: AbortSignal): Promise<TransportAnswer>
-  /** It delivers nothing, as a mailbox of development: it gets mails only while SMTP is not configured, and production refuses it. */
+  /**
+   * It delivers nothing, such as a development mailbox. It gets mails only while SMTP is not configured, and production refuses
+   * it.
+   */
   isStandIn?: boolean
 }
 
 /** A connection to the mail server, free for one mail. */
 export interface MailConnection {
   /**
-   * Throws `ERR_MAIL_ADDRESS` before it says anything to the server, `ERR_MAIL_REFUSED` where the server will never take this
-   * mail, and `ERR_MAIL_FAILED` where a later attempt may succeed.
+   * Throws one of three errors. `ERR_MAIL_ADDRESS`: nothing was said to the server yet. `ERR_MAIL_REFUSED`: the server will
+   * never accept this mail. `ERR_MAIL_FAILED`: a later attempt may succeed.
    */
   send(mail: OutgoingMail): Promise<SentMail>
   /** Gives it back for the next mail; one that failed is closed. Repeated, it changes nothing. */
@@ -159,9 +162,9 @@ export interface MailSender {
   /** Whether there is anywhere to send to under the settings in force. */
   canSend(): boolean
   /**
-   * Opens a connection under these settings, or takes an idle one that still answers; a transport takes its place. At most `MOST_CONNECTIONS` are open, and whoever comes
-   * later waits. Aborting the signal destroys its socket at any later stage, until it is released, and whatever is under way
-   * fails with `ERR_MAIL_FAILED`.
+   * Opens a connection with these settings, or takes an idle one that still answers; a transport replaces it. At most
+   * `MOST_CONNECTIONS` are open, and later callers wait. Aborting the signal destroys the socket at any stage until its
+   * release; the running step fails with `ERR_MAIL_FAILED`.
    */
   connect(settings: Settings, signal: AbortSignal): Promise<MailConnection>
   /** Idle connections at once, busy ones when their mail is through. */
@@ -191,8 +194,8 @@ export interface MailCheckOptions {
 }
 
 /**
- * Tries the settings out, past the outbox and its connections. Always answers every step, in their order, or one step `transport` in their
- * place. Never throws for what settings, network or server do wrong. Takes 32 seconds at most.
+ * Tests the settings, without the outbox and its connections. It always answers every step, in their order, or one step
+ * `transport` instead. It never throws for faults of settings, network or server. It takes at most 32 seconds.
  */
 export type CheckMail = (
   settings: Settings,
@@ -238,10 +241,10 @@ export interface OutboxAdministration {
   /** Newest request first. A damaged record is told with what can be read of it. */
   list(query: MailJobQuery, at: Date): Promise<MailJobStatus[]>
   /**
-   * A dead letter becomes a request that its account made now, on database time; a job that waits becomes due `at` once. Atomic: of
-   * concurrent callers one gets `revived` for a dead letter. `no_account`: a dead letter without an account, of which nobody knows
-   * any more for whom it was. `held`: a worker has it, or takes it next because it is due already. `not_found` also for a record that
-   * no worker could read. But for `revived`, nothing changed.
+   * A dead letter becomes a request that its account made now, on database time. A waiting job becomes due `at` once. Atomic:
+   * of concurrent callers one gets `revived` for a dead letter. `no_account`: a dead letter whose account is unknown. `held`: a
+   * worker has it, or takes it next because it is due already. `not_found`: also for a record that no worker could read. Except
+   * for `revived`, nothing changed.
    */
   revive(
     id: string,

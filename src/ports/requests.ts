@@ -28,8 +28,9 @@ export interface Requester {
 }
 
 /**
- * Of two requests for a mail the later one wins, in whatever order mails leave. Within a millisecond the ids decide. Of one
- * request the later attempt wins, so that a worker that held the job before cannot take back what its next holder did.
+ * The place of a request in time. Of two requests for a mail the later one wins, in any order of the mails. Within one
+ * millisecond the ids decide. Of one request the later attempt wins: a worker that lost the job cannot undo what its successor
+ * did.
  */
 export interface RequestOrder {
   /** Time of the database. */

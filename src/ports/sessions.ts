@@ -1,20 +1,20 @@
 /** Up to when sessions and tokens of an account are dead. `undefined`: nothing of that kind was ever ended. */
 export interface SessionCutoffs {
-  /** Sessions and interactions of logins that have not seen it are dead. */
+  /** Sessions and interactions of a login that has not seen this cut-off are dead. */
   idpAt: Date | undefined
-  /** Grants, codes and tokens likewise, and with them the sessions that would make more of them. */
+  /** The same for grants, codes and tokens, and for the sessions that would make more of them. */
   oauthAt: Date | undefined
-  /** Those of logins that began at this time or before, by the clock, are dead. `undefined`: no exact end was asked for. */
+  /** Those of logins that began at this time or before, by the clock, are dead. `undefined`: there was no exact end. */
   exactIdpAt?: Date
   exactOauthAt?: Date
 }
 
 /** Ends what an account has, once. */
 export interface SessionEnd {
-  /** Tells it from every other end, also from one at the same time; repeated, it has the same. */
+  /** Different for each end, also for two at the same time. A repeated end has the same id. */
   id: string
   at: Date
-  /** It ends what began at `at` or before, by the clock, and nothing else. */
+  /** It ends only what began at `at` or before, by the clock. */
   isExact?: boolean
 }
 
@@ -23,9 +23,10 @@ export interface SessionCutoffStore {
   /** `undefined`: nothing was ever ended for this account. */
   read(accountId: string): Promise<SessionCutoffs | undefined>
   /**
-   * Effect 3 (`oauth`) or 4 (`idp`). A cut-off only moves forward: to the time of the end, or where it is there or later by a
-   * millisecond, so that each end can be told from the one before, whatever the clocks say. If `isExact`, the exact one moves instead, to
-   * this time at least. The same end once more changes nothing, so that an effect can be repeated. Answers the cut-offs.
+   * Effect 3 (`oauth`) or 4 (`idp`). A cut-off only moves forward, to the time of the end. If it is there already or later, it
+   * moves by one millisecond: each end differs from the one before, whatever the clocks say. With `isExact`, the exact cut-off
+   * moves instead, to this time at least. The same end once more changes nothing, so that an effect can be repeated. Answers
+   * the cut-offs.
    */
   end(accountId: string, kind: 'idp' | 'oauth', end: SessionEnd): Promise<SessionCutoffs>
 }
@@ -41,10 +42,13 @@ export type EndedSessions = {
   idp: EndedCount
 }
 
-/** What an account has at the provider. What is of a later login stays. */
+/** The sessions of an account at the provider. Those of a later login stay. */
 export interface AccountSessions {
-  /** Ends grants, codes and tokens of all logins until now; if `isExact`, of those that began at `at` or before (3.3, effect 3). */
+  /**
+   * Ends grants, codes and tokens of all logins until now (3.3, effect 3). With `isExact`: of those that began at `at` or
+   * before.
+   */
   endOAuthSessions(accountId: string, end: SessionEnd): Promise<EndedCount>
-  /** Ends sessions and login results likewise (3.3, effect 4). */
+  /** The same for sessions and login results (3.3, effect 4). */
   endIdpSessions(accountId: string, end: SessionEnd): Promise<EndedCount>
 }

@@ -10,16 +10,21 @@ export interface StoredSettings {
   version: number
   /** As sent over the wire; secrets are encrypted. */
   values: Record<string, string>
-  /** The record was edited by hand, and is no settings any more. It is kept as it is: nothing is written until it can be read. */
+  /**
+   * A person edited the record, and it cannot be read any more. It is kept as it is: nothing is written until it can be read.
+   */
   isUnreadable?: boolean
-  /** What was written with the values; `undefined`: nothing, by an older release. */
+  /** The history that was written with the values; `undefined`: an older release wrote none. */
   history?: SettingsVersion[]
 }
 
-/** One version of the settings, to tell what was changed and to go back to it. No secret is in it, not even encrypted. */
+/** One version of the settings, to show what changed and to go back to it. It holds no secret, not even an encrypted one. */
 export interface SettingsVersion {
   version: number
-  /** By the clock of the process that wrote it. `undefined`: when and by whom is not known, as it was an older release, or by hand. */
+  /**
+   * By the clock of the process that wrote it. `undefined`: time and person are unknown, because an older release or a person
+   * wrote it.
+   */
   at?: Date
   actor?: string
   /** Names of the secrets that were changed with it. */
@@ -32,8 +37,8 @@ export interface SettingsVersion {
 export interface SettingsStore {
   read(): Promise<StoredSettings>
   /**
-   * Replaces all values, and the history where one is given, in one atomic step, only while the version still is `expectedVersion`.
-   * `false`: it was another one.
+   * Replaces all values, and the history if one is given, in one atomic step, but only if the version still is
+   * `expectedVersion`. `false`: it was another one, nothing changed.
    */
   write(
     values: Record<string, string>,
@@ -49,11 +54,11 @@ export interface Hit {
   msToEnd: number
 }
 
-/** `rate_limits`: counts in windows that begin with the first hit. How much is too much, others judge. */
+/** `rate_limits`: counts in windows that begin with the first hit. The caller decides how much is too much. */
 export interface RateLimits {
   /**
    * Counts one more under the key, atomically: of concurrent callers, in any process, no two get the same count. A window that
-   * would last longer than `windowMs`, because a clock was set back or the window was longer before, begins anew.
+   * would last longer than `windowMs` begins again; a clock was set back, or the window was longer before.
    */
   hit(key: string, windowMs: number): Promise<Hit>
   /** Milliseconds until the window of the key ends. 0: it has none. Counts nothing. */
@@ -103,9 +108,9 @@ export interface AccountFlowsStore {
   /** Time of the database. */
   now(): Promise<Date>
   /**
-   * Removes all that is about one account, whether or not there is a user of that id: its mails, links, logins that wait, and events.
-   * Its cut-offs stay, so that nothing that was ended comes back, and so does what is under way `at` that time. What admins did to it
-   * (`admin_action`) stays too, without its id and with `accountHash` as `details.account_hash`. Repeated, it removes what came since.
+   * Removes all records about one account, even if there is no user with this id: mails, links, waiting logins and events.
+   * Three things stay. Cut-offs, so that nothing ended comes back. Everything that is under way `at` that time. Events of type
+   * `admin_action`, with `accountHash` as `details.account_hash` in place of the id. Repeated, it removes what came since.
    */
   forget(accountId: string, at: Date, accountHash: string): Promise<ForgottenAccount>
   /** Looks whether everything is as `start` left it. `undefined`: the store cannot tell. */

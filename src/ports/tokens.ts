@@ -56,8 +56,8 @@ export interface ResetClaim {
 }
 
 /**
- * How a claimed reset goes on. `used`: effect 2, which forgets the new hash; not once it was rejected. `rejected`: a newer password won,
- * and the token becomes invalidated; not once it was used. `completed`: all five effects are done; only once it was used.
+ * The steps of a claimed reset. `used`: effect 2, which removes the new hash; not after `rejected`. `rejected`: a newer
+ * password won, and the token becomes invalidated; not after `used`. `completed`: all five effects are done; only after `used`.
  */
 export type ResetStep = 'used' | 'rejected' | 'completed'
 
@@ -78,9 +78,8 @@ export interface TokenStore {
  */
 export interface ResetTokenStore extends TokenStore {
   /**
-   * Saves a live token and invalidates the user's earlier ones: at most one live token per user at any moment, also with
-   * concurrent callers. `false`: one of a later request or attempt was issued before, whatever became of it since; nothing
-   * changed.
+   * Saves a live token and invalidates earlier ones: at most one live token per user at any moment, also with concurrent
+   * callers. `false`: a token of a later request or attempt was issued before, whatever its state is now; nothing changed.
    */
   issue(token: NewToken): Promise<boolean>
   /**
@@ -89,8 +88,9 @@ export interface ResetTokenStore extends TokenStore {
    */
   revoke(which: Revoked, at: Date): Promise<void>
   /**
-   * The commit point of a reset: takes a token that is unused, not claimed, not invalidated and not expired, and stores the new password
-   * hash with it, in one step. Of concurrent callers exactly one gets the token. Until `leaseUntil` nobody else finishes it.
+   * The commit point of a reset, in one step: takes a token that is unused, not claimed, not invalidated and not expired. The
+   * new password hash is stored with it. Of concurrent callers exactly one gets the token. Nobody else finishes the reset until
+   * `leaseUntil`.
    */
   claim(tokenHash: string, claim: ResetClaim): Promise<ClaimedReset | undefined>
   /** Takes one claimed reset that is not completed and whose lease ran out; each is given to one caller. */

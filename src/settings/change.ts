@@ -55,7 +55,7 @@ export function applied(
 
 function toldOf([secret, moved]: Forgotten): string {
   const what = secret === 'smtp_password' ? 'password' : 'value'
-  return `${moved.join(' and ')} changed without ${secret}: the old ${what} was forgotten`
+  return `${moved.join(' and ')} changed without ${secret}: the old ${what} was deleted`
 }
 
 /** `undefined`: it is acceptable. */
@@ -68,7 +68,7 @@ function whyNot(setting: Setting<unknown> | undefined, value: unknown): string |
 
 // A misspelled name may be that of a secret.
 function shown(setting: Setting<unknown> | undefined, value: unknown): string {
-  if (!setting) return 'a name that no setting has'
+  if (!setting) return 'an unknown name'
   if (typeof value !== 'string') return kindOf(value)
   if (setting.secret) return 'a value that is not shown'
   const text = JSON.stringify(value)
@@ -87,12 +87,10 @@ function warningsOf(values: Record<string, string>, hasTransport: boolean): stri
   const isConfigured = isSmtpConfigured(settings)
   const warnings: string[] = []
   if (!isConfigured && !hasTransport) {
-    warnings.push(
-      'SMTP is not configured: smtp_host, smtp_port and smtp_from are needed; mails wait',
-    )
+    warnings.push('SMTP is not configured, so mails wait: set smtp_host, smtp_port and smtp_from')
     if (settings.requireEmailVerification) {
       warnings.push(
-        'require_email_verification is true and SMTP is not configured: whoever is not verified cannot sign in until mails can leave',
+        'require_email_verification is true, but SMTP is not configured: unverified users cannot sign in until mails can be sent',
       )
     }
   }
@@ -100,12 +98,12 @@ function warningsOf(values: Record<string, string>, hasTransport: boolean): stri
   if (isConfigured && missing.length > 0) {
     warnings.push(
       smtpAuth === 'password'
-        ? 'smtp_username and smtp_password count only together: there is no login now'
-        : `smtp_auth is xoauth2, and ${missing.join(' and ')} missing: there is no login now`,
+        ? 'only one of smtp_username and smtp_password is set: no login to the mail server until both are'
+        : `smtp_auth is xoauth2, but ${missing.join(' and ')} missing: no login to the mail server until you set it`,
     )
   }
   if (smtpTls === 'none') {
-    warnings.push('smtp_tls is none: mails, and smtp_password with them, are sent in the clear')
+    warnings.push('smtp_tls is none: mails and the SMTP login are sent unencrypted')
   }
   return warnings
 }

@@ -11,7 +11,8 @@ import { settingNamed } from './table.ts'
 
 const MAX_ATTEMPTS = 10
 const UNREADABLE =
-  'the stored settings cannot be read, and nothing is written over them: repair the record, or delete it; until then what was in force stays, and a start takes the strictest'
+  'the stored settings cannot be read. Repair the record, or delete it. Until then no change is stored. ' +
+  'A running process keeps its settings; a new process uses the strictest values'
 
 /** One version of the settings, as stored and as opened, without the secrets that no key opens. */
 export type Held = StoredSettings & OpenedSettings
@@ -105,7 +106,7 @@ function openAll(values: Record<string, string>, box: SecretBox, report: Report)
       report(
         name,
         value,
-        'this stored secret cannot be opened: no key in force does, or it was given for another smtp_host or smtp_port',
+        'this stored secret cannot be decrypted: its key is missing, or it was given for another server. Set it again',
       )
     else opened[name] = plain
   }

@@ -2,8 +2,9 @@ import { isIP, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 /**
- * Whether a host name, an address or the host of a URL means this machine: `localhost` and the names below it (RFC 6761), in any
- * case; `127.0.0.0/8`, also mapped to IPv6; `::1`, in brackets or not. Nothing is looked up, so no other name counts.
+ * Whether a host name, an IP address or the host of a URL means this machine. That is `localhost` and names below it (RFC
+ * 6761), in any case. Or `127.0.0.0/8`, also mapped to IPv6. Or `::1`, with or without brackets. There is no DNS look-up, so no
+ * other name counts.
  */
 export function isLoopbackHost(host: string): boolean {
   const bare = host.replace(/^\[(.*)\]$/, '$1')

@@ -9,8 +9,8 @@ import {
 } from './table.ts'
 
 /**
- * Reads opened values. One that is missing or not valid is the default, and so are two that exclude each other; `report` is told of
- * what is not valid.
+ * Reads opened values. A missing or invalid value becomes the default, and so do two that contradict each other. `report` gets
+ * each invalid one.
  */
 export function parseAll(values: Record<string, string>, report?: Report): Settings {
   const consistent = withoutContradiction(values, report)
@@ -41,7 +41,7 @@ export function failClosed(
     if (strictest === undefined || value === undefined || parse(value) !== undefined) continue
     const kept = before[name] ?? byDefault ?? strictest
     closed[name] = kept
-    report?.(name, value, `stored setting is not valid; ${kept} is in force`)
+    report?.(name, value, `the stored value is not valid; ${kept} is in force`)
   }
   return closed
 }

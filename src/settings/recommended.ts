@@ -16,20 +16,20 @@ export const recommendations: readonly Recommendation[] = [
     name: 'email_link_confirmation',
     value: 'other_browser',
     reason:
-      'a link that is opened on another device confirms, and the window that logged in goes on',
+      'a link opened on another device confirms the address, and the window that logged in goes on',
     isMet: ({ emailLinkConfirmation }) => emailLinkConfirmation !== 'off',
   },
   {
     name: 'reset_requires_verified_email',
     value: 'true',
     reason:
-      'reset links go to proven mailboxes alone; require_email_verification has people prove theirs',
+      'reset links go only to verified addresses; with require_email_verification, people verify theirs',
     isMet: ({ resetRequiresVerifiedEmail }) => resetRequiresVerifiedEmail,
   },
   {
     name: 'resend_cooldown',
     value: '30s',
-    reason: 'an impatient click sends no second mail',
+    reason: 'a second click sends no second mail',
     isMet: ({ resendCooldown }) => resendCooldown >= 30_000,
   },
 ]

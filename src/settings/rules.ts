@@ -36,7 +36,7 @@ export function withoutContradiction(
   const [least, most] = lengthsOf(values)
   if (least <= most) return values
   const { [min.name]: minimum, [max.name]: maximum, ...others } = values
-  const problem = `it is above ${max.name}; the defaults of both are in force`
+  const problem = `it is above ${max.name}; both settings have their defaults now`
   report?.(min.name, `${minimum} ${maximum}`, problem)
   return others
 }

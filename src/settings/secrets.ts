@@ -21,9 +21,12 @@ const GIVEN_FOR: Record<string, string[]> = {
 }
 const SECRETS = Object.entries(GIVEN_FOR)
 
+/** Names of the settings that say which server a secret is for. */
+export const givenFor = (secret: string): readonly string[] => GIVEN_FOR[secret] ?? []
+
 /** What a secret is sealed for: nobody who can write to the database gets it sent to another server. */
 export function purposeOf(name: string, values: Record<string, string>): string {
-  const given = (GIVEN_FOR[name] ?? []).map((each) => values[each] ?? '')
+  const given = givenFor(name).map((each) => values[each] ?? '')
   return `${name} for ${given.join(' port ')}`
 }
 
@@ -71,9 +74,7 @@ export function usable({ values, inForce }: OpenedSettings): Record<string, stri
 /** Those of `wanted` that have no stored value; a secret comes with its server, or not at all. */
 export function unset(wanted: WantedSettings, stored: Record<string, string>): WantedSettings {
   const isForAnotherServer = (secret: string) =>
-    (GIVEN_FOR[secret] ?? []).some(
-      (name) => stored[name] !== undefined && stored[name] !== wanted[name],
-    )
+    givenFor(secret).some((name) => stored[name] !== undefined && stored[name] !== wanted[name])
   return Object.fromEntries(
     Object.entries(wanted).filter(([name]) => !(name in stored) && !isForAnotherServer(name)),
   )

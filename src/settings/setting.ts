@@ -41,7 +41,7 @@ export function parseOne<T>(
   if (value !== undefined) {
     const parsed = setting.parse(value)
     if (parsed !== undefined) return parsed === '' ? undefined : parsed
-    report?.(setting.name, value, 'stored setting is not valid; its default is in force')
+    report?.(setting.name, value, 'the stored value is not valid; the default is in force')
   }
   return setting.default === undefined ? undefined : setting.parse(setting.default)
 }

@@ -33,10 +33,10 @@ export const smtpTable = {
   smtpAuth: choice('smtp_auth', 'password', ['password', 'xoauth2'], {
     meaning:
       'How to log in to the SMTP server. password: with smtp_username and smtp_password. ' +
-      'xoauth2: with smtp_username and a token, as Microsoft 365 and Google want it.',
+      'xoauth2: with smtp_username and an access token. Microsoft 365 and Google need this.',
   }),
   smtpOauthTokenEndpoint: text('smtp_oauth_token_endpoint', {
-    meaning: 'Where access tokens come from, for smtp_auth xoauth2.',
+    meaning: 'Address that gives access tokens, for smtp_auth xoauth2.',
     expected: 'an https address, or an http one of this machine; or an empty string for none',
     accepts: isTokenEndpoint,
   }),
@@ -53,7 +53,7 @@ export const smtpTable = {
   }),
   smtpOauthRefreshToken: text('smtp_oauth_refresh_token', {
     meaning:
-      'Refresh token of the mailbox. Without it, the client asks for itself (client credentials).',
+      'Refresh token of the mailbox. Without it, the client asks with its own credentials (client credentials grant).',
     expected: 'at most 4096 characters of ASCII; or an empty string for none',
     accepts: (value) => /^[!-~]{1,4096}$/.test(value),
     secret: true,

@@ -35,8 +35,8 @@ export const settingsTable = {
     ['off', 'other_browser', 'always'],
     {
       meaning:
-        'Who has to press a button before a verification link does anything. off: nobody. ' +
-        'other_browser: whoever opens it in another browser than the one that logged in, which then finishes the login. ' +
+        'Who must press a button before a verification link works. off: nobody. ' +
+        'other_browser: a person who opens the link in another browser. The browser that logged in then finishes the login. ' +
         'always: everybody.',
       strictest: 'always',
     },
@@ -44,43 +44,44 @@ export const settingsTable = {
   ...smtpTable,
   passwordChangedEmail: boolean('password_changed_email', 'true', {
     meaning:
-      'When true, a mail tells the user that the password was changed by a reset, or set by an invitation.',
+      'When true, the user gets a mail after a reset or an invitation. It says that the password was changed.',
   }),
   resetRequiresVerifiedEmail: boolean('reset_requires_verified_email', 'false', {
     meaning:
-      'When true, a username gets no reset link while the address of its account is not verified.',
+      'When true, a username gets no reset link until the address of its account is verified.',
     strictest: 'true',
   }),
   resetVerifiesEmail: boolean('reset_verifies_email', 'false', {
     meaning:
-      'When true, a reset also verifies the address that its link was mailed to, if the account still has that address.',
+      'When true, a reset also verifies the address that got the link. The account must still have that address.',
     strictest: 'false',
   }),
   requestsPerIpPerMinute: limit('requests_per_ip_per_minute', '60', {
-    meaning: 'How many forms one address may send in a minute; the others are answered 429.',
+    meaning: 'How many forms one IP address may send in a minute. Further forms get status 429.',
   }),
   mailsPerAccountPerHour: limit('mails_per_account_per_hour', '10', {
     meaning:
-      'How many mails an account, and a mailbox, may ask for in an hour. ' +
-      'Further requests get none while the account has a link to use.',
+      'How many mails one account, or one mailbox, may ask for in an hour. ' +
+      'Further requests get no mail while the account has a link that works.',
   }),
   resendCooldown: pause('resend_cooldown', '0s', DAY, {
-    meaning: 'How long a request for the same kind of mail gets none while the account has a link.',
+    meaning:
+      'For how long no second mail of the same kind is sent, while the account has a link that works.',
   }),
   mailsPerMinute: limit('mails_per_minute', '600', {
-    meaning: 'How many mails leave in a minute, of all processes together; the others wait.',
+    meaning: 'How many mails all processes together send in a minute. The others wait.',
   }),
   smtpTls: choice('smtp_tls', 'auto', ['auto', 'implicit', 'starttls', 'none'], {
     meaning:
-      'TLS to the SMTP server. auto: implicit on port 465, otherwise STARTTLS, which only a loopback host may do without. ' +
-      'implicit: from the first byte. starttls: it must succeed. none: never.',
+      'TLS to the SMTP server. auto: implicit on port 465, otherwise STARTTLS. Only a loopback host may go without TLS. ' +
+      'implicit: TLS from the first byte. starttls: STARTTLS must succeed. none: no TLS.',
     // The others work on some ports only.
     strictest: 'auto',
   }),
   auditRetention: duration('audit_retention', `${AUDIT_DAYS}d`, 3650 * DAY, {
     // Links and dead letters are told of for a week, and so is what became of them.
     minDays: 7,
-    meaning: 'How long an event of the audit log is kept, from when it is recorded.',
+    meaning: 'How long the audit log keeps an event after it was recorded.',
   }),
   minPasswordLength: length('validation_min_password_length', '8', 'Minimum'),
   maxPasswordLength: length('validation_max_password_length', '64', 'Maximum'),

@@ -8,12 +8,12 @@ import type {
   MailTransport,
 } from '../ports/index.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
-import { explain, finding, isGreeted, type Finding, type Seen } from './check-failures.ts'
-import { judgeLogin, judgeSettings, judgeTls } from './check-findings.ts'
+import { explain, finding, isGreeted, type Finding, type Seen } from './check/failures.ts'
+import { judgeLogin, judgeSettings, judgeTls } from './check/findings.ts'
 import { shown } from './reply-text.ts'
 import { createAccessTokens, type AccessTokens, type RefreshTokens } from './access-tokens.ts'
-import { listeningConnection, watchedTokens } from './check-connection.ts'
-import { checkTransport } from './check-transport.ts'
+import { listeningConnection, watchedTokens } from './check/connection.ts'
+import { checkTransport } from './check/transport.ts'
 import { composeMail } from './compose.ts'
 import type { SmtpConnection } from './connection.ts'
 import { smtpSettings, tlsPolicy, type SmtpSettings } from './settings.ts'
@@ -109,7 +109,7 @@ async function* walk(
   await reaching.catch(unless(() => addresses.length > 0))
   yield isIP(host) === 0
     ? ok(`${host} is ${addresses.slice(0, MAX_ADDRESSES).join(', ')}.`)
-    : ok(`${host} is an address and needs no look-up.`)
+    : ok(`${host} is an IP address and needs no DNS look-up.`)
   await reaching
   seen.isConnected = true
 
@@ -131,13 +131,13 @@ async function* walk(
 
   yield (await connection.login())
     ? judgeLogin(seen, connection)
-    : finding('skipped', 'No login is set: not needed up to here.')
+    : finding('skipped', 'No login is set, and none was needed so far.')
 
   await ask(`MAIL FROM:<${from}>`)
-  yield taken(`The server takes mail from ${from}.`)
+  yield taken(`The server accepts mail from ${from}.`)
 
   if (to === undefined) {
-    const advice = 'Give an address to try one.'
+    const advice = 'To try one, give an address.'
     yield finding('skipped', 'No recipient was tried.', { advice })
     return
   }
@@ -147,12 +147,12 @@ async function* walk(
     return
   }
   await ask(`RCPT TO:<${to}>`)
-  yield taken(`The server takes mail to ${to}.`)
+  yield taken(`The server accepts mail to ${to}.`)
 
   if (!mail) return
   await ask('RSET')
   await connection.send(to, composeMail({ ...mail, to }, settings))
-  yield taken('The server took the mail.')
+  yield taken('The server accepted the mail.')
 }
 
 function unless(isEnough: () => boolean) {

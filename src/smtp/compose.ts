@@ -4,8 +4,8 @@ import { nodemailer } from './nodemailer.ts'
 import type { SmtpSettings } from './settings.ts'
 
 /**
- * A mail as it goes over the wire, from one plain address, which may have a name, to one other; it says nothing about this machine.
- * The two parts are put together here: the streams of the library take five times as long.
+ * A mail as it goes over the wire, from one plain address, with or without a name, to one other. It says nothing about this
+ * machine. The two parts are put together here: the streams of the library take five times as long.
  */
 export function composeMail(
   { to, subject, text, html, kind }: OutgoingMail,

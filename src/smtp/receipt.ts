@@ -2,8 +2,8 @@ import type { SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
 import type { SentMail } from '../ports/index.ts'
 
 /**
- * What the mail is known by to whoever runs the mail server. The server has seen the link by then, so that nothing of its answer is
- * kept but one id, and that only where it shares no long piece with the mail.
+ * The id of the mail at the mail server. The server has seen the link by then. So only one id of its answer is kept, and only
+ * if it shares no long piece with the mail.
  */
 export function receiptOf(
   messageId: string,

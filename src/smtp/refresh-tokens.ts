@@ -37,7 +37,8 @@ export function createRefreshTokens(
         )
         if (typeof outcome === 'string' || Array.isArray(outcome)) throw new Error('not taken')
       } catch {
-        if (!isReplaced) log('warn', 'a new refresh token could not be stored: it is tried again')
+        if (!isReplaced)
+          log('warn', 'a new refresh token could not be stored. This is tried again later')
       }
     },
   }

@@ -1,4 +1,3 @@
-import { EventEmitter, once } from 'node:events'
 import { later, type Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { MailConnection, MailSender, MailTransport } from '../ports/index.ts'
@@ -12,6 +11,7 @@ import {
   type RefreshTokens,
 } from './access-tokens.ts'
 import { errorOf } from './error.ts'
+import { createLine } from './line.ts'
 import { nodemailer } from './nodemailer.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
 import { lend, newSlot, warm, type Slot } from './slot.ts'
@@ -69,7 +69,7 @@ export type SmtpSlots = ReturnType<typeof smtpSlots>
 
 export function smtpSlots(settings: SmtpSettings, clock: Clock, tokens: AccessTokens) {
   const slots = Array.from({ length: MOST_CONNECTIONS }, () => newSlot(clock))
-  const freed = new EventEmitter().setMaxListeners(0)
+  const line = createLine()
   let isClosed = false
 
   function giveBack(slot: Slot, isGood: boolean): void {
@@ -90,7 +90,7 @@ export function smtpSlots(settings: SmtpSettings, clock: Clock, tokens: AccessTo
 
   function free(slot: Slot): void {
     slot.isTaken = false
-    freed.emit('slot')
+    line.call()
   }
 
   return {
@@ -100,9 +100,11 @@ export function smtpSlots(settings: SmtpSettings, clock: Clock, tokens: AccessTo
         throw new AccountFlowsError('ERR_MAIL_FAILED', 'The sender is not one plain address')
       }
       isClosed = false
-      const slot = await take(slots, freed, signal).catch((cause: unknown) => {
-        throw errorOf(cause, signal, 'waiting for a free connection')
-      })
+      const slot = await line
+        .wait(() => take(slots), signal)
+        .catch((cause: unknown) => {
+          throw errorOf(cause, signal, 'waiting for a free connection')
+        })
       const destroy = () => slot.connection?.socket.destroy()
       const release = (isGood: boolean) => {
         signal.removeEventListener('abort', destroy)
@@ -129,17 +131,12 @@ export function smtpSlots(settings: SmtpSettings, clock: Clock, tokens: AccessTo
   }
 }
 
-/** A free slot, at best one with a connection; waits for one. */
-async function take(slots: Slot[], freed: EventEmitter, signal: AbortSignal): Promise<Slot> {
-  for (;;) {
-    signal.throwIfAborted()
-    const free = slots.filter(({ isTaken }) => !isTaken)
-    const slot = free.find(({ connection }) => connection) ?? free[0]
-    if (slot) {
-      slot.isTaken = true
-      slot.keep()
-      return slot
-    }
-    await once(freed, 'slot', { signal })
-  }
+/** A free slot, if possible one with a connection. `undefined`: none is free. */
+function take(slots: Slot[]): Slot | undefined {
+  const free = slots.filter(({ isTaken }) => !isTaken)
+  const slot = free.find(({ connection }) => connection) ?? free[0]
+  if (!slot) return undefined
+  slot.isTaken = true
+  slot.keep()
+  return slot
 }

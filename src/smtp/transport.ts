@@ -1,4 +1,3 @@
-import { EventEmitter, once } from 'node:events'
 import { AccountFlowsError } from '../errors.ts'
 import type {
   MailConnection,
@@ -12,6 +11,7 @@ import { isMailAddress } from '../settings/mail-address.ts'
 import { isSmtpConfigured, type Settings } from '../settings/table.ts'
 import { headersOf, newMessageId } from './compose.ts'
 import { errorOf } from './error.ts'
+import { createLine } from './line.ts'
 import { harmless } from './reply-text.ts'
 import { sharesPiece } from './receipt.ts'
 
@@ -30,20 +30,12 @@ export function isInUse(
 
 /** Five mails at most are with the transport at the same time. Whoever comes later waits, until the signal aborts. */
 export function createConnectTransport(transport: MailTransport) {
-  const freed = new EventEmitter().setMaxListeners(0)
+  const line = createLine()
   let busy = 0
-
-  async function take(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      signal.throwIfAborted()
-      if (busy < MOST_CONNECTIONS) break
-      await once(freed, 'one', { signal })
-    }
-    busy += 1
-  }
+  const take = () => (busy < MOST_CONNECTIONS ? (busy += 1) : undefined)
 
   return async (settings: Settings, signal: AbortSignal): Promise<MailConnection> => {
-    await take(signal).catch((cause: unknown) => {
+    await line.wait(take, signal).catch((cause: unknown) => {
       throw errorOf(cause, signal, 'waiting for the transport')
     })
     let isReleased = false
@@ -53,7 +45,7 @@ export function createConnectTransport(transport: MailTransport) {
         if (isReleased) return
         isReleased = true
         busy -= 1
-        freed.emit('one')
+        line.call()
       },
     }
   }
@@ -91,7 +83,7 @@ export async function handOver(
   }
   // The mail may have left: nobody gets it again and again because of a mistake in the transport.
   if (said.accepted !== false) {
-    throw failure(true, 'no answer', 'It answered neither accepted: true nor accepted: false.')
+    throw failure(true, 'no answer', 'Its answer has neither accepted: true nor accepted: false.')
   }
   const isRefused = said.isForGood === true
   throw failure(isRefused, isRefused ? 'refused' : 'try again', textOf(said.reason))
@@ -127,7 +119,7 @@ function failure(isRefused: boolean, code: string, reason: string): AccountFlows
     isRefused ? 'ERR_MAIL_REFUSED' : 'ERR_MAIL_FAILED',
     isRefused
       ? `The transport refused the mail for good (${code})`
-      : `The transport did not take the mail (${code})`,
+      : `The transport did not accept the mail (${code})`,
     { fault: { step: 'transport', code, ...(reply !== '' && { reply }) } },
   )
 }

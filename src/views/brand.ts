@@ -1,19 +1,19 @@
 import { accentOf, SCHEMES } from './accent.ts'
 import { displayName } from './wording.ts'
 
-/** How a service calls itself on every page and in every mail. What is left out leaves no gap; `logo` and `homeUrl` need `name`. */
+/** The brand on every page and in every mail. Parts that you leave out leave no gap; `logo` and `homeUrl` need `name`. */
 export interface Brand {
-  /** Such as `Acme`, 64 characters at most. It ends the title of every page. */
+  /** Such as `Acme`, at most 64 characters. Every page title ends with it. */
   name?: string | undefined
   /**
-   * An image on the origin of `baseUrl`: its address, or its path with a slash in front. Shown 40 pixels high and wide on pages,
-   * and in the browser's tab; in mails 40 pixels high, if its path ends in .png, .jpg, .jpeg, .gif or .webp, which mail programs show.
-   * It needs `name`.
+   * An image on the origin of `baseUrl`: its address, or its path with a slash in front. It needs `name`. On pages it is 40
+   * pixels high and wide, and also the icon of the browser tab. In mails it is 40 pixels high. Mails show only .png, .jpg,
+   * .jpeg, .gif and .webp, because mail programs show only these.
    */
   logo?: string | undefined
-  /** `#rrggbb`. Buttons and links have it; darker, and lighter in the dark, as far as it takes to read them (WCAG AA). */
+  /** `#rrggbb`, for buttons and links. It is made darker, or lighter in dark mode, until the text is readable (WCAG AA). */
   colour?: string | undefined
-  /** Where name and logo lead: http or https. It needs `name`. */
+  /** Name and logo link to it: http or https. It needs `name`. */
   homeUrl?: string | undefined
   /** "Back to sign-in" on every page: http or https. */
   signInUrl?: string | undefined
@@ -26,7 +26,7 @@ const IMAGE_PATH = /^\/(?!\/)[^\s\\]*$/
 /**
  * The same, with an absolute `logo`.
  *
- * @throws TypeError naming what is not acceptable.
+ * @throws TypeError that names what is not valid.
  */
 export function checkBrand(brand: Brand | undefined, baseUrl: URL): Brand {
   if (brand === undefined) return {}
@@ -35,14 +35,14 @@ export function checkBrand(brand: Brand | undefined, baseUrl: URL): Brand {
   const [other] = Object.keys(others)
   if (other !== undefined) {
     throw new TypeError(
-      `brand.${other} is not known: name, logo, colour, homeUrl, signInUrl, supportUrl are`,
+      `brand.${other} is unknown. Known: name, logo, colour, homeUrl, signInUrl, supportUrl`,
     )
   }
   if (name !== undefined && (typeof name !== 'string' || !name || name !== displayName(name))) {
     throw new TypeError('brand.name must be one line of 1 to 64 characters')
   }
   if (name === undefined && (logo !== undefined || homeUrl !== undefined)) {
-    throw new TypeError('brand.name must be there where brand.logo or brand.homeUrl is')
+    throw new TypeError('brand.name must be set if brand.logo or brand.homeUrl is')
   }
   if (colour !== undefined && (typeof colour !== 'string' || !/^#[\da-f]{6}$/i.test(colour))) {
     throw new TypeError('brand.colour must be #rrggbb')
@@ -73,11 +73,11 @@ function logoOf(logo: string, { origin }: URL): string {
   throw new TypeError('brand.logo must be on the origin of baseUrl, or a path on it')
 }
 
-/** As templates show it. */
+/** As templates use it. */
 export interface ShownBrand extends Omit<Brand, 'colour'> {
   /** The accent colour in mails. */
   accent?: string | undefined
-  /** Absolute. `undefined`: mail programs would not show it. `logo` is a path, on whatever name of the origin a page is opened. */
+  /** Absolute. `undefined`: mail programs would not show it. `logo` is a path, so that it works on each host name of a page. */
   mailLogo?: string | undefined
 }
 

@@ -32,7 +32,7 @@ export function findProblems({ files, locales, defaultLocale, reference }: Overr
       const known = placeholdersOf(ours)
       return placeholdersOf(word)
         .filter((placeholder) => !known.includes(placeholder))
-        .map((placeholder) => `locales/${locale}.json: ${key} is given no {${placeholder}}`)
+        .map((placeholder) => `locales/${locale}.json: ${key} has no value for {${placeholder}}`)
     })
   }
 
@@ -51,7 +51,9 @@ export function warnOfOddities(
     (name) => !files.own.has(name) && !templates.used.has(name) && !isReadAnyway(name),
   )
   if (unused.length > 0)
-    log('warn', 'files of viewsDirectory that nothing uses', { files: unused.toSorted() })
+    log('warn', 'viewsDirectory has files that are not used: check their names', {
+      files: unused.toSorted(),
+    })
 
   const templateTexts = [...files.hosts.values()]
     .filter(({ name }) => /\.(pug|txt)$/.test(name))
@@ -64,13 +66,16 @@ export function warnOfOddities(
         !templateTexts.some((text) => text.includes(key)),
     )
     if (unknown.length > 0) {
-      log('warn', 'words that nothing says; are their keys right?', { locale, keys: unknown })
+      log('warn', 'viewsDirectory has texts that are not used: check their keys', {
+        locale,
+        keys: unknown,
+      })
     }
     const missing = [...reference.own.keys()].filter(
       (key) => !words.has(key) && isSaidIn(locale, key),
     )
     if (own.size === 0 && missing.length > 0) {
-      log('warn', 'a locale lacks words, which are said in the default one', {
+      log('warn', 'a locale lacks texts; the default locale is used for them', {
         locale,
         default: defaultLocale.locale,
         lacking: missing.length,

@@ -40,8 +40,8 @@ const SYSTEMS: readonly (readonly [readonly string[], RegExp])[] = [
 ]
 
 /**
- * Browser and system of a user agent, in words of our own: what anybody may have sent is never shown. `undefined` for whatever is
- * not exactly a browser that we know; the version of neither is told, because browsers do not tell the truth of it.
+ * Browser and system of a user agent, in our own words: text that anybody may have sent is never shown. `undefined` unless it
+ * is exactly a browser that we know. Versions are left out, because browsers do not tell their true one.
  */
 export function deviceOf(userAgent: string): Device | undefined {
   const [, system = '', rest = ''] = /^Mozilla\/5\.0 \(([^()]{1,120})\) (.+)$/.exec(userAgent) ?? []

@@ -11,8 +11,8 @@ export interface Languages {
 }
 
 /**
- * The locale to speak in: that of the first language that is wanted and that there are words in, be it in another country's form
- * (`de-AT` is answered with `de`, `pt` with `pt-BR`); otherwise the fallback.
+ * The locale for the first wanted language that has texts, also those of another country (`de` for `de-AT`, `pt-BR` for `pt`).
+ * Otherwise the fallback.
  */
 export function chooseLocale(
   locales: readonly string[],

@@ -50,7 +50,8 @@ function readLayer(files: ReadonlyMap<string, ViewFile>, problems: string[]): La
     if (!/^locales\/[^/]+\.json$/.test(file.name)) continue
     const locale = canonicalLocale(basename(file.name, '.json'))
     const words = wordsOf(file)
-    if (locale === undefined) problems.push(`${file.name} is not named by a language tag (BCP 47)`)
+    if (locale === undefined)
+      problems.push(`the name of ${file.name} must be a language tag (BCP 47)`)
     else if (layer.has(locale)) problems.push(`${file.name} is a second file for ${locale}`)
     else if (typeof words === 'string') problems.push(words)
     else layer.set(locale, words)
@@ -77,7 +78,7 @@ function wordsOf({ name, text }: ViewFile): Words | string {
   const bad = entries.find(([, word]) => typeof word !== 'string')
   if (bad) return `${name}: ${bad[0]} is not a text`
   const words = new Map<string, string>(entries)
-  if (!['ltr', 'rtl', undefined].includes(words.get(DIR))) return `${name}: dir is ltr or rtl`
+  if (!['ltr', 'rtl', undefined].includes(words.get(DIR))) return `${name}: dir must be ltr or rtl`
   return words
 }
 

@@ -79,7 +79,7 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]):
 
   function renderStrictly(name: string, locals: object): string {
     const html = (hosts.get(name) ?? ownTemplate(files, name)).render(locals)
-    if (html === '') throw new TypeError('the template says nothing')
+    if (html === '') throw new TypeError('the template has no output')
     return html
   }
 
@@ -102,7 +102,7 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]):
         return renderStrictly(name, locals)
       } catch (error) {
         const { where, message } = failureOf(error)
-        log('error', 'a template of viewsDirectory failed; ours is shown', {
+        log('error', 'a template of viewsDirectory failed; the built-in one is shown', {
           template: name,
           ...(where && { where }),
           error: message,
@@ -129,7 +129,7 @@ function compile(file: ViewFile, find: Find, compileDebug: boolean): Compiled {
     const found = find(name, from)
     if (!found) throw new TypeError(`there is no ${name}`)
     const chain = [...(above.get(source) ?? []), source]
-    if (chain.includes(nameOf(found))) throw new TypeError(`${name} is made of itself`)
+    if (chain.includes(nameOf(found))) throw new TypeError(`${name} includes itself`)
     above.set(nameOf(found), chain)
     loaded.set(nameOf(found), found)
     return nameOf(found)

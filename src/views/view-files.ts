@@ -80,11 +80,12 @@ function readDirectory(
       const name = folder ? `${folder}/${entry}` : entry
       const path = realPath(join(root, name))
       const kind = path === undefined ? undefined : statSync(path)
-      if (path === undefined || kind === undefined) problems.push(`${name} leads nowhere`)
+      if (path === undefined || kind === undefined)
+        problems.push(`${name} is a link to a file that does not exist`)
       else if (isHosts && !path.startsWith(root + sep))
-        problems.push(`${name} leads out of the directory`)
+        problems.push(`${name} is a link to a file outside the directory`)
       else if (kind.isFile()) add(name, path)
-      else if (!kind.isDirectory()) problems.push(`${name} is no file`)
+      else if (!kind.isDirectory()) problems.push(`${name} is not a file`)
       else if (!folder && !FOLDERS.has(entry)) addUnread(`${name}/`)
       else if (!above.includes(path)) walk(name, [...above, path])
     }

@@ -114,8 +114,8 @@ export function displayName(name: string): string {
 }
 
 /**
- * Mail programs turn `evil.example` into a link; a word joiner after each dot and colon, also those that an address of a page may
- * have in their place, stops them and cannot be seen.
+ * Mail programs turn `evil.example` into a link. An invisible word joiner after each dot and colon stops them, and after the
+ * characters that may replace these in an address.
  */
 export function unlinkable(name: string): string {
   return name

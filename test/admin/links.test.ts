@@ -92,7 +92,7 @@ describe('The admin API explains a link (5)', () => {
 
   const LIVE = /^The link works until /
   const USED = /^The link was used /
-  const REPLACED = /^The link was replaced: a newer one was made /
+  const REPLACED = /^The link was replaced by a newer one: /
   const EXPIRED = /^The link expired /
   const VOIDED = /^The link was voided: /
   const cases: [title: string, state: State, summary: RegExp, make: Make][] = [
@@ -194,7 +194,7 @@ describe('The admin API explains a link (5)', () => {
         await h.changeUser(user, { email: 'another@users.example' })
         const changed = await explain(link)
         expect(changed.summary + changed.advice).not.to.match(/verified|nothing left/)
-        expect(changed.advice).to.include('Have a new link sent')
+        expect(changed.advice).to.include('Send a new link')
       })
     }
   })
@@ -215,9 +215,7 @@ describe('The admin API explains a link (5)', () => {
       const { user, link } = await resetLink()
       const { created_at } = await explain(await h.resetLink(user))
       const { summary, advice } = await explain(link)
-      expect(summary).to.equal(
-        `The link was replaced: a newer one was made ${seconds(created_at)}.`,
-      )
+      expect(summary).to.equal(`The link was replaced by a newer one: ${seconds(created_at)}.`)
       expect(advice).to.equal('Only the link in the newest mail works.')
     })
 
@@ -440,7 +438,7 @@ describe('The admin API explains a link (5)', () => {
       const cut = await explain(link.slice(0, -5))
       expect(cut).to.include({
         state: 'unknown',
-        summary: 'The token of the link has 38 characters in place of 43.',
+        summary: 'The token of the link has 38 characters, not 43.',
       })
       for (const without of [link.replace(/token=.*/, ''), link.replace(/=.*/, '=')]) {
         const explained = await explain(without)
@@ -456,7 +454,7 @@ describe('The admin API explains a link (5)', () => {
       const moved = link.replace(h.oauthUrl, forgotten.oauthUrl)
       const explained = await adminOf(forgotten).explainLink({ link: moved })
       expect(explained).to.include({ state: 'unknown', signature: 'valid' })
-      expect(explained.summary).to.match(/genuine, and so old/)
+      expect(explained.summary).to.match(/genuine, but too old/)
       expect((await createUserAgent().get(moved)).mode).to.equal('expired')
       await forgotten.close()
       expect(await works(link)).to.equal(true)

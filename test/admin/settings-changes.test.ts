@@ -81,7 +81,7 @@ describe('Settings, as an admin tries, unsets and sends them back', () => {
         expect(put).to.include({ smtp_host })
         for (const answered of [unset, put]) {
           expect(answered).not.to.have.property('smtp_password')
-          expect(answered.warnings.join()).to.include('forgotten')
+          expect(answered.warnings.join()).to.include('was deleted')
         }
       }))
 
@@ -177,7 +177,7 @@ describe('Settings, as an admin tries, unsets and sends them back', () => {
 
     it('forgets the password with its host, and it does not come back with it', async () => {
       const answer = await settings.unset({ query: 'key=smtp_host' })
-      expect((await answer.json()).warnings.join()).to.include('forgotten')
+      expect((await answer.json()).warnings.join()).to.include('was deleted')
       await h.put({ smtp_host: '127.0.0.1' })
       expect(await settings.shown()).not.to.have.property('smtp_password')
     })
@@ -246,7 +246,7 @@ describe('Settings, as an admin tries, unsets and sends them back', () => {
     })
   })
 
-  it('A refusal never shows a secret, or what came for a name that no setting has', () =>
+  it('A refusal never shows a secret, or what came for an unknown name', () =>
     unchangedBy(async () => {
       for (const body of [
         { smtp_password: `${CANARY}\n` },
@@ -282,11 +282,11 @@ describe('Settings, as an admin tries, unsets and sends them back', () => {
     })
 
     it('where only one of user name and password is given', async () => {
-      expect(await warnings({ smtp_username: '' })).to.include('together')
-      expect(await warnings({ smtp_password: '' })).to.include('together')
+      expect(await warnings({ smtp_username: '' })).to.include('only one of')
+      expect(await warnings({ smtp_password: '' })).to.include('only one of')
       expect(await warnings({ smtp_username: '', smtp_password: '' })).to.equal('')
       const query = 'key=smtp_password&dry_run=true'
-      expect(await warningsOf(settings.unset({ query }))).to.include('together')
+      expect(await warningsOf(settings.unset({ query }))).to.include('only one of')
     })
   })
 })

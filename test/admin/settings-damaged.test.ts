@@ -143,7 +143,7 @@ onBothStores('A damaged settings record (SET-18)', (technology) => {
     ]) {
       const problem = await problemOf(await refused, 409)
       expect(problem.code).to.equal('settings_unreadable')
-      expect(problem.title).to.match(/repair the record in the database, or delete it/)
+      expect(problem.title).to.match(/Repair the record in the database, or delete it/)
     }
     for (const refused of [adminOf(h).rotateKeys(), adminOf(h).settingsHistory()])
       expect(await codeOf(refused)).to.deep.equal([409, 'settings_unreadable'])
@@ -154,7 +154,7 @@ onBothStores('A damaged settings record (SET-18)', (technology) => {
     ]) {
       const run = await runCli(['settings', ...args], { env })
       expect([run.exitCode, run.stdout]).to.deep.equal([1, ''])
-      expect(run.stderr).to.include('repair the record in the database, or delete it')
+      expect(run.stderr).to.include('Repair the record in the database, or delete it')
     }
     expect(await doctorsWords()).to.match(/^failed: .*cannot be read/)
     expect(await raw()).to.deep.equal(damaged)

@@ -66,7 +66,7 @@ onBothStores('The setting smtp_password (2.5) is', (technology) => {
       const answer = await (await put({ body: { smtp_host: 'localhost', ...extra } })).json()
       expect(answer).to.include({ smtp_host: 'localhost' })
       expect(answer).not.to.have.property('smtp_password')
-      expect(JSON.stringify(answer['warnings'])).to.include('forgotten')
+      expect(JSON.stringify(answer['warnings'])).to.include('was deleted')
       expect(await nextLogin()).to.deep.equal([undefined, undefined])
       await h.put({ smtp_host: '127.0.0.1' })
       expect(await nextLogin()).to.deep.equal([undefined, undefined])

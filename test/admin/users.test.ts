@@ -127,17 +127,20 @@ describe('The admin API about users (5)', () => {
     })
 
     const hints: Record<string, [user: Partial<User>, hints: RegExp[]]> = {
-      'a verified one': [{}, [/is verified: it gets no verification mail/]],
-      'an unverified one': [{ emailVerified: false }, [/not verified: .* types the username/]],
-      'a disabled one': [{ disabled: true }, [/is disabled: it gets no mail/, /is verified/]],
-      'one without an address': [{ email: undefined, emailVerified: false }, [/has no address/]],
+      'a verified one': [{}, [/is verified already, so it gets no verification mail/]],
+      'an unverified one': [{ emailVerified: false }, [/not verified: .* must type the username/]],
+      'a disabled one': [{ disabled: true }, [/is disabled, so it gets no mail/, /is verified/]],
+      'one without an address': [
+        { email: undefined, emailVerified: false },
+        [/has no e-mail address/],
+      ],
       'one with a bad address': [
         { email: 'two@users.example, addresses@users.example' },
         [/not one plain e-mail address/, /is verified/],
       ],
       'one without a password': [
         { passwordHash: undefined },
-        [/has no password: it gets no reset link/, /is verified/],
+        [/has no password, so it gets no reset link/, /is verified/],
       ],
     }
     for (const [what, [user, expected]] of Object.entries(hints)) {

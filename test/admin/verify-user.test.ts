@@ -107,7 +107,7 @@ describe('user verify and user unverify', () => {
     const user = await addUnverified(h)
     const refusal = await refusalOf(admin.verifyUser({ user: user.email ?? '' }))
     expect(refusal).to.include({ status: 404, code: 'unknown_account' })
-    expect(refusal.title).to.match(/^An address that is not verified names no account here\./)
+    expect(refusal.title).to.match(/^This address is not verified, so it names no account\./)
     expect(refusal.candidates).to.deep.equal([{ id: user.id, username: user.username }])
     expect(await isVerified(h, user)).to.equal(false)
   })

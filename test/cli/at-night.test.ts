@@ -39,12 +39,12 @@ describe('account-flows at three in the morning', () => {
     await outcomeOf(cli.h, mailId, 'dead')
     const { stdout } = await cli.done(['outbox', 'show', mailId])
     expect(stdout)
-      .to.match(/^Not sent, and nobody will try again/)
+      .to.match(/^Not sent, and there will be no other attempt/)
       .and.match(/^Reason: disabled: /m)
       .and.include(`off (${id})`)
     const unknown = await cli.run(['outbox', 'show', 'no-such-mail'])
     expect(unknown).to.include({ exitCode: 1 })
-    expect(unknown.stdout).to.match(/^Nothing is known of the mail/)
+    expect(unknown.stdout).to.match(/^There is no record of the mail/)
   })
 
   it('--since takes how long ago, or a time, and refuses what is neither: exit 2', async () => {
@@ -118,7 +118,7 @@ describe('account-flows at three in the morning', () => {
     const long = lines.filter((line) => line.length > 80 && /\S\s+\S/.test(line))
     expect(long).to.deep.equal([])
     expect(terminal.stdout().replaceAll(/\s+/g, ' ')).to.include(
-      'Whoever runs the mail server finds',
+      'The operator of the mail server finds it by',
     )
   })
 
@@ -158,7 +158,7 @@ describe('account-flows at three in the morning', () => {
     const { stdout } = await cli.run(test)
     other.close()
     expect(stdout).to.match(
-      /^warning +configuration: The stored smtp_password is for another host or port/m,
+      /^warning +configuration: The stored smtp_password belongs to another smtp_host or smtp_port/m,
     )
     expect(stdout)
       .to.include('--set smtp_password asks for it')

@@ -58,7 +58,7 @@ describe('account-flows and the certificate of the server [full]', () => {
 
   for (const [what, wish, reason] of [
     [
-      'for another name',
+      'for another host name',
       { names: ['idp.example'], signer: authority },
       'ERR_TLS_CERT_ALTNAME_INVALID',
     ],
@@ -99,6 +99,6 @@ describe('account-flows and the certificate of the server [full]', () => {
   function tellsWhatToDo(stdout: string, reason: string) {
     const [, message = '', advice = ''] = /^FAILED +server_tls: (.*)\n +(.*)$/m.exec(stdout) ?? []
     expect(message).to.include(reason)
-    expect(advice).to.match(/\w/).and.not.equal('Is this an https port?')
+    expect(advice).to.match(/\w/).and.not.equal('Check that this is an https port.')
   }
 })

@@ -163,7 +163,7 @@ describe('account-flows: which server, which token, and how it ends', () => {
         status = answer
         const run = await cli.run([...GET, '--url', otherUrl])
         expect(run).to.include({ exitCode: 3, stdout: '' })
-        expect(run.stderr).to.include('not as an admin API does')
+        expect(run.stderr).to.include('but it is not an admin API')
       })
     }
 

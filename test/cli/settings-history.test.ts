@@ -84,7 +84,7 @@ describe('account-flows settings history and rollback', () => {
     expect(byHand).not.to.have.any.keys('at', 'actor')
     expect(byHand.changes).to.deep.include({ key: 'smtp_username', after: 'by hand' })
     expect((await cli.done(HISTORY)).stdout).to.include(
-      `version ${byHand.version}: nobody knows when, nobody knows who`,
+      `version ${byHand.version}: time unknown, person unknown`,
     )
   })
 
@@ -145,7 +145,9 @@ describe('account-flows settings history and rollback', () => {
     const bad = await put({ resend_cooldown: '20s' })
     const before = await stored()
     const { stdout } = await cli.done(rollback(good, '--dry-run'))
-    expect(stdout).to.include('Nothing is changed yet').and.include('resend_cooldown: 20s -> ')
+    expect(stdout)
+      .to.include('Nothing was changed. These are the changes')
+      .and.include('resend_cooldown: 20s -> ')
     expect(await cli.json(rollback(good, '--dry-run'))).to.deep.include({
       dry_run: true,
       takes_back: [bad],
@@ -206,7 +208,7 @@ describe('account-flows settings history and rollback', () => {
     terminal.stdin.write('y\r')
     expect(await terminal.exited).to.equal(1)
     expect(terminal.stderr().replace(/\s+/g, ' '))
-      .to.include('somebody else changed the settings meanwhile')
+      .to.include('somebody else just changed the settings')
       .and.include('account-flows settings history')
     expect(await stored()).to.deep.equal(before)
     await cli.done(rollback(good, '--yes'))
@@ -242,8 +244,8 @@ describe('account-flows settings history and rollback', () => {
     const { version: held } = await stored()
     await h.store.settings.write({ ...values, smtp_from_name: 'Old' }, held, [])
     const { stdout, stderr } = await cli.done(HISTORY)
-    expect(stdout).to.match(/^version \d+: nobody knows when, nobody knows who \(in force\)\n/)
-    expect(stderr).to.include('No earlier version is kept')
+    expect(stdout).to.match(/^version \d+: time unknown, person unknown \(in force\)\n/)
+    expect(stderr).to.include('There is no earlier version')
     await refused(rollback(held, '--yes'), 1, 'not kept any more')
     await put({ smtp_from_name: 'New' })
     await cli.done(rollback(held + 1, '--yes'))

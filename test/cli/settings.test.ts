@@ -40,7 +40,7 @@ describe('account-flows settings', () => {
     it('refuses a name that is none with exit 1', async () => {
       const { exitCode, stdout, stderr } = await cli.run(['settings', 'get', 'warnings'])
       expect({ exitCode, stdout }).to.deep.equal({ exitCode: 1, stdout: '' })
-      expect(stderr).to.include('no setting of that name')
+      expect(stderr).to.include('no setting with this name')
     })
 
     it('prints all settings in force, and never a secret (CLI-03)', async () => {

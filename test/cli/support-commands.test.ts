@@ -75,7 +75,7 @@ describe('account-flows for those who help others', () => {
 
     it('test tells what the mail server said, and what to do: exit 1', async () => {
       const { text, json } = await both(['mail', 'test', '--to', 'refused@example.com'], 1)
-      expect(text.stdout).to.match(/^FAILED +rcpt: .*\n +It said: 5\d\d/m)
+      expect(text.stdout).to.match(/^FAILED +rcpt: .*\n +Answer: 5\d\d/m)
       expect(json).to.include({ ok: false })
       expect((await cli.run(['mail', 'test', '--to', 'me@example.com'])).exitCode).to.equal(0)
     })
@@ -120,7 +120,7 @@ describe('account-flows for those who help others', () => {
       const { exitCode, stdout, stderr } = await cli.run(args, { env: { PATH: '' } })
       expect(exitCode).to.equal(1)
       await rm(stdout.trim())
-      expect(stderr).to.include('open the file yourself')
+      expect(stderr).to.include('Open the file yourself')
     })
   })
 
@@ -128,7 +128,7 @@ describe('account-flows for those who help others', () => {
     it('checks the way to the server, and then from the server', async () => {
       const { text, json } = await both(['doctor', '--to', 'me@example.com'])
       expect(text.stdout).to.match(/^ok +server_connect: .*$[^]*^ok +token: .*$[^]*^ok +rcpt: /m)
-      expect(text.stdout).to.match(/^advice +recommended: .*\n +See what would change/m)
+      expect(text.stdout).to.match(/^advice +recommended: .*\n +See the changes/m)
       expect(json.ok).to.equal(true)
       for (const { step, status, message } of json.checks) {
         expect(step).to.be.a('string')
@@ -286,13 +286,13 @@ describe('account-flows for those who help others', () => {
 
     it('says that a mail still waits: exit 1', async () => {
       const { text, json } = await both(['user', 'send-reset', 'deferred', '--wait', '1'], 1)
-      expect(text.stdout).to.match(/^Not sent yet, and it still waits/)
+      expect(text.stdout).to.match(/^Not sent yet: it still waits/)
       expect(json).to.include({ state: 'waiting' })
     })
 
     it('end-sessions --yes ends everything', async () => {
       const { text, json } = await both(['user', 'end-sessions', 'alice', '--yes'])
-      expect(text.stdout).to.match(/^Everything is ended\./)
+      expect(text.stdout).to.match(/^All sessions, grants and tokens are ended\./)
       expect(json).to.include({ oauth: 0, idp: 0 })
       const status = await cli.json(['user', 'status', 'alice'])
       expect(status.oauth_sessions_ended_at).to.be.a('string')
@@ -319,7 +319,7 @@ describe('account-flows for those who help others', () => {
       await cli.h.store.resetTokens.claim(tokenHash, { ...claim, leaseUntil })
       const { exitCode, stdout } = await cli.run(['user', 'forget', id, '--yes'])
       expect(exitCode).to.equal(1)
-      expect(stdout).to.match(/^Left, because they are under way: 1\./m)
+      expect(stdout).to.match(/^Not erased, because still in progress: 1\./m)
       expect(stdout).to.match(/^Reset links erased: 0$/m)
     })
   })
@@ -339,7 +339,7 @@ describe('account-flows for those who help others', () => {
       const used = await cli.run(['link', 'explain', link])
       expect(used.exitCode).to.equal(0)
       expect(used.stdout).to.match(/^ +state +used$/m)
-      expect(used.stderr).to.include('history of the shell').and.not.include(link)
+      expect(used.stderr).to.include('your shell history').and.not.include(link)
     })
 
     it('exit 1 for what is no link', async () => {
@@ -438,7 +438,7 @@ describe('account-flows for those who help others', () => {
     it('says how to name a mail whose id begins with a hyphen', async () => {
       const { exitCode, stderr } = await cli.run(['outbox', 'retry', '-none'])
       expect(exitCode).to.equal(2)
-      expect(stderr).to.include('behind "--"')
+      expect(stderr).to.include('"--" before a value')
     })
 
     it('exit 1 where there is no such mail', async () => {

@@ -174,7 +174,7 @@ describe('account-flows at a terminal', () => {
           },
         )
         expect(exitCode).to.equal(1)
-        expect(shown).to.include('Interrupted; nothing was changed.')
+        expect(shown).to.include('Interrupted. Nothing was changed.')
         expect(await password()).to.equal('')
       })
     }
@@ -200,7 +200,7 @@ describe('account-flows at a terminal', () => {
     for (const end of [INTERRUPT, '\u0004']) {
       const { exitCode, shown } = await talk(SET_PASSWORD, end)
       expect(exitCode).to.equal(1)
-      expect(shown).to.include('Interrupted; nothing was changed.')
+      expect(shown).to.include('Interrupted. Nothing was changed.')
     }
     expect(await password()).to.equal('')
     expect((await talk(SET_PASSWORD, 'canary\r')).exitCode).to.equal(0)

@@ -126,7 +126,7 @@ describeWithMongo('mongoAdapter(), sealing', () => {
     const warned = once(process, 'warning')
     const alone = mongoAdapter(fresh.db)('Session')
     expect(String((await warned)[0]))
-      .to.include('in clear')
+      .to.include('unencrypted')
       .and.include('flows.adapter')
     await alone.upsert('1', { uid: 'u1' }, HOUR)
     expect(await stored('session')).to.have.nested.property('[0]._id', '1')

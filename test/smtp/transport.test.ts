@@ -216,7 +216,7 @@ describe('A transport of the host, in the place of SMTP', () => {
       expect(details.reply ?? '').to.match(reply)
       const lines = logged.filter((line) => line.includes('transport'))
       expect(lines).to.have.length(1)
-      expect(lines[0]).to.include(`The transport did not take the mail (${code})`)
+      expect(lines[0]).to.include(`The transport did not accept the mail (${code})`)
       await moveTime(60_000)
       await outcomeOf(h, mail_id, 'sent')
       expect(mailsTo(user)).to.have.length(2)
@@ -362,7 +362,7 @@ describe('A transport of the host, in the place of SMTP', () => {
         [
           { accepted: false, isForGood: false, reason: '401 bad key' },
           'waiting',
-          /^The transport did not take the last reset link: "401 bad key"\.$/,
+          /^The transport did not accept the last reset link: "401 bad key"\.$/,
         ],
       ] as const) {
         const user = await newUser()

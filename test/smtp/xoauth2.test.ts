@@ -244,7 +244,7 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     const other = await startTokenServer()
     const { answer } = await admin.putSettings({ smtp_oauth_token_endpoint: other.endpoint })
     const told = (name: string) =>
-      `smtp_oauth_token_endpoint changed without ${name}: the old value was forgotten`
+      `smtp_oauth_token_endpoint changed without ${name}: the old value was deleted`
     expect(answer.warnings?.slice(0, 2)).to.deep.equal(
       ['smtp_oauth_client_secret', 'smtp_oauth_refresh_token'].map(told),
     )
@@ -266,7 +266,7 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     const other = await startOAuthMailServer(() => true)
     const { answer } = await admin.putSettings({ smtp_port: String(other.port) })
     expect(answer.warnings?.join()).to.include(
-      'smtp_port changed without smtp_oauth_client_secret: the old value was forgotten',
+      'smtp_port changed without smtp_oauth_client_secret: the old value was deleted',
     )
     const { mail_id } = await admin.sendReset({ id: (await newUser()).id })
     await outcomeOf(h, mail_id, 'waiting')
@@ -299,8 +299,8 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     expect(await tried({ smtp_oauth_token_endpoint: other.endpoint })).to.include({
       status: 'warning',
       message:
-        'The stored smtp_oauth_client_secret is for another mail server or token endpoint, and goes to no other: nobody logs in.',
-      advice: 'Give it too: --set smtp_oauth_client_secret asks for it.',
+        'The stored smtp_oauth_client_secret belongs to another smtp_host or smtp_port or smtp_oauth_token_endpoint and stays there: no login was tried.',
+      advice: 'Give it again: --set smtp_oauth_client_secret asks for it.',
     })
     const moved = { smtp_host: 'localhost', smtp_oauth_client_secret: '' }
     expect((await tried(moved))?.message).to.include('smtp_oauth_client_secret missing')
@@ -357,7 +357,7 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     [
       'says what no table knows',
       /400 odd_reason/,
-      /answered: look its error code up/,
+      /Look up the error code of its answer/,
       refuse('odd_reason'),
     ],
     ['refuses the scope', /400 invalid_scope/, /outlook\.office365\.com/, refuse('invalid_scope')],
@@ -468,7 +468,7 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     ],
     ['550 5.7.0 No', /the access token .* \(550\)/, /smtp_oauth_scope/],
     ['454 4.7.0 Not now', /the access token .* \(454\)/, /^Try again in a few minutes\.$/],
-    ['504 5.5.4 Unknown', /the login with AUTH XOAUTH2 \(504\)/, /does not know XOAUTH2/],
+    ['504 5.5.4 Unknown', /the login with AUTH XOAUTH2 \(504\)/, /does not support XOAUTH2/],
     ['538 5.7.11 Encrypt', /wants TLS before the login \(538\)/, /Set smtp_tls/],
   ]
   for (const [answer, message, advice] of refusals) {
@@ -490,11 +490,11 @@ function itLogsIn(technology: 'memory' | 'mongodb') {
     const server = await startFaultySmtp({ fault: answers('MAIL', '530 5.7.0 Log in') })
     await put({ smtp_port: String(server.port), smtp_oauth_client_secret: SECRET })
     const { message, advice } = (await tested()).of('auth')
-    expect(message).to.equal('A login is set, but the server offers none here.')
+    expect(message).to.equal('A login is set, but the server offers no login here.')
     expect(advice).to.not.include('smtp_password')
     await put({ smtp_oauth_client_secret: '' })
     const incomplete = await tested()
-    expect(incomplete.of('auth').message).to.equal('No login is set: not needed up to here.')
+    expect(incomplete.of('auth').message).to.equal('No login is set, and none was needed so far.')
     expect(incomplete.of('from').advice).to.include('or what smtp_auth xoauth2 needs')
     await server.close()
     await put({ smtp_port: String(smtp.port), smtp_oauth_client_secret: SECRET })

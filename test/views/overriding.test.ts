@@ -195,7 +195,7 @@ describe('Views of a host', () => {
       ['a text that is not there', PAGE, `${layout}  p= t('no.such')`, /no text no\.such/],
       ['a value that mails are not given', MAIL, '{token}', /password-reset: .*\btoken/],
       ['a page that fails', PAGE, `${layout}  p= no.thing`, /error\.pug:3: Cannot read/],
-      ['a page that says nothing', PAGE, 'if mode === 1\n  p', /pages\/error: .*nothing/],
+      ['a page that says nothing', PAGE, 'if mode === 1\n  p', /pages\/error: .*no output/],
       [
         'a part that lacks what ours need',
         'mails/partials/words.pug',
@@ -206,15 +206,15 @@ describe('Views of a host', () => {
         'a mutual circle',
         'pages/partials/head.pug',
         'include ../error',
-        /error\.pug is made of itself/,
+        /error\.pug includes itself/,
       ],
       ['no JSON', EN, '{"a":', /locales\/en\.json is not a JSON object/],
       ['a list', EN, '["a"]', /locales\/en\.json is not a JSON object/],
       ['null', SV, 'null', /locales\/sv\.json is not a JSON object/],
       ['a word that is no text', EN, '{"mail.greeting":1}', /en\.json: mail\.greeting/],
-      ['an unknown placeholder', EN, '{"mail.greeting":"Hi {name}"}', /no \{name\}/],
+      ['an unknown placeholder', EN, '{"mail.greeting":"Hi {name}"}', /no value for \{name\}/],
       ['the same in a new locale', SV, '{"mail.greeting":"Hej {namn}"}', /sv\.json.*\{namn\}/],
-      ['a direction that is none', SV, '{"dir":"up"}', /sv\.json: dir is ltr or rtl/],
+      ['a direction that is none', SV, '{"dir":"up"}', /sv\.json: dir must be ltr or rtl/],
       ['a locale that is none', 'locales/pt_BR.json', '{}', /locales\/pt_BR\.json.*BCP 47/],
       ['a locale without a name', 'locales/x.json', '{}', /locales\/x\.json.*BCP 47/],
     ] as const) {
@@ -279,7 +279,10 @@ describe('Views of a host', () => {
         const directory = viewsDirectory({ 'locales/sv.json': '{}' })
         if (link.includes('/')) mkdirSync(join(directory, 'pages'))
         symlinkSync(target, join(directory, link))
-        expect(() => viewsOf(directory), link).to.throw(TypeError, `${link} leads out of`)
+        expect(() => viewsOf(directory), link).to.throw(
+          TypeError,
+          `${link} is a link to a file outside`,
+        )
         rmSync(join(directory, link))
         expect(viewsOf(directory).locales).to.include('sv')
       }
@@ -302,13 +305,13 @@ describe('Views of a host', () => {
         'a link that leads nowhere is refused',
         'account-flows.css',
         (path: string) => symlinkSync('nowhere.json', path),
-        'leads nowhere',
+        'is a link to a file that does not exist',
       ],
       [
         'what is neither a file nor a directory is refused, and not waited for',
         'account-flows.js',
         (path: string) => execFileSync('mkfifo', [path]),
-        'is no file',
+        'is not a file',
       ],
     ] as const) {
       it(what, () => {
@@ -340,7 +343,9 @@ describe('Views of a host', () => {
       })
       const unused = ['locales/en.txt', 'mails/pasword-reset.txt', 'page/', 'pages/eror.pug']
       const details = { files: [...unused, 'theme.scss'] }
-      expect(logged).to.deep.equal([['warn', 'files of viewsDirectory that nothing uses', details]])
+      expect(logged).to.deep.equal([
+        ['warn', 'viewsDirectory has files that are not used: check their names', details],
+      ])
     })
   })
 

@@ -2,8 +2,8 @@ import type { Collection, CollectionOptions, Db, Document } from 'mongodb'
 import type { Clock } from '../../clock.ts'
 
 /**
- * What every operation needs, whatever the host chose for its own: reads see every write that was answered before, and
- * values come back as the types that the code expects.
+ * The options of every operation, whatever the host chose for its own. Reads see every write that was answered before. Values
+ * come back as the types that the code expects.
  */
 export const operationOptions = {
   writeConcern: { w: 'majority' },

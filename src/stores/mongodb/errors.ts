@@ -10,8 +10,8 @@ export function isDuplicateKey(error: unknown): error is Error {
 }
 
 /**
- * Of an unordered command with many writes, the places of those whose key was taken, which may be meant of one index alone; the
- * others are done. Throws what fails in any other way, such as the write concern: the driver then names no failed writes.
+ * The places of the writes whose key was taken, in an unordered command with many writes; optionally of one index alone. The
+ * others are done. Other failures are thrown, such as the write concern: the driver then names no failed writes.
  */
 export async function duplicatesIn(command: Promise<unknown>, inIndex = ''): Promise<Set<number>> {
   try {

@@ -116,7 +116,7 @@ function explained(error: unknown, collection: string, index: string): unknown {
   if (isDuplicateKey(error))
     return new AccountFlowsError(
       'ERR_STORE_INDEX',
-      `${subject}: several documents have the same value. Make the values unique and start again.`,
+      `${subject}: several documents have the same value. Make the values unique, then start again.`,
     )
   const code = serverErrorCode(error)
   if (code !== INDEX_OPTIONS_CONFLICT && code !== INDEX_KEY_SPECS_CONFLICT) return error

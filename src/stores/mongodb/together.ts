@@ -7,8 +7,8 @@ const MOST = 100
 const SLOW_MS = 250
 
 /**
- * One command for many calls: what is asked while a command is under way, or in the same turn of the event loop, is done together
- * by the next. A call alone is done at once. A command fails for all of its callers, so that what may be wrong with an item is found before.
+ * One command for many calls. Calls that come while a command runs, or in the same turn of the event loop, share the next one.
+ * A single call runs at once. A command fails for all its callers, so check each item before.
  *
  * @param run - answers a result for each item, in their order; what it throws, all its callers get.
  */

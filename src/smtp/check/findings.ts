@@ -1,33 +1,33 @@
 import { TLSSocket, type PeerCertificate } from 'node:tls'
-import { missingForLogin } from '../settings/rules.ts'
-import { settingsTable, type Settings } from '../settings/table.ts'
-import { finding, loginOf, offersTls, type Finding, type Seen } from './check-failures.ts'
-import type { SmtpConnection } from './connection.ts'
-import { isLoopbackHost } from '../settings/loopback-host.ts'
-import { tlsPolicy } from './settings.ts'
+import { missingForLogin } from '../../settings/rules.ts'
+import { settingsTable, type Settings } from '../../settings/table.ts'
+import { finding, loginOf, offersTls, type Finding, type Seen } from './failures.ts'
+import type { SmtpConnection } from '../connection.ts'
+import { isLoopbackHost } from '../../settings/loopback-host.ts'
+import { tlsPolicy } from '../settings.ts'
 
 const DAY_MS = 86_400_000
 const SOON_DAYS = 14
 const UNTRUSTED =
-  'Use a certificate of a public authority, sent with those in between, or name the file of your own authority in NODE_EXTRA_CA_CERTS and start again.'
+  'Use a certificate of a public authority, with its intermediate certificates. For an authority of your own, set NODE_EXTRA_CA_CERTS to its file and restart.'
 
 export function judgeSettings(settings: Settings): Finding {
   const unset = (...keys: (keyof Settings)[]) =>
     keys.filter((key) => settings[key] === undefined).map((key) => settingsTable[key].name)
   const missing = unset('smtpHost', 'smtpPort', 'smtpFrom').join(' and ')
   if (missing) {
-    const message = `Mail is not configured: ${missing} missing. Until then mails wait.`
+    const message = `Mail is not configured: ${missing} missing. Mails wait until it is set.`
     return finding('failed', message, { advice: `Set ${missing}.` })
   }
   const [half, ...more] = missingForLogin(settings)
   if (half === undefined) return finding('ok', 'smtp_host, smtp_port and smtp_from are set.')
   if (settings.smtpAuth === 'xoauth2') {
     const names = [half, ...more].join(' and ')
-    const message = `smtp_auth is xoauth2, and ${names} missing, so nobody logs in.`
+    const message = `smtp_auth is xoauth2, but ${names} missing, so there is no login.`
     return finding('warning', message, { advice: `Set ${names}.` })
   }
   const given = half === 'smtp_username' ? 'smtp_password' : 'smtp_username'
-  return finding('warning', `There is ${given} but no ${half}, so nobody logs in.`, {
+  return finding('warning', `${given} is set but ${half} is not, so there is no login.`, {
     advice: `Set ${half}, or remove ${given}.`,
   })
 }
@@ -49,7 +49,7 @@ export function judgeTls(seen: Seen, { smtp }: SmtpConnection, now: Date): Findi
   const days = Math.floor((new Date(certificate.valid_to).getTime() - now.getTime()) / DAY_MS)
   const isEnding = !distrust && days < SOON_DAYS
   const verdict = distrust
-    ? `is not trusted (${distrust}), which is accepted of a loopback host`
+    ? `is not trusted (${distrust}), but a loopback host may use it`
     : `is valid until ${day(certificate.valid_to)}`
   return finding(
     isEnding ? 'warning' : 'ok',
@@ -64,14 +64,14 @@ export function judgeTls(seen: Seen, { smtp }: SmtpConnection, now: Date): Findi
 function judgePlain(seen: Seen, reply: string): Finding {
   const { tls } = seen.settings
   if (tls !== 'none') {
-    const message = `No TLS: smtp_tls is ${tls}, and a loopback host that does not offer it may do without.`
+    const message = `No TLS: the server does not offer it. A loopback host may go without (smtp_tls ${tls}).`
     return finding('ok', message, { reply })
   }
-  return finding('warning', 'smtp_tls is none: mails, links and the login go in the clear.', {
+  return finding('warning', 'smtp_tls is none: mails, links and the login are sent unencrypted.', {
     reply,
     advice: offersTls(seen)
       ? 'This server offers STARTTLS: set smtp_tls to starttls.'
-      : 'Use it only inside of a network that you trust.',
+      : 'Use it only in a network that you trust.',
   })
 }
 
@@ -81,10 +81,10 @@ function faultOf(
   host: string,
   now: Date,
 ): [fault: string, advice: string] {
-  const clock = `The clock of this machine says ${day(now)}: see whether it is right.`
+  const clock = `The clock of this machine says ${day(now)}: check that it is right.`
   switch (code) {
     case 'CERT_HAS_EXPIRED':
-      return [`expired (${day(to)})`, `It has to be renewed on the mail server. ${clock}`]
+      return [`expired (${day(to)})`, `Renew it on the mail server. ${clock}`]
     case 'CERT_NOT_YET_VALID':
       return [`is valid only from ${day(from)} on`, clock]
     case 'ERR_TLS_CERT_ALTNAME_INVALID': {
@@ -93,7 +93,7 @@ function faultOf(
       return [`is not for ${host} but for ${names.slice(0, 200)}`, advice]
     }
     case 'DEPTH_ZERO_SELF_SIGNED_CERT':
-      return ['is vouched for by nobody but itself', UNTRUSTED]
+      return ['is signed only by itself', UNTRUSTED]
     default:
       return ['comes from an authority that is not trusted here', UNTRUSTED]
   }
@@ -110,6 +110,6 @@ export function judgeLogin(seen: Seen, { smtp }: SmtpConnection): Finding {
   const message = `Logged in with ${loginOf(seen)}${isEncrypted ? '' : ', unencrypted'}.`
   if (isEncrypted || isLoopbackHost(seen.settings.host)) return finding('ok', message, { reply })
   const advice =
-    'Whoever reads along on the network has the password now: set smtp_tls to starttls or implicit, then change it.'
+    'Others on the network could read the password: set smtp_tls to starttls or implicit, then change the password.'
   return finding('warning', message, { reply, advice })
 }

@@ -1,8 +1,8 @@
 import type { NodemailerError } from 'nodemailer'
-import type { CheckedStep, MailStep } from '../ports/index.ts'
-import type { SmtpSettings } from './settings.ts'
-import { FAILURES, LATER } from './check-words.ts'
-import { TokenError } from './token-request.ts'
+import type { CheckedStep, MailStep } from '../../ports/index.ts'
+import type { SmtpSettings } from '../settings.ts'
+import { FAILURES, LATER } from './words.ts'
+import { TokenError } from '../token-request.ts'
 
 /** What is found out about a step. */
 export type Finding = Omit<CheckedStep, 'step'>

@@ -1,8 +1,8 @@
-import type { Clock } from '../clock.ts'
-import type { AccessTokens } from './access-tokens.ts'
-import type { Seen } from './check-failures.ts'
-import { smtpConnection, type SmtpConnection } from './connection.ts'
-import { tlsPolicy } from './settings.ts'
+import type { Clock } from '../../clock.ts'
+import type { AccessTokens } from '../access-tokens.ts'
+import type { Seen } from './failures.ts'
+import { smtpConnection, type SmtpConnection } from '../connection.ts'
+import { tlsPolicy } from '../settings.ts'
 
 /** Remembers the newest token, so that no answer of the mail server is told that repeats it. */
 export function watchedTokens(seen: Seen, tokens: AccessTokens): AccessTokens {

@@ -1,9 +1,9 @@
-import { timeout, type Clock } from '../clock.ts'
-import { AccountFlowsError } from '../errors.ts'
-import type { CheckedStep, MailCheckOptions, MailTransport } from '../ports/index.ts'
-import { isSmtpConfigured, type Settings } from '../settings/table.ts'
-import { finding } from './check-failures.ts'
-import { handOver } from './transport.ts'
+import { timeout, type Clock } from '../../clock.ts'
+import { AccountFlowsError } from '../../errors.ts'
+import type { CheckedStep, MailCheckOptions, MailTransport } from '../../ports/index.ts'
+import { isSmtpConfigured, type Settings } from '../../settings/table.ts'
+import { finding } from './failures.ts'
+import { handOver } from '../transport.ts'
 
 const CHECK_MS = 30_000
 
@@ -16,8 +16,8 @@ export async function checkTransport(
 ): Promise<CheckedStep<'configuration' | 'transport'>[]> {
   const configuration = { step: 'configuration', ...judgeSettings(settings) } as const
   if (to === undefined || !mail) {
-    const message = 'No mail was sent: only a mail shows whether the transport works.'
-    const advice = 'Run account-flows mail test --to with an address of yours.'
+    const message = 'Not checked: only a sent mail shows that the transport works.'
+    const advice = 'Run account-flows mail test --to <your address>.'
     return [configuration, { step: 'transport', ...finding('skipped', message, { advice }) }]
   }
   const { signal, cancel } = timeout(clock, CHECK_MS)
@@ -28,7 +28,7 @@ export async function checkTransport(
   } catch (error) {
     if (!(error instanceof AccountFlowsError)) throw error
     const { reply } = error.fault ?? {}
-    const advice = 'See what the service says, and the code of the option transport.'
+    const advice = 'Read what the mail service says, and check your code in the option transport.'
     const told = { advice, ...(reply !== undefined && { reply }) }
     return [configuration, { step: 'transport', ...finding('failed', `${error.message}.`, told) }]
   } finally {
@@ -40,10 +40,11 @@ function judgeSettings(settings: Settings) {
   const { smtpFrom: from } = settings
   const sender =
     from === undefined
-      ? 'smtp_from is not set, so the transport names the sender'
+      ? 'smtp_from is not set, so the transport chooses the sender'
       : `the sender is ${from}`
   const message = `Mails go to the transport of this server; ${sender}.`
   if (!isSmtpConfigured(settings)) return finding('ok', message)
-  const advice = 'smtp_host and smtp_port are not used: unset them, or remove the option transport.'
+  const advice =
+    'smtp_host and smtp_port are set, but not used: unset them, or remove the option transport.'
   return finding('advice', message, { advice })
 }
