@@ -1,4 +1,4 @@
-/** The time from start to READY of the example on the embedded store, as a multiple of an empty Node process; and that of an import. */
+/** The time from start to READY of the example on the embedded store, as a multiple of an empty Node process. Then that of an import. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
