@@ -150,6 +150,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
     async start({ workers = true } = {}) {
       if (workers) core.provider()
+      // Both are used with a first request. An import that fails once, because no file is left, fails for ever.
+      await Promise.all([import('koa-body'), import('./admin/router.ts')])
       await store.start()
       await users.start?.()
       await sessions.start()

@@ -3,8 +3,8 @@ import type { AdminParts } from './parts.ts'
 import type { AdminRouter } from './router.ts'
 
 /**
- * Where the admin API is. Its operations, and zod that reads what they take, are loaded with the first request to one: most
- * processes get none.
+ * Where the admin API is. Its operations, and zod that reads what they take, are loaded by `flows.start()` or with the first
+ * request to one, so that the package is imported faster.
  *
  * @param root - path below which it answers: that of the base URL plus `adminPath`.
  */
