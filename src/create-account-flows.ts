@@ -12,7 +12,7 @@ import { createPasswordReset } from './flows/password-reset.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
 import { unavailableAnswer } from './http/failure.ts'
 import { answeringOutages } from './oidc/outages.ts'
-import { checkProvider, tellWhereTooLate } from './oidc/check-provider.ts'
+import { checkProvider, sessionAdapterOf, tellWhereTooLate } from './oidc/check-provider.ts'
 import { watchAnswers } from './oidc/provider-answers.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
 import { onSignOut } from './oidc/sign-out.ts'
@@ -201,7 +201,7 @@ function createFlows(
 function attach(core: Core, browser: ReturnType<typeof createBrowserSide>, provider: Provider) {
   const { sessions, policy, openLogin, oauthUrl, log } = core
   const { routes, pages, browserCookie } = browser
-  sessions.expectOurs(provider.Session.adapter)
+  sessions.expectOurs(sessionAdapterOf(provider))
   policy.expectMade()
   checkProvider(provider, oauthUrl, log)
   core.attach(provider)
