@@ -12,10 +12,11 @@ import { createPasswordReset } from './flows/password-reset.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
 import { unavailableAnswer } from './http/failure.ts'
 import { answeringOutages } from './oidc/outages.ts'
-import { checkProvider, tellWhereTooLate } from './oidc/check-provider.ts'
+import { checkProvider, sessionAdapterOf, tellWhereTooLate } from './oidc/check-provider.ts'
 import { watchAnswers } from './oidc/provider-answers.ts'
 import { restoreRequest } from './oidc/restore-request.ts'
 import { onSignOut } from './oidc/sign-out.ts'
+import { loadBodyReader } from './http/body.ts'
 import { createBrowserSide } from './http/browser-side.ts'
 import type { Mount } from './http/mount.ts'
 import { createWellKnown, type WellKnown } from './http/well-known.ts'
@@ -150,8 +151,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
     async start({ workers = true } = {}) {
       if (workers) core.provider()
-      // Both are used with a first request. An import that fails once, because no file is left, fails for ever.
-      await Promise.all([import('koa-body'), import('./admin/router.ts')])
+      await loadForRequests()
       await store.start()
       await users.start?.()
       await sessions.start()
@@ -169,6 +169,12 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     endSessions,
     invite: (user, carried) => flows.invitation.invite(user, carried),
   }
+}
+
+// Not with the first request: an import that fails once, because no file is left, fails for ever.
+async function loadForRequests() {
+  loadBodyReader()
+  await import('./admin/router.ts')
 }
 
 type Outbox = Pick<MailOutbox, 'add'>
@@ -205,7 +211,7 @@ function createFlows(
 function attach(core: Core, browser: ReturnType<typeof createBrowserSide>, provider: Provider) {
   const { sessions, policy, openLogin, oauthUrl, log } = core
   const { routes, pages, browserCookie } = browser
-  sessions.expectOurs(provider.Session.adapter)
+  sessions.expectOurs(sessionAdapterOf(provider))
   policy.expectMade()
   checkProvider(provider, oauthUrl, log)
   core.attach(provider)

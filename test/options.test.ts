@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
+import Koa from 'koa'
 import { interactionPolicy, Provider, type Configuration } from 'oidc-provider'
 import { ADMIN_SCOPES } from '../src/admin/bearer-tokens.ts'
 import {
@@ -436,6 +437,17 @@ describe('createAccountFlows()', () => {
       .to.include('initialSettings')
       .and.include('smtp_port')
       .and.include('smtp_form')
+  })
+
+  it('attach() refuses what is no provider, and says what to hand it', () => {
+    const flows = create({})
+    for (const other of [undefined, null, {}, 'provider', new Koa(), providerFor(flows).callback()])
+      // The types forbid these; a host in JavaScript has no types.
+      expect(() => flows.attach(other as Provider)).to.throw(
+        TypeError,
+        /^flows\.attach takes the provider itself/,
+      )
+    flows.attach(providerFor(flows))
   })
 
   it('attach() refuses a provider whose adapter is not flows.adapter(…), and says what to do', () => {

@@ -69,14 +69,21 @@ function failureLog(log: Log, { now }: Clock) {
     const isSaid = Math.abs(at - saidAt) < AGAIN_MS
     known.set(listener, { failures, saidAt: isSaid ? saidAt : at })
     if (isSaid) return
+    log('error', 'a listener of the audit events failed', { type, failures, ...told(error) })
+  }
+}
+
+function told(error: unknown) {
+  try {
     const { code }: { code?: unknown } = Object(error)
-    log('error', 'a listener of the audit events failed', {
-      type,
-      failures,
+    return {
       error: error instanceof Error || typeof error === 'string' ? String(error) : typeof error,
       ...(typeof code === 'string' && { code }),
       at: framesOf(error),
-    })
+    }
+  } catch {
+    // Reading what was thrown may throw too.
+    return { error: typeof error }
   }
 }
 

@@ -1,9 +1,18 @@
+import { createRequire } from 'node:module'
 import type { Context } from 'koa'
+import type * as KoaBody from 'koa-body'
 
 export type BodyRefusal = 'unsupported_media_type' | 'body_too_large' | 'bad_request'
 
 /** Either the text as it was sent, or what the host's own parser made of it. */
 export type Body = { text: string } | { parsed: unknown }
+
+const load = createRequire(import.meta.url)
+
+/** Loads koa-body, once. That takes a third of the time of an import of the package, so `flows.start()` does it. */
+export function loadBodyReader(): typeof KoaBody {
+  return load('koa-body')
+}
 
 /**
  * Reads a body of one media type: at most 64 KiB of well-formed UTF-8. Compressed bodies are refused unread: no browser
@@ -15,9 +24,7 @@ export async function readBody(ctx: Context, mediaType: string): Promise<Body | 
   // Some parsers leave an empty object beside a body that they did not read.
   if (!ctx.req.readable) return { parsed: Reflect.get(ctx.req, 'body') ?? ctx.request.body }
   try {
-    await (
-      await readBytes(mediaType)
-    )(ctx, async () => {})
+    await readBytes(mediaType)(ctx, async () => {})
   } catch (error) {
     return refusalOf(error)
   }
@@ -27,9 +34,8 @@ export async function readBody(ctx: Context, mediaType: string): Promise<Body | 
 
 // As text: its form parser makes objects of `token[$gt]=` and arrays of repeated fields. As one character per byte: it would
 // replace bytes that are not UTF-8.
-async function readBytes(mediaType: string) {
-  // `flows.start()` has loaded it: it takes a third of the time of an import of the package.
-  const { koaBody } = await import('koa-body')
+function readBytes(mediaType: string) {
+  const { koaBody } = loadBodyReader()
   return koaBody({
     json: false,
     urlencoded: false,

@@ -93,5 +93,10 @@ const MAX_AUDITED_LENGTH = 256
 const CHECK_WITHIN_MS = 10_000
 
 function nameOf(error: unknown): string {
-  return error instanceof Error ? error.name : typeof error
+  try {
+    return error instanceof Error ? error.name : typeof error
+  } catch {
+    // Reading what was thrown may throw too.
+    return typeof error
+  }
 }

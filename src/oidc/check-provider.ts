@@ -1,6 +1,13 @@
 import type { Provider } from 'oidc-provider'
 import type { Log } from '../ports/index.ts'
 
+/** @throws TypeError where it is something else, such as its `callback()`, or an app around it. */
+export function sessionAdapterOf(provider: unknown): object {
+  const { Session }: { Session?: { adapter?: object } } = Object(provider)
+  if (Session?.adapter) return Session.adapter
+  throw new TypeError('flows.attach takes the provider itself: flows.attach(new Provider(…))')
+}
+
 /**
  * What can be told of a provider that is handed to `attach`.
  *

@@ -183,5 +183,8 @@ describe('The example in production, behind examples/deploy/nginx.conf [full]', 
     expect(mail.tokensSeen().size).to.equal(3)
     for (const token of mail.tokensSeen()) expect(written).to.not.include(token)
     expect(written).to.not.include('x'.repeat(100))
+    // Where it has no connection left, nginx quotes the request in an `alert`.
+    const site = await readFile(join(file('nginx'), 'site.conf'), 'utf8')
+    expect(site.match(/(?<=error_log \S+ )\w+/g)).to.deep.equal(['emerg', 'emerg'])
   })
 })

@@ -70,6 +70,30 @@ describe('Listeners of flows.events (6)', () => {
     expect(first?.details.at[0]).to.match(/throwing .*events\.test/)
   })
 
+  it('do no harm with what they throw, even where reading that throws', async () => {
+    const boom = () => {
+      throw new Error('it cannot be read')
+    }
+    const odd = [
+      undefined,
+      Symbol('odd'),
+      Object.defineProperty({}, 'code', { get: boom }),
+      Object.assign(new Error('odd'), { toString: boom }),
+      Object.assign(new Error('odd'), { stack: 5 }),
+      new Proxy(new Error('odd'), { get: boom, getPrototypeOf: boom }),
+    ]
+    for (const thrown of odd)
+      h.flows.events.on('settings_changed', () => {
+        throw thrown
+      })
+    const heard: string[] = []
+    h.flows.events.on('settings_changed', ({ id }) => heard.push(id))
+    await h.put({ resend_cooldown: '1s' })
+    await h.put({ resend_cooldown: '0s' })
+    expect(heard).to.have.length(2)
+    await eventually('all are logged', () => complaints().length === odd.length)
+  })
+
   it('that fail are logged once a minute each, with how often they failed', async () => {
     h.flows.events.on('audit', () => {
       throw new Error('it throws')

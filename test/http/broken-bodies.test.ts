@@ -68,6 +68,18 @@ describe('A body that the client breaks', () => {
     }
   }
 
+  it('is no error of ours either where it breaks before anybody reads it', async () => {
+    const { port } = new URL(h.baseUrl)
+    for (const head of Object.values(requestsWith(ADMIN_TOKEN))) {
+      const socket = connect(Number(port), '127.0.0.1')
+      socket.resume().on('error', () => {})
+      socket.end(`${head}\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n`)
+      await once(socket, 'close')
+    }
+    expect((await h.forgot('alice')).mode).to.equal('sent')
+    expect(logged.filter(([level]) => level === 'error')).to.deep.equal([])
+  })
+
   it('is no error in the log of the example server either [full]', async () => {
     const server = await startExampleServer()
     try {

@@ -166,6 +166,12 @@ function itAsksTheHost({ kind, path, name, command }: (typeof FORMS)[number]) {
       rejects: async ({ identifier }) => Promise.reject(new Error(`cannot check ${identifier}`)),
       // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- what a host may do
       'rejects with no error': ({ identifier }) => Promise.reject(identifier),
+      'throws what cannot be read'({ identifier }) {
+        const boom = () => {
+          throw new Error(`cannot read ${identifier}`)
+        }
+        throw new Proxy(new Error(identifier), { get: boom, getPrototypeOf: boom })
+      },
     }
     for (const [how, fail] of Object.entries(failures)) {
       it(`answers 503 to everybody where it ${how}, and logs nothing that was typed`, async () => {
