@@ -1,5 +1,6 @@
 import type { AccountFlowsStore, Token, TokenStore, User } from '../ports/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
+import { isVoided } from '../flows/account.ts'
 import { linkState } from '../flows/link.ts'
 import type { Link } from './description.ts'
 import type { Sent } from './parts.ts'
@@ -18,7 +19,8 @@ interface StatedLink {
 export function shownState(token: Token, user: User | undefined, at: Date): LinkState {
   const state = linkState(token, user, at)
   if (state === 'usable') return 'live'
-  return state === 'changed' ? 'void' : state
+  if (state === 'changed') return 'void'
+  return state === 'expired' && isVoided(token) ? 'void' : state
 }
 
 export function tokensOf(store: AccountFlowsStore, kind: LinkKind): TokenStore {

@@ -14,7 +14,7 @@ import type {
   UserStore,
 } from '../ports/index.ts'
 import { endOf } from '../ports/token-end.ts'
-import { isStillFor, isVerified, isVoided } from './account.ts'
+import { isStillFor, isVerified } from './account.ts'
 import type { FlowParts } from './parts.ts'
 
 /**
@@ -33,7 +33,7 @@ export function linkState(
   if (end === 'used') return 'used'
   // A reset that was decided, and refused in the end: the account had changed.
   if (end === 'invalidated') return token.claimedAt ? 'changed' : 'superseded'
-  if (isVoided(token) || !account || !isStillFor(token, account)) return 'changed'
+  if (!account || !isStillFor(token, account)) return 'changed'
   return end ?? 'usable'
 }
 
