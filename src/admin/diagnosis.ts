@@ -64,6 +64,7 @@ export function diagnose(history: MailHistory): Diagnosis {
   }
   if (asked) return ofVain(history, asked)
   if (last) return ofLastMail(last, history)
+  if (user.passwordHash === undefined) return noPassword(user)
   if (!user.emailVerified) return unverified(history)
   if (history.isShared) return shared()
   return {
@@ -83,6 +84,7 @@ function ofVain(history: MailHistory, asked: RecordedEvent): Diagnosis {
       advice: `Look at this check, or send a link: ${sendLink(history.user, kind)}`,
     }
   }
+  if (history.user.passwordHash === undefined) return noPassword(history.user)
   if (!history.user.emailVerified) return unverified(history, asked)
   if (history.isShared) return shared(asked)
   return changedSince(asked, history, 'no account was found by its address')

@@ -10,6 +10,7 @@ import { requestMail } from '../outbox/request.ts'
 import type { CarriedParameters, Requester, Token } from '../ports/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
 import { endOf } from '../ports/token-end.ts'
+import { isVoided } from './account.ts'
 import {
   auditRejected,
   finishPassword,
@@ -85,8 +86,15 @@ const UNKNOWN = { fault: 'unknown', carried: {} } as const
 
 const faultOf = (token: Token, fault: LinkFault) => ({ fault, ...contextOf(token) })
 
-const find = ({ tokens, users, clock }: PasswordLinkParts, token: string) =>
-  findLink(tokens, users, token, clock.now())
+async function find(
+  { kind, tokens, users, clock }: PasswordLinkParts,
+  token: string,
+): Promise<FoundLink | undefined> {
+  const found = await findLink(tokens, users, token, clock.now())
+  // Anybody may ask for another reset link. An invitation that was ended stays ended.
+  const isOver = kind === 'invitation' && found?.state === 'expired' && isVoided(found.token)
+  return isOver ? { ...found, state: 'changed' } : found
+}
 
 // Of a token that nobody was ever given, nothing is told.
 async function refuse(

@@ -95,6 +95,19 @@ describe('"I never got the mail": user status answers with the cause and what to
     expect(after.advice).to.include(`account-flows user send-verification --id ${user.id}`)
   })
 
+  it('no password, and its address not verified: neither another request nor a verification helps', async () => {
+    const user = await addUser({ passwordHash: undefined, emailVerified: false })
+    const invite = `account-flows user invite --id ${user.id}`
+    const before = await asked(user.email)
+    expect(before.cause).to.equal('no_password')
+    expect(before.advice).to.include(invite)
+    await h.forgot(user.email)
+    await isIdle(h)
+    const after = await asked(user.email)
+    expect(after.cause).to.equal('no_password')
+    expect(after.advice).to.include(invite)
+  })
+
   it('disabled, whatever else is so', async () => {
     const user = await addUser({ disabled: true, emailVerified: false })
     expect(await asked(user.email)).to.include({ id: user.id, cause: 'disabled' })

@@ -40,6 +40,21 @@ onBothStores('An invitation (3.4)', (technology) => {
     expect(completed(user)).to.deep.equal([])
   }
 
+  async function expectDead(link: string) {
+    await withoutJobs(h, async () => {
+      const renewed = { token: tokenOf(link), action: 'renew' }
+      for (const page of [
+        await agent.get(link),
+        await choose(h, link, NEW),
+        await agent.post(`${h.oauthUrl}/${PAGE}`, renewed),
+      ]) {
+        expectPage(page, 400, PAGE, 'invalid')
+        expectTitle(page, 'reset-password.invalid.changed.title')
+        expect(page.text).not.to.include('value="renew"')
+      }
+    })
+  }
+
   it('is opened as often as anybody likes, and sets the first password once: the address is verified by that', async () => {
     const { user, link } = await invitedUser(h)
     const neighbour = await addImported(h, { email: user.email })
@@ -264,16 +279,21 @@ onBothStores('An invitation (3.4)', (technology) => {
     expect(mailsTo(h, user)).to.equal(0)
   })
 
-  it('dies with endSessions, and once its account was met disabled', async () => {
+  it('dies with endSessions, and once its account was met disabled; nobody renews it then', async () => {
     const { user, link } = await invitedUser(h)
     await h.flows.endSessions(user.id)
-    expectPage(await agent.get(link), 400, PAGE, 'invalid')
+    await expectDead(link)
     const second = await invitationOf(h, user)
     await h.changeUser(user, { disabled: true })
-    expectPage(await agent.get(second), 400, PAGE, 'invalid')
+    await expectDead(second)
     await h.changeUser(user, { disabled: false })
-    expectPage(await choose(h, second, NEW), 400, PAGE, 'invalid')
+    await expectDead(second)
+    const third = await invitationOf(h, user)
+    await later(h, WEEK_MS)
+    await h.flows.endSessions(user.id)
+    await expectDead(third)
     await expectUntouched(user)
+    expectPage(await choose(h, await invitationOf(h, user), NEW), 200, PAGE, 'done')
   })
 
   it('leads on to the client that it named, and to none that is not registered', async () => {
