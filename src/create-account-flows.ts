@@ -1,4 +1,5 @@
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
+import { attach } from './attach.ts'
 import { createAdminApi } from './admin/admin-api.ts'
 import { createCore, type Core } from './core.ts'
 import { hashQueue } from './crypto/hash-queue.ts'
@@ -10,12 +11,6 @@ import { createEndSessions } from './flows/end-sessions.ts'
 import { createInvitation, type Invited } from './flows/invitation.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
-import { unavailableAnswer } from './http/failure.ts'
-import { answeringOutages } from './oidc/outages.ts'
-import { checkProvider, sessionAdapterOf, tellWhereTooLate } from './oidc/check-provider.ts'
-import { watchAnswers } from './oidc/provider-answers.ts'
-import { restoreRequest } from './oidc/restore-request.ts'
-import { onSignOut } from './oidc/sign-out.ts'
 import { loadBodyReader } from './http/body.ts'
 import { createBrowserSide } from './http/browser-side.ts'
 import type { Mount } from './http/mount.ts'
@@ -206,20 +201,4 @@ function createFlows(
     verification: createEmailVerification(parts),
     waitingLogins: createWaitingLogins(parts),
   }
-}
-
-function attach(core: Core, browser: ReturnType<typeof createBrowserSide>, provider: Provider) {
-  const { sessions, policy, openLogin, oauthUrl, log } = core
-  const { routes, pages, browserCookie } = browser
-  sessions.expectOurs(sessionAdapterOf(provider))
-  policy.expectMade()
-  checkProvider(provider, oauthUrl, log)
-  core.attach(provider)
-  tellWhereTooLate(provider, log)
-  provider.use(answeringOutages(unavailableAnswer(pages, log)))
-  watchAnswers(provider)
-  for (const ours of [restoreRequest, sessions.perRequest, openLogin.watch, routes]) {
-    provider.use(ours)
-  }
-  onSignOut(provider, (req, res) => browserCookie.read(req) && browserCookie.drop(res))
 }

@@ -3,8 +3,8 @@ import type { AdminParts } from './parts.ts'
 import type { AdminRouter } from './router.ts'
 
 /**
- * Where the admin API is. Its operations, and zod that reads what they take, are loaded by `flows.start()` or with the first
- * request to one, so that the package is imported faster.
+ * Where the admin API is. Its operations, and zod, are loaded by `flows.start()` or with the first request. So the package is
+ * imported faster.
  *
  * @param root - path below which it answers: that of the base URL plus `adminPath`.
  */

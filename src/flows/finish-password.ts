@@ -91,7 +91,7 @@ async function comparedAndSet(
   { passwordHash }: User,
   next: string,
 ): Promise<boolean> {
-  if (kind === 'invitation') return (await users.setFirstPassword?.(userId, email, next)) ?? false
+  if (kind === 'invitation') return (await users.setFirstPassword?.(userId, email, next)) === true
   return passwordHash !== undefined && users.replacePasswordHash(userId, passwordHash, next)
 }
 

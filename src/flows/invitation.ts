@@ -45,6 +45,8 @@ export function createInvitation(parts: FlowParts) {
       carried: CarriedParameters = {},
       requester: Requester = NOBODY,
     ): Promise<Invited> {
+      for (const [name, value] of Object.entries(carried))
+        if (typeof value !== 'string') throw new TypeError(`invite: ${name} must be a text`)
       const accountId = typeof who === 'string' ? who : who.id
       if (!users.setFirstPassword) return { refused: 'unsupported' }
       const user = await users.findById(accountId)

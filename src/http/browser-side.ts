@@ -28,6 +28,8 @@ interface Flows {
   waitingLogins: WaitingLogins
 }
 
+export type BrowserSide = ReturnType<typeof createBrowserSide>
+
 /** All that browsers see of us: our routes, and the answers to the login page of the host. */
 export function createBrowserSide(core: Core, flows: Flows, options: CheckedOptions) {
   const { limits } = core.store
