@@ -496,13 +496,22 @@ describe('createAccountFlows()', () => {
     ['https://idp.example/oauth2', 'https://idp.example:8443'],
   ]
   for (const [issuer, baseUrl] of issuers) {
-    it(`attach() refuses the issuer ${issuer} where links lead to ${baseUrl ?? GOOD.baseUrl}, and works with the right one`, () => {
-      const flows = create({ ...(baseUrl !== undefined && { baseUrl }) })
-      expect(() => flows.attach(providerFor(flows, issuer))).to.throw(
+    it(`attach() refuses the issuer ${issuer} in production where links lead to ${baseUrl ?? GOOD.baseUrl}, warns of it elsewhere, and works with the right one`, () => {
+      const changes = { ...(baseUrl !== undefined && { baseUrl }) }
+      const flows = create(changes)
+      expect(() =>
+        within('production', () => flows.attach(providerFor(flows, issuer))),
+      ).to.throw(
         TypeError,
         /^baseUrl must be at the address of the issuer: links in mails lead to https:.*and the issuer is /,
       )
-      flows.attach(providerFor(flows, `${baseUrl ?? GOOD.baseUrl}/oauth2`))
+      within('production', () =>
+        flows.attach(providerFor(flows, `${baseUrl ?? GOOD.baseUrl}/oauth2`)),
+      )
+      expect(logged).to.deep.equal([])
+      const elsewhere = create(changes)
+      elsewhere.attach(providerFor(elsewhere, issuer))
+      expect(logged.splice(0).join()).to.match(/^warn baseUrl must be .*in production this is refused$/)
     })
   }
 

@@ -91,7 +91,7 @@ async function linksOf({ store, clock }: AdminParts, user: User): Promise<Sent<L
 function hintsOf({ user, mails, needsVerified, canSend }: MailHistory): string[] {
   const hints = [...(canSend ? [] : [NOT_CONFIGURED]), ...noMailAtAll(user)]
   if (user.passwordHash === undefined) hints.push(noPassword(user))
-  if (user.email !== undefined)
+  else if (user.email !== undefined)
     hints.push(user.emailVerified ? VERIFIED : unverified({ user, needsVerified }))
   const isDead = mails.some(({ state }) => state === 'dead')
   return [

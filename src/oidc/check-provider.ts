@@ -1,5 +1,6 @@
 import type { Provider } from 'oidc-provider'
 import type { Log } from '../ports/index.ts'
+import { refuseWeak } from '../production.ts'
 
 /** @throws TypeError where it is something else, such as its `callback()`, or an app around it. */
 export function sessionAdapterOf(provider: unknown): object {
@@ -18,12 +19,11 @@ export function checkProvider(provider: Provider, oauthUrl: string, log: Log): v
   const { issuer } = provider
   const [given, wanted] = [new URL(issuer), new URL(oauthUrl)]
   if (given.origin !== wanted.origin) {
-    throw new TypeError(
+    refuseWeak(log)(
       `baseUrl must be at the address of the issuer: links in mails lead to ${oauthUrl}, and the issuer is ${issuer}`,
     )
-  }
-  // Not refused: an issuer without a path may have its endpoints below one.
-  if (given.href !== wanted.href) {
+  } else if (given.href !== wanted.href) {
+    // Not refused: an issuer without a path may have its endpoints below one.
     const message = 'the issuer of the provider should be baseUrl and oauthPath together'
     log('warn', message, { issuer, links: oauthUrl })
   }
