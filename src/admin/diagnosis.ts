@@ -113,7 +113,11 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): Diagnosis {
   const { user, mails } = history
   const kind =
     linkKinds.find((each) => event.type.startsWith(MAIL_KINDS[each].flow)) ?? 'password_reset'
-  if (event.type.endsWith('_mail_sent')) return sent(event, user, kind)
+  if (event.type.endsWith('_mail_sent')) {
+    // Such an invitation has done its work, or has none left.
+    const isOver = kind === 'invitation' && user.passwordHash !== undefined
+    return isOver ? hasPassword(user) : sent(event, user, kind)
+  }
   const { reason = '' } = event
   const past = PAST.get(reason)
   if (past !== undefined) {

@@ -71,7 +71,7 @@ async function setPassword(
   parts: PasswordLinkParts,
   reset: ClaimedReset,
 ): Promise<Obstacle | undefined> {
-  const { users } = parts
+  const { kind, users } = parts
   const { userId, newHash } = reset
   const user = await users.findById(userId)
   if (!user || newHash === undefined) return 'account_changed'
@@ -81,7 +81,9 @@ async function setPassword(
   if (await comparedAndSet(parts, reset, user, newHash)) return undefined
   const now = await users.findById(userId)
   if (now?.passwordHash === newHash) return undefined
-  return now && isIssuedUnder(reset, now) ? 'account_changed' : 'newer_password'
+  // A reset compares the password alone: it was another one, whatever a late look says.
+  const isOfAccount = kind === 'invitation' && now && isIssuedUnder(reset, now)
+  return isOfAccount ? 'account_changed' : 'newer_password'
 }
 
 /** With the password that the link was issued under: a reset has one, an invitation has none. */

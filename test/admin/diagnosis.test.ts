@@ -4,9 +4,11 @@ import { actionsOf, adminOf, outcomeOf, refusalOf } from '../support/admin-calls
 import { mailsTo } from '../support/blocked-login.ts'
 import { cliOf } from '../support/cli-server.ts'
 import { eventually } from '../support/eventually.ts'
+import { expectPage } from '../support/expect-page.ts'
 import { answers as answersAt, startFaultySmtp } from '../support/faulty-smtp.ts'
 import { freePort } from '../support/free-port.ts'
 import { startHarness } from '../support/harness.ts'
+import { choose, invitedUser } from '../support/invitations.ts'
 import { isIdle } from '../support/jobs.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { eventsOf, tokenOf } from '../support/observe.ts'
@@ -106,6 +108,16 @@ describe('"I never got the mail": user status answers with the cause and what to
     const after = await asked(user.email)
     expect(after.cause).to.equal('no_password')
     expect(after.advice).to.include(invite)
+  })
+
+  it('a password, once the invitation was used: its mail is not the one that is missing', async () => {
+    const { user, link } = await invitedUser(h)
+    expect((await asked(user.username)).cause).to.equal('sent')
+    expectPage(await choose(h, link, 'a first password'), 200, 'accept-invitation', 'done')
+    await isIdle(h)
+    const { cause, advice } = await asked(user.username)
+    expect(cause).to.equal('has_password')
+    expect(advice).to.include(`account-flows user send-reset --id ${user.id}`)
   })
 
   it('disabled, whatever else is so', async () => {

@@ -19,6 +19,7 @@ import {
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, type Harness, startHarness } from '../support/harness.ts'
+import { eventsOf, hasPassword } from '../support/observe.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { movableClock, moveTime } from '../support/time.ts'
@@ -292,6 +293,42 @@ describe('A reset that stopped after effect 1, and whose password was replaced a
     } finally {
       await h.close()
     }
+  })
+})
+
+describe('A reset that stopped after effect 1, where users are read a little late', () => {
+  const h = suiteHarness({ mayLogErrors: true })
+
+  it('still ends what was signed in before', async () => {
+    const alice = await addVerified(h)
+    const thief = createUserAgent()
+    await h.signIn(thief, alice.username)
+    const link = await h.resetLink(alice)
+    const { findById } = h.users
+    const { advance, takeUnfinished } = h.store.resetTokens
+    const before = await findById(alice.id)
+    let failed = 0
+    h.store.resetTokens.advance = async (...of) => {
+      failed += 1
+      if (failed > 1) return advance(...of)
+      h.users.findById = async (id) => (id === alice.id ? before : findById(id))
+      throw new Error('the database is gone')
+    }
+    // Its lease has run out already.
+    h.store.resetTokens.takeUnfinished = (at, until) =>
+      takeUnfinished(new Date(at.getTime() + 60_000), until)
+    try {
+      expect((await h.reset(link, NEW)).status).to.equal(500)
+      await eventually('the sweep rejects the reset', async () => {
+        await moveTime(1_000)
+        return eventsOf(h, 'password_reset_rejected', alice, 'newer_password').at(0)
+      })
+    } finally {
+      Object.assign(h.users, { findById })
+      Object.assign(h.store.resetTokens, { advance, takeUnfinished })
+    }
+    expect(await hasPassword(h, alice, NEW)).to.equal(true)
+    expect(await accountOf(h, thief)).to.equal(undefined)
   })
 })
 
