@@ -499,9 +499,7 @@ describe('createAccountFlows()', () => {
     it(`attach() refuses the issuer ${issuer} in production where links lead to ${baseUrl ?? GOOD.baseUrl}, warns of it elsewhere, and works with the right one`, () => {
       const changes = { ...(baseUrl !== undefined && { baseUrl }) }
       const flows = create(changes)
-      expect(() =>
-        within('production', () => flows.attach(providerFor(flows, issuer))),
-      ).to.throw(
+      expect(() => within('production', () => flows.attach(providerFor(flows, issuer)))).to.throw(
         TypeError,
         /^baseUrl must be at the address of the issuer: links in mails lead to https:.*and the issuer is /,
       )
@@ -511,7 +509,9 @@ describe('createAccountFlows()', () => {
       expect(logged).to.deep.equal([])
       const elsewhere = create(changes)
       elsewhere.attach(providerFor(elsewhere, issuer))
-      expect(logged.splice(0).join()).to.match(/^warn baseUrl must be .*in production this is refused$/)
+      expect(logged.splice(0).join()).to.match(
+        /^warn baseUrl must be .*in production this is refused$/,
+      )
     })
   }
 
