@@ -17,11 +17,7 @@ export function acceptInvitation(parts: HttpParts) {
       const waited = startDelay()
       if (typeof form === 'string') return pages.showError(ctx, form)
       if (form.get('action') !== 'renew') return post(ctx, form)
-      const asked = uiLocalesIn(form)
-      const requester = {
-        ...requesterOf(ctx.req),
-        ...(asked !== undefined && { uiLocales: asked }),
-      }
+      const requester = { ...requesterOf(ctx.req), uiLocales: uiLocalesIn(form) }
       const wish = { token: form.get('token') ?? '', requester, form: formIdIn(form) }
       const sent = await renewLink(parts, ctx, name, wish, waited)
       if (!sent) return

@@ -28,7 +28,7 @@ export function forgotPassword(parts: HttpParts, check: HostCheck) {
       const identifier = form.get('identifier')
       const token = form.get('token')
       const uiLocales = uiLocalesIn(form)
-      const requester = { ...requesterOf(ctx.req), ...(uiLocales !== undefined && { uiLocales }) }
+      const requester = { ...requesterOf(ctx.req), uiLocales }
       if (identifier === undefined && token !== undefined) {
         const wish = { token, requester, form: formIdIn(form) }
         const sent = await renewLink(parts, ctx, 'reset-password', wish, waited)

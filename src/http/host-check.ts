@@ -2,7 +2,6 @@ import type { Context } from 'koa'
 import { within } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import type { Requester } from '../ports/index.ts'
-import type { LinkKind } from '../ports/mail-kinds.ts'
 import { foldTyped } from '../ports/users.ts'
 import { RETRY_AFTER_SECONDS } from './failure.ts'
 import type { HttpParts } from './parts.ts'
@@ -10,7 +9,7 @@ import type { HttpParts } from './parts.ts'
 /** A form that asks for a link and was judged to be one, before anything is done for it. */
 export interface ForgotPasswordRequest {
   /** Which link: `password_reset` of forgot-password, or `email_verification` of resend-verification. */
-  kind: LinkKind
+  kind: 'password_reset' | 'email_verification'
   /** The username or the address, as typed: anybody may have typed anything. */
   identifier: string
   /** As carried, not checked. `undefined`: none. */
