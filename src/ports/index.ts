@@ -5,6 +5,7 @@
  * @module
  */
 export type * from './audit.ts'
+export type * from './client-logouts.ts'
 export type * from './log.ts'
 export type * from './logins.ts'
 export type * from './mails.ts'

@@ -1,0 +1,60 @@
+/**
+ * Clients that are told of an ended account (OpenID Connect Back-Channel Logout 1.0): who is to be told, and who was.
+ *
+ * @module
+ */
+
+/** A client that an ended session or grant was of. */
+export interface NewClientLogout {
+  /** Made of the end, the client and its session: asked for again, it is the same one. */
+  id: string
+  /** The `SessionEnd` that it is of. */
+  endId: string
+  accountId: string
+  clientId: string
+  /** The session at the client. `undefined`: all sessions of the account there. */
+  sid: string | undefined
+  /** `false`: the client has no `backchannel_logout_uri`. Nobody tries; it is kept for the person to be told. */
+  canBeTold: boolean
+  requestedAt: Date
+  /** After this time nobody tries any more. */
+  expiresAt: Date
+}
+
+/** How far it is. `dead`: nobody will try again. `untold`: it cannot be told. */
+export type ClientLogoutState = 'waiting' | 'sent' | 'dead' | 'untold'
+
+export interface ClientLogout extends NewClientLogout {
+  state: ClientLogoutState
+  /** How often it was taken to be sent. */
+  attempts: number
+  /** Why the last attempt failed. */
+  reason: string | undefined
+}
+
+/** One that a worker has claimed. */
+export interface ClientLogoutJob extends ClientLogout {
+  /** Names the claim; a write with the id of an earlier claim changes nothing. */
+  leaseId: string
+}
+
+/** Keeps them in `client_logouts`; each stays for a week after it is over. */
+export interface ClientLogoutStore {
+  /** One write. What is there already stays as it is. */
+  add(logouts: readonly NewClientLogout[]): Promise<void>
+  /** Takes at most this many that wait, are due and nobody holds, the longest due first; none of the clients in `except`. */
+  claim(
+    most: number,
+    at: Date,
+    heldUntil: Date,
+    except: readonly string[],
+  ): Promise<ClientLogoutJob[]>
+  /** Ends a claimed one, or gives it back to be claimed again from `retryAt` on. It changes nothing once the lease is lost. */
+  settle(
+    job: ClientLogoutJob,
+    outcome:
+      { state: 'sent' | 'dead'; at: Date; reason?: string } | { retryAt: Date; reason: string },
+  ): Promise<void>
+  /** Of one account, or of one of its ends; newest first, at most 100. */
+  find(which: { accountId: string; endId?: string }): Promise<ClientLogout[]>
+}
