@@ -100,7 +100,7 @@ function letShow(place) {
     }
     button.textContent = isShown ? hide : show
   }
-  Object.assign(button, { type: 'button', className: 'show' })
+  Object.assign(button, { type: 'button', className: 'plain show' })
   button.addEventListener('click', () => set(button.textContent === show))
   // Browsers keep what is in fields of text.
   form.addEventListener('submit', (event) => event.defaultPrevented || set(false))
