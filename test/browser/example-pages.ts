@@ -94,10 +94,13 @@ export async function startExamplePages(locales: readonly string[]): Promise<Exa
   const ids = Object.keys(WAYS) as ExamplePage[]
   const made = new Map<string, string>()
   for (const id of ids) {
-    for (const locale of locales) {
+    const make = async (locale: string) => {
       const { text } = await WAYS[id](visitor(server.baseUrl, locale))
       made.set(`${id} ${locale}`, text)
     }
+    const [first = '', ...others] = locales
+    await make(first)
+    await Promise.all(others.map(make))
   }
   return {
     origin: server.baseUrl,
