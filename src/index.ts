@@ -22,7 +22,8 @@ export type { ResponseDelay } from './http/response-delay.ts'
 export { logJsonLines } from './log.ts'
 export { memoryAdapter } from './oidc/memory-adapter.ts'
 export { mongoAdapter } from './oidc/mongodb-adapter.ts'
-export type { AccountAdapter, StartableAdapterFactory } from './oidc/endable-sessions.ts'
+export type { AccountAdapter, StartableAdapterFactory } from './oidc/account-adapter.ts'
+export type { ClientLogoutOptions } from './oidc/post-form.ts'
 export type { InteractionPolicy } from './oidc/policy.ts'
 export type { AdminToken } from './admin/options.ts'
 export type { AdminScope } from './admin/bearer-tokens.ts'
@@ -55,11 +56,17 @@ export type {
   AuditLog,
   CapturedRequest,
   ClaimedReset,
+  ClientLogout,
+  ClientLogoutJob,
+  ClientLogoutOutcome,
+  ClientLogoutState,
+  ClientLogoutStore,
   KeyRings,
   MailJob,
   MailJobQuery,
   MailJobStatus,
   MailOutbox,
+  NewClientLogout,
   NewMailJob,
   NewToken,
   PendingLogin,
