@@ -6,8 +6,13 @@ import { addVerified } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { CLIENT, PASSWORD } from '../support/harness.ts'
-import { LOGOUT_CLIENTS, logoutClient, signedInAt, signInAt } from '../support/logout-clients.ts'
-import type { LogoutClient, LogoutClientKind } from '../support/logout-clients.ts'
+import {
+  LOGOUT_CLIENTS,
+  logoutClient,
+  signedInAt,
+  signInAt,
+} from '../support/real-logout-clients.ts'
+import type { LogoutClient, LogoutClientKind } from '../support/real-logout-clients.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
