@@ -7,6 +7,7 @@ const BENCHES = {
   'start-up': 'start-up.ts',
   'command-line': 'command-line.ts',
   'password-queue': 'password-queue.ts',
+  'client-logout': 'client-logout.ts',
   comparison: 'comparison/main.ts',
 }
 

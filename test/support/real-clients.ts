@@ -68,7 +68,9 @@ async function realClient([name, kind]: [string, Kind]): Promise<RealClient> {
   }
 }
 
-function served(make: (registered: Registered) => RequestListener | Promise<RequestListener>) {
+export function served(
+  make: (registered: Registered) => RequestListener | Promise<RequestListener>,
+) {
   return async (registered: Registered) => {
     const server = createServer(await make(registered))
     await new Promise<void>((resolve) => server.listen(registered.port, '127.0.0.1', resolve))
