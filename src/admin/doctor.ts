@@ -11,6 +11,7 @@ import {
   indexCheck,
   ok,
   outboxCheck,
+  rangeCheck,
   recommendedCheck,
   secretsCheck,
   settingsCheck,
@@ -98,14 +99,16 @@ function createDoctor(parts: AdminParts) {
   }
 
   return async (to: string | undefined): Promise<Check[]> => {
-    const [[keys, ...database], baseUrl, mail] = await Promise.all([
+    const [[keys, ...database], range, baseUrl, mail] = await Promise.all([
       databaseChecks(),
+      rangeCheck(settings.current(), clock),
       baseUrlCheck(parts.oauthUrl, clock),
       mailChecks(to),
     ])
     return [
       weakKeyCheck(options) ?? keys,
       ...database,
+      ...(range ? [range] : []),
       baseUrl,
       ...(options.transport?.isStandIn ? mail.map(inDevelopment) : mail),
     ]
