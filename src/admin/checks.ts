@@ -5,10 +5,8 @@
  */
 import { timeout, type Clock } from '../clock.ts'
 import type { AccountFlowsStore, CheckedStep, MailStep } from '../ports/index.ts'
-import { isInRange, RangeServiceError } from '../passwords/range-service.ts'
 import { unmetBy } from '../settings/recommended.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
-import type { Settings } from '../settings/table.ts'
 
 export type DoctorStep =
   | 'keys'
@@ -93,22 +91,6 @@ export function recommendedCheck(settings: SettingsKeeper): Check {
   return { step, status: 'advice', message: `${message}.`, advice }
 }
 
-/** Asks the service of `password_blocklist` once, about a password that it must know. `undefined`: none is used. */
-export async function rangeCheck(settings: Settings, clock: Clock): Promise<Check | undefined> {
-  const step = 'range_service'
-  if (settings.passwordBlocklist !== 'pwned') return undefined
-  const advice =
-    'Check password_range_url, and whether this server may connect to it. Until then the list of the package judges alone.'
-  try {
-    const isKnown = await isInRange('password', settings.passwordRangeUrl, clock)
-    if (isKnown) return ok(step, 'The range service answers, and knows a leaked password.')
-    return warning(step, 'The range service does not know the most common password.', advice)
-  } catch (error) {
-    if (!(error instanceof RangeServiceError)) throw error
-    return warning(step, `The range service cannot be asked (${error.message}).`, advice)
-  }
-}
-
 export async function outboxCheck({ outbox }: AccountFlowsStore, at: Date): Promise<Check> {
   const step = 'outbox'
   const letters = await outbox.list({ state: 'dead', limit: MAX_LETTERS }, at)
@@ -154,7 +136,7 @@ export function ok(step: DoctorStep, message: string): Check {
   return { step, status: 'ok', message }
 }
 
-function warning(step: DoctorStep, message: string, advice: string): Check {
+export function warning(step: DoctorStep, message: string, advice: string): Check {
   return { step, status: 'warning', message, advice }
 }
 

@@ -11,7 +11,6 @@ import {
   indexCheck,
   ok,
   outboxCheck,
-  rangeCheck,
   recommendedCheck,
   secretsCheck,
   settingsCheck,
@@ -21,6 +20,7 @@ import {
 } from './checks.ts'
 import { inTime } from './in-time.ts'
 import { MIN_ADMIN_TOKEN_LENGTH } from './options.ts'
+import { rangeCheck } from './range-check.ts'
 import { notAnAddress, reportOf } from './mails.ts'
 import type { AdminEndpoints, AdminParts, AdminRequest } from './parts.ts'
 
