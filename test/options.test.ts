@@ -99,6 +99,7 @@ describe('createAccountFlows()', () => {
       [{ scopes: ['account-flows:read'] }],
     ],
     beforeForgotPassword: [null, 'allow', {}, true],
+    judgePassword: [null, 'good', {}, true],
     captcha: [null, 'altcha', { html: '<i></i>' }],
     bcryptCost: [0, 3, 32, 4.5, NaN, '12', null],
     responseDelay: [

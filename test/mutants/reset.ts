@@ -306,4 +306,27 @@ export const resetMutants: Mutant[] = [
     edits: { "tokens: 'invitationTokens'": "tokens: 'resetTokens'" },
     caughtBy: 'does nothing at the page of another kind',
   },
+  {
+    name: 'a password is judged for an account that the link is no longer for',
+    breaks: 'A dead link tells nothing of an account.',
+    edits: {
+      "if (!account || linkState(token, account, clock.now()) !== 'usable')": 'if (!account)',
+    },
+    caughtBy: 'PWD-17',
+  },
+  {
+    name: 'what pads the answer of the range service counts as leaked',
+    breaks: 'Nobody is kept from a good password by the range service.',
+    edits: { '(counts.get(rest) ?? 0) > 0': 'counts.has(rest)' },
+    caughtBy: 'PWD-19',
+  },
+  {
+    name: 'a judgement of the host that fails takes the password',
+    breaks: 'A judgement of the host fails closed.',
+    edits: {
+      "throw new AccountFlowsError('ERR_JUDGE_FAILED', `judgePassword failed: ${why}`)":
+        'return undefined',
+    },
+    caughtBy: 'PWD-20',
+  },
 ]
