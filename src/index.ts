@@ -61,6 +61,7 @@ export type {
   MailJobStatus,
   MailOutbox,
   NewMailJob,
+  MovedCutoffs,
   NewToken,
   PendingLogin,
   PendingLoginStore,

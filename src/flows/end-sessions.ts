@@ -1,23 +1,76 @@
 import type { Clock } from '../clock.ts'
-import { newId } from '../crypto/token.ts'
+import { passwordDigest } from '../crypto/password.ts'
+import { idOf, newId } from '../crypto/token.ts'
+import { requestNotice } from '../outbox/password-changed.ts'
 import { secondAfter } from '../ports/login-end.ts'
-import type { VoidLinks } from './account.ts'
-import type { AccountSessions, AuditEvent, EndedSessions } from '../ports/index.ts'
+import { refusesMail, type VoidLinks } from './account.ts'
+import type {
+  AccountSessions,
+  AuditEvent,
+  EndedSessions,
+  MailOutbox,
+  Requester,
+  SessionEnd,
+  UserStore,
+} from '../ports/index.ts'
+import type { Settings } from '../settings/table.ts'
+
+export interface EndSessionsParts {
+  users: UserStore
+  sessions: AccountSessions
+  outbox: Pick<MailOutbox, 'add'>
+  voidLinks: VoidLinks
+  audit(event: AuditEvent): Promise<void>
+  settings(): Settings
+  clock: Clock
+}
 
 /** Ends everything that an account is signed in with, or could be by a link that was mailed before. */
-export function createEndSessions(
-  sessions: AccountSessions,
-  voidLinks: VoidLinks,
-  clock: Clock,
-  audit: (event: AuditEvent) => Promise<void>,
-) {
+export function createEndSessions(parts: EndSessionsParts) {
+  const { audit, clock } = parts
   return async (accountId: string): Promise<EndedSessions> => {
-    await voidLinks(accountId)
     const end = { id: newId(), at: clock.now() }
-    const oauth = await sessions.endOAuthSessions(accountId, end)
-    const idp = await sessions.endIdpSessions(accountId, end)
-    await audit({ ...end, type: 'sessions_ended', accountId, details: { oauth, idp } })
+    const details = await endAll(parts, accountId, end)
+    await audit({ ...end, type: 'sessions_ended', accountId, details })
     await secondAfter(clock, end.at)
-    return { oauth, idp }
+    return details
   }
+}
+
+/** From where the host changed a password. */
+export interface ChangedBy {
+  /** `uid` of the session that stays. */
+  kept: string | undefined
+  requester: Requester | undefined
+}
+
+/** The same once the host itself has replaced a password: one session may stay, and the owner is told. */
+export function createPasswordChanged(parts: EndSessionsParts) {
+  const { users, outbox, audit, settings, clock } = parts
+  return async (accountId: string, { kept, requester }: ChangedBy): Promise<EndedSessions> => {
+    const end = { id: newId(), at: clock.now() }
+    const details = await endAll(parts, accountId, end, kept)
+    const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
+    if (user?.email !== undefined && refusesMail(user) === undefined) {
+      const { email, passwordHash } = user
+      // Told again of the same password, it asks for the same mail.
+      const id = idOf([accountId, passwordDigest(passwordHash)])
+      await requestNotice(outbox, { id, accountId, email, carried: {}, requester }, clock.now())
+    }
+    await audit({ ...end, type: 'password_changed', accountId, details, ...requester })
+    await secondAfter(clock, end.at)
+    return details
+  }
+}
+
+async function endAll(
+  { sessions, voidLinks }: EndSessionsParts,
+  accountId: string,
+  end: SessionEnd,
+  kept?: string,
+): Promise<EndedSessions> {
+  await voidLinks(accountId)
+  const oauth = await sessions.endOAuthSessions(accountId, end, kept)
+  const idp = await sessions.endIdpSessions(accountId, end, kept)
+  return { oauth, idp }
 }

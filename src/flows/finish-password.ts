@@ -51,7 +51,14 @@ export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedRes
   const end = { id, at: usedAt }
   const oauth = await sessions.endOAuthSessions(userId, end) // 3
   const idp = await sessions.endIdpSessions(userId, end) // 4
-  if (settings().passwordChangedEmail) await requestNotice(outbox, reset, now())
+  if (settings().passwordChangedEmail) {
+    const { email } = reset
+    await requestNotice(
+      outbox,
+      { id, accountId: userId, email, carried, requester: claimedBy },
+      now(),
+    )
+  }
   const type = `${MAIL_KINDS[kind].flow}_completed` as const
   const event = { id: `completed:${id}`, type, at: now() }
   const of = { accountId: userId, clientId: carried.clientId, details: { oauth, idp } }

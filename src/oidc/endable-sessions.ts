@@ -10,6 +10,7 @@ import type {
   SessionCutoffStore,
 } from '../ports/index.ts'
 import { accountStamp, IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
+import { keepSession } from './kept-session.ts'
 import { waitingOnce } from './outages.ts'
 import {
   createSeenLogins,
@@ -62,6 +63,8 @@ export function createEndableSessions(outside: EndableParts): EndableSessions {
   const { cutoffs, box, factories } = parts
   const { alive, stamped, ...logins } = createSeenLogins(parts)
   const wrappers = new WeakSet<object>()
+  const adaptersOf = (model: string) => factories.map((factory) => factory(model, box))
+  const keeping = { ...outside, adaptersOf }
 
   return {
     ...logins,
@@ -82,13 +85,15 @@ export function createEndableSessions(outside: EndableParts): EndableSessions {
       )
     },
 
-    async endOAuthSessions(accountId, end) {
+    async endOAuthSessions(accountId, end, kept) {
       const ends = await cutoffs.end(accountId, 'oauth', end)
+      if (kept !== undefined) await keepSession(keeping, accountId, kept, 'oauth', ends)
       return remove(parts, OAUTH_MODELS, accountId, ends)
     },
 
-    async endIdpSessions(accountId, end) {
+    async endIdpSessions(accountId, end, kept) {
       const ends = await cutoffs.end(accountId, 'idp', end)
+      if (kept !== undefined) await keepSession(keeping, accountId, kept, 'idp', ends)
       return remove(parts, IDP_MODELS, accountId, ends)
     },
 
