@@ -1,0 +1,34 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { AccountFlowsError } from '../../src/index.ts'
+
+export type Page = (req: IncomingMessage, res: ServerResponse) => Promise<void>
+
+const MAX_FORM_BYTES = 10_000
+
+/** Where too many people wait for their passwords to be checked, they are asked to come back. */
+export function whileNotOverloaded(page: Page): Page {
+  return async (req, res) => {
+    try {
+      await page(req, res)
+    } catch (error) {
+      if (!(error instanceof AccountFlowsError) || error.code !== 'ERR_OVERLOADED') throw error
+      res.setHeader('Retry-After', '60')
+      show(res, 503, 'Too many people are signing in. Wait a minute and try again.')
+    }
+  }
+}
+
+/** What was posted, also where a parser of the host has read it before. `undefined`: it is too long. */
+export async function readForm(req: IncomingMessage): Promise<URLSearchParams | undefined> {
+  const parsed: unknown = Reflect.get(req, 'body')
+  if (typeof parsed === 'object' && parsed !== null)
+    return new URLSearchParams(Object.entries(parsed).map(([name, value]) => [name, String(value)]))
+  const length = Number(req.headers['content-length'])
+  return length <= MAX_FORM_BYTES ? new URLSearchParams(await text(req)) : undefined
+}
+
+export function show(res: ServerResponse, status: number, content: string): void {
+  res.writeHead(status, { 'Content-Type': 'text/html; charset=utf-8' })
+  res.end(`<!doctype html><html lang="en"><title>Your account</title>${content}`)
+}
