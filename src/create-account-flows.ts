@@ -84,8 +84,8 @@ export interface AccountFlows extends Login, WellKnown {
   endSessions(accountId: string): Promise<EndedSessions>
   /**
    * Call it after your own page, or your support tool, replaced a password. It ends everything as `endSessions` does, mails the notice
-   * `password_changed` to the account's address, and records `password_changed`. Called again, it ends everything again. It mails once,
-   * while that mail did not leave. If it throws, call it again: until it resolves, old sessions may live.
+   * `password_changed` to the account's address, and records `password_changed`. If it throws, call it again: until it resolves, old sessions
+   * may live.
    *
    * With `keepSession`, the session that this request comes with stays signed in at the provider, and keeps what its person consented to. Its
    * tokens end too: clients get new ones without asking. Nothing is kept if that session is of another account, ended, or being saved
@@ -182,6 +182,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   }
 }
 
+const NOBODY = { address: undefined, userAgent: undefined }
+
 function createChanged(
   core: Core,
   changed: ReturnType<typeof createPasswordChanged>,
@@ -189,7 +191,7 @@ function createChanged(
   return async (accountId, { keepSession: req } = {}) =>
     changed(accountId, {
       kept: req && (await sessionOf(core.provider(), req, accountId)),
-      requester: req && core.requesterOf(req),
+      requester: req ? core.requesterOf(req) : NOBODY,
     })
 }
 

@@ -1,6 +1,5 @@
 import type { Clock } from '../clock.ts'
-import { passwordDigest } from '../crypto/password.ts'
-import { idOf, newId } from '../crypto/token.ts'
+import { newId } from '../crypto/token.ts'
 import { requestNotice } from '../outbox/password-changed.ts'
 import { secondAfter } from '../ports/login-end.ts'
 import { refusesMail, type VoidLinks } from './account.ts'
@@ -41,7 +40,7 @@ export function createEndSessions(parts: EndSessionsParts) {
 export interface ChangedBy {
   /** `uid` of the session that stays. */
   kept: string | undefined
-  requester: Requester | undefined
+  requester: Requester
 }
 
 /** The same once the host itself has replaced a password: one session may stay, and the owner is told. */
@@ -52,10 +51,8 @@ export function createPasswordChanged(parts: EndSessionsParts) {
     const details = await endAll(parts, accountId, end, kept)
     const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
     if (user?.email !== undefined && refusesMail(user) === undefined) {
-      const { email, passwordHash } = user
-      // Told again of the same password, it asks for the same mail.
-      const id = idOf([accountId, passwordDigest(passwordHash)])
-      await requestNotice(outbox, { id, accountId, email, carried: {}, requester }, clock.now())
+      const change = { id: end.id, accountId, email: user.email, carried: {}, requester }
+      await requestNotice(outbox, change, clock.now())
     }
     await audit({ ...end, type: 'password_changed', accountId, details, ...requester })
     await secondAfter(clock, end.at)

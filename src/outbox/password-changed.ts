@@ -10,23 +10,21 @@ import { keptRequester } from './request.ts'
 const JOB_LIFE_MS = 24 * 3_600_000
 
 /** A password that was changed. */
-export interface Notice {
-  /** The same for the same change. */
+export interface PasswordChange {
+  /** Of the end of its sessions: of each change another one. */
   id: string
   accountId: string
-  /** Where the mail goes, whatever the address of the account is by then: a thief may change it. */
+  /** The address to tell. A thief may have changed that of the account by the time that the mail leaves. */
   email: string
   carried: CarriedParameters
-  /** Who changed it. `undefined`: nobody knows. */
-  requester: Requester | undefined
+  /** Who changed it. */
+  requester: Requester
 }
 
-const NOBODY = { address: undefined, userAgent: undefined }
-
-/** Asks for the mail that tells of it. Repeated, it asks once, while that mail did not leave. */
+/** Asks for the mail that tells of a changed password. Repeated, it asks once, while that mail did not leave. */
 export function requestNotice(
   outbox: Pick<MailOutbox, 'add'>,
-  { id, accountId, email, carried, requester = NOBODY }: Notice,
+  { id, accountId, email, carried, requester }: PasswordChange,
   now: Date,
 ): Promise<void> {
   return outbox.add({
