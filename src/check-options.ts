@@ -21,8 +21,9 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   for (const name of ['store', 'users'] as const) {
     if (!isObject(options[name])) throw new TypeError(`${name} is missing`)
   }
-  if (beforeForgotPassword !== undefined && typeof beforeForgotPassword !== 'function') {
-    throw new TypeError('beforeForgotPassword must be a function')
+  for (const name of ['beforeForgotPassword', 'judgePassword'] as const) {
+    if (options[name] === undefined || typeof options[name] === 'function') continue
+    throw new TypeError(`${name} must be a function`)
   }
   if (options.captcha && !beforeForgotPassword) {
     throw new TypeError('captcha needs beforeForgotPassword, which judges its answer')
@@ -49,6 +50,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     responseDelay,
     trustedProxies,
     beforeForgotPassword,
+    judgePassword: options.judgePassword,
     captcha: checkCaptcha(options.captcha, weak),
     initialSettings: options.initialSettings ?? {},
     transport: checkTransport(options.transport),

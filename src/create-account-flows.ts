@@ -3,13 +3,13 @@ import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider
 import { attach } from './attach.ts'
 import { createAdminApi } from './admin/admin-api.ts'
 import { createCore, type Core } from './core.ts'
-import { hashQueue } from './crypto/hash-queue.ts'
-import { createHashing, type VerifyPassword } from './crypto/hashing.ts'
+import type { VerifyPassword } from './crypto/hashing.ts'
 import { createVoidEverything } from './flows/account.ts'
 import type { AuditEvents } from './flows/audit.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
 import { createEndSessions, createPasswordChanged } from './flows/end-sessions.ts'
 import { createInvitation, type Invited } from './flows/invitation.ts'
+import type { FlowParts } from './flows/parts.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
 import { loadBodyReader } from './http/body.ts'
@@ -23,7 +23,14 @@ import { sessionOf } from './oidc/kept-session.ts'
 import { checkOptions } from './check-options.ts'
 import type { AccountFlowsOptions } from './options.ts'
 import { createMailPipeline } from './outbox/pipeline.ts'
-import type { CarriedParameters, EndedSessions, MailOutbox, User } from './ports/index.ts'
+import type {
+  CarriedParameters,
+  EndedSessions,
+  MailOutbox,
+  RefusedNewPassword,
+  User,
+} from './ports/index.ts'
+import { createPasswords } from './passwords/passwords.ts'
 import { createMailCheck } from './smtp/check.ts'
 import { createRefreshTokens } from './smtp/refresh-tokens.ts'
 import { createMailSender } from './smtp/sender.ts'
@@ -75,6 +82,14 @@ export interface AccountFlows extends Login, WellKnown {
    */
   verifyPassword: VerifyPassword
   /**
+   * Judges a new password as the forms of resets and invitations do: its length, `password_blocklist`, and your `judgePassword`. For
+   * your own pages to register or to change a password. A user without `passwordHash` has no current password.
+   *
+   * @returns `undefined`: it is good.
+   * @throws `ERR_JUDGE_FAILED` if your `judgePassword` throws or is late; `ERR_OVERLOADED` as `verifyPassword`. Answer 503 to both.
+   */
+  judgePassword(password: string, user: User): Promise<RefusedNewPassword | undefined>
+  /**
    * Ends all sessions, grants and tokens of the account, and voids all links mailed to it. Call it when you disable an account:
    * no old link works after you enable it again.
    *
@@ -124,12 +139,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const core = createCore(checked)
   const { store, users, sessions, policy, events, settings, clock } = core
   const outbox = wakingOutbox(store.outbox, (at) => mail.wake(at))
-  const { hashPassword, verifyPassword } = createHashing(
-    checked.hashing,
-    checked.bcryptCost,
-    hashQueue,
-  )
-  const flows = createFlows(core, outbox, hashPassword)
+  const passwords = createPasswords(checked, settings)
+  const flows = createFlows(core, outbox, passwords)
   const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
   const { identify } = core.clients
@@ -153,7 +164,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   return {
     ...browser.login,
-    verifyPassword,
+    verifyPassword: passwords.verifyPassword,
+    judgePassword: passwords.passwordJudge.judgeAll,
     ...createWellKnown(`${core.oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
     policy: policy.add,
@@ -166,6 +178,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await users.start?.()
       await sessions.start()
       await upkeep.start(checked.initialSettings, workers)
+      await passwords.passwordJudge.load()
       if (workers) mail.start()
     },
 
@@ -215,14 +228,14 @@ function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Outbox {
 function createFlows(
   core: Core,
   outbox: Outbox,
-  hashPassword: (password: string) => Promise<string>,
+  passwords: Pick<FlowParts, 'hashPassword' | 'passwordJudge'>,
 ) {
   const parts = {
     ...core,
     users: core.watchedUsers,
     outbox,
     readCutoffs: core.sessions.readCutoffs,
-    hashPassword,
+    ...passwords,
   }
   return {
     passwordReset: createPasswordReset(parts),

@@ -34,15 +34,19 @@ export { memoryUsers } from './stores/memory/users.ts'
 export { mongoStore } from './stores/mongodb/store.ts'
 export { mongoUsers, type UserCollection } from './stores/mongodb/users.ts'
 export { memoryMailbox, type ReceivedMail } from './smtp/mailbox.ts'
-// What a host implements, or is handed: users, a transport, the log, audit events.
+// What a host implements, or is handed: users, a transport, the log, audit events, judgements of passwords.
 export type {
   AuditEvent,
   AuditEventOf,
   AuditEventType,
   CarriedParameters,
   EndedSessions,
+  JudgePassword,
   Log,
   MailTransport,
+  PasswordRefusal,
+  ReasonWords,
+  RefusedNewPassword,
   Requester,
   TransportAnswer,
   TransportMail,

@@ -7,7 +7,13 @@ import type { Captcha } from './http/captcha.ts'
 import type { BeforeForgotPassword } from './http/host-check.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
 import type { SettingTexts } from './settings/table.ts'
-import type { AccountFlowsStore, Log, MailTransport, UserStore } from './ports/index.ts'
+import type {
+  AccountFlowsStore,
+  JudgePassword,
+  Log,
+  MailTransport,
+  UserStore,
+} from './ports/index.ts'
 import type { Brand } from './views/brand.ts'
 
 /** The options of `createAccountFlows`. A bad option is refused with a `TypeError` that names it. */
@@ -53,6 +59,10 @@ export interface AccountFlowsOptions {
    */
   beforeForgotPassword?: BeforeForgotPassword
   /**
+   * Your own judgement of each new password, after ours: `undefined` takes it, `{ reason }` refuses it. See `docs/passwords.md`.
+   */
+  judgePassword?: JudgePassword | undefined
+  /**
    * A widget in these forms, such as a captcha. `beforeForgotPassword` checks its answer, and is required then. See
    * `docs/captcha.md`.
    */
@@ -95,6 +105,7 @@ export interface CheckedOptions {
   responseDelay: ResponseDelay
   trustedProxies: number
   beforeForgotPassword: BeforeForgotPassword | undefined
+  judgePassword: JudgePassword | undefined
   captcha: Captcha | undefined
   initialSettings: Partial<SettingTexts>
   transport: MailTransport | undefined

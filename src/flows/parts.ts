@@ -8,6 +8,7 @@ import type {
   SessionCutoffs,
   UserStore,
 } from '../ports/index.ts'
+import type { PasswordJudge } from '../passwords/judge.ts'
 import type { TokenPart } from '../ports/mail-kinds.ts'
 import type { Settings } from '../settings/table.ts'
 
@@ -18,6 +19,7 @@ export interface FlowParts extends Pick<AccountFlowsStore, 'pendingLogins' | Tok
   sessions: AccountSessions
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
   hashPassword(password: string): Promise<string>
+  passwordJudge: Pick<PasswordJudge, 'isAsked' | 'judge'>
   authorizeSig: AuthorizeSig
   audit(event: AuditEvent): Promise<void>
   settings(): Settings

@@ -17,7 +17,14 @@ import {
   leaseEnd,
   type PasswordLinkParts,
 } from './finish-password.ts'
-import { contextOf, findLink, type FoundLink, type LinkContext, type LinkFault } from './link.ts'
+import {
+  contextOf,
+  findLink,
+  linkState,
+  type FoundLink,
+  type LinkContext,
+  type LinkFault,
+} from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 export type PasswordLink = ReturnType<typeof createPasswordLink>
@@ -115,10 +122,24 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
   const found = await tokens.find(tokenHash)
   if (!found || endOf(found, clock.now())) return undefined
   const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-  const refused = refusePassword(form.password, form.confirmPassword, { minLength, maxLength })
+  const refused =
+    refusePassword(form.password, form.confirmPassword, { minLength, maxLength }) ??
+    (await judge(parts, found, form.password))
   if (refused) return { ...refused, carried: found.carried }
 
   const newHash = await parts.hashPassword(form.password)
   const leaseUntil = leaseEnd(parts)
   return tokens.claim(tokenHash, { newHash, by, at: clock.now(), leaseUntil })
+}
+
+/** Of an account that the link is no longer for, nothing is told: neither its names nor its password. */
+async function judge(
+  { passwordJudge, users, clock }: PasswordLinkParts,
+  token: Token,
+  password: string,
+) {
+  if (!passwordJudge.isAsked()) return undefined
+  const account = await users.findById(token.userId)
+  if (!account || linkState(token, account, clock.now()) !== 'usable') return undefined
+  return passwordJudge.judge(password, account)
 }

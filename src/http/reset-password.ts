@@ -79,8 +79,8 @@ export function passwordPage(parts: HttpParts, name: PasswordPage) {
       if ('fault' in outcome) {
         return showInvalidLink(parts, ctx, name, outcome, token, uiLocales ?? outcome.locale)
       }
-      const { carried, refusal: mode, ...faults } = outcome
-      if (mode) return showForm(ctx, carried, { mode, token, ...faults }, uiLocales)
+      const { carried, refusal: mode, reason: hostReason, ...faults } = outcome
+      if (mode) return showForm(ctx, carried, { mode, token, hostReason, ...faults }, uiLocales)
       const client = await wayOn(ctx, carried)
       pages.show(ctx, {
         status: 200,

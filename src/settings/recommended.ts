@@ -32,6 +32,20 @@ export const recommendations: readonly Recommendation[] = [
     reason: 'a second click sends no second mail',
     isMet: ({ resendCooldown }) => resendCooldown >= 30_000,
   },
+  {
+    name: 'password_blocklist',
+    value: 'common',
+    reason: 'nobody sets a password that everybody tries first',
+    isMet: ({ passwordBlocklist }) => passwordBlocklist !== 'off',
+  },
+  {
+    name: 'validation_min_password_length',
+    value: '15',
+    reason: 'a password is hard to guess also where it is the only factor',
+    // Above a lower maximum it would be refused, and all others with it.
+    isMet: ({ minPasswordLength, maxPasswordLength }) =>
+      minPasswordLength >= 15 || maxPasswordLength < 15,
+  },
 ]
 
 /** Those that these settings do not meet. */

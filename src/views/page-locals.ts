@@ -1,4 +1,4 @@
-import type { CarriedParameters } from '../ports/index.ts'
+import type { CarriedParameters, PasswordRefusal, ReasonWords } from '../ports/index.ts'
 
 /** A client that a page names: registered, and genuine for the request that the page is part of. */
 export interface ShownClient {
@@ -38,8 +38,7 @@ type ForgotPassword =
       waitMs?: number | undefined
     }
 
-export type ResetFormMode =
-  'form' | 'password_mismatch' | 'password_too_short' | 'password_too_long' | 'password_invalid'
+export type ResetFormMode = 'form' | PasswordRefusal
 
 /** Told to those alone who hold a genuine token; all others read `unknown`. `changed`: the account changed since. */
 export type LinkReason = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
@@ -53,6 +52,8 @@ export interface ResetFaults {
   also?: Exclude<ResetFormMode, 'form'> | undefined
   /** How many characters are too many. `undefined`: none. */
   excess?: number
+  /** The words of the host's own judgement. `undefined`: it had none, or was not asked. */
+  hostReason?: ReasonWords | undefined
 }
 
 type ResetPassword =

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { ShownBrand } from './brand.ts'
 import type { Catalog, Values } from './catalog.ts'
+import { wordsIn } from './languages.ts'
 import { mailboxOf } from './open-mailbox.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
 import { formQuery } from '../ports/carried-query.ts'
@@ -84,13 +85,14 @@ function faultsOf(
     return locals.mode === 'invalid' ? { [field]: t(`${name}.invalid.refusal`) } : {}
   }
   if (!('minLength' in locals)) return {}
-  const { mode, also, excess = 0 } = locals
+  const { mode, also, excess = 0, hostReason } = locals
   const wrong = [mode, also].filter((each) => each !== undefined && each !== 'form')
   const values = { ...limits, excess: numberText(excess, lang) }
   return Object.fromEntries(
     wrong.map((fault) => [
       fault === 'password_mismatch' ? 'confirm_password' : 'password',
-      t(`reset-password.${fault}.refusal`, values),
+      (fault === 'password_host' && wordsIn(lang, hostReason)) ||
+        t(`reset-password.${fault}.refusal`, values),
     ]),
   )
 }

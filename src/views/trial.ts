@@ -1,7 +1,7 @@
 import type { Catalog } from './catalog.ts'
 import { MAIL_KINDS, mailKinds, type MailKind } from '../ports/mail-kinds.ts'
 import { renderMail, type MailLocals, type MailName } from './mails.ts'
-import type { LinkReason, PageLocals, PageName } from './page-locals.ts'
+import type { LinkReason, PageLocals, PageName, ResetFormMode } from './page-locals.ts'
 import { renderPage, type PageFrame } from './pages.ts'
 import { failureOf, type Templates } from './templates.ts'
 
@@ -33,12 +33,7 @@ const REQUEST = { uiLocales: 'en', formId: 'form' }
 
 type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }
 
-const carried = {
-  clientId: 'app',
-  redirectUri: 'https://app.example/cb',
-  scope: 'openid',
-  state: '',
-}
+const carried = { clientId: 'app', redirectUri: 'https://app.example/cb', scope: '', state: '' }
 const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.example/' }
 const link = { token: 'token', carried, authorizeSig: 'signature' }
 const waiting = { pendingLoginId: 'login', forMs: 86_400_000 }
@@ -48,9 +43,9 @@ const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
 const limits = { token: 'token', minLength: 8, maxLength: 64 }
 const sent = { client, typed: 'ann@gmail.com', isRenewed: true, waitMs: 30_000 }
 
-const resetForm = (mode: 'form' | `password_${'too_short' | 'too_long' | 'invalid'}`) => [
+const resetForm = (mode: Exclude<ResetFormMode, 'password_mismatch'>) => [
   { ...limits, mode },
-  { ...limits, mode, client, excess: 3 },
+  { ...limits, mode, client, excess: 3, hostReason: { en: 'No names of pets.' } },
 ]
 
 const PASSWORD_PAGES: PageSamples['reset-password'] = {
@@ -59,6 +54,10 @@ const PASSWORD_PAGES: PageSamples['reset-password'] = {
   password_too_short: resetForm('password_too_short'),
   password_too_long: resetForm('password_too_long'),
   password_invalid: resetForm('password_invalid'),
+  password_common: resetForm('password_common'),
+  password_personal: resetForm('password_personal'),
+  password_current: resetForm('password_current'),
+  password_host: resetForm('password_host'),
   invalid: REASONS.flatMap((reason) => [
     { mode: 'invalid', reason, carried: {} },
     { mode: 'invalid', reason, carried, client, renew: 'token' },

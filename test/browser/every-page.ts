@@ -48,6 +48,13 @@ const PASSWORD_MODES: EveryMode['reset-password'] = {
   password_too_short: { plain: limits },
   password_too_long: { plain: { ...limits, excess: 4 } },
   password_invalid: { plain: limits },
+  password_common: { plain: limits },
+  password_personal: { plain: limits },
+  password_current: { plain: limits },
+  password_host: {
+    plain: limits,
+    reason: { ...limits, hostReason: 'Our rule: no names of pets.' },
+  },
   invalid: {
     unknown: { reason: 'unknown', carried: {} },
     expired: { reason: 'expired', carried, renew: token, client: shown },

@@ -39,6 +39,10 @@ const REFUSALS = [
   'password_too_short',
   'password_too_long',
   'password_invalid',
+  'password_common',
+  'password_personal',
+  'password_current',
+  'password_host',
 ] as const
 const ERRORS: ErrorMode[] = [
   'refused',
