@@ -1,7 +1,7 @@
 import bcrypt from 'bcrypt'
-import type { UserStore } from '../../src/index.ts'
+import type { RefusedNewPassword, UserStore } from '../../src/index.ts'
 import type { HostParts } from './host-parts.ts'
-import { readForm, show, whileNotOverloaded, type Page } from './page.ts'
+import { readForm, show, askingToComeBack, type Page } from './page.ts'
 
 export interface ChangePasswordParts extends Pick<HostParts, 'provider' | 'flows'> {
   users: UserStore
@@ -15,7 +15,7 @@ export interface ChangePasswordParts extends Pick<HostParts, 'provider' | 'flows
  */
 export function createChangePassword(parts: ChangePasswordParts): Page {
   const { provider, flows, users, bcryptCost = 12 } = parts
-  return whileNotOverloaded(async (req, res) => {
+  return askingToComeBack(async (req, res) => {
     const { accountId } = await provider.Session.get(provider.createContext(req, res))
     const user = accountId === undefined ? undefined : await users.findById(accountId)
     if (user?.passwordHash === undefined || user.disabled)
@@ -26,8 +26,10 @@ export function createChangePassword(parts: ChangePasswordParts): Page {
     const password = form.get('password') ?? ''
     if (!(await flows.verifyPassword(user, form.get('current_password') ?? '')))
       return show(res, 400, `That is not your present password.${FORM}`)
-    if (password === '' || password !== form.get('confirm_password'))
+    if (password !== form.get('confirm_password'))
       return show(res, 400, `The new passwords are not the same.${FORM}`)
+    const refused = await flows.judgePassword(password, user)
+    if (refused) return show(res, 400, `${REFUSALS[refused.refusal]}${FORM}`)
     const hash = await bcrypt.hash(password, bcryptCost)
     if (!(await users.replacePasswordHash(user.id, user.passwordHash, hash)))
       return show(
@@ -39,6 +41,16 @@ export function createChangePassword(parts: ChangePasswordParts): Page {
     await flows.passwordChanged(user.id, { keepSession: req })
     show(res, 200, 'Your password is changed. You are still signed in here, and nowhere else.')
   })
+}
+
+const REFUSALS: Record<RefusedNewPassword['refusal'], string> = {
+  password_too_short: 'The new password is too short.',
+  password_too_long: 'The new password is too long.',
+  password_invalid: 'The new password has characters that we cannot read.',
+  password_common: 'The new password is one that many people use.',
+  password_personal: 'The new password is made of your names, or of ours.',
+  password_current: 'That is your password already.',
+  password_host: 'The new password is not allowed here.',
 }
 
 const FORM = `

@@ -11,7 +11,7 @@ import {
 } from '../../src/index.ts'
 import { createChangePassword } from './change-password.ts'
 import type { HostParts } from './host-parts.ts'
-import { readForm, show, whileNotOverloaded } from './page.ts'
+import { readForm, show, askingToComeBack } from './page.ts'
 
 /**
  * All that is the same on every host: the flows, the provider, a login page, and one to change the password. Everything is in
@@ -82,7 +82,7 @@ export async function createIdentity(
   flows.attach(provider)
   await flows.start()
 
-  const login = whileNotOverloaded(async (req, res) => {
+  const login = askingToComeBack(async (req, res) => {
     const startedAt = flows.loginStarted()
     try {
       await provider.interactionDetails(req, res)

@@ -6,15 +6,18 @@ export type Page = (req: IncomingMessage, res: ServerResponse) => Promise<void>
 
 const MAX_FORM_BYTES = 10_000
 
-/** Where too many people wait for their passwords to be checked, they are asked to come back. */
-export function whileNotOverloaded(page: Page): Page {
+/** Too many people wait for their passwords to be checked, or your own judge of passwords does not answer. */
+const FOR_NOW = ['ERR_OVERLOADED', 'ERR_JUDGE_FAILED']
+
+/** Where a page does not work for now, its reader is asked to come back. */
+export function askingToComeBack(page: Page): Page {
   return async (req, res) => {
     try {
       await page(req, res)
     } catch (error) {
-      if (!(error instanceof AccountFlowsError) || error.code !== 'ERR_OVERLOADED') throw error
+      if (!(error instanceof AccountFlowsError) || !FOR_NOW.includes(error.code)) throw error
       res.setHeader('Retry-After', '60')
-      show(res, 503, 'Too many people are signing in. Wait a minute and try again.')
+      show(res, 503, 'This does not work just now. Wait a minute and try again.')
     }
   }
 }

@@ -186,7 +186,11 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
       }
       expect((await createUserAgent().post(page, form)).status).to.equal(403)
       expect((await here.get(page)).status).to.equal(200)
-      for (const wrong of [{ current_password: 'a wrong one' }, { confirm_password: 'another' }])
+      for (const wrong of [
+        { current_password: 'a wrong one' },
+        { confirm_password: 'another' },
+        { password: 'short', confirm_password: 'short' },
+      ])
         expect((await here.post(page, { ...form, ...wrong })).status).to.equal(400)
       expect(await accountOf(h, there)).to.equal(user.id)
 
