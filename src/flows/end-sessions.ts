@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
-import { requestNotice } from '../outbox/password-changed.ts'
+import { BY_HOST, requestNotice } from '../outbox/password-changed.ts'
 import { secondAfter } from '../ports/login-end.ts'
 import { refusesMail, type VoidLinks } from './account.ts'
 import type {
@@ -47,7 +47,7 @@ export interface ChangedBy {
 export function createPasswordChanged(parts: EndSessionsParts) {
   const { users, outbox, audit, settings, clock } = parts
   return async (accountId: string, { kept, requester }: ChangedBy): Promise<EndedSessions> => {
-    const end = { id: newId(), at: clock.now() }
+    const end = { id: `${BY_HOST}${newId()}`, at: clock.now() }
     const details = await endAll(parts, accountId, end, kept)
     const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
     if (user?.email !== undefined && refusesMail(user) === undefined) {

@@ -9,6 +9,9 @@ import { keptRequester } from './request.ts'
 /** Whoever did not change the password wants to know, however late. */
 const JOB_LIFE_MS = 24 * 3_600_000
 
+/** The id of a change begins with it where the host made it, and no link. */
+export const BY_HOST = 'host:'
+
 /** A password that was changed. */
 export interface PasswordChange {
   /** Of the end of its sessions: of each change another one. */
@@ -54,7 +57,8 @@ export function createPasswordChanged(parts: MailParts): MailFlow {
       // A stranger may have chosen what the reset carried.
       const query = formQuery({}, locale)
       const url = `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${query}`
-      return { url, token: undefined, clientName: client?.clientName, locale }
+      const isByHost = job.id.startsWith(`changed:${BY_HOST}`)
+      return { url, token: undefined, clientName: client?.clientName, isByHost, locale }
     },
     isServedLater: async () => false,
     async revoke() {},

@@ -149,6 +149,9 @@ describe('The mail that tells of a password that the host changed', () => {
     const { mail } = await h.mail.mailTo(user.email ?? '')
     expect(mail.headers.get('x-account-flows-mail')).to.equal('password_changed')
     expect(mail.subject).to.equal('Ihr Passwort wurde geändert')
+    expect(mail.text?.replaceAll('\n', ' '))
+      .to.include('Auf allen anderen Geräten wurden Sie abgemeldet.')
+      .and.include('hat jemand anderes Zugang zu Ihrem Konto')
     const sent = await eventually('the event', () =>
       eventsOf(h, 'password_reset_mail_sent', user).at(0),
     )
