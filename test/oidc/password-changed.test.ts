@@ -105,7 +105,7 @@ describe('flows.passwordChanged(accountId, { keepSession })', () => {
     expect((await h.reset(await h.resetLink(user), 'a new password')).mode).to.equal('done')
   })
 
-  it('keeps no session of another account, none that was ended, and none where there is none', async () => {
+  it('keeps no session of another account, none that was ended, and none where there is none (SES-16)', async () => {
     const [ann, bob] = [await addVerified(h), await addVerified(h)]
     const [annIn, bobIn, ended] = [
       await signedIn(h, ann),
@@ -173,7 +173,7 @@ describe('The mail that tells of a password that the host changed', () => {
   })
 })
 
-describe('A session that is kept, while another end of its account comes in between (RACE-09)', () => {
+describe('A session that is kept, while another end of its account comes in between (SES-16)', () => {
   const store = memoryStore()
   let atEnd = async (_step: string) => {}
   const cutoffs = {
@@ -217,7 +217,7 @@ describe('A request of the session that is kept, which is in flight meanwhile', 
     },
   })
 
-  it('saves that session again, and it is ended like the others, with the code', async () => {
+  it('saves that session again, and it is ended like the others, with the code (RACE-09)', async () => {
     const user = await addVerified(h)
     const { agent } = await signedIn(h, user)
     meanwhile = async () => {
