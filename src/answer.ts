@@ -1,5 +1,5 @@
 /**
- * How an answer of somebody else's server is read: never more of it than was asked for, and of its failures no more than a code.
+ * How an answer of somebody else's server is read: no more of it than is wanted. Of a failure no more than a code is told.
  *
  * @module
  */

@@ -17,7 +17,7 @@ export class RangeServiceError extends Error {}
 
 /**
  * Whether the password was leaked, as a service for ranges of hashes says (k-anonymity). The service gets the first 5 digits of
- * the SHA-1 hash, which half a million other passwords have too. With padding, the length of its answer tells nothing either.
+ * the SHA-1 hash, which hundreds of other leaked passwords have too. With padding, the length of its answer tells nothing either.
  *
  * @param url - what the 5 digits are put after. `undefined`: that of Have I Been Pwned.
  * @throws RangeServiceError
