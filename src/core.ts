@@ -11,6 +11,7 @@ import { createAudit } from './flows/audit.ts'
 import { requesterOf } from './http/requester.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
+import { sessionOf } from './oidc/kept-session.ts'
 import { createOpenLogin } from './oidc/open-login.ts'
 import { createAccountPolicy } from './oidc/policy.ts'
 import { createResume } from './oidc/resume.ts'
@@ -76,6 +77,7 @@ export function createCore(options: CheckedOptions) {
       captcha,
       log,
     }),
+    sessionOf: (req: IncomingMessage, accountId: string) => sessionOf(provider(), req, accountId),
     requesterOf: (req: IncomingMessage) => requesterOf(req, trustedProxies),
   }
 }

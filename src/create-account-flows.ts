@@ -19,7 +19,6 @@ import { createWellKnown, type WellKnown } from './http/well-known.ts'
 import { type Login } from './http/login.ts'
 import type { StartableAdapterFactory } from './oidc/endable-sessions.ts'
 import type { InteractionPolicy } from './oidc/policy.ts'
-import { sessionOf } from './oidc/kept-session.ts'
 import { checkOptions } from './check-options.ts'
 import type { AccountFlowsOptions } from './options.ts'
 import { createMailPipeline } from './outbox/pipeline.ts'
@@ -190,22 +189,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     adminApi: createAdminApi(adminParts, `${core.basePath}${checked.adminPath}`),
     events,
     endSessions,
-    passwordChanged: createChanged(core, createPasswordChanged(ending)),
+    passwordChanged: createPasswordChanged(ending),
     invite: (user, carried) => flows.invitation.invite(user, carried),
   }
-}
-
-const NOBODY = { address: undefined, userAgent: undefined }
-
-function createChanged(
-  core: Core,
-  changed: ReturnType<typeof createPasswordChanged>,
-): AccountFlows['passwordChanged'] {
-  return async (accountId, { keepSession: req } = {}) =>
-    changed(accountId, {
-      kept: req && (await sessionOf(core.provider(), req, accountId)),
-      requester: req ? core.requesterOf(req) : NOBODY,
-    })
 }
 
 // Not with the first request: an import that fails once, because no file is left, fails for ever.

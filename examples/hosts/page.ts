@@ -7,7 +7,7 @@ export type Page = (req: IncomingMessage, res: ServerResponse) => Promise<void>
 const MAX_FORM_BYTES = 10_000
 
 /** Too many people wait for their passwords to be checked, or your own judge of passwords does not answer. */
-const FOR_NOW = ['ERR_OVERLOADED', 'ERR_JUDGE_FAILED']
+const FOR_NOW = new Set<string>(['ERR_OVERLOADED', 'ERR_JUDGE_FAILED'])
 
 /** Where a page does not work for now, its reader is asked to come back. */
 export function askingToComeBack(page: Page): Page {
@@ -15,7 +15,7 @@ export function askingToComeBack(page: Page): Page {
     try {
       await page(req, res)
     } catch (error) {
-      if (!(error instanceof AccountFlowsError) || !FOR_NOW.includes(error.code)) throw error
+      if (!(error instanceof AccountFlowsError) || !FOR_NOW.has(error.code)) throw error
       res.setHeader('Retry-After', '60')
       show(res, 503, 'This does not work just now. Wait a minute and try again.')
     }

@@ -36,17 +36,24 @@ export function createEndSessions(parts: EndSessionsParts) {
   }
 }
 
-/** From where the host changed a password. */
-export interface ChangedBy {
-  /** `uid` of the session that stays. */
-  kept: string | undefined
-  requester: Requester
+/** How the request of a page of the host is read. */
+interface RequestParts<Request> {
+  /** `uid` of its live session of this account. */
+  sessionOf(req: Request, accountId: string): Promise<string | undefined>
+  requesterOf(req: Request): Requester
 }
 
-/** The same once the host itself has replaced a password: one session may stay, and the owner is told. */
-export function createPasswordChanged(parts: EndSessionsParts) {
-  const { users, outbox, audit, settings, clock } = parts
-  return async (accountId: string, { kept, requester }: ChangedBy): Promise<EndedSessions> => {
+const NOBODY = { address: undefined, userAgent: undefined }
+
+/** The same once the host itself has replaced a password: the session of one request may stay, and the owner is told. */
+export function createPasswordChanged<Request>(parts: EndSessionsParts & RequestParts<Request>) {
+  const { users, outbox, audit, settings, clock, sessionOf, requesterOf } = parts
+  return async (
+    accountId: string,
+    { keepSession: req }: { keepSession?: Request | undefined } = {},
+  ): Promise<EndedSessions> => {
+    const kept = req && (await sessionOf(req, accountId))
+    const requester = req ? requesterOf(req) : NOBODY
     const end = { id: `${BY_HOST}${newId()}`, at: clock.now() }
     const details = await endAll(parts, accountId, end, kept)
     const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
