@@ -13,6 +13,7 @@ import { createTellClient, tellsClients } from './oidc/backchannel-logout.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
 import { createNoteClients } from './oidc/ended-clients.ts'
+import { sessionOf } from './oidc/kept-session.ts'
 import { createOpenLogin } from './oidc/open-login.ts'
 import { createAccountPolicy } from './oidc/policy.ts'
 import { createPostForm } from './oidc/post-form.ts'
@@ -83,6 +84,7 @@ export function createCore(options: CheckedOptions) {
       captcha,
       log,
     }),
+    sessionOf: (req: IncomingMessage, accountId: string) => sessionOf(provider(), req, accountId),
     requesterOf: (req: IncomingMessage) => requesterOf(req, trustedProxies),
   }
 }

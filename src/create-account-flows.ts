@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
 import { attach } from './attach.ts'
 import { createAdminApi } from './admin/admin-api.ts'
@@ -6,7 +7,7 @@ import type { VerifyPassword } from './crypto/hashing.ts'
 import { createVoidEverything } from './flows/account.ts'
 import type { AuditEvents } from './flows/audit.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
-import { createEndSessions } from './flows/end-sessions.ts'
+import { createEndSessions, createPasswordChanged } from './flows/end-sessions.ts'
 import { createInvitation, type Invited } from './flows/invitation.ts'
 import type { FlowParts } from './flows/parts.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
@@ -96,6 +97,22 @@ export interface AccountFlows extends Login, WellKnown {
    */
   endSessions(accountId: string): Promise<EndedSessions>
   /**
+   * Call it after your own page, or your support tool, replaced a password. It ends everything as `endSessions` does, mails the notice
+   * `password_changed` to the account's address, and records `password_changed`. If it throws, call it again: until it resolves, old sessions
+   * may live.
+   *
+   * With `keepSession`, the session that this request comes with stays signed in at the provider, and keeps what its person consented to. Its
+   * tokens end too: clients get new ones without asking. Nothing is kept if that session is of another account, ended, or being saved
+   * just then. The session keeps its id, so a stolen copy of its cookie stays good too ([more](changing-passwords.md)).
+   *
+   * @param options.keepSession - the request of `node:http`, from a page on which its person just proved to know the password.
+   * @throws AccountFlowsError `ERR_NOT_ATTACHED` with `keepSession` before `attach`.
+   */
+  passwordChanged(
+    accountId: string,
+    options?: { keepSession?: IncomingMessage | undefined },
+  ): Promise<EndedSessions>
+  /**
    * Mails a link to an account without a password, with which its owner chooses the first one. That verifies the address too. A later
    * invitation ends the link of an earlier one. The account is looked up by its id, and judged as it is now.
    *
@@ -129,12 +146,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const mail = createMailPipeline({ ...core, users: core.watchedUsers, identify, sender })
   const upkeep = createUpkeep({ ...core, ...flows, settings: core.settingsKeeper, mail })
   const browser = createBrowserSide(core, flows, checked)
-  const endSessions = createEndSessions(
-    sessions,
-    createVoidEverything(store.outbox, core.voidLinks),
-    clock,
-    core.audit,
-  )
+  const voidLinks = createVoidEverything(store.outbox, core.voidLinks)
+  const ending = { ...core, outbox, voidLinks }
+  const endSessions = createEndSessions(ending)
   const adminParts = {
     ...core,
     options: checked,
@@ -175,6 +189,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     adminApi: createAdminApi(adminParts, `${core.basePath}${checked.adminPath}`),
     events,
     endSessions,
+    passwordChanged: createPasswordChanged(ending),
     invite: (user, carried) => flows.invitation.invite(user, carried),
   }
 }

@@ -72,6 +72,7 @@ export type {
   MailOutbox,
   NewClientLogout,
   NewMailJob,
+  MovedCutoffs,
   NewToken,
   PendingLogin,
   PendingLoginStore,

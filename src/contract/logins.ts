@@ -188,6 +188,7 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
     expect(await port().end('ann', 'oauth', end(3))).to.deep.equal({
       idpAt: after(6),
       oauthAt: after(3),
+      before: undefined,
     })
     expect(await port().end('ann', 'idp', end(6))).to.deep.include({ idpAt: after(7) })
   })
@@ -197,6 +198,21 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
     expect(await port().end('ann', 'idp', end(5, 'another'))).to.deep.include({
       idpAt: after(6),
     })
+  })
+
+  it('answers where the cut-off was before, and of 20 ends at once to each what the one before it made', async () => {
+    const first = await port().end('ann', 'idp', end(5))
+    expect(first.before).to.equal(undefined)
+    await port().end('ann', 'oauth', end(9))
+    const ends = await atOnce((caller) =>
+      port().end('ann', 'idp', end(caller, `another ${caller}`)),
+    )
+    const last = await port().read('ann')
+    const made = [first, ...ends].map(({ idpAt }) => idpAt?.getTime())
+    const others = made.filter((at) => at !== last?.idpAt?.getTime())
+    expect(ends.map(({ before }) => before?.getTime())).to.have.members(others)
+    expect((await port().end('ann', 'idp', end(3, 'last'))).before).to.deep.equal(last?.idpAt)
+    expect((await port().end('ann', 'idp', end(3, 'last'))).before).to.not.deep.equal(last?.idpAt)
   })
 
   it('keeps an exact end beside the others, the latest of them', async () => {

@@ -11,6 +11,7 @@ import type { StartableAdapterFactory } from './account-adapter.ts'
 import { accountRecords } from './account-records.ts'
 import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { NoteClients } from './ended-clients.ts'
+import { keepSession } from './kept-session.ts'
 import { waitingOnce } from './outages.ts'
 import {
   createSeenLogins,
@@ -63,8 +64,8 @@ export function createEndableSessions(outside: EndableParts): EndableSessions {
       )
     },
 
-    endOAuthSessions: (accountId, end) => endSessions(parts, 'oauth', accountId, end),
-    endIdpSessions: (accountId, end) => endSessions(parts, 'idp', accountId, end),
+    endOAuthSessions: (...of) => endSessions(parts, 'oauth', ...of),
+    endIdpSessions: (...of) => endSessions(parts, 'idp', ...of),
 
     async start() {
       for (const factory of factories) await factory.start?.(box)
@@ -77,10 +78,12 @@ async function endSessions(
   kind: 'oauth' | 'idp',
   accountId: string,
   end: SessionEnd,
+  kept?: string,
 ): Promise<EndedCount> {
   const ends = await parts.cutoffs.end(accountId, kind, end)
+  if (kept !== undefined) await keepSession(parts, accountId, kept, kind, ends)
   const records = accountRecords(parts, accountId, ends)
-  await parts.noteClients(kind, accountId, end, records)
+  await parts.noteClients(kind, accountId, end, records, kept)
   return records.deleteEnded(kind === 'oauth' ? OAUTH_MODELS : IDP_MODELS)
 }
 

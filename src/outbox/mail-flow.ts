@@ -36,6 +36,8 @@ export interface MailLink {
   token: { id: string; lifetimeMs: number } | undefined
   /** The client that the request came from. `undefined`: none, or none that is genuine. */
   clientName: string | undefined
+  /** It tells of a password that the host changed. */
+  isByHost?: boolean
   /** The language of the mail, and of the pages that the link opens. */
   locale: string
 }

@@ -19,6 +19,7 @@ export function renderMail(
     ...(link.clientName !== undefined && { clientName: link.clientName }),
     userAgent: requester.userAgent,
     isByAdmin: requester.isAdmin ?? false,
+    ...(link.isByHost && { isByHost: true }),
   }
   const rendered = views.mail(MAIL_KINDS[kind].template, locals, { asked: link.locale })
   return { ...rendered, to: email, kind }

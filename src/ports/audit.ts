@@ -13,7 +13,7 @@ export const AUDIT_EVENT_TYPES = [
    */
   'password_reset_requested',
   /**
-   * The mail server took the mail. `details.mail` is `password_changed` for the notice after a reset.
+   * The mail server took the mail. `details.mail` is `password_changed` for the notice of a changed password.
    *
    * @example ({ accountId, details }) => note(accountId, details?.message_id)
    */
@@ -126,6 +126,13 @@ export const AUDIT_EVENT_TYPES = [
    */
   'client_logout_failed',
   /**
+   * Your own page changed a password, and called `flows.passwordChanged`. All that was signed in before is ended, but for the session that
+   * stays.
+   *
+   * @example ({ accountId, details }) => note(accountId, 'sessions ended:', details.idp)
+   */
+  'password_changed',
+  /**
    * Settings were changed. `details` has their names, and who did it. It has no values.
    *
    * @example ({ details }) => note(details.actor, ...details.keys)
@@ -164,12 +171,12 @@ export type AuditEvent =
   | Told<'email_verification_rejected', OfLink & { reason: LinkEnd | 'already_verified' }>
   | Told<'email_verification_completed', OfLink>
   | Told<'email_login_blocked', OfMail>
-  | Told<'sessions_ended', { accountId: string; details: EndedSessions }>
   | Told<'client_logout_sent', OfClient & { details: { attempts: number } }>
   | Told<
       'client_logout_failed',
       OfClient & { reason: string; details: { attempts: number; last?: string } }
     >
+  | Told<'sessions_ended' | 'password_changed', { accountId: string; details: EndedSessions }>
   | Told<'settings_changed', { details: { keys: string[]; actor: string } }>
   | Told<
       'admin_auth_failed',

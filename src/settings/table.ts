@@ -44,7 +44,7 @@ export const settingsTable = {
   ...smtpTable,
   passwordChangedEmail: boolean('password_changed_email', 'true', {
     meaning:
-      'When true, the user gets a mail after a reset or an invitation. It says that the password was changed.',
+      'When true, the user gets a mail after a reset, an invitation or `flows.passwordChanged`. It says that the password was changed.',
   }),
   resetRequiresVerifiedEmail: boolean('reset_requires_verified_email', 'false', {
     meaning:

@@ -36,6 +36,8 @@ export interface MailLocals {
   userAgent?: string | undefined
   /** An admin has it sent: nobody asked for it in a browser of the reader's. */
   isByAdmin?: boolean
+  /** The host changed the password, and no mailed link. */
+  isByHost?: boolean
 }
 
 export interface RenderedMail {
@@ -78,13 +80,14 @@ function addressOf(supportUrl: string): string {
 /** What a template may say beside the words of the catalog. */
 function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
   const { t, lang, dir } = catalog
-  const { username, link, lifetimeMs, isByAdmin = false } = locals
+  const { username, link, lifetimeMs, isByAdmin = false, isByHost = false } = locals
   const word = (key: string, values: Values) => t(`mail.${name}.${key}`, values)
   const shown = (name: string) => isolated(unlinkable(displayName(name)), dir)
   const user = shown(username)
   const client = shown(locals.clientName ?? '')
   const lifetime = lifetimeMs === undefined ? '' : lifetimeText(lifetimeMs, lang)
-  const form = isByAdmin ? '_admin' : client && '_client'
+  const host = isByHost ? '_host' : ''
+  const form = isByAdmin ? '_admin' : host || (client && '_client')
   return {
     title: word('subject', {}),
     preheader: word('preheader', { lifetime }),
@@ -96,6 +99,7 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
       : '',
     lifetime: lifetime && word('lifetime', { lifetime }),
     when: whenText(catalog, name, locals),
+    not_you: NOTICES.has(name) ? word(`not_you${host}`, {}) : '',
   }
 }
 

@@ -156,7 +156,7 @@ const SAMPLE_MAILS: [MailName, MailLocals][] = [
 ]
 
 function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) {
-  const wanted = [little, much, ...(isNotice ? [] : [{ ...little, isByAdmin: true }])]
+  const wanted = [little, much, { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true }]
   return wanted.map((locals): [MailName, MailLocals] => [
     template,
     { ...locals, ...(link && { lifetimeMs }) },

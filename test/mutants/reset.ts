@@ -123,6 +123,12 @@ export const resetMutants: Mutant[] = [
     caughtBy: 'SES-04',
   },
   {
+    name: 'a session that is kept outlives another end',
+    breaks: 'What another process ends at the same time is dead (SES-17).',
+    edits: { 'isEnded(stamp.kind, stamp, former)': 'false' },
+    caughtBy: 'SES-17',
+  },
+  {
     name: 'OAuth sessions live on after a reset',
     breaks: 'All OAuth sessions of the user are deactivated (3.3, effect 3).',
     edits: { 'await sessions.endOAuthSessions(userId, end)': '0' },
@@ -143,7 +149,7 @@ export const resetMutants: Mutant[] = [
   {
     name: 'ending everything of an account leaves its links',
     breaks: 'What was mailed before an account was ended signs nobody in.',
-    edits: { 'await voidLinks(accountId)\n    const end =': 'const end =' },
+    edits: { 'await voidLinks(accountId)\n  const oauth =': 'const oauth =' },
     caughtBy: 'TOK-25',
   },
   {

@@ -54,11 +54,11 @@ function everyMail(): { name: MailName; locals: MailLocals }[] {
   ]
   for (const name of mailTemplates) {
     const lives = name === 'password-changed' ? {} : { lifetimeMs: 90 * 60_000 }
-    const admin = name === 'password-changed' ? {} : { isByAdmin: true }
+    const other = name === 'password-changed' ? { isByHost: true } : { isByAdmin: true }
     for (const user of ['', 'ada']) {
       for (const client of both({ clientName: 'Shop' })) {
         for (const device of both({ userAgent: SAFARI })) {
-          for (const by of both(admin)) {
+          for (const by of both(other)) {
             const common = { username: user, link: LINK, at, ...lives }
             mails.push({ name, locals: { ...common, ...client, ...device, ...by } })
           }
