@@ -4,11 +4,12 @@ import { createAdminApi } from './admin/admin-api.ts'
 import { createCore, type Core } from './core.ts'
 import { hashQueue } from './crypto/hash-queue.ts'
 import { createHashing, type VerifyPassword } from './crypto/hashing.ts'
-import { createVoidEverything } from './flows/account.ts'
+import { createVoidEverything, type VoidLinks } from './flows/account.ts'
 import type { AuditEvents } from './flows/audit.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
 import { createEndSessions } from './flows/end-sessions.ts'
 import { createInvitation, type Invited } from './flows/invitation.ts'
+import { createNotMe } from './flows/not-me.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
 import { loadBodyReader } from './http/body.ts'
@@ -104,26 +105,22 @@ export interface AccountFlows extends Login, WellKnown {
 export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const checked = checkOptions(options)
   const core = createCore(checked)
-  const { store, users, sessions, policy, events, settings, clock } = core
+  const { store, users, sessions, policy, events, settings, clock, audit } = core
   const outbox = wakingOutbox(store.outbox, (at) => mail.wake(at))
   const { hashPassword, verifyPassword } = createHashing(
     checked.hashing,
     checked.bcryptCost,
     hashQueue,
   )
-  const flows = createFlows(core, outbox, hashPassword)
+  const voidEverything = createVoidEverything(store.outbox, core.voidLinks)
+  const endSessions = createEndSessions(sessions, voidEverything, clock, audit)
+  const flows = createFlows(core, { outbox, hashPassword, voidEverything, endSessions })
   const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
   const { identify } = core.clients
   const mail = createMailPipeline({ ...core, users: core.watchedUsers, identify, sender })
   const upkeep = createUpkeep({ ...core, ...flows, settings: core.settingsKeeper, mail })
   const browser = createBrowserSide(core, flows, checked)
-  const endSessions = createEndSessions(
-    sessions,
-    createVoidEverything(store.outbox, core.voidLinks),
-    clock,
-    core.audit,
-  )
   const adminParts = {
     ...core,
     options: checked,
@@ -183,22 +180,26 @@ function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Outbox {
   }
 }
 
-function createFlows(
-  core: Core,
-  outbox: Outbox,
-  hashPassword: (password: string) => Promise<string>,
-) {
+interface Means {
+  outbox: Outbox
+  hashPassword(password: string): Promise<string>
+  voidEverything: VoidLinks
+  endSessions(accountId: string): Promise<EndedSessions>
+}
+
+function createFlows(core: Core, means: Means) {
   const parts = {
     ...core,
+    ...means,
     users: core.watchedUsers,
-    outbox,
+    limits: core.store.limits,
     readCutoffs: core.sessions.readCutoffs,
-    hashPassword,
   }
   return {
     passwordReset: createPasswordReset(parts),
     invitation: createInvitation(parts),
     verification: createEmailVerification(parts),
     waitingLogins: createWaitingLogins(parts),
+    notMe: createNotMe(parts),
   }
 }

@@ -1,4 +1,4 @@
-import type { ClaimedReset, MailOutbox } from '../ports/index.ts'
+import type { CarriedParameters, MailOutbox, Requester } from '../ports/index.ts'
 import { formQuery } from '../ports/carried-query.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { MailFlow } from './mail-flow.ts'
@@ -9,28 +9,42 @@ import { keptRequester } from './request.ts'
 /** Whoever did not change the password wants to know, however late. */
 const JOB_LIFE_MS = 24 * 3_600_000
 
-/** Asks for the mail that tells of a reset. Repeated, it asks once, while that mail did not leave. */
+/** A password that was changed. */
+export interface PasswordChange {
+  /** Of each change another one. */
+  id: string
+  accountId: string
+  /** The address to tell. A thief may have changed that of the account by the time that the mail leaves. */
+  email: string
+  /** Of the new hash. `undefined`: it is not known, and nobody can have it blocked. */
+  passwordDigest: string | undefined
+  carried: CarriedParameters
+  /** Who changed it. */
+  requester: Requester
+}
+
+/** Asks for the mail that tells of a changed password. Repeated, it asks once, while that mail did not leave. */
 export function requestNotice(
   outbox: Pick<MailOutbox, 'add'>,
-  { id, userId, email, carried, claimedBy }: ClaimedReset,
+  { id, accountId, email, passwordDigest, carried, requester }: PasswordChange,
   now: Date,
 ): Promise<void> {
   return outbox.add({
     id: `changed:${id}`,
     kind: 'password_changed',
     identifier: undefined,
-    accountId: userId,
+    accountId,
     pendingLoginId: undefined,
-    // Where the link went: a thief may have changed the account's address by then.
     sendTo: email,
+    passwordDigest,
     carried,
-    requester: keptRequester(claimedBy),
+    requester: keptRequester(requester),
     notBefore: now,
     expiresAt: new Date(now.getTime() + JOB_LIFE_MS),
   })
 }
 
-/** The mail that tells of a reset. Its link leads to the forgot-password form, and holds no secret. */
+/** The mail that tells of a changed password. Its link leads to the forgot-password form, and holds no secret. */
 export function createPasswordChanged(parts: MailParts): MailFlow {
   return {
     findUser: async () => 'unknown',
