@@ -90,6 +90,13 @@ export function changedSince(
   }
 }
 
+/** Of a request within a day after "This wasn't me". */
+export const muted = (event: RecordedEvent, user: User, kind: LinkKind): Diagnosis => ({
+  cause: 'muted',
+  summary: `The last request, at ${timeOf(event)}, got no mail: in an earlier one, somebody pressed "This wasn't me" (mail_disowned).`,
+  advice: `Ask the person whether the request was theirs. If so, send a link, which is not held back: ${sendLink(user, kind)}`,
+})
+
 /** Of a mail whose request ended for another reason. */
 export function ended(event: RecordedEvent, user: User, kind: LinkKind): Diagnosis {
   const { reason = 'unknown reason' } = event

@@ -1,12 +1,7 @@
 import { MAIL_KINDS, mailKinds, type MailKind } from '../ports/mail-kinds.ts'
 import type { MailLocals, MailName } from './mails.ts'
 
-const little = {
-  username: '',
-  link: 'https://id.example/',
-  notMe: 'https://id.example/not-me',
-  at: new Date(0),
-}
+const little = { username: '', link: 'https://id.example/', at: new Date(0) }
 const much = {
   ...little,
   username: 'ann',
@@ -25,6 +20,6 @@ function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) 
   const wanted = [little, much, ...(isNotice ? [] : [{ ...little, isByAdmin: true }])]
   return wanted.map((locals): [MailName, MailLocals] => [
     template,
-    { ...locals, ...(link && { lifetimeMs }) },
+    { ...locals, notMe: 'https://id.example/not-me', ...(link && { lifetimeMs }) },
   ])
 }
