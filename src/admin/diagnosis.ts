@@ -8,7 +8,6 @@ import { MAIL_KINDS, linkKinds } from '../ports/mail-kinds.ts'
 import {
   changedSince,
   ended,
-  failed,
   muted,
   noMailAtAll,
   noPassword,
@@ -22,6 +21,7 @@ import {
   type Diagnosis,
   type Present,
 } from './causes.ts'
+import { failed } from './failed-mail.ts'
 import { hasPassword } from './invitation.ts'
 
 export interface MailHistory extends Present {

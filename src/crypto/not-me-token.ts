@@ -72,7 +72,7 @@ export function createNotMeTokens(box: SecretBox): NotMeTokens {
 
 /** Of several spellings of the same bytes, one alone is ours. */
 function isCanonical(token: string): boolean {
-  return token
-    .split('.')
-    .every((part) => Buffer.from(part, 'base64url').toString('base64url') === part)
+  const parts = token.split('.')
+  const isPlain = (part: string) => Buffer.from(part, 'base64url').toString('base64url') === part
+  return parts.length === 5 && parts.every(isPlain)
 }

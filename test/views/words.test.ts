@@ -120,7 +120,7 @@ describe('the words of pages and mails', () => {
         if (name === 'test') continue
         expect(text.split('\n').filter((line) => line === LINK)).to.have.length(1)
         expect(html.split('token=')).to.have.length(2)
-        expect(text.trimEnd().split('\n').at(-1)).to.equal(NOT_ME)
+        expect(text.split('\n').filter((line) => line === NOT_ME)).to.have.length(1)
       }
       expect([...wordsOf(locale).keys()].filter((key) => !used.has(key))).to.deep.equal([])
     })
