@@ -3,6 +3,7 @@ import type { Provider } from 'oidc-provider'
 import { createAuthorizeSig } from './crypto/authorize-sig.ts'
 import { createOwnKeyRing } from './crypto/key-rings.ts'
 import { createKeyRing, keyedHash } from './crypto/keys.ts'
+import { createNotMeTokens } from './crypto/not-me-token.ts'
 import { sealedLogins } from './crypto/sealed-logins.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
 import { AccountFlowsError } from './errors.ts'
@@ -67,6 +68,7 @@ export function createCore(options: CheckedOptions) {
     keyRing: createOwnKeyRing(store.keyRings, keys, oauthUrl),
     keyedHash: (text: string) => keyedHash(keys, text),
     authorizeSig: createAuthorizeSig(keys),
+    notMeTokens: createNotMeTokens(box),
     settingsKeeper,
     settings,
     audit,

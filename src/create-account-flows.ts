@@ -4,11 +4,12 @@ import { attach } from './attach.ts'
 import { createAdminApi } from './admin/admin-api.ts'
 import { createCore, type Core } from './core.ts'
 import type { VerifyPassword } from './crypto/hashing.ts'
-import { createVoidEverything } from './flows/account.ts'
+import { createVoidEverything, type VoidLinks } from './flows/account.ts'
 import type { AuditEvents } from './flows/audit.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
 import { createEndSessions, createPasswordChanged } from './flows/end-sessions.ts'
 import { createInvitation, type Invited } from './flows/invitation.ts'
+import { createNotMe } from './flows/not-me.ts'
 import type { FlowParts } from './flows/parts.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
@@ -139,16 +140,16 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const { store, users, sessions, policy, events, settings, clock, clientLogouts } = core
   const outbox = wakingOutbox(store.outbox, (at) => mail.wake(at))
   const passwords = createPasswords(checked, settings)
-  const flows = createFlows(core, outbox, passwords)
+  const voidEverything = createVoidEverything(store.outbox, core.voidLinks)
+  const ending = { ...core, outbox, voidLinks: voidEverything }
+  const endSessions = createEndSessions(ending)
+  const flows = createFlows(core, { outbox, ...passwords, voidEverything, endSessions })
   const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
   const { identify } = core.clients
   const mail = createMailPipeline({ ...core, users: core.watchedUsers, identify, sender })
   const upkeep = createUpkeep({ ...core, ...flows, settings: core.settingsKeeper, mail })
   const browser = createBrowserSide(core, flows, checked)
-  const voidLinks = createVoidEverything(store.outbox, core.voidLinks)
-  const ending = { ...core, outbox, voidLinks }
-  const endSessions = createEndSessions(ending)
   const adminParts = {
     ...core,
     options: checked,
@@ -211,22 +212,25 @@ function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Outbox {
   }
 }
 
-function createFlows(
-  core: Core,
-  outbox: Outbox,
-  passwords: Pick<FlowParts, 'hashPassword' | 'passwordJudge'>,
-) {
+interface Means extends Pick<FlowParts, 'hashPassword' | 'passwordJudge'> {
+  outbox: Outbox
+  voidEverything: VoidLinks
+  endSessions(accountId: string): Promise<EndedSessions>
+}
+
+function createFlows(core: Core, means: Means) {
   const parts = {
     ...core,
+    ...means,
     users: core.watchedUsers,
-    outbox,
+    limits: core.store.limits,
     readCutoffs: core.sessions.readCutoffs,
-    ...passwords,
   }
   return {
     passwordReset: createPasswordReset(parts),
     invitation: createInvitation(parts),
     verification: createEmailVerification(parts),
     waitingLogins: createWaitingLogins(parts),
+    notMe: createNotMe(parts),
   }
 }

@@ -234,6 +234,7 @@ export const UserStatus = object('What support needs to know of an account.', {
       'verified',
       'changed',
       'limited',
+      'muted',
       'refused',
       'mail_server_down',
       'waiting',
@@ -242,7 +243,7 @@ export const UserStatus = object('What support needs to know of an account.', {
       'not_asked',
     ])
     .describe(
-      'The outcome of the newest mail, or why there is none. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. changed: the reason is gone.',
+      'The outcome of the newest mail, or why there is none. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. muted: somebody pressed "This wasn\'t me" in an earlier mail. changed: the reason is gone.',
     ),
   summary: text.describe('The cause in one sentence, with what the mail server said.'),
   advice: text.describe('What to do next.'),

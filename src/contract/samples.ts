@@ -60,8 +60,9 @@ export function sampleVerificationToken(changes: Partial<NewToken> = {}): NewTok
 /** What is told of a token that nothing happened to. */
 export function issuedAs(issued: NewToken): Token {
   const { tokenHash: _tokenHash, ...token } = issued
-  const ends = { usedAt: undefined, claimedAt: undefined, invalidatedAt: undefined }
-  return { locale: undefined, pendingLoginId: undefined, ...token, ...ends, completedAt: undefined }
+  const unused = { usedAt: undefined, claimedAt: undefined, newDigest: undefined }
+  const alive = { invalidatedAt: undefined, completedAt: undefined }
+  return { locale: undefined, pendingLoginId: undefined, ...token, ...unused, ...alive }
 }
 
 /** What ended a token at that time; `unknown`: there is none. */

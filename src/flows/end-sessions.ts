@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import { passwordDigest } from '../crypto/password.ts'
 import { newId } from '../crypto/token.ts'
 import { BY_HOST, requestNotice } from '../outbox/password-changed.ts'
 import { secondAfter } from '../ports/login-end.ts'
@@ -58,7 +59,16 @@ export function createPasswordChanged<Request>(parts: EndSessionsParts & Request
     const details = await endAll(parts, accountId, end, kept)
     const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
     if (user?.email !== undefined && refusesMail(user) === undefined) {
-      const change = { id: end.id, accountId, email: user.email, carried: {}, requester }
+      const { email, passwordHash } = user
+      const digest = passwordHash === undefined ? undefined : passwordDigest(passwordHash)
+      const change = {
+        id: end.id,
+        accountId,
+        email,
+        passwordDigest: digest,
+        carried: {},
+        requester,
+      }
       await requestNotice(outbox, change, clock.now())
     }
     await audit({ ...end, type: 'password_changed', accountId, details, ...requester })

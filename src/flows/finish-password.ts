@@ -62,8 +62,9 @@ export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedRes
   return usedAt
 }
 
-function changeBy({ id, userId, email, carried, claimedBy }: ClaimedReset) {
-  return { id, accountId: userId, email, carried, requester: claimedBy }
+function changeBy({ id, userId, email, newDigest, carried, claimedBy }: ClaimedReset) {
+  const of = { id, accountId: userId, email, passwordDigest: newDigest }
+  return { ...of, carried, requester: claimedBy }
 }
 
 /** Why a claimed link ends without effect; for the audit log alone. */

@@ -61,8 +61,8 @@ export function createWaitingLogins(parts: FlowParts) {
     /** One read, and one more while it waits. */
     async status(window: WaitingWindow): Promise<WaitingStatus> {
       const pending = await findOwn(window)
-      if (!pending) return 'ended'
-      if (pending.continuedAt) return isVoid(pending) ? 'ended' : 'continued'
+      if (!pending || isVoid(pending)) return 'ended'
+      if (pending.continuedAt) return 'continued'
       // Support or an import verifies an account too, and tells no window.
       const isVerified =
         pending.verifiedAt ?? (await users.findById(pending.accountId))?.emailVerified

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { EmailVerification } from '../flows/email-verification.ts'
 import type { Invitation } from '../flows/invitation.ts'
+import type { NotMe } from '../flows/not-me.ts'
 import type { PasswordReset } from '../flows/password-reset.ts'
 import type { WaitingLogins } from '../flows/waiting-login.ts'
 import type { Clients } from '../oidc/clients.ts'
@@ -22,6 +23,7 @@ export interface HttpParts {
   invitation: Invitation
   verification: EmailVerification
   waitingLogins: WaitingLogins
+  notMe: NotMe
   users: UserStore
   clients: Clients
   interactions: Interactions

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import type { NotMeTokens } from '../crypto/not-me-token.ts'
 import type {
   AccountFlowsStore,
   AuditEvent,
@@ -24,6 +25,7 @@ export interface MailParts {
   /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
   identify(carried: CarriedParameters): Promise<IdentifiedClient>
   authorizeSig: AuthorizeSig
+  notMeTokens: NotMeTokens
   /** Where links start: base URL and OAuth path, never anything from a request. */
   oauthUrl: string
   views: Views

@@ -19,6 +19,8 @@ export interface PasswordChange {
   accountId: string
   /** The address to tell. A thief may have changed that of the account by the time that the mail leaves. */
   email: string
+  /** Of the new hash. `undefined`: it is not known, and nobody can have it blocked. */
+  passwordDigest: string | undefined
   carried: CarriedParameters
   /** Who changed it. */
   requester: Requester
@@ -27,7 +29,7 @@ export interface PasswordChange {
 /** Asks for the mail that tells of a changed password. Repeated, it asks once, while that mail did not leave. */
 export function requestNotice(
   outbox: Pick<MailOutbox, 'add'>,
-  { id, accountId, email, carried, requester }: PasswordChange,
+  { id, accountId, email, passwordDigest, carried, requester }: PasswordChange,
   now: Date,
 ): Promise<void> {
   return outbox.add({
@@ -37,6 +39,7 @@ export function requestNotice(
     accountId,
     pendingLoginId: undefined,
     sendTo: email,
+    passwordDigest,
     carried,
     requester: keptRequester(requester),
     notBefore: now,

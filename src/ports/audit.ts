@@ -106,7 +106,7 @@ export const AUDIT_EVENT_TYPES = [
    */
   'invitation_completed',
   /**
-   * An account was signed out everywhere: by `flows.endSessions`, or by an admin.
+   * An account was signed out everywhere: by `flows.endSessions`, by an admin, or by its owner with "This wasn't me".
    *
    * @example ({ accountId, details }) => note(accountId, 'sessions ended:', details.idp)
    */
@@ -132,6 +132,14 @@ export const AUDIT_EVENT_TYPES = [
    * @example ({ accountId, details }) => note(accountId, 'sessions ended:', details.idp)
    */
   'password_changed',
+
+  /**
+   * Somebody pressed "This wasn't me" of a mail. `details.mail` is its kind. `details.password` is `blocked` where a password was changed,
+   * and still is that one: it signs nobody in any more.
+   *
+   * @example ({ accountId, details }) => alert(accountId, details.mail, details.password)
+   */
+  'mail_disowned',
   /**
    * Settings were changed. `details` has their names, and who did it. It has no values.
    *
@@ -177,6 +185,10 @@ export type AuditEvent =
       OfClient & { reason: string; details: { attempts: number; last?: string } }
     >
   | Told<'sessions_ended' | 'password_changed', { accountId: string; details: EndedSessions }>
+  | Told<
+      'mail_disowned',
+      { accountId: string; details: { mail: MailKind; password: 'blocked' | 'kept' } }
+    >
   | Told<'settings_changed', { details: { keys: string[]; actor: string } }>
   | Told<
       'admin_auth_failed',
@@ -245,6 +257,8 @@ export type NoMail =
   | 'not_verified'
   /** The account asked too often. */
   | 'throttled'
+  /** Its reader said of such a mail: "This wasn't me". */
+  | 'muted'
   /** A newer request took its place. */
   | 'superseded'
   /** The mail left before its process died. */

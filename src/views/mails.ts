@@ -27,6 +27,8 @@ export interface MailLocals {
   username: string
   /** An http or https address. */
   link: string
+  /** An address for whoever did not cause the mail. `undefined`: it has none. */
+  notMe?: string
   /** When it was asked for, or when the password was changed. */
   at: Date
   /** `undefined`: the link does not expire. */
@@ -80,7 +82,7 @@ function addressOf(supportUrl: string): string {
 /** What a template may say beside the words of the catalog. */
 function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
   const { t, lang, dir } = catalog
-  const { username, link, lifetimeMs, isByAdmin = false, isByHost = false } = locals
+  const { username, link, notMe = '', lifetimeMs, isByAdmin = false, isByHost = false } = locals
   const word = (key: string, values: Values) => t(`mail.${name}.${key}`, values)
   const shown = (name: string) => isolated(unlinkable(displayName(name)), dir)
   const user = shown(username)
@@ -100,6 +102,8 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
     lifetime: lifetime && word('lifetime', { lifetime }),
     when: whenText(catalog, name, locals),
     not_you: NOTICES.has(name) ? word(`not_you${host}`, {}) : '',
+    not_me: notMe,
+    not_me_why: notMe && word('not_me', {}),
   }
 }
 

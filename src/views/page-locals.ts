@@ -150,6 +150,14 @@ type VerifyEmail =
   /** The login that waited is over, or was never this browser's, and then there is no client. */
   | { mode: 'ended'; client?: ShownClient | undefined }
 
+/** The same for all kinds of mails, and all accounts. `isNotYet`: it was answered, and nobody pressed the button. */
+type NotMe =
+  | { mode: 'confirm'; token: string; isNotYet?: boolean }
+  | { mode: 'stopped' }
+  /** The next step is a link for another password. */
+  | { mode: 'secured'; carried: CarriedParameters }
+  | { mode: 'invalid'; reason: 'unknown' }
+
 export type ErrorMode =
   | 'refused'
   | 'not_found'
@@ -168,6 +176,7 @@ export interface PageLocals {
   'reset-password': ResetPassword
   'accept-invitation': AcceptInvitation
   'verify-email': VerifyEmail
+  'not-me': NotMe
   error: { mode: ErrorMode }
 }
 

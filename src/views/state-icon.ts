@@ -11,6 +11,8 @@ const ICONS: Record<string, string> = {
   blocked: 'mail',
   confirm: 'mail',
   done: 'good',
+  stopped: 'good',
+  secured: 'good',
   verified: 'good',
   signed_in: 'good',
   continued: 'late',

@@ -1,8 +1,8 @@
 import type { Catalog } from './catalog.ts'
-import { MAIL_KINDS, mailKinds, type MailKind } from '../ports/mail-kinds.ts'
-import { renderMail, type MailLocals, type MailName } from './mails.ts'
+import { renderMail } from './mails.ts'
 import type { LinkReason, PageLocals, PageName, ResetFormMode } from './page-locals.ts'
 import { renderPage, type PageFrame } from './pages.ts'
+import { SAMPLE_MAILS } from './sample-mails.ts'
 import { failureOf, type Templates } from './templates.ts'
 
 /** What goes wrong where every page and mail is rendered once, so that it is told at the start. `templates` are strict. */
@@ -124,6 +124,15 @@ export const SAMPLE_PAGES: PageSamples = {
     continued: [{ mode: 'continued' }, { mode: 'continued', client }],
     ended: [{ mode: 'ended' }, { mode: 'ended', client }],
   },
+  'not-me': {
+    confirm: [
+      { mode: 'confirm', token: 'token' },
+      { mode: 'confirm', token: 'token', isNotYet: true },
+    ],
+    stopped: [{ mode: 'stopped' }],
+    secured: [{ mode: 'secured', carried: {} }],
+    invalid: [{ mode: 'invalid', reason: 'unknown' }],
+  },
   error: {
     refused: [{ mode: 'refused' }],
     not_found: [{ mode: 'not_found' }],
@@ -140,25 +149,3 @@ export const SAMPLE_PAGES: PageSamples = {
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
 export const PAGE_NAMES = Object.keys(SAMPLE_PAGES) as PageName[]
-
-const little = { username: '', link: 'https://id.example/', at: new Date(0) }
-const much = {
-  ...little,
-  username: 'ann',
-  clientName: 'The App',
-  userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
-}
-const lifetimeMs = 3_600_000
-
-const SAMPLE_MAILS: [MailName, MailLocals][] = [
-  ...mailKinds.flatMap((kind) => samplesOf(MAIL_KINDS[kind])),
-  ['test', little],
-]
-
-function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) {
-  const wanted = [little, much, { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true }]
-  return wanted.map((locals): [MailName, MailLocals] => [
-    template,
-    { ...locals, ...(link && { lifetimeMs }) },
-  ])
-}

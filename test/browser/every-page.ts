@@ -118,6 +118,12 @@ const MODES: EveryMode = {
     continued: { plain: {}, client: { client } },
     ended: { plain: {}, client: { client } },
   },
+  'not-me': {
+    confirm: { plain: { token }, 'not-yet': { token, isNotYet: true } },
+    stopped: { plain: {} },
+    secured: { plain: { carried: {} } },
+    invalid: { plain: { reason: 'unknown' } },
+  },
   error: {
     refused: { plain: {} },
     not_found: { plain: {} },

@@ -1,7 +1,41 @@
 import type { Mutant } from './mutant.ts'
 
-/** Reset tokens, and the effects of a reset (3.1, 3.3). */
+/** Reset tokens, the effects of a reset, and what takes them back (3.1, 3.3, 3.6). */
 export const resetMutants: Mutant[] = [
+  {
+    name: '"this was not me" blocks whatever password there is',
+    breaks: 'A password that was set since is left alone (3.6).',
+    edits: {
+      'current === undefined || passwordDigest(current) !== digest': 'current === undefined',
+    },
+    caughtBy: 'NOT-08',
+  },
+  {
+    name: '"this was not me" leaves the sessions',
+    breaks: 'A password that was set by a stolen link is blocked, and all sessions end (3.6).',
+    edits: { 'await parts.endSessions(mail.accountId)': '' },
+    caughtBy: 'NOT-07',
+  },
+  {
+    name: '"this was not me" does it again each time',
+    breaks: 'It does something once (3.6).',
+    edits: { '(await limits.msToEnd(markOf(mail))) > 0': 'false' },
+    caughtBy: 'NOT-03',
+  },
+  {
+    name: '"this was not me" is done by a script',
+    breaks: 'A person has to press its button (4.10).',
+    edits: { 'if (isPressed(ctx, form)) return disown': 'if (form.size > 0) return disown' },
+    caughtBy: 'NOT-02',
+  },
+  {
+    name: 'a token may be written in another way',
+    breaks: 'A token that was altered in any character is refused (4.10).',
+    edits: {
+      'parts.length === 5 && parts.every(isPlain)': 'parts.length > 0 || parts.every(isPlain)',
+    },
+    caughtBy: 'NOT-04',
+  },
   {
     name: 'a reset verifies the address, whatever the setting says',
     breaks: 'A reset verifies no address but where reset_verifies_email is on (3.3).',

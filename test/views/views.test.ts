@@ -59,6 +59,7 @@ const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
 const LIMITS = { token: 't', minLength: 8, maxLength: 64 }
 const EDGE =
   'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/143.0.0.0 Safari/537.36 Edg/143.0.0.0'
+const NOT_ME = 'https://id.example.com/oauth2/not-me?t=Zm9v'
 const LINK_MAILS: MailName[] = ['password-reset', 'email-verification', 'invitation']
 const MAILS: MailName[] = [...LINK_MAILS, 'password-changed']
 
@@ -307,7 +308,8 @@ describe('the style sheet', () => {
 })
 
 describe('mails', () => {
-  const common = { username: 'ada', link: LINK, at: new Date('2026-01-02T03:04:05Z') }
+  const at = new Date('2026-01-02T03:04:05Z')
+  const common = { username: 'ada', link: LINK, notMe: NOT_ME, at }
 
   for (const name of MAILS) {
     const locals = LINK_MAILS.includes(name) ? { ...common, lifetimeMs: 3_600_000 } : common
@@ -316,9 +318,10 @@ describe('mails', () => {
       const mail = views.mail(name, locals)
       expect(mail.text.split('\n').filter((line) => line === LINK)).to.have.length(1)
       expect(mail.text.split('token=')).to.have.length(2)
+      expect(mail.text.trimEnd().split('\n').at(-1)).to.equal(NOT_ME)
       expect(mail.html.split('token=')).to.have.length(2)
       const { find, document } = read(mail.html)
-      expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal([LINK])
+      expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal([LINK, NOT_ME])
       expect(DomUtils.textContent(document)).not.to.contain('http')
       expect(mail.subject).to.match(/^[\w -]+$/)
       expect(mail.text).not.to.match(/undefined|[{}]/)
@@ -359,7 +362,7 @@ describe('mails', () => {
       const inTwoColumns = /[\u3000-\u30FF\u4E00-\u9FFF\uFF00-\uFF60]/g
       for (const user of views.locales) {
         const { text } = views.mail(name, long, { user })
-        for (const line of text.split('\n').filter((line) => line !== LINK))
+        for (const line of text.split('\n').filter((line) => line !== LINK && line !== NOT_ME))
           expect(line.replaceAll(inTwoColumns, '  ').length, line).to.be.at.most(76)
         expect(text).not.to.match(/ $|^[、。，！？：）」]/m)
       }
