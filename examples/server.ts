@@ -56,6 +56,7 @@ async function start() {
     initialSettings: settings,
     viewsDirectory: environment.viewsDirectory,
     brand,
+    clientLogout: { allowPrivateNetworks: !environment.isProduction },
     ...(mailbox && { transport: mailbox }),
   })
 

@@ -158,9 +158,9 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: 'a session that is kept outlives another end',
-    breaks: 'What another process ends at the same time is dead (SES-17).',
+    breaks: 'What another process ends at the same time is dead (SES-22).',
     edits: { 'isEnded(stamp.kind, stamp, former)': 'false' },
-    caughtBy: 'SES-17',
+    caughtBy: 'SES-22',
   },
   {
     name: 'OAuth sessions live on after a reset',

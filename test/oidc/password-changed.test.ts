@@ -105,7 +105,7 @@ describe('flows.passwordChanged(accountId, { keepSession })', () => {
     expect((await h.reset(await h.resetLink(user), 'a new password')).mode).to.equal('done')
   })
 
-  it('keeps no session of another account, none that was ended, and none where there is none (SES-17)', async () => {
+  it('keeps no session of another account, none that was ended, and none where there is none (SES-22)', async () => {
     const [ann, bob] = [await addVerified(h), await addVerified(h)]
     const [annIn, bobIn, ended] = [
       await signedIn(h, ann),
@@ -173,7 +173,7 @@ describe('The mail that tells of a password that the host changed', () => {
   })
 })
 
-describe('A session that is kept, while another end of its account comes in between (SES-17)', () => {
+describe('A session that is kept, while another end of its account comes in between (SES-22)', () => {
   const store = memoryStore()
   let atEnd = async (_step: string) => {}
   const cutoffs = {
