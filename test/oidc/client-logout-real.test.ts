@@ -122,7 +122,7 @@ onBothStores('Clients that others wrote are signed out [full]', (technology) => 
     })
   }
 
-  it('and once only: a token that is replayed is refused, and the new session stays (SES-16)', async () => {
+  it('and once only: a token that is replayed is refused, and the new session stays (SES-17)', async () => {
     const user = await addVerified(h)
     const client = clientNamed('openid-client')
     const { agent } = await signInEverywhere(user, PASSWORD, [client])
