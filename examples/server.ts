@@ -55,6 +55,7 @@ async function start() {
     initialSettings: settings,
     viewsDirectory: environment.viewsDirectory,
     brand,
+    clientLogout: { allowPrivateNetworks: !environment.isProduction },
     ...(mailbox && { transport: mailbox }),
   })
 

@@ -24,6 +24,7 @@ export interface NewClientLogout {
 /** How far it is. `dead`: nobody will try again. `untold`: it cannot be told. */
 export type ClientLogoutState = 'waiting' | 'sent' | 'dead' | 'untold'
 
+/** One that was asked for, and how far it is. */
 export interface ClientLogout extends NewClientLogout {
   state: ClientLogoutState
   /** How often it was taken to be sent. */
@@ -63,8 +64,8 @@ export interface ClientLogoutStore {
   /** One write. What is there already stays as it is. */
   add(logouts: readonly NewClientLogout[]): Promise<void>
   /**
-   * Takes at most this many that wait, are due and nobody holds, the longest due first: one of each client, and none of the
-   * clients in `except`. So whoever has many leaves room for the others. Those past `expiresAt` are among them.
+   * Takes at most this many that wait, are due and nobody holds, the longest due first. It takes one of each client, and none of
+   * the clients in `except`. So whoever has many leaves room for the others. Those past `expiresAt` are among them.
    */
   claim(
     most: number,

@@ -70,7 +70,7 @@ describe('A client that does not take its logout token', () => {
     return logout as ClientLogout
   }
 
-  it('is told again with a new token, and its first failure is an event', async () => {
+  it('is told again with a new token, and its first failure is an event (SES-16, SES-17)', async () => {
     dead.answer = (req, res) => status(dead.tokens.length < 4 ? 503 : 204)(req, res)
     const user = await ended()
     expect(await allTold(h, user)).to.have.length(1)
@@ -111,7 +111,7 @@ describe('A client that does not take its logout token', () => {
     expect(dead.tokens).to.have.length(before)
   })
 
-  it('is told again later, where it is slow: each attempt has five seconds', async () => {
+  it('is told again later, where it is slow: each attempt has five seconds (SES-21)', async () => {
     dead.answer = hang
     const user = await ended()
     await eventually('it has the token', () => dead.tokens.length === 1)
@@ -126,7 +126,7 @@ describe('A client that does not take its logout token', () => {
     expect(await oneOf(user)).to.include({ state: 'sent' })
   })
 
-  it('cannot lead the token to another address', async () => {
+  it('cannot lead the token to another address (SES-19)', async () => {
     const inner = app.metadata.backchannel_logout_uri ?? ''
     for (const code of [301, 302, 303, 307, 308]) {
       const answer = status(code, { location: inner })
@@ -140,7 +140,7 @@ describe('A client that does not take its logout token', () => {
     expect(app.tokens).to.deep.equal([])
   })
 
-  it('may answer without end, and nobody reads it', async () => {
+  it('may answer without end, and nobody reads it (SES-21)', async () => {
     let written = 0
     dead.answer = (_req, res) => {
       res.writeHead(200)
@@ -188,7 +188,7 @@ describe('A client that does not take its logout token', () => {
     ])
   })
 
-  it('holds up no other: that one is told before any of fifty tokens of a client that hangs', async () => {
+  it('holds up no other: that one is told before any of fifty tokens of a client that hangs (SES-21)', async () => {
     dead.answer = hang
     await addLogouts(h, 'dead', 'many', 50)
     await eventually('two are under way', () => dead.open === 2)
@@ -237,7 +237,7 @@ describe('A client in a private network, where these are not allowed', () => {
   })
   after(() => Promise.all(clients.map(({ close }) => close())))
 
-  it('gets no connection, by address or by name', async () => {
+  it('gets no connection, by address or by name (SES-18)', async () => {
     for (const { metadata } of clients) {
       const user = await addVerified(h)
       await signInAt(h, { metadata }, user)

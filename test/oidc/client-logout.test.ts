@@ -63,7 +63,7 @@ onBothStores('Clients are told that an account is ended', (technology) => {
     return { user, at }
   }
 
-  it('by a reset: once each, with the subject and the session that they know', async () => {
+  it('by a reset: once each, with the subject and the session that they know (SES-16)', async () => {
     const { user, at } = await signedInEverywhere()
     const other = await addVerified(h)
     await signInAt(h, client('plain'), other)

@@ -1,5 +1,7 @@
+import { createHook } from 'node:async_hooks'
 import { expect } from 'chai'
-import { isPublicAddress } from '../../src/oidc/post-form.ts'
+import { createPostForm, isPublicAddress } from '../../src/oidc/post-form.ts'
+import { startLogoutClient } from '../support/logout-clients.ts'
 
 describe('A public address', () => {
   const PUBLIC = ['93.184.215.14', '1.1.1.1', '2606:2800:21f:cb07:6820:80da:af6b:8b2c', '2a00::1']
@@ -38,4 +40,29 @@ describe('A public address', () => {
     it(`is none of ${whose}`, () => {
       for (const address of addresses) expect(isPublicAddress(address), address).to.equal(false)
     })
+})
+
+describe('A form for a name that is at an inner address', () => {
+  it('is looked up once, and no connection is begun (SES-18, SES-20)', async () => {
+    const client = await startLogoutClient('inner')
+    const uri = (client.metadata.backchannel_logout_uri ?? '').replace('127.0.0.1', 'localhost')
+    const begun: string[] = []
+    const hook = createHook({
+      init: (_id, type) => void (/^(GETADDRINFO|TCPCONNECT)/.test(type) && begun.push(type)),
+    })
+    const post = (allowsPrivate: boolean) =>
+      createPostForm(allowsPrivate)(uri, { logout_token: 't' }, new AbortController().signal)
+    try {
+      hook.enable()
+      expect(await post(false)).to.equal('refused_address')
+      hook.disable()
+      expect(begun).to.deep.equal(['GETADDRINFOREQWRAP'])
+      expect(client.tokens).to.deep.equal([])
+      expect(await post(true)).to.equal(undefined)
+      expect(client.tokens).to.deep.equal(['t'])
+    } finally {
+      hook.disable()
+      await client.close()
+    }
+  })
 })
