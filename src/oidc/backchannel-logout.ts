@@ -49,9 +49,9 @@ export function createTellClient({ provider, post, log }: TellParts): TellClient
       log('warn', 'no logout token could be made', { client: clientId, error: String(error) })
       return { reason: 'no_token', isFinal: false }
     }
-    const fault = await post(uri, { logout_token: token }, signal)
-    // 400: the client has judged the token, and will judge the next one the same (2.8).
-    return fault === undefined ? undefined : { reason: fault, isFinal: fault === 'http_400' }
+    const reason = await post(uri, { logout_token: token }, signal)
+    // Also 400: it says that the token is wrong, or that the client could not end its session this time (2.8).
+    return reason === undefined ? undefined : { reason, isFinal: false }
   }
 }
 

@@ -84,15 +84,6 @@ describe('A client that does not take its logout token', () => {
     ])
   })
 
-  it('is told once, where it refuses the token for good', async () => {
-    dead.answer = status(400)
-    const user = await ended()
-    await allTold(h, user)
-    expect(await oneOf(user)).to.include({ state: 'dead', attempts: 1, reason: 'http_400' })
-    expect(failuresOf(h, user)).to.deep.equal(['http_400 1', 'gave_up 1 http_400'])
-    expect(dead.tokens).to.have.length(1)
-  })
-
   it('is given up after a day; its account is signed out at the provider all the same', async () => {
     dead.answer = status(500)
     const user = await addVerified(h)

@@ -122,7 +122,7 @@ onBothStores('Clients that others wrote are signed out [full]', (technology) => 
     })
   }
 
-  it('and once only: a token that is replayed is refused, and the new session stays (SES-16)', async () => {
+  it('and once only: a token that is replayed is refused, and the new session stays (SES-17)', async () => {
     const user = await addVerified(h)
     const client = clientNamed('openid-client')
     const { agent } = await signInEverywhere(user, PASSWORD, [client])
@@ -182,6 +182,22 @@ onBothStores('Clients that others wrote are signed out [full]', (technology) => 
     })
     await signedOut(agent)
     expect(toldOf(client, user.id)).to.have.length(1)
+  })
+
+  it('one whose store is away answers 400, as express-openid-connect does, and is told again', async () => {
+    const user = await addVerified(h)
+    const client = clientNamed('express-openid-connect-sid')
+    const { agent } = await signInEverywhere(user, PASSWORD, [client])
+    client.door.answers = 400
+    await ends['a reset']?.(user)
+    await eventually('told', () => toldOf(client, user.id).length > 0)
+    expect(await signedIn(agent, [client])).to.have.length(1)
+    client.door.answers = undefined
+    await eventually('told again', async () => {
+      await moveTime(RETRY_MS)
+      return toldOf(client, user.id).some(({ status }) => status === 204)
+    })
+    await signedOut(agent, [client])
   })
 
   it('for good: a window that nobody looked at stays ended when the person is back, where sessions are compared', async () => {
