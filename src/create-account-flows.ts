@@ -191,6 +191,7 @@ function createFlows(
   const parts = {
     ...core,
     users: core.watchedUsers,
+    limits: core.store.limits,
     outbox,
     readCutoffs: core.sessions.readCutoffs,
     hashPassword,

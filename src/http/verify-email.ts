@@ -1,11 +1,12 @@
 import type { Context, Next } from 'koa'
-import type { OpenedLink } from '../flows/email-verification.ts'
+import type { AfterConfirming, OpenedLink } from '../flows/email-verification.ts'
+import type { LoginToMatch } from '../flows/linked-login.ts'
 import type { VerificationLink } from '../flows/link.ts'
 import { loginSecond } from '../ports/login-end.ts'
 import { isPressed, isUnattended } from './cross-site.ts'
 import { linkInForm, linkInQuery, readForm, uiLocalesIn } from './form.ts'
 import type { HttpParts } from './parts.ts'
-import { verifyEmailPages, type VerifyEmailPages } from './verify-email-pages.ts'
+import { loginToMatch, verifyEmailPages, type VerifyEmailPages } from './verify-email-pages.ts'
 
 /** What one request is about. */
 interface Opening {
@@ -66,10 +67,13 @@ export function verifyEmail(parts: HttpParts) {
       const action = form.get('action')
       const isAnswer = action === 'continue' || action === 'confirm_only'
       if (mustBeAsked(opening) && !isPressed(ctx, form)) {
-        return show.confirm(ctx, opening.link, opening.opened, true)
+        return show.confirm(ctx, opening.link, opening.opened, 'unpressed')
       }
+      if (action === 'disown') return disown(parts, opening)
       if (action === 'confirm_only') return confirmOnly(parts, opening)
       if (!isAnswer && action !== 'confirm') return pages.showError(ctx, 'bad_request')
+      const toMatch = await loginToMatch(parts, ctx, opening.opened)
+      if (toMatch) return matchWindow(parts, opening, toMatch, form.get('number') ?? '')
       return finish(parts, opening, isAnswer ? form.get('session') : undefined)
     },
   }
@@ -88,11 +92,12 @@ async function finish(parts: HttpParts, opening: Opening, replaces?: string) {
   if (isForeign && live.uid !== replaces) {
     return show.otherAccount(ctx, link, opened, live.uid)
   }
-  await confirm(parts, opening, destination.takesTurn, async () => {
+  const goOn = async () => {
     if (isForeign) await resume.endForeignSession(ctx, opened.accountId)
     const isFinished = await destination.go(ctx, next)
     if (!isFinished) await show.confirmed(ctx, opened, false)
-  })
+  }
+  await confirm(parts, opening, { takesTurn: destination.takesTurn, matched: undefined, goOn })
 }
 
 /** Where a confirmed link leads; decided before anything is consumed. */
@@ -130,20 +135,31 @@ async function destinationOf(
   return { go, takesTurn: true }
 }
 
-async function confirmOnly(parts: HttpParts, opening: Opening) {
-  const { ctx, opened, show } = opening
-  const { captured, isAwaited } = opened
-  const goesOn =
-    isAwaited && captured !== undefined && (await parts.clients.mayFinish(ctx, captured))
-  await confirm(parts, opening, false, () => show.confirmed(ctx, opened, goesOn))
+/** Confirms, and the window in another browser goes on, if the number that was typed is the one that it shows. */
+async function matchWindow(parts: HttpParts, opening: Opening, login: LoginToMatch, typed: string) {
+  const { ctx, link, opened, show } = opening
+  const by = parts.requesterOf(ctx.req)
+  const outcome = await parts.verification.tryNumber(opened.token, by, login, typed)
+  if (outcome === 'matched') return confirmOnly(parts, opening, login.id)
+  return show.confirm(ctx, link, opened, outcome)
 }
 
-async function confirm(
-  parts: HttpParts,
-  { ctx, opened, show }: Opening,
-  takesTurn: boolean,
-  goOn: () => Promise<void>,
-) {
+async function disown(parts: HttpParts, { ctx, opened, show }: Opening) {
+  await parts.verification.disown(opened, parts.requesterOf(ctx.req))
+  show.disowned(ctx, opened)
+}
+
+/** @param matched - the login whose number was typed. */
+async function confirmOnly(parts: HttpParts, opening: Opening, matched?: string) {
+  const { ctx, opened, show } = opening
+  const { captured, isAwaited, toMatch } = opened
+  const mayGoOn = isAwaited && toMatch?.id === matched
+  const goesOn = mayGoOn && captured !== undefined && (await parts.clients.mayFinish(ctx, captured))
+  const goOn = () => show.confirmed(ctx, opened, goesOn)
+  await confirm(parts, opening, { takesTurn: false, matched, goOn })
+}
+
+async function confirm(parts: HttpParts, { ctx, opened, show }: Opening, then: AfterConfirming) {
   const { verification, resume, log } = parts
   const requester = parts.requesterOf(ctx.req)
   // The link is spent: a failure to record it is no reason to leave the login unfinished.
@@ -152,8 +168,8 @@ async function confirm(
       log('error', 'a verification was not recorded', { error: String(error) })
     })
   const outcome = await verification.confirm(opened, requester, {
-    takesTurn,
-    goOn: () => record().then(goOn),
+    ...then,
+    goOn: () => record().then(then.goOn),
   })
   if (outcome === 'confirmed') return
   if (outcome !== 'continued') return show.expired(ctx, outcome)

@@ -76,6 +76,13 @@ export const AUDIT_EVENT_TYPES = [
    */
   'email_login_blocked',
   /**
+   * Whoever confirms an address saw no window that waits, or typed a wrong number twice. The login that waited is over. Somebody may
+   * have made an account with the address of another person.
+   *
+   * @example ({ accountId, reason }) => alert(accountId, reason)
+   */
+  'email_login_disowned',
+  /**
    * An account was invited. Where there is a `reason`, no mail follows.
    *
    * @example ({ reason = 'mail_follows' }) => count('invited', reason)
@@ -150,6 +157,7 @@ export type AuditEvent =
   | Told<'email_verification_rejected', OfLink & { reason: LinkEnd | 'already_verified' }>
   | Told<'email_verification_completed', OfLink>
   | Told<'email_login_blocked', OfMail>
+  | Told<'email_login_disowned', OfLink & { reason: 'no_such_window' | 'wrong_number' }>
   | Told<'sessions_ended', { accountId: string; details: EndedSessions }>
   | Told<'settings_changed', { details: { keys: string[]; actor: string } }>
   | Told<

@@ -6,6 +6,7 @@ import type { PageLocals, PageName } from './page-locals.ts'
 import { formQuery } from '../ports/carried-query.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 import { maskedAddress } from '../settings/mail-address.ts'
+import { factsOf } from './login-facts.ts'
 import { stateIcon } from './state-icon.ts'
 import type { Templates } from './templates.ts'
 import { amountText, initialOf, isolated, lifetimeText, shownClient } from './wording.ts'
@@ -29,8 +30,7 @@ export function renderPage<N extends PageName>(
   const { t, has, lang, dir } = catalog
   const limits =
     'minLength' in locals ? limitsText(locals.minLength, locals.maxLength, catalog) : undefined
-  const isNotYet = 'isNotYet' in locals && locals.isNotYet
-  const refusal = isNotYet ? t(`${name}.${locals.mode}.refusal`) : undefined
+  const refusal = refusalOf(name, locals, catalog)
   const faults = faultsOf(name, locals, catalog, limits)
   const waitMs = 'waitMs' in locals ? locals.waitMs : undefined
   const sentTo = 'sentTo' in locals ? maskedAddress(locals.sentTo) : undefined
@@ -51,6 +51,7 @@ export function renderPage<N extends PageName>(
     title: t(titlesOf(name, locals).find(has) ?? `${name}.title`),
     refusal,
     faults,
+    facts: 'waiting' in locals && locals.mode === 'confirm' ? factsOf(catalog, locals) : undefined,
     isRefused: refusal !== undefined || Object.keys(faults).length > 0,
     limits,
     maxBytes: MAX_PASSWORD_BYTES,
@@ -72,6 +73,13 @@ function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {
   return [name, 'reset-password'].map((each) => `${each}.${mode}.${locals.reason}.title`)
 }
 
+/** What no field can mend. */
+function refusalOf(name: PageName, locals: PageLocals[PageName], { t }: Catalog) {
+  if ('isNotYet' in locals && locals.isNotYet) return t(`${name}.${locals.mode}.refusal`)
+  const isEnded = locals.mode === 'confirm' && locals.waiting?.fault === 'ended'
+  return isEnded ? t(`${name}.confirm.login_ended`) : undefined
+}
+
 /** What is wrong, by the field to mend it in. */
 function faultsOf(
   name: PageName,
@@ -79,6 +87,11 @@ function faultsOf(
   { t, lang }: Catalog,
   limits: Values | undefined,
 ): Record<string, string> {
+  if (locals.mode === 'confirm') {
+    const { fault } = locals.waiting ?? {}
+    const isOfNumber = fault === 'unread' || fault === 'wrong'
+    return isOfNumber ? { number: t(`verify-email.confirm.number_${fault}`) } : {}
+  }
   if (name === 'forgot-password' || name === 'verify-email') {
     const field = name === 'forgot-password' ? 'identifier' : 'username'
     return locals.mode === 'invalid' ? { [field]: t(`${name}.invalid.refusal`) } : {}

@@ -41,7 +41,9 @@ const carried = {
 }
 const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.example/' }
 const link = { token: 'token', carried, authorizeSig: 'signature' }
-const waiting = { pendingLoginId: 'login', forMs: 86_400_000 }
+const waiting = { pendingLoginId: 'login', forMs: 86_400_000, number: 42 }
+const elsewhere = { username: 'ann', at: new Date(0) }
+const userAgent = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
 const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
 
@@ -98,6 +100,14 @@ export const SAMPLE_PAGES: PageSamples = {
         waitMs: 30_000,
         isNotYet: true,
       },
+      {
+        mode: 'blocked',
+        username: 'ann',
+        sentTo: 'ann@example.com',
+        lifetimeMs: 86_400_000,
+        carried,
+        waiting: { ...waiting, isStill: true },
+      },
     ],
     expired: VERIFICATION_REASONS.flatMap((reason) => [
       { mode: 'expired', reason, carried: {} },
@@ -116,7 +126,12 @@ export const SAMPLE_PAGES: PageSamples = {
     confirm: [
       { mode: 'confirm', link },
       { mode: 'confirm', link, client, isNotYet: true },
+      { mode: 'confirm', link, waiting: elsewhere },
+      { mode: 'confirm', link, waiting: { ...elsewhere, userAgent, fault: 'unread' } },
+      { mode: 'confirm', link, client, waiting: { ...elsewhere, fault: 'wrong' } },
+      { mode: 'confirm', link, client, waiting: { ...elsewhere, fault: 'ended' } },
     ],
+    disowned: [{ mode: 'disowned' }],
     other_account: [
       { mode: 'other_account', link, session: 'session', client },
       { mode: 'other_account', pendingLoginId: 'login', session: 'session' },
@@ -147,7 +162,7 @@ const much = {
   ...little,
   username: 'ann',
   clientName: 'The App',
-  userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+  userAgent,
 }
 const lifetimeMs = 3_600_000
 
