@@ -2,7 +2,7 @@ import { hashToken } from '../crypto/token.ts'
 import type { CapturedRequest, PendingLogin, User } from '../ports/index.ts'
 import { isVoid } from '../ports/logins.ts'
 import type { FlowParts } from './parts.ts'
-import { windowOf } from './whose-window.ts'
+import { windowOf, windowRule } from './whose-window.ts'
 import { isLoginOf } from './waiting-login.ts'
 
 /** What a link finishes that was mailed for a login, and where it was opened. */
@@ -15,7 +15,7 @@ export interface LinkedLogin {
   isFirstBrowser: boolean
   /** Whether a window in another browser waits to go on. */
   isAwaited: boolean
-  /** The login of that window, where it goes on only by the number that it shows. `undefined`: no number is asked for. */
+  /** The login of another browser, whose window goes on only by the number that it shows. `undefined`: no number is asked for. */
   toMatch: LoginToMatch | undefined
 }
 
@@ -26,6 +26,8 @@ export interface LoginToMatch {
   /** Of its login page. */
   userAgent: string | undefined
   at: Date
+  /** No window of it waits any more: the link verifies, and signs nobody in. */
+  isOver: boolean
 }
 
 export async function linkedLogin(
@@ -44,18 +46,15 @@ export async function linkedLogin(
   const isAlive = pending && !pending.isHeld && isLoginOf(pending, user, cutoffs)
   const login = isAlive ? pending : undefined
   const hasWindow = login?.browserHash !== undefined && !login.continuedAt && !isFirstBrowser
-  const window = hasWindow ? windowOf(settings(), login) : undefined
-  const isAwaited = window?.goesOn === true
-  const toMatch = login && window?.number !== undefined ? shown(login, user) : undefined
+  const isAwaited = hasWindow && windowOf(settings(), login).goesOn
+  const isMatched = pending && !isFirstBrowser && windowRule(settings()) === 'match'
+  const toMatch = isMatched ? { ...shown(pending, user), isOver: !isAwaited } : undefined
   return { captured: login?.captured, loginEnded: !login, isFirstBrowser, isAwaited, toMatch }
 }
 
-const shown = ({ id, userAgent, createdAt: at }: PendingLogin, { username }: User) => ({
-  id,
-  username,
-  userAgent,
-  at,
-})
+function shown({ id, userAgent, createdAt: at }: PendingLogin, { username }: User) {
+  return { id, username, userAgent, at }
+}
 
 /**
  * Finishes the login of a link that has no turn of its own. `false`: whoever waited has left since the link was read, and nothing was

@@ -70,9 +70,10 @@ export function verifyEmailPages(parts: HttpParts, asked?: string) {
       const { captured } = opened
       const toMatch = await loginToMatch(parts, ctx, opened)
       const asked = toMatch && captured ? carriedBy(captured) : link.carried
+      const isOver = toMatch?.isOver === true || fault === 'ended'
       const { client } = await clients.identify(asked)
       const isNotYet = fault === 'unpressed'
-      const waiting = toMatch && { ...toMatch, fault: isNotYet ? undefined : fault }
+      const waiting = toMatch && { ...toMatch, isOver, fault: isNotYet ? undefined : fault }
       const locals = { mode: 'confirm', link: fieldsOf(link), client, isNotYet, waiting } as const
       pages.show(ctx, { status: fault ? 400 : 200, name, locals, ...requestOf(opened) })
     },
@@ -90,13 +91,15 @@ export function verifyEmailPages(parts: HttpParts, asked?: string) {
   }
 }
 
-/** The login whose number is asked for. A client that it could not lead to is promised nothing, and then a button is enough. */
+/** The login whose number is asked for. One that could not be led to its client is over. */
 export async function loginToMatch(
   { clients }: HttpParts,
   ctx: Context,
   { captured, toMatch }: OpenedLink,
 ): Promise<LoginToMatch | undefined> {
-  return captured && toMatch && (await clients.mayFinish(ctx, captured)) ? toMatch : undefined
+  if (!toMatch || toMatch.isOver) return toMatch
+  const mayFinish = captured !== undefined && (await clients.mayFinish(ctx, captured))
+  return { ...toMatch, isOver: !mayFinish }
 }
 
 /** Why the question is asked again. `unpressed`: nobody pressed the button. */

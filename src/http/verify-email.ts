@@ -73,8 +73,11 @@ export function verifyEmail(parts: HttpParts) {
       if (action === 'confirm_only') return confirmOnly(parts, opening)
       if (!isAnswer && action !== 'confirm') return pages.showError(ctx, 'bad_request')
       const toMatch = await loginToMatch(parts, ctx, opening.opened)
-      if (toMatch) return matchWindow(parts, opening, toMatch, form.get('number') ?? '')
-      return finish(parts, opening, isAnswer ? form.get('session') : undefined)
+      const number = form.get('number')
+      if (!toMatch || (toMatch.isOver && number === undefined)) {
+        return finish(parts, opening, isAnswer ? form.get('session') : undefined)
+      }
+      return matchWindow(parts, opening, toMatch, number ?? '')
     },
   }
 }
@@ -139,7 +142,9 @@ async function destinationOf(
 async function matchWindow(parts: HttpParts, opening: Opening, login: LoginToMatch, typed: string) {
   const { ctx, link, opened, show } = opening
   const by = parts.requesterOf(ctx.req)
-  const outcome = await parts.verification.tryNumber(opened.token, by, login, typed)
+  const outcome = login.isOver
+    ? 'ended'
+    : await parts.verification.tryNumber(opened.token, by, login, typed)
   if (outcome === 'matched') return confirmOnly(parts, opening, login.id)
   return show.confirm(ctx, link, opened, outcome)
 }

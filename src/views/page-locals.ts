@@ -31,7 +31,9 @@ export interface WaitingElsewhere {
   at: Date
   /** Told only as far as it is that of a well-known browser. */
   userAgent?: string | undefined
-  /** `unread`: no number was typed; `wrong`: a wrong one, and one try is left; `ended`: both were, and so the login is over. */
+  /** It waits no more: a number is not asked for, and confirming signs nobody in. */
+  isOver?: boolean
+  /** `unread`: no number was typed; `wrong`: a wrong one, and one try is left; `ended`: it is over by now. */
   fault?: 'unread' | 'wrong' | 'ended' | undefined
 }
 

@@ -129,7 +129,7 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'confirm', link, waiting: elsewhere },
       { mode: 'confirm', link, waiting: { ...elsewhere, userAgent, fault: 'unread' } },
       { mode: 'confirm', link, client, waiting: { ...elsewhere, fault: 'wrong' } },
-      { mode: 'confirm', link, client, waiting: { ...elsewhere, fault: 'ended' } },
+      { mode: 'confirm', link, client, waiting: { ...elsewhere, isOver: true, fault: 'ended' } },
     ],
     disowned: [{ mode: 'disowned' }],
     other_account: [

@@ -113,7 +113,8 @@ const MODES: EveryMode = {
       window: { link, client: withLogo, waiting: elsewhere },
       unread: { link, waiting: { ...elsewhere, fault: 'unread' } },
       wrong: { link, waiting: { ...elsewhere, userAgent: undefined, fault: 'wrong' } },
-      'wrong-twice': { link, client: shown, waiting: { ...elsewhere, fault: 'ended' } },
+      over: { link, client: shown, waiting: { ...elsewhere, isOver: true } },
+      'wrong-twice': { link, waiting: { ...elsewhere, isOver: true, fault: 'ended' } },
     },
     disowned: { plain: {} },
     other_account: {

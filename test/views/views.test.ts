@@ -503,7 +503,12 @@ function renderAll(value: string) {
     ...([undefined, 'unread', 'wrong', 'ended'] as const).map((fault) =>
       shown(
         'verify-email',
-        { mode: 'confirm', link, client: shownClient, waiting: { ...elsewhere, fault } },
+        {
+          mode: 'confirm',
+          link,
+          client: shownClient,
+          waiting: { ...elsewhere, fault, isOver: fault === 'ended' },
+        },
         `with a number ${fault}`,
       ),
     ),
