@@ -13,19 +13,12 @@
  */
 import { isToken } from '../crypto/token.ts'
 import { requestMail, type MailRequest } from '../outbox/request.ts'
-import type {
-  CapturedRequest,
-  CarriedParameters,
-  LinkEnd,
-  Requester,
-  Token,
-  User,
-} from '../ports/index.ts'
+import type { CapturedRequest, CarriedParameters, Requester, Token, User } from '../ports/index.ts'
 import { carriedBy, isSameCarried } from '../ports/carried-query.ts'
 import { isVerified } from './account.ts'
-import { contextOf, findLink, verificationState } from './link.ts'
-import type { LinkContext, LinkFault, VerificationLink } from './link.ts'
+import { contextOf, findLink, verificationState, type VerificationLink } from './link.ts'
 import type { FlowParts } from './parts.ts'
+import { about, refuse, unknown, type LinkRefusal } from './link-refusal.ts'
 import { linkedLogin, unlessLeft, type LinkedLogin, type LoginToMatch } from './linked-login.ts'
 import { inLoginTurn, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
 import { disown, isHeld, tryNumber, windowRule } from './whose-window.ts'
@@ -35,15 +28,6 @@ export interface OpenedLink extends LinkedLogin {
   accountId: string
   token: Token
 }
-
-export interface LinkRefusal extends LinkContext {
-  /** `verified`: the account was verified by other means, and the link has nothing left to do. */
-  refusal: 'expired' | 'verified'
-  reason: VerificationFault
-}
-
-/** All links of an account live side by side. */
-type VerificationFault = Exclude<LinkFault, 'superseded'>
 
 /** Who opens a link, and the cookie of the browser. `undefined`: it has none. */
 type LinkOpener = Requester & { browser: string | undefined }
@@ -203,28 +187,3 @@ async function confirm(
   await tellWindows()
   return 'continued'
 }
-
-/** Nothing is carried on unless we signed it. */
-const unknown = (carried: CarriedParameters) =>
-  ({ refusal: 'expired', reason: 'unknown', carried, locale: undefined }) as const
-
-/** Recorded once an hour for each link and end: a link is opened by a GET, which nobody counts, and would fill the log. */
-async function refuse(
-  parts: FlowParts,
-  token: Token,
-  reason: VerificationFault,
-  end: LinkEnd,
-  by: Requester,
-) {
-  const hour = Math.floor(parts.clock.now().getTime() / 3_600_000)
-  const because = reason === 'used' ? 'already_verified' : end
-  const event = { ...about(parts, token, by), id: `rejected:${token.id}:${because}:${hour}` }
-  await parts.audit({ ...event, type: 'email_verification_rejected', reason: because })
-  return { refusal: 'expired', reason, ...contextOf(token) } as const
-}
-
-const about = (
-  { clock }: FlowParts,
-  { userId: accountId, carried: { clientId } }: Token,
-  { address, userAgent }: Requester,
-) => ({ at: clock.now(), accountId, clientId, address, userAgent })

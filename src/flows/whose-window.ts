@@ -8,6 +8,7 @@ import { numberOf, readNumber } from '../crypto/window-number.ts'
 import { newId } from '../crypto/token.ts'
 import type { PendingLogin, Requester, Token } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
+import { about } from './link-refusal.ts'
 import type { FlowParts } from './parts.ts'
 
 /** Where links are confirmed by nobody, they finish the login themselves: nothing can be matched. */
@@ -94,17 +95,13 @@ async function endLogin({ pendingLogins, clock }: FlowParts, id: string): Promis
 }
 
 const auditDisowned = (
-  { audit, clock }: FlowParts,
-  { token, by: { address, userAgent } }: Answered,
+  parts: FlowParts,
+  { token, by }: Answered,
   reason: 'no_such_window' | 'wrong_number',
 ) =>
-  audit({
+  parts.audit({
+    ...about(parts, token, by),
     id: `disowned:${token.id}:${reason}`,
     type: 'email_login_disowned',
-    at: clock.now(),
-    accountId: token.userId,
-    clientId: token.carried.clientId,
     reason,
-    address,
-    userAgent,
   })

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isId } from '../crypto/token.ts'
-import type { LinkRefusal } from '../flows/email-verification.ts'
+import type { LinkRefusal } from '../flows/link-refusal.ts'
 import { windowOf } from '../flows/whose-window.ts'
 import type { Settings } from '../settings/table.ts'
 import type { WaitingPage } from '../views/index.ts'

@@ -1,6 +1,7 @@
 import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
-import type { LinkRefusal, OpenedLink } from '../flows/email-verification.ts'
+import type { OpenedLink } from '../flows/email-verification.ts'
+import type { LinkRefusal } from '../flows/link-refusal.ts'
 import type { LoginToMatch } from '../flows/linked-login.ts'
 import type { LinkContext, VerificationLink } from '../flows/link.ts'
 import type { OwnWindow } from '../flows/whose-window.ts'
@@ -67,14 +68,8 @@ export function verifyEmailPages(parts: HttpParts, asked?: string) {
 
     /** The question whether this browser may go on, and by which number. */
     async confirm(ctx: Context, link: VerificationLink, opened: OpenedLink, fault?: ConfirmFault) {
-      const { captured } = opened
-      const toMatch = await loginToMatch(parts, ctx, opened)
-      const asked = toMatch && captured ? carriedBy(captured) : link.carried
-      const isOver = toMatch?.isOver === true || fault === 'ended'
-      const { client } = await clients.identify(asked)
-      const isNotYet = fault === 'unpressed'
-      const waiting = toMatch && { ...toMatch, isOver, fault: isNotYet ? undefined : fault }
-      const locals = { mode: 'confirm', link: fieldsOf(link), client, isNotYet, waiting } as const
+      const question = await questionOf(parts, ctx, link, opened, fault)
+      const locals = { mode: 'confirm', link: fieldsOf(link), ...question } as const
       pages.show(ctx, { status: fault ? 400 : 200, name, locals, ...requestOf(opened) })
     },
 
@@ -89,6 +84,22 @@ export function verifyEmailPages(parts: HttpParts, asked?: string) {
       pages.show(ctx, { status: 200, name, locals, ...requestOf(opened) })
     },
   }
+}
+
+async function questionOf(
+  parts: HttpParts,
+  ctx: Context,
+  link: VerificationLink,
+  opened: OpenedLink,
+  fault: ConfirmFault,
+) {
+  const toMatch = await loginToMatch(parts, ctx, opened)
+  const asked = toMatch && opened.captured ? carriedBy(opened.captured) : link.carried
+  const { client } = await parts.clients.identify(asked)
+  const isNotYet = fault === 'unpressed'
+  const isOver = toMatch?.isOver === true || fault === 'ended'
+  const waiting = toMatch && { ...toMatch, isOver, fault: isNotYet ? undefined : fault }
+  return { client, isNotYet, waiting }
 }
 
 /** The login whose number is asked for. One that could not be led to its client is over. */

@@ -6,6 +6,7 @@ import { loginSecond } from '../ports/login-end.ts'
 import { isPressed, isUnattended } from './cross-site.ts'
 import { linkInForm, linkInQuery, readForm, uiLocalesIn } from './form.ts'
 import type { HttpParts } from './parts.ts'
+import { destinationOf } from './link-destination.ts'
 import { loginToMatch, verifyEmailPages, type VerifyEmailPages } from './verify-email-pages.ts'
 
 /** What one request is about. */
@@ -101,41 +102,6 @@ async function finish(parts: HttpParts, opening: Opening, replaces?: string) {
     if (!isFinished) await show.confirmed(ctx, opened, false)
   }
   await confirm(parts, opening, { takesTurn: destination.takesTurn, matched: undefined, goOn })
-}
-
-/** Where a confirmed link leads; decided before anything is consumed. */
-interface Destination {
-  /** `false`: the login was ended meanwhile, and nothing is answered. */
-  go(ctx: Context, next: Next): Promise<boolean>
-  /** The login that waits in a window of this browser goes on here instead. */
-  takesTurn: boolean
-}
-
-/** `undefined`: the link verifies, and the login is finished elsewhere or not at all. */
-async function destinationOf(
-  { settings, clients, resume, seenByLogin }: HttpParts,
-  { ctx: asked, opened, arrivedAt }: Opening,
-): Promise<Destination | undefined> {
-  const { accountId, captured, loginEnded, token, isFirstBrowser } = opened
-  const isElsewhere = settings().emailLinkConfirmation !== 'off' && !isFirstBrowser
-  if (loginEnded || isElsewhere) return undefined
-  const byEmail = async () => {
-    const seen = await seenByLogin(accountId, arrivedAt, token.passwordDigest)
-    return { accountId, second: arrivedAt, seen }
-  }
-  if (captured === undefined) {
-    const { carried } = await clients.identify(token.carried)
-    if (carried.clientId === undefined) return undefined
-    const go = async (ctx: Context, next: Next) => {
-      await resume.carried(ctx, next, await byEmail(), carried)
-      return true
-    }
-    return { go, takesTurn: false }
-  }
-  if (!(await clients.mayFinish(asked, captured))) return undefined
-  const go = async (ctx: Context, next: Next) =>
-    resume.captured(ctx, next, captured, isFirstBrowser ? undefined : await byEmail())
-  return { go, takesTurn: true }
 }
 
 /** Confirms, and the window in another browser goes on, if the number that was typed is the one that it shows. */

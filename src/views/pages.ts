@@ -6,10 +6,18 @@ import type { PageLocals, PageName } from './page-locals.ts'
 import { formQuery } from '../ports/carried-query.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 import { maskedAddress } from '../settings/mail-address.ts'
+import { faultsOf, refusalOf } from './faults.ts'
 import { factsOf } from './login-facts.ts'
 import { stateIcon } from './state-icon.ts'
 import type { Templates } from './templates.ts'
-import { amountText, initialOf, isolated, lifetimeText, shownClient } from './wording.ts'
+import {
+  amountText,
+  initialOf,
+  isolated,
+  lifetimeText,
+  numberText,
+  shownClient,
+} from './wording.ts'
 
 /** What the forms of one page repeat. */
 export interface PageRequest {
@@ -73,41 +81,6 @@ function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {
   return [name, 'reset-password'].map((each) => `${each}.${mode}.${locals.reason}.title`)
 }
 
-/** What no field can mend. */
-function refusalOf(name: PageName, locals: PageLocals[PageName], { t }: Catalog) {
-  if ('isNotYet' in locals && locals.isNotYet) return t(`${name}.${locals.mode}.refusal`)
-  const isEnded = locals.mode === 'confirm' && locals.waiting?.fault === 'ended'
-  return isEnded ? t(`${name}.confirm.login_ended`) : undefined
-}
-
-/** What is wrong, by the field to mend it in. */
-function faultsOf(
-  name: PageName,
-  locals: PageLocals[PageName],
-  { t, lang }: Catalog,
-  limits: Values | undefined,
-): Record<string, string> {
-  if (locals.mode === 'confirm') {
-    const { fault } = locals.waiting ?? {}
-    const isOfNumber = fault === 'unread' || fault === 'wrong'
-    return isOfNumber ? { number: t(`verify-email.confirm.number_${fault}`) } : {}
-  }
-  if (name === 'forgot-password' || name === 'verify-email') {
-    const field = name === 'forgot-password' ? 'identifier' : 'username'
-    return locals.mode === 'invalid' ? { [field]: t(`${name}.invalid.refusal`) } : {}
-  }
-  if (!('minLength' in locals)) return {}
-  const { mode, also, excess = 0 } = locals
-  const wrong = [mode, also].filter((each) => each !== undefined && each !== 'form')
-  const values = { ...limits, excess: numberText(excess, lang) }
-  return Object.fromEntries(
-    wrong.map((fault) => [
-      fault === 'password_mismatch' ? 'confirm_password' : 'password',
-      t(`reset-password.${fault}.refusal`, values),
-    ]),
-  )
-}
-
 /** The limits of a password, as bare numbers and with the word that is counted. */
 function limitsText(min: number, max: number, catalog: Catalog): Values {
   return {
@@ -122,10 +95,6 @@ function limitsText(min: number, max: number, catalog: Catalog): Values {
 function charactersText(count: number, { t, has, lang }: Catalog): string {
   const key = `characters.${new Intl.PluralRules(lang).select(count)}`
   return t(has(key) ? key : 'characters.other', { count: numberText(count, lang) })
-}
-
-function numberText(value: number, lang: string): string {
-  return new Intl.NumberFormat(lang).format(value)
 }
 
 /** A time that is counted down. */

@@ -4,6 +4,14 @@ import { renderMail, type MailLocals, type MailName } from './mails.ts'
 import type { LinkReason, PageLocals, PageName } from './page-locals.ts'
 import { renderPage, type PageFrame } from './pages.ts'
 import { failureOf, type Templates } from './templates.ts'
+import {
+  carried,
+  client,
+  sent,
+  userAgent,
+  VERIFICATION_REASONS,
+  VERIFY_EMAIL_PAGES,
+} from './verify-email-samples.ts'
 
 /** What goes wrong where every page and mail is rendered once, so that it is told at the start. `templates` are strict. */
 export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame): string[] {
@@ -33,22 +41,9 @@ const REQUEST = { uiLocales: 'en', formId: 'form' }
 
 type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }
 
-const carried = {
-  clientId: 'app',
-  redirectUri: 'https://app.example/cb',
-  scope: 'openid',
-  state: '',
-}
-const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.example/' }
-const link = { token: 'token', carried, authorizeSig: 'signature' }
-const waiting = { pendingLoginId: 'login', forMs: 86_400_000, number: 42 }
-const elsewhere = { username: 'ann', at: new Date(0) }
-const userAgent = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
-const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
 const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
 
 const limits = { token: 'token', minLength: 8, maxLength: 64 }
-const sent = { client, typed: 'ann@gmail.com', isRenewed: true, waitMs: 30_000 }
 
 const resetForm = (mode: 'form' | `password_${'too_short' | 'too_long' | 'invalid'}`) => [
   { ...limits, mode },
@@ -86,60 +81,7 @@ export const SAMPLE_PAGES: PageSamples = {
   },
   'reset-password': PASSWORD_PAGES,
   'accept-invitation': { ...PASSWORD_PAGES, sent: [{ mode: 'sent' }, { mode: 'sent', client }] },
-  'verify-email': {
-    blocked: [
-      { mode: 'blocked', username: 'ann', lifetimeMs: 86_400_000, carried: {} },
-      {
-        mode: 'blocked',
-        username: 'ann',
-        sentTo: 'ann@example.com',
-        lifetimeMs: 86_400_000,
-        carried,
-        client,
-        waiting,
-        waitMs: 30_000,
-        isNotYet: true,
-      },
-      {
-        mode: 'blocked',
-        username: 'ann',
-        sentTo: 'ann@example.com',
-        lifetimeMs: 86_400_000,
-        carried,
-        waiting: { ...waiting, isStill: true },
-      },
-    ],
-    expired: VERIFICATION_REASONS.flatMap((reason) => [
-      { mode: 'expired', reason, carried: {} },
-      { mode: 'expired', reason, carried, client, renew: link },
-    ]),
-    sent: [{ mode: 'sent' }, { mode: 'sent', waiting, ...sent }],
-    invalid: [
-      { mode: 'invalid', carried: {} },
-      { mode: 'invalid', carried, client, waiting },
-    ],
-    verified: [
-      { mode: 'verified' },
-      { mode: 'verified', client },
-      { mode: 'verified', goesOnElsewhere: true, client },
-    ],
-    confirm: [
-      { mode: 'confirm', link },
-      { mode: 'confirm', link, client, isNotYet: true },
-      { mode: 'confirm', link, waiting: elsewhere },
-      { mode: 'confirm', link, waiting: { ...elsewhere, userAgent, fault: 'unread' } },
-      { mode: 'confirm', link, client, waiting: { ...elsewhere, fault: 'wrong' } },
-      { mode: 'confirm', link, client, waiting: { ...elsewhere, isOver: true, fault: 'ended' } },
-    ],
-    disowned: [{ mode: 'disowned' }],
-    other_account: [
-      { mode: 'other_account', link, session: 'session', client },
-      { mode: 'other_account', pendingLoginId: 'login', session: 'session' },
-    ],
-    signed_in: [{ mode: 'signed_in' }, { mode: 'signed_in', client }],
-    continued: [{ mode: 'continued' }, { mode: 'continued', client }],
-    ended: [{ mode: 'ended' }, { mode: 'ended', client }],
-  },
+  'verify-email': VERIFY_EMAIL_PAGES,
   error: {
     refused: [{ mode: 'refused' }],
     not_found: [{ mode: 'not_found' }],

@@ -1,3 +1,4 @@
+import type { Collection } from 'mongodb'
 import type { CarriedParameters, PendingLoginStore, SomeLogins } from '../../ports/index.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import type { OpenCollection } from './collection.ts'
@@ -65,14 +66,7 @@ export function mongoPendingLogins(
       await changed({ updateMany: { filter, update } })
     },
 
-    async countTry(id) {
-      const login = await collection.findOneAndUpdate(
-        { _id: text(id) },
-        { $inc: { tries: 1 } },
-        { returnDocument: 'after', projection: { tries: 1 } },
-      )
-      return login?.tries ?? 0
-    },
+    countTry: (id) => countTry(collection, id),
 
     async setTurn(id, turn, at) {
       const { modifiedCount } = await (at
@@ -87,6 +81,15 @@ export function mongoPendingLogins(
       return modifiedCount === 1
     },
   }
+}
+
+async function countTry(collection: Collection<PendingLoginDocument>, id: string) {
+  const login = await collection.findOneAndUpdate(
+    { _id: text(id) },
+    { $inc: { tries: 1 } },
+    { returnDocument: 'after', projection: { tries: 1 } },
+  )
+  return login?.tries ?? 0
 }
 
 function ofRequest({ accountId, carried }: { accountId: string; carried: CarriedParameters }) {
