@@ -86,6 +86,7 @@ export function samplePendingLogin(
       login: { accountId: 'ann', amr: ['pwd'], ts: 1_700_000_000 },
     },
     browserHash: 'hash of a browser',
+    userAgent: 'Mozilla/5.0 $ü',
     createdAt: after(0),
     verifiedAt: undefined,
     continuedAt: undefined,

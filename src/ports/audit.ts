@@ -76,6 +76,13 @@ export const AUDIT_EVENT_TYPES = [
    */
   'email_login_blocked',
   /**
+   * Whoever confirms an address saw no window that waits, or typed a wrong number twice. The login that waited is over. Somebody may
+   * have made an account with the address of another person.
+   *
+   * @example ({ accountId, reason }) => alert(accountId, reason)
+   */
+  'email_login_disowned',
+  /**
    * An account was invited. Where there is a `reason`, no mail follows.
    *
    * @example ({ reason = 'mail_follows' }) => count('invited', reason)
@@ -189,6 +196,7 @@ export type AuditEvent =
       'mail_disowned',
       { accountId: string; details: { mail: MailKind; password: 'blocked' | 'kept' } }
     >
+  | Told<'email_login_disowned', OfLink & { reason: 'no_such_window' | 'wrong_number' }>
   | Told<'settings_changed', { details: { keys: string[]; actor: string } }>
   | Told<
       'admin_auth_failed',

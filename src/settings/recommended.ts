@@ -20,6 +20,12 @@ export const recommendations: readonly Recommendation[] = [
     isMet: ({ emailLinkConfirmation }) => emailLinkConfirmation !== 'off',
   },
   {
+    name: 'waiting_window',
+    value: 'match',
+    reason: 'nobody is signed in by a stranger who confirms an address',
+    isMet: ({ waitingWindow }) => waitingWindow !== 'continue',
+  },
+  {
     name: 'reset_requires_verified_email',
     value: 'true',
     reason:

@@ -41,6 +41,14 @@ export const settingsTable = {
       strictest: 'always',
     },
   ),
+  waitingWindow: choice('waiting_window', 'continue', ['match', 'continue', 'off'], {
+    meaning:
+      'What becomes of the window that logged in, where the link is opened in another browser. ' +
+      'match: it goes on once the person who confirms has typed the number that it shows. ' +
+      'continue: it goes on once the address is confirmed. off: it never goes on. ' +
+      'match needs email_link_confirmation at other_browser or always; otherwise it is as continue.',
+    strictest: 'off',
+  }),
   ...smtpTable,
   passwordChangedEmail: boolean('password_changed_email', 'true', {
     meaning:

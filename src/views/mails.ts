@@ -1,17 +1,9 @@
 import { MAIL_KINDS, mailKinds, type MailTemplate } from '../ports/mail-kinds.ts'
 import type { ShownBrand } from './brand.ts'
 import { fill, type Catalog, type Values } from './catalog.ts'
-import { deviceOf } from './device.ts'
+import { deviceText } from './device.ts'
 import type { Templates } from './templates.ts'
-import {
-  displayName,
-  eitherOf,
-  isolated,
-  lifetimeText,
-  timeText,
-  unlinkable,
-  wrapped,
-} from './wording.ts'
+import { displayName, isolated, lifetimeText, timeText, unlinkable, wrapped } from './wording.ts'
 
 export type MailName = MailTemplate | 'test'
 
@@ -108,12 +100,10 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
 }
 
 /** When, and in which browser where that is sure. An admin's is not the reader's. */
-function whenText({ t, lang }: Catalog, name: MailName, { at, userAgent, isByAdmin }: MailLocals) {
+function whenText(catalog: Catalog, name: MailName, { at, userAgent, isByAdmin }: MailLocals) {
+  const { t, lang } = catalog
   const key = NOTICES.has(name) ? 'mail.changed' : 'mail.asked'
-  const device = isByAdmin ? undefined : deviceOf(userAgent ?? '')
+  const device = isByAdmin ? undefined : deviceText(catalog, userAgent)
   const values = { at: timeText(at, lang) }
-  if (!device) return t(key, values)
-  const { browser, systems } = device
-  const told = t('mail.device', { browser, system: eitherOf(systems, lang) })
-  return t(`${key}_device`, { ...values, device: told })
+  return device === undefined ? t(key, values) : t(`${key}_device`, { ...values, device })
 }

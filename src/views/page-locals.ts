@@ -18,6 +18,23 @@ export interface WaitingPage {
   pendingLoginId: string
   /** For how long it is worth asking. */
   forMs: number
+  /** What the person who opens the link elsewhere is asked for. `undefined`: nobody is. */
+  number?: number | undefined
+  /** Its window never goes on: it asks nothing, and only its ways out are there. */
+  isStill?: boolean
+}
+
+/** The login that waits in another window, as whoever may let it go on is told of it. */
+export interface WaitingElsewhere {
+  username: string
+  /** When it began. */
+  at: Date
+  /** Told only as far as it is that of a well-known browser. */
+  userAgent?: string | undefined
+  /** It waits no more: a number is not asked for, and confirming signs nobody in. */
+  isOver?: boolean
+  /** `unread`: no number was typed; `wrong`: a wrong one, and one try is left; `ended`: it is over by now. */
+  fault?: 'unread' | 'wrong' | 'ended' | undefined
 }
 
 type ForgotPassword =
@@ -134,7 +151,16 @@ type VerifyEmail =
   /** `goesOnElsewhere`: the window that logged in finishes the login. */
   | { mode: 'verified'; goesOnElsewhere?: boolean; client?: ShownClient | undefined }
   /** The question whether this browser may go on. `isNotYet`: it was answered, and nobody pressed the button. */
-  | { mode: 'confirm'; link: LinkFields; client?: ShownClient | undefined; isNotYet?: boolean }
+  | {
+      mode: 'confirm'
+      link: LinkFields
+      client?: ShownClient | undefined
+      isNotYet?: boolean
+      /** The number of that window is asked for. `undefined`: a button is enough. */
+      waiting?: WaitingElsewhere | undefined
+    }
+  /** Whoever opened the link saw no window that waits: nothing was confirmed, and that login is over. */
+  | { mode: 'disowned' }
   /** The question which account to go on as, about a link or about the window that waited; `session` names the one that was asked about. */
   | {
       mode: 'other_account'

@@ -17,6 +17,7 @@ const ICONS: Record<string, string> = {
   signed_in: 'good',
   continued: 'late',
   ended: 'late',
+  disowned: 'good',
   other_account: 'who',
 }
 const ICONS_OF_REASONS: Record<string, string> = {

@@ -4,6 +4,13 @@ import type { LinkReason, PageLocals, PageName, ResetFormMode } from './page-loc
 import { renderPage, type PageFrame } from './pages.ts'
 import { SAMPLE_MAILS } from './sample-mails.ts'
 import { failureOf, type Templates } from './templates.ts'
+import {
+  carried,
+  client,
+  sent,
+  VERIFICATION_REASONS,
+  VERIFY_EMAIL_PAGES,
+} from './verify-email-samples.ts'
 
 /** What goes wrong where every page and mail is rendered once, so that it is told at the start. `templates` are strict. */
 export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame): string[] {
@@ -33,15 +40,9 @@ const REQUEST = { uiLocales: 'en', formId: 'form' }
 
 type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }
 
-const carried = { clientId: 'app', redirectUri: 'https://app.example/cb', scope: '', state: '' }
-const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.example/' }
-const link = { token: 'token', carried, authorizeSig: 'signature' }
-const waiting = { pendingLoginId: 'login', forMs: 86_400_000 }
-const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
 const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
 
 const limits = { token: 'token', minLength: 8, maxLength: 64 }
-const sent = { client, typed: 'ann@gmail.com', isRenewed: true, waitMs: 30_000 }
 
 const resetForm = (mode: Exclude<ResetFormMode, 'password_mismatch'>) => [
   { ...limits, mode },
@@ -83,47 +84,7 @@ export const SAMPLE_PAGES: PageSamples = {
   },
   'reset-password': PASSWORD_PAGES,
   'accept-invitation': { ...PASSWORD_PAGES, sent: [{ mode: 'sent' }, { mode: 'sent', client }] },
-  'verify-email': {
-    blocked: [
-      { mode: 'blocked', username: 'ann', lifetimeMs: 86_400_000, carried: {} },
-      {
-        mode: 'blocked',
-        username: 'ann',
-        sentTo: 'ann@example.com',
-        lifetimeMs: 86_400_000,
-        carried,
-        client,
-        waiting,
-        waitMs: 30_000,
-        isNotYet: true,
-      },
-    ],
-    expired: VERIFICATION_REASONS.flatMap((reason) => [
-      { mode: 'expired', reason, carried: {} },
-      { mode: 'expired', reason, carried, client, renew: link },
-    ]),
-    sent: [{ mode: 'sent' }, { mode: 'sent', waiting, ...sent }],
-    invalid: [
-      { mode: 'invalid', carried: {} },
-      { mode: 'invalid', carried, client, waiting },
-    ],
-    verified: [
-      { mode: 'verified' },
-      { mode: 'verified', client },
-      { mode: 'verified', goesOnElsewhere: true, client },
-    ],
-    confirm: [
-      { mode: 'confirm', link },
-      { mode: 'confirm', link, client, isNotYet: true },
-    ],
-    other_account: [
-      { mode: 'other_account', link, session: 'session', client },
-      { mode: 'other_account', pendingLoginId: 'login', session: 'session' },
-    ],
-    signed_in: [{ mode: 'signed_in' }, { mode: 'signed_in', client }],
-    continued: [{ mode: 'continued' }, { mode: 'continued', client }],
-    ended: [{ mode: 'ended' }, { mode: 'ended', client }],
-  },
+  'verify-email': VERIFY_EMAIL_PAGES,
   'not-me': {
     confirm: [
       { mode: 'confirm', token: 'token' },

@@ -10,6 +10,11 @@ export function lifetimeText(ms: number, lang: string): string {
   return amountText(minutes, 'minute', lang)
 }
 
+/** In the digits of the language. */
+export function numberText(value: number, lang: string): string {
+  return new Intl.NumberFormat(lang).format(value)
+}
+
 /** Such as `2 hours`. */
 export function amountText(
   amount: number,

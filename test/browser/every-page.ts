@@ -35,6 +35,12 @@ const waiting = {
   pendingLoginId: 'bG9naW4tdGhhdC13YWl0cy1pbi1hLXdpbmRvdy1vZi0x',
   forMs: 24 * HOUR_MS,
 }
+const numbered = { ...waiting, number: 42 }
+const elsewhere = {
+  username: 'petra',
+  at: new Date('2026-11-23T15:04:00Z'),
+  userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+}
 const blocked = {
   username: 'petra',
   sentTo: 'petra@example.com',
@@ -89,6 +95,8 @@ const MODES: EveryMode = {
       'not-yet': { ...blocked, waiting, isNotYet: true },
       'no-address': { ...blocked, waiting, sentTo: undefined },
       'no-window': blocked,
+      number: { ...blocked, waiting: numbered, client: withLogo },
+      still: { ...blocked, waiting: { ...waiting, isStill: true } },
     },
     expired: {
       unknown: { reason: 'unknown', carried: {} },
@@ -101,7 +109,7 @@ const MODES: EveryMode = {
       client: { client: shown, typed: 'petra@outlook.com' },
       renewed: { isRenewed: true },
       waiting: { waiting },
-      cooldown: { waiting, waitMs: 45_000 },
+      cooldown: { waiting: numbered, waitMs: 45_000 },
     },
     invalid: { plain: { carried: {} }, waiting: { carried, client: shown, waiting } },
     verified: { plain: {}, elsewhere: { goesOnElsewhere: true }, client: { client } },
@@ -109,7 +117,13 @@ const MODES: EveryMode = {
       plain: { link },
       client: { link, client: withLogo },
       'not-yet': { link, isNotYet: true },
+      window: { link, client: withLogo, waiting: elsewhere },
+      unread: { link, waiting: { ...elsewhere, fault: 'unread' } },
+      wrong: { link, waiting: { ...elsewhere, userAgent: undefined, fault: 'wrong' } },
+      over: { link, client: shown, waiting: { ...elsewhere, isOver: true } },
+      'wrong-twice': { link, waiting: { ...elsewhere, isOver: true, fault: 'ended' } },
     },
+    disowned: { plain: {} },
     other_account: {
       link: { link, session: 'c2Vzc2lvbg', client: shown },
       waiting: { pendingLoginId: waiting.pendingLoginId, session: 'c2Vzc2lvbg' },

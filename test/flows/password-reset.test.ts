@@ -33,6 +33,7 @@ function watchedFlow(users: User[]) {
     ...store,
     readCutoffs: async () => undefined,
     passwordJudge: { isAsked: () => false, judge: async () => undefined },
+    keyedHash: (text) => text,
     authorizeSig: createAuthorizeSig(createKeyRing([Buffer.alloc(32)])),
     users: watched('users', memoryUsers(users)),
     resetTokens: watched('tokens', store.resetTokens),

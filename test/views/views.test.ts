@@ -458,6 +458,7 @@ function renderAll(value: string) {
   const client = { ...shownClient, href: `https://shop.example/?${value}` }
   const link = { token: value, carried, authorizeSig: value }
   const waiting = { pendingLoginId: value, forMs: 86_400_000 }
+  const elsewhere = { username: value, userAgent: value, at: new Date(0) }
   const blocked = { mode: 'blocked', username: value, lifetimeMs: 86_400_000, carried } as const
   const shown = <N extends PageName>(name: N, locals: PageLocals[N], state = '') => ({
     name,
@@ -504,6 +505,21 @@ function renderAll(value: string) {
     ),
     shown('verify-email', { mode: 'confirm', link, client: shownClient }),
     shown('verify-email', { mode: 'confirm', link, isNotYet: true }, 'again'),
+    shown('verify-email', { ...blocked, waiting: { ...waiting, number: 42 } }, 'with a number'),
+    shown('verify-email', { ...blocked, waiting: { ...waiting, isStill: true } }, 'never goes on'),
+    ...([undefined, 'unread', 'wrong', 'ended'] as const).map((fault) =>
+      shown(
+        'verify-email',
+        {
+          mode: 'confirm',
+          link,
+          client: shownClient,
+          waiting: { ...elsewhere, fault, isOver: fault === 'ended' },
+        },
+        `with a number ${fault}`,
+      ),
+    ),
+    shown('verify-email', { mode: 'disowned' }),
     shown('verify-email', { mode: 'signed_in' }),
     shown('verify-email', { mode: 'continued', client }),
     shown('verify-email', { mode: 'ended' }),
