@@ -1,4 +1,5 @@
 import type { AuditLog } from './audit.ts'
+import type { ClientLogoutStore } from './client-logouts.ts'
 import type { PendingLoginStore } from './logins.ts'
 import type { MailOutbox } from './mails.ts'
 import type { SessionCutoffStore } from './sessions.ts'
@@ -98,6 +99,7 @@ export interface AccountFlowsStore {
   invitationTokens: ResetTokenStore
   pendingLogins: PendingLoginStore
   cutoffs: SessionCutoffStore
+  clientLogouts: ClientLogoutStore
   outbox: MailOutbox
   audit: AuditLog
   settings: SettingsStore

@@ -4,6 +4,7 @@ import type { AccountFlowsStore } from '../../ports/index.ts'
 import { forgetAccount } from '../state/forget-account.ts'
 import { mongoAudit } from './audit.ts'
 import { collectionsOf, type MongoOptions } from './collection.ts'
+import { memoryClientLogouts } from '../memory/client-logouts.ts'
 import { mongoCutoffs } from './cutoffs.ts'
 import { mongoKeyRings } from './key-rings.ts'
 import { mongoOutbox } from './outbox.ts'
@@ -39,6 +40,7 @@ export function mongoStore(
   }
   return withUnavailable({
     ...ports,
+    clientLogouts: memoryClientLogouts(),
 
     async start() {
       for (const port of Object.values(ports)) await port.start()
