@@ -14,6 +14,7 @@ import { createEndableSessions } from './oidc/endable-sessions.ts'
 import { createOpenLogin } from './oidc/open-login.ts'
 import { createAccountPolicy } from './oidc/policy.ts'
 import { createResume } from './oidc/resume.ts'
+import { createToldClients } from './oidc/told-clients.ts'
 import type { CheckedOptions } from './options.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { createViews } from './views/index.ts'
@@ -39,6 +40,7 @@ export function createCore(options: CheckedOptions) {
   const { cutoffs } = store
   const sessions = createEndableSessions({ cutoffs, users, clock, log, box, readsAccounts })
   const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
+  const clients = createClients(provider, baseUrl.origin)
   const openLogin = createOpenLogin(provider, box, `${oauthUrl}/reset-password`)
   return {
     basePath,
@@ -66,7 +68,8 @@ export function createCore(options: CheckedOptions) {
     events,
     sessions,
     policy: createAccountPolicy(sessions.readAccount, settings, log),
-    clients: createClients(provider, baseUrl.origin),
+    clients,
+    ...createToldClients(provider, store.clientLogouts, clients.nameOf, log),
     openLogin,
     resume: createResume({ provider, clock, openLogin }),
     views: createViews(`${basePath}${oauthPath}`, {

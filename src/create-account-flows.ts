@@ -21,7 +21,7 @@ import type { InteractionPolicy } from './oidc/policy.ts'
 import { checkOptions } from './check-options.ts'
 import type { AccountFlowsOptions } from './options.ts'
 import { createMailPipeline } from './outbox/pipeline.ts'
-import type { CarriedParameters, EndedSessions, MailOutbox, User } from './ports/index.ts'
+import type { CarriedParameters, EndedAccount, MailOutbox, User } from './ports/index.ts'
 import { createMailCheck } from './smtp/check.ts'
 import { createRefreshTokens } from './smtp/refresh-tokens.ts'
 import { createMailSender } from './smtp/sender.ts'
@@ -79,7 +79,7 @@ export interface AccountFlows extends Login, WellKnown {
    * A login that begins after this resolves stays valid. A login with the right password that is already running may survive.
    * If others know the password, change it first.
    */
-  endSessions(accountId: string): Promise<EndedSessions>
+  endSessions(accountId: string): Promise<EndedAccount>
   /**
    * Mails a link to an account without a password, with which its owner chooses the first one. That verifies the address too. A later
    * invitation ends the link of an earlier one. The account is looked up by its id, and judged as it is now.
@@ -118,12 +118,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const mail = createMailPipeline({ ...core, users: core.watchedUsers, identify, sender })
   const upkeep = createUpkeep({ ...core, ...flows, settings: core.settingsKeeper, mail })
   const browser = createBrowserSide(core, flows, checked)
-  const endSessions = createEndSessions(
-    sessions,
-    createVoidEverything(store.outbox, core.voidLinks),
-    clock,
-    core.audit,
-  )
+  const voidEverything = createVoidEverything(store.outbox, core.voidLinks)
+  const endSessions = createEndSessions(core, voidEverything)
   const adminParts = {
     ...core,
     options: checked,

@@ -40,6 +40,8 @@ export type {
   AuditEventOf,
   AuditEventType,
   CarriedParameters,
+  EndedAccount,
+  EndedClients,
   EndedSessions,
   Log,
   MailTransport,

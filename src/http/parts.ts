@@ -8,6 +8,7 @@ import type { Clients } from '../oidc/clients.ts'
 import type { Interactions } from '../oidc/interactions.ts'
 import type { OpenLogin } from '../oidc/open-login.ts'
 import type { Resume } from '../oidc/resume.ts'
+import type { ToldClients } from '../oidc/told-clients.ts'
 import type { AuditEvent, Log, RateLimits, Requester, UserStore } from '../ports/index.ts'
 import type { SeenCutoffs } from '../ports/login-end.ts'
 import type { Settings } from '../settings/table.ts'
@@ -17,7 +18,7 @@ import type { Pages } from './pages.ts'
 import type { StartDelay } from './response-delay.ts'
 
 /** What the handlers work with. */
-export interface HttpParts {
+export interface HttpParts extends Pick<ToldClients, 'appsOf'> {
   passwordReset: PasswordReset
   invitation: Invitation
   verification: EmailVerification

@@ -9,6 +9,9 @@ import { keptRequester } from './request.ts'
 /** Whoever did not change the password wants to know, however late. */
 const JOB_LIFE_MS = 24 * 3_600_000
 
+/** Before the id of the end, which the apps are found by. */
+const OF_END = 'changed:'
+
 /** Asks for the mail that tells of a reset. Repeated, it asks once, while that mail did not leave. */
 export function requestNotice(
   outbox: Pick<MailOutbox, 'add'>,
@@ -16,7 +19,7 @@ export function requestNotice(
   now: Date,
 ): Promise<void> {
   return outbox.add({
-    id: `changed:${id}`,
+    id: `${OF_END}${id}`,
     kind: 'password_changed',
     identifier: undefined,
     accountId: userId,
@@ -43,7 +46,8 @@ export function createPasswordChanged(parts: MailParts): MailFlow {
       // A stranger may have chosen what the reset carried.
       const query = formQuery({}, locale)
       const url = `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${query}`
-      return { url, token: undefined, clientName: client?.clientName, locale }
+      const apps = await parts.appsOf(user.id, job.id.slice(OF_END.length))
+      return { url, token: undefined, clientName: client?.clientName, apps, locale }
     },
     isServedLater: async () => false,
     async revoke() {},

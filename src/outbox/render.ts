@@ -17,6 +17,7 @@ export function renderMail(
     at: requestedAt,
     ...(link.token && { lifetimeMs: link.token.lifetimeMs }),
     ...(link.clientName !== undefined && { clientName: link.clientName }),
+    apps: link.apps,
     userAgent: requester.userAgent,
     isByAdmin: requester.isAdmin ?? false,
   }

@@ -12,6 +12,21 @@ export interface ShownClient {
   href?: string | undefined
 }
 
+/** Names of apps. */
+export interface ShownApps {
+  names: string[]
+  /** How many there are besides. */
+  more: number
+}
+
+/** The apps that the person was signed in to. */
+export interface SignedOutApps {
+  /** They are told to sign the person out, or were. */
+  told: ShownApps
+  /** Nobody tells them. */
+  untold: ShownApps
+}
+
 /** The window that logged in, and goes on by itself once the address is confirmed. */
 export interface WaitingPage {
   /** Of the pending login; of no use without the cookie of this browser. */
@@ -71,7 +86,8 @@ type ResetPassword =
       client?: ShownClient | undefined
       renew?: string | undefined
     }
-  | { mode: 'done'; client?: ShownClient | undefined }
+  /** `apps`: left out where it is not known which apps the person was signed in to. */
+  | { mode: 'done'; client?: ShownClient | undefined; apps?: SignedOutApps | undefined }
 
 /** `sent`: at one click, in the place of an invitation that expired. */
 type AcceptInvitation =

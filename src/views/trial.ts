@@ -42,6 +42,7 @@ const carried = {
 const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.example/' }
 const link = { token: 'token', carried, authorizeSig: 'signature' }
 const waiting = { pendingLoginId: 'login', forMs: 86_400_000 }
+const apps = { told: { names: ['Shop'], more: 0 }, untold: { names: ['Mail', 'Wiki'], more: 3 } }
 const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
 const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
 
@@ -63,7 +64,7 @@ const PASSWORD_PAGES: PageSamples['reset-password'] = {
     { mode: 'invalid', reason, carried: {} },
     { mode: 'invalid', reason, carried, client, renew: 'token' },
   ]),
-  done: [{ mode: 'done' }, { mode: 'done', client }],
+  done: [{ mode: 'done' }, { mode: 'done', client, apps }],
 }
 
 /** Each page in each mode, with little and with much to say. */
@@ -157,7 +158,9 @@ const SAMPLE_MAILS: [MailName, MailLocals][] = [
 ]
 
 function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) {
-  const wanted = [little, much, ...(isNotice ? [] : [{ ...little, isByAdmin: true }])]
+  const wanted = isNotice
+    ? [little, { ...much, apps }]
+    : [little, much, { ...little, isByAdmin: true }]
   return wanted.map((locals): [MailName, MailLocals] => [
     template,
     { ...locals, ...(link && { lifetimeMs }) },

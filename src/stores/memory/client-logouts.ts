@@ -32,7 +32,7 @@ export function memoryClientLogouts(): ClientLogoutStore {
         entry.leaseId = leaseId
         entry.dueAt = heldUntil
         entry.logout.attempts += 1
-        return { ...structuredClone(entry.logout), leaseId }
+        return Object.assign(structuredClone(entry.logout), { leaseId })
       })
     },
 
