@@ -152,6 +152,7 @@ function forgottenText({ under_way: underWay, ...erased }: ForgottenAccount): st
     `Verification links erased: ${erased.verification_links}`,
     `Invitations erased: ${erased.invitation_links}`,
     `Waiting logins erased: ${erased.waiting_logins}`,
+    `Client logouts erased: ${erased.client_logouts}`,
     `Events erased: ${erased.events}`,
     ...(underWay === 0
       ? []

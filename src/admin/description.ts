@@ -339,9 +339,10 @@ export const ForgottenAccount = object('How many records of the account were rem
   verification_links: count,
   invitation_links: count,
   waiting_logins: count,
+  client_logouts: count,
   events: count,
   under_way: count.describe(
-    'Running resets and mails that are being sent: not removed yet. Try again in a minute.',
+    'Running resets, and mails and client logouts that are being sent: not removed yet. Try again in a minute.',
   ),
 })
 

@@ -6,6 +6,7 @@ import type {
   MailJob,
   MailOutbox,
   MailStage,
+  NewClientLogout,
   NewMailJob,
   NewToken,
   PendingLogin,
@@ -88,6 +89,20 @@ export function samplePendingLogin(
     verifiedAt: undefined,
     continuedAt: undefined,
     purgeAt: after(hour),
+    ...changes,
+  }
+}
+
+export function sampleClientLogout(changes: Partial<NewClientLogout> = {}): NewClientLogout {
+  return {
+    id: randomUUID(),
+    endId: 'end',
+    accountId: 'ann',
+    clientId: 'app',
+    sid: 'session',
+    canBeTold: true,
+    requestedAt: after(0),
+    expiresAt: after(24 * hour),
     ...changes,
   }
 }

@@ -3,8 +3,8 @@ import { systemClock } from '../../clock.ts'
 import type { AccountFlowsStore } from '../../ports/index.ts'
 import { forgetAccount } from '../state/forget-account.ts'
 import { mongoAudit } from './audit.ts'
+import { mongoClientLogouts } from './client-logouts.ts'
 import { collectionsOf, type MongoOptions } from './collection.ts'
-import { memoryClientLogouts } from '../memory/client-logouts.ts'
 import { mongoCutoffs } from './cutoffs.ts'
 import { mongoKeyRings } from './key-rings.ts'
 import { mongoOutbox } from './outbox.ts'
@@ -32,6 +32,7 @@ export function mongoStore(
     invitationTokens: withUnavailable(mongoResetTokens(open, 'invitation_tokens')),
     pendingLogins: withUnavailable(mongoPendingLogins(open)),
     cutoffs: withUnavailable(mongoCutoffs(open)),
+    clientLogouts: withUnavailable(mongoClientLogouts(open)),
     outbox: withUnavailable(mongoOutbox(open)),
     audit: withUnavailable(mongoAudit(open, { now })),
     settings: withUnavailable(mongoSettings(open)),
@@ -40,7 +41,6 @@ export function mongoStore(
   }
   return withUnavailable({
     ...ports,
-    clientLogouts: memoryClientLogouts(),
 
     async start() {
       for (const port of Object.values(ports)) await port.start()
