@@ -7,6 +7,7 @@ import type { ResponseDelay } from './http/response-delay.ts'
 import { logJsonLines, withoutValues } from './log.ts'
 import { MIN_KEY_BYTES, type AccountFlowsOptions, type CheckedOptions } from './options.ts'
 import type { Log } from './ports/index.ts'
+import { checkClientLogout } from './oidc/post-form.ts'
 import { isProduction, refuseWeak } from './production.ts'
 import { isInTheClear } from './settings/loopback-host.ts'
 import { checkBrand } from './views/brand.ts'
@@ -47,6 +48,7 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     bcryptCost,
     hashing,
     responseDelay,
+    tellsPrivate: checkClientLogout(options.clientLogout),
     trustedProxies,
     beforeForgotPassword,
     captcha: checkCaptcha(options.captcha, weak),

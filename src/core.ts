@@ -9,13 +9,18 @@ import { AccountFlowsError } from './errors.ts'
 import { createVoidLinks, usersWithLinks } from './flows/account.ts'
 import { createAudit } from './flows/audit.ts'
 import { requesterOf } from './http/requester.ts'
+import { createTellClient, tellsClients } from './oidc/backchannel-logout.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
+import { createNoteClients } from './oidc/ended-clients.ts'
 import { createOpenLogin } from './oidc/open-login.ts'
 import { createAccountPolicy } from './oidc/policy.ts'
+import { createPostForm } from './oidc/post-form.ts'
 import { createResume } from './oidc/resume.ts'
 import { createToldClients } from './oidc/told-clients.ts'
 import type { CheckedOptions } from './options.ts'
+import { createClientLogouts } from './outbox/client-logouts.ts'
+import type { AuditEvent } from './ports/index.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { createViews } from './views/index.ts'
 
@@ -37,8 +42,9 @@ export function createCore(options: CheckedOptions) {
   const { record: audit, events } = createAudit({ store: store.audit, keepMs, clock, log })
   const voidLinks = createVoidLinks(store)
   const readsAccounts = () => settings().requireEmailVerification
-  const { cutoffs } = store
-  const sessions = createEndableSessions({ cutoffs, users, clock, log, box, readsAccounts })
+  const { noteClients, clientLogouts } = createTelling(provider, options, audit)
+  const ended = { cutoffs: store.cutoffs, noteClients, readsAccounts }
+  const sessions = createEndableSessions({ ...ended, users, clock, log, box })
   const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
   const clients = createClients(provider, baseUrl.origin)
   const openLogin = createOpenLogin(provider, box, `${oauthUrl}/reset-password`)
@@ -67,6 +73,7 @@ export function createCore(options: CheckedOptions) {
     audit,
     events,
     sessions,
+    clientLogouts,
     policy: createAccountPolicy(sessions.readAccount, settings, log),
     clients,
     ...createToldClients(provider, store.clientLogouts, clients.nameOf, log),
@@ -81,6 +88,19 @@ export function createCore(options: CheckedOptions) {
     }),
     requesterOf: (req: IncomingMessage) => requesterOf(req, trustedProxies),
   }
+}
+
+/** Who tells clients that accounts are ended, and who notes which. */
+function createTelling(
+  provider: () => Provider,
+  { store: { clientLogouts: logouts }, tellsPrivate, clock, log }: CheckedOptions,
+  audit: (event: AuditEvent) => Promise<void>,
+) {
+  const tell = createTellClient({ provider, post: createPostForm(tellsPrivate), log })
+  const isOn = () => tellsClients(provider())
+  const clientLogouts = createClientLogouts({ isOn, logouts, tell, audit, clock, log })
+  const { ring } = clientLogouts
+  return { clientLogouts, noteClients: createNoteClients({ provider, logouts, ring, clock, log }) }
 }
 
 const ATTACHED =

@@ -16,7 +16,7 @@ import { createBrowserSide } from './http/browser-side.ts'
 import type { Mount } from './http/mount.ts'
 import { createWellKnown, type WellKnown } from './http/well-known.ts'
 import { type Login } from './http/login.ts'
-import type { StartableAdapterFactory } from './oidc/endable-sessions.ts'
+import type { StartableAdapterFactory } from './oidc/account-adapter.ts'
 import type { InteractionPolicy } from './oidc/policy.ts'
 import { checkOptions } from './check-options.ts'
 import type { AccountFlowsOptions } from './options.ts'
@@ -104,7 +104,7 @@ export interface AccountFlows extends Login, WellKnown {
 export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const checked = checkOptions(options)
   const core = createCore(checked)
-  const { store, users, sessions, policy, events, settings, clock } = core
+  const { store, users, sessions, policy, events, settings, clock, clientLogouts } = core
   const outbox = wakingOutbox(store.outbox, (at) => mail.wake(at))
   const { hashPassword, verifyPassword } = createHashing(
     checked.hashing,
@@ -147,11 +147,11 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await users.start?.()
       await sessions.start()
       await upkeep.start(checked.initialSettings, workers)
-      if (workers) mail.start()
+      if (workers) [mail, clientLogouts].forEach(({ start }) => start())
     },
 
     async stop({ withinMs = 10_000 } = {}) {
-      await Promise.all([upkeep.stop(withinMs), mail.stop(withinMs)])
+      await Promise.all([upkeep, mail, clientLogouts].map(({ stop }) => stop(withinMs)))
     },
 
     health: upkeep.health,

@@ -180,7 +180,7 @@ export function itKeepsClientLogouts(port: () => ClientLogoutStore): void {
     expect(await claimOne(hour)).to.deep.include({ expiresAt })
   })
 
-  function withoutLease({ leaseId: _, ...logout }: ClientLogoutJob) {
+  function withoutLease({ leaseId: _leaseId, ...logout }: ClientLogoutJob) {
     return logout
   }
 }

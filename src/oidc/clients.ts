@@ -48,7 +48,7 @@ export function createClients(provider: () => Provider, origin: string): Clients
   async function genuineClient(carried: CarriedParameters) {
     const { clientId, redirectUri } = carried
     if (clientId === undefined || redirectUri === undefined || isTooLong(carried)) return undefined
-    const client = await find(provider(), clientId)
+    const client = await findClient(provider(), clientId)
     return client?.redirectUriAllowed(redirectUri) ? client : undefined
   }
 
@@ -80,7 +80,7 @@ export function createClients(provider: () => Provider, origin: string): Clients
 
     async mayFinish(ctx, captured) {
       const { params, deviceCode } = captured
-      const client = await find(provider(), String(params['client_id']))
+      const client = await findClient(provider(), String(params['client_id']))
       if (!client) return false
       if (deviceCode === undefined) return passesToday(ctx, captured, client)
       return (
@@ -99,8 +99,8 @@ export function createClients(provider: () => Provider, origin: string): Clients
   }
 }
 
-// A client whose registration cannot be read is as good as none.
-async function find({ Client }: Provider, clientId: string) {
+/** A client whose registration cannot be read is as good as none. */
+export async function findClient({ Client }: Provider, clientId: string) {
   try {
     return await Client.find(clientId)
   } catch (error) {

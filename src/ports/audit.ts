@@ -112,6 +112,20 @@ export const AUDIT_EVENT_TYPES = [
    */
   'sessions_ended',
   /**
+   * A client was told that the account is ended there (back-channel logout), and has ended its sessions. `details.attempts` says how
+   * often it was tried.
+   *
+   * @example ({ clientId, details }) => count('client told', clientId, details.attempts)
+   */
+  'client_logout_sent',
+  /**
+   * A client was not told. It comes with the first failure, such as `timeout`, `refused_address` or `http_500`. It comes once more with
+   * the reason `gave_up`, when nobody will try again; `details.last` is then why the last attempt failed.
+   *
+   * @example ({ clientId, reason }) => reason === 'gave_up' && alert('sessions live on at', clientId)
+   */
+  'client_logout_failed',
+  /**
    * Settings were changed. `details` has their names, and who did it. It has no values.
    *
    * @example ({ details }) => note(details.actor, ...details.keys)
@@ -151,6 +165,11 @@ export type AuditEvent =
   | Told<'email_verification_completed', OfLink>
   | Told<'email_login_blocked', OfMail>
   | Told<'sessions_ended', { accountId: string; details: EndedSessions }>
+  | Told<'client_logout_sent', OfClient & { details: { attempts: number } }>
+  | Told<
+      'client_logout_failed',
+      OfClient & { reason: string; details: { attempts: number; last?: string } }
+    >
   | Told<'settings_changed', { details: { keys: string[]; actor: string } }>
   | Told<
       'admin_auth_failed',
@@ -200,6 +219,11 @@ interface OfMail {
 interface OfLink {
   accountId: string
   clientId?: string | undefined
+}
+
+interface OfClient {
+  accountId: string
+  clientId: string
 }
 
 /** Why a request gets no mail; for the audit log and the dead letters. */

@@ -38,7 +38,7 @@ export function memoryClientLogouts(): ClientLogoutStore & Forgetful {
       return due.slice(0, most).map((entry): ClientLogoutJob => {
         entry.logout.attempts += 1
         Object.assign(entry, { leaseId, availableAt: heldUntil })
-        return { ...structuredClone(entry.logout), leaseId }
+        return Object.assign(structuredClone(entry.logout), { leaseId })
       })
     },
 

@@ -102,5 +102,7 @@ async function claim(
     { $set: { lease_id: leaseId, available_at: time(heldUntil) }, $inc: { attempts: 1 } },
   )
   const claimed = await collection.find({ ...ids, lease_id: leaseId }).toArray()
-  return claimed.filter(isReadable).map((job) => ({ ...fromLogoutDocument(job), leaseId }))
+  return claimed
+    .filter(isReadable)
+    .map((job) => Object.assign(fromLogoutDocument(job), { leaseId }))
 }
