@@ -74,7 +74,7 @@ export function createClients(provider: () => Provider, origin: string): Clients
     },
 
     async nameOf(clientId) {
-      const client = await find(provider(), clientId)
+      const client = await findClient(provider(), clientId)
       return client ? shownClient(client).clientName : clientId
     },
 

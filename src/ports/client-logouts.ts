@@ -24,6 +24,7 @@ export interface NewClientLogout {
 /** How far it is. `dead`: nobody will try again. `untold`: it cannot be told. */
 export type ClientLogoutState = 'waiting' | 'sent' | 'dead' | 'untold'
 
+/** The same as it is kept: how far it is. */
 export interface ClientLogout extends NewClientLogout {
   state: ClientLogoutState
   /** How often it was taken to be sent. */
