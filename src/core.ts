@@ -8,6 +8,7 @@ import { createSecretBox } from './crypto/secret-box.ts'
 import { AccountFlowsError } from './errors.ts'
 import { createVoidLinks, usersWithLinks } from './flows/account.ts'
 import { createAudit } from './flows/audit.ts'
+import { createToldClients } from './flows/told-clients.ts'
 import { requesterOf } from './http/requester.ts'
 import { createTellClient, tellsClients } from './oidc/backchannel-logout.ts'
 import { createClients } from './oidc/clients.ts'
@@ -17,7 +18,6 @@ import { createOpenLogin } from './oidc/open-login.ts'
 import { createAccountPolicy } from './oidc/policy.ts'
 import { createPostForm } from './oidc/post-form.ts'
 import { createResume } from './oidc/resume.ts'
-import { createToldClients } from './oidc/told-clients.ts'
 import type { CheckedOptions } from './options.ts'
 import { createClientLogouts } from './outbox/client-logouts.ts'
 import type { AuditEvent } from './ports/index.ts'
@@ -42,11 +42,10 @@ export function createCore(options: CheckedOptions) {
   const { record: audit, events } = createAudit({ store: store.audit, keepMs, clock, log })
   const voidLinks = createVoidLinks(store)
   const readsAccounts = () => settings().requireEmailVerification
-  const { noteClients, clientLogouts } = createTelling(provider, options, audit)
+  const { noteClients, ...clientSide } = createClientSide(provider, options, audit)
   const ended = { cutoffs: store.cutoffs, noteClients, readsAccounts }
   const sessions = createEndableSessions({ ...ended, users, clock, log, box })
   const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
-  const clients = createClients(provider, baseUrl.origin)
   const openLogin = createOpenLogin(provider, box, `${oauthUrl}/reset-password`)
   return {
     basePath,
@@ -73,10 +72,8 @@ export function createCore(options: CheckedOptions) {
     audit,
     events,
     sessions,
-    clientLogouts,
     policy: createAccountPolicy(sessions.readAccount, settings, log),
-    clients,
-    ...createToldClients(provider, store.clientLogouts, clients.nameOf, log),
+    ...clientSide,
     openLogin,
     resume: createResume({ provider, clock, openLogin }),
     views: createViews(`${basePath}${oauthPath}`, {
@@ -90,17 +87,23 @@ export function createCore(options: CheckedOptions) {
   }
 }
 
-/** Who tells clients that accounts are ended, and who notes which. */
-function createTelling(
+/** The clients, who tells them that accounts are ended, and who notes which. */
+function createClientSide(
   provider: () => Provider,
-  { store: { clientLogouts: logouts }, tellsPrivate, clock, log }: CheckedOptions,
+  { store: { clientLogouts: logouts }, baseUrl, tellsPrivate, clock, log }: CheckedOptions,
   audit: (event: AuditEvent) => Promise<void>,
 ) {
   const tell = createTellClient({ provider, post: createPostForm(tellsPrivate), log })
   const isOn = () => tellsClients(provider())
   const clientLogouts = createClientLogouts({ isOn, logouts, tell, audit, clock, log })
   const { ring } = clientLogouts
-  return { clientLogouts, noteClients: createNoteClients({ provider, logouts, ring, clock, log }) }
+  const clients = createClients(provider, baseUrl.origin)
+  return {
+    clients,
+    clientLogouts,
+    noteClients: createNoteClients({ provider, logouts, ring, clock, log }),
+    ...createToldClients(isOn, logouts, clients.nameOf, log),
+  }
 }
 
 const ATTACHED =

@@ -9,7 +9,7 @@ import type {
   EndedAccount,
   EndedClients,
 } from '../ports/index.ts'
-import { isTold } from '../ports/told-clients.ts'
+import { isTold } from './told-clients.ts'
 
 interface Parts {
   sessions: AccountSessions

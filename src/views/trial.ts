@@ -148,6 +148,7 @@ const much = {
   ...little,
   username: 'ann',
   clientName: 'The App',
+  apps,
   userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
 }
 const lifetimeMs = 3_600_000
@@ -158,9 +159,7 @@ const SAMPLE_MAILS: [MailName, MailLocals][] = [
 ]
 
 function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) {
-  const wanted = isNotice
-    ? [little, { ...much, apps }]
-    : [little, much, { ...little, isByAdmin: true }]
+  const wanted = [little, much, ...(isNotice ? [] : [{ ...little, isByAdmin: true }])]
   return wanted.map((locals): [MailName, MailLocals] => [
     template,
     { ...locals, ...(link && { lifetimeMs }) },

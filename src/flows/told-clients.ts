@@ -1,8 +1,5 @@
-import type { Provider } from 'oidc-provider'
-import type { ClientLogout, ClientLogoutStore, Log } from '../ports/index.ts'
-import { clientsOfNewest, isTold } from '../ports/told-clients.ts'
+import type { ClientLogout, ClientLogoutState, ClientLogoutStore, Log } from '../ports/index.ts'
 import type { ShownApps, SignedOutApps } from '../views/page-locals.ts'
-import { tellsClients } from './backchannel-logout.ts'
 
 /** What became of the clients that an account was signed in to. */
 export interface ToldClients {
@@ -18,18 +15,16 @@ export interface ToldClients {
 /** More names help nobody. */
 const MOST_NAMES = 10
 
+/** @param isOn - whether the provider tells clients. */
 export function createToldClients(
-  provider: () => Provider,
+  isOn: () => boolean,
   logouts: Pick<ClientLogoutStore, 'find'>,
   nameOf: (clientId: string) => Promise<string>,
   log: Log,
 ): ToldClients {
-  let isOn: boolean | undefined
-
   async function known<T>(work: () => Promise<T>): Promise<T | undefined> {
     try {
-      isOn ??= tellsClients(provider())
-      return isOn ? await work() : undefined
+      return isOn() ? await work() : undefined
     } catch (error) {
       log('error', 'it is not known which clients are told of an ended account', {
         error: String(error),
@@ -60,3 +55,25 @@ export function createToldClients(
       }),
   }
 }
+
+const WORST_FIRST: readonly ClientLogoutState[] = ['dead', 'untold', 'waiting', 'sent']
+
+/**
+ * Each client of the newest end once, as the worst of its sessions stands.
+ *
+ * @param logouts - of one account, newest first.
+ */
+function clientsOfNewest(logouts: readonly ClientLogout[]): ClientLogout[] {
+  const clients = new Map<string, ClientLogout>()
+  const ofNewest = logouts.filter(({ endId }) => endId === logouts[0]?.endId)
+  for (const logout of ofNewest) {
+    const seen = clients.get(logout.clientId)
+    if (!seen || rankOf(logout) < rankOf(seen)) clients.set(logout.clientId, logout)
+  }
+  return [...clients.values()]
+}
+
+const rankOf = ({ state }: ClientLogout) => WORST_FIRST.indexOf(state)
+
+/** Whether the client is told, or was. Otherwise the person has to sign out there. */
+export const isTold = ({ state }: ClientLogout): boolean => state === 'waiting' || state === 'sent'
