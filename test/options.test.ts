@@ -109,6 +109,13 @@ describe('createAccountFlows()', () => {
       { floorMs: '1', jitterMs: 0 },
     ],
     trustedProxies: [-1, 0.5, '1', true],
+    clientLogout: [
+      null,
+      true,
+      'all',
+      { allowPrivateNetworks: 'true' },
+      { allowPrivateNetworks: null },
+    ],
     transport: [null, {}, 'smtp', { send: 'mails' }],
     clock: [null, {}, { now: () => new Date() }, 'utc'],
     viewsDirectory: ['', 'no/such/directory', 'package.json', 'a\0b', null, 42, {}],
