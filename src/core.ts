@@ -9,6 +9,7 @@ import { createSecretBox } from './crypto/secret-box.ts'
 import { AccountFlowsError } from './errors.ts'
 import { createVoidLinks, usersWithLinks } from './flows/account.ts'
 import { createAudit } from './flows/audit.ts'
+import { createToldClients } from './flows/told-clients.ts'
 import { requesterOf } from './http/requester.ts'
 import { createTellClient, tellsClients } from './oidc/backchannel-logout.ts'
 import { createClients } from './oidc/clients.ts'
@@ -43,7 +44,7 @@ export function createCore(options: CheckedOptions) {
   const { record: audit, events } = createAudit({ store: store.audit, keepMs, clock, log })
   const voidLinks = createVoidLinks(store)
   const readsAccounts = () => settings().requireEmailVerification
-  const { noteClients, clientLogouts } = createTelling(provider, options, audit)
+  const { noteClients, ...clientSide } = createClientSide(provider, options, audit)
   const ended = { cutoffs: store.cutoffs, noteClients, readsAccounts }
   const sessions = createEndableSessions({ ...ended, users, clock, log, box })
   const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
@@ -74,9 +75,8 @@ export function createCore(options: CheckedOptions) {
     audit,
     events,
     sessions,
-    clientLogouts,
     policy: createAccountPolicy(sessions.readAccount, settings, log),
-    clients: createClients(provider, baseUrl.origin),
+    ...clientSide,
     openLogin,
     resume: createResume({ provider, clock, openLogin }),
     views: createViews(`${basePath}${oauthPath}`, {
@@ -91,17 +91,23 @@ export function createCore(options: CheckedOptions) {
   }
 }
 
-/** Who tells clients that accounts are ended, and who notes which. */
-function createTelling(
+/** The clients, who tells them that accounts are ended, and who notes which. */
+function createClientSide(
   provider: () => Provider,
-  { store: { clientLogouts: logouts }, tellsPrivate, clock, log }: CheckedOptions,
+  { store: { clientLogouts: logouts }, baseUrl, tellsPrivate, clock, log }: CheckedOptions,
   audit: (event: AuditEvent) => Promise<void>,
 ) {
   const tell = createTellClient({ provider, post: createPostForm(tellsPrivate), log })
   const isOn = () => tellsClients(provider())
   const clientLogouts = createClientLogouts({ isOn, logouts, tell, audit, clock, log })
   const { ring } = clientLogouts
-  return { clientLogouts, noteClients: createNoteClients({ provider, logouts, ring, clock, log }) }
+  const clients = createClients(provider, baseUrl.origin)
+  return {
+    clients,
+    clientLogouts,
+    noteClients: createNoteClients({ provider, logouts, ring, clock, log }),
+    ...createToldClients(isOn, logouts, clients.nameOf, log),
+  }
 }
 
 const ATTACHED =

@@ -25,7 +25,7 @@ import type { AccountFlowsOptions } from './options.ts'
 import { createMailPipeline } from './outbox/pipeline.ts'
 import type {
   CarriedParameters,
-  EndedSessions,
+  EndedAccount,
   MailOutbox,
   RefusedNewPassword,
   User,
@@ -96,7 +96,7 @@ export interface AccountFlows extends Login, WellKnown {
    * A login that begins after this resolves stays valid. A login with the right password that is already running may survive.
    * If others know the password, change it first.
    */
-  endSessions(accountId: string): Promise<EndedSessions>
+  endSessions(accountId: string): Promise<EndedAccount>
   /**
    * Call it after your own page, or your support tool, replaced a password. It ends everything as `endSessions` does, mails the notice
    * `password_changed` to the account's address, and records `password_changed`. If it throws, call it again: until it resolves, old sessions
@@ -112,7 +112,7 @@ export interface AccountFlows extends Login, WellKnown {
   passwordChanged(
     accountId: string,
     options?: { keepSession?: IncomingMessage | undefined },
-  ): Promise<EndedSessions>
+  ): Promise<EndedAccount>
   /**
    * Mails a link to an account without a password, with which its owner chooses the first one. That verifies the address too. A later
    * invitation ends the link of an earlier one. The account is looked up by its id, and judged as it is now.
@@ -215,7 +215,7 @@ function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Outbox {
 interface Means extends Pick<FlowParts, 'hashPassword' | 'passwordJudge'> {
   outbox: Outbox
   voidEverything: VoidLinks
-  endSessions(accountId: string): Promise<EndedSessions>
+  endSessions(accountId: string): Promise<EndedAccount>
 }
 
 function createFlows(core: Core, means: Means) {

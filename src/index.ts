@@ -41,6 +41,8 @@ export type {
   AuditEventOf,
   AuditEventType,
   CarriedParameters,
+  EndedAccount,
+  EndedClients,
   EndedSessions,
   JudgePassword,
   Log,

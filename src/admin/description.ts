@@ -257,7 +257,21 @@ export const UserStatus = object('What support needs to know of an account.', {
     time.describe('Grants, codes and tokens from then or before are dead.'),
   ),
   idp_sessions_ended_at: optional(time.describe('Sessions from then or before are dead.')),
-  hints: z.array(text).describe('Why this account may get no mail, and what to do.'),
+  clients: optional(
+    object(
+      'The clients of the last end of sessions, by what became of them. Left out if there are none.',
+      {
+        ended_at: time,
+        told: count.describe('They signed the person out.'),
+        waiting: count.describe('They will be told.'),
+        failed: count.describe('They were not told, and nobody tries again. See the hints.'),
+        untold: count.describe('They cannot be told: they have no `backchannel_logout_uri`.'),
+      },
+    ),
+  ),
+  hints: z
+    .array(text)
+    .describe('Why this account may get no mail, or is signed in still, and what to do.'),
   links: z.array(Link).describe('Newest first.'),
   mails: z.array(MailJob).describe('Newest first.'),
   events: z.array(AuditEvent).describe('Newest first.'),
@@ -298,10 +312,19 @@ export const Verification = object('What became of the address of an account.', 
 
 export type EndedSessions = z.infer<typeof EndedSessions>
 export const EndedSessions = object(
-  'How many records were deleted. A number is left out if the adapter cannot tell it.',
+  'How many records were deleted, and which clients are told. A number is left out if the adapter cannot tell it.',
   {
     oauth: optional(count.describe('Grants, codes and tokens.')),
     idp: optional(count.describe('Sessions and login results.')),
+    clients: optional(
+      object(
+        'Clients that the account was signed in to. Left out if the provider tells no clients.',
+        {
+          told: count.describe('They are told to sign the person out.'),
+          untold: count.describe('They cannot be told. Sign the person out there.'),
+        },
+      ),
+    ),
   },
 )
 

@@ -7,19 +7,23 @@ import { refusesMail, type VoidLinks } from './account.ts'
 import type {
   AccountSessions,
   AuditEvent,
-  EndedSessions,
+  ClientLogout,
+  EndedAccount,
+  EndedClients,
   MailOutbox,
   Requester,
   SessionEnd,
   UserStore,
 } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
+import { isTold } from './told-clients.ts'
 
 export interface EndSessionsParts {
   users: UserStore
   sessions: AccountSessions
   outbox: Pick<MailOutbox, 'add'>
   voidLinks: VoidLinks
+  clientsOf(accountId: string, endId: string): Promise<ClientLogout[] | undefined>
   audit(event: AuditEvent): Promise<void>
   settings(): Settings
   clock: Clock
@@ -28,12 +32,12 @@ export interface EndSessionsParts {
 /** Ends everything that an account is signed in with, or could be by a link that was mailed before. */
 export function createEndSessions(parts: EndSessionsParts) {
   const { audit, clock } = parts
-  return async (accountId: string): Promise<EndedSessions> => {
+  return async (accountId: string): Promise<EndedAccount> => {
     const end = { id: newId(), at: clock.now() }
-    const details = await endAll(parts, accountId, end)
+    const { clients, ...details } = await endAll(parts, accountId, end)
     await audit({ ...end, type: 'sessions_ended', accountId, details })
     await secondAfter(clock, end.at)
-    return details
+    return { ...details, ...(clients && { clients }) }
   }
 }
 
@@ -52,11 +56,11 @@ export function createPasswordChanged<Request>(parts: EndSessionsParts & Request
   return async (
     accountId: string,
     { keepSession: req }: { keepSession?: Request | undefined } = {},
-  ): Promise<EndedSessions> => {
+  ): Promise<EndedAccount> => {
     const kept = req && (await sessionOf(req, accountId))
     const requester = req ? requesterOf(req) : NOBODY
     const end = { id: `${BY_HOST}${newId()}`, at: clock.now() }
-    const details = await endAll(parts, accountId, end, kept)
+    const { clients, ...details } = await endAll(parts, accountId, end, kept)
     const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
     if (user?.email !== undefined && refusesMail(user) === undefined) {
       const { email, passwordHash } = user
@@ -73,18 +77,24 @@ export function createPasswordChanged<Request>(parts: EndSessionsParts & Request
     }
     await audit({ ...end, type: 'password_changed', accountId, details, ...requester })
     await secondAfter(clock, end.at)
-    return details
+    return { ...details, ...(clients && { clients }) }
   }
 }
 
 async function endAll(
-  { sessions, voidLinks }: EndSessionsParts,
+  { sessions, voidLinks, clientsOf }: EndSessionsParts,
   accountId: string,
   end: SessionEnd,
   kept?: string,
-): Promise<EndedSessions> {
+): Promise<EndedAccount> {
   await voidLinks(accountId)
   const oauth = await sessions.endOAuthSessions(accountId, end, kept)
   const idp = await sessions.endIdpSessions(accountId, end, kept)
-  return { oauth, idp }
+  const clients = await clientsOf(accountId, end.id)
+  return { oauth, idp, ...(clients && { clients: countsOf(clients) }) }
+}
+
+function countsOf(clients: ClientLogout[]): EndedClients {
+  const told = clients.filter(isTold).length
+  return { told, untold: clients.length - told }
 }

@@ -56,7 +56,7 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
 
     /**
      * Sets a new password (4.4). A refusal leaves the token unspent, and so does whatever `hashPassword` throws. What was carried
-     * is answered, and not whose it was: a stranger may have asked for it.
+     * is answered, and nobody is shown whose it was: a stranger may have asked for it.
      */
     async complete(form: PasswordForm, requester: Requester): Promise<PasswordOutcome> {
       // Of many forms with one token one is hashed: the others find the token used, and cost no more than a look-up.
@@ -64,7 +64,7 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
       if (!reset) return refuse(parts, await find(parts, form.token), requester)
       if ('refusal' in reset) return reset
       if (!(await finishPassword(parts, reset, 'request'))) return faultOf(reset, 'changed')
-      return { carried: reset.carried }
+      return { carried: reset.carried, ended: { accountId: reset.userId, endId: reset.id } }
     },
 
     /** Finishes what a dead process left between two effects. */
@@ -87,7 +87,13 @@ export interface PasswordForm {
 export type RefusedLink = LinkContext & { fault: LinkFault }
 
 export type PasswordOutcome =
-  RefusedLink | (Partial<RefusedPassword> & { carried: CarriedParameters })
+  RefusedLink | (RefusedPassword & { carried: CarriedParameters }) | CompletedLink
+
+export interface CompletedLink {
+  carried: CarriedParameters
+  /** Names the end of the sessions. It is not shown. */
+  ended: { accountId: string; endId: string }
+}
 
 const UNKNOWN = { fault: 'unknown', carried: {} } as const
 

@@ -12,6 +12,8 @@ export interface Clients {
    * them. So nothing unregistered is ever signed, mailed, rendered or followed, and nothing too long for an address.
    */
   identify(carried: CarriedParameters): Promise<IdentifiedClient & { client?: ShownClient }>
+  /** As pages show it. A client that is gone has its id. */
+  nameOf(clientId: string): Promise<string>
   /**
    * Whether a captured request may go on: its client is registered, and the provider would take the request from it today.
    *
@@ -69,6 +71,11 @@ export function createClients(provider: () => Provider, origin: string): Clients
     async identify(carried) {
       const client = await genuineClient(carried)
       return client ? { carried, client: shownClient(client) } : { carried: {} }
+    },
+
+    async nameOf(clientId) {
+      const client = await findClient(provider(), clientId)
+      return client ? shownClient(client).clientName : clientId
     },
 
     async mayFinish(ctx, captured) {

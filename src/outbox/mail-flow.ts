@@ -1,3 +1,4 @@
+import type { SignedOutApps } from '../views/page-locals.ts'
 import type { MailJob, MailKind, NoMail, User } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 
@@ -38,6 +39,8 @@ export interface MailLink {
   clientName: string | undefined
   /** It tells of a password that the host changed. */
   isByHost?: boolean
+  /** Left out but of a notice: the apps that the account was signed in to. */
+  apps?: SignedOutApps | undefined
   /** The language of the mail, and of the pages that the link opens. */
   locale: string
 }

@@ -26,6 +26,9 @@ export interface PasswordChange {
   requester: Requester
 }
 
+/** Before the id of the end, which the apps are found by. */
+const OF_END = 'changed:'
+
 /** Asks for the mail that tells of a changed password. Repeated, it asks once, while that mail did not leave. */
 export function requestNotice(
   outbox: Pick<MailOutbox, 'add'>,
@@ -33,7 +36,7 @@ export function requestNotice(
   now: Date,
 ): Promise<void> {
   return outbox.add({
-    id: `changed:${id}`,
+    id: `${OF_END}${id}`,
     kind: 'password_changed',
     identifier: undefined,
     accountId,
@@ -60,8 +63,17 @@ export function createPasswordChanged(parts: MailParts): MailFlow {
       // A stranger may have chosen what the reset carried.
       const query = formQuery({}, locale)
       const url = `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${query}`
-      const isByHost = job.id.startsWith(`changed:${BY_HOST}`)
-      return { url, token: undefined, clientName: client?.clientName, isByHost, locale }
+      const endId = job.id.slice(OF_END.length)
+      const apps = await parts.appsOf(user.id, endId)
+      const clientName = client?.clientName
+      return {
+        url,
+        token: undefined,
+        clientName,
+        apps,
+        isByHost: endId.startsWith(BY_HOST),
+        locale,
+      }
     },
     isServedLater: async () => false,
     async revoke() {},

@@ -20,6 +20,7 @@ export function renderMail(
     at: requestedAt,
     ...(link.token && { lifetimeMs: link.token.lifetimeMs }),
     ...(link.clientName !== undefined && { clientName: link.clientName }),
+    apps: link.apps,
     userAgent: requester.userAgent,
     isByAdmin: requester.isAdmin ?? false,
     ...(link.isByHost && { isByHost: true }),

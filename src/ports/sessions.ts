@@ -48,6 +48,20 @@ export type EndedSessions = {
   idp: EndedCount
 }
 
+/** How many clients the account was signed in to. */
+export interface EndedClients {
+  /** They are told to sign the person out. */
+  told: number
+  /** They cannot be told: the person has to sign out there. */
+  untold: number
+}
+
+/** What `endSessions` ended. */
+export type EndedAccount = EndedSessions & {
+  /** Left out if it is not known, for example because the provider tells no clients. */
+  clients?: EndedClients
+}
+
 /** The sessions of an account at the provider. Those of a later login stay. */
 export interface AccountSessions {
   /**

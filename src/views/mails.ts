@@ -2,6 +2,8 @@ import { MAIL_KINDS, mailKinds, type MailTemplate } from '../ports/mail-kinds.ts
 import type { ShownBrand } from './brand.ts'
 import { fill, type Catalog, type Values } from './catalog.ts'
 import { deviceText } from './device.ts'
+import type { SignedOutApps } from './page-locals.ts'
+import { appsText } from './signed-out-apps.ts'
 import type { Templates } from './templates.ts'
 import { displayName, isolated, lifetimeText, timeText, unlinkable, wrapped } from './wording.ts'
 
@@ -28,6 +30,8 @@ export interface MailLocals {
   clientName?: string
   /** Of whoever asked for it, or changed the password. Told only as far as it is that of a well-known browser. */
   userAgent?: string | undefined
+  /** The apps that the reader was signed in to. `undefined`: they are not known. */
+  apps?: SignedOutApps | undefined
   /** An admin has it sent: nobody asked for it in a browser of the reader's. */
   isByAdmin?: boolean
   /** The host changed the password, and no mailed link. */
@@ -51,7 +55,8 @@ export function renderMail(
   const { t, lang, dir } = catalog
   const values = valuesOf(catalog, name, locals)
   const byName = new Map(Object.entries(values))
-  const text = fill(read(`mails/${name}.txt`), (key) => byName.get(key) ?? t(key))
+  const filled = fill(read(`mails/${name}.txt`), (key) => byName.get(key) ?? t(key))
+  const text = filled.replace(/\n{3,}/g, '\n\n')
   return {
     subject: values.title,
     text: wrapped(signed(text, catalog, brand)),
@@ -74,7 +79,9 @@ function addressOf(supportUrl: string): string {
 /** What a template may say beside the words of the catalog. */
 function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
   const { t, lang, dir } = catalog
-  const { username, link, notMe = '', lifetimeMs, isByAdmin = false, isByHost = false } = locals
+  const { username, link, notMe = '', lifetimeMs, apps } = locals
+  const { isByAdmin = false, isByHost = false } = locals
+  const isNotice = NOTICES.has(name)
   const word = (key: string, values: Values) => t(`mail.${name}.${key}`, values)
   const shown = (name: string) => isolated(unlinkable(displayName(name)), dir)
   const user = shown(username)
@@ -93,9 +100,11 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
       : '',
     lifetime: lifetime && word('lifetime', { lifetime }),
     when: whenText(catalog, name, locals),
-    not_you: NOTICES.has(name) ? word(`not_you${host}`, {}) : '',
+    not_you: isNotice ? word(`not_you${host}`, {}) : '',
     not_me: notMe,
     not_me_why: notMe && word('not_me', {}),
+    ...appsText(catalog, apps, unlinkable),
+    ...(isNotice && !apps && { untold: t('apps.unknown') }),
   }
 }
 

@@ -12,6 +12,21 @@ export interface ShownClient {
   href?: string | undefined
 }
 
+/** Names of apps. */
+export interface ShownApps {
+  names: string[]
+  /** How many there are besides. */
+  more: number
+}
+
+/** The apps that the person was signed in to. */
+export interface SignedOutApps {
+  /** They are told to sign the person out, or were. */
+  told: ShownApps
+  /** Nobody tells them. */
+  untold: ShownApps
+}
+
 /** The window that logged in, and goes on by itself once the address is confirmed. */
 export interface WaitingPage {
   /** Of the pending login; of no use without the cookie of this browser. */
@@ -68,7 +83,7 @@ export interface ResetFaults {
   /** What is wrong besides: passwords that differ can be too short or too long too. */
   also?: Exclude<ResetFormMode, 'form'> | undefined
   /** How many characters are too many. `undefined`: none. */
-  excess?: number
+  excess?: number | undefined
   /** The words of the host's own judgement. `undefined`: it had none, or was not asked. */
   hostReason?: ReasonWords | undefined
 }
@@ -89,7 +104,8 @@ type ResetPassword =
       client?: ShownClient | undefined
       renew?: string | undefined
     }
-  | { mode: 'done'; client?: ShownClient | undefined }
+  /** `apps`: left out where it is not known which apps the person was signed in to. */
+  | { mode: 'done'; client?: ShownClient | undefined; apps?: SignedOutApps | undefined }
 
 /** `sent`: at one click, in the place of an invitation that expired. */
 type AcceptInvitation =

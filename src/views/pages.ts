@@ -10,6 +10,7 @@ import { faultsOf, refusalOf } from './faults.ts'
 import { factsOf } from './login-facts.ts'
 import { stateIcon } from './state-icon.ts'
 import type { Templates } from './templates.ts'
+import { appsText } from './signed-out-apps.ts'
 import {
   amountText,
   initialOf,
@@ -67,6 +68,7 @@ export function renderPage<N extends PageName>(
     lifetime: 'lifetimeMs' in locals ? lifetimeText(locals.lifetimeMs, lang) : undefined,
     wait: waitMs !== undefined && waitMs > 0 ? waitOf(waitMs, lang) : undefined,
     client: 'client' in locals ? shownClient(locals.client) : undefined,
+    ...appsText(catalog, 'apps' in locals ? locals.apps : undefined),
     icon: stateIcon(name, locals),
     mailbox: mailboxOf(
       'typed' in locals ? locals.typed : 'sentTo' in locals ? locals.sentTo : undefined,

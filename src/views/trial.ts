@@ -2,7 +2,7 @@ import type { Catalog } from './catalog.ts'
 import { renderMail } from './mails.ts'
 import type { LinkReason, PageLocals, PageName, ResetFormMode } from './page-locals.ts'
 import { renderPage, type PageFrame } from './pages.ts'
-import { SAMPLE_MAILS } from './sample-mails.ts'
+import { APPS as apps, SAMPLE_MAILS } from './sample-mails.ts'
 import { failureOf, type Templates } from './templates.ts'
 import {
   carried,
@@ -63,7 +63,7 @@ const PASSWORD_PAGES: PageSamples['reset-password'] = {
     { mode: 'invalid', reason, carried: {} },
     { mode: 'invalid', reason, carried, client, renew: 'token' },
   ]),
-  done: [{ mode: 'done' }, { mode: 'done', client }],
+  done: [{ mode: 'done' }, { mode: 'done', client, apps }],
 }
 
 /** Each page in each mode, with little and with much to say. */

@@ -54,6 +54,13 @@ export function eitherOf(names: readonly string[], lang: string): string {
 
 const alternatives = madeOnce((lang) => new Intl.ListFormat(lang, { type: 'disjunction' }))
 
+/** Such as `Shop, Mail, and 3 more`. */
+export function allOf(names: readonly string[], lang: string): string {
+  return lists(lang).format(names)
+}
+
+const lists = madeOnce((lang) => new Intl.ListFormat(lang))
+
 /** To make a formatter takes longer than to use it. There are as many as languages of ours. */
 function madeOnce<Format>(make: (key: string) => Format): (key: string) => Format {
   const made = new Map<string, Format>()

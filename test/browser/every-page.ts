@@ -27,6 +27,14 @@ const client = { ...shown, href: 'https://shop.example/sign-in' }
 const withLogo = { ...shown, logo: '/oauth2/logo.svg' }
 const longName = { clientName: 'Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbea' }
 
+const none = { names: [], more: 0 }
+const apps = { told: { names: ['Petra’s Pottery Shop', 'Webmail'], more: 0 }, untold: none }
+const many = { names: [...'ABCDEFGHI'].map((one) => `Project ${one}`), more: 12 }
+const manyApps = {
+  told: { ...many, names: [longName.clientName, ...many.names] },
+  untold: { names: ['متجر بترا', '<b>Notes</b>'], more: 0 },
+}
+
 const HOUR_MS = 3_600_000
 const token = 'c2l4dHktZm91ci1yYW5kb20tYnl0ZXMtb2YtYS1saW5r'
 const link = { token, carried, authorizeSig: 'X0xpbmtTaWduYXR1cmVPZkZvcnR5VGhyZWVDaGFyYWN0' }
@@ -68,7 +76,11 @@ const PASSWORD_MODES: EveryMode['reset-password'] = {
     superseded: { reason: 'superseded', carried },
     changed: { reason: 'changed', carried },
   },
-  done: { plain: {}, client: { client }, long: { client: { ...client, ...longName } } },
+  done: {
+    plain: {},
+    client: { client, apps },
+    long: { client: { ...client, ...longName }, apps: manyApps },
+  },
 }
 
 const MODES: EveryMode = {

@@ -55,6 +55,12 @@ export const resetMutants: Mutant[] = [
     caughtBy: 'verifies nothing where the account',
   },
   {
+    name: 'an app that could not be told counts as told',
+    breaks: 'The page and the mail after a reset name the apps that cannot be told (3.3).',
+    edits: { "=> state === 'waiting' || state === 'sent'": "=> state !== 'untold'" },
+    caughtBy: 'refuse for good',
+  },
+  {
     name: 'a cut-off is by the clock of the process that resets',
     breaks: 'After a reset nothing that was signed in stays signed in (3.3).',
     edits: { 'if (!seen) return isBefore(end)': 'if (end) return isBefore(end)' },

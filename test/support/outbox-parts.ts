@@ -49,6 +49,7 @@ export async function outboxByHand(settings: Record<string, string> = {}) {
     users,
     pendingLogins: store.pendingLogins,
     identify: async () => ({ carried: {}, clientName: undefined }),
+    appsOf: async () => undefined,
     authorizeSig: createAuthorizeSig(keys),
     notMeTokens: createNotMeTokens(createSecretBox(keys)),
     oauthUrl: 'https://id.example',

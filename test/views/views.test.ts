@@ -393,9 +393,9 @@ describe('mails', () => {
 
     for (const payload of PAYLOADS) {
       it(`${name} keeps ${JSON.stringify(payload)} a text`, () => {
-        const plain = views.mail(name, { ...locals, clientName: 'Shop' })
+        const plain = views.mail(name, { ...locals, clientName: 'Shop', apps: appsOf('Shop') })
         const payloads = { username: payload, clientName: payload, userAgent: payload }
-        const hostile = views.mail(name, { ...locals, ...payloads })
+        const hostile = views.mail(name, { ...locals, ...payloads, apps: appsOf(payload) })
         expect(skeleton(hostile.html)).to.deep.equal(skeleton(plain.html))
         expect(hostile.subject).to.equal(plain.subject)
         expect(hostile.text.split('\n\n')).to.have.length(plain.text.split('\n\n').length)
@@ -450,12 +450,17 @@ function faultsOn(html: string): Record<string, string> {
   )
 }
 
+function appsOf(name: string) {
+  return { told: { names: [name], more: 1 }, untold: { names: [name], more: 0 } }
+}
+
 /** Every page in every mode and for every reason, with `value` in every place that takes a text from outside. */
 function renderAll(value: string) {
   const carried = { clientId: value, redirectUri: value, scope: value, state: value }
   const limits = { token: value, minLength: 8, maxLength: 64 }
   const shownClient = { clientName: value, logo: `/logos/${value}` }
   const client = { ...shownClient, href: `https://shop.example/?${value}` }
+  const apps = appsOf(value)
   const link = { token: value, carried, authorizeSig: value }
   const waiting = { pendingLoginId: value, forMs: 86_400_000 }
   const elsewhere = { username: value, userAgent: value, at: new Date(0) }
@@ -481,7 +486,7 @@ function renderAll(value: string) {
       'to renew',
     ),
     shown('reset-password', { mode: 'done' }),
-    shown('reset-password', { mode: 'done', client }, 'with a client'),
+    shown('reset-password', { mode: 'done', client, apps }, 'with a client and apps'),
     shown('verify-email', blocked),
     shown('verify-email', { ...blocked, client: shownClient, waiting }, 'that waits'),
     shown('verify-email', { ...blocked, waiting, waitMs: 30_000, isNotYet: true }, 'not yet'),
