@@ -50,7 +50,7 @@ export function createTellClient({ provider, post, log }: TellParts): TellClient
       return { reason: 'no_token', isFinal: false }
     }
     const fault = await post(uri, { logout_token: token }, signal)
-    // 400: the client has judged the token, and will judge the next one the same (2.8).
+    // 400: the client has judged the token, and will judge the next one the same.
     return fault === undefined ? undefined : { reason: fault, isFinal: fault === 'http_400' }
   }
 }
