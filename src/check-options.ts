@@ -19,22 +19,20 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   const { responseDelay = { floorMs: 250, jitterMs: 500 }, beforeForgotPassword } = options
   const weak = refuseWeak(log)
 
-  for (const name of ['store', 'users'] as const) {
+  for (const name of ['store', 'users'] as const)
     if (!isObject(options[name])) throw new TypeError(`${name} is missing`)
-  }
   for (const name of ['beforeForgotPassword', 'judgePassword'] as const) {
     if (options[name] === undefined || typeof options[name] === 'function') continue
     throw new TypeError(`${name} must be a function`)
   }
-  if (options.captcha && !beforeForgotPassword) {
+  if (options.captcha && !beforeForgotPassword)
     throw new TypeError('captcha needs beforeForgotPassword, which judges its answer')
-  }
   checkFunctions('clock', clock, ['now', 'sleep'])
   if (hashing !== undefined) checkFunctions('hashing', hashing, ['hash', 'verify'])
   checkNumber('bcryptCost', bcryptCost, 4, 31)
   checkNumber('trustedProxies', trustedProxies, 0, 100)
-  checkNumber('responseDelay.floorMs', responseDelay.floorMs, 0, 60_000)
-  checkNumber('responseDelay.jitterMs', responseDelay.jitterMs, 0, 60_000)
+  for (const name of ['floorMs', 'jitterMs'] as const)
+    checkNumber(`responseDelay.${name}`, responseDelay[name], 0, 60_000)
   if (isProduction()) warnOfTooLittle(bcryptCost, responseDelay, log)
   const oauthPath = checkOAuthPath(options.oauthPath ?? '')
   const baseUrl = checkBaseUrl(options.baseUrl, weak)

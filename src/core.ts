@@ -32,7 +32,6 @@ export type Core = ReturnType<typeof createCore>
 export function createCore(options: CheckedOptions) {
   const { baseUrl, oauthPath, store, users, clock, log } = options
   const { viewsDirectory: directory, defaultLocale, brand, trustedProxies } = options
-  const captcha = options.captcha?.html
   const basePath = baseUrl.pathname.replace(/\/$/, '')
   const { provider, attach } = attachment()
   const keys = createKeyRing(options.secrets)
@@ -83,7 +82,7 @@ export function createCore(options: CheckedOptions) {
       directory,
       defaultLocale,
       brand,
-      captcha,
+      captcha: options.captcha?.html,
       log,
     }),
     sessionOf: (req: IncomingMessage, accountId: string) => sessionOf(provider(), req, accountId),

@@ -294,9 +294,11 @@ async function put(page: Page, html: string, scripts: 'on' | 'off'): Promise<voi
     async ({ html, runsScript }) => {
       const next = new DOMParser().parseFromString(html, 'text/html')
       const [sheets, ofNext] = [document, next].map(({ head }) =>
-        [...head.querySelectorAll('[rel=stylesheet]')].map((link) => link.getAttribute('href')),
+        [...head.querySelectorAll('[rel=stylesheet]')]
+          .map((link) => link.getAttribute('href'))
+          .join(),
       )
-      if (`${sheets}` !== `${ofNext}`) throw new Error(`other style sheets: ${ofNext}`)
+      if (sheets !== ofNext) throw new Error(`other style sheets: ${ofNext}`)
       const script = document.createElement('script')
       const arrivals = [script, ...next.body.querySelectorAll('img, iframe')].map(
         (element) =>
