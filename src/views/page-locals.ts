@@ -12,20 +12,11 @@ export interface ShownClient {
   href?: string | undefined
 }
 
-/** Names of apps. */
-export interface ShownApps {
-  names: string[]
-  /** How many there are besides. */
-  more: number
-}
+/** Names of apps, and how many there are besides. */
+export type ShownApps = { names: string[]; more: number }
 
-/** The apps that the person was signed in to. */
-export interface SignedOutApps {
-  /** They are told to sign the person out, or were. */
-  told: ShownApps
-  /** Nobody tells them. */
-  untold: ShownApps
-}
+/** The apps that the person was signed in to. Those in `told` are told to sign the person out, or were. Nobody tells the others. */
+export type SignedOutApps = Record<'told' | 'untold', ShownApps>
 
 /** The window that logged in, and goes on by itself once the address is confirmed. */
 export interface WaitingPage {
