@@ -50,7 +50,7 @@ export function createTellClient({ provider, post, log }: TellParts): TellClient
       return { reason: 'no_token', isFinal: false }
     }
     const reason = await post(uri, { logout_token: token }, signal)
-    // Also 400: it says that the token is wrong, or that the client could not end its session this time (2.8).
+    // Also 400: it says that the token is wrong, or that the client could not end its session this time.
     return reason === undefined ? undefined : { reason, isFinal: false }
   }
 }
