@@ -76,11 +76,13 @@ describe('account-flows settings', () => {
     const apply = ['settings', 'apply', 'recommended']
     const before = {
       email_link_confirmation: 'off',
+      waiting_window: 'continue',
       reset_requires_verified_email: 'false',
       resend_cooldown: '0s',
     }
     const after = {
       email_link_confirmation: 'other_browser',
+      waiting_window: 'match',
       reset_requires_verified_email: 'true',
       resend_cooldown: '30s',
     }
@@ -91,6 +93,7 @@ describe('account-flows settings', () => {
       const { stdout } = await cli.done(apply)
       expect(stdout).to.equal(
         'email_link_confirmation: off -> other_browser\n' +
+          'waiting_window: continue -> match\n' +
           'reset_requires_verified_email: false -> true\n' +
           'resend_cooldown: 0s -> 30s\n',
       )
@@ -127,7 +130,11 @@ describe('account-flows settings', () => {
     })
 
     it('leaves alone what is stricter', async () => {
-      const stricter = { email_link_confirmation: 'always', resend_cooldown: '1m' }
+      const stricter = {
+        email_link_confirmation: 'always',
+        waiting_window: 'off',
+        resend_cooldown: '1m',
+      }
       await cli.h.put(stricter)
       const { stdout } = await cli.done(apply)
       expect(stdout).to.equal('reset_requires_verified_email: false -> true\n')
