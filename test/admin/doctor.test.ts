@@ -119,6 +119,7 @@ describe('The doctor', () => {
   it('advises what is recommended, and that fails nothing', async () => {
     const asRecommended = {
       email_link_confirmation: 'always',
+      waiting_window: 'off',
       reset_requires_verified_email: 'true',
       resend_cooldown: '1m',
       password_blocklist: 'common',
@@ -126,6 +127,7 @@ describe('The doctor', () => {
     }
     const defaults = {
       email_link_confirmation: 'off',
+      waiting_window: 'continue',
       reset_requires_verified_email: 'false',
       resend_cooldown: '0s',
       password_blocklist: 'off',

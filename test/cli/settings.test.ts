@@ -76,6 +76,7 @@ describe('account-flows settings', () => {
     const apply = ['settings', 'apply', 'recommended']
     const before = {
       email_link_confirmation: 'off',
+      waiting_window: 'continue',
       reset_requires_verified_email: 'false',
       resend_cooldown: '0s',
       validation_min_password_length: '8',
@@ -83,6 +84,7 @@ describe('account-flows settings', () => {
     }
     const after = {
       email_link_confirmation: 'other_browser',
+      waiting_window: 'match',
       reset_requires_verified_email: 'true',
       resend_cooldown: '30s',
       validation_min_password_length: '15',
@@ -95,6 +97,7 @@ describe('account-flows settings', () => {
       const { stdout } = await cli.done(apply)
       expect(stdout).to.equal(
         'email_link_confirmation: off -> other_browser\n' +
+          'waiting_window: continue -> match\n' +
           'reset_requires_verified_email: false -> true\n' +
           'resend_cooldown: 0s -> 30s\n' +
           'validation_min_password_length: 8 -> 15\n' +
@@ -138,6 +141,7 @@ describe('account-flows settings', () => {
         resend_cooldown: '1m',
         password_blocklist: 'pwned',
         validation_min_password_length: '16',
+        waiting_window: 'off',
       }
       await cli.h.put(stricter)
       const { stdout } = await cli.done(apply)
