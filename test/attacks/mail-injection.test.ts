@@ -3,6 +3,7 @@ import { DomUtils, parseDocument } from 'htmlparser2'
 import { addUnverified, blockedLogin } from '../support/blocked-login.ts'
 import { CLIENT, startHarness, type Harness } from '../support/harness.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
+import { notMeOf } from '../support/not-me.ts'
 import { ask, eventsOf, shapeOf, tokenOf, usableRecord } from '../support/observe.ts'
 import { eventually } from '../support/eventually.ts'
 import { createUserAgent } from '../support/user-agent.ts'
@@ -118,14 +119,15 @@ describe('Names that others chose, in a mail (MAIL-04, MAIL-05, MAIL-13)', () =>
     expect(skeletonOf(received)).to.deep.equal(skeletonOf(plain))
     const text = mail.text ?? ''
     expect(text.split('\n\n')).to.have.length((plain.mail.text ?? '').split('\n\n').length)
-    expect(text.match(/https?:\/\/\S+/g)).to.deep.equal([received.link])
-    const ours = [received.link, /\d{1,2}:\d{2}(?=.[AP]M UTC)/]
+    const addresses = [received.link, notMeOf(received)]
+    expect(text.match(/https?:\/\/\S+/g)).to.deep.equal(addresses)
+    const ours = [...addresses, /\d{1,2}:\d{2}(?=.[AP]M UTC)/]
     const theirs = ours.reduce<string>((rest, own) => rest.replace(own, ''), text)
     expect(theirs).not.to.match(/\w[.:\u3002\uFF0E\uFF1A](?=[^\s\u2060])/)
     expect(text.replaceAll('\n', '')).not.to.match(/[\p{Cc}\p{Bidi_Control}\u2028]/u)
     expect(text).not.to.match(/49049|or lose everything or lose everything or lose everything/)
     const links = elementsOf(String(mail.html)).filter(({ name }) => name === 'a')
-    expect(links.map(({ attribs }) => attribs['href'])).to.deep.equal([received.link])
+    expect(links.map(({ attribs }) => attribs['href'])).to.deep.equal(addresses)
     expect(mail.headerLines.map(({ line }) => line).join('\n')).not.to.match(/evil|ann/)
   }
 

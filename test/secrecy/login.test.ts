@@ -56,7 +56,13 @@ describeWithMongo('A login with a wrong password (4.8) [full]', () => {
       command({ name, collection, body }) {
         const isBackground =
           collection === undefined ||
-          ['mail_outbox', 'settings', 'key_rings', 'password_reset_tokens'].includes(collection)
+          [
+            'mail_outbox',
+            'settings',
+            'key_rings',
+            'password_reset_tokens',
+            'invitation_tokens',
+          ].includes(collection)
         if (!isBackground) commands.push(`${name} ${collection} ${shapeOf(body)}`)
       },
     })
