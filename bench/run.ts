@@ -7,6 +7,8 @@ const BENCHES = {
   'start-up': 'start-up.ts',
   'command-line': 'command-line.ts',
   'password-queue': 'password-queue.ts',
+  'client-logout': 'client-logout.ts',
+  blocklist: 'blocklist.ts',
   comparison: 'comparison/main.ts',
 }
 
@@ -21,7 +23,7 @@ for (const [name, file] of Object.entries(BENCHES)) {
   const path = fileURLToPath(new URL(file, import.meta.url))
   const { status } = spawnSync(
     process.execPath,
-    ['--import', 'tsx/esm', path, ...(name === 'comparison' ? args : [])],
+    ['--expose-gc', '--import', 'tsx/esm', path, ...(name === 'comparison' ? args : [])],
     { stdio: 'inherit' },
   )
   if (status !== 0) process.exitCode = 1

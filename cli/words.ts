@@ -35,6 +35,7 @@ export function userText(user: UserStatus, output: Output): string {
     ['password', yesOrNo(user.has_password)],
     ['grants, codes and tokens ended', user.oauth_sessions_ended_at ?? 'never'],
     ['sessions ended', user.idp_sessions_ended_at ?? 'never'],
+    ...clientFacts(user.clients),
   ]
   const nameWidth = Math.max(...facts.map(([name]) => name.length))
   const sections = [
@@ -50,6 +51,13 @@ export function userText(user: UserStatus, output: Output): string {
   function section(title: string, rows: unknown[], text: () => string): string {
     return `${output.paint('bold', title)}\n${rows.length === 0 ? 'none' : text()}`
   }
+}
+
+function clientFacts(clients: UserStatus['clients']): [string, string][] {
+  if (!clients) return []
+  const { told, waiting, failed, untold } = clients
+  const counts = `${told} told, ${waiting} waiting, ${failed} failed, ${untold} cannot be told`
+  return [['clients of the last end', counts]]
 }
 
 function linkTable(links: Link[], columns: number | undefined): string {

@@ -11,6 +11,7 @@ import Koa from 'koa'
 import mount from 'koa-mount'
 import { Provider } from 'oidc-provider'
 import { createAccountFlows, memoryMailbox, type Brand } from '../src/index.ts'
+import { changePasswordPage } from './server/change-password-page.ts'
 import { demoClient } from './server/demo-client.ts'
 import { readEnvironment, reasonOf, StartRefused } from './server/environment.ts'
 import { errorPages, unavailablePage } from './server/error-pages.ts'
@@ -55,6 +56,7 @@ async function start() {
     initialSettings: settings,
     viewsDirectory: environment.viewsDirectory,
     brand,
+    clientLogout: { allowPrivateNetworks: !environment.isProduction },
     ...(mailbox && { transport: mailbox }),
   })
 
@@ -104,6 +106,7 @@ async function start() {
         ...parts,
         isDemo: environment.isShippedSeed,
         hasMailbox: mailbox !== undefined,
+        provider,
       }),
       ...loginPage({
         flows,
@@ -112,6 +115,7 @@ async function start() {
         show,
         paths,
       }),
+      ...changePasswordPage({ flows, provider, users: storage.users, bcryptCost, show, paths }),
       ...demoClient({ ...parts, issuer, backChannel: `http://127.0.0.1:${port}${paths.oauth}` }),
       ...(mailbox && mailboxPage({ ...parts, messages: mailbox.messages })),
     }),

@@ -7,6 +7,7 @@ import type { ResponseDelay } from './http/response-delay.ts'
 import { logJsonLines, withoutValues } from './log.ts'
 import { MIN_KEY_BYTES, type AccountFlowsOptions, type CheckedOptions } from './options.ts'
 import type { Log } from './ports/index.ts'
+import { checkClientLogout } from './oidc/post-form.ts'
 import { isProduction, refuseWeak } from './production.ts'
 import { isInTheClear } from './settings/loopback-host.ts'
 import { checkBrand } from './views/brand.ts'
@@ -21,8 +22,9 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
   for (const name of ['store', 'users'] as const) {
     if (!isObject(options[name])) throw new TypeError(`${name} is missing`)
   }
-  if (beforeForgotPassword !== undefined && typeof beforeForgotPassword !== 'function') {
-    throw new TypeError('beforeForgotPassword must be a function')
+  for (const name of ['beforeForgotPassword', 'judgePassword'] as const) {
+    if (options[name] === undefined || typeof options[name] === 'function') continue
+    throw new TypeError(`${name} must be a function`)
   }
   if (options.captcha && !beforeForgotPassword) {
     throw new TypeError('captcha needs beforeForgotPassword, which judges its answer')
@@ -47,8 +49,10 @@ export function checkOptions(options: AccountFlowsOptions): CheckedOptions {
     bcryptCost,
     hashing,
     responseDelay,
+    tellsPrivate: checkClientLogout(options.clientLogout),
     trustedProxies,
     beforeForgotPassword,
+    judgePassword: options.judgePassword,
     captcha: checkCaptcha(options.captcha, weak),
     initialSettings: options.initialSettings ?? {},
     transport: checkTransport(options.transport),

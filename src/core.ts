@@ -3,18 +3,26 @@ import type { Provider } from 'oidc-provider'
 import { createAuthorizeSig } from './crypto/authorize-sig.ts'
 import { createOwnKeyRing } from './crypto/key-rings.ts'
 import { createKeyRing, keyedHash } from './crypto/keys.ts'
+import { createNotMeTokens } from './crypto/not-me-token.ts'
 import { sealedLogins } from './crypto/sealed-logins.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
 import { AccountFlowsError } from './errors.ts'
 import { createVoidLinks, usersWithLinks } from './flows/account.ts'
 import { createAudit } from './flows/audit.ts'
+import { createToldClients } from './flows/told-clients.ts'
 import { requesterOf } from './http/requester.ts'
+import { createTellClient, tellsClients } from './oidc/backchannel-logout.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
+import { createNoteClients } from './oidc/ended-clients.ts'
+import { sessionOf } from './oidc/kept-session.ts'
 import { createOpenLogin } from './oidc/open-login.ts'
 import { createAccountPolicy } from './oidc/policy.ts'
+import { createPostForm } from './oidc/post-form.ts'
 import { createResume } from './oidc/resume.ts'
 import type { CheckedOptions } from './options.ts'
+import { createClientLogouts } from './outbox/client-logouts.ts'
+import type { AuditEvent } from './ports/index.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { createViews } from './views/index.ts'
 
@@ -36,8 +44,9 @@ export function createCore(options: CheckedOptions) {
   const { record: audit, events } = createAudit({ store: store.audit, keepMs, clock, log })
   const voidLinks = createVoidLinks(store)
   const readsAccounts = () => settings().requireEmailVerification
-  const { cutoffs } = store
-  const sessions = createEndableSessions({ cutoffs, users, clock, log, box, readsAccounts })
+  const { noteClients, ...clientSide } = createClientSide(provider, options, audit)
+  const ended = { cutoffs: store.cutoffs, noteClients, readsAccounts }
+  const sessions = createEndableSessions({ ...ended, users, clock, log, box })
   const oauthUrl = `${baseUrl.origin}${basePath}${oauthPath}`
   const openLogin = createOpenLogin(provider, box, `${oauthUrl}/reset-password`)
   return {
@@ -60,13 +69,14 @@ export function createCore(options: CheckedOptions) {
     keyRing: createOwnKeyRing(store.keyRings, keys, oauthUrl),
     keyedHash: (text: string) => keyedHash(keys, text),
     authorizeSig: createAuthorizeSig(keys),
+    notMeTokens: createNotMeTokens(box),
     settingsKeeper,
     settings,
     audit,
     events,
     sessions,
     policy: createAccountPolicy(sessions.readAccount, settings, log),
-    clients: createClients(provider, baseUrl.origin),
+    ...clientSide,
     openLogin,
     resume: createResume({ provider, clock, openLogin }),
     views: createViews(`${basePath}${oauthPath}`, {
@@ -76,7 +86,27 @@ export function createCore(options: CheckedOptions) {
       captcha,
       log,
     }),
+    sessionOf: (req: IncomingMessage, accountId: string) => sessionOf(provider(), req, accountId),
     requesterOf: (req: IncomingMessage) => requesterOf(req, trustedProxies),
+  }
+}
+
+/** The clients, who tells them that accounts are ended, and who notes which. */
+function createClientSide(
+  provider: () => Provider,
+  { store: { clientLogouts: logouts }, baseUrl, tellsPrivate, clock, log }: CheckedOptions,
+  audit: (event: AuditEvent) => Promise<void>,
+) {
+  const tell = createTellClient({ provider, post: createPostForm(tellsPrivate), log })
+  const isOn = () => tellsClients(provider())
+  const clientLogouts = createClientLogouts({ isOn, logouts, tell, audit, clock, log })
+  const { ring } = clientLogouts
+  const clients = createClients(provider, baseUrl.origin)
+  return {
+    clients,
+    clientLogouts,
+    noteClients: createNoteClients({ provider, logouts, ring, clock, log }),
+    ...createToldClients(isOn, logouts, clients.nameOf, log),
   }
 }
 

@@ -1,14 +1,16 @@
+import type { IncomingMessage } from 'node:http'
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
 import { attach } from './attach.ts'
 import { createAdminApi } from './admin/admin-api.ts'
 import { createCore, type Core } from './core.ts'
-import { hashQueue } from './crypto/hash-queue.ts'
-import { createHashing, type VerifyPassword } from './crypto/hashing.ts'
-import { createVoidEverything } from './flows/account.ts'
+import type { VerifyPassword } from './crypto/hashing.ts'
+import { createVoidEverything, type VoidLinks } from './flows/account.ts'
 import type { AuditEvents } from './flows/audit.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
-import { createEndSessions } from './flows/end-sessions.ts'
+import { createEndSessions, createPasswordChanged } from './flows/end-sessions.ts'
 import { createInvitation, type Invited } from './flows/invitation.ts'
+import { createNotMe } from './flows/not-me.ts'
+import type { FlowParts } from './flows/parts.ts'
 import { createPasswordReset } from './flows/password-reset.ts'
 import { createWaitingLogins } from './flows/waiting-login.ts'
 import { loadBodyReader } from './http/body.ts'
@@ -16,12 +18,19 @@ import { createBrowserSide } from './http/browser-side.ts'
 import type { Mount } from './http/mount.ts'
 import { createWellKnown, type WellKnown } from './http/well-known.ts'
 import { type Login } from './http/login.ts'
-import type { StartableAdapterFactory } from './oidc/endable-sessions.ts'
+import type { StartableAdapterFactory } from './oidc/account-adapter.ts'
 import type { InteractionPolicy } from './oidc/policy.ts'
 import { checkOptions } from './check-options.ts'
 import type { AccountFlowsOptions } from './options.ts'
 import { createMailPipeline } from './outbox/pipeline.ts'
-import type { CarriedParameters, EndedSessions, MailOutbox, User } from './ports/index.ts'
+import type {
+  CarriedParameters,
+  EndedAccount,
+  MailOutbox,
+  RefusedNewPassword,
+  User,
+} from './ports/index.ts'
+import { createPasswords } from './passwords/passwords.ts'
 import { createMailCheck } from './smtp/check.ts'
 import { createRefreshTokens } from './smtp/refresh-tokens.ts'
 import { createMailSender } from './smtp/sender.ts'
@@ -73,13 +82,37 @@ export interface AccountFlows extends Login, WellKnown {
    */
   verifyPassword: VerifyPassword
   /**
+   * Judges a new password as the forms of resets and invitations do: its length, `password_blocklist`, and your `judgePassword`. For
+   * your own pages to register or to change a password. A user without `passwordHash` has no current password.
+   *
+   * @returns `undefined`: it is good.
+   * @throws `ERR_JUDGE_FAILED` if your `judgePassword` throws or is late; `ERR_OVERLOADED` as `verifyPassword`. Answer 503 to both.
+   */
+  judgePassword(password: string, user: User): Promise<RefusedNewPassword | undefined>
+  /**
    * Ends all sessions, grants and tokens of the account, and voids all links mailed to it. Call it when you disable an account:
    * no old link works after you enable it again.
    *
    * A login that begins after this resolves stays valid. A login with the right password that is already running may survive.
    * If others know the password, change it first.
    */
-  endSessions(accountId: string): Promise<EndedSessions>
+  endSessions(accountId: string): Promise<EndedAccount>
+  /**
+   * Call it after your own page, or your support tool, replaced a password. It ends everything as `endSessions` does, mails the notice
+   * `password_changed` to the account's address, and records `password_changed`. If it throws, call it again: until it resolves, old sessions
+   * may live.
+   *
+   * With `keepSession`, the session that this request comes with stays signed in at the provider, and keeps what its person consented to. Its
+   * tokens end too: clients get new ones without asking. Nothing is kept if that session is of another account, ended, or being saved
+   * just then. The session keeps its id, so a stolen copy of its cookie stays good too ([more](changing-passwords.md)).
+   *
+   * @param options.keepSession - the request of `node:http`, from a page on which its person just proved to know the password.
+   * @throws AccountFlowsError `ERR_NOT_ATTACHED` with `keepSession` before `attach`.
+   */
+  passwordChanged(
+    accountId: string,
+    options?: { keepSession?: IncomingMessage | undefined },
+  ): Promise<EndedAccount>
   /**
    * Mails a link to an account without a password, with which its owner chooses the first one. That verifies the address too. A later
    * invitation ends the link of an earlier one. The account is looked up by its id, and judged as it is now.
@@ -104,26 +137,19 @@ export interface AccountFlows extends Login, WellKnown {
 export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const checked = checkOptions(options)
   const core = createCore(checked)
-  const { store, users, sessions, policy, events, settings, clock } = core
+  const { store, users, sessions, policy, events, settings, clock, clientLogouts } = core
   const outbox = wakingOutbox(store.outbox, (at) => mail.wake(at))
-  const { hashPassword, verifyPassword } = createHashing(
-    checked.hashing,
-    checked.bcryptCost,
-    hashQueue,
-  )
-  const flows = createFlows(core, outbox, hashPassword)
+  const passwords = createPasswords(checked, settings)
+  const voidEverything = createVoidEverything(store.outbox, core.voidLinks)
+  const ending = { ...core, outbox, voidLinks: voidEverything }
+  const endSessions = createEndSessions(ending)
+  const flows = createFlows(core, { outbox, ...passwords, voidEverything, endSessions })
   const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
   const { identify } = core.clients
   const mail = createMailPipeline({ ...core, users: core.watchedUsers, identify, sender })
   const upkeep = createUpkeep({ ...core, ...flows, settings: core.settingsKeeper, mail })
   const browser = createBrowserSide(core, flows, checked)
-  const endSessions = createEndSessions(
-    sessions,
-    createVoidEverything(store.outbox, core.voidLinks),
-    clock,
-    core.audit,
-  )
   const adminParts = {
     ...core,
     options: checked,
@@ -138,7 +164,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   return {
     ...browser.login,
-    verifyPassword,
+    verifyPassword: passwords.verifyPassword,
+    judgePassword: passwords.passwordJudge.judgeAll,
     ...createWellKnown(`${core.oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
     policy: policy.add,
@@ -151,17 +178,19 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await users.start?.()
       await sessions.start()
       await upkeep.start(checked.initialSettings, workers)
-      if (workers) mail.start()
+      await passwords.passwordJudge.load()
+      if (workers) [mail, clientLogouts].forEach(({ start }) => start())
     },
 
     async stop({ withinMs = 10_000 } = {}) {
-      await Promise.all([upkeep.stop(withinMs), mail.stop(withinMs)])
+      await Promise.all([upkeep, mail, clientLogouts].map(({ stop }) => stop(withinMs)))
     },
 
     health: upkeep.health,
     adminApi: createAdminApi(adminParts, `${core.basePath}${checked.adminPath}`),
     events,
     endSessions,
+    passwordChanged: createPasswordChanged(ending),
     invite: (user, carried) => flows.invitation.invite(user, carried),
   }
 }
@@ -183,22 +212,25 @@ function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Outbox {
   }
 }
 
-function createFlows(
-  core: Core,
-  outbox: Outbox,
-  hashPassword: (password: string) => Promise<string>,
-) {
+interface Means extends Pick<FlowParts, 'hashPassword' | 'passwordJudge'> {
+  outbox: Outbox
+  voidEverything: VoidLinks
+  endSessions(accountId: string): Promise<EndedAccount>
+}
+
+function createFlows(core: Core, means: Means) {
   const parts = {
     ...core,
+    ...means,
     users: core.watchedUsers,
-    outbox,
+    limits: core.store.limits,
     readCutoffs: core.sessions.readCutoffs,
-    hashPassword,
   }
   return {
     passwordReset: createPasswordReset(parts),
     invitation: createInvitation(parts),
     verification: createEmailVerification(parts),
     waitingLogins: createWaitingLogins(parts),
+    notMe: createNotMe(parts),
   }
 }

@@ -1,5 +1,6 @@
 /** The codes are the contract; messages are sentences and may change. */
 export type ErrorCode =
+  | 'ERR_JUDGE_FAILED'
   | 'ERR_MAIL_ADDRESS'
   | 'ERR_MAIL_REFUSED'
   | 'ERR_MAIL_FAILED'
@@ -54,6 +55,11 @@ export function isStoreUnavailable(error: unknown): boolean {
 /** Whether too many passwords wait to be hashed. */
 export function isOverloaded(error: unknown): boolean {
   return hasCode(error, 'ERR_OVERLOADED')
+}
+
+/** Whether the host's own judgement of a password failed. */
+export function isUnjudged(error: unknown): boolean {
+  return hasCode(error, 'ERR_JUDGE_FAILED')
 }
 
 function hasCode(error: unknown, code: ErrorCode): boolean {

@@ -22,7 +22,8 @@ export type { ResponseDelay } from './http/response-delay.ts'
 export { logJsonLines } from './log.ts'
 export { memoryAdapter } from './oidc/memory-adapter.ts'
 export { mongoAdapter } from './oidc/mongodb-adapter.ts'
-export type { AccountAdapter, StartableAdapterFactory } from './oidc/endable-sessions.ts'
+export type { AccountAdapter, StartableAdapterFactory } from './oidc/account-adapter.ts'
+export type { ClientLogoutOptions } from './oidc/post-form.ts'
 export type { InteractionPolicy } from './oidc/policy.ts'
 export type { AdminToken } from './admin/options.ts'
 export type { AdminScope } from './admin/bearer-tokens.ts'
@@ -34,15 +35,21 @@ export { memoryUsers } from './stores/memory/users.ts'
 export { mongoStore } from './stores/mongodb/store.ts'
 export { mongoUsers, type UserCollection } from './stores/mongodb/users.ts'
 export { memoryMailbox, type ReceivedMail } from './smtp/mailbox.ts'
-// What a host implements, or is handed: users, a transport, the log, audit events.
+// What a host implements, or is handed: users, a transport, the log, audit events, judgements of passwords.
 export type {
   AuditEvent,
   AuditEventOf,
   AuditEventType,
   CarriedParameters,
+  EndedAccount,
+  EndedClients,
   EndedSessions,
+  JudgePassword,
   Log,
   MailTransport,
+  PasswordRefusal,
+  ReasonWords,
+  RefusedNewPassword,
   Requester,
   TransportAnswer,
   TransportMail,
@@ -55,12 +62,19 @@ export type {
   AuditLog,
   CapturedRequest,
   ClaimedReset,
+  ClientLogout,
+  ClientLogoutJob,
+  ClientLogoutOutcome,
+  ClientLogoutState,
+  ClientLogoutStore,
   KeyRings,
   MailJob,
   MailJobQuery,
   MailJobStatus,
   MailOutbox,
+  NewClientLogout,
   NewMailJob,
+  MovedCutoffs,
   NewToken,
   PendingLogin,
   PendingLoginStore,

@@ -6,8 +6,15 @@ import type { Hashing } from './crypto/hashing.ts'
 import type { Captcha } from './http/captcha.ts'
 import type { BeforeForgotPassword } from './http/host-check.ts'
 import type { ResponseDelay } from './http/response-delay.ts'
+import type { ClientLogoutOptions } from './oidc/post-form.ts'
 import type { SettingTexts } from './settings/table.ts'
-import type { AccountFlowsStore, Log, MailTransport, UserStore } from './ports/index.ts'
+import type {
+  AccountFlowsStore,
+  JudgePassword,
+  Log,
+  MailTransport,
+  UserStore,
+} from './ports/index.ts'
 import type { Brand } from './views/brand.ts'
 
 /** The options of `createAccountFlows`. A bad option is refused with a `TypeError` that names it. */
@@ -44,6 +51,11 @@ export interface AccountFlowsOptions {
    * The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. In production, no delay logs a warning.
    */
   responseDelay?: ResponseDelay
+  /**
+   * How clients are told that an account is ended there (back-channel logout). By default only clients with a public address are
+   * told; `allowPrivateNetworks: true` tells those in private networks and on this machine too. See `docs/client-logout.md`.
+   */
+  clientLogout?: ClientLogoutOptions | undefined
   /** How many proxies in front of this process append to `X-Forwarded-For`; 0 by default. */
   trustedProxies?: number
   /**
@@ -52,6 +64,10 @@ export interface AccountFlowsOptions {
    * The check should take the same time with and without an account.
    */
   beforeForgotPassword?: BeforeForgotPassword
+  /**
+   * Your own judgement of each new password, after ours: `undefined` takes it, `{ reason }` refuses it. See `docs/passwords.md`.
+   */
+  judgePassword?: JudgePassword | undefined
   /**
    * A widget in these forms, such as a captcha. `beforeForgotPassword` checks its answer, and is required then. See
    * `docs/captcha.md`.
@@ -93,8 +109,11 @@ export interface CheckedOptions {
   bcryptCost: number
   hashing: Hashing | undefined
   responseDelay: ResponseDelay
+  /** Clients in private networks are told too. */
+  tellsPrivate: boolean
   trustedProxies: number
   beforeForgotPassword: BeforeForgotPassword | undefined
+  judgePassword: JudgePassword | undefined
   captcha: Captcha | undefined
   initialSettings: Partial<SettingTexts>
   transport: MailTransport | undefined

@@ -99,6 +99,7 @@ describe('createAccountFlows()', () => {
       [{ scopes: ['account-flows:read'] }],
     ],
     beforeForgotPassword: [null, 'allow', {}, true],
+    judgePassword: [null, 'good', {}, true],
     captcha: [null, 'altcha', { html: '<i></i>' }],
     bcryptCost: [0, 3, 32, 4.5, NaN, '12', null],
     responseDelay: [
@@ -109,6 +110,13 @@ describe('createAccountFlows()', () => {
       { floorMs: '1', jitterMs: 0 },
     ],
     trustedProxies: [-1, 0.5, '1', true],
+    clientLogout: [
+      null,
+      true,
+      'all',
+      { allowPrivateNetworks: 'true' },
+      { allowPrivateNetworks: null },
+    ],
     transport: [null, {}, 'smtp', { send: 'mails' }],
     clock: [null, {}, { now: () => new Date() }, 'utc'],
     viewsDirectory: ['', 'no/such/directory', 'package.json', 'a\0b', null, 42, {}],

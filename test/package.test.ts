@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
-import { posix } from 'node:path'
+import { cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
@@ -12,9 +13,9 @@ interface Packed {
   files: { path: string }[]
 }
 
-async function packedPaths(): Promise<string[]> {
+async function packedPaths(cwd = ROOT): Promise<string[]> {
   const args = ['pack', '--dry-run', '--json', '--ignore-scripts']
-  const { stdout } = await run('npm', args, { cwd: ROOT })
+  const { stdout } = await run('npm', args, { cwd })
   const [packed]: Packed[] = JSON.parse(stdout)
   return packed?.files.map(({ path }) => path) ?? []
 }
@@ -54,6 +55,25 @@ describe('The package', () => {
     }
     expect(pages).to.include('docs/customizing.md')
     expect(dead).to.deep.equal([])
+  })
+
+  it('brings the list of common passwords to where the built code looks for it [full]', async function () {
+    this.timeout(240_000)
+    const cwd = await mkdtemp(join(tmpdir(), 'package-'))
+    try {
+      const made = ['package.json', 'tsconfig.json', 'src', 'cli', 'views', 'data', 'NOTICE']
+      for (const name of made) await cp(join(ROOT, name), join(cwd, name), { recursive: true })
+      await symlink(join(ROOT, 'node_modules'), join(cwd, 'node_modules'))
+      await run('npm', ['run', 'build'], { cwd })
+      const built = ['dist/data/common-passwords.br', 'NOTICE']
+      expect(await packedPaths(cwd)).to.include.members(built)
+      const code =
+        "import { isCommon } from './dist/src/passwords/common.js'; console.log(await isCommon('password'))"
+      const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], { cwd })
+      expect(stdout).to.equal('true\n')
+    } finally {
+      await rm(cwd, { recursive: true })
+    }
   })
 
   it('runs no script where it is installed', async () => {

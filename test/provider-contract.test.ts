@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { decodeJwt } from 'jose'
+import { decodeJwt, decodeProtectedHeader } from 'jose'
 import type { Context } from 'koa'
-import { Provider, type Configuration, type Interaction } from 'oidc-provider'
+import { errors, Provider, type Configuration, type Interaction } from 'oidc-provider'
+import type { ClientLogout } from '../src/index.ts'
+import { createTellClient, tellsClients } from '../src/oidc/backchannel-logout.ts'
 import { serve, type Served } from './support/serve.ts'
 import { createUserAgent, type Answer } from './support/user-agent.ts'
 
@@ -231,6 +233,83 @@ describe('oidc-provider, as the resumption knows it', () => {
       expect(answer.status, answer.text).to.equal(200)
       expect(decodeJwt(String((await redeemed())['id_token'])).sub).to.equal(ACCOUNT_ID)
     })
+  })
+})
+
+/** What `src/oidc/backchannel-logout.ts` knows about oidc-provider. */
+describe('oidc-provider, as the telling of clients knows it', () => {
+  const posted: { url: string; token: string }[] = []
+  const metadata = {
+    client_id: CLIENT_ID,
+    redirect_uris: [REDIRECT_URI],
+    token_endpoint_auth_method: 'none',
+    backchannel_logout_uri: 'https://app.example/logged-out',
+    subject_type: 'pairwise',
+  } as const
+  const providerWith = (more: Configuration = {}) =>
+    new Provider('https://idp.example', {
+      clients: [{ ...metadata, backchannel_logout_session_required: true }],
+      subjectTypes: ['public', 'pairwise'],
+      pairwiseIdentifier: (_ctx, accountId) => `pairwise ${accountId}`,
+      features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
+      async fetch(url, init) {
+        const form = init?.body instanceof URLSearchParams ? init.body : new URLSearchParams()
+        posted.push({ url: String(url), token: form.get('logout_token') ?? '' })
+        return new Response()
+      },
+      ...more,
+    })
+
+  function compared(token: string) {
+    const { iat, exp, jti, ...claims } = decodeJwt(token)
+    expect([iat, exp, jti].map((claim) => typeof claim)).to.deep.equal([
+      'number',
+      'number',
+      'string',
+    ])
+    return { header: decodeProtectedHeader(token), life: Number(exp) - Number(iat), claims }
+  }
+
+  it('makes the same logout token as `client.backchannelLogout`, for two minutes', async () => {
+    const provider = providerWith()
+    const client = await provider.Client.find(CLIENT_ID)
+    const logout: unknown = Reflect.get(client ?? {}, 'backchannelLogout')
+    if (typeof logout !== 'function') throw new Error('it has another name')
+    await Reflect.apply(logout, client, [ACCOUNT_ID, 'the session'])
+    const [own] = posted
+    expect(own?.url).to.equal(metadata.backchannel_logout_uri)
+
+    let told = ''
+    const tell = createTellClient({
+      provider: () => provider,
+      async post(_uri, form) {
+        told = form['logout_token'] ?? ''
+        return undefined
+      },
+      log: () => {},
+    })
+    const logoutOf = { accountId: ACCOUNT_ID, clientId: CLIENT_ID, sid: 'the session' }
+    await tell(logoutOf as ClientLogout, new AbortController().signal)
+    expect(compared(told)).to.deep.equal(compared(own?.token ?? ''))
+    expect(compared(told)).to.deep.include({ life: 120 })
+    expect(compared(told).header).to.include({ typ: 'logout+jwt' })
+    expect(compared(told).claims).to.include({ sub: `pairwise ${ACCOUNT_ID}`, sid: 'the session' })
+  })
+
+  it('knows the address of a client for it only where it is switched on', () => {
+    const off = { devInteractions: { enabled: false } }
+    expect(tellsClients(providerWith())).to.equal(true)
+    expect(tellsClients(providerWith({ features: off, clients: [] }))).to.equal(false)
+  })
+
+  it('may ask more of clients than we know: then each client tells by itself', () => {
+    const extraClientMetadata = {
+      properties: ['team'],
+      validator(_ctx: unknown, _key: string, value: unknown) {
+        if (typeof value !== 'string') throw new errors.InvalidClientMetadata('team is missing')
+      },
+    }
+    expect(tellsClients(providerWith({ extraClientMetadata, clients: [] }))).to.equal(true)
   })
 })
 

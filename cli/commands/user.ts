@@ -121,11 +121,17 @@ async function endSessions(
   const who = account.user ?? account.id ?? ''
   await confirm(run.io, `End all sessions, grants and tokens of ${who} on ${url}?`, yes)
   const ended = await admin.endSessions(account)
-  output.answer(ended, ({ oauth, idp }) =>
+  output.answer(ended, ({ oauth, idp, clients }) =>
     [
       'All sessions, grants and tokens are ended.',
       `Grants, codes and tokens deleted: ${oauth ?? 'the adapter cannot tell'}`,
       `Sessions and login results deleted: ${idp ?? 'the adapter cannot tell'}`,
+      ...(clients
+        ? [
+            `Clients that are told to sign the person out: ${clients.told}`,
+            `Clients that cannot be told: ${clients.untold}`,
+          ]
+        : []),
     ].join('\n'),
   )
 }
@@ -146,6 +152,7 @@ function forgottenText({ under_way: underWay, ...erased }: ForgottenAccount): st
     `Verification links erased: ${erased.verification_links}`,
     `Invitations erased: ${erased.invitation_links}`,
     `Waiting logins erased: ${erased.waiting_logins}`,
+    `Client logouts erased: ${erased.client_logouts}`,
     `Events erased: ${erased.events}`,
     ...(underWay === 0
       ? []

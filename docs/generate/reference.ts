@@ -122,6 +122,7 @@ function optionTypes(): string {
     ['captcha', list('http/captcha.ts', 'Captcha')],
     ['hashing', list('crypto/hashing.ts', 'Hashing')],
     ['adminJwt', list('admin/jwt.ts', 'AdminJwtOptions')],
+    ['clientLogout', list('oidc/post-form.ts', 'ClientLogoutOptions')],
     ['responseDelay', list('http/response-delay.ts', 'ResponseDelay')],
     [
       'beforeForgotPassword` is called with `request',

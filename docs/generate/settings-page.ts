@@ -58,6 +58,17 @@ When a verification link is opened in another browser than the one that logged i
 | \`other_browser\` | has one button to confirm the address, and then says that it is confirmed | goes on by itself, and is signed in |
 | \`always\` | the same | the same; a link that is opened in this browser asks too |
 
+Somebody may have made an account with the address of another person, and wait for that person to confirm it. \`waiting_window\` says what becomes of a window, if the link is opened in
+another browser and a button is pressed there:
+
+| \`waiting_window\` | the browser with the link | the window that logged in |
+| --- | --- | --- |
+| \`match\` | says whose login waits, and asks for the two digits that its window shows | goes on by itself once they were typed |
+| \`continue\` | has one button to confirm the address | goes on by itself |
+| \`off\` | has one button to confirm the address | never goes on; its person signs in again |
+
+\`match\` keeps a stranger's window out, because whoever confirms does not see it ([how](decisions/0042-whose-window-it-is.md), [what it is good for](security.md)).
+
 [clients.md](clients.md) shows this with six clients that others wrote.
 
 ## Values

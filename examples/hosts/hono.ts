@@ -23,11 +23,12 @@ function onNode(handler: Handler): MiddlewareHandler<{ Bindings: HttpBindings }>
 }
 
 /** Hono, with @hono/node-server. */
-export function honoHost({ provider, flows, oauthPath, login }: HostParts) {
+export function honoHost({ provider, flows, oauthPath, login, changePassword }: HostParts) {
   const app = new Hono<{ Bindings: HttpBindings }>()
   const oidc = provider.callback()
   app.use(onNode(flows.adminApi), onNode(flows.wellKnownChangePasswordHandler))
   app.all(`${oauthPath}/login`, onNode(login))
+  app.all(`${oauthPath}/change-password`, onNode(changePassword))
   app.get('/', (c) => c.text('Hello'))
   // Hono strips no prefix from the request of Node. The provider wants it stripped, and the whole address in `originalUrl`.
   app.use(

@@ -1,6 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
 import type { AccountFlows } from '../../src/index.ts'
+import type { Page } from './page.ts'
 
 /** What is put on a server; `identity.ts` makes it. */
 export interface HostParts {
@@ -10,5 +10,7 @@ export interface HostParts {
   /** Path of the issuer, such as `/oauth2`; empty for none. */
   oauthPath: string
   /** Your login page; its POST ends with `flows.finishLogin`. */
-  login: (req: IncomingMessage, res: ServerResponse) => Promise<void>
+  login: Page
+  /** Your page for a new password; its POST ends with `flows.passwordChanged`. */
+  changePassword: Page
 }

@@ -1,10 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { text } from 'node:stream/consumers'
 import bcrypt from 'bcrypt'
 import { errors, interactionPolicy, Provider } from 'oidc-provider'
 import {
-  AccountFlowsError,
   createAccountFlows,
   memoryAdapter,
   memoryStore,
@@ -12,11 +9,13 @@ import {
   type AccountFlowsOptions,
   type MailTransport,
 } from '../../src/index.ts'
+import { createChangePassword } from './change-password.ts'
 import type { HostParts } from './host-parts.ts'
+import { readForm, show, askingToComeBack } from './page.ts'
 
 /**
- * All that is the same on every host: the flows, the provider, and a login page. Everything is in memory, and one account,
- * `ann`, waits for its address to be verified.
+ * All that is the same on every host: the flows, the provider, a login page, and one to change the password. Everything is in
+ * memory, and one account, `ann`, waits for its address to be verified.
  */
 export async function createIdentity(
   baseUrl: string,
@@ -83,7 +82,7 @@ export async function createIdentity(
   flows.attach(provider)
   await flows.start()
 
-  async function login(req: IncomingMessage, res: ServerResponse) {
+  const login = askingToComeBack(async (req, res) => {
     const startedAt = flows.loginStarted()
     try {
       await provider.interactionDetails(req, res)
@@ -96,30 +95,17 @@ export async function createIdentity(
       )
     }
     if (req.method !== 'POST') return show(res, 200, loginForm)
-    const length = Number(req.headers['content-length'])
-    if (!(length <= MAX_FORM_BYTES)) return show(res, 413, loginForm)
-    const form = new URLSearchParams(await text(req))
+    const form = await readForm(req)
+    if (!form) return show(res, 413, loginForm)
     const account = await users.findByUsername(form.get('username') ?? '')
-    try {
-      // Takes as long for a wrong name as for a wrong password.
-      const isRight = await flows.verifyPassword(account, form.get('password') ?? '')
-      if (!account || !isRight) return show(res, 401, loginForm)
-    } catch (error) {
-      if (!(error instanceof AccountFlowsError) || error.code !== 'ERR_OVERLOADED') throw error
-      res.setHeader('Retry-After', '60')
-      return show(res, 503, 'Too many people are signing in. Wait a minute and try again.')
-    }
+    // Takes as long for a wrong name as for a wrong password.
+    const isRight = await flows.verifyPassword(account, form.get('password') ?? '')
+    if (!account || !isRight) return show(res, 401, loginForm)
     await flows.finishLogin(req, res, { account, startedAt })
-  }
+  })
 
-  return { provider, flows, oauthPath, login }
-}
-
-const MAX_FORM_BYTES = 10_000
-
-function show(res: ServerResponse, status: number, content: string) {
-  res.writeHead(status, { 'Content-Type': 'text/html; charset=utf-8' })
-  res.end(`<!doctype html><html lang="en"><title>Sign in</title>${content}`)
+  const changePassword = createChangePassword({ provider, flows, users })
+  return { provider, flows, oauthPath, login, changePassword }
 }
 
 const loginFormFor = (oauthPath: string) => `

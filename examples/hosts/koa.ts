@@ -3,7 +3,7 @@ import mount from 'koa-mount'
 import type { HostParts } from './host-parts.ts'
 
 /** Koa, with koa-mount below a prefix. */
-export function koaHost({ provider, flows, oauthPath, login }: HostParts) {
+export function koaHost({ provider, flows, oauthPath, login, changePassword }: HostParts) {
   const app = new Koa()
   // A mounted provider sees the cookies of this app, so both need the same keys: `cookies.keys` of its configuration.
   app.keys = provider.keys
@@ -14,6 +14,7 @@ export function koaHost({ provider, flows, oauthPath, login }: HostParts) {
   app.use(flows.wellKnownChangePassword())
   app.use(async (ctx, next) => {
     if (ctx.path === `${oauthPath}/login`) await login(ctx.req, ctx.res)
+    else if (ctx.path === `${oauthPath}/change-password`) await changePassword(ctx.req, ctx.res)
     else if (ctx.path === '/') ctx.body = 'Hello'
     else await next()
   })

@@ -8,7 +8,7 @@ import type { HostParts } from './host-parts.ts'
 class AppModule {}
 
 /** NestJS on Express, as in `main.ts`. What `app.use` mounts comes before Nest's own parsers, guards and controllers. */
-export async function nestHost({ provider, flows, oauthPath, login }: HostParts) {
+export async function nestHost({ provider, flows, oauthPath, login, changePassword }: HostParts) {
   const app = await NestFactory.create<NestExpressApplication>(
     { module: AppModule },
     { logger: ['error', 'warn'] },
@@ -16,6 +16,7 @@ export async function nestHost({ provider, flows, oauthPath, login }: HostParts)
   const express: Express = app.getHttpAdapter().getInstance()
   app.use(flows.adminApi, flows.wellKnownChangePasswordHandler)
   app.use(`${oauthPath}/login`, login)
+  app.use(`${oauthPath}/change-password`, changePassword)
   // Without a prefix the provider answers every path, also those of your controllers: give it one.
   app.use(oauthPath, provider.callback())
   express.get('/', (_req, res) => {

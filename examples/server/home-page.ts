@@ -1,4 +1,5 @@
 import type { Context } from 'koa'
+import type { Provider } from 'oidc-provider'
 import { html, type Html } from './html.ts'
 import type { Paths, ShowPage } from './page.ts'
 import type { Route } from './requests.ts'
@@ -16,11 +17,12 @@ export interface HomePageParts {
   /** Whether the shipped users are there, and nobody but a developer looks. */
   isDemo: boolean
   hasMailbox: boolean
+  provider: Provider
   show: ShowPage
   paths: Paths
 }
 
-export function homePage({ baseUrl, isDemo, hasMailbox, show, paths }: HomePageParts) {
+export function homePage({ baseUrl, isDemo, hasMailbox, provider, show, paths }: HomePageParts) {
   const toTry = ({ t }: Words): Html =>
     html`<h2>${t('home.try')}</h2>
       <ol>
@@ -40,7 +42,9 @@ curl -X PUT ${baseUrl}/admin/api/settings \\
   -H "Content-Type: application/json" \\
   -d '{"require_email_verification":"true"}'</pre>`
 
-  function get(ctx: Context) {
+  async function get(ctx: Context) {
+    const { accountId } = await provider.Session.get(ctx)
+    const isSignedIn = accountId !== undefined
     show(ctx, {
       name: 'home',
       content: (words) => {
@@ -49,6 +53,13 @@ curl -X PUT ${baseUrl}/admin/api/settings \\
           ${
             hasMailbox
               ? html`<p><a href="${paths.base}/mailbox">${t('mailbox.title')}</a></p>`
+              : undefined
+          }
+          ${
+            isSignedIn
+              ? html`<p>
+                  <a href="${paths.base}/change-password">${t('change-password.title')}</a>
+                </p>`
               : undefined
           }
           ${isDemo ? users(words) : undefined} ${isDemo ? toTry(words) : undefined}`

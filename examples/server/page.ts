@@ -18,6 +18,8 @@ export interface Page {
    */
   name: string
   mode?: string
+  /** The page whose refusals it shares. */
+  like?: string
   /** What the words name. */
   values?: Record<string, string>
   /** Between lead and note. */
@@ -49,7 +51,7 @@ export function createShowPage({ base, oauth }: Paths, brand: Brand): ShowPage {
   }
 
   return (ctx, page) => {
-    const { name, mode = 'page', values, content } = page
+    const { name, mode = 'page', like = name, values, content } = page
     const words = wordsFor(ctx.req, page.uiLocales)
     const { lang, dir, has, t } = words
     const said = (...keys: string[]) => {
@@ -57,7 +59,7 @@ export function createShowPage({ base, oauth }: Paths, brand: Brand): ShowPage {
       return key === undefined ? undefined : t(key, values)
     }
     const title = said(`${name}.${mode}.title`, `${name}.title`) ?? name
-    const refusal = said(`${name}.${mode}.refusal`)
+    const refusal = said(`${name}.${mode}.refusal`, `${like}.${mode}.refusal`)
     const lead = said(`${name}.${mode}.lead`, `${name}.lead`)
     const note = said(`${name}.${mode}.note`)
     const heading = refusal === undefined ? title : t('refusal.title', { title })

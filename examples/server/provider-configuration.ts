@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import {
   interactionPolicy,
   type AdapterFactory,
@@ -6,6 +7,7 @@ import {
 } from 'oidc-provider'
 import type { AccountFlows, UserStore } from '../../src/index.ts'
 import { firstPartyGrant } from './consent.ts'
+import { derivedKey, type ProviderKeys } from './keys.ts'
 import type { Paths, ShowPage } from './page.ts'
 import { providerPages } from './provider-pages.ts'
 import type { Storage } from './storage.ts'
@@ -44,7 +46,10 @@ export function providerConfiguration(parts: ProviderParts): Configuration {
       profile: ['preferred_username'],
       email: ['email', 'email_verified'],
     },
+    subjectTypes: ['public', 'pairwise'],
+    pairwiseIdentifier: pairwiseSubjects(storage.providerKeys),
     features: {
+      backchannelLogout: { enabled: true },
       devInteractions: { enabled: false },
       claimsParameter: { enabled: true },
       clientCredentials: { enabled: true },
@@ -75,6 +80,15 @@ export function providerConfiguration(parts: ProviderParts): Configuration {
       Session: 14 * DAY,
     },
   }
+}
+
+/** The salt comes from the first key of the provider, which stays while those of SIGNING_KEYS are rotated. */
+function pairwiseSubjects({ keys: [first] }: ProviderKeys) {
+  const salt = derivedKey(first?.d ?? '', 'pairwise subjects')
+  return (_ctx: unknown, accountId: string, { sectorIdentifier = '' }: Client) =>
+    createHmac('sha256', salt)
+      .update(JSON.stringify([sectorIdentifier, accountId]))
+      .digest('base64url')
 }
 
 type AboutToken = (

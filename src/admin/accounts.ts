@@ -78,8 +78,8 @@ export function accountOperations(parts: AdminParts) {
     ),
 
     endSessions: forAccount<'endSessions'>('end_sessions', async ({ id }) => {
-      const { oauth, idp } = await parts.endSessions(id)
-      return { answer: { oauth, idp } }
+      const { oauth, idp, clients } = await parts.endSessions(id)
+      return { answer: { oauth, idp, clients } }
     }),
 
     verifyUser: forAccount<'verifyUser'>('user_verify', (user, request) =>

@@ -1,5 +1,4 @@
-import { atStep, type MailFault } from '../errors.ts'
-import type { MailJobStatus, RecordedEvent, User } from '../ports/index.ts'
+import type { RecordedEvent, User } from '../ports/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../ports/mail-kinds.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import type { UserStatus } from './description.ts'
@@ -90,6 +89,13 @@ export function changedSince(
   }
 }
 
+/** Of a request within a day after "This wasn't me". */
+export const muted = (event: RecordedEvent, user: User, kind: LinkKind): Diagnosis => ({
+  cause: 'muted',
+  summary: `The last request, at ${timeOf(event)}, got no mail: in an earlier one, somebody pressed "This wasn't me" (mail_disowned).`,
+  advice: `Ask the person whether the request was theirs. If so, send a link, which is not held back: ${sendLink(user, kind)}`,
+})
+
 /** Of a mail whose request ended for another reason. */
 export function ended(event: RecordedEvent, user: User, kind: LinkKind): Diagnosis {
   const { reason = 'unknown reason' } = event
@@ -123,53 +129,12 @@ export function sent(event: RecordedEvent, { email = '' }: User, kind: LinkKind)
   }
 }
 
-/** @param job - what is left of it. `undefined`: it is gone. */
-export function failed(
-  event: RecordedEvent,
-  user: User,
-  kind: LinkKind,
-  job: MailJobStatus | undefined,
-): Diagnosis {
-  const { step, code = 'unknown reason', reply }: Partial<MailFault> = event.details ?? {}
-  const said = reply === undefined ? code : `"${reply.replaceAll('"', "'")}"`
-  const fault = step === undefined ? said : `${said} ${atStep({ step })}`
-  const isAnswer = /^\d/.test(code) && (step === 'RCPT TO' || step === 'DATA')
-  const isTransport = step === 'transport'
-  const look = isTransport || (reply === undefined && isAnswer) ? 'mail test' : 'doctor'
-  const advice = `See account-flows ${look} --to ${user.email ?? ''}. ${nextOf(job, user, kind)}`
-  const mail = `the last ${nameOf(kind)}`
-  const isRefused = event.reason === 'ERR_MAIL_REFUSED'
-  if (isTransport) {
-    const cause = isRefused ? 'refused' : 'mail_server_down'
-    const verb = isRefused ? `refused ${mail} for good` : `did not accept ${mail}`
-    return { cause, summary: `The transport ${verb}: ${said}.`, advice }
-  }
-  if (isRefused) {
-    // RFC 3463: x.1.x is about an address, all else is not.
-    const isOfAddress = !/^\d{3} \d\.(?!1\.)/.test(code)
-    const check = isOfAddress ? 'Check the address.' : 'Ask the operator of the mail server.'
-    const summary = `The mail server refused ${mail} for good: ${fault}.`
-    return { cause: 'refused', summary, advice: `${check} ${advice}` }
-  }
-  const cause = isAnswer ? 'refused' : 'mail_server_down'
-  const verb = isAnswer ? `does not accept ${mail} now` : `could not be used for ${mail}`
-  return { cause, summary: `The mail server ${verb}: ${fault}.`, advice }
-}
-
-function nextOf(job: MailJobStatus | undefined, user: User, kind: LinkKind): string {
-  const next = job?.state === 'waiting' ? job.nextAttemptAt : undefined
-  if (next) return `The next attempt is at ${next.toISOString()}.`
-  const again =
-    job?.state === 'dead' ? `account-flows outbox retry ${job.id}` : sendLink(user, kind)
-  return `When this is fixed: ${again}`
-}
-
 const askedWith = (asked: RecordedEvent | undefined) =>
   asked
     ? `somebody typed it at ${timeOf(asked)} and got no mail`
     : 'for a reset link, the person must type the username'
 
-const nameOf = (kind: LinkKind) => MAIL_KINDS[kind].link.called
+export const nameOf = (kind: LinkKind) => MAIL_KINDS[kind].link.called
 
 export const sendLink = ({ id }: User, kind: LinkKind) =>
   `account-flows ${MAIL_KINDS[kind].link.command} --id ${id}`

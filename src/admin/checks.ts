@@ -16,6 +16,7 @@ export type DoctorStep =
   | 'secrets'
   | 'settings'
   | 'recommended'
+  | 'range_service'
   | 'outbox'
   | 'base_url'
   | 'configuration'
@@ -135,7 +136,7 @@ export function ok(step: DoctorStep, message: string): Check {
   return { step, status: 'ok', message }
 }
 
-function warning(step: DoctorStep, message: string, advice: string): Check {
+export function warning(step: DoctorStep, message: string, advice: string): Check {
   return { step, status: 'warning', message, advice }
 }
 

@@ -234,6 +234,7 @@ export const UserStatus = object('What support needs to know of an account.', {
       'verified',
       'changed',
       'limited',
+      'muted',
       'refused',
       'mail_server_down',
       'waiting',
@@ -242,7 +243,7 @@ export const UserStatus = object('What support needs to know of an account.', {
       'not_asked',
     ])
     .describe(
-      'The outcome of the newest mail, or why there is none. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. changed: the reason is gone.',
+      'The outcome of the newest mail, or why there is none. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. muted: somebody pressed "This wasn\'t me" in an earlier mail. changed: the reason is gone.',
     ),
   summary: text.describe('The cause in one sentence, with what the mail server said.'),
   advice: text.describe('What to do next.'),
@@ -256,7 +257,21 @@ export const UserStatus = object('What support needs to know of an account.', {
     time.describe('Grants, codes and tokens from then or before are dead.'),
   ),
   idp_sessions_ended_at: optional(time.describe('Sessions from then or before are dead.')),
-  hints: z.array(text).describe('Why this account may get no mail, and what to do.'),
+  clients: optional(
+    object(
+      'The clients of the last end of sessions, by what became of them. Left out if there are none.',
+      {
+        ended_at: time,
+        told: count.describe('They signed the person out.'),
+        waiting: count.describe('They will be told.'),
+        failed: count.describe('They were not told, and nobody tries again. See the hints.'),
+        untold: count.describe('They cannot be told: they have no `backchannel_logout_uri`.'),
+      },
+    ),
+  ),
+  hints: z
+    .array(text)
+    .describe('Why this account may get no mail, or is signed in still, and what to do.'),
   links: z.array(Link).describe('Newest first.'),
   mails: z.array(MailJob).describe('Newest first.'),
   events: z.array(AuditEvent).describe('Newest first.'),
@@ -297,10 +312,19 @@ export const Verification = object('What became of the address of an account.', 
 
 export type EndedSessions = z.infer<typeof EndedSessions>
 export const EndedSessions = object(
-  'How many records were deleted. A number is left out if the adapter cannot tell it.',
+  'How many records were deleted, and which clients are told. A number is left out if the adapter cannot tell it.',
   {
     oauth: optional(count.describe('Grants, codes and tokens.')),
     idp: optional(count.describe('Sessions and login results.')),
+    clients: optional(
+      object(
+        'Clients that the account was signed in to. Left out if the provider tells no clients.',
+        {
+          told: count.describe('They are told to sign the person out.'),
+          untold: count.describe('They cannot be told. Sign the person out there.'),
+        },
+      ),
+    ),
   },
 )
 
@@ -316,9 +340,10 @@ export const ForgottenAccount = object('How many records of the account were rem
   verification_links: count,
   invitation_links: count,
   waiting_logins: count,
+  client_logouts: count,
   events: count,
   under_way: count.describe(
-    'Running resets and mails that are being sent: not removed yet. Try again in a minute.',
+    'Running resets, and mails and client logouts that are being sent: not removed yet. Try again in a minute.',
   ),
 })
 

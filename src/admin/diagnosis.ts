@@ -8,7 +8,7 @@ import { MAIL_KINDS, linkKinds } from '../ports/mail-kinds.ts'
 import {
   changedSince,
   ended,
-  failed,
+  muted,
   noMailAtAll,
   noPassword,
   NOT_CONFIGURED,
@@ -21,6 +21,7 @@ import {
   type Diagnosis,
   type Present,
 } from './causes.ts'
+import { failed } from './failed-mail.ts'
 import { hasPassword } from './invitation.ts'
 
 export interface MailHistory extends Present {
@@ -131,6 +132,7 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): Diagnosis {
         'Ask the person to use the newest mail, or to try again later (mails_per_account_per_hour, resend_cooldown).',
     }
   }
+  if (reason === 'muted') return muted(event, user, kind)
   if (reason !== 'ERR_MAIL_REFUSED' && reason !== 'ERR_MAIL_FAILED') return ended(event, user, kind)
   const job = mails.find(({ id }) => event.id.startsWith(`mail_failed:${id}:`))
   return failed(event, user, kind, job)

@@ -20,6 +20,7 @@ import {
 } from './checks.ts'
 import { inTime } from './in-time.ts'
 import { MIN_ADMIN_TOKEN_LENGTH } from './options.ts'
+import { rangeCheck } from './range-check.ts'
 import { notAnAddress, reportOf } from './mails.ts'
 import type { AdminEndpoints, AdminParts, AdminRequest } from './parts.ts'
 
@@ -98,14 +99,16 @@ function createDoctor(parts: AdminParts) {
   }
 
   return async (to: string | undefined): Promise<Check[]> => {
-    const [[keys, ...database], baseUrl, mail] = await Promise.all([
+    const [[keys, ...database], range, baseUrl, mail] = await Promise.all([
       databaseChecks(),
+      rangeCheck(settings.current(), clock),
       baseUrlCheck(parts.oauthUrl, clock),
       mailChecks(to),
     ])
     return [
       weakKeyCheck(options) ?? keys,
       ...database,
+      ...(range ? [range] : []),
       baseUrl,
       ...(options.transport?.isStandIn ? mail.map(inDevelopment) : mail),
     ]

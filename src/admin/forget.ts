@@ -17,6 +17,7 @@ export async function forget(
       verification_links: forgotten.verificationTokens,
       invitation_links: forgotten.invitationTokens,
       waiting_logins: forgotten.pendingLogins,
+      client_logouts: forgotten.clientLogouts,
       events: forgotten.events,
       under_way: forgotten.underWay,
     },

@@ -149,6 +149,7 @@ export function previewMail(
   const locals = {
     username: 'ann',
     link: `${oauthUrl}${page}`,
+    notMe: `${oauthUrl}/not-me`,
     at,
     ...(link && { lifetimeMs: settings[link.lifetime] }),
     clientName: 'Example App',

@@ -8,7 +8,8 @@ import type {
   AccountFlowsStore,
   AuditEvent,
   CheckMail,
-  EndedSessions,
+  ClientLogout,
+  EndedAccount,
   Log,
   MailOutbox,
   Requester,
@@ -34,7 +35,9 @@ export interface AdminParts {
   /** Whether there is anywhere to send mails to. */
   canSend(): boolean
   invite: Invitation['invite']
-  endSessions(accountId: string): Promise<EndedSessions>
+  endSessions(accountId: string): Promise<EndedAccount>
+  /** The clients of the newest end of an account, each once. `undefined`: the provider tells no clients. */
+  clientsOf(accountId: string): Promise<ClientLogout[] | undefined>
   /** Stands for an account that is forgotten, in what is kept of it. */
   keyedHash(text: string): string
   authorizeSig: AuthorizeSig

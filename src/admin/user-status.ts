@@ -1,5 +1,5 @@
 import { linkKinds } from '../ports/mail-kinds.ts'
-import type { RecordedEvent, User } from '../ports/index.ts'
+import type { ClientLogout, ClientLogoutState, RecordedEvent, User } from '../ports/index.ts'
 import { foldTyped } from '../ports/users.ts'
 import { findUser } from '../flows/account.ts'
 import { eventShape } from './audit.ts'
@@ -18,11 +18,12 @@ const MOST_MAIL_EVENTS = 200
 export async function statusOf(parts: AdminParts, user: User): Promise<Sent<UserStatus>> {
   const { store, clock } = parts
   const settings = parts.settings.current()
-  const [links, mails, events, ended, mailEvents, asked, named] = await Promise.all([
+  const [links, mails, events, ended, clients, mailEvents, asked, named] = await Promise.all([
     linksOf(parts, user),
     store.outbox.list({ accountId: user.id, limit: MOST }, clock.now()),
     store.audit.list({ accountId: user.id, limit: MOST }),
     store.cutoffs.read(user.id),
+    parts.clientsOf(user.id),
     store.audit.list({ accountId: user.id, types: MAIL_EVENTS, limit: MOST_MAIL_EVENTS }),
     askedInVain(parts, user),
     user.email === undefined ? 'unknown' : findUser(parts.users, user.email),
@@ -47,7 +48,8 @@ export async function statusOf(parts: AdminParts, user: User): Promise<Sent<User
     has_password: user.passwordHash !== undefined,
     oauth_sessions_ended_at: ended?.oauthAt,
     idp_sessions_ended_at: ended?.idpAt,
-    hints: hintsOf(history),
+    clients: clientCounts(clients),
+    hints: [...hintsOf(history), ...hintsOfClients(clients)],
     links,
     mails: mails.map((mail) => mailShape(mail, name)),
     events: events.map((event) => eventShape(event, name)),
@@ -99,5 +101,28 @@ function hintsOf({ user, mails, needsVerified, canSend }: MailHistory): string[]
     ...(isDead
       ? ['There are dead letters. See their reasons, then use account-flows outbox retry.']
       : []),
+  ]
+}
+
+function clientCounts(clients: ClientLogout[] = []): Sent<UserStatus>['clients'] {
+  const [first] = clients
+  if (!first) return undefined
+  const count = (state: ClientLogoutState) => clients.filter((each) => each.state === state).length
+  return {
+    ended_at: first.requestedAt,
+    told: count('sent'),
+    waiting: count('waiting'),
+    failed: count('dead'),
+    untold: count('untold'),
+  }
+}
+
+function hintsOfClients(clients: ClientLogout[] = []): string[] {
+  const dead = clients
+    .filter(({ state }) => state === 'dead')
+    .map(({ clientId, reason = 'unknown' }) => `${clientId} (${reason})`)
+  if (dead.length === 0) return []
+  return [
+    `Clients were not told to sign the person out: ${dead.join(', ')}. Sign the person out there.`,
   ]
 }

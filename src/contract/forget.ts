@@ -11,6 +11,7 @@ import {
   mustExist,
   oddTexts,
   sampleClaim,
+  sampleClientLogout,
   sampleMailJob,
   samplePendingLogin,
   sampleResetToken,
@@ -24,6 +25,7 @@ const NOTHING = {
   verificationTokens: 0,
   invitationTokens: 0,
   pendingLogins: 0,
+  clientLogouts: 0,
   events: 0,
   underWay: 0,
 }
@@ -43,6 +45,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     await store().verificationTokens.issue(verification)
     await store().invitationTokens.issue(invitation)
     await store().pendingLogins.save(login, 10)
+    await store().clientLogouts.add([sampleClientLogout({ accountId: userId })])
     const event = { id: randomUUID(), type: 'email_login_blocked', at: after(0) } as const
     await store().audit.record({ ...event, accountId: userId }, hour)
     await store().cutoffs.end(userId, 'idp', { id: 'idp', at: after(0) })
@@ -52,12 +55,14 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
 
   /** How much is left of an account. */
   async function leftOf(accountId: string) {
-    const { outbox, resetTokens, verificationTokens, invitationTokens, audit } = store()
+    const { outbox, resetTokens, verificationTokens, invitationTokens, clientLogouts, audit } =
+      store()
     return [
       (await outbox.list({ accountId, limit: 10 }, after(1))).length,
       (await resetTokens.ofUser(accountId, 10)).length,
       (await verificationTokens.ofUser(accountId, 10)).length,
       (await invitationTokens.ofUser(accountId, 10)).length,
+      (await clientLogouts.find({ accountId })).length,
       (await audit.list({ accountId, limit: 10 })).length,
     ]
   }
@@ -74,10 +79,11 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
       verificationTokens: 1,
       invitationTokens: 1,
       pendingLogins: 1,
+      clientLogouts: 1,
       events: 1,
       underWay: 0,
     })
-    expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0, 0])
+    expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0, 0, 0])
     expect(await store().pendingLogins.find({ id: ann.login.id })).to.equal(undefined)
     const { resetTokens, verificationTokens, invitationTokens, pendingLogins, cutoffs } = store()
     expect(await resetTokens.find(ann.reset.tokenHash)).to.equal(undefined)
@@ -85,7 +91,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     const ends = { idpAt: after(0), oauthAt: after(1) }
     expect(await cutoffs.read('ann')).to.deep.equal(ends)
 
-    expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1, 1])
+    expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1, 1, 1])
     expect(await pendingLogins.find({ id: bob.login.id })).to.include({ accountId: 'bob' })
     for (const [found, { id }] of [
       [await resetTokens.find(bob.reset.tokenHash), bob.reset],
@@ -104,7 +110,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     for (const each of ['nobody', 'BOB', ...oddTexts]) {
       expect(await forget(each), each).to.deep.equal(NOTHING)
     }
-    expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1, 1])
+    expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1, 1, 1])
     await store().resetTokens.issue(sampleResetToken({ userId: 'ann' }))
     expect(await forget('ann')).to.deep.equal({ ...NOTHING, resetTokens: 1 })
     expect(await statusIn(store().outbox, bob.mail.id)).to.include({ accountId: 'bob' })
@@ -128,7 +134,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
       id: 'of-ann',
       details: { ...details, account_hash: 'hash of ann' },
     })
-    expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0, 0])
+    expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0, 0, 0])
     expect(await eventIn(audit, 'of-bob')).to.deep.equal(bobs)
 
     const all = await audit.list({ limit: 10 })
@@ -164,6 +170,18 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     expect(await forget('ann')).to.include({ resetTokens: 1, underWay: 0 })
   })
 
+  it('leaves a client logout that a worker holds, until its lease ends', async () => {
+    const { clientLogouts } = store()
+    await recorded('ann')
+    const [held] = await clientLogouts.claim(1, after(1), after(minute), [])
+    expect(await forget('ann')).to.include({ clientLogouts: 0, underWay: 1 })
+    await clientLogouts.settle(mustExist(held), { retryAt: after(hour), reason: 'timeout' })
+    expect(await forget('ann')).to.deep.equal({ ...NOTHING, clientLogouts: 1 })
+    await recorded('bob')
+    await clientLogouts.claim(1, after(1), after(minute), [])
+    expect(await forget('bob', minute)).to.include({ clientLogouts: 1, underWay: 0 })
+  })
+
   it('leaves a mail that a worker holds, until its lease ends, and removes a dead letter', async () => {
     const { mail } = await recorded('ann')
     const { outbox } = store()
@@ -178,6 +196,6 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     const dead = mustExist(await claimOne(outbox, 'resolve', 1))
     await outbox.giveUp(dead, after(1), 'no such mailbox')
     expect(await forget('bob')).to.include({ mails: 1, underWay: 0 })
-    expect(await leftOf('bob')).to.deep.equal([0, 0, 0, 0, 0])
+    expect(await leftOf('bob')).to.deep.equal([0, 0, 0, 0, 0, 0])
   })
 }

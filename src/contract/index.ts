@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { after, issuedAs, sampleClaim, sampleResetToken } from './samples.ts'
 import type { AccountFlowsStore } from '../ports/index.ts'
 import { itAdministersMailJobs } from './administration.ts'
+import { itKeepsClientLogouts } from './client-logouts.ts'
 import { itForgetsAccounts } from './forget.ts'
 import {
   itKeepsAuditEvents,
@@ -43,6 +44,7 @@ export function itIsAnAccountFlowsStore(
       itKeepsVerificationTokens(() => opened.store.verificationTokens))
     describe('pending logins', () => itKeepsPendingLogins(() => opened.store.pendingLogins))
     describe('session cut-offs (2.4, 3.3)', () => itKeepsCutoffs(() => opened.store.cutoffs))
+    describe('clients that are told', () => itKeepsClientLogouts(() => opened.store.clientLogouts))
 
     describe('the mail outbox', () => {
       itKeepsMailJobs(() => opened.store.outbox)

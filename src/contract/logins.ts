@@ -138,6 +138,29 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     for (const { id } of others) expect((await port().find({ id }))?.verifiedAt).to.equal(undefined)
   })
 
+  it('voids all logins with an address but one, and leaves a held one held', async () => {
+    const [one, other] = [await saved(), await saved({ isHeld: true, userAgent: undefined })]
+    const others = [await saved({ accountId: 'bob' }), await saved({ email: undefined })]
+    const ann = { accountId: 'ann', email: 'Ann@example.com' }
+    await port().change({ ...ann, except: one.id }, { isVoid: true })
+    expect(await port().find({ id: one.id })).to.deep.equal(one)
+    expect(await port().find({ id: other.id })).to.deep.equal({ ...other, passwordDigest: '' })
+    for (const login of others) expect(await port().find({ id: login.id })).to.deep.equal(login)
+  })
+
+  it('counts the tries of 20 callers, each once, and begins again where it is saved again', async () => {
+    const login = await saved()
+    const counts = await atOnce(() => port().countTry(login.id))
+    expect(counts.toSorted((one, other) => one - other)).to.deep.equal(
+      Array.from({ length: 20 }, (_, at) => at + 1),
+    )
+    expect(await port().find({ id: login.id })).to.deep.equal(login)
+    expect(await port().countTry((await saved()).id)).to.equal(1)
+    expect(await port().countTry('unknown')).to.equal(0)
+    await port().save(login, MANY)
+    expect(await port().countTry(login.id)).to.equal(1)
+  })
+
   it('is kept until the latest of the times that 20 ask for at once', async () => {
     const { id } = await saved()
     await atOnce((caller) => port().change({ id }, { purgeAt: after(hour + caller * minute) }))
@@ -188,6 +211,7 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
     expect(await port().end('ann', 'oauth', end(3))).to.deep.equal({
       idpAt: after(6),
       oauthAt: after(3),
+      before: undefined,
     })
     expect(await port().end('ann', 'idp', end(6))).to.deep.include({ idpAt: after(7) })
   })
@@ -197,6 +221,21 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
     expect(await port().end('ann', 'idp', end(5, 'another'))).to.deep.include({
       idpAt: after(6),
     })
+  })
+
+  it('answers where the cut-off was before, and of 20 ends at once to each what the one before it made', async () => {
+    const first = await port().end('ann', 'idp', end(5))
+    expect(first.before).to.equal(undefined)
+    await port().end('ann', 'oauth', end(9))
+    const ends = await atOnce((caller) =>
+      port().end('ann', 'idp', end(caller, `another ${caller}`)),
+    )
+    const last = await port().read('ann')
+    const made = [first, ...ends].map(({ idpAt }) => idpAt?.getTime())
+    const others = made.filter((at) => at !== last?.idpAt?.getTime())
+    expect(ends.map(({ before }) => before?.getTime())).to.have.members(others)
+    expect((await port().end('ann', 'idp', end(3, 'last'))).before).to.deep.equal(last?.idpAt)
+    expect((await port().end('ann', 'idp', end(3, 'last'))).before).to.not.deep.equal(last?.idpAt)
   })
 
   it('keeps an exact end beside the others, the latest of them', async () => {

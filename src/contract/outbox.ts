@@ -57,6 +57,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
         accountId: 'ann',
         pendingLoginId: 'pending',
         sendTo: 'ann@example.com',
+        passwordDigest: 'digest',
         carried: { clientId: 'app', redirectUri: 'x:/', scope: 'openid', state: '$a.b' },
         requester: {
           address: undefined,

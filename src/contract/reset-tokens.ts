@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
+import { passwordDigest } from '../crypto/password.ts'
 import type { NewToken, ResetTokenStore } from '../ports/index.ts'
 import {
   after,
@@ -24,6 +25,12 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
   async function claimed() {
     const { tokenHash } = await issued()
     return mustExist(await port().claim(tokenHash, sampleClaim()))
+  }
+
+  /** What is told of one whose reset was decided; the digest of the new hash stays. */
+  const decided = (token: NewToken, newHash = sampleClaim().newHash) => {
+    const newDigest = passwordDigest(newHash)
+    return { ...issuedAs(token), claimedAt: after(1), newDigest }
   }
 
   const endOf = (token: { tokenHash: string }, at?: number) => endIn(port(), token, at)
@@ -138,12 +145,9 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     )
     const winners = claims.flatMap((claim, caller) => (claim ? [{ claim, caller }] : []))
     expect(winners).to.have.length(1)
-    const told = { ...issuedAs(token), claimedAt: after(1) }
-    expect(winners[0]?.claim).to.deep.equal({
-      ...told,
-      claimedBy: sampleClaim().by,
-      newHash: `hash ${winners[0]?.caller}`,
-    })
+    const newHash = `hash ${winners[0]?.caller}`
+    const told = decided(token, newHash)
+    expect(winners[0]?.claim).to.deep.equal({ ...told, claimedBy: sampleClaim().by, newHash })
     expect(await port().find(token.tokenHash)).to.deep.equal(told)
   })
 
@@ -180,7 +184,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     const token = await issued()
     const { id, tokenHash } = token
     await port().claim(tokenHash, sampleClaim({ at: after(1) }))
-    const used = { ...issuedAs(token), claimedAt: after(1), usedAt: after(2) }
+    const used = { ...decided(token), usedAt: after(2) }
     expect(await port().advance(id, 'used', after(2))).to.deep.equal(used)
     expect(await port().advance(id, 'used', after(3))).to.deep.equal(used)
     const unfinished = await port().takeUnfinished(after(minute), after(hour))
@@ -224,7 +228,7 @@ export function itKeepsResetTokens(port: () => ResetTokenStore): void {
     const token = await issued()
     const { id, tokenHash } = token
     await port().claim(tokenHash, sampleClaim({ at: after(1) }))
-    const rejected = { ...issuedAs(token), claimedAt: after(1), invalidatedAt: after(2) }
+    const rejected = { ...decided(token), invalidatedAt: after(2) }
     expect(await port().advance(id, 'rejected', after(2))).to.deep.equal(rejected)
     expect(await port().advance(id, 'rejected', after(3))).to.deep.equal(rejected)
     for (const step of ['used', 'completed'] as const)

@@ -6,6 +6,7 @@ import type {
   MailJob,
   MailOutbox,
   MailStage,
+  NewClientLogout,
   NewMailJob,
   NewToken,
   PendingLogin,
@@ -59,8 +60,9 @@ export function sampleVerificationToken(changes: Partial<NewToken> = {}): NewTok
 /** What is told of a token that nothing happened to. */
 export function issuedAs(issued: NewToken): Token {
   const { tokenHash: _tokenHash, ...token } = issued
-  const ends = { usedAt: undefined, claimedAt: undefined, invalidatedAt: undefined }
-  return { locale: undefined, pendingLoginId: undefined, ...token, ...ends, completedAt: undefined }
+  const unused = { usedAt: undefined, claimedAt: undefined, newDigest: undefined }
+  const alive = { invalidatedAt: undefined, completedAt: undefined }
+  return { locale: undefined, pendingLoginId: undefined, ...token, ...unused, ...alive }
 }
 
 /** What ended a token at that time; `unknown`: there is none. */
@@ -84,10 +86,25 @@ export function samplePendingLogin(
       login: { accountId: 'ann', amr: ['pwd'], ts: 1_700_000_000 },
     },
     browserHash: 'hash of a browser',
+    userAgent: 'Mozilla/5.0 $ü',
     createdAt: after(0),
     verifiedAt: undefined,
     continuedAt: undefined,
     purgeAt: after(hour),
+    ...changes,
+  }
+}
+
+export function sampleClientLogout(changes: Partial<NewClientLogout> = {}): NewClientLogout {
+  return {
+    id: randomUUID(),
+    endId: 'end',
+    accountId: 'ann',
+    clientId: 'app',
+    sid: 'session',
+    canBeTold: true,
+    requestedAt: after(0),
+    expiresAt: after(24 * hour),
     ...changes,
   }
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import bcrypt from 'bcrypt'
+import type { PasswordRefusal, RefusedNewPassword } from '../ports/index.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 
 interface PasswordLimits {
@@ -7,15 +8,11 @@ interface PasswordLimits {
   maxLength: number
 }
 
-export type PasswordRefusal =
-  'password_mismatch' | 'password_too_short' | 'password_too_long' | 'password_invalid'
-
-export interface RefusedPassword {
+/** What is wrong with the form, besides what a password is told by itself. */
+export interface RefusedPassword extends Omit<RefusedNewPassword, 'refusal'> {
   refusal: PasswordRefusal
   /** What is wrong besides, where that is another field's to mend. */
-  also?: PasswordRefusal | undefined
-  /** How many characters are too many. */
-  excess: number
+  also?: RefusedNewPassword['refusal'] | undefined
 }
 
 /**
@@ -34,7 +31,7 @@ export function refusePassword(
   if (password !== confirmation) return { refusal: 'password_mismatch', also: fault, excess }
   return fault && { refusal: fault, excess }
 
-  function faultOf(): PasswordRefusal | undefined {
+  function faultOf(): RefusedNewPassword['refusal'] | undefined {
     if (!isPlain(password)) return 'password_invalid'
     if (excess > 0) return 'password_too_long'
     return characters.length < limits.minLength ? 'password_too_short' : undefined

@@ -1,5 +1,5 @@
 import { passwordDigest } from '../crypto/password.ts'
-import { linkKinds, MAIL_KINDS, type TokenPart } from '../ports/mail-kinds.ts'
+import { type LinkKind, linkKinds, MAIL_KINDS, type TokenPart } from '../ports/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
 import type {
   AccountFlowsStore,
@@ -105,8 +105,11 @@ export async function verifyByReset(
   await audit({ ...event, at: clock.now(), accountId, clientId: carried.clientId, ...claimedBy })
 }
 
-/** Voids all that was mailed to an account, and the logins that wait for it. A reset that was decided is finished all the same. */
-export type VoidLinks = (accountId: string) => Promise<void>
+/**
+ * Voids all that was mailed to an account, and the logins that wait for it; of some kinds of mails, or of all. A reset that was decided
+ * is finished all the same.
+ */
+export type VoidLinks = (accountId: string, kinds?: readonly LinkKind[]) => Promise<void>
 
 /** Links have expired by it, however far behind the clock of a process is. */
 const BEFORE_EVERY_CLOCK = new Date(0)
@@ -114,9 +117,10 @@ const BEFORE_EVERY_CLOCK = new Date(0)
 export function createVoidLinks(
   store: Pick<AccountFlowsStore, 'pendingLogins' | TokenPart>,
 ): VoidLinks {
-  return async (userId) => {
-    await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
-    for (const kind of linkKinds)
+  return async (userId, kinds = linkKinds) => {
+    if (kinds.includes('email_verification'))
+      await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
+    for (const kind of kinds)
       await store[MAIL_KINDS[kind].link.tokens].revoke({ userId }, BEFORE_EVERY_CLOCK)
   }
 }
@@ -131,13 +135,13 @@ export function createVoidEverything(
   outbox: Pick<MailOutbox, 'requestsOf' | 'supersede'>,
   voidLinks: VoidLinks,
 ): VoidLinks {
-  return async (accountId) => {
-    for (const kind of linkKinds) {
+  return async (accountId, kinds = linkKinds) => {
+    for (const kind of kinds) {
       const requests = await outbox.requestsOf(accountId, kind)
       const ids = requests.map(({ id }) => id)
       await outbox.supersede(ids, BEFORE_EVERY_CLOCK)
     }
-    await voidLinks(accountId)
+    await voidLinks(accountId, kinds)
   }
 }
 

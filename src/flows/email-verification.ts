@@ -13,21 +13,15 @@
  */
 import { isToken } from '../crypto/token.ts'
 import { requestMail, type MailRequest } from '../outbox/request.ts'
-import type {
-  CapturedRequest,
-  CarriedParameters,
-  LinkEnd,
-  Requester,
-  Token,
-  User,
-} from '../ports/index.ts'
+import type { CapturedRequest, CarriedParameters, Requester, Token, User } from '../ports/index.ts'
 import { carriedBy, isSameCarried } from '../ports/carried-query.ts'
 import { isVerified } from './account.ts'
-import { contextOf, findLink, verificationState } from './link.ts'
-import type { LinkContext, LinkFault, VerificationLink } from './link.ts'
+import { contextOf, findLink, verificationState, type VerificationLink } from './link.ts'
 import type { FlowParts } from './parts.ts'
-import { linkedLogin, unlessLeft, type LinkedLogin } from './linked-login.ts'
+import { about, refuse, unknown, type LinkRefusal } from './link-refusal.ts'
+import { linkedLogin, unlessLeft, type LinkedLogin, type LoginToMatch } from './linked-login.ts'
 import { inLoginTurn, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
+import { disown, isHeld, tryNumber, windowRule } from './whose-window.ts'
 
 /** A genuine, usable link and the account it is for. Nothing is consumed yet. */
 export interface OpenedLink extends LinkedLogin {
@@ -35,20 +29,18 @@ export interface OpenedLink extends LinkedLogin {
   token: Token
 }
 
-export interface LinkRefusal extends LinkContext {
-  /** `verified`: the account was verified by other means, and the link has nothing left to do. */
-  refusal: 'expired' | 'verified'
-  reason: VerificationFault
-}
-
-/** All links of an account live side by side. */
-type VerificationFault = Exclude<LinkFault, 'superseded'>
-
 /** Who opens a link, and the cookie of the browser. `undefined`: it has none. */
 type LinkOpener = Requester & { browser: string | undefined }
 
-/** What follows a verification. `takesTurn`: in the turn of the login that waits in this browser. */
-type Then = { takesTurn: boolean; goOn: () => Promise<void> }
+/**
+ * What follows a verification. `takesTurn`: in the turn of the login that waits in this browser. `matched`: the login whose number was
+ * typed; with `match`, no other one goes on after a link that was opened in another browser.
+ */
+export type AfterConfirming = {
+  takesTurn: boolean
+  matched: string | undefined
+  goOn: () => Promise<void>
+}
 
 export type EmailVerification = ReturnType<typeof createEmailVerification>
 
@@ -58,17 +50,18 @@ export function createEmailVerification(parts: FlowParts) {
     blocks: (user: User) => parts.settings().requireEmailVerification && !user.emailVerified,
 
     /**
-     * Keeps the login that waits, and asks for a link. Answers the id of the pending login: of the same request in the same browser
-     * always the same. `undefined`: the request is too long to be kept, and nothing was done.
+     * Keeps the login that waits, and asks for a link. The id of the same request in the same browser is always the same. `undefined`: the request is too long to be kept, and nothing was done.
      */
-    async block(user: User, captured: CapturedRequest, { browser, ...requester }: LinkOpener) {
+    async block(user: User, captured: CapturedRequest, opener: LinkOpener) {
+      const { browser: _browser, ...requester } = opener
       const lifetimeMs = parts.settings().emailVerificationExpiration
-      const login = newPendingLogin(user, captured, browser, parts.clock.now(), lifetimeMs)
-      if (!login) return undefined
+      const begun = newPendingLogin(user, captured, opener, parts.clock.now(), lifetimeMs)
+      if (!begun) return undefined
+      const login = (await isHeld(parts, user.id)) ? { ...begun, isHeld: true as const } : begun
       await parts.pendingLogins.save(login, MOST_LOGINS)
       const asked = { accountId: user.id, carried: carriedBy(captured), requester }
       await request(parts, { ...asked, pendingLoginId: login.id })
-      return login.id
+      return login
     },
 
     /** Asks for a fresh link (4.7). Does the same for every username, and answers nothing. */
@@ -90,7 +83,15 @@ export function createEmailVerification(parts: FlowParts) {
      * `continued`: the waiting window of this browser has taken the turn of the login, which `takesTurn` asks for. In neither is
      * `goOn` called; where that fails in its turn, the turn is given back.
      */
-    confirm: (link: OpenedLink, by: Requester, then: Then) => confirm(parts, link, by, then),
+    confirm: (link: OpenedLink, by: Requester, then: AfterConfirming) =>
+      confirm(parts, link, by, then),
+
+    /** Judges the number that was typed for the window of a login, which may be tried twice. */
+    tryNumber: (token: Token, by: Requester, login: LoginToMatch, typed: string) =>
+      tryNumber(parts, { token, by }, login.id, typed),
+
+    /** Whoever opened the link sees no window that waits: verifies nothing, and ends the login and the link. */
+    disown: ({ token }: OpenedLink, by: Requester) => disown(parts, { token, by }),
 
     /** Records that a confirmed link has done its work: once for each link, however often it is recorded. */
     recordConfirmed: ({ token }: OpenedLink, by: Requester) =>
@@ -156,10 +157,15 @@ async function confirm(
   parts: FlowParts,
   { token, isFirstBrowser }: OpenedLink,
   requester: Requester,
-  { takesTurn, goOn }: Then,
+  { takesTurn, matched, goOn }: AfterConfirming,
 ): Promise<'confirmed' | 'continued' | LinkRefusal> {
-  const { users, verificationTokens, pendingLogins, clock } = parts
+  const { users, verificationTokens, pendingLogins, settings, clock } = parts
   const { userId, email, pendingLoginId } = token
+  // Before the address is verified: from then on each window goes on that is not ended.
+  if (!isFirstBrowser && windowRule(settings()) === 'match') {
+    const others = { accountId: userId, email, ...(matched !== undefined && { except: matched }) }
+    await pendingLogins.change(others, { isVoid: true })
+  }
   const won = await users.markEmailVerified(userId, email)
   if (!won) {
     const state = isVerified(token, await users.findById(userId)) ? 'used' : 'changed'
@@ -181,28 +187,3 @@ async function confirm(
   await tellWindows()
   return 'continued'
 }
-
-/** Nothing is carried on unless we signed it. */
-const unknown = (carried: CarriedParameters) =>
-  ({ refusal: 'expired', reason: 'unknown', carried, locale: undefined }) as const
-
-/** Recorded once an hour for each link and end: a link is opened by a GET, which nobody counts, and would fill the log. */
-async function refuse(
-  parts: FlowParts,
-  token: Token,
-  reason: VerificationFault,
-  end: LinkEnd,
-  by: Requester,
-) {
-  const hour = Math.floor(parts.clock.now().getTime() / 3_600_000)
-  const because = reason === 'used' ? 'already_verified' : end
-  const event = { ...about(parts, token, by), id: `rejected:${token.id}:${because}:${hour}` }
-  await parts.audit({ ...event, type: 'email_verification_rejected', reason: because })
-  return { refusal: 'expired', reason, ...contextOf(token) } as const
-}
-
-const about = (
-  { clock }: FlowParts,
-  { userId: accountId, carried: { clientId } }: Token,
-  { address, userAgent }: Requester,
-) => ({ at: clock.now(), accountId, clientId, address, userAgent })

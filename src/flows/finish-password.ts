@@ -51,7 +51,7 @@ export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedRes
   const end = { id, at: usedAt }
   const oauth = await sessions.endOAuthSessions(userId, end) // 3
   const idp = await sessions.endIdpSessions(userId, end) // 4
-  if (settings().passwordChangedEmail) await requestNotice(outbox, reset, now())
+  if (settings().passwordChangedEmail) await requestNotice(outbox, changeBy(reset), now())
   const type = `${MAIL_KINDS[kind].flow}_completed` as const
   const event = { id: `completed:${id}`, type, at: now() }
   const of = { accountId: userId, clientId: carried.clientId, details: { oauth, idp } }
@@ -60,6 +60,11 @@ export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedRes
     await verifyByReset(parts, reset, by === 'sweep')
   await tokens.advance(id, 'completed', now())
   return usedAt
+}
+
+function changeBy({ id, userId, email, newDigest, carried, claimedBy }: ClaimedReset) {
+  const of = { id, accountId: userId, email, passwordDigest: newDigest }
+  return { ...of, carried, requester: claimedBy }
 }
 
 /** Why a claimed link ends without effect; for the audit log alone. */

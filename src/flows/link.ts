@@ -128,21 +128,23 @@ const BASE64URL = new Set(['token', 'authorize_sig'])
 /**
  * The possible readings of the query of a mailed link, the unchanged one first. Mail programs leave `&amp;` in, break lines,
  * and take punctuation after a link for its end. Token and signature tell which one was mailed.
+ *
+ * @param foreign - what is in no token or signature.
  */
-export function readingsOf(query: string): string[] {
+export function readingsOf(query: string, foreign = /[^\w-]/g): string[] {
   const mended = query
     .replaceAll(/&(?:amp;)+/gi, '&')
     .replaceAll(/(?:(?:%0d|%0a|%09|[\r\n\t])(?:%20|\+| )*)+/gi, '')
     .split('&')
-    .map(mendedPair)
+    .map((pair) => mendedPair(pair, foreign))
     .join('&')
   return [...new Set([query, mended])]
 }
 
-function mendedPair(pair: string): string {
+function mendedPair(pair: string, foreign: RegExp): string {
   const at = pair.indexOf('=')
   const name = pair.slice(0, at)
-  return BASE64URL.has(name) ? `${name}=${decoded(pair.slice(at)).replaceAll(/[^\w-]/g, '')}` : pair
+  return BASE64URL.has(name) ? `${name}=${decoded(pair.slice(at)).replaceAll(foreign, '')}` : pair
 }
 
 function decoded(text: string): string {

@@ -1,7 +1,8 @@
 import { hashToken } from '../crypto/token.ts'
-import type { CapturedRequest, User } from '../ports/index.ts'
+import type { CapturedRequest, PendingLogin, User } from '../ports/index.ts'
 import { isVoid } from '../ports/logins.ts'
 import type { FlowParts } from './parts.ts'
+import { windowOf, windowRule } from './whose-window.ts'
 import { isLoginOf } from './waiting-login.ts'
 
 /** What a link finishes that was mailed for a login, and where it was opened. */
@@ -14,24 +15,45 @@ export interface LinkedLogin {
   isFirstBrowser: boolean
   /** Whether a window in another browser waits to go on. */
   isAwaited: boolean
+  /** The login of another browser, whose window goes on only by the number that it shows. `undefined`: no number is asked for. */
+  toMatch: LoginToMatch | undefined
+}
+
+/** What is told of a login to whoever may let its window go on. */
+export interface LoginToMatch {
+  id: string
+  username: string
+  /** Of its login page. */
+  userAgent: string | undefined
+  at: Date
+  /** No window of it waits any more: the link verifies, and signs nobody in. */
+  isOver: boolean
 }
 
 export async function linkedLogin(
-  { readCutoffs, pendingLogins }: FlowParts,
+  { readCutoffs, pendingLogins, settings }: FlowParts,
   pendingLoginId: string | undefined,
   user: User,
   browser: string | undefined,
 ): Promise<LinkedLogin> {
   if (pendingLoginId === undefined) {
-    return { captured: undefined, loginEnded: false, isFirstBrowser: false, isAwaited: false }
+    const nowhere = { isFirstBrowser: false, isAwaited: false, toMatch: undefined }
+    return { captured: undefined, loginEnded: false, ...nowhere }
   }
   const cutoffs = await readCutoffs(user.id)
   const pending = await pendingLogins.find({ id: pendingLoginId })
   const isFirstBrowser = browser !== undefined && pending?.browserHash === hashToken(browser)
-  const login = pending && isLoginOf(pending, user, cutoffs) ? pending : undefined
-  const hasWindow = login?.browserHash !== undefined && !login.continuedAt
-  const isAwaited = hasWindow && !isFirstBrowser
-  return { captured: login?.captured, loginEnded: !login, isFirstBrowser, isAwaited }
+  const isAlive = pending && !pending.isHeld && isLoginOf(pending, user, cutoffs)
+  const login = isAlive ? pending : undefined
+  const hasWindow = login?.browserHash !== undefined && !login.continuedAt && !isFirstBrowser
+  const isAwaited = hasWindow && windowOf(settings(), login).goesOn
+  const isMatched = pending && !isFirstBrowser && windowRule(settings()) === 'match'
+  const toMatch = isMatched ? { ...shown(pending, user), isOver: !isAwaited } : undefined
+  return { captured: login?.captured, loginEnded: !login, isFirstBrowser, isAwaited, toMatch }
+}
+
+function shown({ id, userAgent, createdAt: at }: PendingLogin, { username }: User) {
+  return { id, username, userAgent, at }
 }
 
 /**

@@ -8,16 +8,20 @@ import type {
   SessionCutoffs,
   UserStore,
 } from '../ports/index.ts'
+import type { PasswordJudge } from '../passwords/judge.ts'
 import type { TokenPart } from '../ports/mail-kinds.ts'
 import type { Settings } from '../settings/table.ts'
 
 /** What the flows work with. */
-export interface FlowParts extends Pick<AccountFlowsStore, 'pendingLogins' | TokenPart> {
+export interface FlowParts extends Pick<AccountFlowsStore, 'pendingLogins' | 'limits' | TokenPart> {
   users: UserStore
   outbox: Pick<MailOutbox, 'add'>
   sessions: AccountSessions
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
   hashPassword(password: string): Promise<string>
+  passwordJudge: Pick<PasswordJudge, 'isAsked' | 'judge'>
+  /** Stands for a text in records, and tells nothing about it. */
+  keyedHash(text: string): string
   authorizeSig: AuthorizeSig
   audit(event: AuditEvent): Promise<void>
   settings(): Settings

@@ -17,7 +17,14 @@ import {
   leaseEnd,
   type PasswordLinkParts,
 } from './finish-password.ts'
-import { contextOf, findLink, type FoundLink, type LinkContext, type LinkFault } from './link.ts'
+import {
+  contextOf,
+  findLink,
+  linkState,
+  type FoundLink,
+  type LinkContext,
+  type LinkFault,
+} from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 export type PasswordLink = ReturnType<typeof createPasswordLink>
@@ -49,7 +56,7 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
 
     /**
      * Sets a new password (4.4). A refusal leaves the token unspent, and so does whatever `hashPassword` throws. What was carried
-     * is answered, and not whose it was: a stranger may have asked for it.
+     * is answered, and nobody is shown whose it was: a stranger may have asked for it.
      */
     async complete(form: PasswordForm, requester: Requester): Promise<PasswordOutcome> {
       // Of many forms with one token one is hashed: the others find the token used, and cost no more than a look-up.
@@ -57,7 +64,7 @@ export function createPasswordLink(flow: FlowParts, kind: PasswordLinkKind) {
       if (!reset) return refuse(parts, await find(parts, form.token), requester)
       if ('refusal' in reset) return reset
       if (!(await finishPassword(parts, reset, 'request'))) return faultOf(reset, 'changed')
-      return { carried: reset.carried }
+      return { carried: reset.carried, ended: { accountId: reset.userId, endId: reset.id } }
     },
 
     /** Finishes what a dead process left between two effects. */
@@ -80,7 +87,13 @@ export interface PasswordForm {
 export type RefusedLink = LinkContext & { fault: LinkFault }
 
 export type PasswordOutcome =
-  RefusedLink | (Partial<RefusedPassword> & { carried: CarriedParameters })
+  RefusedLink | (RefusedPassword & { carried: CarriedParameters }) | CompletedLink
+
+export interface CompletedLink {
+  carried: CarriedParameters
+  /** Names the end of the sessions. It is not shown. */
+  ended: { accountId: string; endId: string }
+}
 
 const UNKNOWN = { fault: 'unknown', carried: {} } as const
 
@@ -115,10 +128,24 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
   const found = await tokens.find(tokenHash)
   if (!found || endOf(found, clock.now())) return undefined
   const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-  const refused = refusePassword(form.password, form.confirmPassword, { minLength, maxLength })
+  const refused =
+    refusePassword(form.password, form.confirmPassword, { minLength, maxLength }) ??
+    (await judge(parts, found, form.password))
   if (refused) return { ...refused, carried: found.carried }
 
   const newHash = await parts.hashPassword(form.password)
   const leaseUntil = leaseEnd(parts)
   return tokens.claim(tokenHash, { newHash, by, at: clock.now(), leaseUntil })
+}
+
+/** Of an account that the link is no longer for, nothing is told: neither its names nor its password. */
+async function judge(
+  { passwordJudge, users, clock }: PasswordLinkParts,
+  token: Token,
+  password: string,
+) {
+  if (!passwordJudge.isAsked()) return undefined
+  const account = await users.findById(token.userId)
+  if (!account || linkState(token, account, clock.now()) !== 'usable') return undefined
+  return passwordJudge.judge(password, account)
 }

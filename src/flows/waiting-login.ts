@@ -18,6 +18,7 @@ import { isVoid } from '../ports/logins.ts'
 import { WEEK_MS } from '../ports/week.ts'
 import { isStillFor } from './account.ts'
 import type { FlowParts } from './parts.ts'
+import { windowOf, type OwnWindow } from './whose-window.ts'
 
 /** `ended`: it is over, or never was this browser's; nobody is told which. */
 export type WaitingStatus = 'waiting' | 'verified' | 'continued' | 'ended'
@@ -33,6 +34,7 @@ export interface WaitingLogin {
   status: 'waiting' | 'verified'
   user: User
   captured: CapturedRequest
+  window: OwnWindow
 }
 
 /** A login that goes on no more. */
@@ -61,8 +63,8 @@ export function createWaitingLogins(parts: FlowParts) {
     /** One read, and one more while it waits. */
     async status(window: WaitingWindow): Promise<WaitingStatus> {
       const pending = await findOwn(window)
-      if (!pending) return 'ended'
-      if (pending.continuedAt) return isVoid(pending) ? 'ended' : 'continued'
+      if (!pending || isVoid(pending)) return 'ended'
+      if (pending.continuedAt) return 'continued'
       // Support or an import verifies an account too, and tells no window.
       const isVerified =
         pending.verifiedAt ?? (await users.findById(pending.accountId))?.emailVerified
@@ -79,7 +81,8 @@ export function createWaitingLogins(parts: FlowParts) {
       const cutoffs = await readCutoffs(pending.accountId)
       if (!user || !isLoginOf(pending, user, cutoffs)) return { status: 'ended', captured }
       const mayGoOn = user.emailVerified || !settings().requireEmailVerification
-      return { status: mayGoOn ? 'verified' : 'waiting', user, captured }
+      const status = mayGoOn ? 'verified' : 'waiting'
+      return { status, user, captured, window: windowOf(settings(), pending) }
     },
 
     /** Goes on, in the one turn, which a failure gives back. `false`: it was taken before, and nothing was done. */
@@ -110,7 +113,7 @@ const MAX_CAPTURED_BYTES = 32_768
 export function newPendingLogin(
   { id: accountId, email, passwordHash }: User,
   captured: CapturedRequest,
-  browser: string | undefined,
+  { browser, userAgent }: { browser: string | undefined; userAgent: string | undefined },
   createdAt: Date,
   lifetimeMs: number,
 ): PendingLogin | undefined {
@@ -122,6 +125,7 @@ export function newPendingLogin(
     id: browser === undefined ? newId() : idOf([browser, checked, params, deviceCode]),
     captured,
     browserHash: browser === undefined ? undefined : hashToken(browser),
+    userAgent,
     createdAt,
     verifiedAt: undefined,
     continuedAt: undefined,

@@ -1,6 +1,7 @@
 import type { Core } from '../core.ts'
 import type { EmailVerification } from '../flows/email-verification.ts'
 import type { Invitation } from '../flows/invitation.ts'
+import type { NotMe } from '../flows/not-me.ts'
 import type { PasswordReset } from '../flows/password-reset.ts'
 import type { WaitingLogins } from '../flows/waiting-login.ts'
 import { createInteractions } from '../oidc/interactions.ts'
@@ -12,6 +13,7 @@ import { createRequestLimit } from './request-limit.ts'
 import { createResendCooldown } from './resend-cooldown.ts'
 import { createLogin } from './login.ts'
 import { createPages } from './pages.ts'
+import { notMe } from './not-me.ts'
 import type { HttpParts } from './parts.ts'
 import { resendVerification } from './resend-verification.ts'
 import { acceptInvitation } from './accept-invitation.ts'
@@ -26,6 +28,7 @@ interface Flows {
   invitation: Invitation
   verification: EmailVerification
   waitingLogins: WaitingLogins
+  notMe: NotMe
 }
 
 export type BrowserSide = ReturnType<typeof createBrowserSide>
@@ -56,7 +59,7 @@ export function createBrowserSide(core: Core, flows: Flows, options: CheckedOpti
   return { routes, login: createLogin(parts), pages, browserCookie }
 }
 
-/** What browsers reach (4.1 to 4.4, 4.6, 4.7), by path below the OAuth path. */
+/** What browsers reach (4.1 to 4.4, 4.6, 4.7, 4.9, 4.10), by path below the OAuth path. */
 function routesByPath(
   parts: HttpParts,
   { views }: Core,
@@ -71,6 +74,7 @@ function routesByPath(
     '/verify-email': verifyEmail(parts),
     '/verify-email/status': waiting.status,
     '/verify-email/waiting': waiting.window,
+    '/not-me': notMe(parts),
     '/resend-verification': resendVerification(parts, check),
     '/account-flows.css': asset('text/css', views.stylesheet),
     '/account-flows.js': asset('text/javascript', views.script),

@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import { isStoreUnavailable, isOverloaded } from '../errors.ts'
+import { isOverloaded, isStoreUnavailable, isUnjudged } from '../errors.ts'
 import { framesOf } from '../log.ts'
 import type { Log } from '../ports/index.ts'
 import type { Pages } from './pages.ts'
@@ -18,6 +18,7 @@ export function reportFailure(
 ): 'error' | 'unavailable' {
   if (isStoreUnavailable(error)) log('error', message, { path, code: 'ERR_STORE_UNAVAILABLE' })
   else if (isOverloaded(error)) log('warn', message, { path, code: 'ERR_OVERLOADED' })
+  else if (isUnjudged(error)) log('error', String(error), { path, code: 'ERR_JUDGE_FAILED' })
   else {
     log('error', message, { path, error: String(error), at: framesOf(error) })
     return 'error'

@@ -92,9 +92,17 @@ export function linkInQuery(
 
 /** The token of a reset link, likewise; other parameters are ignored. */
 export function tokenInQuery(query: string): string | undefined {
-  const isOurs = (name: string) => name === 'token'
-  const tokens = readingsOf(query).flatMap((each) => parseFields(each, isOurs)?.get('token') ?? [])
+  const tokens = tokensIn(readingsOf(query))
   return tokens.find(isToken) ?? tokens[0]
+}
+
+/** The readings of a sealed token, likewise: there are dots in it, and none at its end. */
+export const sealedTokensInQuery = (query: string): string[] =>
+  tokensIn(readingsOf(query, /[^\w.-]|\.(?![\w.-])/g))
+
+function tokensIn(readings: string[]): string[] {
+  const isOurs = (name: string) => name === 'token'
+  return readings.flatMap((each) => parseFields(each, isOurs)?.get('token') ?? [])
 }
 
 /** The link as the forms of our pages repeat it. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { passwordDigest } from '../crypto/password.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
+import { windowOf } from '../flows/whose-window.ts'
 import { loginSecond } from '../ports/login-end.ts'
 import type { LoginResult, User } from '../ports/index.ts'
 import { blockedPage, type BlockedLogin } from './verify-email-pages.ts'
@@ -102,8 +103,8 @@ export function createLogin(parts: HttpParts): Login {
       const blocked = await block(parts, req, res, login, result)
       if (!blocked) return { location: await interactions.result(req, res, result) }
       if (blocked === 'request_too_long') return { blocked: { reason: blocked } }
-      const { pendingLoginId, lifetimeMs, waitMs } = blocked
-      const location = `${parts.oauthUrl}/verify-email/waiting?login=${pendingLoginId}`
+      const { window, lifetimeMs, waitMs } = blocked
+      const location = `${parts.oauthUrl}/verify-email/waiting?login=${window.pendingLoginId}`
       return { blocked: { reason: 'email_unverified', location, lifetimeMs, waitMs } }
     },
   }
@@ -129,11 +130,12 @@ async function block(
   const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
   const browser = browserCookie.keep(req, res, waitsForMs)
   const requester = { ...parts.requesterOf(req), browser }
-  const pendingLoginId = await verification.block(user, captured, requester)
-  if (pendingLoginId === undefined) return 'request_too_long'
+  const login = await verification.block(user, captured, requester)
+  if (!login) return 'request_too_long'
+  const window = windowOf(settings(), login)
   const wish = { kind: 'email_verification', typed: user.username, requester } as const
   const waitMs = await parts.cooldown.count(wish)
-  return { user, captured, pendingLoginId, lifetimeMs, waitMs }
+  return { user, captured, window, lifetimeMs, waitMs }
 }
 
 /** The user whose login is blocked, with the hash that the waiting login is tied to. */

@@ -2,7 +2,9 @@ import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { EmailVerification } from '../flows/email-verification.ts'
 import type { Invitation } from '../flows/invitation.ts'
+import type { NotMe } from '../flows/not-me.ts'
 import type { PasswordReset } from '../flows/password-reset.ts'
+import type { ToldClients } from '../flows/told-clients.ts'
 import type { WaitingLogins } from '../flows/waiting-login.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Interactions } from '../oidc/interactions.ts'
@@ -17,11 +19,12 @@ import type { Pages } from './pages.ts'
 import type { StartDelay } from './response-delay.ts'
 
 /** What the handlers work with. */
-export interface HttpParts {
+export interface HttpParts extends Pick<ToldClients, 'appsOf'> {
   passwordReset: PasswordReset
   invitation: Invitation
   verification: EmailVerification
   waitingLogins: WaitingLogins
+  notMe: NotMe
   users: UserStore
   clients: Clients
   interactions: Interactions

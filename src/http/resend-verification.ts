@@ -1,12 +1,13 @@
 import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isId } from '../crypto/token.ts'
-import type { LinkRefusal } from '../flows/email-verification.ts'
+import type { LinkRefusal } from '../flows/link-refusal.ts'
+import { windowOf } from '../flows/whose-window.ts'
 import type { Settings } from '../settings/table.ts'
 import type { WaitingPage } from '../views/index.ts'
 import { formIdIn, readForm, uiLocalesIn, type Fields, linkInForm } from './form.ts'
 import type { HostCheck } from './host-check.ts'
-import { verifyEmailPages } from './verify-email-pages.ts'
+import { verifyEmailPages, waitingPage } from './verify-email-pages.ts'
 import type { HttpParts } from './parts.ts'
 
 /** The form that asks for another verification link (4.7). */
@@ -15,7 +16,7 @@ export function resendVerification(parts: HttpParts, check: HostCheck) {
 
   /** Keeps the window waiting that asked, whatever name was typed. */
   async function answer(ctx: Context, form: Fields, { mode, uiLocales, ...sent }: Answer) {
-    const waiting = waitingPage(form, settings())
+    const waiting = waitingIn(form, settings())
     const carried = carriedFrom(form)
     const { scope: _scope, state: _state, ...named } = carried
     const { client } = await clients.identify(named)
@@ -80,12 +81,8 @@ interface Answer {
 }
 
 // Whoever has not got the cookie of that login learns nothing from its id.
-function waitingPage(
-  form: Fields,
-  { emailVerificationExpiration: forMs }: Settings,
-): WaitingPage | undefined {
-  const pendingLoginId = form.get('login')
-  return pendingLoginId !== undefined && isId(pendingLoginId)
-    ? { pendingLoginId, forMs }
-    : undefined
+function waitingIn(form: Fields, settings: Settings): WaitingPage | undefined {
+  const id = form.get('login')
+  if (id === undefined || !isId(id)) return undefined
+  return waitingPage(windowOf(settings, { id }), settings.emailVerificationExpiration)
 }

@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
-import type { RefusedLink } from '../flows/password-link.ts'
+import type { CompletedLink, RefusedLink } from '../flows/password-link.ts'
 import type { CarriedParameters } from '../ports/index.ts'
 import type { ResetFaults, ResetFormMode } from '../views/index.ts'
 import { type Fields, readForm, tokenInQuery, uiLocalesIn } from './form.ts'
@@ -27,7 +27,7 @@ export const PASSWORD_PAGES = {
 export type PasswordPage = keyof typeof PASSWORD_PAGES
 
 export function passwordPage(parts: HttpParts, name: PasswordPage) {
-  const { clients, openLogin, pages, settings, requesterOf, log } = parts
+  const { clients, pages, settings, requesterOf } = parts
   const flow = parts[PASSWORD_PAGES[name].flow]
 
   async function showForm(
@@ -41,16 +41,6 @@ export function passwordPage(parts: HttpParts, name: PasswordPage) {
     const locals = { ...form, minLength, maxLength, client }
     const status = form.mode === 'form' ? 200 : 400
     pages.show(ctx, { status, name, locals, uiLocales })
-  }
-
-  // The password is changed: a failure here is no reason to say that something went wrong.
-  async function wayOn(ctx: Context, carried: CarriedParameters) {
-    try {
-      return await clients.restart(carried, await openLogin.pageFor(ctx, carried))
-    } catch (error) {
-      log('error', 'after a new password the way on is not known', { error: String(error) })
-      return undefined
-    }
   }
 
   const showUnknown = (ctx: Context, uiLocales?: string) =>
@@ -79,16 +69,42 @@ export function passwordPage(parts: HttpParts, name: PasswordPage) {
       if ('fault' in outcome) {
         return showInvalidLink(parts, ctx, name, outcome, token, uiLocales ?? outcome.locale)
       }
-      const { carried, refusal: mode, ...faults } = outcome
-      if (mode) return showForm(ctx, carried, { mode, token, ...faults }, uiLocales)
-      const client = await wayOn(ctx, carried)
-      pages.show(ctx, {
-        status: 200,
-        name,
-        locals: { mode: 'done', ...(client && { client }) },
-        uiLocales,
-      })
+      const { carried } = outcome
+      if ('refusal' in outcome) {
+        const { refusal: mode, reason: hostReason, also, excess } = outcome
+        return showForm(ctx, carried, { mode, token, hostReason, also, excess }, uiLocales)
+      }
+      await showDone(parts, ctx, name, outcome, uiLocales)
     },
+  }
+}
+
+async function showDone(
+  parts: HttpParts,
+  ctx: Context,
+  name: PasswordPage,
+  { carried, ended: { accountId, endId } }: CompletedLink,
+  uiLocales: string | undefined,
+) {
+  const [client, apps] = await Promise.all([
+    wayOn(parts, ctx, carried),
+    parts.appsOf(accountId, endId),
+  ])
+  const locals = { mode: 'done', ...(client && { client }), apps } as const
+  parts.pages.show(ctx, { status: 200, name, locals, uiLocales })
+}
+
+// The password is changed: a failure here is no reason to say that something went wrong.
+async function wayOn(
+  { clients, openLogin, log }: HttpParts,
+  ctx: Context,
+  carried: CarriedParameters,
+) {
+  try {
+    return await clients.restart(carried, await openLogin.pageFor(ctx, carried))
+  } catch (error) {
+    log('error', 'after a new password the way on is not known', { error: String(error) })
+    return undefined
   }
 }
 

@@ -1,15 +1,19 @@
 import type { Context } from 'koa'
 import { newId } from '../crypto/token.ts'
-import type { LinkRefusal, OpenedLink } from '../flows/email-verification.ts'
+import type { OpenedLink } from '../flows/email-verification.ts'
+import type { LinkRefusal } from '../flows/link-refusal.ts'
+import type { LoginToMatch } from '../flows/linked-login.ts'
 import type { LinkContext, VerificationLink } from '../flows/link.ts'
+import type { OwnWindow } from '../flows/whose-window.ts'
 import { carriedBy } from '../ports/carried-query.ts'
 import type { CapturedRequest, CarriedParameters, User } from '../ports/index.ts'
-import type { LinkFields } from '../views/index.ts'
+import type { LinkFields, WaitingElsewhere, WaitingPage } from '../views/index.ts'
 import type { Page } from './pages.ts'
 import type { HttpParts } from './parts.ts'
 
 /** @param asked - `ui_locales` of the form that they answer. `undefined`: they are in the language of the mail. */
-export function verifyEmailPages({ pages, clients }: HttpParts, asked?: string) {
+export function verifyEmailPages(parts: HttpParts, asked?: string) {
+  const { pages, clients } = parts
   const name = 'verify-email'
 
   // A link without parameters may finish a request that has them: they were too long for an address.
@@ -62,12 +66,16 @@ export function verifyEmailPages({ pages, clients }: HttpParts, asked?: string) 
       pages.show(ctx, { status: 200, name, locals, ...requestOf(opened) })
     },
 
-    /** The question whether this browser may go on. `isNotYet`: it was answered, and nobody pressed the button. */
-    async confirm(ctx: Context, link: VerificationLink, opened: OpenedLink, isNotYet = false) {
-      const { client } = await clients.identify(link.carried)
-      const locals = { mode: 'confirm', link: fieldsOf(link), client, isNotYet } as const
-      pages.show(ctx, { status: isNotYet ? 400 : 200, name, locals, ...requestOf(opened) })
+    /** The question whether this browser may go on, and by which number. */
+    async confirm(ctx: Context, link: VerificationLink, opened: OpenedLink, fault?: ConfirmFault) {
+      const question = await questionOf(parts, ctx, link, opened, fault)
+      const locals = { mode: 'confirm', link: fieldsOf(link), ...question } as const
+      pages.show(ctx, { status: fault ? 400 : 200, name, locals, ...requestOf(opened) })
     },
+
+    /** Nothing was confirmed, and the login that waited is over. */
+    disowned: (ctx: Context, opened: OpenedLink) =>
+      pages.show(ctx, { status: 200, name, locals: { mode: 'disowned' }, ...requestOf(opened) }),
 
     /** The question which account to go on as; `session` names the one that it is about. */
     async otherAccount(ctx: Context, link: VerificationLink, opened: OpenedLink, session: string) {
@@ -77,6 +85,36 @@ export function verifyEmailPages({ pages, clients }: HttpParts, asked?: string) 
     },
   }
 }
+
+async function questionOf(
+  parts: HttpParts,
+  ctx: Context,
+  link: VerificationLink,
+  opened: OpenedLink,
+  fault: ConfirmFault,
+) {
+  const toMatch = await loginToMatch(parts, ctx, opened)
+  const asked = toMatch && opened.captured ? carriedBy(opened.captured) : link.carried
+  const { client } = await parts.clients.identify(asked)
+  const isNotYet = fault === 'unpressed'
+  const isOver = toMatch?.isOver === true || fault === 'ended'
+  const waiting = toMatch && { ...toMatch, isOver, fault: isNotYet ? undefined : fault }
+  return { client, isNotYet, waiting }
+}
+
+/** The login whose number is asked for. One that could not be led to its client is over. */
+export async function loginToMatch(
+  { clients }: HttpParts,
+  ctx: Context,
+  { captured, toMatch }: OpenedLink,
+): Promise<LoginToMatch | undefined> {
+  if (!toMatch || toMatch.isOver) return toMatch
+  const mayFinish = captured !== undefined && (await clients.mayFinish(ctx, captured))
+  return { ...toMatch, isOver: !mayFinish }
+}
+
+/** Why the question is asked again. `unpressed`: nobody pressed the button. */
+type ConfirmFault = 'unpressed' | WaitingElsewhere['fault']
 
 export type VerifyEmailPages = ReturnType<typeof verifyEmailPages>
 
@@ -90,7 +128,7 @@ function fieldsOf({ token, carried, signature }: VerificationLink): LinkFields {
 export interface BlockedLogin {
   user: User
   captured: CapturedRequest
-  pendingLoginId: string
+  window: OwnWindow
   /** How long its link, and so its window, lives. */
   lifetimeMs: number
   /** Until another mail may be asked for. `undefined`: at any time. */
@@ -99,10 +137,17 @@ export interface BlockedLogin {
   isNotYet?: boolean
 }
 
+export function waitingPage(
+  { pendingLoginId, goesOn, number }: OwnWindow,
+  forMs: number,
+): WaitingPage {
+  return { pendingLoginId, forMs, number, isStill: !goesOn }
+}
+
 /** The verification page in mode `blocked` (4.8), whose window goes on by itself. */
 export async function blockedPage(
   { clients }: HttpParts,
-  { user, captured, pendingLoginId, lifetimeMs, ...asked }: BlockedLogin,
+  { user, captured, window, lifetimeMs, ...asked }: BlockedLogin,
 ): Promise<Page<'verify-email'>> {
   const carried = carriedBy(captured)
   const { client } = await clients.identify(carried)
@@ -116,7 +161,7 @@ export async function blockedPage(
       lifetimeMs,
       carried,
       client,
-      waiting: { pendingLoginId, forMs: lifetimeMs },
+      waiting: waitingPage(window, lifetimeMs),
       ...asked,
     },
     ...pageOf(captured),

@@ -1,11 +1,13 @@
 import type { Context, Next } from 'koa'
-import type { OpenedLink } from '../flows/email-verification.ts'
+import type { AfterConfirming, OpenedLink } from '../flows/email-verification.ts'
+import type { LoginToMatch } from '../flows/linked-login.ts'
 import type { VerificationLink } from '../flows/link.ts'
 import { loginSecond } from '../ports/login-end.ts'
 import { isPressed, isUnattended } from './cross-site.ts'
 import { linkInForm, linkInQuery, readForm, uiLocalesIn } from './form.ts'
 import type { HttpParts } from './parts.ts'
-import { verifyEmailPages, type VerifyEmailPages } from './verify-email-pages.ts'
+import { destinationOf } from './link-destination.ts'
+import { loginToMatch, verifyEmailPages, type VerifyEmailPages } from './verify-email-pages.ts'
 
 /** What one request is about. */
 interface Opening {
@@ -66,11 +68,17 @@ export function verifyEmail(parts: HttpParts) {
       const action = form.get('action')
       const isAnswer = action === 'continue' || action === 'confirm_only'
       if (mustBeAsked(opening) && !isPressed(ctx, form)) {
-        return show.confirm(ctx, opening.link, opening.opened, true)
+        return show.confirm(ctx, opening.link, opening.opened, 'unpressed')
       }
+      if (action === 'disown') return disown(parts, opening)
       if (action === 'confirm_only') return confirmOnly(parts, opening)
       if (!isAnswer && action !== 'confirm') return pages.showError(ctx, 'bad_request')
-      return finish(parts, opening, isAnswer ? form.get('session') : undefined)
+      const toMatch = await loginToMatch(parts, ctx, opening.opened)
+      const number = form.get('number')
+      if (!toMatch || (toMatch.isOver && number === undefined)) {
+        return finish(parts, opening, isAnswer ? form.get('session') : undefined)
+      }
+      return matchWindow(parts, opening, toMatch, number ?? '')
     },
   }
 }
@@ -88,62 +96,41 @@ async function finish(parts: HttpParts, opening: Opening, replaces?: string) {
   if (isForeign && live.uid !== replaces) {
     return show.otherAccount(ctx, link, opened, live.uid)
   }
-  await confirm(parts, opening, destination.takesTurn, async () => {
+  const goOn = async () => {
     if (isForeign) await resume.endForeignSession(ctx, opened.accountId)
     const isFinished = await destination.go(ctx, next)
     if (!isFinished) await show.confirmed(ctx, opened, false)
-  })
-}
-
-/** Where a confirmed link leads; decided before anything is consumed. */
-interface Destination {
-  /** `false`: the login was ended meanwhile, and nothing is answered. */
-  go(ctx: Context, next: Next): Promise<boolean>
-  /** The login that waits in a window of this browser goes on here instead. */
-  takesTurn: boolean
-}
-
-/** `undefined`: the link verifies, and the login is finished elsewhere or not at all. */
-async function destinationOf(
-  { settings, clients, resume, seenByLogin }: HttpParts,
-  { ctx: asked, opened, arrivedAt }: Opening,
-): Promise<Destination | undefined> {
-  const { accountId, captured, loginEnded, token, isFirstBrowser } = opened
-  const isElsewhere = settings().emailLinkConfirmation !== 'off' && !isFirstBrowser
-  if (loginEnded || isElsewhere) return undefined
-  const byEmail = async () => {
-    const seen = await seenByLogin(accountId, arrivedAt, token.passwordDigest)
-    return { accountId, second: arrivedAt, seen }
   }
-  if (captured === undefined) {
-    const { carried } = await clients.identify(token.carried)
-    if (carried.clientId === undefined) return undefined
-    const go = async (ctx: Context, next: Next) => {
-      await resume.carried(ctx, next, await byEmail(), carried)
-      return true
-    }
-    return { go, takesTurn: false }
-  }
-  if (!(await clients.mayFinish(asked, captured))) return undefined
-  const go = async (ctx: Context, next: Next) =>
-    resume.captured(ctx, next, captured, isFirstBrowser ? undefined : await byEmail())
-  return { go, takesTurn: true }
+  await confirm(parts, opening, { takesTurn: destination.takesTurn, matched: undefined, goOn })
 }
 
-async function confirmOnly(parts: HttpParts, opening: Opening) {
+/** Confirms, and the window in another browser goes on, if the number that was typed is the one that it shows. */
+async function matchWindow(parts: HttpParts, opening: Opening, login: LoginToMatch, typed: string) {
+  const { ctx, link, opened, show } = opening
+  const by = parts.requesterOf(ctx.req)
+  const outcome = login.isOver
+    ? 'ended'
+    : await parts.verification.tryNumber(opened.token, by, login, typed)
+  if (outcome === 'matched') return confirmOnly(parts, opening, login.id)
+  return show.confirm(ctx, link, opened, outcome)
+}
+
+async function disown(parts: HttpParts, { ctx, opened, show }: Opening) {
+  await parts.verification.disown(opened, parts.requesterOf(ctx.req))
+  show.disowned(ctx, opened)
+}
+
+/** @param matched - the login whose number was typed. */
+async function confirmOnly(parts: HttpParts, opening: Opening, matched?: string) {
   const { ctx, opened, show } = opening
-  const { captured, isAwaited } = opened
-  const goesOn =
-    isAwaited && captured !== undefined && (await parts.clients.mayFinish(ctx, captured))
-  await confirm(parts, opening, false, () => show.confirmed(ctx, opened, goesOn))
+  const { captured, isAwaited, toMatch } = opened
+  const mayGoOn = isAwaited && toMatch?.id === matched
+  const goesOn = mayGoOn && captured !== undefined && (await parts.clients.mayFinish(ctx, captured))
+  const goOn = () => show.confirmed(ctx, opened, goesOn)
+  await confirm(parts, opening, { takesTurn: false, matched, goOn })
 }
 
-async function confirm(
-  parts: HttpParts,
-  { ctx, opened, show }: Opening,
-  takesTurn: boolean,
-  goOn: () => Promise<void>,
-) {
+async function confirm(parts: HttpParts, { ctx, opened, show }: Opening, then: AfterConfirming) {
   const { verification, resume, log } = parts
   const requester = parts.requesterOf(ctx.req)
   // The link is spent: a failure to record it is no reason to leave the login unfinished.
@@ -152,8 +139,8 @@ async function confirm(
       log('error', 'a verification was not recorded', { error: String(error) })
     })
   const outcome = await verification.confirm(opened, requester, {
-    takesTurn,
-    goOn: () => record().then(goOn),
+    ...then,
+    goOn: () => record().then(then.goOn),
   })
   if (outcome === 'confirmed') return
   if (outcome !== 'continued') return show.expired(ctx, outcome)

@@ -50,7 +50,9 @@ export function waitingLogin(parts: HttpParts) {
         const window = asked(ctx)
         const login = await waitingLogins.find(window)
         if (!('user' in login)) return showOver(parts, ctx, login)
-        await showWaiting(parts, ctx, login, window, false)
+        if (login.status === 'verified' && !login.window.goesOn)
+          return showOnlyVerified(parts, ctx, login)
+        await showWaiting(parts, ctx, login, false)
       },
 
       async post(ctx: Context, next: Next) {
@@ -73,14 +75,15 @@ async function goOn(parts: HttpParts, { ctx, next, window }: Asked, answer: Answ
   const { waitingLogins, clients, resume, pages } = parts
   const login = await waitingLogins.find(window)
   if (!('user' in login)) return showOver(parts, ctx, login)
-  if (login.status === 'waiting') return showWaiting(parts, ctx, login, window, true)
+  if (login.status === 'waiting') return showWaiting(parts, ctx, login, true)
+  if (!login.window.goesOn) return showOnlyVerified(parts, ctx, login)
   const { user, captured } = login
   const show = (locals: PageLocals['verify-email']) =>
     pages.show(ctx, { status: 200, name: 'verify-email', locals, ...pageOf(captured) })
   // The device that waited for it, that is.
   if (await clients.isFinished(captured)) return show({ mode: 'signed_in' })
   if (answer.keepsSession || !(await clients.mayFinish(ctx, captured))) {
-    return show({ mode: 'verified', client: await clients.restart(carriedBy(captured)) })
+    return showOnlyVerified(parts, ctx, login)
   }
   const live = await resume.liveSession(ctx)
   const isForeign = live !== undefined && live.accountId !== user.id
@@ -115,8 +118,7 @@ async function leave(parts: HttpParts, { ctx, next, window }: Asked, how: WayOut
 async function showWaiting(
   parts: HttpParts,
   ctx: Context,
-  { user, captured }: WaitingLogin,
-  { pendingLoginId }: WaitingWindow,
+  { user, captured, window }: WaitingLogin,
   isNotYet: boolean,
 ) {
   const lifetimeMs = parts.settings().emailVerificationExpiration
@@ -125,8 +127,14 @@ async function showWaiting(
     typed: user.username,
     requester: parts.requesterOf(ctx.req),
   })
-  const blocked = { user, captured, pendingLoginId, lifetimeMs, waitMs, isNotYet }
+  const blocked = { user, captured, window, lifetimeMs, waitMs, isNotYet }
   parts.pages.show(ctx, await blockedPage(parts, blocked))
+}
+
+async function showOnlyVerified({ clients, pages }: HttpParts, ctx: Context, login: WaitingLogin) {
+  const client = await clients.restart(carriedBy(login.captured))
+  const page = { status: 200, name: 'verify-email', ...pageOf(login.captured) } as const
+  pages.show(ctx, { ...page, locals: { mode: 'verified', client } })
 }
 
 /** What went on once may have come to nothing since, or be about to sign in: this request was sent before its cookie came. */

@@ -46,6 +46,14 @@ function interactionStamp({ result, lastSubmission, iat }: AdapterPayload) {
   return { accountId, second, seen: seenOf(login).seen, kind: 'idp' as const }
 }
 
+/** The record with the login that it comes from. */
+export function withLogin(
+  payload: AdapterPayload,
+  { second, seen }: { second: number | undefined; seen: SeenCutoffs },
+): AdapterPayload {
+  return { ...payload, [SEEN]: { ...seen, second } }
+}
+
 function seenOf(record: object): DatedLogin {
   const { idp, oauth, second }: Partial<SeenCutoffs & DatedLogin> = Object(
     Reflect.get(record, SEEN),

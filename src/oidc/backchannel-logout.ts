@@ -1,14 +1,69 @@
-import type { Provider } from 'oidc-provider'
+/**
+ * OpenID Connect Back-Channel Logout 1.0, by the provider's own means.
+ *
+ * @module
+ */
+import { randomUUID } from 'node:crypto'
+import { errors, type Provider } from 'oidc-provider'
+import type { ClientLogout, Log, TellClient } from '../ports/index.ts'
+import { findClient } from './clients.ts'
+import type { PostForm } from './post-form.ts'
+import type { Client } from './request-check.ts'
 
 /** Whether the provider has back-channel logout switched on: only then it knows the address of a client for it. */
 export function tellsClients({ Client }: Provider): boolean {
-  const probe: object = Reflect.construct(Client, [
-    {
-      client_id: 'probe',
-      redirect_uris: ['https://client.invalid/'],
-      token_endpoint_auth_method: 'none',
-      backchannel_logout_uri: 'https://client.invalid/',
-    },
-  ])
-  return Reflect.get(probe, 'backchannelLogoutUri') !== undefined
+  const metadata = {
+    client_id: 'probe',
+    redirect_uris: ['https://client.invalid/'],
+    token_endpoint_auth_method: 'none',
+    backchannel_logout_uri: 'https://client.invalid/',
+  }
+  try {
+    const probe: object = Reflect.construct(Client, [metadata])
+    return Reflect.get(probe, 'backchannelLogoutUri') !== undefined
+  } catch (error) {
+    // The host asks more of its clients (`extraClientMetadata`). Each client then tells by itself.
+    if (error instanceof errors.OIDCProviderError) return true
+    throw error
+  }
+}
+
+interface TellParts {
+  provider(): Provider
+  post: PostForm
+  log: Log
+}
+
+/** The client and its keys are looked up, and the token is made, when it is told: none of that is ever stored. */
+export function createTellClient({ provider, post, log }: TellParts): TellClient {
+  return async (logout, signal) => {
+    const client = await findClient(provider(), logout.clientId)
+    if (!client) return { reason: 'client_gone', isFinal: true }
+    const { backchannelLogoutUri: uri } = client
+    if (uri === undefined) return { reason: 'no_uri', isFinal: true }
+    let token: string
+    try {
+      token = await logoutToken(provider(), client, logout)
+    } catch (error) {
+      const { clientId } = logout
+      log('warn', 'no logout token could be made', { client: clientId, error: String(error) })
+      return { reason: 'no_token', isFinal: false }
+    }
+    const reason = await post(uri, { logout_token: token }, signal)
+    // Also 400: it says that the token is wrong, or that the client could not end its session this time (2.8).
+    return reason === undefined ? undefined : { reason, isFinal: false }
+  }
+}
+
+/** As `client.backchannelLogout` of oidc-provider makes it: subject, keys, algorithms and encryption are the provider's. */
+function logoutToken(
+  { IdToken }: Provider,
+  client: Client,
+  { accountId, sid }: ClientLogout,
+): Promise<string> {
+  const token = Object.assign(new IdToken({ sub: accountId }, { client }), { mask: { sub: null } })
+  token.set('events', { 'http://schemas.openid.net/event/backchannel-logout': {} })
+  token.set('jti', randomUUID())
+  if (sid !== undefined) token.set('sid', sid)
+  return token.issue({ use: 'logout' })
 }

@@ -12,6 +12,8 @@ export interface Clients {
    * them. So nothing unregistered is ever signed, mailed, rendered or followed, and nothing too long for an address.
    */
   identify(carried: CarriedParameters): Promise<IdentifiedClient & { client?: ShownClient }>
+  /** As pages show it. A client that is gone has its id. */
+  nameOf(clientId: string): Promise<string>
   /**
    * Whether a captured request may go on: its client is registered, and the provider would take the request from it today.
    *
@@ -46,7 +48,7 @@ export function createClients(provider: () => Provider, origin: string): Clients
   async function genuineClient(carried: CarriedParameters) {
     const { clientId, redirectUri } = carried
     if (clientId === undefined || redirectUri === undefined || isTooLong(carried)) return undefined
-    const client = await find(provider(), clientId)
+    const client = await findClient(provider(), clientId)
     return client?.redirectUriAllowed(redirectUri) ? client : undefined
   }
 
@@ -71,9 +73,14 @@ export function createClients(provider: () => Provider, origin: string): Clients
       return client ? { carried, client: shownClient(client) } : { carried: {} }
     },
 
+    async nameOf(clientId) {
+      const client = await findClient(provider(), clientId)
+      return client ? shownClient(client).clientName : clientId
+    },
+
     async mayFinish(ctx, captured) {
       const { params, deviceCode } = captured
-      const client = await find(provider(), String(params['client_id']))
+      const client = await findClient(provider(), String(params['client_id']))
       if (!client) return false
       if (deviceCode === undefined) return passesToday(ctx, captured, client)
       return (
@@ -92,8 +99,8 @@ export function createClients(provider: () => Provider, origin: string): Clients
   }
 }
 
-// A client whose registration cannot be read is as good as none.
-async function find({ Client }: Provider, clientId: string) {
+/** A client whose registration cannot be read is as good as none. */
+export async function findClient({ Client }: Provider, clientId: string) {
   try {
     return await Client.find(clientId)
   } catch (error) {

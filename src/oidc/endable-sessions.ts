@@ -1,15 +1,17 @@
-import type { Adapter, AdapterConstructor, AdapterFactory, AdapterPayload } from 'oidc-provider'
-import { isStoreUnavailable } from '../errors.ts'
-import { isEnded } from '../ports/login-end.ts'
+import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type {
   AccountSessions,
   EndedCount,
   Log,
-  SessionCutoffs,
   SessionCutoffStore,
+  SessionEnd,
 } from '../ports/index.ts'
-import { accountStamp, IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
+import type { StartableAdapterFactory } from './account-adapter.ts'
+import { accountRecords } from './account-records.ts'
+import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
+import type { NoteClients } from './ended-clients.ts'
+import { keepSession } from './kept-session.ts'
 import { waitingOnce } from './outages.ts'
 import {
   createSeenLogins,
@@ -17,27 +19,6 @@ import {
   type SeenParts,
   type SeenRecords,
 } from './seen-logins.ts'
-
-/**
- * An adapter that finds what an account has. With it, ended sessions and tokens are also deleted, and counted; without it
- * they are dead all the same.
- */
-export interface AccountAdapter extends Adapter {
-  /** Deletes those records of the account that `isEnded`. Answers how many. */
-  destroyByAccountId(
-    accountId: string,
-    isEnded: (payload: AdapterPayload) => boolean,
-  ): Promise<number>
-}
-
-/**
- * An adapter factory that may need to start first, for example to create indexes. It may seal its records with the secrets of
- * the flows.
- */
-export interface StartableAdapterFactory {
-  (model: string, box: SecretBox): Adapter
-  start?(box: SecretBox): Promise<void>
-}
 
 export interface EndableSessions extends AccountSessions, SeenLogins {
   /** Wraps any adapter of oidc-provider, so that what a cut-off ended is never found again. */
@@ -51,6 +32,7 @@ export interface EndableParts extends SeenParts {
   cutoffs: SessionCutoffStore
   log: Log
   box: SecretBox
+  noteClients: NoteClients
 }
 
 interface Parts extends EndableParts {
@@ -59,7 +41,7 @@ interface Parts extends EndableParts {
 
 export function createEndableSessions(outside: EndableParts): EndableSessions {
   const parts: Parts = { ...outside, factories: [] }
-  const { cutoffs, box, factories } = parts
+  const { box, factories } = parts
   const { alive, stamped, ...logins } = createSeenLogins(parts)
   const wrappers = new WeakSet<object>()
 
@@ -82,20 +64,27 @@ export function createEndableSessions(outside: EndableParts): EndableSessions {
       )
     },
 
-    async endOAuthSessions(accountId, end) {
-      const ends = await cutoffs.end(accountId, 'oauth', end)
-      return remove(parts, OAUTH_MODELS, accountId, ends)
-    },
-
-    async endIdpSessions(accountId, end) {
-      const ends = await cutoffs.end(accountId, 'idp', end)
-      return remove(parts, IDP_MODELS, accountId, ends)
-    },
+    endOAuthSessions: (...of) => endSessions(parts, 'oauth', ...of),
+    endIdpSessions: (...of) => endSessions(parts, 'idp', ...of),
 
     async start() {
       for (const factory of factories) await factory.start?.(box)
     },
   }
+}
+
+async function endSessions(
+  parts: Parts,
+  kind: 'oauth' | 'idp',
+  accountId: string,
+  end: SessionEnd,
+  kept?: string,
+): Promise<EndedCount> {
+  const ends = await parts.cutoffs.end(accountId, kind, end)
+  if (kept !== undefined) await keepSession(parts, accountId, kept, kind, ends)
+  const records = accountRecords(parts, accountId, ends)
+  await parts.noteClients(kind, accountId, end, records, kept)
+  return records.deleteEnded(kind === 'oauth' ? OAUTH_MODELS : IDP_MODELS)
 }
 
 function wrap({ alive, stamped }: SeenRecords, model: string, inner: Adapter): Adapter {
@@ -109,41 +98,6 @@ function wrap({ alive, stamped }: SeenRecords, model: string, inner: Adapter): A
     destroy: (id) => inner.destroy(id),
     revokeByGrantId: (grantId) => inner.revokeByGrantId(grantId),
   })
-}
-
-// The cut-off alone is the guarantee; deleting is hygiene, and leaves alone what came later than the cut-off.
-async function remove(
-  { factories, box, log }: Parts,
-  models: string[],
-  accountId: string,
-  ends: SessionCutoffs,
-) {
-  const ended = (model: string) => (payload: AdapterPayload) => {
-    const stamp = accountStamp(model, payload)
-    return stamp?.accountId === accountId && isEnded(stamp.kind, stamp, ends)
-  }
-  let count: EndedCount
-  for (const factory of factories) {
-    for (const model of models) {
-      const adapter = factory(model, box)
-      if (!findsAccounts(adapter)) continue
-      try {
-        count = (count ?? 0) + (await adapter.destroyByAccountId(accountId, ended(model)))
-      } catch (error) {
-        log('error', 'ended sessions and tokens could not be deleted; they are dead all the same', {
-          model,
-          error: String(error),
-        })
-        // Each further model would wait as long again.
-        if (isStoreUnavailable(error)) return count
-      }
-    }
-  }
-  return count
-}
-
-function findsAccounts(adapter: Adapter): adapter is AccountAdapter {
-  return 'destroyByAccountId' in adapter
 }
 
 // oidc-provider takes a class or a factory; it tells them apart by the prototype, and so do we.

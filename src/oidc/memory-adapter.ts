@@ -1,6 +1,6 @@
 import type { AdapterPayload } from 'oidc-provider'
 import { systemClock } from '../clock.ts'
-import type { AccountAdapter } from './endable-sessions.ts'
+import type { AccountAdapter } from './account-adapter.ts'
 import { mayReplace, refuseReuse, refuseUsed } from './single-use.ts'
 
 interface Entry {

@@ -16,8 +16,8 @@ import {
   seenNone,
   type SeenCutoffs,
 } from '../ports/login-end.ts'
-import { accountStamp, OAUTH_MODELS, SEEN, type AccountStamp } from './account-stamp.ts'
-import { createRequestMemory, type KnownLogin, type RequestMemory } from './request-memory.ts'
+import { accountStamp, OAUTH_MODELS, SEEN, withLogin, type AccountStamp } from './account-stamp.ts'
+import { createRequestMemory, type RequestMemory } from './request-memory.ts'
 
 export interface SeenLogins {
   /** Lets one request read each account's cut-off at most once. */
@@ -121,10 +121,6 @@ async function stamped(
   return isOfNone
     ? withLogin(payload, { second: undefined, seen: seenAll(ends) })
     : withLogin(payload, { second: arrivedAt, seen: seenBy(arrivedAt, ends) })
-}
-
-function withLogin(payload: AdapterPayload, { second, seen }: KnownLogin): AdapterPayload {
-  return { ...payload, [SEEN]: { ...seen, second } }
 }
 
 function stampOf(model: string, before: AdapterPayload | void): Partial<AccountStamp> {

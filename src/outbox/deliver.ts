@@ -1,5 +1,6 @@
 import { AccountFlowsError, type ErrorCode, isStoreUnavailable } from '../errors.ts'
 import type { MailJob, SentMail } from '../ports/index.ts'
+import { backoffMs } from './backoff.ts'
 import { endUnsent, giveUp, isHeld } from './end.ts'
 import { recordFailed, recordSent } from './events.ts'
 import type { Recipient } from './mail-flow.ts'
@@ -8,7 +9,6 @@ import { renderMail } from './render.ts'
 import { recipientOf } from './resolve.ts'
 import type { SendTurn } from './send-turn.ts'
 
-const FIRST_RETRY_MS = 2_000
 const LAST_RETRY_MS = 60_000
 const SETTLE_AGAIN_MS = 1_000
 /** For so long a look at who holds a job is as good as one right before its mail leaves. */
@@ -129,7 +129,7 @@ async function fail(parts: OutboxParts, job: MailJob, error: unknown, turn: Send
     reason,
     error instanceof AccountFlowsError ? error.fault : undefined,
   )
-  const retryAt = new Date(clock.now().getTime() + backoffMs(job.attempts))
+  const retryAt = new Date(clock.now().getTime() + backoffMs(job.attempts, LAST_RETRY_MS))
   if (!isPermanent(error) && retryAt < job.expiresAt) {
     return store.outbox.release(job, retryAt, reason)
   }
@@ -145,9 +145,4 @@ function reasonOf(error: unknown): ErrorCode | typeof UNEXPECTED {
 function isPermanent(error: unknown): boolean {
   const reason = reasonOf(error)
   return reason === 'ERR_MAIL_REFUSED' || reason === 'ERR_MAIL_ADDRESS'
-}
-
-function backoffMs(attempts: number): number {
-  const longest = Math.min(FIRST_RETRY_MS * 2 ** (attempts - 1), LAST_RETRY_MS)
-  return longest / 2 + Math.random() * (longest / 2)
 }

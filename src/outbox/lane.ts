@@ -1,58 +1,69 @@
 import type { Clock } from '../clock.ts'
-import type { Log, MailJob } from '../ports/index.ts'
+import type { Log } from '../ports/index.ts'
 import { createBell } from './bell.ts'
 
-const POLL_MS = 500
 const AFTER_FAILURE_MS = 2_000
 
+/** What the log tells of a job. */
+interface LaneJob {
+  id: string
+  kind?: string
+}
+
 /** Takes jobs of one stage, many at a time, until it is stopped. */
-export interface Lane {
+export interface Lane<Job extends LaneJob> {
   start(): void
   /** There may be something to do. */
   ring(): void
   /** Takes a job that somebody else claimed. `false`: there is no room. */
-  accept(job: MailJob): boolean
+  accept(job: Job): boolean
   /** Takes no more jobs. Resolves when none is under way. */
   stop(): Promise<void>
 }
 
-export interface LaneParts {
+export interface LaneParts<Job extends LaneJob> {
+  /** For the log, such as `mail`. */
+  name: string
   /** So many jobs are under way at most. */
   atOnce: number
-  claim(most: number): Promise<MailJob[]>
+  /** More are taken once so many may be: the steps of jobs that were claimed together are one command for all of them. */
+  wave: number
+  /** Without a ring, it looks so often at least. */
+  pollMs: number
+  claim(most: number): Promise<Job[]>
   /** What it throws is logged; the lease of the job runs out, and it is taken again. */
-  work(job: MailJob): Promise<void>
+  work(job: Job): Promise<void>
   clock: Clock
   log: Log
 }
 
-export function createLane({ atOnce, claim, work, clock, log }: LaneParts): Lane {
+export function createLane<Job extends LaneJob>(parts: LaneParts<Job>): Lane<Job> {
+  const { name, atOnce, claim, work, clock, log } = parts
   const underWay = new Set<Promise<void>>()
   const bell = createBell(clock)
   let stopping = new AbortController()
   let running = Promise.resolve()
   let mayBeMore = false
 
-  // Not each job by itself: the steps of jobs that were claimed together are one command for all of them.
-  async function claimed(): Promise<MailJob[] | 'failed'> {
+  async function claimed(): Promise<Job[] | 'failed'> {
     const free = atOnce - underWay.size
-    mayBeMore = free < atOnce / 2
+    mayBeMore = free < parts.wave
     if (mayBeMore) return []
     try {
       const jobs = await claim(free)
       mayBeMore = jobs.length === free
       return jobs
     } catch (error) {
-      log('error', 'mail outbox failed', { error: String(error) })
+      log('error', `${name} outbox failed`, { error: String(error) })
       return 'failed'
     }
   }
 
-  function begin(job: MailJob) {
+  function begin(job: Job) {
+    const failed = (error: unknown) =>
+      log('error', `${name} job failed`, { ...toldOf(job), error: String(error) })
     const working = work(job)
-      .catch((error: unknown) => {
-        log('error', 'mail job failed', { job: job.id, kind: job.kind, error: String(error) })
-      })
+      .catch(failed)
       .finally(() => {
         underWay.delete(working)
         if (mayBeMore) bell.ring()
@@ -66,7 +77,7 @@ export function createLane({ atOnce, claim, work, clock, log }: LaneParts): Lane
       if (jobs === 'failed') {
         await clock.sleep(AFTER_FAILURE_MS, { signal, ref: false })
       } else if (jobs.length > 0) jobs.forEach(begin)
-      else await bell.wait(POLL_MS * (0.5 + Math.random() / 2))
+      else await bell.wait(parts.pollMs * (0.5 + Math.random() / 2))
     }
     await Promise.all(underWay)
   }
@@ -93,3 +104,5 @@ export function createLane({ atOnce, claim, work, clock, log }: LaneParts): Lane
     },
   }
 }
+
+const toldOf = ({ id, kind }: LaneJob) => ({ job: id, ...(kind !== undefined && { kind }) })

@@ -1,3 +1,4 @@
+import type { SignedOutApps } from '../views/page-locals.ts'
 import type { MailJob, MailKind, NoMail, User } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
 
@@ -36,6 +37,10 @@ export interface MailLink {
   token: { id: string; lifetimeMs: number } | undefined
   /** The client that the request came from. `undefined`: none, or none that is genuine. */
   clientName: string | undefined
+  /** It tells of a password that the host changed. */
+  isByHost?: boolean
+  /** Left out but of a notice: the apps that the account was signed in to. */
+  apps?: SignedOutApps | undefined
   /** The language of the mail, and of the pages that the link opens. */
   locale: string
 }

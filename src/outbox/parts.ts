@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import type { NotMeTokens } from '../crypto/not-me-token.ts'
 import type {
   AccountFlowsStore,
   AuditEvent,
@@ -11,7 +12,7 @@ import type {
   UserStore,
 } from '../ports/index.ts'
 import type { Settings } from '../settings/table.ts'
-import type { Views } from '../views/index.ts'
+import type { SignedOutApps, Views } from '../views/index.ts'
 import type { MailBrake } from './brake.ts'
 import type { MailFlows } from './mail-flow.ts'
 import type { UnderWay } from './under-way.ts'
@@ -23,7 +24,10 @@ export interface MailParts {
   pendingLogins: PendingLoginStore
   /** Drops what does not belong to a registered client and its redirect URI, and names that client. */
   identify(carried: CarriedParameters): Promise<IdentifiedClient>
+  /** The apps that an end of sessions signed an account out of. `undefined`: they are not known. */
+  appsOf(accountId: string, endId: string): Promise<SignedOutApps | undefined>
   authorizeSig: AuthorizeSig
+  notMeTokens: NotMeTokens
   /** Where links start: base URL and OAuth path, never anything from a request. */
   oauthUrl: string
   views: Views

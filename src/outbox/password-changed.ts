@@ -1,4 +1,4 @@
-import type { ClaimedReset, MailOutbox } from '../ports/index.ts'
+import type { CarriedParameters, MailOutbox, Requester } from '../ports/index.ts'
 import { formQuery } from '../ports/carried-query.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { MailFlow } from './mail-flow.ts'
@@ -9,28 +9,48 @@ import { keptRequester } from './request.ts'
 /** Whoever did not change the password wants to know, however late. */
 const JOB_LIFE_MS = 24 * 3_600_000
 
-/** Asks for the mail that tells of a reset. Repeated, it asks once, while that mail did not leave. */
+/** The id of a change begins with it where the host made it, and no link. */
+export const BY_HOST = 'host:'
+
+/** A password that was changed. */
+export interface PasswordChange {
+  /** Of the end of its sessions: of each change another one. */
+  id: string
+  accountId: string
+  /** The address to tell. A thief may have changed that of the account by the time that the mail leaves. */
+  email: string
+  /** Of the new hash. `undefined`: it is not known, and nobody can have it blocked. */
+  passwordDigest: string | undefined
+  carried: CarriedParameters
+  /** Who changed it. */
+  requester: Requester
+}
+
+/** Before the id of the end, which the apps are found by. */
+const OF_END = 'changed:'
+
+/** Asks for the mail that tells of a changed password. Repeated, it asks once, while that mail did not leave. */
 export function requestNotice(
   outbox: Pick<MailOutbox, 'add'>,
-  { id, userId, email, carried, claimedBy }: ClaimedReset,
+  { id, accountId, email, passwordDigest, carried, requester }: PasswordChange,
   now: Date,
 ): Promise<void> {
   return outbox.add({
-    id: `changed:${id}`,
+    id: `${OF_END}${id}`,
     kind: 'password_changed',
     identifier: undefined,
-    accountId: userId,
+    accountId,
     pendingLoginId: undefined,
-    // Where the link went: a thief may have changed the account's address by then.
     sendTo: email,
+    passwordDigest,
     carried,
-    requester: keptRequester(claimedBy),
+    requester: keptRequester(requester),
     notBefore: now,
     expiresAt: new Date(now.getTime() + JOB_LIFE_MS),
   })
 }
 
-/** The mail that tells of a reset. Its link leads to the forgot-password form, and holds no secret. */
+/** The mail that tells of a changed password. Its link leads to the forgot-password form, and holds no secret. */
 export function createPasswordChanged(parts: MailParts): MailFlow {
   return {
     findUser: async () => 'unknown',
@@ -43,7 +63,17 @@ export function createPasswordChanged(parts: MailParts): MailFlow {
       // A stranger may have chosen what the reset carried.
       const query = formQuery({}, locale)
       const url = `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${query}`
-      return { url, token: undefined, clientName: client?.clientName, locale }
+      const endId = job.id.slice(OF_END.length)
+      const apps = await parts.appsOf(user.id, endId)
+      const clientName = client?.clientName
+      return {
+        url,
+        token: undefined,
+        clientName,
+        apps,
+        isByHost: endId.startsWith(BY_HOST),
+        locale,
+      }
     },
     isServedLater: async () => false,
     async revoke() {},

@@ -5,20 +5,25 @@ import type { MailParts } from './parts.ts'
 
 /** The mail of one job, as it leaves. */
 export function renderMail(
-  { views }: MailParts,
+  { views, notMeTokens, oauthUrl, clock }: MailParts,
   job: MailJob,
   { user, email }: Recipient,
   link: MailLink,
 ): OutgoingMail {
-  const { kind, requester, requestedAt } = job
+  const { kind, requester, requestedAt, passwordDigest } = job
+  const id = link.token?.id ?? job.id
+  const named = { kind, accountId: user.id, id, locale: link.locale, passwordDigest, email }
   const locals = {
     username: user.username,
     link: link.url,
+    notMe: `${oauthUrl}/not-me?token=${notMeTokens.seal(named, clock.now())}`,
     at: requestedAt,
     ...(link.token && { lifetimeMs: link.token.lifetimeMs }),
     ...(link.clientName !== undefined && { clientName: link.clientName }),
+    apps: link.apps,
     userAgent: requester.userAgent,
     isByAdmin: requester.isAdmin ?? false,
+    ...(link.isByHost && { isByHost: true }),
   }
   const rendered = views.mail(MAIL_KINDS[kind].template, locals, { asked: link.locale })
   return { ...rendered, to: email, kind }

@@ -6,6 +6,7 @@ import { endJob, endUnsent, isHeld } from './end.ts'
 import { recordRequested, wasSent } from './events.ts'
 import { isOverLimit, takesSpare } from './limits.ts'
 import type { Recipient } from './mail-flow.ts'
+import { isMuted } from './mute.ts'
 import { isOvertakenAtLookUp, isOvertakenAtSending } from './newest.ts'
 import type { OutboxParts } from './parts.ts'
 import { isIdentifier } from './request.ts'
@@ -33,7 +34,7 @@ export async function resolveJob(parts: OutboxParts, job: MailJob): Promise<Mail
   const held = await hold(parts, job, user, refusal)
   if (held === 'lost') return undefined
   const found = { ...job, accountId: user.id }
-  if (held === 'throttled') {
+  if (held === 'throttled' || held === 'muted') {
     await recordRequested(parts, found, held)
     return endJob(parts, job, held)
   }
@@ -49,9 +50,10 @@ async function hold(
   job: MailJob,
   user: User,
   refusal: NoMail | undefined,
-): Promise<Date | 'throttled' | 'lost'> {
+): Promise<Date | 'throttled' | 'muted' | 'lost'> {
   const { store, clock, resolving } = parts
   const whose = `${job.kind}:${user.id}`
+  if (!refusal && !job.isResolved && (await isMuted(parts, job, user))) return 'muted'
   // Before it counts as resolved: a throttled request overtakes and supersedes nothing. And once: what was let pass may have ended
   // the earlier link.
   if (!refusal && !job.isResolved && (await isOverLimit(parts, job, user))) {

@@ -5,6 +5,7 @@ import { createLane } from './lane.ts'
 import { createSendTurns, SEND_LEASE_MS, type SendTurn } from './send-turn.ts'
 
 const WAKE_WITHIN_MS = 250
+const POLL_MS = 500
 const RESOLVE_AT_ONCE = 50
 const RESOLVE_LEASE_MS = 10_000
 /** Those in the slots, those in line, and those whose end is being written down. */
@@ -44,13 +45,16 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
   const { outbox, canSend, clock, log } = parts
   const turn = createSendTurns(clock, parts.attemptMs)
   let giveBack = new AbortController()
+  const ofMails = { name: 'mail', pollMs: POLL_MS, clock, log }
   const after = (ms: number) => new Date(clock.now().getTime() + ms)
 
   const claim = (stage: MailStage, most: number, leaseMs: number) =>
     outbox.claim(stage, most, clock.now(), after(leaseMs))
 
   const resolving = createLane({
+    ...ofMails,
     atOnce: RESOLVE_AT_ONCE,
+    wave: RESOLVE_AT_ONCE / 2,
     claim: (most) => claim('resolve', most, RESOLVE_LEASE_MS),
     async work(job) {
       const resolved = await parts.resolve(job)
@@ -58,16 +62,14 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
       await outbox.release(resolved, resolved.notBefore)
       sending.ring()
     },
-    clock,
-    log,
   })
 
   const sending = createLane({
+    ...ofMails,
     atOnce: SEND_AT_ONCE,
+    wave: SEND_AT_ONCE / 2,
     claim: async (most) => (canSend() ? claim('send', most, SEND_LEASE_MS) : []),
     work: (job) => parts.send(job, turn(giveBack.signal)),
-    clock,
-    log,
   })
 
   return {

@@ -13,7 +13,7 @@ export const AUDIT_EVENT_TYPES = [
    */
   'password_reset_requested',
   /**
-   * The mail server took the mail. `details.mail` is `password_changed` for the notice after a reset.
+   * The mail server took the mail. `details.mail` is `password_changed` for the notice of a changed password.
    *
    * @example ({ accountId, details }) => note(accountId, details?.message_id)
    */
@@ -76,6 +76,13 @@ export const AUDIT_EVENT_TYPES = [
    */
   'email_login_blocked',
   /**
+   * Whoever confirms an address saw no window that waits, or typed a wrong number twice. The login that waited is over. Somebody may
+   * have made an account with the address of another person.
+   *
+   * @example ({ accountId, reason }) => alert(accountId, reason)
+   */
+  'email_login_disowned',
+  /**
    * An account was invited. Where there is a `reason`, no mail follows.
    *
    * @example ({ reason = 'mail_follows' }) => count('invited', reason)
@@ -106,11 +113,40 @@ export const AUDIT_EVENT_TYPES = [
    */
   'invitation_completed',
   /**
-   * An account was signed out everywhere: by `flows.endSessions`, or by an admin.
+   * An account was signed out everywhere: by `flows.endSessions`, by an admin, or by its owner with "This wasn't me".
    *
    * @example ({ accountId, details }) => note(accountId, 'sessions ended:', details.idp)
    */
   'sessions_ended',
+  /**
+   * A client was told that the account is ended there (back-channel logout), and has ended its sessions. `details.attempts` says how
+   * often it was tried.
+   *
+   * @example ({ clientId, details }) => count('client told', clientId, details.attempts)
+   */
+  'client_logout_sent',
+  /**
+   * A client was not told. It comes with the first failure, such as `timeout`, `refused_address` or `http_500`. It comes once more with
+   * the reason `gave_up`, when nobody will try again; `details.last` is then why the last attempt failed.
+   *
+   * @example ({ clientId, reason }) => reason === 'gave_up' && alert('sessions live on at', clientId)
+   */
+  'client_logout_failed',
+  /**
+   * Your own page changed a password, and called `flows.passwordChanged`. All that was signed in before is ended, but for the session that
+   * stays.
+   *
+   * @example ({ accountId, details }) => note(accountId, 'sessions ended:', details.idp)
+   */
+  'password_changed',
+
+  /**
+   * Somebody pressed "This wasn't me" of a mail. `details.mail` is its kind. `details.password` is `blocked` where a password was changed,
+   * and still is that one: it signs nobody in any more.
+   *
+   * @example ({ accountId, details }) => alert(accountId, details.mail, details.password)
+   */
+  'mail_disowned',
   /**
    * Settings were changed. `details` has their names, and who did it. It has no values.
    *
@@ -150,7 +186,17 @@ export type AuditEvent =
   | Told<'email_verification_rejected', OfLink & { reason: LinkEnd | 'already_verified' }>
   | Told<'email_verification_completed', OfLink>
   | Told<'email_login_blocked', OfMail>
-  | Told<'sessions_ended', { accountId: string; details: EndedSessions }>
+  | Told<'client_logout_sent', OfClient & { details: { attempts: number } }>
+  | Told<
+      'client_logout_failed',
+      OfClient & { reason: string; details: { attempts: number; last?: string } }
+    >
+  | Told<'sessions_ended' | 'password_changed', { accountId: string; details: EndedSessions }>
+  | Told<
+      'mail_disowned',
+      { accountId: string; details: { mail: MailKind; password: 'blocked' | 'kept' } }
+    >
+  | Told<'email_login_disowned', OfLink & { reason: 'no_such_window' | 'wrong_number' }>
   | Told<'settings_changed', { details: { keys: string[]; actor: string } }>
   | Told<
       'admin_auth_failed',
@@ -202,6 +248,11 @@ interface OfLink {
   clientId?: string | undefined
 }
 
+interface OfClient {
+  accountId: string
+  clientId: string
+}
+
 /** Why a request gets no mail; for the audit log and the dead letters. */
 export type NoMail =
   /** Nobody has this name or verified address. */
@@ -214,6 +265,8 @@ export type NoMail =
   | 'not_verified'
   /** The account asked too often. */
   | 'throttled'
+  /** Its reader said of such a mail: "This wasn't me". */
+  | 'muted'
   /** A newer request took its place. */
   | 'superseded'
   /** The mail left before its process died. */

@@ -24,6 +24,7 @@ export interface NewClientLogout {
 /** How far it is. `dead`: nobody will try again. `untold`: it cannot be told. */
 export type ClientLogoutState = 'waiting' | 'sent' | 'dead' | 'untold'
 
+/** One that was asked for, and how far it is. */
 export interface ClientLogout extends NewClientLogout {
   state: ClientLogoutState
   /** How often it was taken to be sent. */
@@ -38,11 +39,34 @@ export interface ClientLogoutJob extends ClientLogout {
   leaseId: string
 }
 
+/** What became of an attempt. Without a `reason`, the one before stays. */
+export type ClientLogoutOutcome =
+  { state: 'sent' | 'dead'; at: Date; reason?: string } | { retryAt: Date; reason?: string }
+
+/**
+ * Tells a client, and answers `undefined` once it has ended its sessions. Otherwise why it did not, such as `http_500`, `timeout`
+ * or `client_gone`. Once the signal aborts, it answers soon.
+ */
+export type TellClient = (
+  logout: ClientLogout,
+  signal: AbortSignal,
+) => Promise<LogoutFailure | undefined>
+
+/** Why a client was not told. */
+export interface LogoutFailure {
+  reason: string
+  /** It will not help to try again. */
+  isFinal: boolean
+}
+
 /** Keeps them in `client_logouts`; each stays for a week after it is over. */
 export interface ClientLogoutStore {
   /** One write. What is there already stays as it is. */
   add(logouts: readonly NewClientLogout[]): Promise<void>
-  /** Takes at most this many that wait, are due and nobody holds, the longest due first; none of the clients in `except`. */
+  /**
+   * Takes at most this many that wait, are due and nobody holds, the longest due first. It takes one of each client, and none of
+   * the clients in `except`. So whoever has many leaves room for the others. Those past `expiresAt` are among them.
+   */
   claim(
     most: number,
     at: Date,
@@ -50,11 +74,7 @@ export interface ClientLogoutStore {
     except: readonly string[],
   ): Promise<ClientLogoutJob[]>
   /** Ends a claimed one, or gives it back to be claimed again from `retryAt` on. It changes nothing once the lease is lost. */
-  settle(
-    job: ClientLogoutJob,
-    outcome:
-      { state: 'sent' | 'dead'; at: Date; reason?: string } | { retryAt: Date; reason: string },
-  ): Promise<void>
+  settle(job: ClientLogoutJob, outcome: ClientLogoutOutcome): Promise<void>
   /** Of one account, or of one of its ends; newest first, at most 100. */
   find(which: { accountId: string; endId?: string }): Promise<ClientLogout[]>
 }

@@ -42,6 +42,10 @@ export interface PendingLogin {
   captured: CapturedRequest
   /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: it cannot go on by itself. */
   browserHash: string | undefined
+  /** What the browser that logged in calls itself. `undefined`: it told nothing, or the record is of a version that kept none. */
+  userAgent: string | undefined
+  /** Nothing finishes it: whoever has the mailbox said lately that no window of theirs waits. Its link verifies. */
+  isHeld?: true
   createdAt: Date
   /** When its account's address was verified. `undefined`: not yet. */
   verifiedAt: Date | undefined
@@ -53,6 +57,11 @@ export interface PendingLogin {
 
 /** Whether `isVoid` was set (`LoginChanges`). */
 export const isVoid = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
+
+/** Some of the logins that wait. */
+export type SomeLogins =
+  | { id: string }
+  | { accountId: string; email?: string; /** All of these but this one. */ except?: string }
 
 /** What changes of logins that wait, repeated or in any order with the same end. */
 export interface LoginChanges {
@@ -73,10 +82,12 @@ export interface PendingLoginStore {
     which: { id: string } | { accountId: string; carried: CarriedParameters },
   ): Promise<PendingLogin | undefined>
   /** Changes one login, or all logins of an account: those made with this address, or with any. */
-  change(
-    which: { id: string } | { accountId: string; email?: string },
-    changes: LoginChanges,
-  ): Promise<void>
+  change(which: SomeLogins, changes: LoginChanges): Promise<void>
+  /**
+   * Counts one more try at the number of its window, atomically: of concurrent callers, no two get the same count. `save` begins
+   * again. 0: there is no such login.
+   */
+  countTry(id: string): Promise<number>
   /**
    * Compare and set, atomically. With a time: sets `continuedAt` if it is not set; of concurrent callers exactly one gets
    * `true`. Without a time: unsets it if the turn of this name has set it.

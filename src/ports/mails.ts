@@ -20,6 +20,8 @@ export interface NewMailJob {
   pendingLoginId: string | undefined
   /** Where the mail goes, whatever address the account has by then. `undefined`: to that. */
   sendTo?: string | undefined
+  /** Digest of the password hash that a notice tells of. `undefined`: it is no notice, or an earlier version asked for it. */
+  passwordDigest?: string | undefined
   carried: CarriedParameters
   requester: Requester
   /** A form asked for it that can be sent again: the id stays taken for a week after the job is over. */

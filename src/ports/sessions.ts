@@ -18,6 +18,12 @@ export interface SessionEnd {
   isExact?: boolean
 }
 
+/** The cut-offs once an end has moved one. */
+export interface MovedCutoffs extends SessionCutoffs {
+  /** Where that one was before, so that what was dead already stays dead. `undefined`: there was none. */
+  before?: Date | undefined
+}
+
 /** Keeps the cut-offs of accounts, in `session_cutoffs`. Reads see every write that was answered before, in any process. */
 export interface SessionCutoffStore {
   /** `undefined`: nothing was ever ended for this account. */
@@ -26,9 +32,9 @@ export interface SessionCutoffStore {
    * Effect 3 (`oauth`) or 4 (`idp`). A cut-off only moves forward, to the time of the end. If it is there already or later, it
    * moves by one millisecond: each end differs from the one before, whatever the clocks say. With `isExact`, the exact cut-off
    * moves instead, to this time at least. The same end once more changes nothing, so that an effect can be repeated. Answers
-   * the cut-offs.
+   * the cut-offs, and where this one was before, in one atomic step.
    */
-  end(accountId: string, kind: 'idp' | 'oauth', end: SessionEnd): Promise<SessionCutoffs>
+  end(accountId: string, kind: 'idp' | 'oauth', end: SessionEnd): Promise<MovedCutoffs>
 }
 
 /** How many records were deleted. `undefined`: the adapter cannot tell; they are dead all the same. */
@@ -42,13 +48,29 @@ export type EndedSessions = {
   idp: EndedCount
 }
 
+/** How many clients the account was signed in to. */
+export interface EndedClients {
+  /** They are told to sign the person out. */
+  told: number
+  /** They cannot be told: the person has to sign out there. */
+  untold: number
+}
+
+/** What `endSessions` ended. */
+export type EndedAccount = EndedSessions & {
+  /** Left out if it is not known, for example because the provider tells no clients. */
+  clients?: EndedClients
+}
+
 /** The sessions of an account at the provider. Those of a later login stay. */
 export interface AccountSessions {
   /**
    * Ends grants, codes and tokens of all logins until now (3.3, effect 3). With `isExact`: of those that began at `at` or
    * before.
+   *
+   * @param kept - `uid` of a session that stays, with what was consented to in it, if it is alive and of this account. Its tokens end.
    */
-  endOAuthSessions(accountId: string, end: SessionEnd): Promise<EndedCount>
+  endOAuthSessions(accountId: string, end: SessionEnd, kept?: string): Promise<EndedCount>
   /** The same for sessions and login results (3.3, effect 4). */
-  endIdpSessions(accountId: string, end: SessionEnd): Promise<EndedCount>
+  endIdpSessions(accountId: string, end: SessionEnd, kept?: string): Promise<EndedCount>
 }

@@ -1,4 +1,5 @@
 import type { AuditLog } from './audit.ts'
+import type { ClientLogoutStore } from './client-logouts.ts'
 import type { PendingLoginStore } from './logins.ts'
 import type { MailOutbox } from './mails.ts'
 import type { SessionCutoffStore } from './sessions.ts'
@@ -72,8 +73,9 @@ export interface ForgottenAccount {
   verificationTokens: number
   invitationTokens: number
   pendingLogins: number
+  clientLogouts: number
   events: number
-  /** Resets that are being finished, and mails that a worker holds: they are still there. */
+  /** Resets that are being finished; mails and client logouts that a worker holds: they are still there. */
   underWay: number
 }
 
@@ -98,6 +100,7 @@ export interface AccountFlowsStore {
   invitationTokens: ResetTokenStore
   pendingLogins: PendingLoginStore
   cutoffs: SessionCutoffStore
+  clientLogouts: ClientLogoutStore
   outbox: MailOutbox
   audit: AuditLog
   settings: SettingsStore
@@ -108,7 +111,8 @@ export interface AccountFlowsStore {
   /** Time of the database. */
   now(): Promise<Date>
   /**
-   * Removes all records about one account, even if there is no user with this id: mails, links, waiting logins and events.
+   * Removes all records about one account, even if there is no user with this id: mails, links, waiting logins,
+   * client logouts and events.
    * Three things stay. Cut-offs, so that nothing ended comes back. Everything that is under way `at` that time. Events of type
    * `admin_action`, with `accountHash` as `details.account_hash` in place of the id. Repeated, it removes what came since.
    */

@@ -26,9 +26,11 @@ export interface Token extends RequestOrder {
   invalidatedAt: Date | undefined
   /** All effects of the reset are done. Always `undefined` for a verification. */
   completedAt: Date | undefined
+  /** Digest of the password hash that the claim set. `undefined`: there was no claim, or an earlier version made it. */
+  newDigest: string | undefined
 }
 
-type End = 'usedAt' | 'claimedAt' | 'invalidatedAt' | 'completedAt'
+type End = 'usedAt' | 'claimedAt' | 'invalidatedAt' | 'completedAt' | 'newDigest'
 
 /** A token as it is issued. */
 export interface NewToken extends Omit<Token, End | 'locale' | 'pendingLoginId'> {
@@ -89,8 +91,8 @@ export interface ResetTokenStore extends TokenStore {
   revoke(which: Revoked, at: Date): Promise<void>
   /**
    * The commit point of a reset, in one step: takes a token that is unused, not claimed, not invalidated and not expired. The
-   * new password hash is stored with it. Of concurrent callers exactly one gets the token. Nobody else finishes the reset until
-   * `leaseUntil`.
+   * new password hash is stored with it, and `newDigest`. Of concurrent callers exactly one gets the token. Nobody else finishes
+   * the reset until `leaseUntil`.
    */
   claim(tokenHash: string, claim: ResetClaim): Promise<ClaimedReset | undefined>
   /** Takes one claimed reset that is not completed and whose lease ran out; each is given to one caller. */

@@ -166,8 +166,8 @@ export function isHost(value: string): boolean {
   return isIP(value) !== 0 || HOST_NAME.test(value)
 }
 
-/** Secrets are sent there. */
-export function isTokenEndpoint(value: string): boolean {
+/** Of a service that secrets, or parts of their hashes, are sent to. */
+export function isEndpoint(value: string): boolean {
   if (!isPrintable(value) || !URL.canParse(value)) return false
   const url = new URL(value)
   const isHttp = url.protocol === 'https:' || url.protocol === 'http:'

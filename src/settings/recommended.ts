@@ -20,6 +20,12 @@ export const recommendations: readonly Recommendation[] = [
     isMet: ({ emailLinkConfirmation }) => emailLinkConfirmation !== 'off',
   },
   {
+    name: 'waiting_window',
+    value: 'match',
+    reason: 'nobody is signed in by a stranger who confirms an address',
+    isMet: ({ waitingWindow }) => waitingWindow !== 'continue',
+  },
+  {
     name: 'reset_requires_verified_email',
     value: 'true',
     reason:
@@ -31,6 +37,20 @@ export const recommendations: readonly Recommendation[] = [
     value: '30s',
     reason: 'a second click sends no second mail',
     isMet: ({ resendCooldown }) => resendCooldown >= 30_000,
+  },
+  {
+    name: 'password_blocklist',
+    value: 'common',
+    reason: 'nobody sets a password that everybody tries first',
+    isMet: ({ passwordBlocklist }) => passwordBlocklist !== 'off',
+  },
+  {
+    name: 'validation_min_password_length',
+    value: '15',
+    reason: 'a password is hard to guess also where it is the only factor',
+    // Above a lower maximum it would be refused, and all others with it.
+    isMet: ({ minPasswordLength, maxPasswordLength }) =>
+      minPasswordLength >= 15 || maxPasswordLength < 15,
   },
 ]
 

@@ -1,4 +1,4 @@
-import { choice, isHost, isPrintable, isTokenEndpoint, parseWhole, text } from './kinds.ts'
+import { choice, isEndpoint, isHost, isPrintable, parseWhole, text } from './kinds.ts'
 import { isMailAddress } from './mail-address.ts'
 
 /** The settings of the mail server, and of the login to it. */
@@ -38,7 +38,7 @@ export const smtpTable = {
   smtpOauthTokenEndpoint: text('smtp_oauth_token_endpoint', {
     meaning: 'Address that gives access tokens, for smtp_auth xoauth2.',
     expected: 'an https address, or an http one of this machine; or an empty string for none',
-    accepts: isTokenEndpoint,
+    accepts: isEndpoint,
   }),
   smtpOauthClientId: text('smtp_oauth_client_id', {
     meaning: 'Client ID at the token endpoint.',

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { boolean, choice, duration, length, limit, pause } from './kinds.ts'
+import { boolean, choice, duration, isEndpoint, length, limit, pause, text } from './kinds.ts'
 import type { Setting } from './setting.ts'
 import { smtpTable } from './smtp-table.ts'
 
@@ -41,10 +41,18 @@ export const settingsTable = {
       strictest: 'always',
     },
   ),
+  waitingWindow: choice('waiting_window', 'continue', ['match', 'continue', 'off'], {
+    meaning:
+      'What becomes of the window that logged in, where the link is opened in another browser. ' +
+      'match: it goes on once the person who confirms has typed the number that it shows. ' +
+      'continue: it goes on once the address is confirmed. off: it never goes on. ' +
+      'match needs email_link_confirmation at other_browser or always; otherwise it is as continue.',
+    strictest: 'off',
+  }),
   ...smtpTable,
   passwordChangedEmail: boolean('password_changed_email', 'true', {
     meaning:
-      'When true, the user gets a mail after a reset or an invitation. It says that the password was changed.',
+      'When true, the user gets a mail after a reset, an invitation or `flows.passwordChanged`. It says that the password was changed.',
   }),
   resetRequiresVerifiedEmail: boolean('reset_requires_verified_email', 'false', {
     meaning:
@@ -85,6 +93,20 @@ export const settingsTable = {
   }),
   minPasswordLength: length('validation_min_password_length', '8', 'Minimum'),
   maxPasswordLength: length('validation_max_password_length', '64', 'Maximum'),
+  passwordBlocklist: choice('password_blocklist', 'off', ['off', 'common', 'pwned'], {
+    meaning:
+      'Which new passwords are refused besides those of the wrong length. off: none. ' +
+      'common: 400,000 common ones, names of the account and the service, and the current password. ' +
+      'pwned: also those that a range service knows as leaked.',
+    strictest: 'common',
+  }),
+  passwordRangeUrl: text('password_range_url', {
+    meaning:
+      'Address of the range service for password_blocklist pwned. Five hexadecimal digits are put after it. ' +
+      'Without it, the service of Have I Been Pwned is asked: https://api.pwnedpasswords.com/range/',
+    expected: 'an https address, or an http one of this machine; or an empty string for none',
+    accepts: isEndpoint,
+  }),
 } as const
 
 export type SettingKey = keyof typeof settingsTable

@@ -1,3 +1,4 @@
+import { reachCodeOf, textOf } from '../answer.ts'
 import type { OAuthSettings } from './settings.ts'
 
 const MAX_ANSWER_BYTES = 65_536
@@ -47,9 +48,9 @@ export async function requestToken(
       redirect: 'manual',
       signal,
     })
-    answer = { status: response.status, text: await textOf(response) }
+    answer = { status: response.status, text: (await textOf(response, MAX_ANSWER_BYTES)) ?? '' }
   } catch (error) {
-    throw new TokenError(signal.aborted ? 'out of time' : codeOf(error))
+    throw new TokenError(signal.aborted ? 'out of time' : reachCodeOf(error))
   }
   return issuedBy(answer, [clientSecret, refreshToken])
 }
@@ -95,24 +96,4 @@ function jsonOf(text: string): Record<string, unknown> | undefined {
   } catch {
     return undefined
   }
-}
-
-async function textOf({ body }: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of body ?? []) {
-    bytes += chunk.byteLength
-    if (bytes > MAX_ANSWER_BYTES) break
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
-}
-
-/** A code alone: messages may quote what was sent. */
-function codeOf(error: unknown): string {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    const code: unknown = Reflect.get(cause, 'code')
-    if (typeof code === 'string' && /^\w{1,40}$/.test(code)) return code
-  }
-  return 'not reached'
 }

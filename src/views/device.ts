@@ -1,3 +1,6 @@
+import type { Catalog } from './catalog.ts'
+import { eitherOf } from './wording.ts'
+
 /** A browser and the system that it runs on; where the browser hides which of two it is, both. */
 interface Device {
   browser: string
@@ -50,6 +53,14 @@ export function deviceOf(userAgent: string): Device | undefined {
   // Of an app that shows a web page the browser says `wv`.
   if (!browser || !systems || /; wv\b/.test(system)) return undefined
   return { browser: browser[0], systems: systems[0] }
+}
+
+/** Such as `Firefox on Linux`. `undefined`: it is not sure of one. */
+export function deviceText({ t, lang }: Catalog, userAgent = ''): string | undefined {
+  const device = deviceOf(userAgent)
+  return (
+    device && t('mail.device', { browser: device.browser, system: eitherOf(device.systems, lang) })
+  )
 }
 
 function whole(pattern: string): RegExp {

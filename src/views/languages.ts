@@ -1,4 +1,5 @@
 import Negotiator from 'negotiator'
+import type { ReasonWords } from '../ports/index.ts'
 
 /** What is known of the language that somebody reads, best first. */
 export interface Languages {
@@ -31,6 +32,13 @@ export function chooseLocale(
     if (found !== undefined) return found
   }
   return fallback
+}
+
+/** The words for a page in this language: in it, in a near one, or else the first ones. `undefined`: there are none. */
+export function wordsIn(lang: string, words: ReasonWords = ''): string | undefined {
+  if (typeof words === 'string') return words
+  const tags = Object.keys(words)
+  return words[chooseLocale(tags, { asked: lang }, tags[0] ?? '')]
 }
 
 /** A browser that is asked for `zh-TW` adds `zh` by itself: that is no wish for the other script. */

@@ -1,17 +1,11 @@
 import { MAIL_KINDS, mailKinds, type MailTemplate } from '../ports/mail-kinds.ts'
 import type { ShownBrand } from './brand.ts'
 import { fill, type Catalog, type Values } from './catalog.ts'
-import { deviceOf } from './device.ts'
+import { deviceText } from './device.ts'
+import type { SignedOutApps } from './page-locals.ts'
+import { appsText } from './signed-out-apps.ts'
 import type { Templates } from './templates.ts'
-import {
-  displayName,
-  eitherOf,
-  isolated,
-  lifetimeText,
-  timeText,
-  unlinkable,
-  wrapped,
-} from './wording.ts'
+import { displayName, isolated, lifetimeText, timeText, unlinkable, wrapped } from './wording.ts'
 
 export type MailName = MailTemplate | 'test'
 
@@ -27,6 +21,8 @@ export interface MailLocals {
   username: string
   /** An http or https address. */
   link: string
+  /** An address for whoever did not cause the mail. `undefined`: it has none. */
+  notMe?: string
   /** When it was asked for, or when the password was changed. */
   at: Date
   /** `undefined`: the link does not expire. */
@@ -34,8 +30,12 @@ export interface MailLocals {
   clientName?: string
   /** Of whoever asked for it, or changed the password. Told only as far as it is that of a well-known browser. */
   userAgent?: string | undefined
+  /** The apps that the reader was signed in to. `undefined`: they are not known. */
+  apps?: SignedOutApps | undefined
   /** An admin has it sent: nobody asked for it in a browser of the reader's. */
   isByAdmin?: boolean
+  /** The host changed the password, and no mailed link. */
+  isByHost?: boolean
 }
 
 export interface RenderedMail {
@@ -55,7 +55,8 @@ export function renderMail(
   const { t, lang, dir } = catalog
   const values = valuesOf(catalog, name, locals)
   const byName = new Map(Object.entries(values))
-  const text = fill(read(`mails/${name}.txt`), (key) => byName.get(key) ?? t(key))
+  const filled = fill(read(`mails/${name}.txt`), (key) => byName.get(key) ?? t(key))
+  const text = filled.replace(/\n{3,}/g, '\n\n')
   return {
     subject: values.title,
     text: wrapped(signed(text, catalog, brand)),
@@ -78,13 +79,16 @@ function addressOf(supportUrl: string): string {
 /** What a template may say beside the words of the catalog. */
 function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
   const { t, lang, dir } = catalog
-  const { username, link, lifetimeMs, isByAdmin = false } = locals
+  const { username, link, notMe = '', lifetimeMs, apps } = locals
+  const { isByAdmin = false, isByHost = false } = locals
+  const isNotice = NOTICES.has(name)
   const word = (key: string, values: Values) => t(`mail.${name}.${key}`, values)
   const shown = (name: string) => isolated(unlinkable(displayName(name)), dir)
   const user = shown(username)
   const client = shown(locals.clientName ?? '')
   const lifetime = lifetimeMs === undefined ? '' : lifetimeText(lifetimeMs, lang)
-  const form = isByAdmin ? '_admin' : client && '_client'
+  const host = isByHost ? '_host' : ''
+  const form = isByAdmin ? '_admin' : host || (client && '_client')
   return {
     title: word('subject', {}),
     preheader: word('preheader', { lifetime }),
@@ -96,16 +100,19 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
       : '',
     lifetime: lifetime && word('lifetime', { lifetime }),
     when: whenText(catalog, name, locals),
+    not_you: isNotice ? word(`not_you${host}`, {}) : '',
+    not_me: notMe,
+    not_me_why: notMe && word('not_me', {}),
+    ...appsText(catalog, apps, unlinkable),
+    ...(isNotice && !apps && { untold: t('apps.unknown') }),
   }
 }
 
 /** When, and in which browser where that is sure. An admin's is not the reader's. */
-function whenText({ t, lang }: Catalog, name: MailName, { at, userAgent, isByAdmin }: MailLocals) {
+function whenText(catalog: Catalog, name: MailName, { at, userAgent, isByAdmin }: MailLocals) {
+  const { t, lang } = catalog
   const key = NOTICES.has(name) ? 'mail.changed' : 'mail.asked'
-  const device = isByAdmin ? undefined : deviceOf(userAgent ?? '')
+  const device = isByAdmin ? undefined : deviceText(catalog, userAgent)
   const values = { at: timeText(at, lang) }
-  if (!device) return t(key, values)
-  const { browser, systems } = device
-  const told = t('mail.device', { browser, system: eitherOf(systems, lang) })
-  return t(`${key}_device`, { ...values, device: told })
+  return device === undefined ? t(key, values) : t(`${key}_device`, { ...values, device })
 }

@@ -1,4 +1,4 @@
-import type { CarriedParameters } from '../ports/index.ts'
+import type { CarriedParameters, PasswordRefusal, ReasonWords } from '../ports/index.ts'
 
 /** A client that a page names: registered, and genuine for the request that the page is part of. */
 export interface ShownClient {
@@ -12,12 +12,44 @@ export interface ShownClient {
   href?: string | undefined
 }
 
+/** Names of apps. */
+export interface ShownApps {
+  names: string[]
+  /** How many there are besides. */
+  more: number
+}
+
+/** The apps that the person was signed in to. */
+export interface SignedOutApps {
+  /** They are told to sign the person out, or were. */
+  told: ShownApps
+  /** Nobody tells them. */
+  untold: ShownApps
+}
+
 /** The window that logged in, and goes on by itself once the address is confirmed. */
 export interface WaitingPage {
   /** Of the pending login; of no use without the cookie of this browser. */
   pendingLoginId: string
   /** For how long it is worth asking. */
   forMs: number
+  /** What the person who opens the link elsewhere is asked for. `undefined`: nobody is. */
+  number?: number | undefined
+  /** Its window never goes on: it asks nothing, and only its ways out are there. */
+  isStill?: boolean
+}
+
+/** The login that waits in another window, as whoever may let it go on is told of it. */
+export interface WaitingElsewhere {
+  username: string
+  /** When it began. */
+  at: Date
+  /** Told only as far as it is that of a well-known browser. */
+  userAgent?: string | undefined
+  /** It waits no more: a number is not asked for, and confirming signs nobody in. */
+  isOver?: boolean
+  /** `unread`: no number was typed; `wrong`: a wrong one, and one try is left; `ended`: it is over by now. */
+  fault?: 'unread' | 'wrong' | 'ended' | undefined
 }
 
 type ForgotPassword =
@@ -38,8 +70,7 @@ type ForgotPassword =
       waitMs?: number | undefined
     }
 
-export type ResetFormMode =
-  'form' | 'password_mismatch' | 'password_too_short' | 'password_too_long' | 'password_invalid'
+export type ResetFormMode = 'form' | PasswordRefusal
 
 /** Told to those alone who hold a genuine token; all others read `unknown`. `changed`: the account changed since. */
 export type LinkReason = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
@@ -52,7 +83,9 @@ export interface ResetFaults {
   /** What is wrong besides: passwords that differ can be too short or too long too. */
   also?: Exclude<ResetFormMode, 'form'> | undefined
   /** How many characters are too many. `undefined`: none. */
-  excess?: number
+  excess?: number | undefined
+  /** The words of the host's own judgement. `undefined`: it had none, or was not asked. */
+  hostReason?: ReasonWords | undefined
 }
 
 type ResetPassword =
@@ -71,7 +104,8 @@ type ResetPassword =
       client?: ShownClient | undefined
       renew?: string | undefined
     }
-  | { mode: 'done'; client?: ShownClient | undefined }
+  /** `apps`: left out where it is not known which apps the person was signed in to. */
+  | { mode: 'done'; client?: ShownClient | undefined; apps?: SignedOutApps | undefined }
 
 /** `sent`: at one click, in the place of an invitation that expired. */
 type AcceptInvitation =
@@ -133,7 +167,16 @@ type VerifyEmail =
   /** `goesOnElsewhere`: the window that logged in finishes the login. */
   | { mode: 'verified'; goesOnElsewhere?: boolean; client?: ShownClient | undefined }
   /** The question whether this browser may go on. `isNotYet`: it was answered, and nobody pressed the button. */
-  | { mode: 'confirm'; link: LinkFields; client?: ShownClient | undefined; isNotYet?: boolean }
+  | {
+      mode: 'confirm'
+      link: LinkFields
+      client?: ShownClient | undefined
+      isNotYet?: boolean
+      /** The number of that window is asked for. `undefined`: a button is enough. */
+      waiting?: WaitingElsewhere | undefined
+    }
+  /** Whoever opened the link saw no window that waits: nothing was confirmed, and that login is over. */
+  | { mode: 'disowned' }
   /** The question which account to go on as, about a link or about the window that waited; `session` names the one that was asked about. */
   | {
       mode: 'other_account'
@@ -148,6 +191,14 @@ type VerifyEmail =
   | { mode: 'continued'; client?: ShownClient | undefined }
   /** The login that waited is over, or was never this browser's, and then there is no client. */
   | { mode: 'ended'; client?: ShownClient | undefined }
+
+/** The same for all kinds of mails, and all accounts. `isNotYet`: it was answered, and nobody pressed the button. */
+type NotMe =
+  | { mode: 'confirm'; token: string; isNotYet?: boolean }
+  | { mode: 'stopped' }
+  /** The next step is a link for another password. */
+  | { mode: 'secured'; carried: CarriedParameters }
+  | { mode: 'invalid'; reason: 'unknown' }
 
 export type ErrorMode =
   | 'refused'
@@ -167,6 +218,7 @@ export interface PageLocals {
   'reset-password': ResetPassword
   'accept-invitation': AcceptInvitation
   'verify-email': VerifyEmail
+  'not-me': NotMe
   error: { mode: ErrorMode }
 }
 

@@ -6,9 +6,19 @@ import type { PageLocals, PageName } from './page-locals.ts'
 import { formQuery } from '../ports/carried-query.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 import { maskedAddress } from '../settings/mail-address.ts'
+import { faultsOf, refusalOf } from './faults.ts'
+import { factsOf } from './login-facts.ts'
 import { stateIcon } from './state-icon.ts'
 import type { Templates } from './templates.ts'
-import { amountText, initialOf, isolated, lifetimeText, shownClient } from './wording.ts'
+import { appsText } from './signed-out-apps.ts'
+import {
+  amountText,
+  initialOf,
+  isolated,
+  lifetimeText,
+  numberText,
+  shownClient,
+} from './wording.ts'
 
 /** What the forms of one page repeat. */
 export interface PageRequest {
@@ -29,8 +39,7 @@ export function renderPage<N extends PageName>(
   const { t, has, lang, dir } = catalog
   const limits =
     'minLength' in locals ? limitsText(locals.minLength, locals.maxLength, catalog) : undefined
-  const isNotYet = 'isNotYet' in locals && locals.isNotYet
-  const refusal = isNotYet ? t(`${name}.${locals.mode}.refusal`) : undefined
+  const refusal = refusalOf(name, locals, catalog)
   const faults = faultsOf(name, locals, catalog, limits)
   const waitMs = 'waitMs' in locals ? locals.waitMs : undefined
   const sentTo = 'sentTo' in locals ? maskedAddress(locals.sentTo) : undefined
@@ -51,6 +60,7 @@ export function renderPage<N extends PageName>(
     title: t(titlesOf(name, locals).find(has) ?? `${name}.title`),
     refusal,
     faults,
+    facts: 'waiting' in locals && locals.mode === 'confirm' ? factsOf(catalog, locals) : undefined,
     isRefused: refusal !== undefined || Object.keys(faults).length > 0,
     limits,
     maxBytes: MAX_PASSWORD_BYTES,
@@ -58,6 +68,7 @@ export function renderPage<N extends PageName>(
     lifetime: 'lifetimeMs' in locals ? lifetimeText(locals.lifetimeMs, lang) : undefined,
     wait: waitMs !== undefined && waitMs > 0 ? waitOf(waitMs, lang) : undefined,
     client: 'client' in locals ? shownClient(locals.client) : undefined,
+    ...appsText(catalog, 'apps' in locals ? locals.apps : undefined),
     icon: stateIcon(name, locals),
     mailbox: mailboxOf(
       'typed' in locals ? locals.typed : 'sentTo' in locals ? locals.sentTo : undefined,
@@ -70,29 +81,6 @@ function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {
   const { mode } = locals
   if (!('reason' in locals)) return [`${name}.${mode}.title`]
   return [name, 'reset-password'].map((each) => `${each}.${mode}.${locals.reason}.title`)
-}
-
-/** What is wrong, by the field to mend it in. */
-function faultsOf(
-  name: PageName,
-  locals: PageLocals[PageName],
-  { t, lang }: Catalog,
-  limits: Values | undefined,
-): Record<string, string> {
-  if (name === 'forgot-password' || name === 'verify-email') {
-    const field = name === 'forgot-password' ? 'identifier' : 'username'
-    return locals.mode === 'invalid' ? { [field]: t(`${name}.invalid.refusal`) } : {}
-  }
-  if (!('minLength' in locals)) return {}
-  const { mode, also, excess = 0 } = locals
-  const wrong = [mode, also].filter((each) => each !== undefined && each !== 'form')
-  const values = { ...limits, excess: numberText(excess, lang) }
-  return Object.fromEntries(
-    wrong.map((fault) => [
-      fault === 'password_mismatch' ? 'confirm_password' : 'password',
-      t(`reset-password.${fault}.refusal`, values),
-    ]),
-  )
 }
 
 /** The limits of a password, as bare numbers and with the word that is counted. */
@@ -109,10 +97,6 @@ function limitsText(min: number, max: number, catalog: Catalog): Values {
 function charactersText(count: number, { t, has, lang }: Catalog): string {
   const key = `characters.${new Intl.PluralRules(lang).select(count)}`
   return t(has(key) ? key : 'characters.other', { count: numberText(count, lang) })
-}
-
-function numberText(value: number, lang: string): string {
-  return new Intl.NumberFormat(lang).format(value)
 }
 
 /** A time that is counted down. */

@@ -11,10 +11,13 @@ const ICONS: Record<string, string> = {
   blocked: 'mail',
   confirm: 'mail',
   done: 'good',
+  stopped: 'good',
+  secured: 'good',
   verified: 'good',
   signed_in: 'good',
   continued: 'late',
   ended: 'late',
+  disowned: 'good',
   other_account: 'who',
 }
 const ICONS_OF_REASONS: Record<string, string> = {

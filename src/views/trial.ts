@@ -1,9 +1,16 @@
 import type { Catalog } from './catalog.ts'
-import { MAIL_KINDS, mailKinds, type MailKind } from '../ports/mail-kinds.ts'
-import { renderMail, type MailLocals, type MailName } from './mails.ts'
-import type { LinkReason, PageLocals, PageName } from './page-locals.ts'
+import { renderMail } from './mails.ts'
+import type { LinkReason, PageLocals, PageName, ResetFormMode } from './page-locals.ts'
 import { renderPage, type PageFrame } from './pages.ts'
+import { APPS as apps, SAMPLE_MAILS } from './sample-mails.ts'
 import { failureOf, type Templates } from './templates.ts'
+import {
+  carried,
+  client,
+  sent,
+  VERIFICATION_REASONS,
+  VERIFY_EMAIL_PAGES,
+} from './verify-email-samples.ts'
 
 /** What goes wrong where every page and mail is rendered once, so that it is told at the start. `templates` are strict. */
 export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame): string[] {
@@ -33,24 +40,13 @@ const REQUEST = { uiLocales: 'en', formId: 'form' }
 
 type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }
 
-const carried = {
-  clientId: 'app',
-  redirectUri: 'https://app.example/cb',
-  scope: 'openid',
-  state: '',
-}
-const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.example/' }
-const link = { token: 'token', carried, authorizeSig: 'signature' }
-const waiting = { pendingLoginId: 'login', forMs: 86_400_000 }
-const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
 const REASONS: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
 
 const limits = { token: 'token', minLength: 8, maxLength: 64 }
-const sent = { client, typed: 'ann@gmail.com', isRenewed: true, waitMs: 30_000 }
 
-const resetForm = (mode: 'form' | `password_${'too_short' | 'too_long' | 'invalid'}`) => [
+const resetForm = (mode: Exclude<ResetFormMode, 'password_mismatch'>) => [
   { ...limits, mode },
-  { ...limits, mode, client, excess: 3 },
+  { ...limits, mode, client, excess: 3, hostReason: { en: 'No names of pets.' } },
 ]
 
 const PASSWORD_PAGES: PageSamples['reset-password'] = {
@@ -59,11 +55,15 @@ const PASSWORD_PAGES: PageSamples['reset-password'] = {
   password_too_short: resetForm('password_too_short'),
   password_too_long: resetForm('password_too_long'),
   password_invalid: resetForm('password_invalid'),
+  password_common: resetForm('password_common'),
+  password_personal: resetForm('password_personal'),
+  password_current: resetForm('password_current'),
+  password_host: resetForm('password_host'),
   invalid: REASONS.flatMap((reason) => [
     { mode: 'invalid', reason, carried: {} },
     { mode: 'invalid', reason, carried, client, renew: 'token' },
   ]),
-  done: [{ mode: 'done' }, { mode: 'done', client }],
+  done: [{ mode: 'done' }, { mode: 'done', client, apps }],
 }
 
 /** Each page in each mode, with little and with much to say. */
@@ -84,46 +84,15 @@ export const SAMPLE_PAGES: PageSamples = {
   },
   'reset-password': PASSWORD_PAGES,
   'accept-invitation': { ...PASSWORD_PAGES, sent: [{ mode: 'sent' }, { mode: 'sent', client }] },
-  'verify-email': {
-    blocked: [
-      { mode: 'blocked', username: 'ann', lifetimeMs: 86_400_000, carried: {} },
-      {
-        mode: 'blocked',
-        username: 'ann',
-        sentTo: 'ann@example.com',
-        lifetimeMs: 86_400_000,
-        carried,
-        client,
-        waiting,
-        waitMs: 30_000,
-        isNotYet: true,
-      },
-    ],
-    expired: VERIFICATION_REASONS.flatMap((reason) => [
-      { mode: 'expired', reason, carried: {} },
-      { mode: 'expired', reason, carried, client, renew: link },
-    ]),
-    sent: [{ mode: 'sent' }, { mode: 'sent', waiting, ...sent }],
-    invalid: [
-      { mode: 'invalid', carried: {} },
-      { mode: 'invalid', carried, client, waiting },
-    ],
-    verified: [
-      { mode: 'verified' },
-      { mode: 'verified', client },
-      { mode: 'verified', goesOnElsewhere: true, client },
-    ],
+  'verify-email': VERIFY_EMAIL_PAGES,
+  'not-me': {
     confirm: [
-      { mode: 'confirm', link },
-      { mode: 'confirm', link, client, isNotYet: true },
+      { mode: 'confirm', token: 'token' },
+      { mode: 'confirm', token: 'token', isNotYet: true },
     ],
-    other_account: [
-      { mode: 'other_account', link, session: 'session', client },
-      { mode: 'other_account', pendingLoginId: 'login', session: 'session' },
-    ],
-    signed_in: [{ mode: 'signed_in' }, { mode: 'signed_in', client }],
-    continued: [{ mode: 'continued' }, { mode: 'continued', client }],
-    ended: [{ mode: 'ended' }, { mode: 'ended', client }],
+    stopped: [{ mode: 'stopped' }],
+    secured: [{ mode: 'secured', carried: {} }],
+    invalid: [{ mode: 'invalid', reason: 'unknown' }],
   },
   error: {
     refused: [{ mode: 'refused' }],
@@ -141,25 +110,3 @@ export const SAMPLE_PAGES: PageSamples = {
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
 export const PAGE_NAMES = Object.keys(SAMPLE_PAGES) as PageName[]
-
-const little = { username: '', link: 'https://id.example/', at: new Date(0) }
-const much = {
-  ...little,
-  username: 'ann',
-  clientName: 'The App',
-  userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
-}
-const lifetimeMs = 3_600_000
-
-const SAMPLE_MAILS: [MailName, MailLocals][] = [
-  ...mailKinds.flatMap((kind) => samplesOf(MAIL_KINDS[kind])),
-  ['test', little],
-]
-
-function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) {
-  const wanted = [little, much, ...(isNotice ? [] : [{ ...little, isByAdmin: true }])]
-  return wanted.map((locals): [MailName, MailLocals] => [
-    template,
-    { ...locals, ...(link && { lifetimeMs }) },
-  ])
-}

@@ -10,6 +10,11 @@ export function lifetimeText(ms: number, lang: string): string {
   return amountText(minutes, 'minute', lang)
 }
 
+/** In the digits of the language. */
+export function numberText(value: number, lang: string): string {
+  return new Intl.NumberFormat(lang).format(value)
+}
+
 /** Such as `2 hours`. */
 export function amountText(
   amount: number,
@@ -48,6 +53,13 @@ export function eitherOf(names: readonly string[], lang: string): string {
 }
 
 const alternatives = madeOnce((lang) => new Intl.ListFormat(lang, { type: 'disjunction' }))
+
+/** Such as `Shop, Mail, and 3 more`. */
+export function allOf(names: readonly string[], lang: string): string {
+  return lists(lang).format(names)
+}
+
+const lists = madeOnce((lang) => new Intl.ListFormat(lang))
 
 /** To make a formatter takes longer than to use it. There are as many as languages of ours. */
 function madeOnce<Format>(make: (key: string) => Format): (key: string) => Format {

@@ -11,6 +11,7 @@ import { startHarness } from '../support/harness.ts'
 import { choose, invitedUser } from '../support/invitations.ts'
 import { isIdle } from '../support/jobs.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
+import { disown, notMeLink } from '../support/not-me.ts'
 import { eventsOf, tokenOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
@@ -123,6 +124,23 @@ describe('"I never got the mail": user status answers with the cause and what to
   it('disabled, whatever else is so', async () => {
     const user = await addUser({ disabled: true, emailVerified: false })
     expect(await asked(user.email)).to.include({ id: user.id, cause: 'disabled' })
+  })
+
+  it('muted: what support sends is not held back', async () => {
+    const user = await addUser()
+    const link = await h.resetLink(user)
+    expectPage(await disown(await notMeLink(h, user)), 200, 'not-me', 'stopped')
+    await h.forgot(user.username)
+    await isIdle(h)
+    const status = await asked(user.email)
+    expect(status.cause).to.equal('muted')
+    expect(status.summary).to.include('"This wasn\'t me"')
+    expect(status.advice).to.include(`account-flows user send-reset --id ${user.id}`)
+    await adminOf(h).sendReset({ id: user.id })
+    const { link: sent } = await h.mail.mailTo(user.email, 2)
+    expect(sent).not.to.equal(link)
+    await isIdle(h)
+    expect((await asked(user.email)).cause).to.equal('sent')
   })
 
   it('limited', async () => {

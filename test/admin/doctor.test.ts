@@ -24,6 +24,7 @@ import { ADMIN_TOKEN, type Harness, type HarnessOptions, startHarness } from '..
 import { startMongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { databaseOf } from '../support/observe.ts'
+import { padding, startRangeServer } from '../support/range-server.ts'
 import { serve } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
@@ -120,11 +121,15 @@ describe('The doctor', () => {
       email_link_confirmation: 'always',
       reset_requires_verified_email: 'true',
       resend_cooldown: '1m',
+      password_blocklist: 'common',
+      validation_min_password_length: '15',
     }
     const defaults = {
       email_link_confirmation: 'off',
       reset_requires_verified_email: 'false',
       resend_cooldown: '0s',
+      password_blocklist: 'off',
+      validation_min_password_length: '8',
     }
     const advised = async () => {
       const report = await reportOf(admin)
@@ -142,6 +147,25 @@ describe('The doctor', () => {
       .to.include('resend_cooldown')
       .and.not.include('email')
     await h.put(defaults)
+  })
+
+  it('asks the range service of password_blocklist pwned, and says what it answers', async () => {
+    const ranges = await startRangeServer(['password'])
+    const said = async () => {
+      const { checks } = await admin.runDoctor({})
+      return checks.find(({ step }) => step === 'range_service')
+    }
+    expect(await said()).to.equal(undefined)
+    await h.put({ password_blocklist: 'pwned', password_range_url: ranges.url })
+    expect(await said()).to.include({ status: 'ok' })
+    ranges.answer = (_req, res) => res.end(padding().join('\n'))
+    expect(await said()).to.include({ status: 'warning' })
+    await ranges.close()
+    const down = await said()
+    expect(down).to.include({ status: 'warning' })
+    expect(down?.message).to.include('ECONNREFUSED')
+    expect(down?.advice).to.include('password_range_url')
+    await h.put({ password_blocklist: 'off', password_range_url: '' })
   })
 
   it('asks about no recipient where none is given', async () => {

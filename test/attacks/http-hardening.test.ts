@@ -81,6 +81,8 @@ describe('Every page of ours (HDR)', () => {
     ['/verify-email?token=x', 400, get],
     ['/verify-email', 400, { body: 'action=x' }],
     ['/verify-email?token=x', 400, { ...get, headers: { 'sec-purpose': 'prefetch' } }],
+    ['/not-me?token=x', 400, get],
+    ['/not-me', 400, { body: 'token=x&action=confirm' }],
     ['/resend-verification', 200, { body: 'username=nobody' }],
     ['/resend-verification', 400, { body: 'username=' }],
     ['/resend-verification', 405, get],
@@ -108,7 +110,8 @@ describe('Every page of ours (HDR)', () => {
     expectNoTraces(opened, 'resumed')
   })
 
-  for (const path of ['forgot-password', 'reset-password', 'verify-email', 'resend-verification'])
+  const withForms = ['forgot-password', 'reset-password', 'verify-email', 'resend-verification']
+  for (const path of [...withForms, 'not-me'])
     it(`${path} answers no method but those of its form, and says which (HDR-05)`, async () => {
       for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']) {
         const answer = await rawRequest(`${h.oauthUrl}/${path}`, { method })

@@ -213,6 +213,7 @@ onBothStores('Forms that are none (INJ)', (technology) => {
           ['forgot-password', 200],
           ['verify-email?token=x', 400],
           ['reset-password?token=x', 400],
+          ['not-me?token=x', 400],
         ] as const) {
           const { status } = await getWith(cookie, `${h.oauthUrl}/${path}`)
           expect(status, `${cookie} at ${path}`).to.equal(expected)

@@ -295,7 +295,7 @@ describeWithMongo('Records that nobody was ever given a token for (TOK-04, TOK-0
       expect(await tokens.countDocuments({ _id: { $regex: `^${name}` } })).to.be.at.least(6)
     }
     for (const [what, query] of Object.entries(nothings)) {
-      for (const page of ['reset-password', 'verify-email']) {
+      for (const page of ['reset-password', 'verify-email', 'not-me']) {
         const sig = new URL(login.link).searchParams.get('authorize_sig') ?? ''
         const url = `${h.oauthUrl}/${page}`
         for (const answer of [

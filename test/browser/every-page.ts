@@ -27,6 +27,14 @@ const client = { ...shown, href: 'https://shop.example/sign-in' }
 const withLogo = { ...shown, logo: '/oauth2/logo.svg' }
 const longName = { clientName: 'Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbea' }
 
+const none = { names: [], more: 0 }
+const apps = { told: { names: ['Petra’s Pottery Shop', 'Webmail'], more: 0 }, untold: none }
+const many = { names: [...'ABCDEFGHI'].map((one) => `Project ${one}`), more: 12 }
+const manyApps = {
+  told: { ...many, names: [longName.clientName, ...many.names] },
+  untold: { names: ['متجر بترا', '<b>Notes</b>'], more: 0 },
+}
+
 const HOUR_MS = 3_600_000
 const token = 'c2l4dHktZm91ci1yYW5kb20tYnl0ZXMtb2YtYS1saW5r'
 const link = { token, carried, authorizeSig: 'X0xpbmtTaWduYXR1cmVPZkZvcnR5VGhyZWVDaGFyYWN0' }
@@ -34,6 +42,12 @@ const limits = { token, minLength: 8, maxLength: 64 }
 const waiting = {
   pendingLoginId: 'bG9naW4tdGhhdC13YWl0cy1pbi1hLXdpbmRvdy1vZi0x',
   forMs: 24 * HOUR_MS,
+}
+const numbered = { ...waiting, number: 42 }
+const elsewhere = {
+  username: 'petra',
+  at: new Date('2026-11-23T15:04:00Z'),
+  userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
 }
 const blocked = {
   username: 'petra',
@@ -48,6 +62,13 @@ const PASSWORD_MODES: EveryMode['reset-password'] = {
   password_too_short: { plain: limits },
   password_too_long: { plain: { ...limits, excess: 4 } },
   password_invalid: { plain: limits },
+  password_common: { plain: limits },
+  password_personal: { plain: limits },
+  password_current: { plain: limits },
+  password_host: {
+    plain: limits,
+    reason: { ...limits, hostReason: 'Our rule: no names of pets.' },
+  },
   invalid: {
     unknown: { reason: 'unknown', carried: {} },
     expired: { reason: 'expired', carried, renew: token, client: shown },
@@ -55,7 +76,11 @@ const PASSWORD_MODES: EveryMode['reset-password'] = {
     superseded: { reason: 'superseded', carried },
     changed: { reason: 'changed', carried },
   },
-  done: { plain: {}, client: { client }, long: { client: { ...client, ...longName } } },
+  done: {
+    plain: {},
+    client: { client, apps },
+    long: { client: { ...client, ...longName }, apps: manyApps },
+  },
 }
 
 const MODES: EveryMode = {
@@ -82,6 +107,8 @@ const MODES: EveryMode = {
       'not-yet': { ...blocked, waiting, isNotYet: true },
       'no-address': { ...blocked, waiting, sentTo: undefined },
       'no-window': blocked,
+      number: { ...blocked, waiting: numbered, client: withLogo },
+      still: { ...blocked, waiting: { ...waiting, isStill: true } },
     },
     expired: {
       unknown: { reason: 'unknown', carried: {} },
@@ -94,7 +121,7 @@ const MODES: EveryMode = {
       client: { client: shown, typed: 'petra@outlook.com' },
       renewed: { isRenewed: true },
       waiting: { waiting },
-      cooldown: { waiting, waitMs: 45_000 },
+      cooldown: { waiting: numbered, waitMs: 45_000 },
     },
     invalid: { plain: { carried: {} }, waiting: { carried, client: shown, waiting } },
     verified: { plain: {}, elsewhere: { goesOnElsewhere: true }, client: { client } },
@@ -102,7 +129,13 @@ const MODES: EveryMode = {
       plain: { link },
       client: { link, client: withLogo },
       'not-yet': { link, isNotYet: true },
+      window: { link, client: withLogo, waiting: elsewhere },
+      unread: { link, waiting: { ...elsewhere, fault: 'unread' } },
+      wrong: { link, waiting: { ...elsewhere, userAgent: undefined, fault: 'wrong' } },
+      over: { link, client: shown, waiting: { ...elsewhere, isOver: true } },
+      'wrong-twice': { link, waiting: { ...elsewhere, isOver: true, fault: 'ended' } },
     },
+    disowned: { plain: {} },
     other_account: {
       link: { link, session: 'c2Vzc2lvbg', client: shown },
       waiting: { pendingLoginId: waiting.pendingLoginId, session: 'c2Vzc2lvbg' },
@@ -110,6 +143,12 @@ const MODES: EveryMode = {
     signed_in: { plain: {}, client: { client } },
     continued: { plain: {}, client: { client } },
     ended: { plain: {}, client: { client } },
+  },
+  'not-me': {
+    confirm: { plain: { token }, 'not-yet': { token, isNotYet: true } },
+    stopped: { plain: {} },
+    secured: { plain: { carried: {} } },
+    invalid: { plain: { reason: 'unknown' } },
   },
   error: {
     refused: { plain: {} },

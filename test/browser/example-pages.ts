@@ -44,6 +44,15 @@ const WAYS = {
   consent: ({ signIn }) => signIn(authorization()),
   'demo.signed_in': ({ signIn }) => signIn('/demo/start'),
   'demo.other_browser': ({ visit }) => visit('/demo/callback?code=c'),
+  'change-password.signed_out': ({ visit }) => visit('/change-password'),
+  'change-password.form': async ({ signIn, visit }) => {
+    await signIn('/demo/start')
+    return visit('/change-password')
+  },
+  'change-password.wrong': async ({ signIn, send }) => {
+    await signIn('/demo/start')
+    return send('/change-password', { current_password: 'wrong' })
+  },
   logout: async ({ signIn, visit }) => {
     await signIn('/demo/start')
     return visit('/oauth2/session/end')

@@ -128,6 +128,29 @@ describeInChromium('The form for a new password, with scripts [full]', (browser)
     expect(await hasPassword(h, user, NEW)).to.equal(true)
   })
 
+  it('tells what only the service knows once it was sent, and no longer while the next one is typed', async () => {
+    await h.put({ password_blocklist: 'common' })
+    const { user, link } = await userWithLink(h)
+    await page().goto(link)
+    await typePasswords(page(), 'qwerty123456')
+    await inMode(page(), 'password_common')
+    await expectTold(
+      page(),
+      'password',
+      words['reset-password.password_common.refusal'] ?? '',
+      true,
+    )
+    expect(await field('password').evaluate(isFocused)).to.equal(true)
+    await typePasswords(page(), NEW, `${NEW} `)
+    await inMode(page(), 'password_mismatch')
+    await expectTold(page(), 'password', LONG_ENOUGH, false)
+    await field('confirm_password').press('Backspace')
+    await page().click('button[type=submit]')
+    await inMode(page(), 'done')
+    expect(await hasPassword(h, user, NEW)).to.equal(true)
+    await h.put({ password_blocklist: 'off' })
+  })
+
   it('tells the rule calmly while it is typed, and a fault once its field was left', async () => {
     const { link } = await userWithLink(h)
     await page().goto(link)

@@ -1,9 +1,18 @@
 import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
-import { addUnverified, addVerified, blockedLogin } from '../support/blocked-login.ts'
+import {
+  accountOf,
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  silently,
+} from '../support/blocked-login.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { addImported, invitationOf } from '../support/invitations.ts'
+import { notMeLink } from '../support/not-me.ts'
+import { isMendedBy } from '../support/reset-links.ts'
 import { moveTime } from '../support/time.ts'
+import { createUserAgent } from '../support/user-agent.ts'
 import { keptWindow } from './kept-window.ts'
 import {
   answerTo,
@@ -48,6 +57,31 @@ describeInChromium('What a person goes through', (browser) => {
     await typePasswords('a password from Chromium')
     await inMode(page(), 'done')
   }
+
+  for (const scripts of ['with', 'without'])
+    it(`is a password that somebody else set, taken back ${scripts} scripts by "This wasn't me" (NOT-07)`, async () => {
+      const window = scripts === 'with' ? page() : plain()
+      await h.put({ password_changed_email: 'true' })
+      const user = await addVerified(h)
+      const thief = createUserAgent()
+      await h.reset(await h.resetLink(user), 'the password of a thief')
+      await h.put({ password_changed_email: 'false' })
+      const { url } = await h.party.begin()
+      await h.follow(thief, await h.login(thief, url, user.username, 'the password of a thief'))
+      expect(await accountOf(h, thief)).to.equal(user.id)
+      await h.mail.mailTo(user.email ?? '', 2)
+      await window.goto(await notMeLink(h, user))
+      await inMode(window, 'confirm')
+      await window.click('button[value=confirm]')
+      await inMode(window, 'secured')
+      expect((await silently(h, thief)).get('error')).to.equal('login_required')
+      await signIn(window, await h.party.begin(), user.username, 'the password of a thief')
+      await inMode(window, 'wrong')
+      await isMendedBy(h, user)
+      const request = await h.party.begin()
+      await signIn(window, request, user.username, 'an honest password')
+      await expectAtClient(h, window, { request, user })
+    })
 
   it('is a forgotten password: a link is mailed, and signs in with the new one only', async () => {
     const user = await addVerified(h)

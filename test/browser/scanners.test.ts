@@ -11,6 +11,8 @@ import {
   startBrowserHarness,
   type BrowserHarness,
 } from './login-in-chromium.ts'
+import { notMeLink } from '../support/not-me.ts'
+import { eventsOf } from '../support/observe.ts'
 import { CLICK, LOOKS, scan, SENDS } from './scanner.ts'
 
 describeInChromium('What scans a mail before its reader opens it [full]', (browser) => {
@@ -32,6 +34,23 @@ describeInChromium('What scans a mail before its reader opens it [full]', (brows
       await scan(h, scanner(), login, script)
     }
     await confirmElsewhere(h, page(), login)
+  })
+
+  it('disowns no mail, whatever it does, and the person does it afterwards (NOT-01, NOT-02)', async () => {
+    const { user, link } = await blockedLogin(h)
+    const notMe = await notMeLink(h, user)
+    for (const script of Object.values({ ...LOOKS, ...SENDS })) {
+      await scan(h, scanner(), { user, link: notMe }, script)
+    }
+    expect(eventsOf(h, 'mail_disowned', user)).to.deep.equal([])
+    await page().goto(link)
+    await inMode(page(), 'confirm')
+    await page().goto(notMe)
+    await page().click('button[value=confirm]')
+    await inMode(page(), 'stopped')
+    expect(eventsOf(h, 'mail_disowned', user)).to.have.length(1)
+    await page().goto(link)
+    await inMode(page(), 'expired')
   })
 
   for (const action of ['prefetch', 'prerender']) {

@@ -78,11 +78,15 @@ describe('account-flows settings', () => {
       email_link_confirmation: 'off',
       reset_requires_verified_email: 'false',
       resend_cooldown: '0s',
+      validation_min_password_length: '8',
+      password_blocklist: 'off',
     }
     const after = {
       email_link_confirmation: 'other_browser',
       reset_requires_verified_email: 'true',
       resend_cooldown: '30s',
+      validation_min_password_length: '15',
+      password_blocklist: 'common',
     }
     afterEach(() => cli.h.put(before))
 
@@ -92,7 +96,9 @@ describe('account-flows settings', () => {
       expect(stdout).to.equal(
         'email_link_confirmation: off -> other_browser\n' +
           'reset_requires_verified_email: false -> true\n' +
-          'resend_cooldown: 0s -> 30s\n',
+          'resend_cooldown: 0s -> 30s\n' +
+          'validation_min_password_length: 8 -> 15\n' +
+          'password_blocklist: off -> common\n',
       )
       expect(await cli.settings()).to.deep.equal({ ...others, ...after })
       const changes = cli.h.events.filter(({ type }) => type === 'settings_changed')
@@ -127,11 +133,27 @@ describe('account-flows settings', () => {
     })
 
     it('leaves alone what is stricter', async () => {
-      const stricter = { email_link_confirmation: 'always', resend_cooldown: '1m' }
+      const stricter = {
+        email_link_confirmation: 'always',
+        resend_cooldown: '1m',
+        password_blocklist: 'pwned',
+        validation_min_password_length: '16',
+      }
       await cli.h.put(stricter)
       const { stdout } = await cli.done(apply)
       expect(stdout).to.equal('reset_requires_verified_email: false -> true\n')
       expect(await cli.settings()).to.include({ ...after, ...stricter })
+    })
+
+    it('leaves the minimum length alone below a maximum that it would exceed', async () => {
+      await cli.h.put({ validation_max_password_length: '12' })
+      await cli.done(apply)
+      expect(await cli.settings()).to.include({
+        ...after,
+        validation_min_password_length: '8',
+        validation_max_password_length: '12',
+      })
+      await cli.h.put({ validation_max_password_length: '64' })
     })
 
     it('overwrites nothing that somebody else changes meanwhile', async () => {

@@ -91,6 +91,7 @@ describe('The example server', () => {
     users: [
       userNamed('dora', { password: 'dora-password' }),
       userNamed('emil'),
+      userNamed('gina', { password: 'gina-password' }),
       userNamed('fred', { password: 'fred-password', disabled: true }),
     ],
     clients: [
@@ -436,6 +437,36 @@ describe('The example server', () => {
         const refused = await loginAt(createBrowser(own.baseUrl), {}, username)
         expect(refused.status).to.equal(401)
       }
+    })
+
+    it('changes the password of whoever is signed in, who stays signed in here and nowhere else', async () => {
+      const [here, there] = [createBrowser(own.baseUrl), createBrowser(own.baseUrl)]
+      const asked = await here.get('/change-password')
+      expectPage(asked, 403, 'change-password', 'signed_out')
+      expect((await here.get('/')).text).to.not.include('/change-password')
+      for (const browser of [here, there]) await loginAt(browser, {}, 'gina')
+      expect((await here.get('/')).text).to.include('href="/change-password"')
+      expectPage(await here.get('/change-password'), 200, 'change-password', 'form')
+
+      const change = { current_password: 'gina-password', password: 'a longer password' }
+      const form = { ...change, confirm_password: change.password }
+      for (const [mode, wrong] of [
+        ['wrong', { current_password: 'dora-password' }],
+        ['password_mismatch', { confirm_password: 'another password' }],
+        ['password_too_short', { password: 'short', confirm_password: 'short' }],
+      ] as const) {
+        const refused = await here.postForm('/change-password', { ...form, ...wrong })
+        expectPage(refused, 400, 'change-password', mode)
+        expect(refused.text).to.include('role="alert"')
+        expect(refused.text).to.not.include('gina-password')
+      }
+      const silent = authorization({ prompt: 'none' }).replace('/oauth2', '')
+      expect((await there.get(silent)).location).to.include('code=')
+      expectPage(await here.postForm('/change-password', form), 200, 'change-password', 'done')
+      expect((await here.get(silent)).location).to.include('code=')
+      expect((await there.get(silent)).location).to.include('error=login_required')
+      await mailedLink([own], 'gina@example.com', '/forgot-password')
+      expect((await loginAt(there, {}, 'gina')).status).to.equal(401)
     })
 
     it('puts the base URL into the metadata of its clients', async () => {

@@ -6,6 +6,8 @@ export type Fault =
   | 'half done'
   | 'link too many'
   | 'lost event'
+  | 'lost logout'
+  | 'logout too many'
   /** The process was not killed where it should have been. */
   | 'missed moment'
 
@@ -30,6 +32,8 @@ const FIGURES: Fault[] = [
   'half done',
   'link too many',
   'lost event',
+  'lost logout',
+  'logout too many',
 ]
 
 export function createFindings(): Findings {

@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { ClientMetadata } from 'oidc-provider'
 import { putSettings, smtpSettings } from '../support/example-requests.ts'
 import { startExampleServer } from '../support/example-server.ts'
 import { freshDatabase, type FreshDatabase } from '../support/mongod.ts'
@@ -44,17 +45,18 @@ const CLIENT = {
   grant_types: ['authorization_code', 'refresh_token'],
 }
 
-/** On a database of its own. Mails go to a server at `smtpPort` of this machine. */
+/** On a database of its own. Mails go to a server at `smtpPort` of this machine. `clients`: what it knows beside the one of `party`. */
 export async function startKillableServer(
   topology: Topology,
   smtpPort: number,
   settings: Record<string, string> = {},
+  clients: ClientMetadata[] = [],
 ): Promise<KillableServer> {
   const database = await freshDatabase(topology)
   const proxy = await startMongoProxy(database)
   const folder = await mkdtemp(join(tmpdir(), 'account-flows-'))
   const seedFile = join(folder, 'seed.json')
-  await writeFile(seedFile, JSON.stringify({ users: [], clients: [CLIENT] }))
+  await writeFile(seedFile, JSON.stringify({ users: [], clients: [CLIENT, ...clients] }))
   const variables = { MONGODB_URI: proxy.uri, SEED_FILE: seedFile }
   let server = await startExampleServer(variables)
   const { baseUrl, port } = server

@@ -1,11 +1,12 @@
 import type { FreshDatabase } from '../support/mongod.ts'
 
-/** No job, mail or reset is left to anybody, or waits for its next attempt, for longer. */
+/** No job, mail, logout or reset is left to anybody, or waits for its next attempt, for longer. */
 const LONGEST_MS = 60_000
 
 /** The database as it is a minute later, while no process runs: what they held is free. Throws where it would not be by then. */
 export async function endLeases(database: FreshDatabase): Promise<void> {
   await free(database, 'mail_outbox', 'available_at')
+  await free(database, 'client_logouts', 'available_at')
   await endResetLeases(database)
 }
 

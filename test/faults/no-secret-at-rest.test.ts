@@ -1,3 +1,6 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
@@ -8,13 +11,16 @@ import {
   blockedLogin,
   forgot,
   outboxIsQuiet,
+  PASSWORD,
   putSettings,
   resend,
   resetPassword,
   smtpSettings,
+  type Account,
 } from '../support/example-requests.ts'
 import { eventually } from '../support/eventually.ts'
 import { steadyLoad } from '../support/load.ts'
+import { logoutClient, signInAt, type LogoutClient } from '../support/real-logout-clients.ts'
 import { startMailServer, type MailAnswer, type MailServer } from '../support/mail-server.ts'
 import {
   describeWithMongo,
@@ -23,12 +29,15 @@ import {
   type FreshDatabase,
 } from '../support/mongod.ts'
 import { sha256 } from '../support/observe.ts'
+import { ROOT } from '../support/sources.ts'
+import { createUserAgent } from '../support/user-agent.ts'
 import { scaled } from './scale.ts'
 
 const PER_SECOND = scaled({ full: 5, short: 10 })
 /** A third of the requests are for resets, and a third for each way to a verification link. */
 const REQUESTS = scaled({ full: 300, short: 30 })
 const ACCOUNTS = scaled({ full: 60, short: 8 })
+const AT_CLIENT = scaled({ full: 10, short: 2 })
 const UNHAPPY: MailAnswer[] = ['defer after data', 'drop', 'defer', 'drop', 'defer after data']
 const LONGEST_BETWEEN_DUMPS_MS = 400
 
@@ -44,6 +53,8 @@ function noSecretAtRest(create: () => Promise<FreshDatabase>, { hasOplog }: { ha
   const login = { username: 'mailer', password: randomBytes(24).toString('base64url') }
   let database: FreshDatabase
   let mail: MailServer
+  let client: LogoutClient
+  let folder: string
   let isHappy: boolean
   let stopDumps: () => Promise<unknown> = async () => {}
   const servers: ExampleServer[] = []
@@ -67,31 +78,47 @@ function noSecretAtRest(create: () => Promise<FreshDatabase>, { hasOplog }: { ha
         return isHappy ? 'take' : (UNHAPPY[asked % UNHAPPY.length] ?? 'defer')
       },
     })
-    const one = await startExampleServer({ MONGODB_URI: database.uri })
+    client = await logoutClient('openid-client')
+    folder = await mkdtemp(join(tmpdir(), 'account-flows-'))
+    const seed = JSON.parse(await readFile(`${ROOT}examples/seed.json`, 'utf8'))
+    seed.clients.push(client.metadata)
+    const variables = { MONGODB_URI: database.uri, SEED_FILE: join(folder, 'seed.json') }
+    await writeFile(variables.SEED_FILE, JSON.stringify(seed))
+    const one = await startExampleServer(variables)
     servers.push(one)
+    await client.start(`${one.baseUrl}/oauth2`)
     await putSettings(one, {
       ...smtpSettings(mail.port),
       smtp_username: login.username,
       smtp_password: login.password,
       require_email_verification: 'true',
     })
-    if (hasOplog) servers.push(await startExampleServer({ MONGODB_URI: database.uri }))
+    if (!hasOplog) return
+    // One issuer: it may be the one that tells the client.
+    const two = await startExampleServer({ ...variables, BASE_URL: one.baseUrl })
+    servers.push({ ...two, baseUrl: `http://127.0.0.1:${two.port}` })
   })
 
   afterEach(() => stopDumps())
 
   after(async () => {
     for (const server of servers.splice(0)) await server.kill()
+    await client?.stop()
     await mail?.close()
     await database?.drop()
+    await rm(folder, { recursive: true, force: true })
   })
 
-  it('opens a link or the SMTP server, while mails fail and when they arrive', async function () {
+  it('opens a link or the SMTP server, or signs out at a client, while they fail and when they answer', async function () {
     this.timeout(scaled({ full: 600_000, short: 240_000 }))
     const { db } = database
     const verified = await addAccounts(db, 'verified', ACCOUNTS)
     const unverified = await addAccounts(db, 'unverified', ACCOUNTS, { verified: false })
     const [refused] = await addAccounts(db, 'refused', 1)
+    const atClient = await addAccounts(db, 'at-client', AT_CLIENT)
+    for (const { username } of atClient) {
+      await signInAt(client, createUserAgent(), { username, password: PASSWORD })
+    }
     const dumps = await dumped()
 
     await steadyLoad({ perSecond: PER_SECOND, count: REQUESTS }, async (index) => {
@@ -123,6 +150,7 @@ function noSecretAtRest(create: () => Promise<FreshDatabase>, { hasOplog }: { ha
     // A reset is under way for a moment, and a token that is used stays in the database.
     const link = mail.mails.findLast(({ kind }) => kind === 'password_reset')?.link ?? ''
     await resetPassword(link, 'a new password of the tests')
+    await signOutAtClient(atClient)
 
     await dumps.stop()
     const output = servers.map((each) => each.output()).join('\n')
@@ -140,11 +168,31 @@ function noSecretAtRest(create: () => Promise<FreshDatabase>, { hasOplog }: { ha
     expect(tokensTaken.filter((token) => !everything.includes(sha256(token)))).to.deep.equal([])
 
     expect(found(everything, [...tokens].flatMap(formsOfToken))).to.deep.equal([])
-    expect(everything.match(/(?:reset-password|verify-email)\?[^\0"\s]*token=[\w-]{8}/)).to.equal(
-      null,
-    )
+    expect(
+      everything.match(/(?:reset-password|verify-email|not-me)\?[^\0"\s]*token=[\w-]{8}/),
+    ).to.equal(null)
     expect(found(everything, formsOfText(login.password))).to.deep.equal([])
+    // Without its signature nobody takes it.
+    const signatures = client.told.map(({ token }) => token.split('.')[2] ?? '')
+    expect(found(everything, signatures.flatMap(formsOfToken))).to.deep.equal([])
   })
+
+  /** The client has trouble first, so that each of them waits for another attempt. */
+  async function signOutAtClient(accounts: Account[]) {
+    client.door.answers = 503
+    for (const { username, email } of accounts) {
+      await forgot(servers[0] as ExampleServer, username)
+      const { link } = await mail.mailTo(email)
+      await resetPassword(link, 'a new password of the tests')
+    }
+    const toldWith = (wanted: number) =>
+      accounts.every(({ id }) =>
+        client.told.some(({ claims, status }) => claims.sub === id && status === wanted),
+      )
+    await eventually('the client has trouble with each', () => toldWith(503))
+    client.door.answers = undefined
+    await eventually('the client is told of each', () => toldWith(204), 60_000)
+  }
 
   it('and the search would find it', async () => {
     const { db } = database
@@ -239,7 +287,7 @@ function found(text: string, forms: string[]): string[] {
   return forms.filter((form) => text.includes(form))
 }
 
-/** The 43 characters of a token and its 32 bytes, each in the ways that bytes are written down. */
+/** The characters of a token and its bytes, each in the ways that bytes are written down. */
 function formsOfToken(token: string): string[] {
   const bytes = Buffer.from(token, 'base64url')
   const hex = bytes.toString('hex')

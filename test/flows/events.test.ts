@@ -144,7 +144,7 @@ describe('Listeners of flows.events (6)', () => {
         case 'admin_auth_failed':
           return event.reason === 'insufficient_scope' && told.push(event.details.scope.slice())
         // @ts-expect-error -- there is no such type
-        case 'password_changed':
+        case 'password_was_changed':
           return told.push('never')
         default:
           return told.push(event.type)

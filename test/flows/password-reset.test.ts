@@ -32,6 +32,8 @@ function watchedFlow(users: User[]) {
   const flow = createPasswordReset({
     ...store,
     readCutoffs: async () => undefined,
+    passwordJudge: { isAsked: () => false, judge: async () => undefined },
+    keyedHash: (text) => text,
     authorizeSig: createAuthorizeSig(createKeyRing([Buffer.alloc(32)])),
     users: watched('users', memoryUsers(users)),
     resetTokens: watched('tokens', store.resetTokens),

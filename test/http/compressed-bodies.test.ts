@@ -21,7 +21,7 @@ const bodies = {
   'gzip cut short': ['deflate', gzipSync('identifier=alice').subarray(0, 12)],
 } as const
 
-const PATHS = ['forgot-password', 'reset-password', 'resend-verification', 'verify-email']
+const PATHS = ['forgot-password', 'reset-password', 'resend-verification', 'verify-email', 'not-me']
 
 describe('A compressed body', () => {
   const h = suiteHarness()

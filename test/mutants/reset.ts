@@ -1,7 +1,41 @@
 import type { Mutant } from './mutant.ts'
 
-/** Reset tokens, and the effects of a reset (3.1, 3.3). */
+/** Reset tokens, the effects of a reset, and what takes them back (3.1, 3.3, 3.6). */
 export const resetMutants: Mutant[] = [
+  {
+    name: '"this was not me" blocks whatever password there is',
+    breaks: 'A password that was set since is left alone (3.6).',
+    edits: {
+      'current === undefined || passwordDigest(current) !== digest': 'current === undefined',
+    },
+    caughtBy: 'NOT-08',
+  },
+  {
+    name: '"this was not me" leaves the sessions',
+    breaks: 'A password that was set by a stolen link is blocked, and all sessions end (3.6).',
+    edits: { 'await parts.endSessions(mail.accountId)': '' },
+    caughtBy: 'NOT-07',
+  },
+  {
+    name: '"this was not me" does it again each time',
+    breaks: 'It does something once (3.6).',
+    edits: { '(await limits.msToEnd(markOf(mail))) > 0': 'false' },
+    caughtBy: 'NOT-03',
+  },
+  {
+    name: '"this was not me" is done by a script',
+    breaks: 'A person has to press its button (4.10).',
+    edits: { 'if (isPressed(ctx, form)) return disown': 'if (form.size > 0) return disown' },
+    caughtBy: 'NOT-02',
+  },
+  {
+    name: 'a token may be written in another way',
+    breaks: 'A token that was altered in any character is refused (4.10).',
+    edits: {
+      'parts.length === 5 && parts.every(isPlain)': 'parts.length > 0 || parts.every(isPlain)',
+    },
+    caughtBy: 'NOT-04',
+  },
   {
     name: 'a reset verifies the address, whatever the setting says',
     breaks: 'A reset verifies no address but where reset_verifies_email is on (3.3).',
@@ -19,6 +53,12 @@ export const resetMutants: Mutant[] = [
   const isDone = await users.markEmailVerified(accountId, now?.email ?? email)`,
     },
     caughtBy: 'verifies nothing where the account',
+  },
+  {
+    name: 'an app that could not be told counts as told',
+    breaks: 'The page and the mail after a reset name the apps that cannot be told (3.3).',
+    edits: { "=> state === 'waiting' || state === 'sent'": "=> state !== 'untold'" },
+    caughtBy: 'refuse for good',
   },
   {
     name: 'a cut-off is by the clock of the process that resets',
@@ -123,6 +163,12 @@ export const resetMutants: Mutant[] = [
     caughtBy: 'SES-04',
   },
   {
+    name: 'a session that is kept outlives another end',
+    breaks: 'What another process ends at the same time is dead (SES-22).',
+    edits: { 'isEnded(stamp.kind, stamp, former)': 'false' },
+    caughtBy: 'SES-22',
+  },
+  {
     name: 'OAuth sessions live on after a reset',
     breaks: 'All OAuth sessions of the user are deactivated (3.3, effect 3).',
     edits: { 'await sessions.endOAuthSessions(userId, end)': '0' },
@@ -143,7 +189,7 @@ export const resetMutants: Mutant[] = [
   {
     name: 'ending everything of an account leaves its links',
     breaks: 'What was mailed before an account was ended signs nobody in.',
-    edits: { 'await voidLinks(accountId)\n    const end =': 'const end =' },
+    edits: { 'await voidLinks(accountId)\n  const oauth =': 'const oauth =' },
     caughtBy: 'TOK-25',
   },
   {
@@ -305,5 +351,28 @@ export const resetMutants: Mutant[] = [
     breaks: 'A link of one kind does nothing at the page of another (2.6).',
     edits: { "tokens: 'invitationTokens'": "tokens: 'resetTokens'" },
     caughtBy: 'does nothing at the page of another kind',
+  },
+  {
+    name: 'a password is judged for an account that the link is no longer for',
+    breaks: 'A dead link tells nothing of an account.',
+    edits: {
+      "if (!account || linkState(token, account, clock.now()) !== 'usable')": 'if (!account)',
+    },
+    caughtBy: 'PWD-17',
+  },
+  {
+    name: 'what pads the answer of the range service counts as leaked',
+    breaks: 'Nobody is kept from a good password by the range service.',
+    edits: { '(counts.get(rest) ?? 0) > 0': 'counts.has(rest)' },
+    caughtBy: 'PWD-19',
+  },
+  {
+    name: 'a judgement of the host that fails takes the password',
+    breaks: 'A judgement of the host fails closed.',
+    edits: {
+      "throw new AccountFlowsError('ERR_JUDGE_FAILED', `judgePassword failed: ${why}`)":
+        'return undefined',
+    },
+    caughtBy: 'PWD-20',
   },
 ]

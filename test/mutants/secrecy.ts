@@ -12,8 +12,8 @@ export const secrecyMutants: Mutant[] = [
     name: 'the way back to the client says who has reset a password',
     breaks: 'A client that a stranger chose is told nothing of the account (4.2).',
     edits: {
-      'return { carried: reset.carried }': `const owner = await parts.users.findById(reset.userId)
-      return { carried: { ...reset.carried, state: String(owner?.username) } }`,
+      '...(client && { client }), apps }':
+        '...(client && { client: { ...client, href: `${client.href}?login_hint=${accountId}` } }), apps }',
     },
     caughtBy: 'ENU-10',
   },

@@ -51,6 +51,54 @@ export const waitingMutants: Mutant[] = [
     caughtBy: 'VER-25',
   },
   {
+    name: 'numbers may be guessed until one is right',
+    breaks: 'The second wrong number ends the login.',
+    edits: { 'tries > MOST_TRIES': 'tries > 99', 'if (tries < MOST_TRIES)': 'if (tries < 99)' },
+    caughtBy: 'VER-26',
+  },
+  {
+    name: 'tries at a number are not counted on MongoDB',
+    breaks: 'Of concurrent callers, no two get the same count.',
+    edits: { '{ $inc: { tries: 1 } }': '{ $set: { tries: 1 } }' },
+    caughtBy: 'counts the tries of 20 callers',
+    store: 'mongodb',
+  },
+  {
+    name: 'any number lets the window go on',
+    breaks: 'The window goes on by the number that it shows.',
+    edits: { 'if (number === numberOf(pendingLoginId))': 'if (number !== 0)' },
+    caughtBy: 'VER-26',
+  },
+  {
+    name: 'one number lets all windows of an account go on',
+    breaks: 'The window whose number was typed goes on, and no other one.',
+    edits: { 'await pendingLogins.change(others, { isVoid: true })': 'void others' },
+    caughtBy: 'its window goes on, and no other one',
+  },
+  {
+    name: 'the number of a login that waits need not be typed',
+    breaks: 'With match, a button alone lets no window go on.',
+    edits: {
+      'if (!toMatch || (toMatch.isOver && number === undefined))':
+        'if (!toMatch || number === undefined)',
+    },
+    caughtBy: 'what is no number of two digits is no try',
+  },
+  {
+    name: 'a stranger waits again at once after somebody saw no window',
+    breaks: 'For an hour no window of that account waits.',
+    edits: { '(await isHeld(parts, user.id)) ?': '(await isHeld(parts, user.username)) ?' },
+    caughtBy: 'VER-26',
+  },
+  {
+    name: 'whoever sees no window leaves the login as it is',
+    breaks: 'That login is over.',
+    edits: {
+      'if (token.pendingLoginId !== undefined) await endLogin(parts, token.pendingLoginId)': '',
+    },
+    caughtBy: 'confirms nothing, ends that login and its link',
+  },
+  {
     name: 'a waiting window learns of links alone',
     breaks: 'The window goes on whoever verified the address.',
     edits: {

@@ -346,6 +346,7 @@ describe('A request that began before a cut-off and ends after it', () => {
         log: () => {},
         box: createSecretBox(createKeyRing([randomBytes(32)])),
         readsAccounts: () => false,
+        noteClients: async () => {},
       })
       const adapter = sessions.adapter(memoryAdapter())(model)
       const save = (id: string) => {

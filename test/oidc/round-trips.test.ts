@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { addVerified } from '../support/blocked-login.ts'
 import { PASSWORD } from '../support/harness.ts'
+import { isIdle } from '../support/jobs.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
@@ -36,5 +37,36 @@ describeWithMongo('What a login costs beside what the provider asks of MongoDB',
     expect(resuming).to.deep.equal(['find session_cutoffs', 'find users', 'find users'])
     const [, exchanging] = await costOf(() => h.party.exchange(request, back.location ?? ''))
     expect(exchanging).to.deep.equal(['find session_cutoffs', 'find users'])
+  })
+})
+
+describeWithMongo('What an end costs, where the provider tells no clients', () => {
+  let commands: string[] = []
+  const h = suiteHarness(async () => ({
+    database: await freshDatabase('standalone', ({ commandName, command }) => {
+      commands.push(`${commandName} ${String(command[commandName])}`)
+    }),
+  }))
+
+  it('is one look for the records of each kind, and nothing about clients', async () => {
+    const user = await addVerified(h)
+    await h.signIn(createUserAgent(), user.username)
+    await isIdle(h)
+    commands = []
+    await h.flows.endSessions(user.id)
+    const counted = commands.filter((each) => !/ (mail_outbox|settings|key_rings)$/.test(each))
+    const looks = counted.filter((each) => each.startsWith('find '))
+    expect(looks.toSorted()).to.deep.equal([
+      'find access_token',
+      'find authorization_code',
+      'find backchannel_authentication_request',
+      'find device_code',
+      'find grant',
+      'find interaction',
+      'find pre_authorized_code',
+      'find refresh_token',
+      'find session',
+    ])
+    expect(counted.filter((each) => each.includes('client'))).to.deep.equal([])
   })
 })

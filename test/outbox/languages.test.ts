@@ -196,8 +196,8 @@ describe('The language of a mail', () => {
     const url = `${h.oauthUrl}/forgot-password`
     const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:146.0) Gecko/20100101 Firefox/146.0'
     for (const [userAgent, told] of [
-      [firefox, /, with Firefox on Linux\.$/],
-      ['Firefox on Linux <https://evil.example>', / UTC\.$/],
+      [firefox, /, with Firefox on Linux\. /],
+      ['Firefox on Linux <https://evil.example>', / UTC\. /],
     ] as const) {
       const user = await person({})
       const { mail } = await nextMail(user, () =>

@@ -115,6 +115,7 @@ describe('createSettingsKeeper() (2.5)', () => {
     ['reset_requires_verified_email', 'false', 'true'],
     ['reset_verifies_email', 'true', 'false'],
     ['smtp_tls', 'starttls', 'auto'],
+    ['password_blocklist', 'pwned', 'common'],
   ] as const) {
     it(`keeps ${key} as it was where the stored value is not valid, takes ${strictest} at a start, and says so once (SET-18)`, async () => {
       const store = memorySettings()

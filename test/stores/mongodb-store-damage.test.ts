@@ -11,6 +11,7 @@ import {
   minute,
   mustExist,
   sampleClaim,
+  sampleClientLogout,
   sampleMailJob,
   samplePendingLogin,
   sampleResetToken,
@@ -26,7 +27,7 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
     const beyond = { $toDate: Long.fromString('9000000000000000000') }
     const values = [null, '', 1, true, {}, new Date().toISOString(), [later(hour)], [null], [true]]
     const optional =
-      /^(locale|pending_login_id|client_id|redirect_uri|scope|state|address|ui_locales|accept_language)$/
+      /^(locale|pending_login_id|client_id|redirect_uri|scope|state|address|ui_locales|accept_language|sid)$/
 
     function typeOf(value: unknown) {
       if (value === null) return 'null'
@@ -130,6 +131,28 @@ describeWithMongo('mongoStore() with damaged records [full]', () => {
       }
       await jobs.replaceOne({ _id: 'job' }, document)
       expect(await claimOne(outbox, 'resolve', 1)).to.include({ id: 'job' })
+    })
+
+    it('is no client that somebody tells, and does not hold up the others', async () => {
+      const { clientLogouts } = await emptyStore()
+      const [bad, sound] = [sampleClientLogout(), sampleClientLogout()]
+      const logouts = stored('client_logouts')
+      await clientLogouts.add([bad])
+      const document = await storedOne('client_logouts')
+      // Nobody reads when it goes.
+      const { purge_at: _, ...read } = document
+      for (const each of damaged(read)) {
+        await logouts.deleteMany()
+        await logouts.insertOne(each)
+        await clientLogouts.add([sound])
+        const told: string[] = []
+        for (let look = 0; look < 3; look += 1)
+          for (const { id } of await clientLogouts.claim(9, later(1), later(minute), []))
+            told.push(id)
+        expect(told, JSON.stringify(each)).to.deep.equal([sound.id])
+        const found = await clientLogouts.find({ accountId: 'ann' })
+        expect(found.map(({ id }) => id)).to.include(sound.id)
+      }
     })
 
     it('is no token that could be told of, and does not hide the others', async () => {

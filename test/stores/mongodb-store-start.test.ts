@@ -11,6 +11,7 @@ import {
   minute,
   mustExist,
   sampleClaim,
+  sampleClientLogout,
   sampleMailJob,
   samplePendingLogin,
   sampleResetToken,
@@ -55,6 +56,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
       email_verification_tokens: ['_id_', 'newest_of_user', 'token_hash_unique', 'purge_at_ttl'],
       pending_logins: ['_id_', 'newest_of_account', 'purge_at_ttl'],
       session_cutoffs: ['_id_'],
+      client_logouts: ['_id_', 'longest_due', 'newest_of_account', 'purge_at_ttl'],
       mail_outbox: ['_id_', 'longest_due', 'newest', 'past_its_life', 'of_account', 'purge_at_ttl'],
       audit_events: [
         '_id_',
@@ -89,6 +91,7 @@ describeWithMongo('mongoStore().start() [full]', function () {
     await store.start()
     await fresh.db.setProfilingLevel('all')
     const { resetTokens, verificationTokens, pendingLogins, outbox, cutoffs, settings } = store
+    const { clientLogouts } = store
     const [reset, verification] = [sampleResetToken(), sampleVerificationToken()]
     await resetTokens.issue(reset)
     await resetTokens.claim(reset.tokenHash, sampleClaim({ at: later(1), leaseUntil: later(2) }))
@@ -118,6 +121,10 @@ describeWithMongo('mongoStore().start() [full]', function () {
     await verificationTokens.revoke({ userId: 'ann', upTo: verification }, later(1))
     await verificationTokens.latestExpiry(later(1))
     await cutoffs.end('ann', 'idp', { id: 'end', at: later(1) })
+    await clientLogouts.add([sampleClientLogout()])
+    const [told] = await clientLogouts.claim(1, later(1), later(2), ['other'])
+    await clientLogouts.settle(mustExist(told), { state: 'sent', at: later(1) })
+    await clientLogouts.find({ accountId: 'ann', endId: 'end' })
     await settings.write({}, 0)
     await settings.read()
     await resetTokens.find(reset.tokenHash)
@@ -160,7 +167,8 @@ describeWithMongo('mongoStore().start() [full]', function () {
     expect(plans.join()).to.match(/IXSCAN { details.identifier_hash: 1, recorded_at: 1/)
     expect(plans.join()).to.match(/email_verification_tokens IXSCAN { user_id: 1, created_at: 1/)
     expect(plans.join()).to.match(/mail_outbox IXSCAN { requested_at: 1/)
-    const sorted = { hasSortStage: true, ns: /audit_events/ }
+    expect(plans.join()).to.match(/client_logouts IXSCAN { state: 1, available_at: 1, client_id/)
+    const sorted = { hasSortStage: true, ns: /audit_events|client_logouts/ }
     expect(await fresh.db.collection('system.profile').countDocuments(sorted)).to.equal(0)
   })
 

@@ -173,6 +173,41 @@ export function itServesBothFlowsOn(title: string, options: HarnessOptions & { h
       expect(await accountOf(h, person)).to.equal(user.id)
     })
 
+    it('changes a password on the page of the host: this browser stays signed in, and nothing else does', async () => {
+      const user = await addVerified(h)
+      const [here, there] = [createUserAgent(), createUserAgent()]
+      const tokens = [await offlineTokens(h, here, user), await offlineTokens(h, there, user)]
+      const link = await h.resetLink(user)
+      const page = `${h.oauthUrl}/change-password`
+      const form = {
+        current_password: PASSWORD,
+        password: NEW_PASSWORD,
+        confirm_password: NEW_PASSWORD,
+      }
+      expect((await createUserAgent().post(page, form)).status).to.equal(403)
+      expect((await here.get(page)).status).to.equal(200)
+      for (const wrong of [
+        { current_password: 'a wrong one' },
+        { confirm_password: 'another' },
+        { password: 'short', confirm_password: 'short' },
+      ])
+        expect((await here.post(page, { ...form, ...wrong })).status).to.equal(400)
+      expect(await accountOf(h, there)).to.equal(user.id)
+
+      expect((await here.post(page, form)).status).to.equal(200)
+      expect(await accountOf(h, here)).to.equal(user.id)
+      expect(await accountOf(h, there)).to.equal(undefined)
+      for (const { access_token, refresh_token } of tokens) {
+        expect(await isActive(h, access_token)).to.equal(false)
+        expect(await refresh(h, refresh_token)).to.equal('invalid_grant')
+      }
+      expect((await here.get(link)).mode).to.equal('invalid')
+      expect((await h.signIn(there, user.username, PASSWORD)).mode).to.equal('wrong')
+      await h.signIn(there, user.username, NEW_PASSWORD)
+      expect(await accountOf(h, there)).to.equal(user.id)
+      expect(await accountOf(h, here)).to.equal(user.id)
+    })
+
     it('gives its pages the style sheet and the script, and sends their forms to where they are', async () => {
       const { blocked, agent } = await blockedLogin(h)
       const pages = [blocked, await agent.get(`${h.oauthUrl}/forgot-password`)]

@@ -27,6 +27,8 @@ import {
   type User,
   type UserStore,
 } from '../../src/index.ts'
+import { createChangePassword } from '../../examples/hosts/change-password.ts'
+import type { HostParts } from '../../examples/hosts/host-parts.ts'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import { startMailServer, type MailServer, type MailServerOptions } from './mail-server.ts'
 import { isIdle } from './jobs.ts'
@@ -73,13 +75,8 @@ export type FinishLogin = (
   login: { account: User; startedAt: number },
 ) => Promise<void>
 
-export interface HostParts {
-  provider: Provider
-  flows: AccountFlows
-  /** Where the provider is mounted, the path of the base URL included. */
-  oauthPath: string
-  login: (req: IncomingMessage, res: ServerResponse) => Promise<void>
-}
+/** `oauthPath`: where the provider is mounted, the path of the base URL included. */
+export type { HostParts }
 
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown
 export type Host = (parts: HostParts) => Promise<Listener> | Listener
@@ -216,7 +213,8 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
 
   const { finishLogin = flows.finishLogin } = options
   const login = hostLogin(flows, provider, users, usesHook ? finishLogin : undefined)
-  listener = await host({ provider, flows, oauthPath: basePath + oauthPath, login })
+  const changePassword = createChangePassword({ provider, flows, users, bcryptCost: 4 })
+  listener = await host({ provider, flows, oauthPath: basePath + oauthPath, login, changePassword })
   const party = await createRelyingParty(oauthUrl, {
     clientId: CLIENT.client_id,
     redirectUri: CLIENT.redirect_uris[0],

@@ -11,6 +11,7 @@ import { Auth } from '@auth/core'
 import express from 'express'
 import { auth } from 'express-openid-connect'
 import session from 'express-session'
+import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 import { Passport } from 'passport'
 import { Strategy, type Profile, type VerifyCallback } from 'passport-openidconnect'
 import { createRelyingParty, type AuthorizationRequest } from './relying-party.ts'
@@ -19,8 +20,13 @@ declare module 'express-session' {
   interface SessionData {
     asked: AuthorizationRequest
     sub: string
+    sid: unknown
   }
 }
+
+/** Where those that take part in OpenID Connect Back-Channel Logout 1.0 take their logout tokens. */
+export const LOGOUT_PATH = '/backchannel-logout'
+const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 
 /** A client as the provider knows it. */
 export interface Registered {
@@ -32,15 +38,26 @@ export interface Registered {
   clientSecret: string
 }
 
-function withSession({ clientSecret }: Registered) {
+function withSession({ clientId: name, clientSecret: secret }: Registered, store?: session.Store) {
   const app = express()
-  app.use(session({ secret: clientSecret, resave: false, saveUninitialized: false }))
+  app.use(
+    session({ name, secret, resave: false, saveUninitialized: false, ...(store && { store }) }),
+  )
   return app
 }
 
 export async function openidClient(registered: Registered): Promise<RequestListener> {
   const party = await createRelyingParty(registered.issuer, registered)
-  const app = withSession(registered)
+  const sessions = new session.MemoryStore()
+  const app = withSession(registered, sessions)
+  const accept = logoutTokens(registered, party.config.serverMetadata().jwks_uri ?? '')
+  app.post(LOGOUT_PATH, express.urlencoded(), (req, res) => {
+    res.set('cache-control', 'no-store')
+    accept(String(Reflect.get(Object(req.body), 'logout_token')))
+      .then((token) => endSessions(sessions, token))
+      .then(() => res.status(204).end())
+      .catch((error: unknown) => res.status(400).json({ error: String(error) }))
+  })
   app.get('/', (req, res, next) => {
     if (req.session.sub !== undefined) res.send(signedIn(req.session.sub))
     else party.begin().then((asked) => res.redirect((req.session.asked = asked).url.href), next)
@@ -51,12 +68,44 @@ export async function openidClient(registered: Registered): Promise<RequestListe
     party
       .exchange(asked, registered.baseUrl + req.url)
       .then((tokens) => {
-        req.session.sub = tokens.claims()?.sub ?? ''
+        const claims = tokens.claims()
+        Object.assign(req.session, { sub: claims?.sub ?? '', sid: claims?.['sid'] })
         res.redirect('/')
       })
       .catch(next)
   })
   return app
+}
+
+/** Answers what a logout token says, once for each (2.6 of the standard); throws what is wrong with it. */
+function logoutTokens({ issuer, clientId }: Registered, jwksUri: string) {
+  const keys = createRemoteJWKSet(new URL(jwksUri))
+  const seen = new Set<string>()
+  return async (token: string): Promise<JWTPayload> => {
+    const { payload } = await jwtVerify(token, keys, {
+      issuer,
+      audience: clientId,
+      typ: 'logout+jwt',
+      maxTokenAge: '2 minutes',
+      requiredClaims: ['iat', 'exp', 'jti', 'events'],
+    })
+    const { jti = '', sub, sid, events, nonce } = payload
+    if (typeof Object(events)[LOGOUT_EVENT] !== 'object') throw new Error('no logout event')
+    if (nonce !== undefined) throw new Error('a nonce')
+    if (sub === undefined && sid === undefined) throw new Error('neither sub nor sid')
+    if (seen.has(jti)) throw new Error('replayed')
+    seen.add(jti)
+    return payload
+  }
+}
+
+async function endSessions(store: session.MemoryStore, { sub, sid }: JWTPayload): Promise<void> {
+  const all = await new Promise<Record<string, session.SessionData>>((resolve, reject) => {
+    store.all((error, found) => (found ? resolve(Object(found)) : reject(error)))
+  })
+  for (const [id, kept] of Object.entries(all)) {
+    if (sid === undefined ? kept.sub === sub : kept.sid === sid) store.destroy(id)
+  }
 }
 
 export function passportClient(registered: Registered): RequestListener {
@@ -94,7 +143,17 @@ export function expressClient({
   const app = express()
   const authorizationParams = { response_type: 'code', scope: 'openid email' }
   const registered = { issuerBaseURL: issuer, clientID: clientId, clientSecret }
-  app.use(auth({ ...registered, baseURL: baseUrl, secret: clientSecret, authorizationParams }))
+  app.use(
+    auth({
+      ...registered,
+      baseURL: baseUrl,
+      secret: clientSecret,
+      authorizationParams,
+      session: { name: clientId },
+      // As its documentation has it: only what is ended is stored.
+      backchannelLogout: { store: new session.MemoryStore() as never },
+    }),
+  )
   app.get('/', (req, res) => void res.send(signedIn(req.oidc.user?.['sub'])))
   return app
 }

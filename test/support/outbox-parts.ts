@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../src/clock.ts'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createNotMeTokens } from '../../src/crypto/not-me-token.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { sampleMailJob } from '../../src/contract/samples.ts'
 import { memoryStore, memoryUsers, type AuditEvent, type MailJob } from '../../src/index.ts'
@@ -48,7 +49,9 @@ export async function outboxByHand(settings: Record<string, string> = {}) {
     users,
     pendingLogins: store.pendingLogins,
     identify: async () => ({ carried: {}, clientName: undefined }),
+    appsOf: async () => undefined,
     authorizeSig: createAuthorizeSig(keys),
+    notMeTokens: createNotMeTokens(createSecretBox(keys)),
     oauthUrl: 'https://id.example',
     views,
     settings: keeper.current,

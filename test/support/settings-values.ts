@@ -15,6 +15,13 @@ const hostsInUrls = [`smtp://${host}`, `user@${host}`, `${host}/x`]
 const otherAddresses = ['a@b.example, c@d.example', 'A <a@b.example>', 'ä@b.example']
 const addresses = ['a', '@b.example', 'a@', 'a@b@c.example', 'a @b.example', 'a@.', 'a@-b.example']
 
+const notEndpoints = [
+  ...lines,
+  ...'token login.example/token ftp://login.example/token http://login.example/token'.split(' '),
+  ...'https://me@login.example/ https://me:x@login.example/ https://login.example/#x'.split(' '),
+  'javascript:alert(1)',
+]
+
 /** By key, each to be refused. */
 export const badValues: Record<string, string[]> = {
   password_reset_expiration: [...durations, '8d', '604801s'],
@@ -32,15 +39,13 @@ export const badValues: Record<string, string[]> = {
   smtp_port: [...ports, '+25', '٢٥', '[25]', 'smtp', 'NaN'],
   smtp_host: [...hosts, ...otherHosts, ...hostsInUrls],
   email_link_confirmation: ['', 'OFF', ' off', 'never', 'true'],
+  waiting_window: ['', 'MATCH', ' match', 'on', 'true'],
   smtp_tls: ['', 'AUTO', 'Auto', ' auto', 'auto ', 'tls', 'true', 'false', 'required', 'auto\n'],
   smtp_username: lines,
   smtp_auth: ['', 'PASSWORD', 'oauth2', 'xoauth2 ', 'true'],
-  smtp_oauth_token_endpoint: [
-    ...lines,
-    ...'token login.example/token ftp://login.example/token http://login.example/token'.split(' '),
-    ...'https://me@login.example/ https://me:x@login.example/ https://login.example/#x'.split(' '),
-    'javascript:alert(1)',
-  ],
+  password_blocklist: ['', 'COMMON', 'true', 'pwned '],
+  password_range_url: notEndpoints,
+  smtp_oauth_token_endpoint: notEndpoints,
   smtp_oauth_client_id: lines,
   smtp_oauth_client_secret: lines,
   smtp_oauth_refresh_token: ['a b', 'a\r\nb', 'ä', 'x'.repeat(4097)],
@@ -68,6 +73,7 @@ export const goodValues: Record<keyof SettingTexts, string[]> = {
   invitation_expiration: ['1s', '30d', '1d12h', '7d'],
   audit_retention: ['7d', '168h', '400d', '3650d'],
   email_link_confirmation: ['other_browser', 'always', 'off'],
+  waiting_window: ['match', 'off', 'continue'],
   smtp_host: [
     ...'localhost 192.0.2.1 ::1 a_b.example SMTP-1.example xn--bcher-kva.example'.split(' '),
     '',
@@ -96,6 +102,8 @@ export const goodValues: Record<keyof SettingTexts, string[]> = {
   resend_cooldown: ['0s', '1s', '5m', '1d', '86400s', '30s'],
   mails_per_minute: ['0', '1', '10000', '600'],
   smtp_tls: ['implicit', 'starttls', 'none', 'auto'],
+  password_blocklist: ['common', 'pwned', 'off'],
+  password_range_url: ['https://ranges.example/range/', 'http://127.0.0.1:8080/?prefix=', ''],
   validation_min_password_length: ['1', '64', '8'],
   validation_max_password_length: ['8', '72', '64'],
 }

@@ -62,3 +62,14 @@ export function expectMode(answer: Answer, status: number, mode: string): void {
   expectPage(answer, status, 'verify-email', mode)
   expect(answer.location).to.equal(undefined)
 }
+
+/** The number that a window shows. `undefined`: it shows none. */
+export function numberOn({ text }: Answer): string | undefined {
+  const shown = /<div class="number" dir="ltr">(\d)\u00A0(\d)<\/div>/.exec(text)
+  return shown ? `${shown[1]}${shown[2]}` : undefined
+}
+
+/** Another number than that, as somebody guesses. */
+export function wrongNumber(right: string, guess = 0): string {
+  return String(10 + ((Number(right) - 10 + 1 + guess) % 90))
+}

@@ -39,6 +39,10 @@ const REFUSALS = [
   'password_too_short',
   'password_too_long',
   'password_invalid',
+  'password_common',
+  'password_personal',
+  'password_current',
+  'password_host',
 ] as const
 const ERRORS: ErrorMode[] = [
   'refused',
@@ -55,6 +59,7 @@ const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
 const LIMITS = { token: 't', minLength: 8, maxLength: 64 }
 const EDGE =
   'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/143.0.0.0 Safari/537.36 Edg/143.0.0.0'
+const NOT_ME = 'https://id.example.com/oauth2/not-me?t=Zm9v'
 const LINK_MAILS: MailName[] = ['password-reset', 'email-verification', 'invitation']
 const MAILS: MailName[] = [...LINK_MAILS, 'password-changed']
 
@@ -303,7 +308,8 @@ describe('the style sheet', () => {
 })
 
 describe('mails', () => {
-  const common = { username: 'ada', link: LINK, at: new Date('2026-01-02T03:04:05Z') }
+  const at = new Date('2026-01-02T03:04:05Z')
+  const common = { username: 'ada', link: LINK, notMe: NOT_ME, at }
 
   for (const name of MAILS) {
     const locals = LINK_MAILS.includes(name) ? { ...common, lifetimeMs: 3_600_000 } : common
@@ -312,9 +318,10 @@ describe('mails', () => {
       const mail = views.mail(name, locals)
       expect(mail.text.split('\n').filter((line) => line === LINK)).to.have.length(1)
       expect(mail.text.split('token=')).to.have.length(2)
+      expect(mail.text.trimEnd().split('\n').at(-1)).to.equal(NOT_ME)
       expect(mail.html.split('token=')).to.have.length(2)
       const { find, document } = read(mail.html)
-      expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal([LINK])
+      expect(find('a').map(({ attribs }) => attribs['href'])).to.deep.equal([LINK, NOT_ME])
       expect(DomUtils.textContent(document)).not.to.contain('http')
       expect(mail.subject).to.match(/^[\w -]+$/)
       expect(mail.text).not.to.match(/undefined|[{}]/)
@@ -355,7 +362,7 @@ describe('mails', () => {
       const inTwoColumns = /[\u3000-\u30FF\u4E00-\u9FFF\uFF00-\uFF60]/g
       for (const user of views.locales) {
         const { text } = views.mail(name, long, { user })
-        for (const line of text.split('\n').filter((line) => line !== LINK))
+        for (const line of text.split('\n').filter((line) => line !== LINK && line !== NOT_ME))
           expect(line.replaceAll(inTwoColumns, '  ').length, line).to.be.at.most(76)
         expect(text).not.to.match(/ $|^[、。，！？：）」]/m)
       }
@@ -386,9 +393,9 @@ describe('mails', () => {
 
     for (const payload of PAYLOADS) {
       it(`${name} keeps ${JSON.stringify(payload)} a text`, () => {
-        const plain = views.mail(name, { ...locals, clientName: 'Shop' })
+        const plain = views.mail(name, { ...locals, clientName: 'Shop', apps: appsOf('Shop') })
         const payloads = { username: payload, clientName: payload, userAgent: payload }
-        const hostile = views.mail(name, { ...locals, ...payloads })
+        const hostile = views.mail(name, { ...locals, ...payloads, apps: appsOf(payload) })
         expect(skeleton(hostile.html)).to.deep.equal(skeleton(plain.html))
         expect(hostile.subject).to.equal(plain.subject)
         expect(hostile.text.split('\n\n')).to.have.length(plain.text.split('\n\n').length)
@@ -443,14 +450,20 @@ function faultsOn(html: string): Record<string, string> {
   )
 }
 
+function appsOf(name: string) {
+  return { told: { names: [name], more: 1 }, untold: { names: [name], more: 0 } }
+}
+
 /** Every page in every mode and for every reason, with `value` in every place that takes a text from outside. */
 function renderAll(value: string) {
   const carried = { clientId: value, redirectUri: value, scope: value, state: value }
   const limits = { token: value, minLength: 8, maxLength: 64 }
   const shownClient = { clientName: value, logo: `/logos/${value}` }
   const client = { ...shownClient, href: `https://shop.example/?${value}` }
+  const apps = appsOf(value)
   const link = { token: value, carried, authorizeSig: value }
   const waiting = { pendingLoginId: value, forMs: 86_400_000 }
+  const elsewhere = { username: value, userAgent: value, at: new Date(0) }
   const blocked = { mode: 'blocked', username: value, lifetimeMs: 86_400_000, carried } as const
   const shown = <N extends PageName>(name: N, locals: PageLocals[N], state = '') => ({
     name,
@@ -473,7 +486,7 @@ function renderAll(value: string) {
       'to renew',
     ),
     shown('reset-password', { mode: 'done' }),
-    shown('reset-password', { mode: 'done', client }, 'with a client'),
+    shown('reset-password', { mode: 'done', client, apps }, 'with a client and apps'),
     shown('verify-email', blocked),
     shown('verify-email', { ...blocked, client: shownClient, waiting }, 'that waits'),
     shown('verify-email', { ...blocked, waiting, waitMs: 30_000, isNotYet: true }, 'not yet'),
@@ -497,6 +510,21 @@ function renderAll(value: string) {
     ),
     shown('verify-email', { mode: 'confirm', link, client: shownClient }),
     shown('verify-email', { mode: 'confirm', link, isNotYet: true }, 'again'),
+    shown('verify-email', { ...blocked, waiting: { ...waiting, number: 42 } }, 'with a number'),
+    shown('verify-email', { ...blocked, waiting: { ...waiting, isStill: true } }, 'never goes on'),
+    ...([undefined, 'unread', 'wrong', 'ended'] as const).map((fault) =>
+      shown(
+        'verify-email',
+        {
+          mode: 'confirm',
+          link,
+          client: shownClient,
+          waiting: { ...elsewhere, fault, isOver: fault === 'ended' },
+        },
+        `with a number ${fault}`,
+      ),
+    ),
+    shown('verify-email', { mode: 'disowned' }),
     shown('verify-email', { mode: 'signed_in' }),
     shown('verify-email', { mode: 'continued', client }),
     shown('verify-email', { mode: 'ended' }),

@@ -14,6 +14,7 @@ import { readViewFiles } from '../../src/views/view-files.ts'
 
 const VIEWS = fileURLToPath(new URL('../../views/', import.meta.url))
 const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy'
+const NOT_ME = 'https://id.example.com/oauth2/not-me'
 const SAFARI =
   'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.1 Safari/605.1.15'
 const BRAND = {
@@ -54,12 +55,12 @@ function everyMail(): { name: MailName; locals: MailLocals }[] {
   ]
   for (const name of mailTemplates) {
     const lives = name === 'password-changed' ? {} : { lifetimeMs: 90 * 60_000 }
-    const admin = name === 'password-changed' ? {} : { isByAdmin: true }
+    const other = name === 'password-changed' ? { isByHost: true } : { isByAdmin: true }
     for (const user of ['', 'ada']) {
       for (const client of both({ clientName: 'Shop' })) {
         for (const device of both({ userAgent: SAFARI })) {
-          for (const by of both(admin)) {
-            const common = { username: user, link: LINK, at, ...lives }
+          for (const by of both(other)) {
+            const common = { username: user, link: LINK, notMe: NOT_ME, at, ...lives }
             mails.push({ name, locals: { ...common, ...client, ...device, ...by } })
           }
         }
@@ -119,6 +120,7 @@ describe('the words of pages and mails', () => {
         if (name === 'test') continue
         expect(text.split('\n').filter((line) => line === LINK)).to.have.length(1)
         expect(html.split('token=')).to.have.length(2)
+        expect(text.split('\n').filter((line) => line === NOT_ME)).to.have.length(1)
       }
       expect([...wordsOf(locale).keys()].filter((key) => !used.has(key))).to.deep.equal([])
     })

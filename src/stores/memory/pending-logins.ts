@@ -7,6 +7,7 @@ import { purge } from './purge.ts'
 export function memoryPendingLogins(): PendingLoginStore & Forgetful {
   const logins = new Map<string, PendingLogin>()
   const turns = new WeakMap<PendingLogin, string>()
+  const tries = new WeakMap<PendingLogin, number>()
 
   const newestOf = (accountId: string) =>
     [...logins.values()]
@@ -39,11 +40,20 @@ export function memoryPendingLogins(): PendingLoginStore & Forgetful {
         const { id, accountId, email } = login
         const isIt = 'id' in which ? id === which.id : accountId === which.accountId
         if (!isIt || ('email' in which && email !== which.email)) continue
+        if ('except' in which && id === which.except) continue
         if (purgeAt && login.purgeAt < purgeAt) login.purgeAt = purgeAt
         if (verifiedAt && !(login.verifiedAt && login.verifiedAt < verifiedAt))
           login.verifiedAt = verifiedAt
         if (isVoid) login.passwordDigest = ''
       }
+    },
+
+    async countTry(id) {
+      const login = logins.get(id)
+      if (!login) return 0
+      const count = (tries.get(login) ?? 0) + 1
+      tries.set(login, count)
+      return count
     },
 
     async setTurn(id, turn, at) {

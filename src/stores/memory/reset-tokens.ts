@@ -6,6 +6,7 @@ import type {
   ResetTokenStore,
   Token,
 } from '../../ports/index.ts'
+import { passwordDigest } from '../../crypto/password.ts'
 import { isLater } from '../../ports/request-order.ts'
 import { endOf } from '../../ports/token-end.ts'
 import { forgetIn, type Forgetful } from '../state/forget-account.ts'
@@ -51,6 +52,7 @@ export function memoryResetTokens(): ResetTokenStore & Forgetful {
       const entry = entryOf(entries, tokenHash)
       if (!entry || endOf(entry.token, at)) return undefined
       entry.token.claimedAt = at
+      entry.token.newDigest = passwordDigest(newHash)
       entry.claim = { newHash, claimedBy: { ...by }, leaseUntil }
       return toClaimedReset(entry)
     },

@@ -2,6 +2,7 @@ import { systemClock } from '../../clock.ts'
 import type { AccountFlowsStore } from '../../ports/index.ts'
 import { forgetAccount } from '../state/forget-account.ts'
 import { type MemoryAuditLog, memoryAudit } from './audit.ts'
+import { memoryClientLogouts } from './client-logouts.ts'
 import { memoryCutoffs } from './cutoffs.ts'
 import { memoryKeyRings } from './key-rings.ts'
 import { memoryOutbox } from './outbox.ts'
@@ -22,6 +23,7 @@ export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: M
     invitationTokens: memoryResetTokens(),
     pendingLogins: memoryPendingLogins(),
     cutoffs: memoryCutoffs(),
+    clientLogouts: memoryClientLogouts(),
     outbox: memoryOutbox(clock),
     audit: memoryAudit(clock),
     settings: memorySettings(),

@@ -9,13 +9,14 @@ export interface TokenEntry {
 }
 
 export function toEntry({ tokenHash, ...token }: NewToken): TokenEntry {
-  const ends = { usedAt: undefined, claimedAt: undefined, invalidatedAt: undefined }
+  const unused = { usedAt: undefined, claimedAt: undefined, newDigest: undefined }
   return {
     token: structuredClone({
       locale: undefined,
       pendingLoginId: undefined,
       ...token,
-      ...ends,
+      ...unused,
+      invalidatedAt: undefined,
       completedAt: undefined,
     }),
     tokenHash,

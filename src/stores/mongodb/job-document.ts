@@ -21,6 +21,8 @@ export interface JobDocument extends RequesterFields {
   account_id?: string
   pending_login_id?: string
   send_to?: string
+  /** Of the password that a notice tells of. */
+  password_digest?: string
   of_form?: boolean
   /** Apart from the rest, because there is a `state` in it too. */
   carried: CarriedFields
@@ -68,6 +70,7 @@ const optionalTypes: FieldTypes = {
   account_id: 'string',
   pending_login_id: 'string',
   send_to: 'string',
+  password_digest: 'string',
   of_form: 'bool',
   ...requesterTypes,
 }
@@ -123,6 +126,7 @@ export function toJobFields(job: NewMailJob): JobFields {
     ...(job.accountId !== undefined && { account_id: job.accountId }),
     ...(job.pendingLoginId !== undefined && { pending_login_id: job.pendingLoginId }),
     ...(job.sendTo !== undefined && { send_to: job.sendTo }),
+    ...(job.passwordDigest !== undefined && { password_digest: job.passwordDigest }),
     ...(job.isOfForm && { of_form: true }),
     carried: toCarriedFields(job.carried),
     ...toRequesterFields(job.requester),
@@ -141,6 +145,7 @@ export function fromJobDocument(document: JobDocument): MailJob {
     accountId: document.account_id,
     pendingLoginId: document.pending_login_id,
     ...(document.send_to !== undefined && { sendTo: document.send_to }),
+    ...(document.password_digest !== undefined && { passwordDigest: document.password_digest }),
     ...(document.of_form && { isOfForm: true }),
     carried: fromCarriedFields(document.carried),
     requester: fromRequesterFields(document),

@@ -14,6 +14,10 @@ export interface PendingLoginDocument {
   /** JSON: any name of a parameter is stored as it is, be it with dots or dollars. */
   captured: string
   browser_hash?: string
+  user_agent?: string
+  is_held?: true
+  /** How often a number was typed for its window. */
+  tries?: number
   client_id?: string
   redirect_uri?: string
   state?: string
@@ -37,6 +41,7 @@ const types: FieldTypes = {
 const optionalTypes: FieldTypes = {
   email: 'string',
   browser_hash: 'string',
+  user_agent: 'string',
   verified_at: 'date',
   continued_at: 'date',
 }
@@ -49,6 +54,8 @@ export function toDocument(login: PendingLogin): Omit<PendingLoginDocument, '_id
     password_digest: login.passwordDigest,
     captured: JSON.stringify(login.captured),
     ...(login.browserHash !== undefined && { browser_hash: login.browserHash }),
+    ...(login.userAgent !== undefined && { user_agent: login.userAgent }),
+    ...(login.isHeld && { is_held: true as const }),
     ...toCarriedFields(searched),
     created_at: time(login.createdAt),
     ...(login.verifiedAt && { verified_at: time(login.verifiedAt) }),
@@ -68,6 +75,8 @@ export function toPendingLogin(document: PendingLoginDocument): PendingLogin | u
       passwordDigest: document.password_digest,
       captured,
       browserHash: document.browser_hash,
+      userAgent: document.user_agent,
+      ...(document.is_held !== undefined && { isHeld: true as const }),
       createdAt: document.created_at,
       verifiedAt: document.verified_at,
       continuedAt: document.continued_at,

@@ -1,4 +1,5 @@
-import type { CarriedParameters, PendingLoginStore } from '../../ports/index.ts'
+import type { Collection } from 'mongodb'
+import type { CarriedParameters, PendingLoginStore, SomeLogins } from '../../ports/index.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import type { OpenCollection } from './collection.ts'
 import { text, time } from './conditions.ts'
@@ -65,6 +66,8 @@ export function mongoPendingLogins(
       await changed({ updateMany: { filter, update } })
     },
 
+    countTry: (id) => countTry(collection, id),
+
     async setTurn(id, turn, at) {
       const { modifiedCount } = await (at
         ? collection.updateOne(
@@ -80,6 +83,15 @@ export function mongoPendingLogins(
   }
 }
 
+async function countTry(collection: Collection<PendingLoginDocument>, id: string) {
+  const login = await collection.findOneAndUpdate(
+    { _id: text(id) },
+    { $inc: { tries: 1 } },
+    { returnDocument: 'after', projection: { tries: 1 } },
+  )
+  return login?.tries ?? 0
+}
+
 function ofRequest({ accountId, carried }: { accountId: string; carried: CarriedParameters }) {
   const { clientId, redirectUri, state } = carried
   return {
@@ -90,8 +102,12 @@ function ofRequest({ accountId, carried }: { accountId: string; carried: Carried
   }
 }
 
-function ofAccount({ accountId, email }: { accountId: string; email?: string }) {
-  return { account_id: text(accountId), ...(email !== undefined && { email: text(email) }) }
+function ofAccount({ accountId, email, except }: Extract<SomeLogins, { accountId: string }>) {
+  return {
+    account_id: text(accountId),
+    ...(email !== undefined && { email: text(email) }),
+    ...(except !== undefined && { _id: { $ne: text(except) } }),
+  }
 }
 
 function sameAs(parameter: string | undefined) {

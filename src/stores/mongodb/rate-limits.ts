@@ -44,7 +44,7 @@ interface Count {
   places: number[]
 }
 
-/** `rate_limits` on MongoDB: one command for a key alone, four for all that come together. The field names are those of the first release. */
+/** `rate_limits` on MongoDB: hits are one command for a key alone, four for all that come together. The field names are those of the first release. */
 export function mongoRateLimits(
   open: OpenCollection,
   { now }: Pick<Clock, 'now'>,
@@ -67,18 +67,20 @@ export function mongoRateLimits(
     return hits
   })
 
+  const left = together(async (keys: string[]) => {
+    const windows = await collection
+      .find({ key: { $in: keys }, expire: { $type: 'date' }, points: { $ne: 0 } })
+      .project<{ key: string; left: number }>({ key: 1, left: LEFT })
+      .toArray()
+    return keys.map((key) => windows.find((window) => window.key === key)?.left ?? 0)
+  })
+
   return {
     ...storedPart(collection, indexes),
 
     hit: (key, windowMs) => hit({ key: text(key), windowMs }),
 
-    async msToEnd(key) {
-      const [window] = await collection
-        .find({ key: text(key), expire: { $type: 'date' }, points: { $ne: 0 } })
-        .project<{ left: number }>({ left: LEFT })
-        .toArray()
-      return Math.max(0, window?.left ?? 0)
-    },
+    msToEnd: async (key) => Math.max(0, await left(text(key))),
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Collection, Filter } from 'mongodb'
+import { passwordDigest } from '../../crypto/password.ts'
 import type { ResetStep, ResetTokenStore } from '../../ports/index.ts'
 import { endOf } from '../../ports/token-end.ts'
 import type { Forgetful } from '../state/forget-account.ts'
@@ -55,6 +56,7 @@ function claims(
         claimed_at: time(at),
         claimed_by: toRequesterFields(by),
         new_hash: text(newHash),
+        new_digest: passwordDigest(newHash),
         lease_until: time(leaseUntil),
       }
       const token = await collection.findOne({ token_hash: text(tokenHash), ...isInTime(at) })

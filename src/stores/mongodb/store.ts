@@ -3,6 +3,7 @@ import { systemClock } from '../../clock.ts'
 import type { AccountFlowsStore } from '../../ports/index.ts'
 import { forgetAccount } from '../state/forget-account.ts'
 import { mongoAudit } from './audit.ts'
+import { mongoClientLogouts } from './client-logouts.ts'
 import { collectionsOf, type MongoOptions } from './collection.ts'
 import { mongoCutoffs } from './cutoffs.ts'
 import { mongoKeyRings } from './key-rings.ts'
@@ -31,6 +32,7 @@ export function mongoStore(
     invitationTokens: withUnavailable(mongoResetTokens(open, 'invitation_tokens')),
     pendingLogins: withUnavailable(mongoPendingLogins(open)),
     cutoffs: withUnavailable(mongoCutoffs(open)),
+    clientLogouts: withUnavailable(mongoClientLogouts(open)),
     outbox: withUnavailable(mongoOutbox(open)),
     audit: withUnavailable(mongoAudit(open, { now })),
     settings: withUnavailable(mongoSettings(open)),

@@ -34,6 +34,8 @@ export interface ResetTokenDocument extends TokenDocument {
   completed_at: Date | null
   /** From the claim until the password is replaced. */
   new_hash?: string
+  /** Of that hash; it stays. */
+  new_digest?: string
   /** From the claim until the reset is over, one way or the other. */
   lease_until?: Date
 }
@@ -73,7 +75,11 @@ export function isWholeReset(document: AnyTokenDocument): boolean {
   const isDecided = ends.some((end) => document[end] instanceof Date)
   return (
     (document.live === true || isDecided) &&
-    hasTypes(document, { ...required, ...anyEnds }, { ...optional, live: 'bool' })
+    hasTypes(
+      document,
+      { ...required, ...anyEnds },
+      { ...optional, live: 'bool', new_digest: 'string' },
+    )
   )
 }
 
@@ -129,6 +135,7 @@ export function fromTokenDocument(document: AnyTokenDocument): Token {
     claimedAt: document.claimed_at ?? undefined,
     invalidatedAt: document.invalidated_at ?? undefined,
     completedAt: document.completed_at ?? undefined,
+    newDigest: document.new_digest,
   }
 }
 

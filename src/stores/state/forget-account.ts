@@ -12,7 +12,7 @@ export interface Forgetful {
   forget(accountId: string, at: Date, accountHash: string): Promise<Forgotten>
 }
 
-type Parts = Record<'outbox' | 'pendingLogins' | 'audit' | TokenPart, Forgetful>
+type Parts = Record<'outbox' | 'pendingLogins' | 'clientLogouts' | 'audit' | TokenPart, Forgetful>
 
 /** Mails first, which become links, and events last, which tell of all others. Cut-offs stay: what was ended stays ended. */
 export async function forgetAccount(
@@ -27,6 +27,7 @@ export async function forgetAccount(
   const verificationTokens = await forget('verificationTokens')
   const invitationTokens = await forget('invitationTokens')
   const pendingLogins = await forget('pendingLogins')
+  const clientLogouts = await forget('clientLogouts')
   const events = await forget('audit')
   return {
     mails: mails.erased,
@@ -34,8 +35,9 @@ export async function forgetAccount(
     verificationTokens: verificationTokens.erased,
     invitationTokens: invitationTokens.erased,
     pendingLogins: pendingLogins.erased,
+    clientLogouts: clientLogouts.erased,
     events: events.erased,
-    underWay: mails.left + resetTokens.left + invitationTokens.left,
+    underWay: mails.left + resetTokens.left + invitationTokens.left + clientLogouts.left,
   }
 }
 

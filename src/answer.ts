@@ -1,0 +1,26 @@
+/**
+ * How an answer of somebody else's server is read: no more of it than is wanted. Of a failure no more than a code is told.
+ *
+ * @module
+ */
+
+/** The body as text. `undefined`: it has more than `maxBytes`, and the rest was not read. */
+export async function textOf({ body }: Response, maxBytes: number): Promise<string | undefined> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of body ?? []) {
+    bytes += chunk.byteLength
+    if (bytes > maxBytes) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+/** Why there was no answer: a code alone, because messages may quote what was sent. */
+export function reachCodeOf(error: unknown): string {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    const code: unknown = Reflect.get(cause, 'code')
+    if (typeof code === 'string' && /^\w{1,40}$/.test(code)) return code
+  }
+  return 'not reached'
+}

@@ -1,0 +1,47 @@
+import type { Context } from 'koa'
+import type { DisownedMail } from '../crypto/not-me-token.ts'
+import type { PageLocals } from '../views/index.ts'
+import { isPressed } from './cross-site.ts'
+import { RETRY_AFTER_SECONDS } from './failure.ts'
+import { readForm, sealedTokensInQuery, uiLocalesIn } from './form.ts'
+import type { HttpParts } from './parts.ts'
+
+/** "This wasn't me" of any mail (4.10). Opening it does nothing, so it is safe from whoever looks into mails. */
+export function notMe({ notMe: flow, pages, requesterOf }: HttpParts) {
+  function show(ctx: Context, status: number, locals: PageLocals['not-me'], uiLocales?: string) {
+    pages.show(ctx, { status, name: 'not-me', locals, uiLocales })
+  }
+
+  // Of all tokens that do nothing, the page is the same.
+  const showInvalid = (ctx: Context, uiLocales?: string) =>
+    show(ctx, 400, { mode: 'invalid', reason: 'unknown' }, uiLocales)
+
+  async function disown(ctx: Context, mail: DisownedMail, uiLocales: string) {
+    const outcome = await flow.disown(mail, requesterOf(ctx.req))
+    if (outcome === 'stopped') return show(ctx, 200, { mode: outcome }, uiLocales)
+    if (outcome === 'secured') return show(ctx, 200, { mode: outcome, carried: {} }, uiLocales)
+    ctx.set('Retry-After', RETRY_AFTER_SECONDS)
+    pages.showError(ctx, 'unavailable')
+  }
+
+  return {
+    async get(ctx: Context) {
+      for (const token of sealedTokensInQuery(ctx.querystring)) {
+        const mail = flow.open(token)
+        if (mail) return show(ctx, 200, { mode: 'confirm', token }, mail.locale)
+      }
+      showInvalid(ctx)
+    },
+
+    async post(ctx: Context) {
+      const form = await readForm(ctx)
+      if (typeof form === 'string') return pages.showError(ctx, form)
+      const token = form.get('token') ?? ''
+      const mail = flow.open(token)
+      if (!mail) return showInvalid(ctx, uiLocalesIn(form))
+      const uiLocales = uiLocalesIn(form) ?? mail.locale
+      if (isPressed(ctx, form)) return disown(ctx, mail, uiLocales)
+      show(ctx, 400, { mode: 'confirm', token, isNotYet: true }, uiLocales)
+    },
+  }
+}

@@ -1,0 +1,70 @@
+import type { Adapter, AdapterPayload } from 'oidc-provider'
+import type { SecretBox } from '../crypto/secret-box.ts'
+import { isStoreUnavailable } from '../errors.ts'
+import { isEnded } from '../ports/login-end.ts'
+import type { EndedCount, Log, SessionCutoffs } from '../ports/index.ts'
+import { accountStamp } from './account-stamp.ts'
+import type { AccountAdapter, StartableAdapterFactory } from './account-adapter.ts'
+
+interface RecordParts {
+  factories: StartableAdapterFactory[]
+  box: SecretBox
+  log: Log
+}
+
+/** What the adapters have that find what an account has. */
+export interface AccountRecords {
+  /** Those that are ended. */
+  readEnded(model: string): Promise<AdapterPayload[]>
+  /** Deletes them, as far as that succeeds. */
+  deleteEnded(models: string[]): Promise<EndedCount>
+}
+
+export function accountRecords(
+  { factories, box, log }: RecordParts,
+  accountId: string,
+  ends: SessionCutoffs,
+): AccountRecords {
+  const endedIn = (model: string) => (payload: AdapterPayload) => {
+    const stamp = accountStamp(model, payload)
+    return stamp?.accountId === accountId && isEnded(stamp.kind, stamp, ends)
+  }
+  const adaptersOf = (model: string) =>
+    factories.map((factory) => factory(model, box)).filter(findsAccounts)
+
+  return {
+    async readEnded(model) {
+      const isOurs = endedIn(model)
+      const found: AdapterPayload[] = []
+      const noted = (payload: AdapterPayload) => {
+        if (isOurs(payload)) found.push(structuredClone(payload))
+        return false
+      }
+      for (const adapter of adaptersOf(model)) await adapter.destroyByAccountId(accountId, noted)
+      return found
+    },
+
+    // The cut-off alone is the guarantee; deleting is hygiene, and leaves alone what came later than the cut-off.
+    async deleteEnded(models) {
+      let count: EndedCount
+      for (const model of models) {
+        for (const adapter of adaptersOf(model)) {
+          try {
+            count = (count ?? 0) + (await adapter.destroyByAccountId(accountId, endedIn(model)))
+          } catch (error) {
+            const message =
+              'ended sessions and tokens could not be deleted; they are dead all the same'
+            log('error', message, { model, error: String(error) })
+            // Each further model would wait as long again.
+            if (isStoreUnavailable(error)) return count
+          }
+        }
+      }
+      return count
+    },
+  }
+}
+
+function findsAccounts(adapter: Adapter): adapter is AccountAdapter {
+  return 'destroyByAccountId' in adapter
+}

@@ -1,0 +1,113 @@
+import type { Provider } from 'oidc-provider'
+import type { Clock } from '../clock.ts'
+import { idOf } from '../crypto/token.ts'
+import { isStoreUnavailable } from '../errors.ts'
+import type { ClientLogoutStore, Log, NewClientLogout, SessionEnd } from '../ports/index.ts'
+import type { AccountRecords } from './account-records.ts'
+import { tellsClients } from './backchannel-logout.ts'
+import { findClient } from './clients.ts'
+
+/** A client that is down for a day is not told. */
+const LIFE_MS = 24 * 3_600_000
+
+/** Where the clients of an account are: of a refresh token also the session, which may be over at the provider. */
+const HOLD_CLIENTS = { oauth: ['Grant', 'RefreshToken', 'Session'], idp: ['Session'] }
+
+export interface EndedClientsParts {
+  provider(): Provider
+  logouts: Pick<ClientLogoutStore, 'add'>
+  /** There is somebody to be told. */
+  ring(): void
+  clock: Clock
+  log: Log
+}
+
+/**
+ * Notes which clients are to be told that the account is ended there. It is called before its records are deleted. Where the provider
+ * tells no clients, it does nothing. It throws only where what is stored cannot be reached.
+ *
+ * @param kept - `uid` of a session that stays: its clients are not told of the tokens that end.
+ */
+export type NoteClients = (
+  kind: 'oauth' | 'idp',
+  accountId: string,
+  end: SessionEnd,
+  records: Pick<AccountRecords, 'readEnded'>,
+  kept: string | undefined,
+) => Promise<void>
+
+export function createNoteClients(parts: EndedClientsParts): NoteClients {
+  return (kind, accountId, end, records, kept) =>
+    unlessUnavailable(parts.log, async () => {
+      if (!tellsClients(parts.provider())) return
+      const clients = await sessionsByClient(HOLD_CLIENTS[kind], records, kept)
+      const logouts: NewClientLogout[] = []
+      for (const [clientId, sids] of clients)
+        await unlessUnavailable(parts.log, async () => {
+          logouts.push(...(await logoutsOf(parts, { accountId, end, clientId, sids })))
+        })
+      await parts.logouts.add(logouts)
+      if (logouts.some(({ canBeTold }) => canBeTold)) parts.ring()
+    })
+}
+
+/** Sessions end all the same: a client that is not told keeps its own for a while. */
+async function unlessUnavailable(log: Log, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (isStoreUnavailable(error)) throw error
+    const message = 'clients of an ended account could not be found; they are not told'
+    log('error', message, { error: String(error) })
+  }
+}
+
+async function sessionsByClient(
+  models: string[],
+  { readEnded }: Pick<AccountRecords, 'readEnded'>,
+  kept: string | undefined,
+): Promise<Map<string, Set<string>>> {
+  const clients = new Map<string, Set<string>>()
+  function note(clientId: string | undefined, sid: unknown) {
+    if (clientId === undefined) return
+    const sids = clients.get(clientId) ?? new Set()
+    clients.set(clientId, sids)
+    if (typeof sid === 'string') sids.add(sid)
+  }
+  for (const model of models) {
+    for (const { clientId, sid, sessionUid, authorizations = {} } of await readEnded(model)) {
+      if (kept === undefined || sessionUid !== kept) note(clientId, sid)
+      for (const [client, { sid }] of Object.entries(authorizations)) note(client, sid)
+    }
+  }
+  return clients
+}
+
+interface EndedClient {
+  accountId: string
+  end: SessionEnd
+  clientId: string
+  sids: Set<string>
+}
+
+async function logoutsOf(
+  { provider, clock }: EndedClientsParts,
+  { accountId, end, clientId, sids }: EndedClient,
+): Promise<NewClientLogout[]> {
+  const client = await findClient(provider(), clientId)
+  if (!client) return []
+  const needsSid = client.backchannelLogoutSessionRequired === true
+  const told = client.backchannelLogoutUri === undefined ? [] : needsSid ? [...sids] : [undefined]
+  const requestedAt = clock.now()
+  const logout = (sid: string | undefined, canBeTold: boolean) => ({
+    id: idOf([end.id, clientId, sid]),
+    endId: end.id,
+    accountId,
+    clientId,
+    sid,
+    canBeTold,
+    requestedAt,
+    expiresAt: new Date(requestedAt.getTime() + LIFE_MS),
+  })
+  return told.length > 0 ? told.map((sid) => logout(sid, true)) : [logout(undefined, false)]
+}

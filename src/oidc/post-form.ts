@@ -1,0 +1,89 @@
+import { lookup } from 'node:dns'
+import { request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import type { LookupFunction } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import { ipOf } from '../settings/loopback-host.ts'
+
+/** How clients are told of an ended account. */
+export interface ClientLogoutOptions {
+  /** `false` by default. With `true`, whoever may register a client can have requests sent into your networks. */
+  allowPrivateNetworks?: boolean
+}
+
+/** @throws TypeError where the option is something else. */
+export function checkClientLogout(option: ClientLogoutOptions = {}): boolean {
+  const { allowPrivateNetworks = false }: ClientLogoutOptions = Object(option)
+  if (typeof option === 'object' && option !== null && typeof allowPrivateNetworks === 'boolean')
+    return allowPrivateNetworks
+  throw new TypeError('clientLogout must be an object with allowPrivateNetworks: true or false')
+}
+
+/**
+ * Posts a form, and answers `undefined` where the status is 200 or 204. Otherwise it answers why not: `http_` and the status,
+ * `refused_address`, or the code of the system in lower case, such as `econnrefused`. No redirect is followed, no proxy is asked,
+ * and no body is read. It never throws. Once the signal aborts, it answers at once.
+ */
+export type PostForm = (
+  uri: string,
+  form: Record<string, string>,
+  signal: AbortSignal,
+) => Promise<string | undefined>
+
+const REFUSED = 'refused_address'
+const GLOBAL_UNICAST = ipaddr.IPv6.parse('2000::')
+
+/** Whether it is an address that anybody on the internet has; none of a private network, of this machine or for special use. */
+export function isPublicAddress(address: string): boolean {
+  const ip = ipOf(address)
+  if (ip?.range() !== 'unicast') return false
+  return ip.kind() === 'ipv4' || ip.match(GLOBAL_UNICAST, 3)
+}
+
+/** @param allowsPrivate - clients in private networks and on this machine are reached too. */
+export function createPostForm(allowsPrivate: boolean): PostForm {
+  return (uri, form, signal) =>
+    new Promise((resolve) => {
+      const url = new URL(uri)
+      const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+      // Of an address nothing is looked up.
+      if (!allowsPrivate && ipOf(host) && !isPublicAddress(host)) return resolve(REFUSED)
+      const body = new URLSearchParams(form).toString()
+      const request = url.protocol === 'https:' ? requestHttps : requestHttp
+      const posting = request(url, {
+        method: 'POST',
+        headers: {
+          'Content-Type': 'application/x-www-form-urlencoded',
+          'Content-Length': Buffer.byteLength(body),
+        },
+        // A connection of its own, to an address that was looked at.
+        agent: false,
+        signal,
+        ...(!allowsPrivate && { lookup: lookupPublic }),
+      })
+      posting.on('response', (response) => {
+        const { statusCode: status } = response
+        response.destroy()
+        resolve(status === 200 || status === 204 ? undefined : `http_${status}`)
+      })
+      posting.on('error', (error) => resolve(codeOf(error)))
+      posting.end(body)
+    })
+}
+
+/** Answers only public addresses. What it answers is connected to, so that a second look-up cannot answer otherwise. */
+const lookupPublic: LookupFunction = (host, options, answer) => {
+  lookup(host, { ...options, all: true }, (error, found) => {
+    const allowed = error ? [] : found.filter(({ address }) => isPublicAddress(address))
+    const [first] = allowed
+    if (first && options.all) answer(null, allowed)
+    else if (first) answer(null, first.address, first.family)
+    else answer(error ?? Object.assign(new Error(REFUSED), { code: REFUSED }), [])
+  })
+}
+
+/** A code alone: messages may quote what was sent. */
+function codeOf(error: Error): string {
+  const code: unknown = Reflect.get(error, 'code')
+  return typeof code === 'string' && /^\w{1,40}$/.test(code) ? code.toLowerCase() : 'not_reached'
+}

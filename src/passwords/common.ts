@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { brotliDecompress } from 'node:zlib'
+
+/** Made by `.ci/common-passwords.ts`, out of the lists that `NOTICE` names. */
+export const LIST = new URL('../../data/common-passwords.br', import.meta.url)
+
+/** Of each hash. One good password in 2.6 million has the beginning of a common one, and is refused. */
+export const KEY_BYTES = 5
+
+let list: Promise<Buffer> | undefined
+
+/** Reads the list, once in a process: 2 MB of memory, and nothing before. */
+export function loadCommonPasswords(): Promise<Buffer> {
+  list ??= read().catch((error: unknown) => {
+    // The next one may find a file handle again.
+    list = undefined
+    throw error
+  })
+  return list
+}
+
+async function read(): Promise<Buffer> {
+  return promisify(brotliDecompress)(await readFile(LIST))
+}
+
+/** Whether it is one of the common passwords, also in another case, in other forms of its letters, or with blanks around. */
+export async function isCommon(password: string): Promise<boolean> {
+  const keys = await loadCommonPasswords()
+  const wanted = keyOf(password)
+  let from = 0
+  let to = keys.length / KEY_BYTES
+  while (from < to) {
+    const middle = (from + to) >>> 1
+    const key = keyAt(keys, middle)
+    if (key === wanted) return true
+    if (key < wanted) from = middle + 1
+    else to = middle
+  }
+  return false
+}
+
+/** As it is compared: nobody is safer by a capital letter. */
+export function folded(password: string): string {
+  return password.normalize('NFKC').toLowerCase().trim()
+}
+
+/** The beginning of the hash, as a number. */
+export function keyOf(password: string): number {
+  return createHash('sha256').update(folded(password)).digest().readUIntBE(0, KEY_BYTES)
+}
+
+/** The file has the first bytes of all keys, then their second ones, and so on: that is smaller when compressed. */
+function keyAt(keys: Buffer, index: number): number {
+  const count = keys.length / KEY_BYTES
+  let key = 0
+  for (let byte = 0; byte < KEY_BYTES; byte += 1)
+    key = key * 256 + (keys[byte * count + index] ?? 0)
+  return key
+}

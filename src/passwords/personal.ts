@@ -1,0 +1,30 @@
+import type { User } from '../ports/index.ts'
+import { folded } from './common.ts'
+
+/** Shorter ones are in many good passwords by chance. */
+const MIN_LENGTH = 3
+
+/** Names that everybody knows of the account and of the service. `undefined`: there is no such name. */
+export function namesOf(
+  { username, email }: Pick<User, 'username' | 'email'>,
+  service: readonly (string | undefined)[],
+): string[] {
+  const own = [username, email?.replace(/@[^@]*$/, ''), ...service]
+  const words = own.flatMap((name) => name?.split(/[^\p{L}\p{N}]+/u))
+  const names = [email, ...own, ...words].map((name) => folded(name ?? ''))
+  return [...new Set(names)].filter(Boolean)
+}
+
+/**
+ * Whether the password is made of such names: one of them, or several, or one again and again. Digits and signs between them
+ * make it no better. With any other letter it is a password of its own.
+ */
+export function isMadeOf(password: string, names: readonly string[]): boolean {
+  const wanted = folded(password)
+  if (names.some((name) => wanted.replaceAll(name, '') === '')) return true
+  const known = names.filter((name) => Array.from(name).length >= MIN_LENGTH)
+  const rest = known
+    .toSorted((one, other) => other.length - one.length)
+    .reduce((left, name) => left.replaceAll(name, ' '), wanted)
+  return rest !== wanted && !/\p{L}/u.test(rest)
+}

@@ -1,0 +1,43 @@
+import type { Catalog, Values } from './catalog.ts'
+import type { PageLocals, PageName } from './page-locals.ts'
+import { wordsIn } from './languages.ts'
+import { numberText } from './wording.ts'
+
+/** What no field can mend. */
+export function refusalOf(name: PageName, locals: PageLocals[PageName], { t }: Catalog) {
+  if ('isNotYet' in locals && locals.isNotYet) return t(`${name}.${locals.mode}.refusal`)
+  return windowFault(locals) === 'ended' ? t(`${name}.confirm.login_ended`) : undefined
+}
+
+/** What is wrong, by the field to mend it in. */
+export function faultsOf(
+  name: PageName,
+  locals: PageLocals[PageName],
+  { t, lang }: Catalog,
+  limits: Values | undefined,
+): Record<string, string> {
+  if (locals.mode === 'confirm') {
+    const fault = windowFault(locals)
+    const isOfNumber = fault === 'unread' || fault === 'wrong'
+    return isOfNumber ? { number: t(`verify-email.confirm.number_${fault}`) } : {}
+  }
+  if (name === 'forgot-password' || name === 'verify-email') {
+    const field = name === 'forgot-password' ? 'identifier' : 'username'
+    return locals.mode === 'invalid' ? { [field]: t(`${name}.invalid.refusal`) } : {}
+  }
+  if (!('minLength' in locals)) return {}
+  const { mode, also, excess = 0, hostReason } = locals
+  const wrong = [mode, also].filter((each) => each !== undefined && each !== 'form')
+  const values = { ...limits, excess: numberText(excess, lang) }
+  return Object.fromEntries(
+    wrong.map((fault) => [
+      fault === 'password_mismatch' ? 'confirm_password' : 'password',
+      (fault === 'password_host' && wordsIn(lang, hostReason)) ||
+        t(`reset-password.${fault}.refusal`, values),
+    ]),
+  )
+}
+
+function windowFault(locals: PageLocals[PageName]) {
+  return 'waiting' in locals && locals.mode === 'confirm' ? locals.waiting?.fault : undefined
+}

@@ -1,0 +1,465 @@
+import { randomBytes } from 'node:crypto'
+import { expect } from 'chai'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createNotMeTokens } from '../../src/crypto/not-me-token.ts'
+import { createSecretBox } from '../../src/crypto/secret-box.ts'
+import type { MailKind } from '../../src/ports/index.ts'
+import type { User } from '../../src/index.ts'
+import {
+  addUnverified,
+  addVerified,
+  accountOf,
+  blockedLogin,
+  isVerified,
+  mailsTo,
+  resend,
+  silently,
+  type BlockedLogin,
+} from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import { expectPage } from '../support/expect-page.ts'
+import { PASSWORD, type Harness } from '../support/harness.ts'
+import { addImported, choose, invitationOf } from '../support/invitations.ts'
+import { isIdle } from '../support/jobs.ts'
+import { disown, notMeLink } from '../support/not-me.ts'
+import { ask, eventsOf, hasPassword, shapeOf, tokenOf } from '../support/observe.ts'
+import { linksOf } from '../support/page-forms.ts'
+import { isMendedBy, OTHER_HASH, userWithLink } from '../support/reset-links.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime } from '../support/time.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+
+const DAY_MS = 86_400_000
+const STOLEN = 'the password of a thief'
+const HONEST = 'the password of its owner'
+const agent = createUserAgent()
+
+const disowned = (h: Harness, user: User) =>
+  eventsOf(h, 'mail_disowned', user).map(({ details }) => [details.mail, details.password])
+
+const altered = (token: string, at: number) =>
+  token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1)
+
+/** What a process does that dies once it has written. */
+function dyingAfter(part: object, method: string): () => void {
+  const write: unknown = Reflect.get(part, method)
+  if (typeof write !== 'function') throw new TypeError(`there is no ${method}`)
+  Reflect.set(part, method, async (...of: unknown[]) => {
+    await Reflect.apply(write, part, of)
+    throw new Error(`died after ${method}`)
+  })
+  return () => void Reflect.set(part, method, write)
+}
+
+function withResolvers() {
+  let resolve = () => {}
+  const promise = new Promise<void>((done) => (resolve = done))
+  return { promise, resolve }
+}
+
+async function expectDeadReset(link: string) {
+  expectPage(await agent.get(link), 400, 'reset-password', 'invalid')
+}
+
+onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
+  const h = suiteHarness({
+    technology,
+    settings: { password_changed_email: 'true' },
+    mayLogErrors: true,
+  })
+
+  /** A user whose password somebody reset by a mailed link, and the links of both mails. */
+  async function stolen(changes: Partial<User> = {}) {
+    const { user, link } = await userWithLink(h, changes)
+    const ofReset = await notMeLink(h, user)
+    const browser = createUserAgent()
+    expect((await h.signIn(browser, user.username)).location).to.include('code=')
+    expectPage(await h.reset(link, STOLEN), 200, 'reset-password', 'done')
+    await h.mail.mailTo(user.email ?? '', 2)
+    await isIdle(h)
+    return { user, ofReset, ofNotice: await notMeLink(h, user) }
+  }
+
+  async function expectSecured({ user }: { user: User }, thief = createUserAgent()) {
+    expect(await hasPassword(h, user, STOLEN)).to.equal(false)
+    expect((await silently(h, thief)).get('error')).to.equal('login_required')
+    expect((await h.login(thief, (await h.party.begin()).url, user.username, STOLEN)).status)
+      .to //
+      .equal(401)
+    await isMendedBy(h, user)
+    const owner = createUserAgent()
+    const { location } = await h.signIn(owner, user.username, 'an honest password')
+    expect(location).to.include('code=')
+    expect(await accountOf(h, owner)).to.equal(user.id)
+  }
+
+  it('of a reset mail voids its link, and mutes such mails for a day; nothing else changes', async () => {
+    const { user, link } = await userWithLink(h)
+    const other = await userWithLink(h)
+    const page = await disown(await notMeLink(h, user))
+    expectPage(page, 200, 'not-me', 'stopped')
+    expect(linksOf(page)).to.deep.equal([])
+    await expectDeadReset(link)
+    expectPage(await h.reset(link, STOLEN), 400, 'reset-password', 'invalid')
+    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(disowned(h, user)).to.deep.equal([['password_reset', 'kept']])
+    expect(eventsOf(h, 'sessions_ended', user)).to.deep.equal([])
+    expect(await ask(h, user.username)).to.have.property('reason', 'muted')
+    expect(mailsTo(h, user)).to.equal(1)
+    // Of everybody else nothing is touched, and other kinds are not muted.
+    expectPage(await agent.get(other.link), 200, 'reset-password', 'form')
+    expect(await ask(h, other.user.username)).to.have.property('reason', undefined)
+  })
+
+  it('of a reset mail voids one that is still in the outbox, too', async () => {
+    const { user } = await userWithLink(h)
+    const notMe = await notMeLink(h, user)
+    await h.put({ mails_per_minute: '1' })
+    try {
+      await h.forgot(user.username)
+      await eventually('it waits to be sent', async () =>
+        (await h.store.outbox.requestsOf(user.id, 'password_reset')).some(
+          ({ isResolved, isWaiting }) => isResolved && isWaiting,
+        ),
+      )
+      expectPage(await disown(notMe), 200, 'not-me', 'stopped')
+    } finally {
+      await h.put({ mails_per_minute: '0' })
+    }
+    await isIdle(h)
+    expect(mailsTo(h, user)).to.equal(1)
+  })
+
+  it('of a verification mail ends the login that waits, and voids all its links', async () => {
+    const login = await blockedLogin(h)
+    const again = await resend(h, login.user)
+    expectPage(await disown(await notMeLink(h, login.user)), 200, 'not-me', 'stopped')
+    for (const link of [login.link, again])
+      expectPage(await login.agent.get(link), 400, 'verify-email', 'expired')
+    await expectEnded(login)
+    expect(await isVerified(h, login.user)).to.equal(false)
+    expect(disowned(h, login.user)).to.deep.equal([['email_verification', 'kept']])
+  })
+
+  async function expectEnded({ agent, blocked }: BlockedLogin) {
+    const { login = '' } = blocked.hidden
+    const url = `${h.oauthUrl}/verify-email/status?login=${login}`
+    expect(JSON.parse((await agent.get(url)).text)).to.deep.equal({ status: 'ended' })
+    const page = await agent.post(`${h.oauthUrl}/verify-email/waiting`, { login, action: 'go' })
+    expectPage(page, 400, 'verify-email', 'ended')
+  }
+
+  it('of a verification mail whose link was used takes back no verification', async () => {
+    const login = await blockedLogin(h)
+    const notMe = await notMeLink(h, login.user)
+    expect((await login.agent.get(login.link)).status).to.equal(302)
+    expectPage(await disown(notMe), 200, 'not-me', 'stopped')
+    expect(await isVerified(h, login.user)).to.equal(true)
+    expect(await accountOf(h, login.agent)).to.equal(login.user.id)
+  })
+
+  it('of an invitation voids it, and a new one is muted', async () => {
+    const user = await addImported(h)
+    const link = await invitationOf(h, user)
+    expectPage(await disown(await notMeLink(h, user)), 200, 'not-me', 'stopped')
+    expectPage(await choose(h, link, STOLEN), 400, 'accept-invitation', 'invalid')
+    expect((await h.users.findById(user.id))?.passwordHash).to.equal(undefined)
+    await h.flows.invite(user)
+    await isIdle(h)
+    expect(mailsTo(h, user)).to.equal(1)
+    expect(eventsOf(h, 'invitation_requested', user, 'muted')).to.have.length(1)
+  })
+
+  it('of the notice blocks the new password (NOT-07), ends all sessions and leads to a new link, which works', async () => {
+    const { user, ofNotice } = await stolen()
+    const thief = createUserAgent()
+    expect((await h.signIn(thief, user.username, STOLEN)).location).to.include('code=')
+    const open = await h.resetLink(user)
+    const page = await disown(ofNotice)
+    expectPage(page, 200, 'not-me', 'secured')
+    expect(linksOf(page).map((link) => link.split('?')[0])).to.deep.equal([
+      `${h.oauthUrl}/forgot-password`,
+    ])
+    expect(disowned(h, user)).to.deep.equal([['password_changed', 'blocked']])
+    expect(eventsOf(h, 'sessions_ended', user)).to.have.length(1)
+    await expectDeadReset(open)
+    await expectSecured({ user }, thief)
+  })
+
+  it('of a reset mail does the same once its link was used, and mutes nothing (NOT-07)', async () => {
+    const { user, ofReset } = await stolen()
+    expectPage(await disown(ofReset), 200, 'not-me', 'secured')
+    expect(disowned(h, user)).to.deep.equal([['password_reset', 'blocked']])
+    await expectSecured({ user })
+  })
+
+  it('of an invitation does the same once its first password is set', async () => {
+    const user = await addImported(h)
+    const link = await invitationOf(h, user)
+    const notMe = await notMeLink(h, user)
+    expectPage(await choose(h, link, STOLEN), 200, 'accept-invitation', 'done')
+    await isIdle(h)
+    expectPage(await disown(notMe), 200, 'not-me', 'secured')
+    expect(disowned(h, user)).to.deep.equal([['invitation', 'blocked']])
+    await expectSecured({ user })
+  })
+
+  it('is lifted from reset mails by a password that is blocked afterwards: its owner needs a link (NOT-10)', async () => {
+    const { user } = await userWithLink(h)
+    const notMe = await notMeLink(h, user)
+    const link = await h.resetLink(user)
+    expectPage(await h.reset(link, STOLEN), 200, 'reset-password', 'done')
+    await isIdle(h)
+    const ofNotice = await notMeLink(h, user)
+    expectPage(await disown(notMe), 200, 'not-me', 'stopped')
+    expect(await ask(h, user.username)).to.have.property('reason', 'muted')
+    expectPage(await disown(ofNotice), 200, 'not-me', 'secured')
+    await expectSecured({ user })
+  })
+
+  for (const [how, change] of [
+    ['a later reset', async (user: User) => void (await h.reset(await h.resetLink(user), HONEST))],
+    ['the host', (user: User) => h.changeUser(user, { passwordHash: OTHER_HASH })],
+  ] as const) {
+    it(`leaves a password alone that was set since by ${how}, and ends all sessions (NOT-08)`, async () => {
+      const { user, ofNotice } = await stolen()
+      await change(user)
+      const before = (await h.users.findById(user.id))?.passwordHash
+      expectPage(await disown(ofNotice), 200, 'not-me', 'secured')
+      expect((await h.users.findById(user.id))?.passwordHash).to.equal(before)
+      expect(disowned(h, user)).to.deep.equal([['password_changed', 'kept']])
+      expect(eventsOf(h, 'sessions_ended', user)).to.have.length(1)
+    })
+  }
+
+  it('happens once: a second time, later or at the same time, shows the same and does nothing (NOT-03)', async () => {
+    const { user, ofNotice } = await stolen()
+    const [first, ...others] = await Promise.all([1, 2, 3].map(() => disown(ofNotice)))
+    await isMendedBy(h, user)
+    const browser = createUserAgent()
+    await h.signIn(browser, user.username, 'an honest password')
+    others.push(await disown(ofNotice))
+    for (const other of others) expect(shapeOf(other)).to.deep.equal(first && shapeOf(first))
+    expect(await accountOf(h, browser)).to.equal(user.id)
+    expect(await hasPassword(h, user, 'an honest password')).to.equal(true)
+    expect(disowned(h, user)).to.have.length(1)
+  })
+
+  it('gives a mailbox that the account has left no say over its new one (NOT-12)', async () => {
+    const { user } = await userWithLink(h)
+    const notMe = await notMeLink(h, user)
+    await h.changeUser(user, { email: `new-${user.username}@users.example` })
+    const now = { ...user, email: `new-${user.username}@users.example` }
+    const link = await h.resetLink(now)
+    expectPage(await disown(notMe), 200, 'not-me', 'stopped')
+    expectPage(await agent.get(link), 200, 'reset-password', 'form')
+    expect(await ask(h, user.username)).to.have.property('reason', undefined)
+  })
+
+  it('is for the account of the mail alone, also once that is disabled (NOT-04)', async () => {
+    const { user } = await userWithLink(h)
+    const notMe = await notMeLink(h, user)
+    const neighbour = await userWithLink(h)
+    await h.changeUser(user, { disabled: true })
+    expectPage(await disown(notMe), 200, 'not-me', 'stopped')
+    expectPage(await agent.get(neighbour.link), 200, 'reset-password', 'form')
+  })
+
+  it('waits for a password that is being set just now, and blocks it then (NOT-09)', async () => {
+    const { user, link } = await userWithLink(h)
+    const notMe = await notMeLink(h, user)
+    const { replacePasswordHash } = h.users
+    const set = withResolvers()
+    const asked = withResolvers()
+    h.users.replacePasswordHash = async (...of) => {
+      asked.resolve()
+      await set.promise
+      return replacePasswordHash(...of)
+    }
+    const reset = h.reset(link, STOLEN)
+    await asked.promise
+    const early = await disown(notMe)
+    expectPage(early, 503, 'error', 'unavailable')
+    expect(early.headers.get('retry-after')).to.equal('60')
+    expect(disowned(h, user)).to.deep.equal([])
+    h.users.replacePasswordHash = replacePasswordHash
+    set.resolve()
+    expectPage(await reset, 200, 'reset-password', 'done')
+    expectPage(await disown(notMe), 200, 'not-me', 'secured')
+    expect(disowned(h, user)).to.deep.equal([['password_reset', 'blocked']])
+    await expectSecured({ user })
+  })
+
+  /** Each write of it, as one that a process can die after. */
+  const STEPS: [string, (h: Harness) => object, string][] = [
+    ['the block is noted', ({ store }) => store.limits, 'hit'],
+    ['the password is blocked', ({ users }) => users, 'replacePasswordHash'],
+    ['mails in the outbox are void', ({ store }) => store.outbox, 'supersede'],
+    ['links are void', ({ store }) => store.resetTokens, 'revoke'],
+    ['sessions are ended', ({ store }) => store.cutoffs, 'end'],
+    ['it is recorded', ({ store }) => store.audit, 'record'],
+  ]
+
+  for (const [step, partOf, method] of STEPS) {
+    it(`is finished by pressing again, where its process died once ${step} (NOT-11)`, async () => {
+      const { user, ofNotice } = await stolen()
+      const undo = dyingAfter(partOf(h), method)
+      const died = await disown(ofNotice)
+      undo()
+      expectPage(died, 500, 'error', 'error')
+      expectPage(await disown(ofNotice), 200, 'not-me', 'secured')
+      expect(disowned(h, user)).to.deep.equal([['password_changed', 'blocked']])
+      await expectSecured({ user })
+    })
+  }
+})
+
+describe('The page behind "This wasn\'t me" (4.10)', () => {
+  const h = suiteHarness()
+
+  const MAILED: Record<Exclude<MailKind, 'password_changed'>, (user: User) => Promise<unknown>> = {
+    password_reset: (user) => h.resetLink(user),
+    email_verification: (user) => resend(h, user),
+    invitation: (user) => invitationOf(h, user),
+  }
+
+  it('asks, and does nothing however often it is opened, also by whatever looks into mails (NOT-01)', async () => {
+    const { user, link } = await userWithLink(h)
+    const notMe = await notMeLink(h, user)
+    for (const method of ['HEAD', 'GET', 'GET']) {
+      const answer = await agent.request(method, notMe, { headers: { 'Sec-Purpose': 'prefetch' } })
+      expect([answer.status, answer.headers.get('cache-control')]).to.deep.equal([200, 'no-store'])
+      expect(answer.headers.get('referrer-policy')).to.equal('no-referrer')
+    }
+    expect(disowned(h, user)).to.deep.equal([])
+    expectPage(await agent.get(link), 200, 'reset-password', 'form')
+    expect(await ask(h, user.username)).to.have.property('reason', undefined)
+  })
+
+  it('is one page for all kinds and accounts, and names neither account nor address (NOT-06)', async () => {
+    const shown = new Set<string>()
+    for (const [kind, mailed] of Object.entries(MAILED)) {
+      const user = await (kind === 'password_reset'
+        ? addVerified(h)
+        : addUnverified(h, kind === 'invitation' ? { passwordHash: undefined } : {}))
+      await mailed(user)
+      const notMe = await notMeLink(h, user)
+      const page = await agent.get(notMe)
+      expectPage(page, 200, 'not-me', 'confirm')
+      shown.add(page.text.replaceAll(tokenOf(notMe), ''))
+      for (const secret of [user.username, user.email ?? '', user.id, 'The App'])
+        expect(page.text).not.to.include(secret)
+      const done = await disown(notMe)
+      expect(done.text).not.to.include(user.username)
+      shown.add(done.text)
+    }
+    expect(shown.size).to.equal(2)
+  })
+
+  it('is one page for all tokens that do nothing: altered in any character, or of nobody (NOT-04)', async () => {
+    const { user, link } = await userWithLink(h)
+    const notMe = await notMeLink(h, user)
+    const token = tokenOf(notMe)
+    const [header = ''] = token.split('.')
+    const bad = [
+      '',
+      'x',
+      tokenOf(link),
+      header,
+      `${token}A`,
+      `A${token}`,
+      token.slice(0, -1),
+      altered(token, 0),
+      altered(token, header.length - 1),
+      altered(token, token.length - 1),
+    ]
+    const shapes = new Set<string>()
+    for (const each of bad) {
+      const got = await agent.get(`${h.oauthUrl}/not-me?token=${encodeURIComponent(each)}`)
+      const posted = await agent.post(`${h.oauthUrl}/not-me`, { token: each, action: 'confirm' })
+      for (const page of [got, posted]) {
+        expectPage(page, 400, 'not-me', 'invalid')
+        shapes.add(JSON.stringify(shapeOf(page)))
+      }
+    }
+    expect(shapes.size).to.equal(1)
+    expect(disowned(h, user)).to.deep.equal([])
+    expectPage(await disown(notMe), 200, 'not-me', 'stopped')
+  })
+
+  it('is for its own tokens alone, and they open nothing else (NOT-05)', async () => {
+    const { user, link } = await userWithLink(h)
+    const token = tokenOf(await notMeLink(h, user))
+    const box = createSecretBox(createKeyRing([randomBytes(32)]))
+    const mail = { kind: 'password_reset', accountId: user.id, id: 'x', locale: 'en' } as const
+    const named = { ...mail, email: user.email ?? '', passwordDigest: undefined }
+    const ofOtherKeys = createNotMeTokens(box).seal(named, new Date())
+    for (const foreign of [ofOtherKeys, tokenOf(link)])
+      expectPage(
+        await agent.post(`${h.oauthUrl}/not-me`, { token: foreign, action: 'confirm' }),
+        400,
+        'not-me',
+        'invalid',
+      )
+    const at = (page: string) => agent.get(`${h.oauthUrl}/${page}?token=${token}`)
+    expectPage(await at('reset-password'), 400, 'reset-password', 'invalid')
+    expectPage(await at('accept-invitation'), 400, 'accept-invitation', 'invalid')
+    expectPage(await at('verify-email'), 400, 'verify-email', 'expired')
+    expectPage(await agent.get(link), 200, 'reset-password', 'form')
+    expect(disowned(h, user)).to.deep.equal([])
+  })
+
+  it('takes no post of a script, of another site or without its button (NOT-02)', async () => {
+    const { user, link } = await userWithLink(h)
+    const token = tokenOf(await notMeLink(h, user))
+    const CHROME =
+      'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36'
+    const post = (form: Record<string, string>, headers: Record<string, string>) =>
+      agent.post(`${h.oauthUrl}/not-me`, { token, ...form }, headers)
+    const own = { 'Sec-Fetch-Site': 'same-origin', 'User-Agent': CHROME }
+    const scripted = await post({ action: 'confirm' }, own)
+    const unpressed = await post({}, { ...own, 'Sec-Fetch-User': '?1' })
+    for (const page of [scripted, unpressed]) {
+      expectPage(page, 400, 'not-me', 'confirm')
+      expect(page.text).to.include('role="alert"')
+    }
+    const crossSite = await post({ action: 'confirm' }, { Origin: 'https://evil.example' })
+    expectPage(crossSite, 403, 'error', 'refused')
+    expect(disowned(h, user)).to.deep.equal([])
+    expectPage(await agent.get(link), 200, 'reset-password', 'form')
+    const pressed = await post({ action: 'confirm' }, { ...own, 'Sec-Fetch-User': '?1' })
+    expectPage(pressed, 200, 'not-me', 'stopped')
+  })
+
+  it('opens a link that a mail program changed at its ends', async () => {
+    const { user } = await userWithLink(h)
+    const notMe = await notMeLink(h, user)
+    for (const broken of [
+      `${notMe}.`,
+      `${notMe}%3E`,
+      `${notMe}.)`,
+      notMe.replace('token=', 'utm=1&amp;token='),
+    ])
+      expectPage(await agent.get(broken), 200, 'not-me', 'confirm')
+  })
+
+  it('is good for eight days', async () => {
+    const { user } = await userWithLink(h)
+    const notMe = await notMeLink(h, user)
+    await moveTime(8 * DAY_MS - 60_000)
+    expectPage(await agent.get(notMe), 200, 'not-me', 'confirm')
+    await moveTime(60_000)
+    expectPage(await agent.get(notMe), 400, 'not-me', 'invalid')
+  })
+
+  it('mutes for a day: then a mail leaves again (NOT-10)', async () => {
+    const { user } = await userWithLink(h)
+    await disown(await notMeLink(h, user))
+    await moveTime(DAY_MS - 60_000)
+    expect(await ask(h, user.username)).to.have.property('reason', 'muted')
+    await moveTime(60_000)
+    expect(await ask(h, user.username)).to.have.property('reason', undefined)
+    await isMendedBy(h, user)
+  })
+})

@@ -1,0 +1,297 @@
+import type { IncomingMessage } from 'node:http'
+import { expect } from 'chai'
+import type { AdapterFactory } from 'oidc-provider'
+import { koaHost } from '../../examples/hosts/koa.ts'
+import { memoryStore, type EndedSessions, type User } from '../../src/index.ts'
+import {
+  accountOf,
+  addUnverified,
+  addVerified,
+  blockedLogin,
+  sessionId,
+  setsSession,
+} from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { eventually } from '../support/eventually.ts'
+import type { Harness, HarnessOptions, Host } from '../support/harness.ts'
+import { isIdle } from '../support/jobs.ts'
+import * as ask from '../support/oauth-requests.ts'
+import { eventsOf } from '../support/observe.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+import { expectMode, windowOf } from '../support/waiting-window.ts'
+
+/** A host that calls it with each request to `/changed/<account>`. */
+const host: Host = (parts) => {
+  const others = koaHost(parts)
+  return async (req, res) => {
+    const [, id] = /^\/changed\/(.*)$/.exec(req.url ?? '') ?? []
+    if (id === undefined) return others(req, res)
+    res.end(JSON.stringify(await parts.flows.passwordChanged(id, { keepSession: req })))
+  }
+}
+
+const harnessOf = (options: HarnessOptions = {}) => suiteHarness({ host, ...options })
+
+/** Changed in this browser, for itself or for another account. */
+async function changeIn(h: Harness, agent: UserAgent, { id }: User): Promise<EndedSessions> {
+  const headers = { 'user-agent': 'The Browser', 'accept-language': 'de' }
+  return JSON.parse((await agent.get(`${h.baseUrl}/changed/${id}`, headers)).text)
+}
+
+async function signedIn(h: Harness, user: User) {
+  const agent = createUserAgent()
+  return { agent, tokens: await ask.offlineTokens(h, agent, user) }
+}
+
+const sessionIn = (h: Harness, agent: UserAgent) =>
+  h.provider.Session.find(sessionId(h, agent) ?? '')
+
+onBothStores('flows.passwordChanged(accountId, { keepSession })', (technology) => {
+  const h = harnessOf({ technology })
+
+  it('ends everything but the session of this request, tells how much that was, and records it', async () => {
+    const user = await addVerified(h)
+    const here = await signedIn(h, user)
+    const there = await signedIn(h, user)
+    const other = await signedIn(h, await addVerified(h))
+    const before = await sessionIn(h, here.agent)
+    // Of each the used code, the access token and the refresh token; of the other browser the grant and the session.
+    const counts = { oauth: 7, idp: 1 }
+    expect(await changeIn(h, here.agent, user)).to.deep.equal(counts)
+    for (const { tokens } of [here, there]) {
+      expect(await ask.isActive(h, tokens.access_token)).to.equal(false)
+      expect(await ask.refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
+    }
+    expect(await accountOf(h, there.agent)).to.equal(undefined)
+    expect(await ask.refresh(h, other.tokens.refresh_token)).to.equal('tokens')
+
+    const after = await sessionIn(h, here.agent)
+    for (const name of ['uid', 'exp', 'loginTs', 'authorizations'] as const)
+      expect(after?.[name], name).to.deep.equal(before?.[name])
+    expect(await accountOf(h, here.agent)).to.equal(user.id)
+    const [event, ...more] = h.events.filter(({ accountId }) => accountId === user.id)
+    expect(more).to.deep.equal([])
+    const told = { type: 'password_changed', details: counts, userAgent: 'The Browser' }
+    expect(event).to.deep.include(told)
+  })
+
+  it('keeps what was consented to in that session, and its new tokens live until the next end', async () => {
+    const user = await addVerified(h)
+    const { agent } = await signedIn(h, user)
+    await changeIn(h, agent, user)
+    const request = await h.party.begin({ scope: 'openid email offline_access', prompt: 'none' })
+    const { location = '' } = await agent.get(request.url)
+    const tokens = await h.party.exchange(request, location)
+    expect(await ask.isActive(h, tokens.access_token)).to.equal(true)
+    expect(await changeIn(h, agent, user)).to.deep.include({ idp: 0 })
+    expect(await ask.isActive(h, tokens.access_token)).to.equal(false)
+    expect(await accountOf(h, agent)).to.equal(user.id)
+    await h.flows.passwordChanged(user.id)
+    expect(await accountOf(h, agent)).to.equal(undefined)
+  })
+})
+
+describe('flows.passwordChanged(accountId, { keepSession })', () => {
+  const h = harnessOf()
+
+  it('voids all that was mailed, and ends the logins that wait', async () => {
+    const login = await blockedLogin(h)
+    const user = await addVerified(h)
+    const link = await h.resetLink(user)
+    for (const { id } of [login.user, user]) await h.flows.passwordChanged(id)
+    expect((await createUserAgent().get(link)).mode).to.equal('invalid')
+    expectMode(await windowOf(h, login).goOn(), 400, 'ended')
+    expect((await h.reset(await h.resetLink(user), 'a new password')).mode).to.equal('done')
+  })
+
+  it('keeps no session of another account, none that was ended, and none where there is none (SES-22)', async () => {
+    const [ann, bob] = [await addVerified(h), await addVerified(h)]
+    const [annIn, bobIn, ended] = [
+      await signedIn(h, ann),
+      await signedIn(h, bob),
+      createUserAgent(),
+    ]
+    await changeIn(h, bobIn.agent, ann)
+    expect(await accountOf(h, annIn.agent)).to.equal(undefined)
+    expect(await accountOf(h, bobIn.agent)).to.equal(bob.id)
+
+    await h.signIn(ended, ann.username)
+    await h.flows.endSessions(ann.id)
+    await changeIn(h, ended, ann)
+    expect(await accountOf(h, ended)).to.equal(undefined)
+
+    await h.signIn(ended, ann.username)
+    await changeIn(h, createUserAgent(), ann)
+    expect(await accountOf(h, ended)).to.equal(undefined)
+  })
+
+  it('needs no account, and mails nobody then, nor who is disabled', async () => {
+    await h.put({ password_changed_email: 'true' })
+    const mails = h.mail.mails.length
+    const nothing = { oauth: 0, idp: 0 }
+    expect(await h.flows.passwordChanged('nobody')).to.deep.equal(nothing)
+    const { id } = await addUnverified(h, { disabled: true })
+    expect(await h.flows.passwordChanged(id)).to.deep.equal(nothing)
+    await isIdle(h)
+    expect(h.mail.mails).to.have.length(mails)
+    await h.put({ password_changed_email: 'false' })
+  })
+})
+
+describe('The mail that tells of a password that the host changed', () => {
+  const h = harnessOf({ settings: { password_changed_email: 'true' } })
+
+  it('goes to the address of the account, in the language and with the browser of the request', async () => {
+    const user = await addVerified(h)
+    const { agent } = await signedIn(h, user)
+    await changeIn(h, agent, user)
+    const { mail } = await h.mail.mailTo(user.email ?? '')
+    expect(mail.headers.get('x-account-flows-mail')).to.equal('password_changed')
+    expect(mail.subject).to.equal('Ihr Passwort wurde geändert')
+    expect(mail.text?.replaceAll('\n', ' '))
+      .to.include('Auf allen anderen Geräten wurden Sie abgemeldet.')
+      .and.include('hat jemand anderes Zugang zu Ihrem Konto')
+    const sent = await eventually('the event', () =>
+      eventsOf(h, 'password_reset_mail_sent', user).at(0),
+    )
+    expect(sent.details).to.include({ mail: 'password_changed' })
+  })
+
+  it('goes once for each change, also of a support tool, and not while the setting is off', async () => {
+    const user = await addVerified(h)
+    const mails = () => h.mail.mails.filter(({ to }) => to.includes(user.email ?? ''))
+    for (const count of [1, 2]) {
+      await h.flows.passwordChanged(user.id)
+      await isIdle(h)
+      expect(mails()).to.have.length(count)
+    }
+    await h.put({ password_changed_email: 'false' })
+    await h.flows.passwordChanged(user.id)
+    await isIdle(h)
+    expect(mails()).to.have.length(2)
+  })
+})
+
+describe('A session that is kept, while another end of its account comes in between (SES-22)', () => {
+  const store = memoryStore()
+  let atEnd = async (_step: string) => {}
+  const cutoffs = {
+    ...store.cutoffs,
+    async end(...of: Parameters<typeof store.cutoffs.end>) {
+      await atEnd(`before ${of[1]}`)
+      const ends = await store.cutoffs.end(...of)
+      await atEnd(`after ${of[1]}`)
+      return ends
+    },
+  }
+  // Nothing is deleted, so that the cut-offs alone tell.
+  const h = harnessOf({ flows: { store: { ...store, cutoffs } }, adapter: ask.withoutAccounts })
+
+  for (const step of ['before oauth', 'after oauth', 'before idp', 'after idp']) {
+    it(`is dead where that comes ${step}, and its person can sign in again`, async () => {
+      const user = await addVerified(h)
+      const { agent } = await signedIn(h, user)
+      atEnd = async (reached) => {
+        if (reached !== step) return
+        atEnd = async () => {}
+        await h.flows.endSessions(user.id)
+      }
+      await changeIn(h, agent, user)
+      expect(await accountOf(h, agent)).to.equal(undefined)
+      await h.signIn(agent, user.username)
+      expect(await accountOf(h, agent)).to.equal(user.id)
+      await changeIn(h, agent, user)
+      expect(await accountOf(h, agent)).to.equal(user.id)
+    })
+  }
+})
+
+describe('A request of the session that is kept, which is in flight meanwhile', () => {
+  let meanwhile = async (_id: string) => {}
+  const h: Harness = harnessOf({
+    provider: {
+      async findAccount(_ctx, sub) {
+        await meanwhile(sub)
+        return { accountId: sub, claims: () => ({ sub }) }
+      },
+    },
+  })
+
+  it('saves that session again, and it is ended like the others, with the code (RACE-09)', async () => {
+    const user = await addVerified(h)
+    const { agent } = await signedIn(h, user)
+    meanwhile = async () => {
+      meanwhile = async () => {}
+      await changeIn(h, agent, user)
+    }
+    const request = await h.party.begin()
+    const answer = await agent.get(request.url)
+    expect(setsSession(answer)).to.equal(true)
+    expect(await ask.redeem(h, request, answer.location)).to.equal('invalid_grant')
+    expect(await accountOf(h, agent)).to.equal(undefined)
+    await h.signIn(agent, user.username)
+    expect(await accountOf(h, agent)).to.equal(user.id)
+  })
+})
+
+describe('flows.passwordChanged over an adapter that does not find accounts', () => {
+  const h = harnessOf({ adapter: ask.withoutAccounts })
+
+  it('keeps the session all the same, ends the others, and counts nothing', async () => {
+    const user = await addVerified(h)
+    const [here, there] = [await signedIn(h, user), await signedIn(h, user)]
+    const ended = await changeIn(h, here.agent, user)
+    expect(ended).to.deep.equal({})
+    expect(await accountOf(h, here.agent)).to.equal(user.id)
+    expect(await accountOf(h, there.agent)).to.equal(undefined)
+    expect(await ask.refresh(h, here.tokens.refresh_token)).to.equal('invalid_grant')
+  })
+})
+
+describe('flows.passwordChanged over an adapter that fails', () => {
+  let fails = false
+  const failing =
+    (adapter: AdapterFactory): AdapterFactory =>
+    (model) => {
+      const inner = adapter(model)
+      return {
+        ...inner,
+        async upsert(...of) {
+          if (fails) throw new Error(`${model} cannot be saved`)
+          return inner.upsert(...of)
+        },
+      }
+    }
+  const h = harnessOf({ adapter: failing, mayLogErrors: true })
+
+  it('ends everything where the session cannot be kept', async () => {
+    const user = await addVerified(h)
+    const [here, there] = [await signedIn(h, user), await signedIn(h, user)]
+    fails = true
+    await changeIn(h, here.agent, user)
+    fails = false
+    for (const { agent } of [here, there]) expect(await accountOf(h, agent)).to.equal(undefined)
+    await h.signIn(here.agent, user.username)
+    expect(await accountOf(h, here.agent)).to.equal(user.id)
+  })
+})
+
+describe('flows.passwordChanged before flows.attach', () => {
+  it('cannot look for a session', async () => {
+    const { createAccountFlows, memoryUsers } = await import('../../src/index.ts')
+    const flows = createAccountFlows({
+      baseUrl: 'http://localhost:3000',
+      oauthPath: '/oauth2',
+      secrets: [new Uint8Array(32)],
+      store: memoryStore(),
+      users: memoryUsers([]),
+      log: () => {},
+    })
+    const req = { headers: {} } as IncomingMessage
+    const refusal: unknown = await flows
+      .passwordChanged('ann', { keepSession: req })
+      .catch((error: unknown) => error)
+    expect(refusal).to.include({ code: 'ERR_NOT_ATTACHED' })
+  })
+})

@@ -1,0 +1,46 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** What the service does with one request, if not what an honest one does. */
+export type RangeAnswer = (req: IncomingMessage, res: ServerResponse, rest: string) => unknown
+
+export interface RangeServer {
+  url: string
+  asked: Pick<IncomingMessage, 'method' | 'url' | 'headers'>[]
+  /** `undefined`: it is honest. */
+  answer: RangeAnswer | undefined
+  close(): Promise<void>
+}
+
+export const sha1 = (text: string) => createHash('sha1').update(text).digest('hex').toUpperCase()
+
+/** As long as the public service pads its answers: hashes that no password has, seen by nobody. */
+export const padding = () =>
+  Array.from({ length: 900 }, (_none, index) => `${sha1(`padding ${index}`).slice(5)}:0`)
+
+/** A service for ranges of hashes that knows these passwords. The one that is asked about is in each answer. */
+export async function startRangeServer(leaked: readonly string[]): Promise<RangeServer> {
+  const hashes = leaked.map(sha1)
+  const server = createServer((req, res) => {
+    service.asked.push({ method: req.method, url: req.url, headers: req.headers })
+    const prefix = req.url?.slice(-5)
+    const rests = hashes.flatMap((hash) => (hash.startsWith(prefix ?? '') ? hash.slice(5) : []))
+    if (service.answer) service.answer(req, res, rests[0] ?? '')
+    else res.end([...rests.map((rest) => `${rest}:3`), ...padding()].join('\r\n'))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const service: RangeServer = {
+    url: `http://127.0.0.1:${port}/range/`,
+    asked: [],
+    answer: undefined,
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+  return service
+}
