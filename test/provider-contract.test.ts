@@ -1,5 +1,3 @@
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
@@ -7,6 +5,7 @@ import type { Context } from 'koa'
 import { errors, Provider, type Configuration, type Interaction } from 'oidc-provider'
 import type { ClientLogout } from '../src/index.ts'
 import { createTellClient, tellsClients } from '../src/oidc/backchannel-logout.ts'
+import { serve, type Served } from './support/serve.ts'
 import { createUserAgent, type Answer } from './support/user-agent.ts'
 
 const CLIENT_ID = 'app'
@@ -38,25 +37,21 @@ const PAYLOAD = {
  * flows: where one fails after an upgrade, oidc-provider has changed, and the resumption has to follow.
  */
 describe('oidc-provider, as the resumption knows it', () => {
-  let server: Server
+  let served: Served
   let issuer: string
   let provider: Provider
   const newUid = () => randomBytes(32).toString('base64url')
 
   before(async () => {
-    server = createServer((req, res) => void provider.callback()(req, res))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    served = await serve((req, res) => void provider.callback()(req, res))
+    issuer = served.url
     provider = plainProvider(issuer)
     provider.use((ctx, next) => {
       if (ctx.path === '/hand-over') handOver(provider, ctx)
       return next()
     })
   })
-  after(async () => {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  })
+  after(() => served.close())
 
   /** Saves an interaction that nobody began in this browser. */
   async function save(uid: string, payload: object): Promise<void> {

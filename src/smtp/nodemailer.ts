@@ -10,17 +10,15 @@ interface Nodemailer {
 }
 
 const load = createRequire(import.meta.url)
-let loaded: Nodemailer | undefined
 
 /**
  * What we use of the library. It is loaded with the first call, so that the package is imported faster. The sender calls it before
  * the first mail, which is then no slower than others.
  */
 export function nodemailer(): Nodemailer {
-  loaded ??= {
+  return {
     SMTPConnection: load('nodemailer/lib/smtp-connection'),
     MimeNode: load('nodemailer/lib/mime-node'),
     qp: load('nodemailer/lib/qp'),
   }
-  return loaded
 }

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import { AdminApiError, createAdminClient, type AdminClient } from '../../src/admin/client.ts'
 import { expectAnswer, operationNames, type OperationName } from '../support/documented-answers.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
+import { serve, type Served } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
 async function thrownBy(work: () => Promise<unknown>): Promise<AdminApiError> {
@@ -147,29 +147,21 @@ describe('The admin API at another path (adminPath)', () => {
 })
 
 describe('createAdminClient(), where there is no admin API,', () => {
-  let server: Server
-  let url: string
+  let served: Served
   let answer: (req: IncomingMessage, res: ServerResponse) => void
 
   beforeEach(async () => {
-    server = createServer((req, res) => answer(req, res))
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    served = await serve((req, res) => answer(req, res))
   })
-  afterEach(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  afterEach(() => served.close())
 
-  const client = () => createAdminClient(url, ADMIN_TOKEN)
+  const client = () => createAdminClient(served.url, ADMIN_TOKEN)
 
   it('throws unreachable, with the address and the reason, where nobody listens', async () => {
-    server.close()
-    await once(server, 'close')
+    await served.close()
     const thrown = await thrownBy(() => client().getSettings())
     expect(thrown).to.include({ code: 'unreachable', status: undefined, problem: undefined })
-    expect(thrown.message).to.equal(`${url} cannot be reached: ECONNREFUSED.`)
+    expect(thrown.message).to.equal(`${served.url} cannot be reached: ECONNREFUSED.`)
   })
 
   it('throws unreachable where the connection breaks off', async () => {
@@ -232,13 +224,11 @@ describe('createAdminClient(), where there is no admin API,', () => {
 
   it('follows no redirect, and sends the token to nobody else', async () => {
     const reached: string[] = []
-    const elsewhere = createServer((req, res) => {
+    const elsewhere = await serve((req, res) => {
       reached.push(JSON.stringify(req.headers))
       res.writeHead(200, { 'content-type': 'application/json' }).end('{}')
     })
-    elsewhere.listen(0, '127.0.0.1')
-    await once(elsewhere, 'listening')
-    const location = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}/admin/api/settings`
+    const location = `${elsewhere.url}/admin/api/settings`
     for (const status of [301, 302, 303, 307, 308]) {
       answer = (_req, res) => res.writeHead(status, { location }).end()
       for (const work of [
@@ -249,8 +239,7 @@ describe('createAdminClient(), where there is no admin API,', () => {
       }
     }
     expect(reached).to.deep.equal([])
-    elsewhere.closeAllConnections()
-    elsewhere.close()
+    await elsewhere.close()
   })
 
   const others: Record<string, [status: number, type: string, body: string]> = {
@@ -275,7 +264,7 @@ describe('createAdminClient(), where there is no admin API,', () => {
       ]) {
         const thrown = await thrownBy(work)
         expect(thrown).to.include({ code: 'not_an_admin_api', status, problem: undefined })
-        expect(thrown.message).to.include(url).and.include(String(status))
+        expect(thrown.message).to.include(served.url).and.include(String(status))
       }
     })
   }

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
 import { expect } from 'chai'
 import { MongoClient } from 'mongodb'
 import {
@@ -26,6 +25,7 @@ import { startMongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { databaseOf } from '../support/observe.ts'
 import { padding, startRangeServer } from '../support/range-server.ts'
+import { serve } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
 const OWN_STEPS = [
@@ -307,10 +307,8 @@ describe('The doctor names the failing step:', () => {
       'a dropped connection': [/cannot be reached/, (req) => req.socket.destroy()],
     }
     let listener: RequestListener = () => {}
-    const server = createServer((req, res) => listener(req, res))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo
-    await within({ flows: { baseUrl: `http://127.0.0.1:${port}` } }, async (lost) => {
+    const { url, close } = await serve((req, res) => listener(req, res))
+    await within({ flows: { baseUrl: url } }, async (lost) => {
       async function expectLost(said: RegExp, what: string) {
         const report = await reportOf(adminOf(lost))
         const { status, message } = checkOf(report, 'base_url')
@@ -321,8 +319,7 @@ describe('The doctor names the failing step:', () => {
         listener = answer
         await expectLost(said, what)
       }
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
+      await close()
       await expectLost(/cannot be reached from this server \(ECONNREFUSED\)/, 'nobody')
     })
   })

@@ -1,7 +1,4 @@
 import { constants, createHmac, generateKeyPairSync, sign } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { CompactEncrypt, type JSONWebKeySet } from 'jose'
 import { problemOf } from '../support/admin-requests.ts'
@@ -17,6 +14,7 @@ import {
 } from '../support/admin-tokens.ts'
 import { CLIENT, CONFIDENTIAL, type Harness, startHarness } from '../support/harness.ts'
 import { eventsOf } from '../support/observe.ts'
+import { serve, type Served } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
@@ -248,7 +246,7 @@ const rotated = tokenIssuer('key-2')
 type Mode = 'keys' | 'gone' | 'failing' | 'garbage' | 'no set' | 'elsewhere'
 
 describe('The keys of a JWT as admin token, at an address', () => {
-  let server: Server
+  let served: Served
   let address: URL
   let jwks: JSONWebKeySet
   let mode: Mode
@@ -261,7 +259,7 @@ describe('The keys of a JWT as admin token, at an address', () => {
     mode = 'keys'
     fetched = []
     logged = []
-    server = createServer((req, res) => {
+    served = await serve((req, res) => {
       fetched.push(req.url ?? '')
       const isMoved = mode === 'elsewhere' && req.url === '/jwks'
       if (mode === 'gone') req.socket.destroy()
@@ -271,15 +269,13 @@ describe('The keys of a JWT as admin token, at an address', () => {
       else if (isMoved) res.writeHead(302, { location: '/moved' }).end()
       else res.end(JSON.stringify(jwks))
     })
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-    address = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`)
+    address = new URL(`${served.url}/jwks`)
     h = await startWith({ issuer: ADMIN_ISSUER, audience: ADMIN_AUDIENCE, keys: address })
   })
 
   afterEach(async () => {
     await h.close()
-    server.closeAllConnections()
-    server.close()
+    await served.close()
   })
 
   const startWith = (adminJwt: { issuer: string; audience: string; keys: URL }) =>

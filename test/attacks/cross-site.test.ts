@@ -1,5 +1,3 @@
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import type { BrowserContext } from 'playwright-core'
 import {
@@ -14,6 +12,7 @@ import { suiteExampleServer } from '../support/example-server.ts'
 import { PASSWORD, startHarness, type Harness } from '../support/harness.ts'
 import { hasPassword, tokenOf, withoutMail } from '../support/observe.ts'
 import { rawRequest } from '../support/raw-request.ts'
+import { serve, type Served } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import type { User } from '../../src/index.ts'
 
@@ -133,7 +132,7 @@ describe('The forms of the example’s login page (login CSRF)', () => {
 
 describeInChromium('A page of another site (HDR-01, HDR-04) [full]', (browser) => {
   let h: Harness
-  let evil: Server
+  let evil: Served
   let evilUrl: string
   let html = ''
   let context: BrowserContext
@@ -143,18 +142,16 @@ describeInChromium('A page of another site (HDR-01, HDR-04) [full]', (browser) =
     h = await startHarness()
     ann = await h.addUser({ username: 'ann' })
     await addUnverified(h, { username: 'una' })
-    evil = createServer((_req, res) => {
+    evil = await serve((_req, res) => {
       res.setHeader('content-type', 'text/html')
       res.end(html)
     })
-    await new Promise<void>((resolve) => evil.listen(0, '127.0.0.1', resolve))
     // Another site than 127.0.0.1.
-    evilUrl = `http://localhost:${(evil.address() as AddressInfo).port}/`
+    evilUrl = `http://localhost:${evil.port}/`
   })
   after(async () => {
     await h?.close()
-    evil?.closeAllConnections()
-    evil?.close()
+    await evil?.close()
   })
   beforeEach(async () => {
     context = await browser().newContext()

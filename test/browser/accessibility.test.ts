@@ -296,16 +296,20 @@ async function put(page: Page, html: string, scripts: 'on' | 'off'): Promise<voi
       const [sheets, ofNext] = [document, next].map(({ head }) =>
         [...head.querySelectorAll('[rel=stylesheet]')]
           .map((link) => link.getAttribute('href'))
-          .join(),
+          .join(' '),
       )
       if (sheets !== ofNext) throw new Error(`other style sheets: ${ofNext}`)
       const script = document.createElement('script')
-      const arrivals = [script, ...next.body.querySelectorAll('img, iframe')].map(
+      const arriving = [
+        ...(runsScript ? [script] : []),
+        ...next.images,
+        ...next.querySelectorAll('iframe'),
+      ]
+      const arrivals = arriving.map(
         (element) =>
           new Promise((resolve, reject) => {
             element.addEventListener('load', resolve)
             element.addEventListener('error', () => reject(new Error(element.outerHTML)))
-            if (element === script && !runsScript) resolve(undefined)
           }),
       )
       const root = document.documentElement

@@ -1,5 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { koaHost } from '../../examples/hosts/koa.ts'
@@ -18,6 +17,7 @@ import {
   type AuthorizationRequest,
   type RelyingParty,
 } from '../support/relying-party.ts'
+import { serve } from '../support/serve.ts'
 
 /** The harness with what a browser needs: a login page with a form, and a client that answers on its redirect URI. */
 export interface BrowserHarness extends Harness {
@@ -45,9 +45,8 @@ export type BrowserHarnessOptions = Pick<
 export async function startBrowserHarness(
   options: BrowserHarnessOptions = {},
 ): Promise<BrowserHarness> {
-  const client = createServer(answerAsClient)
-  await new Promise<void>((resolve) => client.listen(0, '127.0.0.1', resolve))
-  const callback = `http://127.0.0.1:${(client.address() as AddressInfo).port}/cb`
+  const client = await serve(answerAsClient)
+  const callback = `${client.url}/cb`
   const requests: string[] = []
 
   const harness = await startHarness({
@@ -72,8 +71,7 @@ export async function startBrowserHarness(
     callback,
     party,
     async close() {
-      client.closeAllConnections()
-      client.close()
+      await client.close()
       await harness.close()
     },
   }

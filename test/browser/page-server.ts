@@ -1,8 +1,7 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createPages } from '../../src/http/pages.ts'
 import { createViews, type Brand, type Views } from '../../src/views/index.ts'
 import { everyPage, type ShownPage } from './every-page.ts'
+import { serve } from '../support/serve.ts'
 
 /** Serves every page with the headers that it has in earnest. */
 export interface PageServer {
@@ -39,7 +38,7 @@ export async function startPageServer(brand?: Brand): Promise<PageServer> {
   }
 
   const pages = createPages(views)
-  const server = createServer((req, res) => {
+  const { url: origin, close } = await serve((req, res) => {
     const { pathname, searchParams } = new URL(req.url ?? '/', 'http://any.example')
     const file = files[pathname]
     if (file) {
@@ -59,21 +58,15 @@ export async function startPageServer(brand?: Brand): Promise<PageServer> {
       uiLocales: searchParams.get('locale') ?? undefined,
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
   return {
     origin,
     views,
+    close,
     addressOf: ({ id }, look = {}) => `${origin}/oauth2/${id}?${new URLSearchParams(look)}`,
     htmlOf({ name, locals }, { locale, scripts } = {}) {
       const { html } = views.page(name, locals, { asked: locale })
       return scripts === 'off' ? html.replaceAll(SCRIPT, '') : html
-    },
-
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
     },
   }
 }

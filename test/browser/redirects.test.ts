@@ -1,6 +1,4 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -10,6 +8,7 @@ import { eventually } from '../support/eventually.ts'
 import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
 import { keptWindow } from './kept-window.ts'
 import { inMode } from './login-in-chromium.ts'
+import { serve, type Served } from '../support/serve.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const PASSWORD = 'a password of the tests'
@@ -17,7 +16,7 @@ const PASSWORD = 'a password of the tests'
 describeInChromium(
   'The way back to a client of another origin, under our policy (RED-14) [full]',
   (browser) => {
-    let client: Server
+    let client: Served
     let callback: string
     let landing: string
     let folder: string
@@ -29,15 +28,13 @@ describeInChromium(
     before(async function () {
       this.timeout(60_000)
       // As a client does whose code is taken at one origin, and whose pages are at another.
-      client = createServer((req, res) => {
+      client = await serve((req, res) => {
         const isHop = req.url?.includes('state=hop') === true
         if (isHop) res.writeHead(302, { location: landing })
         res.end('the client')
       })
-      await new Promise<void>((resolve) => client.listen(0, '127.0.0.1', resolve))
-      const { port } = client.address() as AddressInfo
-      callback = `http://127.0.0.1:${port}/cb`
-      landing = `http://localhost:${port}/landed`
+      callback = `${client.url}/cb`
+      landing = `http://localhost:${client.port}/landed`
       folder = await mkdtemp(join(tmpdir(), 'redirects-'))
       const seed = {
         users: [
@@ -77,8 +74,7 @@ describeInChromium(
     })
     after(async () => {
       await server?.stop()
-      client?.closeAllConnections()
-      client?.close()
+      await client?.close()
       if (folder) await rm(folder, { recursive: true })
     })
 

@@ -1,9 +1,8 @@
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { allSettings } from '../../src/settings/table.ts'
 import { suiteCli } from '../support/cli-server.ts'
+import { serve, type Served } from '../support/serve.ts'
 import { suiteFolder } from '../support/suite-folder.ts'
 import { runCli } from '../support/cli-in-process.ts'
 import { freePort } from '../support/free-port.ts'
@@ -135,17 +134,14 @@ describe('account-flows: which server, which token, and how it ends', () => {
   })
 
   describe('a server that is not there, or is none: exit 3', () => {
-    let other: Server
+    let other: Served
     let status = 200
-    let otherUrl: string
 
     before(async () => {
-      other = createServer((_, response) => {
+      other = await serve((_, response) => {
         response.writeHead(status, { 'content-type': 'text/html', location: '/elsewhere' })
         response.end('<title>Something else</title>')
       })
-      await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-      otherUrl = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
     })
     after(() => other.close())
 
@@ -161,14 +157,14 @@ describe('account-flows: which server, which token, and how it ends', () => {
     for (const answer of [200, 302, 401, 404, 500, 503]) {
       it(`where a web page is answered with ${answer}`, async () => {
         status = answer
-        const run = await cli.run([...GET, '--url', otherUrl])
+        const run = await cli.run([...GET, '--url', other.url])
         expect(run).to.include({ exitCode: 3, stdout: '' })
         expect(run.stderr).to.include('but it is not an admin API')
       })
     }
 
     it('where TLS is not spoken', async () => {
-      const url = otherUrl.replace('http:', 'https:')
+      const url = other.url.replace('http:', 'https:')
       expect((await cli.run([...GET, '--url', url])).exitCode).to.equal(3)
     })
   })

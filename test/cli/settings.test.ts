@@ -329,7 +329,7 @@ describe('account-flows settings', () => {
       expect(door.requests).to.deep.equal([])
       expect(await cli.settings()).to.deep.equal(before)
       await cli.done(['settings', 'set', 'smtp_port=26'], { env })
-      door.close()
+      await door.close()
     }
 
     for (const form of forms) {

@@ -244,7 +244,7 @@ describe('account-flows for those who help others', () => {
       const run = await cli.done(['user', 'send-reset', 'alice'], { env })
       expect(run.stdout).to.match(/^Sent at /)
       expect(troubles).to.deep.equal([])
-      door.close()
+      await door.close()
     })
 
     it('send-reset says that the server is away at the end of the wait: exit 3', async () => {
@@ -255,7 +255,7 @@ describe('account-flows for those who help others', () => {
       const run = await cli.run(['user', 'send-reset', 'alice', '--wait', '1'], { env })
       expect(run).to.include({ exitCode: 3, stdout: '' })
       expect(run.stderr).to.match(/^The mail was asked for: \S+\n.* cannot be reached/)
-      door.close()
+      await door.close()
     })
 
     it('send-verification mails a link', async () => {
@@ -411,7 +411,7 @@ describe('account-flows for those who help others', () => {
       const run = await cli.done(['outbox', 'retry', '--all-dead', '--yes'], { env })
       expect(run.stdout).to.equal(`${240 + dead.length} mails to be sent now.\n`)
       expect(door.requests).to.deep.equal(Array(3).fill('POST /admin/api/outbox/retry'))
-      door.close()
+      await door.close()
     })
 
     it('retry --all-dead ends where nothing more can be done', async () => {
@@ -422,7 +422,7 @@ describe('account-flows for those who help others', () => {
       const run = await cli.run(['outbox', 'retry', '--all-dead', '--yes'], { env })
       expect(run).to.include({ exitCode: 0, stdout: '0 mails to be sent now.\n' })
       expect(door.requests).to.have.length(2)
-      door.close()
+      await door.close()
     })
 
     it('purge removes one, or all dead letters', async () => {
@@ -511,7 +511,7 @@ describe('account-flows for those who help others', () => {
       expect(await tail.exited).to.equal(0)
       expect(lines()).to.have.length(2)
       await cli.h.put({ mails_per_minute: '600' })
-      door.close()
+      await door.close()
     })
   })
 

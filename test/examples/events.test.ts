@@ -2,8 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import {
   AggregationTemporality,
@@ -22,6 +21,7 @@ import { eventually } from '../support/eventually.ts'
 import type { Harness } from '../support/harness.ts'
 import { isIdle } from '../support/jobs.ts'
 import { describeWithMongo } from '../support/mongod.ts'
+import { serve, type Served } from '../support/serve.ts'
 import { suiteDatabase } from '../support/suite-database.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 
@@ -56,13 +56,11 @@ const counters: Record<string, (flows: AccountFlows) => () => Promise<Series>> =
   'prom-client'(flows) {
     const answer = metricsOf(flows)
     return async () => {
-      const server = createServer((req, res) => void answer(req, res)).listen(0, '127.0.0.1')
-      await once(server, 'listening')
-      const { port } = server.address() as AddressInfo
-      const response = await fetch(`http://127.0.0.1:${port}/metrics`)
+      const { url, close } = await serve((req, res) => void answer(req, res))
+      const response = await fetch(`${url}/metrics`)
       expect(response.headers.get('content-type')).to.match(/^text\/plain; version=/)
       const text = await response.text()
-      server.close()
+      await close()
       const line = /^account_flows_events_total\{type="(\w+)",reason="(\w*)"\} (\d+)$/gm
       const found = [...text.matchAll(line)]
       expect(found).to.have.length((text.match(/^\w+\{/gm) ?? []).length)
@@ -127,10 +125,8 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
   /** What the endpoint does with the next requests; 204 after them. `undefined`: it never answers. */
   const answers: ((id: string, res: ServerResponse) => void)[] = []
   let asked: string[] = []
-  let url: string
+  let receiver: Served
   let ends: (() => unknown)[] = []
-
-  const receiver = createServer((req, res) => void receive(req, res))
 
   async function receive(req: IncomingMessage, res: ServerResponse) {
     let text = ''
@@ -149,13 +145,9 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
 
   before(async () => {
     await mongoStore(database.db).start()
-    await once(receiver.listen(0, '127.0.0.1'), 'listening')
-    url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`
+    receiver = await serve((req, res) => void receive(req, res))
   })
-  after(() => {
-    receiver.closeAllConnections()
-    receiver.close()
-  })
+  after(() => receiver.close())
   beforeEach(async () => {
     asked = []
     taken.length = 0
@@ -195,7 +187,7 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
   /** In this process, until the end of the test. */
   function send() {
     const stop = new AbortController()
-    const sending = sendWebhooks(database.db, url, secret, stop.signal)
+    const sending = sendWebhooks(database.db, receiver.url, secret, stop.signal)
     const end = () => {
       stop.abort()
       return sending
@@ -207,7 +199,7 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
   /** In a process of its own. */
   function start(work: 'send' | 'record'): ChildProcess {
     const script = fileURLToPath(new URL('events-process.ts', import.meta.url))
-    const args = ['--import', 'tsx/esm', script, work, database.uri, url, secret]
+    const args = ['--import', 'tsx/esm', script, work, database.uri, receiver.url, secret]
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
     ends.push(() => child.exitCode ?? child.signalCode ?? child.kill('SIGKILL'))
     return child
@@ -252,13 +244,12 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
 
   it('posts an event again that was refused, redirected or not answered, and others meanwhile', async () => {
     const elsewhere: string[] = []
-    const other = createServer((req, res) => {
+    const other = await serve((req, res) => {
       elsewhere.push(req.url ?? '')
       res.end()
     })
-    await once(other.listen(0, '127.0.0.1'), 'listening')
     ends.push(() => other.close())
-    const location = `http://127.0.0.1:${(other.address() as AddressInfo).port}/`
+    const location = `${other.url}/`
     answers.push(
       (_id, res) => res.writeHead(500).end(),
       (_id, res) => res.writeHead(307, { location }).end(),
@@ -325,7 +316,7 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
   it('starts with no secret that is too short to sign with', async () => {
     for (const short of ['', 'whsec_', `whsec_${randomBytes(23).toString('base64')}`]) {
       const { signal } = new AbortController()
-      const refusal: unknown = await sendWebhooks(database.db, url, short, signal).catch(
+      const refusal: unknown = await sendWebhooks(database.db, receiver.url, short, signal).catch(
         (error: unknown) => error,
       )
       expect(refusal).to.be.instanceOf(TypeError)

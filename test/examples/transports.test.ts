@@ -1,12 +1,11 @@
-import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
-import { createServer, type IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingHttpHeaders, RequestListener } from 'node:http'
 import { expect } from 'chai'
 import { postmark } from '../../examples/transports/postmark.ts'
 import { resend } from '../../examples/transports/resend.ts'
 import { ses } from '../../examples/transports/ses.ts'
 import type { MailTransport, TransportAnswer } from '../../src/index.ts'
+import { serve, type Served } from '../support/serve.ts'
 
 const MAIL = {
   from: { name: 'The "Service"', address: 'accounts@idp.example' },
@@ -116,7 +115,7 @@ const services: Record<
 describe('The transports of the examples, against what the services document', () => {
   let answer: Answer | undefined
   let asked: { body: string; headers: IncomingHttpHeaders }[] = []
-  const server = createServer((req, res) => {
+  const listener: RequestListener = (req, res) => {
     void req.toArray().then((chunks: Buffer[]) => {
       asked.push({ body: Buffer.concat(chunks).toString(), headers: req.headers })
       if (!answer) return
@@ -124,18 +123,13 @@ describe('The transports of the examples, against what the services document', (
       res.writeHead(status, headers)
       res.end(typeof body === 'string' ? body : JSON.stringify(body))
     })
-  })
-  let url = ''
+  }
+  let served: Served
 
   before(async () => {
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    served = await serve(listener)
   })
-  after(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  after(() => served.close())
   beforeEach(() => (asked = []))
 
   for (const [name, { at, took, id, asked: form, forGood, later }] of Object.entries(services)) {
@@ -143,7 +137,7 @@ describe('The transports of the examples, against what the services document', (
       const { signal } = new AbortController()
       /** `undefined`: it threw, which means try again. */
       const send = (): Promise<TransportAnswer | undefined> =>
-        at(url)
+        at(served.url)
           .send(MAIL, signal)
           .catch(() => undefined)
 
@@ -186,7 +180,7 @@ describe('The transports of the examples, against what the services document', (
     it(`${name} stops where nobody answers and the signal aborts`, async () => {
       answer = undefined
       const stop = new AbortController()
-      const sending = services[name]?.at(url).send(MAIL, stop.signal)
+      const sending = services[name]?.at(served.url).send(MAIL, stop.signal)
       const ended = sending?.then(
         () => 'answered',
         () => 'stopped',

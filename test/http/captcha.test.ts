@@ -1,6 +1,4 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
 import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
 import { createPages } from '../../src/http/pages.ts'
@@ -11,6 +9,7 @@ import { addVerified, blockedLogin } from '../support/blocked-login.ts'
 import { isIdle, later } from '../support/jobs.ts'
 import { shapeOf } from '../support/observe.ts'
 import { press } from '../support/page-forms.ts'
+import { serve, type Served } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -48,26 +47,21 @@ describe('A captcha (HDR-12)', () => {
     with: createPages(createViews('/oauth2', { captcha: WIDGET }), SOURCES),
     without: createPages(createViews('/oauth2')),
   }
-  const server = createServer((req, res) => {
+  const listener: RequestListener = (req, res) => {
     const [, which = '', id] = req.url?.split('/') ?? []
     const shown = everyPage.find((page) => page.id === id)
     if (!shown || (which !== 'with' && which !== 'without')) throw new Error(`no page ${req.url}`)
     pages[which].send(req, res, { status: 200, formId: 'form', ...shown })
-  })
-  let url = ''
+  }
+  let served: Served
 
   before(async () => {
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    served = await serve(listener)
   })
-  after(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  after(() => served.close())
 
   const open = async (which: keyof typeof pages, id: string) => {
-    const { text, headers } = shapeOf(await createUserAgent().get(`${url}/${which}/${id}`))
+    const { text, headers } = shapeOf(await createUserAgent().get(`${served.url}/${which}/${id}`))
     const { 'content-security-policy': policy, ...others } = Object.fromEntries(headers)
     delete others['content-length']
     return { text, policy, others }

@@ -1,5 +1,3 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { createIdentity } from '../../examples/hosts/identity.ts'
 import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
@@ -9,6 +7,7 @@ import { PASSWORD } from '../support/harness.ts'
 import { eventsOf, hasPassword, usableRecord } from '../support/observe.ts'
 import { createRelyingParty, followWithin } from '../support/relying-party.ts'
 import { userWithLink } from '../support/reset-links.ts'
+import { serve } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { turns } from '../support/turns.ts'
 import { createUserAgent } from '../support/user-agent.ts'
@@ -80,9 +79,7 @@ describe('Passwords to hash, many at once (RATE-15)', () => {
   })
 
   it('of logins, beyond the queue, too: the hosts of the examples say so, and the login works afterwards', async () => {
-    const server = createServer()
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo
+    const { server, port, close } = await serve()
     const baseUrl = `http://localhost:${port}`
     const identity = await createIdentity(baseUrl, {
       send: async () => ({ accepted: true }),
@@ -108,8 +105,7 @@ describe('Passwords to hash, many at once (RATE-15)', () => {
       expect((await signIn('ann')).mode).to.equal('blocked')
     } finally {
       await identity.flows.stop()
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
+      await close()
     }
   })
 })

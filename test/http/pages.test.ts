@@ -1,6 +1,3 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import Koa from 'koa'
 import mount from 'koa-mount'
@@ -11,6 +8,7 @@ import { expectPage } from '../support/expect-page.ts'
 import type { Harness, Listener } from '../support/harness.ts'
 import { assetsOf } from '../support/page-forms.ts'
 import { rawRequest } from '../support/raw-request.ts'
+import { serve } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { removeViewsDirectories, viewsDirectory } from '../support/views-directory.ts'
@@ -19,18 +17,16 @@ describe('The policy of a page whose form leads to a client', () => {
   const pages = createPages(createViews('/oauth2'))
 
   async function formAction(redirectUri: string) {
-    const server = createServer((req, res) =>
+    const { url, close } = await serve((req, res) =>
       pages.send(req, res, {
         status: 200,
         name: 'error',
         locals: { mode: 'error' },
         formMayLeadTo: redirectUri,
       }),
-    ).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    const { headers } = await fetch(`http://127.0.0.1:${port}`)
-    server.close()
+    )
+    const { headers } = await fetch(url)
+    await close()
     const directives = (headers.get('content-security-policy') ?? '').split('; ')
     expect(directives.filter((each) => each.startsWith('form-action'))).to.have.length(1)
     expect(directives).to.have.length(8)
@@ -193,9 +189,7 @@ describe('/.well-known/change-password leads to the form', () => {
 
       for (const [what, host] of Object.entries(hosts)) {
         it(`on ${what}, at the root of the origin`, async () => {
-          const server = createServer(host(h))
-          await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-          const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+          const { url: origin, close } = await serve(host(h))
           try {
             for (const method of ['GET', 'HEAD']) {
               for (const query of ['', '?x=y', '?']) {
@@ -227,7 +221,7 @@ describe('/.well-known/change-password leads to the form', () => {
               expect(answer.status, `${method} ${path}`).to.equal(PASSED_ON)
             }
           } finally {
-            server.close()
+            await close()
           }
         })
       }

@@ -1,6 +1,4 @@
 import { expect } from 'chai'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { ClientMetadata } from 'oidc-provider'
 import type { AdminClient } from '../../src/admin/client.ts'
 import type { User } from '../../src/index.ts'
@@ -14,6 +12,7 @@ import { ADMIN_TOKEN, CLIENT, type Harness } from '../support/harness.ts'
 import { choose, invitationOf } from '../support/invitations.ts'
 import { isIdle } from '../support/jobs.ts'
 import { hasPassword } from '../support/observe.ts'
+import { serve } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, decodeEntities, type Answer } from '../support/user-agent.ts'
 
@@ -27,20 +26,18 @@ type App = ClientMetadata & { client_id: string; redirect_uris: [string] }
 
 /** What its clients answer to a logout token, by the path. */
 async function clientServer() {
-  const server = createServer((req, res) => {
+  const { url, close } = await serve((req, res) => {
     res.writeHead(Number(req.url?.slice(1))).end()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
   return {
     app: (id: string, name: string | undefined, answers?: 200 | 400 | 503): App => ({
       ...CLIENT,
       client_id: id,
       client_name: name,
       redirect_uris: [`https://${id}.example/cb`],
-      ...(answers && { backchannel_logout_uri: `http://127.0.0.1:${port}/${answers}` }),
+      ...(answers && { backchannel_logout_uri: `${url}/${answers}` }),
     }),
-    close: () => server.close(),
+    close,
   }
 }
 

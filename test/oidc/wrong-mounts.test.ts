@@ -1,6 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import express from 'express'
 import Koa from 'koa'
@@ -16,6 +14,7 @@ import { providerHost } from '../../examples/hosts/provider.ts'
 import { createAccountFlows, memoryAdapter, memoryStore, memoryUsers } from '../../src/index.ts'
 import { ADMIN_TOKEN, CLIENT, type Host, startHarness } from '../support/harness.ts'
 import { createRelyingParty } from '../support/relying-party.ts'
+import { serve } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
@@ -72,9 +71,7 @@ describe('A provider at another path than oauthPath', () => {
 describe('Flows that are not attached, or too late', () => {
   async function mountedBeforeAttach(isAttached: boolean) {
     const logged: string[] = []
-    const server = createServer()
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const { server, url: baseUrl, close } = await serve()
     const flows = createAccountFlows({
       baseUrl,
       secrets: [randomBytes(32)],
@@ -91,11 +88,11 @@ describe('Flows that are not attached, or too late', () => {
     server.on('request', (req, res) => void mounted(req, res))
     if (isAttached) flows.attach(provider)
     await flows.start({ workers: false })
-    return { baseUrl, flows, provider, logged, server }
+    return { baseUrl, flows, provider, logged, server, close }
   }
 
   it('are told in the log, with the first login, where callback() was never called', async () => {
-    const { baseUrl, flows, logged, server } = await mountedBeforeAttach(true)
+    const { baseUrl, flows, logged, close } = await mountedBeforeAttach(true)
     try {
       const [redirectUri] = CLIENT.redirect_uris
       const party = await createRelyingParty(baseUrl, { clientId: CLIENT.client_id, redirectUri })
@@ -109,14 +106,13 @@ describe('Flows that are not attached, or too late', () => {
         /^error Call flows\.attach\(provider\) before provider\.callback\(\)/,
       )
     } finally {
-      server.closeAllConnections()
-      server.close()
+      await close()
       await flows.stop()
     }
   })
 
   it('refuse to finish a login, and to start workers: the code is ERR_NOT_ATTACHED', async () => {
-    const { baseUrl, flows, server } = await mountedBeforeAttach(false)
+    const { baseUrl, flows, server, close } = await mountedBeforeAttach(false)
     const codes: unknown[] = []
     server.removeAllListeners('request')
     server.on('request', (req, res) => {
@@ -130,8 +126,7 @@ describe('Flows that are not attached, or too late', () => {
       for (const error of codes) expect(error).to.include({ code: 'ERR_NOT_ATTACHED' })
       expect(codes).to.have.length(2)
     } finally {
-      server.closeAllConnections()
-      server.close()
+      await close()
       await flows.stop()
     }
   })

@@ -1,11 +1,5 @@
-import { once } from 'node:events'
-import {
-  createServer,
-  request as forward,
-  type IncomingMessage,
-  type ServerResponse,
-} from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { request as forward, type IncomingMessage, type ServerResponse } from 'node:http'
+import { serve } from './serve.ts'
 
 /** Whether it has seen to the request; otherwise that goes on to the service. */
 export type Doorkeeper = (request: IncomingMessage, response: ServerResponse) => boolean
@@ -14,13 +8,13 @@ export interface FrontDoor {
   url: string
   /** Method and path of each request so far. */
   requests: string[]
-  close(): void
+  close(): Promise<void>
 }
 
 /** A server in front of a service, that may answer in its place. */
 export async function openFrontDoor(service: string, keeper: Doorkeeper): Promise<FrontDoor> {
   const requests: string[] = []
-  const server = createServer((request, response) => {
+  const { url, close } = await serve((request, response) => {
     requests.push(`${request.method} ${request.url}`)
     if (keeper(request, response)) return
     const { method = '', headers, url = '' } = request
@@ -30,16 +24,7 @@ export async function openFrontDoor(service: string, keeper: Doorkeeper): Promis
     })
     request.pipe(onward)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    requests,
-    close() {
-      server.close()
-      server.closeAllConnections()
-    },
-  }
+  return { url, requests, close }
 }
 
 export function answerJson(response: ServerResponse, status: number, body: unknown): true {

@@ -1,5 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { randomBytes } from 'node:crypto'
 import bcrypt from 'bcrypt'
 import type { Db } from 'mongodb'
@@ -34,6 +33,7 @@ import { koaHost } from '../../examples/hosts/koa.ts'
 import { startMailServer, type MailServer, type MailServerOptions } from './mail-server.ts'
 import { isIdle } from './jobs.ts'
 import { freshDatabase } from './mongod.ts'
+import { serve } from './serve.ts'
 import { movableClock, resetTime } from './time.ts'
 import { createRelyingParty, followWithin, type RelyingParty } from './relying-party.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
@@ -149,10 +149,8 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const mail = await startMailServer(options.mail)
 
   let listener: Listener = (_req, res) => res.end()
-  const server = createServer((req, res) => listener(req, res))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  const baseUrl = `http://127.0.0.1:${port}${basePath}`
+  const { url, close: endServer } = await serve((req, res) => listener(req, res))
+  const baseUrl = url + basePath
   const oauthUrl = baseUrl + oauthPath
 
   const errors: string[] = []
@@ -322,8 +320,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
 
     async close() {
       await flows.stop({ withinMs: 2_000 })
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
+      await endServer()
       await mail.close()
       await database?.drop()
       running -= 1

@@ -1,5 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 import type { ClientMetadata, Configuration } from 'oidc-provider'
@@ -8,6 +7,7 @@ import { partyOf } from './clients.ts'
 import { eventually } from './eventually.ts'
 import { CLIENT, type Harness, type HarnessOptions } from './harness.ts'
 import { postLogin } from './oauth-requests.ts'
+import { serve } from './serve.ts'
 import { moveTime } from './time.ts'
 import { createUserAgent, type UserAgent } from './user-agent.ts'
 
@@ -36,7 +36,7 @@ export async function startLogoutClient(
   clientId: string,
   metadata: Partial<ClientMetadata> = {},
 ): Promise<LogoutClient> {
-  const server = createServer((req, res) => {
+  const { url, close } = await serve((req, res) => {
     client.open += 1
     res.on('close', () => (client.open -= 1))
     void (async () => {
@@ -52,12 +52,10 @@ export async function startLogoutClient(
       client.answer(req, res)
     })()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
   const client: LogoutClient = {
     metadata: {
       ...CLIENT,
-      backchannel_logout_uri: `http://127.0.0.1:${port}/logged-out`,
+      backchannel_logout_uri: `${url}/logged-out`,
       ...metadata,
       client_id: clientId,
       redirect_uris: [`https://${clientId}.example/cb`],
@@ -65,10 +63,7 @@ export async function startLogoutClient(
     tokens: [],
     open: 0,
     answer: status(200),
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
+    close,
   }
   return client
 }

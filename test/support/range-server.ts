@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { serve } from './serve.ts'
 
 /** What the service does with one request, if not what an honest one does. */
 export type RangeAnswer = (req: IncomingMessage, res: ServerResponse, rest: string) => unknown
@@ -23,24 +22,18 @@ export const padding = () =>
 /** A service for ranges of hashes that knows these passwords. The one that is asked about is in each answer. */
 export async function startRangeServer(leaked: readonly string[]): Promise<RangeServer> {
   const hashes = leaked.map(sha1)
-  const server = createServer((req, res) => {
+  const { url, close } = await serve((req, res) => {
     service.asked.push({ method: req.method, url: req.url, headers: req.headers })
     const prefix = req.url?.slice(-5)
     const rests = hashes.flatMap((hash) => (hash.startsWith(prefix ?? '') ? hash.slice(5) : []))
     if (service.answer) service.answer(req, res, rests[0] ?? '')
     else res.end([...rests.map((rest) => `${rest}:3`), ...padding()].join('\r\n'))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
   const service: RangeServer = {
-    url: `http://127.0.0.1:${port}/range/`,
+    url: `${url}/range/`,
     asked: [],
     answer: undefined,
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
+    close,
   }
   return service
 }

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import type { ClientMetadata } from 'oidc-provider'
 import { installApache, startApache } from './apache.ts'
 import { freePort } from './free-port.ts'
@@ -10,6 +10,7 @@ import {
   passportClient,
   type Registered,
 } from './node-clients.ts'
+import { serve } from './serve.ts'
 
 /** A server of its own, on another site than the provider. */
 export interface RealClient {
@@ -72,11 +73,7 @@ export function served(
   make: (registered: Registered) => RequestListener | Promise<RequestListener>,
 ) {
   return async (registered: Registered) => {
-    const server = createServer(await make(registered))
-    await new Promise<void>((resolve) => server.listen(registered.port, '127.0.0.1', resolve))
-    return () => {
-      server.closeAllConnections()
-      server.close()
-    }
+    const { close } = await serve(await make(registered), registered.port)
+    return close
   }
 }

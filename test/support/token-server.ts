@@ -1,7 +1,8 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
+import { serve } from './serve.ts'
 
 export interface TokenServer {
   endpoint: string
@@ -19,7 +20,7 @@ export type TokenAnswer = (form: URLSearchParams, res: ServerResponse) => unknow
 export async function startTokenServer(next: TokenAnswer[] = []): Promise<TokenServer> {
   const asked: URLSearchParams[] = []
   const issued: string[] = []
-  const server = createServer((req, res) => {
+  const { url, close } = await serve((req, res) => {
     void bodyOf(req).then((body) => {
       const form = new URLSearchParams(body)
       asked.push(form)
@@ -33,18 +34,7 @@ export async function startTokenServer(next: TokenAnswer[] = []): Promise<TokenS
     issued.push(token)
     return { token_type: 'Bearer', expires_in: 3600, access_token: token, ...more }
   }
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  return {
-    endpoint: `http://127.0.0.1:${port}/token`,
-    asked,
-    issued,
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
+  return { endpoint: `${url}/token`, asked, issued, close }
 }
 
 /** Answers a new refresh token beside the access token, and takes no other from then on. */
