@@ -155,10 +155,8 @@ export const resetMutants: Mutant[] = [
     name: 'sessions are deleted, without a cut-off',
     breaks: 'What a request in flight saves again is dead (3.3).',
     edits: {
-      "const ends = await cutoffs.end(accountId, 'oauth', end)":
-        'const ends = { oauthAt: end.at, idpAt: undefined }',
-      "const ends = await cutoffs.end(accountId, 'idp', end)":
-        'const ends = { oauthAt: undefined, idpAt: end.at }',
+      'const ends = await parts.cutoffs.end(accountId, kind, end)':
+        "const ends = { idpAt: kind === 'idp' ? end.at : undefined, oauthAt: kind === 'oauth' ? end.at : undefined, before: undefined }",
     },
     caughtBy: 'SES-04',
   },
