@@ -259,7 +259,7 @@ describe('oidc-provider, as the telling of clients knows it', () => {
       features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
       async fetch(url, init) {
         const form = init?.body instanceof URLSearchParams ? init.body : new URLSearchParams()
-        posted.push({ url: String(url), token: form.get('logout_token') ?? '' })
+        posted.push({ url: new Request(url).url, token: form.get('logout_token') ?? '' })
         return new Response()
       },
       ...more,

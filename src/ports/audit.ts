@@ -115,7 +115,7 @@ export const AUDIT_EVENT_TYPES = [
    * A client was told that the account is ended there (back-channel logout), and has ended its sessions. `details.attempts` says how
    * often it was tried.
    *
-   * @example ({ clientId, details }) => count('client told', clientId, details.attempts)
+   * @example ({ clientId, details }) => note(clientId, 'was told, attempts:', details.attempts)
    */
   'client_logout_sent',
   /**

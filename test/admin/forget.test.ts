@@ -21,6 +21,7 @@ const COLLECTIONS = [
   'password_reset_tokens',
   'email_verification_tokens',
   'pending_logins',
+  'client_logouts',
   'rate_limits',
 ]
 
@@ -161,7 +162,7 @@ onBothStores('Forgetting an account (5)', (technology) => {
 
   it('takes an id alone, and an unknown one has nothing to erase', async () => {
     const links = { reset_links: 0, verification_links: 0, invitation_links: 0 }
-    const zeros = { mails: 0, ...links, waiting_logins: 0 }
+    const zeros = { mails: 0, ...links, waiting_logins: 0, client_logouts: 0 }
     expect(await admin.forgetUser({ id: 'no such id' })).to.deep.equal({
       ...zeros,
       events: 0,

@@ -18,6 +18,7 @@ import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { OFFLINE } from '../support/oauth-requests.ts'
 
+const NOBODY: JWTPayload = {}
 const NEW = 'a brand new password'
 const SID = { backchannel_logout_session_required: true }
 
@@ -74,7 +75,7 @@ onBothStores('Clients are told that an account is ended', (technology) => {
     expect(more).to.deep.equal([])
     expect(plain).to.include({ sub: user.id }).and.not.to.have.property('sid')
     for (const name of ['with-sid', 'pairwise']) {
-      const { sub, sid } = at[name]?.claims ?? ({} as JWTPayload)
+      const { sub, sid } = at[name]?.claims ?? NOBODY
       expect(sid, 'in the ID token').to.be.a('string')
       expect((await claimsAt(name)).map(({ sub, sid }) => ({ sub, sid }))).to.deep.equal([
         { sub, sid },
