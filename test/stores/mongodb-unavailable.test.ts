@@ -3,6 +3,7 @@ import { MongoClient, type Db } from 'mongodb'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import {
+  sampleClientLogout,
   samplePendingLogin,
   sampleMailJob,
   sampleClaim,
@@ -51,6 +52,7 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'pendingLogins.find': [{ id: text }],
     'pendingLogins.change': [{ id: text }, { purgeAt: now }],
     'pendingLogins.setTurn': [text, text, now],
+    'pendingLogins.countTry': [text],
     'cutoffs.read': [text],
     'cutoffs.end': [text, 'idp', { id: text, at: now }],
     'outbox.add': [job],
@@ -66,6 +68,13 @@ function callsOf(db: Db): Record<string, () => Promise<unknown>> {
     'outbox.list': [{ limit: 1 }, now],
     'outbox.revive': [text, now, now],
     'outbox.discard': [{ id: text }, now],
+    'clientLogouts.add': [[sampleClientLogout()]],
+    'clientLogouts.claim': [1, now, now, []],
+    'clientLogouts.settle': [
+      { ...sampleClientLogout(), leaseId: text },
+      { state: 'sent', at: now },
+    ],
+    'clientLogouts.find': [{ accountId: text }],
     'limits.hit': [text, 1_000],
     'limits.msToEnd': [text],
     'audit.record': [event, 1],
