@@ -30,7 +30,7 @@ const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
 }
 
 /** A reason with its words; one that this program does not know stays as it is. */
-export function reasonText(reason: string | undefined): string {
+function reasonText(reason: string | undefined): string {
   if (reason === undefined) return ''
   const words = new Map(Object.entries(reasons)).get(reason)
   return words === undefined ? reason : `${reason}: ${words}`

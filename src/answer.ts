@@ -17,10 +17,10 @@ export async function textOf({ body }: Response, maxBytes: number): Promise<stri
 }
 
 /** Why there was no answer: a code alone, because messages may quote what was sent. */
-export function reachCodeOf(error: unknown): string {
+export function reachCodeOf(error: unknown, otherwise = 'not reached'): string {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const code: unknown = Reflect.get(cause, 'code')
     if (typeof code === 'string' && /^\w{1,40}$/.test(code)) return code
   }
-  return 'not reached'
+  return otherwise
 }

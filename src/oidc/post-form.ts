@@ -3,6 +3,7 @@ import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { reachCodeOf } from '../answer.ts'
 import { ipOf } from '../settings/loopback-host.ts'
 
 /** How clients are told of an ended account. */
@@ -66,7 +67,7 @@ export function createPostForm(allowsPrivate: boolean): PostForm {
         response.destroy()
         resolve(status === 200 || status === 204 ? undefined : `http_${status}`)
       })
-      posting.on('error', (error) => resolve(codeOf(error)))
+      posting.on('error', (error) => resolve(reachCodeOf(error, 'not_reached').toLowerCase()))
       posting.end(body)
     })
 }
@@ -80,10 +81,4 @@ const lookupPublic: LookupFunction = (host, options, answer) => {
     else if (first) answer(null, first.address, first.family)
     else answer(error ?? Object.assign(new Error(REFUSED), { code: REFUSED }), [])
   })
-}
-
-/** A code alone: messages may quote what was sent. */
-function codeOf(error: Error): string {
-  const code: unknown = Reflect.get(error, 'code')
-  return typeof code === 'string' && /^\w{1,40}$/.test(code) ? code.toLowerCase() : 'not_reached'
 }

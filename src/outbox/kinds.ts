@@ -1,6 +1,6 @@
 import type { MailFlows } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
-import { createPasswordChanged } from './password-changed.ts'
+import { createNoticeMail } from './password-changed.ts'
 import { createInvitationMail, createResetMail } from './reset-mail.ts'
 import { createVerificationMail } from './verification-mail.ts'
 
@@ -10,6 +10,6 @@ export function mailFlows(parts: MailParts): MailFlows {
     password_reset: createResetMail(parts),
     email_verification: createVerificationMail(parts),
     invitation: createInvitationMail(parts),
-    password_changed: createPasswordChanged(parts),
+    password_changed: createNoticeMail(parts),
   }
 }

@@ -51,7 +51,7 @@ export function requestNotice(
 }
 
 /** The mail that tells of a changed password. Its link leads to the forgot-password form, and holds no secret. */
-export function createPasswordChanged(parts: MailParts): MailFlow {
+export function createNoticeMail(parts: MailParts): MailFlow {
   return {
     findUser: async () => 'unknown',
     refuses: () => undefined,

@@ -22,7 +22,7 @@ export const recommendations: readonly Recommendation[] = [
   {
     name: 'waiting_window',
     value: 'match',
-    reason: 'nobody is signed in by a stranger who confirms an address',
+    reason: 'nobody signs a stranger in by confirming an address',
     isMet: ({ waitingWindow }) => waitingWindow !== 'continue',
   },
   {

@@ -1,5 +1,6 @@
 import { MAIL_KINDS, mailKinds, type MailKind } from '../ports/mail-kinds.ts'
 import type { MailLocals, MailName } from './mails.ts'
+import { userAgent } from './verify-email-samples.ts'
 
 /** With little and with much to say. */
 export const APPS = {
@@ -13,7 +14,7 @@ const much = {
   username: 'ann',
   clientName: 'The App',
   apps: APPS,
-  userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+  userAgent,
 }
 const lifetimeMs = 3_600_000
 
