@@ -31,6 +31,7 @@ export type PostForm = (
 ) => Promise<string | undefined>
 
 const REFUSED = 'refused_address'
+const NOT_REACHED = 'not_reached'
 const GLOBAL_UNICAST = ipaddr.IPv6.parse('2000::')
 
 /** Whether it is an address that anybody on the internet has; none of a private network, of this machine or for special use. */
@@ -67,6 +68,8 @@ export function createPostForm(allowsPrivate: boolean): PostForm {
         resolve(status === 200 || status === 204 ? undefined : `http_${status}`)
       })
       posting.on('error', (error) => resolve(codeOf(error)))
+      // With neither of both where it is asked to change the protocol.
+      posting.on('close', () => resolve(NOT_REACHED))
       posting.end(body)
     })
 }
@@ -85,5 +88,5 @@ const lookupPublic: LookupFunction = (host, options, answer) => {
 /** A code alone: messages may quote what was sent. */
 function codeOf(error: Error): string {
   const code: unknown = Reflect.get(error, 'code')
-  return typeof code === 'string' && /^\w{1,40}$/.test(code) ? code.toLowerCase() : 'not_reached'
+  return typeof code === 'string' && /^\w{1,40}$/.test(code) ? code.toLowerCase() : NOT_REACHED
 }
