@@ -1,5 +1,6 @@
 import type { MailKind } from '../ports/index.ts'
 import { isMailKind } from '../ports/mail-kinds.ts'
+import { WEEK_MS } from '../ports/week.ts'
 import type { SecretBox } from './secret-box.ts'
 import { idOf } from './token.ts'
 
@@ -15,10 +16,12 @@ export interface NamedMail {
   passwordDigest: string | undefined
   /** Where the mail went. */
   email: string
+  /** Of the link in it, in milliseconds; `undefined`: it is a notice. */
+  lifetimeMs: number | undefined
 }
 
 /** The same, opened. */
-export interface DisownedMail extends Omit<NamedMail, 'email'> {
+export interface DisownedMail extends Omit<NamedMail, 'email' | 'lifetimeMs'> {
   /** How long its token is still good, in milliseconds; more than 0. */
   msLeft: number
   /** Whether the mail went to this address. */
@@ -35,8 +38,8 @@ export interface NotMeTokens {
 
 const PURPOSE = 'this was not me'
 
-/** A day longer than the page of any used link tells how it ended. */
-const LIFE_MS = 8 * 24 * 3_600_000
+/** A notice lives for a day in the outbox. */
+const NOTICE_MS = 24 * 3_600_000
 
 /** In this order. The address is a digest, so that the token stays short. */
 type Sealed = [
@@ -44,15 +47,17 @@ type Sealed = [
   accountId: string,
   id: string,
   locale: string,
-  mintedAt: number,
+  goodUntil: number,
   address: string,
   passwordDigest?: string,
 ]
 
 export function createNotMeTokens(box: SecretBox): NotMeTokens {
   return {
-    seal({ kind, accountId, id, locale, email, passwordDigest }, now) {
-      const sealed: Sealed = [kind, accountId, id, locale, now.getTime(), idOf(email)]
+    seal({ kind, accountId, id, locale, email, passwordDigest, lifetimeMs = NOTICE_MS }, now) {
+      // As long as the record of its link is there: without it, nobody knows what the link did.
+      const goodUntil = now.getTime() + lifetimeMs + WEEK_MS
+      const sealed: Sealed = [kind, accountId, id, locale, goodUntil, idOf(email)]
       if (passwordDigest !== undefined) sealed.push(passwordDigest)
       return box.seal(JSON.stringify(sealed), PURPOSE)
     },
@@ -61,8 +66,8 @@ export function createNotMeTokens(box: SecretBox): NotMeTokens {
       const plain = isCanonical(token) ? box.open(token, PURPOSE) : undefined
       if (plain === undefined) return undefined
       const sealed: Sealed = JSON.parse(plain)
-      const [kind, accountId, id, locale, mintedAt, address, passwordDigest] = sealed
-      const msLeft = mintedAt + LIFE_MS - now.getTime()
+      const [kind, accountId, id, locale, goodUntil, address, passwordDigest] = sealed
+      const msLeft = goodUntil - now.getTime()
       if (!isMailKind(kind) || msLeft <= 0) return undefined
       const wentTo = (email: string | undefined) => email !== undefined && idOf(email) === address
       return { kind, accountId, id, locale, passwordDigest, msLeft, wentTo }

@@ -63,8 +63,11 @@ export function createPasswordChanged<Request>(parts: EndSessionsParts & Request
     const { clients, ...details } = await endAll(parts, accountId, end, kept)
     const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
     if (user?.email !== undefined && refusesMail(user) === undefined) {
-      const { email, passwordHash } = user
-      const digest = passwordHash === undefined ? undefined : passwordDigest(passwordHash)
+      const { email, emailVerified, passwordHash } = user
+      // Where the mailbox gets no reset link, its reader can have nothing blocked: nobody could set another password.
+      const mayBlock = emailVerified || !settings().resetRequiresVerifiedEmail
+      const digest =
+        mayBlock && passwordHash !== undefined ? passwordDigest(passwordHash) : undefined
       const change = {
         id: end.id,
         accountId,

@@ -10,7 +10,6 @@ import { mute } from '../outbox/mute.ts'
 import type { EndedSessions, RateLimits, Requester, User } from '../ports/index.ts'
 import { isLinkKind, MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { VoidLinks } from './account.ts'
-import { MOST_LINKS } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 /**
@@ -55,6 +54,9 @@ export function createNotMe(parts: NotMeParts) {
   }
 }
 
+/** To one account, while such a mail is good. Whoever used a link may ask for many more, so that it is not among the newest. */
+const MOST_MAILED = 10_000
+
 const markOf = ({ id }: DisownedMail) => `not_me:${id}`
 
 /** What a mail, or the link in it, changed the password to. `undefined`: it changed none. */
@@ -63,7 +65,7 @@ async function changeBy(
   { kind, accountId, id, passwordDigest: digest }: DisownedMail,
 ): Promise<{ digest: string | undefined } | 'under_way' | undefined> {
   if (!isLinkKind(kind)) return { digest }
-  const found = await parts[MAIL_KINDS[kind].link.tokens].ofUser(accountId, MOST_LINKS)
+  const found = await parts[MAIL_KINDS[kind].link.tokens].ofUser(accountId, MOST_MAILED)
   const token = found.find((each) => each.id === id)
   if (!token?.claimedAt || token.invalidatedAt) return undefined
   return token.usedAt ? { digest: token.newDigest } : 'under_way'

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { errors, type Provider } from 'oidc-provider'
 import type { ClientLogout, Log, TellClient } from '../ports/index.ts'
-import { findClient } from './clients.ts'
+import { readClient } from './clients.ts'
 import type { PostForm } from './post-form.ts'
 import type { Client } from './request-check.ts'
 
@@ -37,7 +37,8 @@ interface TellParts {
 /** The client and its keys are looked up, and the token is made, when it is told: none of that is ever stored. */
 export function createTellClient({ provider, post, log }: TellParts): TellClient {
   return async (logout, signal) => {
-    const client = await findClient(provider(), logout.clientId)
+    const client = await readClient(provider(), logout.clientId)
+    if (client === 'unreadable') return { reason: 'client_unreadable', isFinal: false }
     if (!client) return { reason: 'client_gone', isFinal: true }
     const { backchannelLogoutUri: uri } = client
     if (uri === undefined) return { reason: 'no_uri', isFinal: true }

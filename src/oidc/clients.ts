@@ -100,11 +100,17 @@ export function createClients(provider: () => Provider, origin: string): Clients
 }
 
 /** A client whose registration cannot be read is as good as none. */
-export async function findClient({ Client }: Provider, clientId: string) {
+export async function findClient(provider: Provider, clientId: string) {
+  const client = await readClient(provider, clientId)
+  return client === 'unreadable' ? undefined : client
+}
+
+/** `unreadable`: there is one. But it is broken, or an address that it is read or checked with does not answer just now. */
+export async function readClient({ Client }: Provider, clientId: string) {
   try {
     return await Client.find(clientId)
   } catch (error) {
-    if (error instanceof errors.OIDCProviderError) return undefined
+    if (error instanceof errors.OIDCProviderError) return 'unreadable'
     throw error
   }
 }

@@ -5,7 +5,8 @@ import { isStoreUnavailable } from '../errors.ts'
 import type { ClientLogoutStore, Log, NewClientLogout, SessionEnd } from '../ports/index.ts'
 import type { AccountRecords } from './account-records.ts'
 import { tellsClients } from './backchannel-logout.ts'
-import { findClient } from './clients.ts'
+import { readClient } from './clients.ts'
+import type { Client } from './request-check.ts'
 
 /** A client that is down for a day is not told. */
 const LIFE_MS = 24 * 3_600_000
@@ -42,10 +43,12 @@ export function createNoteClients(parts: EndedClientsParts): NoteClients {
       if (!tellsClients(parts.provider())) return
       const clients = await sessionsByClient(HOLD_CLIENTS[kind], records, kept)
       const logouts: NewClientLogout[] = []
-      for (const [clientId, sids] of clients)
-        await unlessUnavailable(parts.log, async () => {
+      const note = ([clientId, sids]: [string, Set<string>]) =>
+        unlessUnavailable(parts.log, async () => {
           logouts.push(...(await logoutsOf(parts, { accountId, end, clientId, sids })))
         })
+      // At once: to read one, the provider may wait for a server of the client.
+      await Promise.all([...clients].map(note))
       await parts.logouts.add(logouts)
       if (logouts.some(({ canBeTold }) => canBeTold)) parts.ring()
     })
@@ -94,10 +97,9 @@ async function logoutsOf(
   { provider, clock }: EndedClientsParts,
   { accountId, end, clientId, sids }: EndedClient,
 ): Promise<NewClientLogout[]> {
-  const client = await findClient(provider(), clientId)
+  const client = await readClient(provider(), clientId)
   if (!client) return []
-  const needsSid = client.backchannelLogoutSessionRequired === true
-  const told = client.backchannelLogoutUri === undefined ? [] : needsSid ? [...sids] : [undefined]
+  const told = toldOf(client, [...sids])
   const requestedAt = clock.now()
   const logout = (sid: string | undefined, canBeTold: boolean) => ({
     id: idOf([end.id, clientId, sid]),
@@ -110,4 +112,12 @@ async function logoutsOf(
     expiresAt: new Date(requestedAt.getTime() + LIFE_MS),
   })
   return told.length > 0 ? told.map((sid) => logout(sid, true)) : [logout(undefined, false)]
+}
+
+/** The sessions that the client is told of; `undefined`: of all at once. None: it cannot be told. */
+function toldOf(client: Client | 'unreadable', sids: string[]): (string | undefined)[] {
+  // It may be readable once it is told. What it asks for then is not known yet: a session is right for all.
+  if (client === 'unreadable') return sids.length > 0 ? sids : [undefined]
+  if (client.backchannelLogoutUri === undefined) return []
+  return client.backchannelLogoutSessionRequired === true ? sids : [undefined]
 }

@@ -32,6 +32,7 @@ export type PostForm = (
 ) => Promise<string | undefined>
 
 const REFUSED = 'refused_address'
+const NOT_REACHED = 'not_reached'
 const GLOBAL_UNICAST = ipaddr.IPv6.parse('2000::')
 
 /** Whether it is an address that anybody on the internet has; none of a private network, of this machine or for special use. */
@@ -67,7 +68,9 @@ export function createPostForm(allowsPrivate: boolean): PostForm {
         response.destroy()
         resolve(status === 200 || status === 204 ? undefined : `http_${status}`)
       })
-      posting.on('error', (error) => resolve(reachCodeOf(error, 'not_reached').toLowerCase()))
+      posting.on('error', (error) => resolve(reachCodeOf(error, NOT_REACHED).toLowerCase()))
+      // With neither of both where it is asked to change the protocol.
+      posting.on('close', () => resolve(NOT_REACHED))
       posting.end(body)
     })
 }

@@ -12,7 +12,8 @@ export function renderMail(
 ): OutgoingMail {
   const { kind, requester, requestedAt, passwordDigest } = job
   const id = link.token?.id ?? job.id
-  const named = { kind, accountId: user.id, id, locale: link.locale, passwordDigest, email }
+  const { locale, token: { lifetimeMs } = {} } = link
+  const named = { kind, accountId: user.id, id, locale, passwordDigest, email, lifetimeMs }
   const locals = {
     username: user.username,
     link: link.url,

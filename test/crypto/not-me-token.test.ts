@@ -18,6 +18,7 @@ const MAIL: NamedMail = {
   locale: 'zh-Hans',
   email: `${'a'.repeat(242)}@example.org`,
   passwordDigest: passwordDigest('a hash'),
+  lifetimeMs: undefined,
 }
 
 describe('createNotMeTokens()', () => {
@@ -25,7 +26,7 @@ describe('createNotMeTokens()', () => {
     for (const passwordDigest of [MAIL.passwordDigest, undefined]) {
       const mail = { ...MAIL, passwordDigest }
       const { wentTo, ...opened } = tokens.open(tokens.seal(mail, NOW), after(DAY_MS)) ?? {}
-      const { email, ...named } = mail
+      const { email, lifetimeMs: _, ...named } = mail
       expect(opened).to.deep.equal({ ...named, msLeft: 7 * DAY_MS })
       expect([wentTo?.(email), wentTo?.('other@example.org'), wentTo?.(undefined)]).to.deep.equal([
         true,
@@ -42,7 +43,13 @@ describe('createNotMeTokens()', () => {
     expect(encodeURIComponent(token)).to.equal(token)
   })
 
-  it('opens none for longer than eight days; a clock that is behind does not matter', () => {
+  it('opens none later than a week after the link expired', () => {
+    const token = tokens.seal({ ...MAIL, lifetimeMs: 30 * DAY_MS }, NOW)
+    expect(tokens.open(token, after(37 * DAY_MS - 1))).to.include({ msLeft: 1 })
+    expect(tokens.open(token, after(37 * DAY_MS))).to.equal(undefined)
+  })
+
+  it('opens none of a notice for longer than eight days; a clock that is behind does not matter', () => {
     const token = tokens.seal(MAIL, NOW)
     expect(tokens.open(token, after(-60_000))).to.include({ kind: MAIL.kind })
     expect(tokens.open(token, after(8 * DAY_MS - 1))).to.include({ msLeft: 1 })

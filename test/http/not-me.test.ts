@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createNotMeTokens } from '../../src/crypto/not-me-token.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
+import { hashToken, newId, newToken } from '../../src/crypto/token.ts'
 import type { MailKind } from '../../src/ports/index.ts'
 import type { User } from '../../src/index.ts'
 import {
@@ -247,6 +248,31 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
     expect(disowned(h, user)).to.have.length(1)
   })
 
+  it('of a used link still blocks its password after many more links', async () => {
+    const { user, ofReset } = await stolen()
+    const [used] = await h.store.resetTokens.ofUser(user.id, 1)
+    if (!used) throw new Error('there is no link')
+    for (let later = 1; later <= 101; later += 1) {
+      const at = new Date(used.createdAt.getTime() + later)
+      const tokenHash = hashToken(newToken())
+      const token = { ...used, id: newId(), tokenHash, requestedAt: at, createdAt: at }
+      expect(await h.store.resetTokens.issue(token)).to.equal(true)
+    }
+    expectPage(await disown(ofReset), 200, 'not-me', 'secured')
+    await expectSecured({ user })
+  })
+
+  it('of a notice to a mailbox that gets no reset link leaves the password alone, so that nobody is locked out', async () => {
+    await h.put({ reset_requires_verified_email: 'true' })
+    const user = await addUnverified(h)
+    await h.flows.passwordChanged(user.id)
+    await isIdle(h)
+    expectPage(await disown(await notMeLink(h, user)), 200, 'not-me', 'secured')
+    await h.put({ reset_requires_verified_email: 'false' })
+    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expect(disowned(h, user)).to.deep.equal([['password_changed', 'kept']])
+  })
+
   it('gives a mailbox that the account has left no say over its new one (NOT-12)', async () => {
     const { user } = await userWithLink(h)
     const notMe = await notMeLink(h, user)
@@ -394,7 +420,12 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
     const token = tokenOf(await notMeLink(h, user))
     const box = createSecretBox(createKeyRing([randomBytes(32)]))
     const mail = { kind: 'password_reset', accountId: user.id, id: 'x', locale: 'en' } as const
-    const named = { ...mail, email: user.email ?? '', passwordDigest: undefined }
+    const named = {
+      ...mail,
+      email: user.email ?? '',
+      passwordDigest: undefined,
+      lifetimeMs: DAY_MS,
+    }
     const ofOtherKeys = createNotMeTokens(box).seal(named, new Date())
     for (const foreign of [ofOtherKeys, tokenOf(link)])
       expectPage(
@@ -445,13 +476,25 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
       expectPage(await agent.get(broken), 200, 'not-me', 'confirm')
   })
 
-  it('is good for eight days', async () => {
-    const { user } = await userWithLink(h)
-    const notMe = await notMeLink(h, user)
+  it('is good until a week after its link expired, and of a notice for eight days', async () => {
+    await h.put({ password_reset_expiration: '168h', password_changed_email: 'true' })
+    const { user, link } = await userWithLink(h)
+    const ofReset = await notMeLink(h, user)
+    await h.reset(link, STOLEN)
+    await isIdle(h)
+    const ofNotice = await notMeLink(h, user)
     await moveTime(8 * DAY_MS - 60_000)
-    expectPage(await agent.get(notMe), 200, 'not-me', 'confirm')
+    expectPage(await agent.get(ofNotice), 200, 'not-me', 'confirm')
     await moveTime(60_000)
-    expectPage(await agent.get(notMe), 400, 'not-me', 'invalid')
+    expectPage(await agent.get(ofNotice), 400, 'not-me', 'invalid')
+    await moveTime(6 * DAY_MS - 120_000)
+    expectPage(await agent.get(ofReset), 200, 'not-me', 'confirm')
+    // Nothing of it is purged yet.
+    await h.resetLink(await addVerified(h))
+    expectPage(await disown(ofReset), 200, 'not-me', 'secured')
+    await moveTime(120_000)
+    expectPage(await agent.get(ofReset), 400, 'not-me', 'invalid')
+    await h.put({ password_reset_expiration: '1h', password_changed_email: 'false' })
   })
 
   it('mutes for a day: then a mail leaves again (NOT-10)', async () => {

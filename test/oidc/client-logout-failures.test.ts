@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { decodeJwt } from 'jose'
-import type { Adapter } from 'oidc-provider'
+import { errors, type Adapter } from 'oidc-provider'
 import { AccountFlowsError, type ClientLogout, type User } from '../../src/index.ts'
 import { accountOf, addVerified } from '../support/blocked-login.ts'
 import { eventually } from '../support/eventually.ts'
@@ -115,6 +115,26 @@ describe('A client that does not take its logout token', () => {
     dead.answer = status(200)
     await allTold(h, user)
     expect(await oneOf(user)).to.include({ state: 'sent' })
+  })
+
+  it('is told all the same, where it could not be read for a while', async () => {
+    const user = await addVerified(h)
+    await signInAt(h, dead, user)
+    const { Client } = h.provider
+    const { find } = Client
+    Client.find = async () => {
+      throw new errors.InvalidClientMetadata('could not load sector_identifier_uri response')
+    }
+    try {
+      await h.flows.endSessions(user.id)
+      await eventually('the first attempt has failed', () => failuresOf(h, user).length > 0)
+    } finally {
+      Client.find = find
+    }
+    await allTold(h, user)
+    expect(await oneOf(user)).to.include({ state: 'sent' })
+    expect(failuresOf(h, user)).to.deep.equal(['client_unreadable 1'])
+    expect(dead.tokens).to.have.length(1)
   })
 
   it('cannot lead the token to another address (SES-19)', async () => {

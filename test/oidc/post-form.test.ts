@@ -2,6 +2,7 @@ import { createHook } from 'node:async_hooks'
 import { expect } from 'chai'
 import { createPostForm, isPublicAddress } from '../../src/oidc/post-form.ts'
 import { startLogoutClient } from '../support/logout-clients.ts'
+import { serve } from '../support/serve.ts'
 
 describe('A public address', () => {
   const PUBLIC = ['93.184.215.14', '1.1.1.1', '2606:2800:21f:cb07:6820:80da:af6b:8b2c', '2a00::1']
@@ -64,5 +65,15 @@ describe('A form for a name that is at an inner address', () => {
       hook.disable()
       await client.close()
     }
+  })
+})
+
+describe('A form for a server that asks to change the protocol', () => {
+  it('is answered soon', async () => {
+    const upgrade = 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'
+    const server = await serve((_req, res) => void res.socket?.write(upgrade))
+    const { signal } = new AbortController()
+    expect(await createPostForm(true)(server.url, {}, signal)).to.equal('not_reached')
+    await server.close()
   })
 })
