@@ -148,19 +148,6 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     for (const login of others) expect(await port().find({ id: login.id })).to.deep.equal(login)
   })
 
-  it('counts the tries of 20 callers, each once, and begins again where it is saved again', async () => {
-    const login = await saved()
-    const counts = await atOnce(() => port().countTry(login.id))
-    expect(counts.toSorted((one, other) => one - other)).to.deep.equal(
-      Array.from({ length: 20 }, (_, at) => at + 1),
-    )
-    expect(await port().find({ id: login.id })).to.deep.equal(login)
-    expect(await port().countTry((await saved()).id)).to.equal(1)
-    expect(await port().countTry('unknown')).to.equal(0)
-    await port().save(login, MANY)
-    expect(await port().countTry(login.id)).to.equal(1)
-  })
-
   it('is kept until the latest of the times that 20 ask for at once', async () => {
     const { id } = await saved()
     await atOnce((caller) => port().change({ id }, { purgeAt: after(hour + caller * minute) }))

@@ -21,7 +21,6 @@ export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingL
       store.save({ ...login, captured: seal(login.captured, login.id, box) }, most),
     find: async (which) => opened(await store.find(which)),
     change: (which, changes) => store.change(which, changes),
-    countTry: (id) => store.countTry(id),
     setTurn: (id, turn, at) => store.setTurn(id, turn, at),
   }
 }

@@ -9,11 +9,11 @@ export function numberOf(pendingLoginId: string): number {
   return 10 + (digest.readUInt32BE() % 90)
 }
 
-/** The number that somebody typed, whatever their digits, with blanks or without. `undefined`: it is none of two digits. */
+/** The number that somebody typed, whatever their digits, with blanks and invisible marks or without. `undefined`: it is none of two digits. */
 export function readNumber(typed: string): number | undefined {
   const digits = typed
     .normalize('NFKC')
-    .replace(/\s+/g, '')
+    .replace(/[\s\p{Cf}]+/gu, '')
     // Arabic and Persian digits: the last four bits of each are its value.
     .replace(/[\u0660-\u0669\u06F0-\u06F9]/g, (digit) => String(digit.charCodeAt(0) & 15))
   return /^[1-9]\d$/.test(digits) ? Number(digits) : undefined

@@ -7,6 +7,7 @@
 import { numberOf, readNumber } from '../crypto/window-number.ts'
 import { newId } from '../crypto/token.ts'
 import type { PendingLogin, Requester, Token } from '../ports/index.ts'
+import { WEEK_MS } from '../ports/week.ts'
 import type { Settings } from '../settings/table.ts'
 import { about } from './link-refusal.ts'
 import type { FlowParts } from './parts.ts'
@@ -46,6 +47,10 @@ const HELD_MS = 3_600_000
 
 const heldKey = ({ keyedHash }: FlowParts, accountId: string) => `disowned:${keyedHash(accountId)}`
 
+/** Apart from the login: the same request from the same browser, sent again, is the same login with the same number. */
+const triesKey = ({ keyedHash }: FlowParts, pendingLoginId: string) =>
+  `number:${keyedHash(pendingLoginId)}`
+
 /** Whether a login that begins to wait goes on by no window and no link. One read, with `match` alone. */
 export async function isHeld(parts: FlowParts, accountId: string): Promise<boolean> {
   if (windowRule(parts.settings()) !== 'match') return false
@@ -67,8 +72,8 @@ export async function tryNumber(
 ): Promise<NumberOutcome> {
   const number = readNumber(typed)
   if (number === undefined) return 'unread'
-  const tries = await parts.pendingLogins.countTry(pendingLoginId)
-  if (tries === 0 || tries > MOST_TRIES) return 'ended'
+  const { count: tries } = await parts.limits.hit(triesKey(parts, pendingLoginId), WEEK_MS)
+  if (tries > MOST_TRIES) return 'ended'
   if (number === numberOf(pendingLoginId)) return 'matched'
   if (tries < MOST_TRIES) return 'wrong'
   await endLogin(parts, pendingLoginId)

@@ -25,8 +25,9 @@ async function read(): Promise<Buffer> {
   return promisify(brotliDecompress)(await readFile(LIST))
 }
 
-/** Whether it is one of the common passwords, also in another case, in other forms of its letters, or with blanks around. */
+/** Whether it is one of the common passwords, also in another case, in other forms of its letters, or with blanks around. Blanks alone are one. */
 export async function isCommon(password: string): Promise<boolean> {
+  if (folded(password) === '') return true
   const keys = await loadCommonPasswords()
   const wanted = keyOf(password)
   let from = 0

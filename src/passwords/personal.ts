@@ -21,6 +21,7 @@ export function namesOf(
  */
 export function isMadeOf(password: string, names: readonly string[]): boolean {
   const wanted = folded(password)
+  if (wanted === '') return false
   if (names.some((name) => wanted.replaceAll(name, '') === '')) return true
   const known = names.filter((name) => Array.from(name).length >= MIN_LENGTH)
   const rest = known

@@ -84,11 +84,6 @@ export interface PendingLoginStore {
   /** Changes one login, or all logins of an account: those made with this address, or with any. */
   change(which: SomeLogins, changes: LoginChanges): Promise<void>
   /**
-   * Counts one more try at the number of its window, atomically: of concurrent callers, no two get the same count. `save` begins
-   * again. 0: there is no such login.
-   */
-  countTry(id: string): Promise<number>
-  /**
    * Compare and set, atomically. With a time: sets `continuedAt` if it is not set; of concurrent callers exactly one gets
    * `true`. Without a time: unsets it if the turn of this name has set it.
    */

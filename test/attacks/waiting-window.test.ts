@@ -11,6 +11,7 @@ import {
   type BlockedLogin,
 } from '../support/blocked-login.ts'
 import { onBothStores } from '../support/both-stores.ts'
+import { PASSWORD } from '../support/harness.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import { expectMode, numberOn, windowOf, wrongNumber } from '../support/waiting-window.ts'
@@ -84,6 +85,20 @@ onBothStores(
       const right = numberOn(attack.blocked) ?? ''
       for (const at of [0, 1]) await guess(wrongNumber(right, at))
       await Promise.all(numbers.map(guess))
+      await expectNothing()
+    })
+
+    it('has two guesses in all, however often the stranger logs in again with the same request', async () => {
+      const { agent, request, user, blocked } = attack
+      const right = numberOn(blocked) ?? ''
+      for (const number of [wrongNumber(right), wrongNumber(right, 1), right]) {
+        page = await victim.get(attack.link)
+        await answer({ action: 'confirm', number })
+        await h.follow(agent, await agent.get(request.url))
+        await agent.post(`${h.oauthUrl}/login`, { username: user.username, password: PASSWORD })
+      }
+      expect(await isVerified(h, user)).to.equal(false)
+      expectMode(await answer({ action: 'confirm_only' }), 200, 'verified')
       await expectNothing()
     })
 

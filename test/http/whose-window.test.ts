@@ -33,6 +33,7 @@ const WRITTEN = {
   Arabic: inDigits(0x660),
   Persian: inDigits(0x6f0),
   wide: inDigits(0xff10),
+  'marks of direction': (number: string) => `\u2067${number}\u2069\u200F`,
 }
 
 type Posts = (page: Answer, more: Record<string, string>) => Promise<Answer>

@@ -32,6 +32,7 @@ describe('A password made of names (ASVS 6.2.11)', () => {
     const short = namesOf({ username: '7', email: undefined }, [undefined, 'x.example'])
     expect(isMadeOf('7391-8264-0012', short)).to.equal(false)
     expect(isMadeOf('77777777', short)).to.equal(true)
+    expect(isMadeOf(' '.repeat(15), names), 'blanks alone').to.equal(false)
     expect(isMadeOf('anything', namesOf({ username: ' ', email: undefined }, []))).to.equal(false)
   })
 })

@@ -7,7 +7,6 @@ import { purge } from './purge.ts'
 export function memoryPendingLogins(): PendingLoginStore & Forgetful {
   const logins = new Map<string, PendingLogin>()
   const turns = new WeakMap<PendingLogin, string>()
-  const tries = new WeakMap<PendingLogin, number>()
 
   const newestOf = (accountId: string) =>
     [...logins.values()]
@@ -46,14 +45,6 @@ export function memoryPendingLogins(): PendingLoginStore & Forgetful {
           login.verifiedAt = verifiedAt
         if (isVoid) login.passwordDigest = ''
       }
-    },
-
-    async countTry(id) {
-      const login = logins.get(id)
-      if (!login) return 0
-      const count = (tries.get(login) ?? 0) + 1
-      tries.set(login, count)
-      return count
     },
 
     async setTurn(id, turn, at) {

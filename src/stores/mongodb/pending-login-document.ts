@@ -16,8 +16,6 @@ export interface PendingLoginDocument {
   browser_hash?: string
   user_agent?: string
   is_held?: true
-  /** How often a number was typed for its window. */
-  tries?: number
   client_id?: string
   redirect_uri?: string
   state?: string

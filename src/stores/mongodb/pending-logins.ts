@@ -1,4 +1,3 @@
-import type { Collection } from 'mongodb'
 import type { CarriedParameters, PendingLoginStore, SomeLogins } from '../../ports/index.ts'
 import type { Forgetful } from '../state/forget-account.ts'
 import type { OpenCollection } from './collection.ts'
@@ -66,8 +65,6 @@ export function mongoPendingLogins(
       await changed({ updateMany: { filter, update } })
     },
 
-    countTry: (id) => countTry(collection, id),
-
     async setTurn(id, turn, at) {
       const { modifiedCount } = await (at
         ? collection.updateOne(
@@ -81,15 +78,6 @@ export function mongoPendingLogins(
       return modifiedCount === 1
     },
   }
-}
-
-async function countTry(collection: Collection<PendingLoginDocument>, id: string) {
-  const login = await collection.findOneAndUpdate(
-    { _id: text(id) },
-    { $inc: { tries: 1 } },
-    { returnDocument: 'after', projection: { tries: 1 } },
-  )
-  return login?.tries ?? 0
 }
 
 function ofRequest({ accountId, carried }: { accountId: string; carried: CarriedParameters }) {
