@@ -276,7 +276,7 @@ describe('An end whose clients cannot be noted', () => {
     expect(eventsOf(h, 'sessions_ended', user)).to.have.length(1)
   })
 
-  it('is finished by the sweep, where the store cannot be reached, and each client is told once', async () => {
+  it('is finished by the sweep, where the store cannot be reached, and each client is told once [full]', async () => {
     const { takeUnfinished } = h.store.resetTokens
     // Its lease has run out already.
     h.store.resetTokens.takeUnfinished = (at, until) =>
