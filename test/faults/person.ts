@@ -164,7 +164,7 @@ export async function postReset(
 }
 
 /** `undefined`: the connection broke before there was an answer. */
-export async function answered(answer: Promise<Answer>): Promise<Answer | undefined> {
+export async function answered<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer
   } catch (error) {
