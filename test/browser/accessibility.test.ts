@@ -340,18 +340,14 @@ async function arrive(page: Page, address: string, body: string): Promise<void> 
   await page.goto(address)
 }
 
-async function axeViolations(page: Page, rules: RunOnly): Promise<string[]> {
-  const { violations } = await page.evaluate(
-    (runOnly) =>
-      (globalThis as unknown as { axe: { run: typeof run } }).axe.run(document, {
-        runOnly,
-        resultTypes: ['violations'],
-      }),
-    rules,
-  )
-  return violations.map(
-    ({ id, nodes }) => `${id} at ${nodes.map(({ target }) => target.join(' ')).join(', ')}`,
-  )
+async function axeViolations(page: Page, runOnly: RunOnly): Promise<string[]> {
+  return page.evaluate(async (runOnly) => {
+    const { axe } = globalThis as unknown as { axe: { run: typeof run } }
+    const { violations } = await axe.run(document, { runOnly, resultTypes: ['violations'] })
+    return violations.map(
+      ({ id, nodes }) => `${id} at ${nodes.map(({ target }) => target.join(' ')).join(', ')}`,
+    )
+  }, runOnly)
 }
 
 /** Runs in the page. */
