@@ -2,8 +2,6 @@ import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isId } from '../crypto/token.ts'
 import type { LinkRefusal } from '../flows/link-refusal.ts'
-import { windowOf } from '../flows/whose-window.ts'
-import type { Settings } from '../settings/table.ts'
 import type { WaitingPage } from '../views/index.ts'
 import { formIdIn, readForm, uiLocalesIn, type Fields, linkInForm } from './form.ts'
 import type { HostCheck } from './host-check.ts'
@@ -12,11 +10,11 @@ import type { HttpParts } from './parts.ts'
 
 /** The form that asks for another verification link (4.7). */
 export function resendVerification(parts: HttpParts, check: HostCheck) {
-  const { verification, clients, pages, startDelay, cooldown, settings, requesterOf } = parts
+  const { verification, clients, pages, startDelay, cooldown, requesterOf } = parts
 
   /** Keeps the window waiting that asked, whatever name was typed. */
   async function answer(ctx: Context, form: Fields, { mode, uiLocales, ...sent }: Answer) {
-    const waiting = waitingIn(form, settings())
+    const waiting = await waitingIn(parts, ctx, form)
     const carried = carriedFrom(form)
     const { scope: _scope, state: _state, ...named } = carried
     const { client } = await clients.identify(named)
@@ -80,9 +78,16 @@ interface Answer {
   uiLocales: string | undefined
 }
 
-// Whoever has not got the cookie of that login learns nothing from its id.
-function waitingIn(form: Fields, settings: Settings): WaitingPage | undefined {
-  const id = form.get('login')
-  if (id === undefined || !isId(id)) return undefined
-  return waitingPage(windowOf(settings, { id }), settings.emailVerificationExpiration)
+// Whoever has not got the cookie of that login learns nothing from its id, and no number.
+async function waitingIn(
+  { waitingLogins, browserCookie, settings }: HttpParts,
+  ctx: Context,
+  form: Fields,
+): Promise<WaitingPage | undefined> {
+  const pendingLoginId = form.get('login')
+  if (pendingLoginId === undefined || !isId(pendingLoginId)) return undefined
+  const browser = browserCookie.read(ctx.req)
+  const login = await waitingLogins.find({ pendingLoginId, browser })
+  const forMs = settings().emailVerificationExpiration
+  return 'window' in login ? waitingPage(login.window, forMs) : { pendingLoginId, forMs }
 }

@@ -134,18 +134,13 @@ describe('The setting waiting_window', () => {
     it('the number is the same on every page of the window, and on no other: no mail, no address, no status', async () => {
       expect(number).to.match(/^[1-9]\d$/)
       const window = windowOf(h, login)
-      for (const page of [
-        await window.reload(),
-        await window.goOn(),
-        await login.agent.post(`${h.oauthUrl}/resend-verification`, {
-          ...login.blocked.hidden,
-          username: login.user.username,
-        }),
-      ])
+      const another = { ...login.blocked.hidden, username: login.user.username }
+      const askedBy = (agent: UserAgent) => agent.post(`${h.oauthUrl}/resend-verification`, another)
+      for (const page of [await window.reload(), await window.goOn(), await askedBy(login.agent)])
         expect(numberOn(page)).to.equal(number)
       expect((await window.poll()).text).to.equal('{"status":"waiting"}')
       const asked = await other.get(login.link)
-      for (const { text } of [asked, await window.in(other).reload()]) {
+      for (const { text } of [asked, await window.in(other).reload(), await askedBy(other)]) {
         expect(text).to.not.match(/class="number"/)
       }
       for (const { mail } of h.mail.mails.filter(({ to }) => to.includes(login.user.email ?? ''))) {
