@@ -134,7 +134,7 @@ describe('The flow of a password reset', () => {
     const token = await issuedTo(store)
     const password = 'a new password'
     const done = await flow.complete({ token, password, confirmPassword: password }, requester)
-    expect(done).to.deep.equal({ carried: {} })
+    expect(done).to.deep.include({ carried: {} })
     expect(calls).to.deep.equal([
       'tokens.find',
       'bcrypt',
@@ -161,9 +161,9 @@ describe('The flow of a password reset', () => {
     const posts = Array.from({ length: 60 }, (_none, index) => post(token, `new password ${index}`))
     const others = post(another, 'the password of bob')
     const [first, ...rest] = await Promise.all(posts)
-    expect(first).to.deep.equal({ carried: {} })
+    expect(first).to.deep.include({ carried: {} })
     expect(rest).to.deep.equal(rest.map(() => used))
-    expect(await others).to.deep.equal({ carried: {} })
+    expect(await others).to.deep.include({ carried: {} })
     expect(calls.filter((call) => call === 'bcrypt')).to.have.length(2)
     expect(calls.indexOf('bcrypt', calls.indexOf('bcrypt') + 1)).to.be.below(
       calls.indexOf('tokens.claim'),
@@ -184,7 +184,7 @@ describe('The flow of a password reset', () => {
     ])
     expect(failed).to.deep.equal({ status: 'rejected', reason: hashing.error })
     expect(refused).to.have.nested.property('value.refusal', 'password_mismatch')
-    expect(done).to.have.deep.property('value', { carried: {} })
+    expect(done).to.have.deep.nested.property('value.carried', {})
     expect(late).to.have.deep.property('value', used)
     expect(calls.filter((call) => call === 'bcrypt')).to.have.length(2)
   })

@@ -58,7 +58,7 @@ export const resetMutants: Mutant[] = [
     name: 'an app that could not be told counts as told',
     breaks: 'The page and the mail after a reset name the apps that cannot be told (3.3).',
     edits: { "=> state === 'waiting' || state === 'sent'": "=> state !== 'untold'" },
-    caughtBy: 'refuse for good',
+    caughtBy: 'refuse for a day',
   },
   {
     name: 'a cut-off is by the clock of the process that resets',
