@@ -560,7 +560,12 @@ describe('The example server', () => {
 
     it('have the users and clients of the seed once', async () => {
       const users = await database.db.collection('users').find().toArray()
-      expect(users.map(({ username }) => username)).to.have.members(['dora', 'emil', 'fred', 'gina'])
+      expect(users.map(({ username }) => username)).to.have.members([
+        'dora',
+        'emil',
+        'fred',
+        'gina',
+      ])
       expect(users[0]).to.include.keys('_id', 'email', 'email_verified', 'disabled')
       const clients = await database.db.collection('client').find().toArray()
       expect(clients.map(({ _id }) => String(_id))).to.have.members(['app', 'native'])
