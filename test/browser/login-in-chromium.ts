@@ -142,11 +142,12 @@ export async function answerTo(page: Page, send: () => Promise<unknown>): Promis
 export async function confirmElsewhere(
   h: BrowserHarness,
   page: Page,
-  { link, user }: Pick<LoginInWindow, 'link' | 'user'>,
+  { link, user, number }: Pick<LoginInWindow, 'link' | 'user'> & { number?: string },
 ): Promise<void> {
   await page.goto(link)
   await inMode(page, 'confirm')
   await expectNothingHappened(h, page, user)
+  if (number !== undefined) await page.fill('input[name=number]', number)
   await page.click('button[value=confirm]')
   await expectConfirmed(h, page, user)
 }

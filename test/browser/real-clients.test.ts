@@ -16,7 +16,7 @@ import {
   type BrowserHarness,
 } from './login-in-chromium.ts'
 
-const NEW = 'a new password'
+const NEW = 'hedgehogs at the seaside'
 const CARRIED = ['client_id', 'redirect_uri', 'scope', 'state']
 
 const ASKED: [parameter: string, word: string][] = [
@@ -158,7 +158,8 @@ describeInChromium('Clients that others wrote [full]', (browser) => {
 
       it('other browser: our page says that it is confirmed; first window: goes on by itself', async () => {
         const blocked = await beginBlocked()
-        await confirmElsewhere(h, other, blocked)
+        const number = (await page.innerText('.number')).replaceAll(/\D/g, '')
+        await confirmElsewhere(h, other, { ...blocked, number })
         expect(await other.textContent('main')).to.include('will continue automatically')
         expect(cells['other browser']).to.equal('our page')
         await expectSignedIn(page, blocked.user)
