@@ -60,6 +60,7 @@ describeWithMongo('A login with a wrong password (4.8) [full]', () => {
             'mail_outbox',
             'settings',
             'key_rings',
+            'client_logouts',
             'password_reset_tokens',
             'invitation_tokens',
           ].includes(collection)
