@@ -314,6 +314,7 @@ onBothStores('"This wasn\'t me" of a mail (3.6)', (technology) => {
     h.users.replacePasswordHash = replacePasswordHash
     set.resolve()
     expectPage(await reset, 200, 'reset-password', 'done')
+    await isIdle(h)
     expectPage(await disown(notMe), 200, 'not-me', 'secured')
     expect(disowned(h, user)).to.deep.equal([['password_reset', 'blocked']])
     await expectSecured({ user })
