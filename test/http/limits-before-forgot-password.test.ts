@@ -220,6 +220,8 @@ function itAsksTheHost({ kind, path, name, command }: (typeof FORMS)[number]) {
       }
       await post({ identifier: 'unchanged' }, '203.0.113.8')
       await h.mail.mailTo(user.email ?? '')
+      // The event is recorded once the mail has left.
+      await isIdle(h)
       const [event] = eventsOf(h, `${kind}_mail_sent`, user)
       expect(event).to.include({ address: '203.0.113.8' })
     })
