@@ -7,7 +7,7 @@ import type { DisownedMail, NotMeTokens } from '../crypto/not-me-token.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { newToken } from '../crypto/token.ts'
 import { mute } from '../outbox/mute.ts'
-import type { EndedSessions, RateLimits, Requester, User } from '../ports/index.ts'
+import type { EndedSessions, Requester, User } from '../ports/index.ts'
 import { isLinkKind, MAIL_KINDS } from '../ports/mail-kinds.ts'
 import type { VoidLinks } from './account.ts'
 import type { FlowParts } from './parts.ts'
@@ -22,8 +22,6 @@ export type NotMe = ReturnType<typeof createNotMe>
 
 export interface NotMeParts extends FlowParts {
   notMeTokens: NotMeTokens
-  limits: RateLimits
-  keyedHash(text: string): string
   voidEverything: VoidLinks
   endSessions(accountId: string): Promise<EndedSessions>
 }
