@@ -36,7 +36,7 @@ export function applied(
 ): Applied {
   const problems: SettingProblem[] = []
   const values = { ...held.plain }
-  const wanted = { ...straysOf(held.plain, given), ...given }
+  const wanted = { ...straysOf(held.inForce, given), ...given }
   for (const [key, value] of Object.entries(wanted)) {
     const setting = settingNamed(key)
     const expected = whyNot(setting, value)
@@ -45,10 +45,10 @@ export function applied(
     else if (!(setting?.secret && value === MASK)) values[key] = value
   }
   if (problems.length > 0) return { problems }
-  const crossed = contradiction(values, wanted)
-  if (crossed.length > 0) return { problems: crossed }
   const forgotten = forgetSecretsOfOtherServer(held, wanted, values)
   const inForce = failClosed(values, held.inForce)
+  const crossed = contradiction(inForce, wanted)
+  if (crossed.length > 0) return { problems: crossed }
   const warnings = [...forgotten.map(toldOf), ...warningsOf(inForce, hasTransport)]
   return { values, inForce, wanted, forgotten: forgotten.map(([secret]) => secret), warnings }
 }

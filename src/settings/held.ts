@@ -6,13 +6,18 @@ import type { Log, SettingsStore, StoredSettings } from '../ports/index.ts'
 import type { Report } from './setting.ts'
 import { failClosed, parseAll, strictestValues } from './parse-all.ts'
 import { type OpenedSettings } from './rules.ts'
-import { purposeOf, usable } from './secrets.ts'
-import { settingNamed } from './table.ts'
+import { openedSettings, purposeOf } from './secrets.ts'
+import { settingNamed, type Settings } from './table.ts'
 
 const MAX_ATTEMPTS = 10
 const UNREADABLE =
   'the stored settings cannot be read. Repair the record, or delete it. Until then no change is stored. ' +
   'A running process keeps its settings; a new process uses the strictest values'
+
+const UNREAD: Settings = {
+  ...parseAll(strictestValues),
+  smtpFault: 'The stored settings were not read',
+}
 
 /** One version of the settings, as stored and as opened, without the secrets that no key opens. */
 export type Held = StoredSettings & OpenedSettings
@@ -20,7 +25,7 @@ export type Held = StoredSettings & OpenedSettings
 /** Holds in memory what is stored, follows it, and writes it. */
 export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Log) {
   let held: Held = { version: -1, values: {}, plain: {}, inForce: strictestValues }
-  let current = parseAll(held.inForce)
+  let current = UNREAD
   let reported = new Map<string, { value: string; problem: string }>()
   let last: Promise<unknown> = Promise.resolve()
   let waiting: Promise<void> | undefined
@@ -38,7 +43,7 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
     } else {
       const plain = openAll(stored.values, box, report)
       held = { ...stored, plain, inForce: failClosed(plain, held.inForce, report) }
-      current = parseAll(usable(held), report)
+      current = openedSettings(held, report)
     }
     reported = wrong
   }

@@ -1,8 +1,4 @@
-/**
- * The kinds of settings: how each is read, and how it says what it takes.
- *
- * @module
- */
+/** The kinds of settings: how each is read, and how it says what it takes. */
 import { isIP } from 'node:net'
 import { isInTheClear } from './loopback-host.ts'
 
@@ -99,14 +95,14 @@ export function choice<N extends string, T extends string>(
   }
 }
 
-export function length<N extends string, D extends string>(name: N, byDefault: D, which: string) {
+export function length<N extends string, D extends string>(name: N, byDefault: D, about: About) {
   return {
+    ...about,
     name,
     type: 'number' as const,
     default: byDefault,
     bounds: `1 to ${MAX_PASSWORD_BYTES}`,
     values: undefined,
-    meaning: `${which} length of a new password, in characters.`,
     expected: `a decimal number from 1 to ${MAX_PASSWORD_BYTES}`,
     secret: false,
     parse: (value: string) => parseWhole(value, 1, MAX_PASSWORD_BYTES),

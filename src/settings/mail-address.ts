@@ -17,3 +17,10 @@ export function maskedAddress(address = ''): string | undefined {
   const [, end = ''] = /.(\.[^.]*)$/.exec(domain) ?? []
   return `${local.slice(0, 1)}•••@${domain.slice(0, 1)}•••${end}`
 }
+
+/** The same for the addresses that many mail servers put into one mailbox. It counts, and identifies nobody. */
+export function mailboxKey(address: string): string {
+  const [, mailbox = '', domain = ''] =
+    /^(.[^+@]*)(?:\+[^@]*)?(@.*)$/.exec(address.toLowerCase()) ?? []
+  return mailbox.replaceAll('.', '') + domain.replace('@googlemail.com', '@gmail.com')
+}

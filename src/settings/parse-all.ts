@@ -9,8 +9,8 @@ import {
 } from './table.ts'
 
 /**
- * Reads opened values. A missing or invalid value becomes the default, and so do two that contradict each other. `report` gets
- * each invalid one.
+ * Reads opened values. A missing or invalid value becomes the default, and of two that contradict each other the minimum stays.
+ * `report` gets each invalid one.
  */
 export function parseAll(values: Record<string, string>, report?: Report): Settings {
   const consistent = withoutContradiction(values, report)

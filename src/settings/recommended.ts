@@ -15,15 +15,8 @@ export const recommendations: readonly Recommendation[] = [
   {
     name: 'email_link_confirmation',
     value: 'other_browser',
-    reason:
-      'a link opened on another device confirms the address, and the window that logged in goes on',
+    reason: 'an address is confirmed only by a person who has its mailbox and knows the password',
     isMet: ({ emailLinkConfirmation }) => emailLinkConfirmation !== 'off',
-  },
-  {
-    name: 'waiting_window',
-    value: 'match',
-    reason: 'nobody signs a stranger in by confirming an address',
-    isMet: ({ waitingWindow }) => waitingWindow !== 'continue',
   },
   {
     name: 'reset_requires_verified_email',

@@ -1,8 +1,5 @@
-/**
- * What holds between settings, be each of them valid: the minimum is not above the maximum, and what a login needs.
- *
- * @module
- */
+/** What holds between settings, be each of them valid: the minimum is not above the maximum, and what a login needs. */
+import { MAX_PASSWORD_BYTES } from './kinds.ts'
 import { parseOne, type Report, type SettingProblem } from './setting.ts'
 import { settingsTable, type SettingKey, type Settings } from './table.ts'
 
@@ -28,24 +25,23 @@ function lengthsOf(values: Record<string, string>): [least: number, most: number
   return [least, parseOne(max, values[max.name]) ?? Number(max.default)]
 }
 
-/** Somebody may have stored a minimum above the maximum by hand: then neither counts. */
+/** Somebody may have stored a maximum below the minimum by hand: then the greatest one is in force. */
 export function withoutContradiction(
   values: Record<string, string>,
   report?: Report,
 ): Record<string, string> {
   const [least, most] = lengthsOf(values)
   if (least <= most) return values
-  const { [min.name]: minimum, [max.name]: maximum, ...others } = values
-  const problem = `it is above ${max.name}; both settings have their defaults now`
-  report?.(min.name, `${minimum} ${maximum}`, problem)
-  return others
+  const problem = `it is below ${min.name}; ${MAX_PASSWORD_BYTES} is in force`
+  report?.(max.name, values[max.name] ?? '', problem)
+  return { ...values, [max.name]: String(MAX_PASSWORD_BYTES) }
 }
 
-/** What to take away besides: whoever changes one of two that were stored by hand and exclude each other is rid of both. */
-export function straysOf(plain: Record<string, string>, given: WantedSettings): WantedSettings {
+/** What to take away besides: a maximum that was stored by hand below the minimum goes with a change of either. */
+export function straysOf(inForce: Record<string, string>, given: WantedSettings): WantedSettings {
   const isMeant = min.name in given || max.name in given
-  if (!isMeant || withoutContradiction(plain) === plain) return {}
-  return { [min.name]: undefined, [max.name]: undefined }
+  if (!isMeant || withoutContradiction(inForce) === inForce) return {}
+  return { [max.name]: undefined }
 }
 
 // Two that were stored by hand and exclude each other are no reason to refuse a change of something else.

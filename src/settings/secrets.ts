@@ -1,10 +1,8 @@
-/**
- * Each secret is for one server.
- *
- * @module
- */
+/** Each secret is for one server. */
 import { MASK, type OpenedSettings, type WantedSettings } from './rules.ts'
-import { settingsTable } from './table.ts'
+import { parseAll } from './parse-all.ts'
+import type { Report } from './setting.ts'
+import { settingsTable, type Settings } from './table.ts'
 
 const { smtpHost: host, smtpPort: port, smtpPassword: password, smtpAuth: auth } = settingsTable
 const {
@@ -61,14 +59,13 @@ export function isOfLogin(secret: string, values: Record<string, string>): boole
   return (secret !== password.name) === (values[auth.name] === 'xoauth2')
 }
 
-/** Without the secrets that were given for it, the server is not spoken to: it would take or tell what it should not. */
-export function usable({ values, inForce }: OpenedSettings): Record<string, string> {
-  const isMissing = SECRETS.some(
-    ([secret]) => isOfLogin(secret, inForce) && secret in values && !(secret in inForce),
+/** The settings in force. Where no key opens a secret of the login, they say so. */
+export function openedSettings({ values, inForce }: OpenedSettings, report?: Report): Settings {
+  const locked = SECRETS.map(([secret]) => secret).find(
+    (secret) => isOfLogin(secret, inForce) && secret in values && !(secret in inForce),
   )
-  if (!isMissing) return inForce
-  const { [host.name]: _, ...others } = inForce
-  return others
+  const smtpFault = locked && `No key of the ring opens ${locked}`
+  return { ...parseAll(inForce, report), smtpFault }
 }
 
 /** Those of `wanted` that have no stored value; a secret comes with its server, or not at all. */

@@ -4,9 +4,9 @@ import { applied } from './change.ts'
 import { createHeldSettings, etagOf, isSealed, sealAll, type Held } from './held.ts'
 import { historyOf, type Author, type ToldVersion } from './history.ts'
 import type { SettingProblem } from './setting.ts'
-import { parseAll, shownOf } from './parse-all.ts'
+import { shownOf } from './parse-all.ts'
 import { missingForLogin, type WantedSettings } from './rules.ts'
-import { isOfLogin, toSeal, unset, usable } from './secrets.ts'
+import { isOfLogin, openedSettings, toSeal, unset } from './secrets.ts'
 import { settingNamed, type Settings } from './table.ts'
 
 export type { SettingProblem } from './setting.ts'
@@ -152,7 +152,7 @@ async function readHistory(store: SettingsStore) {
 function triedOn(held: Held, wanted: WantedSettings, hasTransport: boolean) {
   const next = applied(held, wanted, hasTransport)
   if ('problems' in next) return next.problems
-  const settings = parseAll(usable({ ...held, inForce: next.inForce }))
+  const settings = openedSettings({ ...held, inForce: next.inForce })
   const isSecret = (name: string) => settingNamed(name)?.secret === true
   // Where something else is missing too, that is what to tell.
   const secretsLeft = missingForLogin(settings).every(isSecret)

@@ -1,8 +1,6 @@
 /**
  * The settings of section 2.5, in one place: names, types, defaults, bounds, what is accepted and what they mean. Parsing, the help
  * of the command line, docs/settings.md and the OpenAPI file come from here.
- *
- * @module
  */
 import { boolean, choice, duration, isEndpoint, length, limit, pause, text } from './kinds.ts'
 import type { Setting } from './setting.ts'
@@ -29,25 +27,12 @@ export const settingsTable = {
   invitationExpiration: duration('invitation_expiration', '7d', 30 * DAY, {
     meaning: 'How long an invitation stays valid.',
   }),
-  emailLinkConfirmation: choice(
-    'email_link_confirmation',
-    'off',
-    ['off', 'other_browser', 'always'],
-    {
-      meaning:
-        'Who must press a button before a verification link works. off: nobody. ' +
-        'other_browser: a person who opens the link in another browser. The browser that logged in then finishes the login. ' +
-        'always: everybody.',
-      strictest: 'always',
-    },
-  ),
-  waitingWindow: choice('waiting_window', 'continue', ['match', 'continue', 'off'], {
+  emailLinkConfirmation: choice('email_link_confirmation', 'off', ['off', 'other_browser'], {
     meaning:
-      'What becomes of the window that logged in, where the link is opened in another browser. ' +
-      'match: it goes on once the person who confirms has typed the number that it shows. ' +
-      'continue: it goes on once the address is confirmed. off: it never goes on. ' +
-      'match needs email_link_confirmation at other_browser or always; otherwise it is as continue.',
-    strictest: 'off',
+      'Where a verification link works. off: in any browser, which it signs in. ' +
+      'other_browser: only in a browser in which a login of that account waits. ' +
+      'Any other browser shows a code of six digits, to be typed where the login waits.',
+    strictest: 'other_browser',
   }),
   ...smtpTable,
   passwordChangedEmail: boolean('password_changed_email', 'true', {
@@ -91,12 +76,17 @@ export const settingsTable = {
     minDays: 7,
     meaning: 'How long the audit log keeps an event after it was recorded.',
   }),
-  minPasswordLength: length('validation_min_password_length', '8', 'Minimum'),
-  maxPasswordLength: length('validation_max_password_length', '64', 'Maximum'),
+  minPasswordLength: length('validation_min_password_length', '8', {
+    meaning: 'Minimum length of a new password, in characters.',
+    strictest: '15',
+  }),
+  maxPasswordLength: length('validation_max_password_length', '64', {
+    meaning: 'Maximum length of a new password, in characters.',
+  }),
   passwordBlocklist: choice('password_blocklist', 'off', ['off', 'common', 'pwned'], {
     meaning:
       'Which new passwords are refused besides those of the wrong length. off: none. ' +
-      'common: 400,000 common ones, names of the account and the service, and the current password. ' +
+      'common: 400,000 common ones, and names of the account and the service. ' +
       'pwned: also those that a range service knows as leaked.',
     strictest: 'common',
   }),
@@ -116,6 +106,9 @@ export type Settings = {
   [K in SettingKey]:
     | NonNullable<ReturnType<(typeof settingsTable)[K]['parse']>>
     | ((typeof settingsTable)[K]['default'] extends string ? never : undefined)
+} & {
+  /** Why nothing is sent, not even by a stand-in, whatever else is set. `undefined`: nothing is in the way. */
+  smtpFault?: string | undefined
 }
 
 type Table = typeof settingsTable
@@ -141,7 +134,8 @@ export function settingNamed(name: string): Setting<string | number | boolean> |
 
 export const allSettings: readonly Setting<string | number | boolean>[] = [...byName.values()]
 
-/** Whether mails can leave: host, port and sender are set. */
-export function isSmtpConfigured({ smtpHost, smtpPort, smtpFrom }: Settings): boolean {
-  return smtpHost !== undefined && smtpPort !== undefined && smtpFrom !== undefined
+/** Whether mails leave by SMTP, or wait for it: host, port and sender are set, or cannot be read. */
+export function isSmtpConfigured({ smtpHost, smtpPort, smtpFrom, smtpFault }: Settings): boolean {
+  const isSet = smtpHost !== undefined && smtpPort !== undefined && smtpFrom !== undefined
+  return isSet || smtpFault !== undefined
 }

@@ -48,7 +48,7 @@ export function createMailSender(
   }
 
   return {
-    canSend: () => smtpSettings(settings()) !== undefined || transport !== undefined,
+    canSend: () => smtpSettings(settings()) !== undefined || isInUse(transport, settings()),
 
     async connect(settings, signal) {
       if (connectTransport && isInUse(transport, settings))

@@ -28,10 +28,11 @@ export interface SmtpSettings {
   fromName?: string
 }
 
-/** `undefined`: SMTP is not configured. Nobody logs in with less than a login needs. */
+/** `undefined`: SMTP is not configured, or not to be used. Nobody logs in with less than a login needs. */
 export function smtpSettings(settings: Settings): SmtpSettings | undefined {
   const { smtpHost: host, smtpPort: port, smtpFrom: from, smtpTls: tls } = settings
   const { smtpUsername: username, smtpPassword: password } = settings
+  if (settings.smtpFault !== undefined) return undefined
   if (host === undefined || port === undefined || from === undefined) return undefined
   const { smtpFromName: fromName } = settings
   const named = { host, port, tls, from, ...(fromName !== undefined && { fromName }) }

@@ -1,6 +1,6 @@
 import { TLSSocket, type PeerCertificate } from 'node:tls'
 import { missingForLogin } from '../../settings/rules.ts'
-import { settingsTable, type Settings } from '../../settings/table.ts'
+import { settingsTable, type SettingKey, type Settings } from '../../settings/table.ts'
 import { finding, loginOf, offersTls, type Finding, type Seen } from './failures.ts'
 import type { SmtpConnection } from '../connection.ts'
 import { isLoopbackHost } from '../../settings/loopback-host.ts'
@@ -12,7 +12,11 @@ const UNTRUSTED =
   'Use a certificate of a public authority, with its intermediate certificates. For an authority of your own, set NODE_EXTRA_CA_CERTS to its file and restart.'
 
 export function judgeSettings(settings: Settings): Finding {
-  const unset = (...keys: (keyof Settings)[]) =>
+  if (settings.smtpFault !== undefined) {
+    const advice = 'Put the key back, or set the value again.'
+    return finding('failed', `${settings.smtpFault}. Mails wait until this is mended.`, { advice })
+  }
+  const unset = (...keys: SettingKey[]) =>
     keys.filter((key) => settings[key] === undefined).map((key) => settingsTable[key].name)
   const missing = unset('smtpHost', 'smtpPort', 'smtpFrom').join(' and ')
   if (missing) {
