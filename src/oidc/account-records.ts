@@ -12,19 +12,14 @@ interface RecordParts {
   log: Log
 }
 
-/** What the adapters have that find what an account has. */
-export interface AccountRecords {
-  /** Those that are ended. */
-  readEnded(model: string): Promise<AdapterPayload[]>
-  /** Deletes them, as far as that succeeds. */
-  deleteEnded(models: string[]): Promise<EndedCount>
-}
+export type AccountRecords = ReturnType<typeof accountRecords>
 
+/** What the adapters have that find what an account has. */
 export function accountRecords(
   { factories, box, log }: RecordParts,
   accountId: string,
   ends: SessionCutoffs,
-): AccountRecords {
+) {
   const endedIn = (model: string) => (payload: AdapterPayload) => {
     const stamp = accountStamp(model, payload)
     return stamp?.accountId === accountId && isEnded(stamp.kind, stamp, ends)
@@ -33,7 +28,8 @@ export function accountRecords(
     factories.map((factory) => factory(model, box)).filter(findsAccounts)
 
   return {
-    async readEnded(model) {
+    /** Those that are ended. */
+    async readEnded(model: string): Promise<AdapterPayload[]> {
       const isOurs = endedIn(model)
       const found: AdapterPayload[] = []
       const noted = (payload: AdapterPayload) => {
@@ -44,8 +40,8 @@ export function accountRecords(
       return found
     },
 
-    // The cut-off alone is the guarantee; deleting is hygiene, and leaves alone what came later than the cut-off.
-    async deleteEnded(models) {
+    /** Deletes them, as far as that succeeds: the cut-off alone is the guarantee. What came later than that stays. */
+    async deleteEnded(models: string[]): Promise<EndedCount> {
       let count: EndedCount
       for (const model of models) {
         for (const adapter of adaptersOf(model)) {

@@ -1,8 +1,4 @@
-/**
- * OpenID Connect Back-Channel Logout 1.0, by the provider's own means.
- *
- * @module
- */
+/** OpenID Connect Back-Channel Logout 1.0, by the provider's own means. */
 import { randomUUID } from 'node:crypto'
 import { errors, type Provider } from 'oidc-provider'
 import type { ClientLogout, Log, TellClient } from '../ports/index.ts'

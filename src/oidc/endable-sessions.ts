@@ -1,32 +1,12 @@
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
 import type { SecretBox } from '../crypto/secret-box.ts'
-import type {
-  AccountSessions,
-  EndedCount,
-  Log,
-  SessionCutoffStore,
-  SessionEnd,
-} from '../ports/index.ts'
+import type { EndedCount, Log, SessionCutoffStore, SessionEnd } from '../ports/index.ts'
 import type { StartableAdapterFactory } from './account-adapter.ts'
 import { accountRecords } from './account-records.ts'
 import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import type { NoteClients } from './ended-clients.ts'
-import { keepSession } from './kept-session.ts'
 import { waitingOnce } from './outages.ts'
-import {
-  createSeenLogins,
-  type SeenLogins,
-  type SeenParts,
-  type SeenRecords,
-} from './seen-logins.ts'
-
-export interface EndableSessions extends AccountSessions, SeenLogins {
-  /** Wraps any adapter of oidc-provider, so that what a cut-off ended is never found again. */
-  adapter(wrapped: AdapterConstructor | StartableAdapterFactory): AdapterFactory
-  /** Throws a `TypeError` where this adapter was not made here. */
-  expectOurs(adapter: object): void
-  start(): Promise<void>
-}
+import { createSeenLogins, type SeenParts, type SeenRecords } from './seen-logins.ts'
 
 export interface EndableParts extends SeenParts {
   cutoffs: SessionCutoffStore
@@ -39,7 +19,7 @@ interface Parts extends EndableParts {
   factories: StartableAdapterFactory[]
 }
 
-export function createEndableSessions(outside: EndableParts): EndableSessions {
+export function createEndableSessions(outside: EndableParts) {
   const parts: Parts = { ...outside, factories: [] }
   const { box, factories } = parts
   const { alive, stamped, ...logins } = createSeenLogins(parts)
@@ -47,7 +27,8 @@ export function createEndableSessions(outside: EndableParts): EndableSessions {
 
   return {
     ...logins,
-    adapter(wrapped) {
+    /** Wraps any adapter of oidc-provider, so that what a cut-off ended is never found again. */
+    adapter(wrapped: AdapterConstructor | StartableAdapterFactory): AdapterFactory {
       const factory = onePerModel(asFactory(wrapped))
       factories.push(factory)
       return (model) => {
@@ -57,15 +38,16 @@ export function createEndableSessions(outside: EndableParts): EndableSessions {
       }
     },
 
-    expectOurs(adapter) {
+    /** Throws a `TypeError` where this adapter was not made here. */
+    expectOurs(adapter: object) {
       if (wrappers.has(adapter)) return
       throw new TypeError(
         'adapter of the provider must be flows.adapter(…). For development: flows.adapter(memoryAdapter())',
       )
     },
 
-    endOAuthSessions: (...of) => endSessions(parts, 'oauth', ...of),
-    endIdpSessions: (...of) => endSessions(parts, 'idp', ...of),
+    endOAuthSessions: (id: string, end: SessionEnd) => endSessions(parts, 'oauth', id, end),
+    endIdpSessions: (id: string, end: SessionEnd) => endSessions(parts, 'idp', id, end),
 
     async start() {
       for (const factory of factories) await factory.start?.(box)
@@ -78,12 +60,10 @@ async function endSessions(
   kind: 'oauth' | 'idp',
   accountId: string,
   end: SessionEnd,
-  kept?: string,
 ): Promise<EndedCount> {
   const ends = await parts.cutoffs.end(accountId, kind, end)
-  if (kept !== undefined) await keepSession(parts, accountId, kept, kind, ends)
   const records = accountRecords(parts, accountId, ends)
-  await parts.noteClients(kind, accountId, end, records, kept)
+  await parts.noteClients(kind, accountId, end, records)
   return records.deleteEnded(kind === 'oauth' ? OAUTH_MODELS : IDP_MODELS)
 }
 

@@ -26,22 +26,19 @@ export interface EndedClientsParts {
 /**
  * Notes which clients are to be told that the account is ended there. It is called before its records are deleted. Where the provider
  * tells no clients, it does nothing. It throws only where what is stored cannot be reached.
- *
- * @param kept - `uid` of a session that stays: its clients are not told of the tokens that end.
  */
 export type NoteClients = (
   kind: 'oauth' | 'idp',
   accountId: string,
   end: SessionEnd,
   records: Pick<AccountRecords, 'readEnded'>,
-  kept: string | undefined,
 ) => Promise<void>
 
 export function createNoteClients(parts: EndedClientsParts): NoteClients {
-  return (kind, accountId, end, records, kept) =>
+  return (kind, accountId, end, records) =>
     unlessUnavailable(parts.log, async () => {
       if (!tellsClients(parts.provider())) return
-      const clients = await sessionsByClient(HOLD_CLIENTS[kind], records, kept)
+      const clients = await sessionsByClient(HOLD_CLIENTS[kind], records)
       const logouts: NewClientLogout[] = []
       const note = ([clientId, sids]: [string, Set<string>]) =>
         unlessUnavailable(parts.log, async () => {
@@ -68,7 +65,6 @@ async function unlessUnavailable(log: Log, work: () => Promise<void>): Promise<v
 async function sessionsByClient(
   models: string[],
   { readEnded }: Pick<AccountRecords, 'readEnded'>,
-  kept: string | undefined,
 ): Promise<Map<string, Set<string>>> {
   const clients = new Map<string, Set<string>>()
   function note(clientId: string | undefined, sid: unknown) {
@@ -78,8 +74,8 @@ async function sessionsByClient(
     if (typeof sid === 'string') sids.add(sid)
   }
   for (const model of models) {
-    for (const { clientId, sid, sessionUid, authorizations = {} } of await readEnded(model)) {
-      if (kept === undefined || sessionUid !== kept) note(clientId, sid)
+    for (const { clientId, sid, authorizations = {} } of await readEnded(model)) {
+      note(clientId, sid)
       for (const [client, { sid }] of Object.entries(authorizations)) note(client, sid)
     }
   }

@@ -2,17 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
 import type { CapturedRequest, LoginResult } from '../ports/index.ts'
 
-/** The login prompt that the browser is in; found by its cookie. oidc-provider throws `SessionNotFound` where there is none. */
-export interface Interactions {
-  /** Everything of the authorization request that a later resumption needs, beside the login it waits for. */
-  capture(req: IncomingMessage, res: ServerResponse): Promise<Omit<CapturedRequest, 'login'>>
-  /** Answers with the redirect that goes on with the authorization request, once it is known how the login is dated. */
-  finish(req: IncomingMessage, res: ServerResponse, login: Promise<LoginResult>): Promise<void>
-  /** Where that redirect would lead, without answering. */
-  result(req: IncomingMessage, res: ServerResponse, login: Promise<LoginResult>): Promise<string>
-}
+export type Interactions = ReturnType<typeof createInteractions>
 
-export function createInteractions(provider: () => Provider): Interactions {
+/** The login prompt that the browser is in; found by its cookie. oidc-provider throws `SessionNotFound` where there is none. */
+export function createInteractions(provider: () => Provider) {
   // As `interactionResult`, which would wait for the login before it looks for the interaction.
   async function result(req: IncomingMessage, res: ServerResponse, dating: Promise<LoginResult>) {
     const [interaction, login] = await Promise.all([
@@ -25,7 +18,11 @@ export function createInteractions(provider: () => Provider): Interactions {
   }
 
   return {
-    async capture(req, res) {
+    /** Everything of the authorization request that a later resumption needs, beside the login it waits for. */
+    async capture(
+      req: IncomingMessage,
+      res: ServerResponse,
+    ): Promise<Omit<CapturedRequest, 'login'>> {
       const interaction = await provider().interactionDetails(req, res)
       const { params, prompt, trusted, cid, deviceCode, lastSubmission } = interaction
       const parJti = 'parJti' in interaction ? interaction.parJti : undefined
@@ -40,11 +37,13 @@ export function createInteractions(provider: () => Provider): Interactions {
       }
     },
 
-    async finish(req, res, login) {
+    /** Answers with the redirect that goes on with the authorization request, once it is known how the login is dated. */
+    async finish(req: IncomingMessage, res: ServerResponse, login: Promise<LoginResult>) {
       const location = await result(req, res, login)
       res.writeHead(303, { Location: location, 'Content-Length': 0 }).end()
     },
 
+    /** Where that redirect would lead, without answering. */
     result,
   }
 }

@@ -1,4 +1,4 @@
-import type { Context, Middleware } from 'koa'
+import type { Context, Next } from 'koa'
 import type { Provider } from 'oidc-provider'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { CarriedParameters } from '../ports/index.ts'
@@ -6,28 +6,15 @@ import { begunInteraction } from './provider-answers.ts'
 
 const NAME = 'account_flows_login'
 
+export type OpenLogin = ReturnType<typeof createOpenLogin>
+
 /**
  * The login page that this browser was sent to last. Browsers send the cookies of the provider only to that page, which belongs
  * to the host. So our own cookie keeps its address for the end of a reset. It is sealed: nobody else can choose where it leads.
+ *
+ * @param sentTo - the only address that is told of it; with https, the cookie is `Secure`.
  */
-export interface OpenLogin {
-  /** Notes where the provider leads a browser for an interaction. */
-  watch: Middleware
-  /** Forgets it: a link has finished a login here, and its client has had the answer. */
-  forget(ctx: Context): void
-  /**
-   * Address of that page, where the login still waits and is for this client and redirect URI. `undefined`: there is none that could
-   * still be finished here.
-   */
-  pageFor(ctx: Context, carried: CarriedParameters): Promise<string | undefined>
-}
-
-/** @param sentTo - the only address that is told of it; with https, the cookie is `Secure`. */
-export function createOpenLogin(
-  provider: () => Provider,
-  box: SecretBox,
-  sentTo: string,
-): OpenLogin {
+export function createOpenLogin(provider: () => Provider, box: SecretBox, sentTo: string) {
   const { protocol, pathname } = new URL(sentTo)
   const attributes = `Path=${pathname}; HttpOnly; SameSite=Lax${protocol === 'https:' ? '; Secure' : ''}`
 
@@ -37,7 +24,8 @@ export function createOpenLogin(
   }
 
   return {
-    async watch(ctx, next) {
+    /** Middleware: notes where the provider leads a browser for an interaction. */
+    async watch(ctx: Context, next: Next) {
       await next()
       const interaction = begunInteraction(ctx.req)
       const location = ctx.response.get('Location')
@@ -50,9 +38,17 @@ export function createOpenLogin(
       ctx.append('Set-Cookie', `${NAME}=${value}; Max-Age=${remainingTTL}; ${attributes}`)
     },
 
-    forget: (ctx) => ctx.append('Set-Cookie', `${NAME}=; Max-Age=0; ${attributes}`),
+    /** Forgets it: a link has finished a login here, and its client has had the answer. */
+    forget: (ctx: Context) => ctx.append('Set-Cookie', `${NAME}=; Max-Age=0; ${attributes}`),
 
-    async pageFor(ctx, { clientId, redirectUri }) {
+    /**
+     * Address of that page, where the login still waits and is for this client and redirect URI. `undefined`: there is none that could
+     * still be finished here.
+     */
+    async pageFor(
+      ctx: Context,
+      { clientId, redirectUri }: CarriedParameters,
+    ): Promise<string | undefined> {
       const login = noted(ctx)
       const interaction = login && (await provider().Interaction.find(login.uid))
       if (interaction?.prompt.name !== 'login') return undefined

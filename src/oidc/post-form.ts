@@ -33,12 +33,14 @@ export type PostForm = (
 
 const REFUSED = 'refused_address'
 const NOT_REACHED = 'not_reached'
+/** That of the host at Azure, and ISATAP, which holds an IPv4 address (RFC 5214, 6.1). */
+const LOOKS_PUBLIC = /^168\.63\.129\.16$|:(0|200):5efe:[\da-f]+:[\da-f]+$/
 const GLOBAL_UNICAST = ipaddr.IPv6.parse('2000::')
 
 /** Whether it is an address that anybody on the internet has; none of a private network, of this machine or for special use. */
 export function isPublicAddress(address: string): boolean {
   const ip = ipOf(address)
-  if (ip?.range() !== 'unicast') return false
+  if (ip?.range() !== 'unicast' || LOOKS_PUBLIC.test(ip.toNormalizedString())) return false
   return ip.kind() === 'ipv4' || ip.match(GLOBAL_UNICAST, 3)
 }
 

@@ -1,8 +1,4 @@
-/**
- * What the provider did with a request. Its answer alone does not tell: it may be a page of the host, or go to the client.
- *
- * @module
- */
+/** What the provider did with a request. Its answer alone does not tell: it may be a page of the host, or go to the client. */
 import type { IncomingMessage } from 'node:http'
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 

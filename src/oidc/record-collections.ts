@@ -4,7 +4,7 @@ import { createIndexes, type NamedIndex } from '../stores/mongodb/indexes.ts'
 import { IDP_MODELS, OAUTH_MODELS } from './account-stamp.ts'
 import { openRecord, sealRecord, type StoredRecord } from './sealed-records.ts'
 
-const MODELS = [
+export const MODELS = [
   ...OAUTH_MODELS,
   ...IDP_MODELS,
   'Client',

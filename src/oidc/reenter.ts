@@ -5,8 +5,6 @@
  * - the constructor of `provider.Interaction`;
  * - that the resume cookie holds the uid of the interaction;
  * - the route names `resume` and `device_resume`.
- *
- * @module
  */
 import { randomBytes } from 'node:crypto'
 import type { Context, Next } from 'koa'

@@ -1,10 +1,6 @@
-/**
- * What one request knows: what it reads at most once, and of which logins it has found anything.
- *
- * @module
- */
+/** What one request knows: what it reads at most once, and of which logins it has found anything. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Middleware } from 'koa'
+import type { Context, Next } from 'koa'
 import type { Clock } from '../clock.ts'
 import { loginSecond, type DatedLogin, type SeenCutoffs } from '../ports/login-end.ts'
 import type { SessionCutoffs, SessionCutoffStore, User, UserStore } from '../ports/index.ts'
@@ -15,18 +11,7 @@ export interface KnownLogin extends DatedLogin {
   seen: SeenCutoffs
 }
 
-export interface RequestMemory {
-  /** Each request of the provider has a memory of its own. Outside of these nothing is remembered, and everything is read anew. */
-  perRequest: Middleware
-  /** The second in which the request arrived. `undefined`: there is none. */
-  arrivedAt(): number | undefined
-  readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
-  readAccount(accountId: string): Promise<User | undefined>
-  /** Notes that something of this login was found or made. Of all of them the request has seen no more than each. */
-  remember(accountId: string, login: KnownLogin, kind: keyof SeenCutoffs): void
-  /** What the request may make things of. `undefined`: it has found nothing of this account. */
-  loginOf(accountId: string): KnownLogin | undefined
-}
+export type RequestMemory = ReturnType<typeof createRequestMemory>
 
 interface Noted {
   arrivedAt: number
@@ -39,17 +24,24 @@ export function createRequestMemory(
   cutoffs: Pick<SessionCutoffStore, 'read'>,
   users: Pick<UserStore, 'findById'>,
   { now }: Clock,
-): RequestMemory {
+) {
   const request = new AsyncLocalStorage<Noted>()
   const noted = () => request.getStore()
   return {
-    perRequest: (_ctx, next) => request.run(nothingSince(loginSecond(now())), next),
+    /** Middleware: each request of the provider has a memory of its own. Outside of these nothing is remembered, and everything is read anew. */
+    perRequest: (_ctx: Context, next: Next) => request.run(nothingSince(loginSecond(now())), next),
+    /** What this work makes of the account is of that login, whatever its request knows. */
+    ofLogin: <T>(id: string, login: KnownLogin, work: () => Promise<T>) =>
+      request.run({ ...nothingSince(loginSecond(now())), logins: new Map([[id, login]]) }, work),
+    /** The second in which the request arrived. `undefined`: there is none. */
     arrivedAt: () => noted()?.arrivedAt,
-    readCutoffs: (id) => once(noted()?.cutoffs, id, () => cutoffs.read(id)),
-    readAccount: (id) => once(noted()?.accounts, id, () => users.findById(id)),
-    loginOf: (id) => noted()?.logins.get(id),
+    readCutoffs: (id: string) => once(noted()?.cutoffs, id, () => cutoffs.read(id)),
+    readAccount: (id: string) => once(noted()?.accounts, id, () => users.findById(id)),
+    /** What the request may make things of. `undefined`: it has found nothing of this account. */
+    loginOf: (id: string) => noted()?.logins.get(id),
 
-    remember(accountId, login, kind) {
+    /** Notes that something of this login was found or made. Of all of them the request has seen no more than each. */
+    remember(accountId: string, login: KnownLogin, kind: keyof SeenCutoffs) {
       const logins = noted()?.logins
       const known = logins?.get(accountId)
       logins?.set(accountId, known ? least(known, login, kind) : login)

@@ -1,8 +1,6 @@
 /**
  * Finishes an authorization request from an e-mailed link, inside the provider's own pipeline and in one response. This
  * works from any browser and long after the interaction expired, because the whole request was captured.
- *
- * @module
  */
 import type { Context, Next } from 'koa'
 import type { Session } from 'oidc-provider'

@@ -1,8 +1,4 @@
-/**
- * What each request knows of the logins that its records come from, and of the cut-offs that these have seen.
- *
- * @module
- */
+/** What each request knows of the logins that its records come from, and of the cut-offs that these have seen. */
 import type { Middleware } from 'koa'
 import type { AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
@@ -19,7 +15,7 @@ import {
 import { accountStamp, OAUTH_MODELS, SEEN, withLogin, type AccountStamp } from './account-stamp.ts'
 import { createRequestMemory, type RequestMemory } from './request-memory.ts'
 
-export interface SeenLogins {
+export interface SeenLogins extends Pick<RequestMemory, 'ofLogin'> {
   /** Lets one request read each account's cut-off at most once. */
   perRequest: Middleware
   /** The account's cut-offs, as this request sees them. */
@@ -73,6 +69,7 @@ export function createSeenLogins(outside: SeenParts): SeenLogins & SeenRecords {
     seenByLogin: (accountId, second, digest) => seenByLogin(parts, accountId, second, digest),
     readCutoffs: memory.readCutoffs,
     readAccount: memory.readAccount,
+    ofLogin: memory.ofLogin,
     perRequest: memory.perRequest,
   }
 }

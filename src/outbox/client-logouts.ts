@@ -8,29 +8,22 @@ import type {
   Log,
   LogoutFailure,
   TellClient,
+  WhichClients,
 } from '../ports/index.ts'
 import { backoffMs } from './backoff.ts'
+import { createClientPlaces } from './client-places.ts'
 import { createLane } from './lane.ts'
 
 const POLL_MS = 1_000
-const AT_ONCE = 20
-/** Of one client; so those that hang leave room for the others. */
-const AT_ONCE_EACH = 2
+const AT_ONCE = 100
+/** Of the slow ones. */
+const SLOW_AT_ONCE = 20
 const ATTEMPT_MS = 5_000
 /** Longer than an attempt, and what is written down of it. */
 const LEASE_MS = 20_000
 const LAST_RETRY_MS = 15 * 60_000
 /** Of the time to stop, what is under way has to end by itself before it is given back. */
 const GRACE = 0.5
-
-/** Tells clients that accounts are ended, in any number of processes. */
-export interface ClientLogouts {
-  start(): void
-  /** There is somebody to be told. */
-  ring(): void
-  /** Takes no more, waits for those under way, and gives back what does not end in time: all within `withinMs`. */
-  stop(withinMs: number): Promise<void>
-}
 
 export interface ClientLogoutParts {
   /** Whether there are clients that can be told. */
@@ -42,51 +35,46 @@ export interface ClientLogoutParts {
   log: Log
 }
 
-export function createClientLogouts(parts: ClientLogoutParts): ClientLogouts {
+/** Tells clients that accounts are ended, in any number of processes. */
+export function createClientLogouts(parts: ClientLogoutParts) {
   const { logouts, clock, log } = parts
-  const underWay = new Map<string, number>()
   let giveBack = new AbortController()
   const after = (ms: number) => new Date(clock.now().getTime() + ms)
 
-  const lane = createLane<ClientLogoutJob>({
-    name: 'client logout',
-    atOnce: AT_ONCE,
-    wave: 1,
-    pollMs: POLL_MS,
-    claim: (most) => logouts.claim(most, clock.now(), after(LEASE_MS), busy()),
-    work: (job) => counted(job.clientId, () => attempt(parts, job, giveBack.signal)),
-    clock,
-    log,
-  })
-
-  const busy = () =>
-    [...underWay].filter(([, count]) => count >= AT_ONCE_EACH).map(([client]) => client)
-
-  async function counted(client: string, work: () => Promise<void>) {
-    const count = (change: number) => underWay.set(client, (underWay.get(client) ?? 0) + change)
-    count(1)
-    try {
-      await work()
-    } finally {
-      count(-1)
-      if (underWay.get(client) === 0) underWay.delete(client)
-      // It may have more.
-      else lane.ring()
-    }
-  }
+  const of = ({ isForgotten }: ClientLogoutJob) =>
+    isForgotten ? { ...parts, audit: async () => {} } : parts
+  const laneOf = (atOnce: number, clients: () => WhichClients) =>
+    createLane<ClientLogoutJob>({
+      name: 'client logout',
+      atOnce,
+      wave: 1,
+      pollMs: POLL_MS,
+      claim: (most) => logouts.claim(most, clock.now(), after(LEASE_MS), clients()),
+      work: (job) => places.counted(job.clientId, () => attempt(of(job), job, giveBack.signal)),
+      clock,
+      log,
+    })
+  const lanes = [
+    laneOf(AT_ONCE, () => ({ except: places.taken() })),
+    laneOf(SLOW_AT_ONCE, () => ({ only: places.slow() })),
+  ]
+  const ring = () => lanes.forEach((lane) => lane.ring())
+  const places = createClientPlaces(clock, ring)
 
   return {
     start() {
       if (!parts.isOn()) return
       giveBack = new AbortController()
-      setMaxListeners(2 * AT_ONCE, giveBack.signal)
-      lane.start()
+      setMaxListeners(2 * (AT_ONCE + SLOW_AT_ONCE), giveBack.signal)
+      for (const lane of lanes) lane.start()
     },
 
-    ring: lane.ring,
+    /** There is somebody to be told. */
+    ring,
 
-    async stop(withinMs) {
-      const finished = lane.stop()
+    /** Takes no more, waits for those under way, and gives back what does not end in time: all within `withinMs`. */
+    async stop(withinMs: number) {
+      const finished = Promise.all(lanes.map((lane) => lane.stop()))
       await within(clock, withinMs * GRACE, finished)
       giveBack.abort()
       await within(clock, withinMs * (1 - GRACE), finished)

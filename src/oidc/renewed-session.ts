@@ -1,0 +1,83 @@
+/**
+ * A browser that stays signed in while everything of its account is ended: it gets a new session.
+ *
+ * oidc-provider does not document that `Session.get` reads its cookie with the options that it sets it with. A test pins that.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Provider, Session } from 'oidc-provider'
+import type { Clock } from '../clock.ts'
+import type { LiveSession, Log, SessionCutoffStore } from '../ports/index.ts'
+import { loginSecond, seenAll } from '../ports/login-end.ts'
+import type { SeenLogins } from './seen-logins.ts'
+
+/** A request, and its answer, of which nothing has left yet. */
+export interface Browser {
+  req: IncomingMessage
+  res: ServerResponse
+}
+
+interface Parts {
+  provider(): Provider
+  sessions: Pick<SeenLogins, 'readCutoffs' | 'ofLogin'>
+  cutoffs: Pick<SessionCutoffStore, 'read'>
+  clock: Clock
+  log: Log
+}
+
+/** Looks for the live session of this account in a browser. */
+export function createLiveSession({ provider, sessions, cutoffs, clock, log }: Parts) {
+  return async (browser: Browser, accountId: string): Promise<LiveSession | undefined> => {
+    // Before the look: what ended the session in between is then one end too many for the new one.
+    const idp = seenAll(await sessions.readCutoffs(accountId)).idp + 1
+    const { session, setCookie } = await sessionIn(provider(), browser)
+    if (session.accountId !== accountId) return undefined
+
+    async function renew() {
+      const { Session } = provider()
+      const { loginTs, acr, amr, transient, exp } = session
+      const renewed = new Session()
+      renewed.loginAccount({ accountId, loginTs, acr, amr, transient })
+      // A cookie of a session that could not be saved opens nothing. A session without a cookie would stay.
+      setCookie(renewed.jti, transient ? undefined : exp)
+      const { oauth } = seenAll(await cutoffs.read(accountId))
+      const login = { second: loginTs, seen: { idp, oauth } }
+      const secondsLeft = Math.max(1, exp - loginSecond(clock.now()))
+      await sessions.ofLogin(accountId, login, () => renewed.save(secondsLeft))
+    }
+
+    return {
+      endsAt: new Date(idp),
+      renew: () =>
+        renew().catch((error: unknown) => {
+          const message = 'a browser got no new session; everything of its account is ended'
+          log('error', message, { error: String(error) })
+        }),
+    }
+  }
+}
+
+type CookieOptions = Parameters<ReturnType<Provider['createContext']>['cookies']['set']>[2]
+
+/** The session of a browser, and how the provider sets its cookie. `exp` in seconds since the epoch; `undefined`: it ends with the browser. */
+async function sessionIn(provider: Provider, { req, res }: Browser) {
+  const ctx = provider.createContext(req, res)
+  const { cookies } = ctx
+  let options: CookieOptions
+  const get: typeof cookies.get = (name, given) => {
+    options = given
+    return cookies.get(name, given)
+  }
+  const session: Session = await provider.Session.get(
+    Object.assign(ctx, { oidc: { cookies: { get } } }),
+  )
+
+  function setCookie(id: string, exp: number | undefined) {
+    if (!options) throw new TypeError('oidc-provider does not tell how it sets its session cookie')
+    // A host behind a proxy may have told its own framework so, and not the provider.
+    cookies.secure ||= provider.issuer.startsWith('https:')
+    const expires = exp === undefined ? undefined : new Date(exp * 1000)
+    cookies.set(provider.cookieName('session'), id, { ...options, ...(expires && { expires }) })
+  }
+
+  return { session, setCookie }
+}
