@@ -12,8 +12,6 @@ const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
     'the address is not verified: send a verification link, or change reset_requires_verified_email',
   throttled:
     'the account had too many mails recently: use its last link, or see mails_per_account_per_hour and resend_cooldown',
-  muted:
-    'somebody pressed "This wasn\'t me" in the mail before: send a link yourself, which is not held back',
   superseded: 'a newer request replaced it: see that one with `user status`',
   sent_before: 'it was sent already',
   expired: 'it waited until its link expired: see `doctor`, then ask again',

@@ -1,8 +1,4 @@
-/**
- * How an answer of somebody else's server is read: no more of it than is wanted. Of a failure no more than a code is told.
- *
- * @module
- */
+/** How an answer of somebody else's server is read: no more of it than is wanted. Of a failure no more than a code is told. */
 
 /** The body as text. `undefined`: it has more than `maxBytes`, and the rest was not read. */
 export async function textOf({ body }: Response, maxBytes: number): Promise<string | undefined> {

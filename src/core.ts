@@ -3,7 +3,7 @@ import type { Provider } from 'oidc-provider'
 import { createAuthorizeSig } from './crypto/authorize-sig.ts'
 import { createOwnKeyRing } from './crypto/key-rings.ts'
 import { createKeyRing, keyedHash } from './crypto/keys.ts'
-import { createNotMeTokens } from './crypto/not-me-token.ts'
+import { createLoginCodes } from './crypto/login-code.ts'
 import { sealedLogins } from './crypto/sealed-logins.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
 import { AccountFlowsError } from './errors.ts'
@@ -15,14 +15,14 @@ import { createTellClient, tellsClients } from './oidc/backchannel-logout.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
 import { createNoteClients } from './oidc/ended-clients.ts'
-import { sessionOf } from './oidc/kept-session.ts'
 import { createOpenLogin } from './oidc/open-login.ts'
 import { createAccountPolicy } from './oidc/policy.ts'
 import { createPostForm } from './oidc/post-form.ts'
+import { createLiveSession } from './oidc/renewed-session.ts'
 import { createResume } from './oidc/resume.ts'
 import type { CheckedOptions } from './options.ts'
 import { createClientLogouts } from './outbox/client-logouts.ts'
-import type { AuditEvent } from './ports/index.ts'
+import type { AccountFlowsStore, AuditEvent } from './ports/index.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { createViews } from './views/index.ts'
 
@@ -55,9 +55,7 @@ export function createCore(options: CheckedOptions) {
     provider,
     attach,
     store,
-    resetTokens: store.resetTokens,
-    verificationTokens: store.verificationTokens,
-    invitationTokens: store.invitationTokens,
+    ...tokensOf(store),
     users,
     voidLinks,
     watchedUsers: usersWithLinks(users, voidLinks),
@@ -68,7 +66,7 @@ export function createCore(options: CheckedOptions) {
     keyRing: createOwnKeyRing(store.keyRings, keys, oauthUrl),
     keyedHash: (text: string) => keyedHash(keys, text),
     authorizeSig: createAuthorizeSig(keys),
-    notMeTokens: createNotMeTokens(box),
+    loginCodes: createLoginCodes(keys),
     settingsKeeper,
     settings,
     audit,
@@ -85,10 +83,17 @@ export function createCore(options: CheckedOptions) {
       captcha: options.captcha?.html,
       log,
     }),
-    sessionOf: (req: IncomingMessage, accountId: string) => sessionOf(provider(), req, accountId),
+    liveSession: createLiveSession({ provider, sessions, cutoffs: store.cutoffs, clock, log }),
     requesterOf: (req: IncomingMessage) => requesterOf(req, trustedProxies),
   }
 }
+
+const tokensOf = ({
+  resetTokens,
+  verificationTokens,
+  invitationTokens,
+  notMeTokens,
+}: AccountFlowsStore) => ({ resetTokens, verificationTokens, invitationTokens, notMeTokens })
 
 /** The clients, who tells them that accounts are ended, and who notes which. */
 function createClientSide(

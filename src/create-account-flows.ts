@@ -1,9 +1,8 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
 import { attach } from './attach.ts'
 import { createAdminApi } from './admin/admin-api.ts'
 import { createCore, type Core } from './core.ts'
-import type { VerifyPassword } from './crypto/hashing.ts'
 import { createVoidEverything, type VoidLinks } from './flows/account.ts'
 import type { AuditEvents } from './flows/audit.ts'
 import { createEmailVerification } from './flows/email-verification.ts'
@@ -18,6 +17,8 @@ import { createBrowserSide } from './http/browser-side.ts'
 import type { Mount } from './http/mount.ts'
 import { createWellKnown, type WellKnown } from './http/well-known.ts'
 import { type Login } from './http/login.ts'
+import { createLoginPassword, type LoginPassword } from './http/login-password.ts'
+import { networkOf } from './http/requester.ts'
 import type { StartableAdapterFactory } from './oidc/account-adapter.ts'
 import type { InteractionPolicy } from './oidc/policy.ts'
 import { checkOptions } from './check-options.ts'
@@ -37,7 +38,7 @@ import { createMailSender } from './smtp/sender.ts'
 import { createUpkeep, type Health } from './upkeep.ts'
 
 /** What `createAccountFlows` answers. */
-export interface AccountFlows extends Login, WellKnown {
+export interface AccountFlows extends Login, LoginPassword, WellKnown {
   /** Wraps any adapter of oidc-provider. Without it, ended sessions come back to life. */
   adapter(adapter: AdapterConstructor | StartableAdapterFactory): AdapterFactory
   /**
@@ -69,21 +70,9 @@ export interface AccountFlows extends Login, WellKnown {
    */
   adminApi: Mount
   /**
-   * Whether this is the password of the user whom your login found. Give `undefined` if it found no user: the work is the same
-   * for everybody.
-   *
-   * `false` also for a user who is disabled or has no bcrypt hash (`$2a$`, `$2b$`, `$2y$`). Likewise for a password of more
-   * than 72 bytes or with NUL: bcrypt reads only a part of those. A stored hash may have another cost than `bcryptCost`. After
-   * the first hash with a higher cost, every check takes as long as that one.
-   *
-   * It shares a queue with resets. If the queue is full, it throws `ERR_OVERLOADED`: answer 503 with `Retry-After`. Limit the
-   * posts of your login page yourself. With the option `hashing`, its `verify` replaces bcrypt, and must handle long passwords
-   * itself.
-   */
-  verifyPassword: VerifyPassword
-  /**
    * Judges a new password as the forms of resets and invitations do: its length, `password_blocklist`, and your `judgePassword`. For
-   * your own pages to register or to change a password. A user without `passwordHash` has no current password.
+   * your own pages to register or to change a password. With `password_blocklist` it refuses the current password too, which those
+   * forms do not compare. A user without `passwordHash` has none.
    *
    * @returns `undefined`: it is good.
    * @throws `ERR_JUDGE_FAILED` if your `judgePassword` throws or is late; `ERR_OVERLOADED` as `verifyPassword`. Answer 503 to both.
@@ -102,16 +91,16 @@ export interface AccountFlows extends Login, WellKnown {
    * `password_changed` to the account's address, and records `password_changed`. If it throws, call it again: until it resolves, old sessions
    * may live.
    *
-   * With `keepSession`, the session that this request comes with stays signed in at the provider, and keeps what its person consented to. Its
-   * tokens end too: clients get new ones without asking. Nothing is kept if that session is of another account, ended, or being saved
-   * just then. The session keeps its id, so a stolen copy of its cookie stays good too ([more](changing-passwords.md)).
+   * With `browser`, the session that its request comes with ends too. If it was alive and of this account, the browser gets a new one of the
+   * same login, and its cookie is set on `res`. Any other end of the account, just before or after, ends that as well. Where a new
+   * session cannot be made, the error is logged, and the person signs in again ([more](changing-passwords.md)).
    *
-   * @param options.keepSession - the request of `node:http`, from a page on which its person just proved to know the password.
-   * @throws AccountFlowsError `ERR_NOT_ATTACHED` with `keepSession` before `attach`.
+   * @param browser - request and answer of `node:http`, from a page on which its person just proved to know the password.
+   * @throws AccountFlowsError `ERR_NOT_ATTACHED` with `browser` before `attach`.
    */
   passwordChanged(
     accountId: string,
-    options?: { keepSession?: IncomingMessage | undefined },
+    browser?: { req: IncomingMessage; res: ServerResponse },
   ): Promise<EndedAccount>
   /**
    * Mails a link to an account without a password, with which its owner chooses the first one. That verifies the address too. A later
@@ -143,7 +132,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const voidEverything = createVoidEverything(store.outbox, core.voidLinks)
   const ending = { ...core, outbox, voidLinks: voidEverything }
   const endSessions = createEndSessions(ending)
-  const flows = createFlows(core, { outbox, ...passwords, voidEverything, endSessions })
+  const { hashPassword, passwordJudge } = passwords
+  const means = { outbox, hashPassword, passwordJudge, voidEverything, endSessions }
+  const flows = createFlows(core, means)
   const refreshTokens = createRefreshTokens(core.settingsKeeper, checked.log)
   const sender = createMailSender(settings, clock, refreshTokens, checked.transport)
   const { identify } = core.clients
@@ -160,12 +151,13 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     checkMail: createMailCheck(clock, refreshTokens, checked.transport),
     endSessions,
     invite: flows.invitation.invite,
+    dearestCost: passwords.dearestCost,
   }
 
   return {
     ...browser.login,
-    verifyPassword: passwords.verifyPassword,
-    judgePassword: passwords.passwordJudge.judgeAll,
+    ...createLoginPassword({ ...core, limits: store.limits }, passwords.verifyPassword),
+    judgePassword: passwordJudge.judgeAll,
     ...createWellKnown(`${core.oauthUrl}/forgot-password`),
     adapter: sessions.adapter,
     policy: policy.add,
@@ -178,7 +170,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await users.start?.()
       await sessions.start()
       await upkeep.start(checked.initialSettings, workers)
-      await passwords.passwordJudge.load()
+      await passwordJudge.load()
       if (workers) [mail, clientLogouts].forEach(({ start }) => start())
     },
 
@@ -212,16 +204,18 @@ function wakingOutbox(outbox: MailOutbox, wake: (at: Date) => void): Outbox {
   }
 }
 
-interface Means extends Pick<FlowParts, 'hashPassword' | 'passwordJudge'> {
+interface Means extends Pick<FlowParts, 'passwordJudge'> {
   outbox: Outbox
+  hashPassword(password: string, network: string | undefined): Promise<string>
   voidEverything: VoidLinks
   endSessions(accountId: string): Promise<EndedAccount>
 }
 
 function createFlows(core: Core, means: Means) {
-  const parts = {
+  const parts: Omit<Core & Means, 'hashPassword'> & FlowParts = {
     ...core,
     ...means,
+    hashPassword: (password, by) => means.hashPassword(password, by && networkOf(by.address)),
     users: core.watchedUsers,
     limits: core.store.limits,
     readCutoffs: core.sessions.readCutoffs,

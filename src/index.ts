@@ -15,6 +15,7 @@ export type { Health } from './upkeep.ts'
 export type { Hashing } from './crypto/hashing.ts'
 export { AccountFlowsError, type ErrorCode } from './errors.ts'
 export type { BlockedByEmail, CheckedLogin, Login, LoginDecision } from './http/login.ts'
+export type { LoginPassword } from './http/login-password.ts'
 export { languageFor } from './http/language.ts'
 export type { Captcha, CaptchaSources } from './http/captcha.ts'
 export type { BeforeForgotPassword, ForgotPasswordRequest } from './http/host-check.ts'
@@ -74,7 +75,6 @@ export type {
   MailOutbox,
   NewClientLogout,
   NewMailJob,
-  MovedCutoffs,
   NewToken,
   PendingLogin,
   PendingLoginStore,
@@ -95,4 +95,5 @@ export type {
   Token,
   TokenStore,
   VerificationTokenStore,
+  WhichClients,
 } from './ports/index.ts'

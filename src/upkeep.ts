@@ -12,15 +12,6 @@ const HEALTH_MS = 2_000
 /** Whether this process can answer people. `not_started`: also while it stops. `database`: it does not answer. */
 export type Health = { isReady: true } | { isReady: false; reason: 'not_started' | 'database' }
 
-/** What goes on beside the requests: following the settings, and finishing what a dead process left. */
-interface Upkeep {
-  /** @param sweeps - whether this process finishes what another one left. */
-  start(initialSettings: Record<string, string>, sweeps: boolean): Promise<void>
-  /** Waits for what is under way, at most this long. */
-  stop(withinMs: number): Promise<void>
-  health(): Promise<Health>
-}
-
 interface UpkeepParts {
   settings: SettingsKeeper
   passwordReset: { sweep(): Promise<void> }
@@ -32,7 +23,8 @@ interface UpkeepParts {
   log: Log
 }
 
-export function createUpkeep(parts: UpkeepParts): Upkeep {
+/** What goes on beside the requests: following the settings, and finishing what a dead process left. */
+export function createUpkeep(parts: UpkeepParts) {
   const { settings, passwordReset, invitation, mail, keyRing, store, clock, log } = parts
   let stopping = new AbortController()
   let loops: Promise<void>[] = []
@@ -50,7 +42,8 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
   }
 
   return {
-    async start(initialSettings, sweeps) {
+    /** @param sweeps - whether this process finishes what another one left. */
+    async start(initialSettings: Record<string, string>, sweeps: boolean) {
       stopping.abort()
       stopping = new AbortController()
       const by = { actor: 'initialSettings', at: clock.now() }
@@ -73,7 +66,8 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
       )
     },
 
-    async stop(withinMs) {
+    /** Waits for what is under way, at most this long. */
+    async stop(withinMs: number) {
       stopping.abort()
       if (loops.length === 0) return
       // Where that fails, the note ends by itself.
@@ -81,7 +75,7 @@ export function createUpkeep(parts: UpkeepParts): Upkeep {
       await within(clock, withinMs, Promise.all(loops).then(forget))
     },
 
-    async health() {
+    async health(): Promise<Health> {
       if (loops.length === 0 || stopping.signal.aborted) {
         return { isReady: false, reason: 'not_started' }
       }

@@ -17,7 +17,8 @@ addEventListener('pageshow', ({ persisted }) => persisted && location.reload())
 all('[data-bytes]').forEach(judge)
 all('[data-show]').forEach(letShow)
 all('[data-seconds]').forEach(countDown)
-all('[data-status-url]').forEach(waitFor)
+// A reload sends no form.
+all('[data-page-url]').forEach(({ dataset }) => history.replaceState(null, '', dataset.pageUrl))
 
 /** The rule for a new password: calmly while it is typed, as a fault once its field was left or the form sent. */
 function judge(form) {
@@ -130,79 +131,4 @@ function text(amount, unit) {
 
 function numberText(number, style) {
   return new Intl.NumberFormat(document.documentElement.lang, style).format(number)
-}
-
-/** A login that cannot go on is not tried for ever. */
-function mayTry(login) {
-  const tries = Number(sessionStorage[login] ?? 0)
-  sessionStorage[login] = tries + 1
-  return tries < 3
-}
-
-/** Asks, while somebody looks, what became of the login, and goes on. */
-function waitFor(form) {
-  const { statusUrl, pageUrl, forMs, verified, stopped } = form.dataset
-  const beganAt = performance.now()
-  let answeredAt = -Infinity
-  let timer
-  let failures = 0
-  let isOver = false
-
-  const age = () => performance.now() - beganAt
-  const say = (words) => (form.querySelector('[role=status]').textContent = words)
-
-  function later() {
-    const minutes = age() / (60 * SECOND)
-    const rest = minutes < 10 ? 2 : minutes < 60 ? 10 : 60
-    const backOff = failures && Math.min(60, 2 ** (failures + 1))
-    clearTimeout(timer)
-    timer = setTimeout(ask, Math.max(rest, backOff) * SECOND)
-  }
-
-  function ask() {
-    if (isOver || document.hidden) return
-    // However often it is shown.
-    if (performance.now() - answeredAt < 1.5 * SECOND) later()
-    else if (age() < forMs) {
-      answeredAt = Infinity
-      read().then(hear, () => hear())
-    } else {
-      isOver = true
-      say(stopped)
-    }
-  }
-
-  function hear(status) {
-    answeredAt = performance.now()
-    failures = status ? 0 : failures + 1
-    if (isOver) return
-    isOver = !failures && status !== 'waiting'
-    if (!isOver) later()
-    else if (status !== 'verified') location.replace(pageUrl)
-    else if (mayTry(pageUrl)) {
-      say(verified)
-      form.requestSubmit()
-    } else say(stopped)
-  }
-
-  function again() {
-    isOver = false
-    ask()
-  }
-
-  async function read() {
-    const signal = AbortSignal.timeout?.(10 * SECOND)
-    const answer = await fetch(statusUrl, { cache: 'no-store', signal })
-    return answer.ok ? (await answer.json()).status : undefined
-  }
-
-  // A reload sends no form.
-  history.replaceState(null, '', pageUrl)
-  // Still here by then: nothing came of it.
-  form.addEventListener('submit', () => {
-    isOver = true
-    setTimeout(again, 60 * SECOND)
-  })
-  document.addEventListener('visibilitychange', ask)
-  later()
 }

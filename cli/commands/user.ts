@@ -151,6 +151,7 @@ function forgottenText({ under_way: underWay, ...erased }: ForgottenAccount): st
     `Reset links erased: ${erased.reset_links}`,
     `Verification links erased: ${erased.verification_links}`,
     `Invitations erased: ${erased.invitation_links}`,
+    `Links of "This wasn't me" erased: ${erased.not_me_links}`,
     `Waiting logins erased: ${erased.waiting_logins}`,
     `Client logouts erased: ${erased.client_logouts}`,
     `Events erased: ${erased.events}`,

@@ -15,8 +15,8 @@ export interface Present {
 
 export const NOT_CONFIGURED: Diagnosis = {
   cause: 'mail_server_down',
-  summary: 'SMTP is not configured: all mails wait.',
-  advice: 'Set smtp_host, smtp_port and smtp_from with account-flows settings set.',
+  summary: 'SMTP is not configured, or its key is missing: all mails wait.',
+  advice: 'Run account-flows doctor: it says what to set with account-flows settings set.',
 }
 
 /** Why no mail at all goes to the account, whoever asks; the gravest first. */
@@ -89,11 +89,11 @@ export function changedSince(
   }
 }
 
-/** Of a request within a day after "This wasn't me". */
-export const muted = (event: RecordedEvent, user: User, kind: LinkKind): Diagnosis => ({
-  cause: 'muted',
-  summary: `The last request, at ${timeOf(event)}, got no mail: in an earlier one, somebody pressed "This wasn't me" (mail_disowned).`,
-  advice: `Ask the person whether the request was theirs. If so, send a link, which is not held back: ${sendLink(user, kind)}`,
+/** Of a password that "This wasn't me" blocked, while nobody set another. */
+export const blocked = (event: RecordedEvent, user: User): Diagnosis => ({
+  cause: 'blocked',
+  summary: `The owner said "This wasn't me" of a mail at ${timeOf(event)}: the password is blocked, and signs nobody in.`,
+  advice: `Make sure that ${user.email ?? 'the address to come'} is the person's own mailbox, and that nobody else reads it. Then let the person set a new password: ${sendLink(user, 'password_reset')}`,
 })
 
 /** Of a mail whose request ended for another reason. */

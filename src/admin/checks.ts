@@ -1,8 +1,4 @@
-/**
- * What the doctor looks at, one check after the other.
- *
- * @module
- */
+/** What the doctor looks at, one check after the other. */
 import { timeout, type Clock } from '../clock.ts'
 import type { AccountFlowsStore, CheckedStep, MailStep } from '../ports/index.ts'
 import { unmetBy } from '../settings/recommended.ts'
@@ -18,6 +14,7 @@ export type DoctorStep =
   | 'recommended'
   | 'range_service'
   | 'outbox'
+  | 'stored_hashes'
   | 'base_url'
   | 'configuration'
   | 'transport'
@@ -97,6 +94,14 @@ export async function outboxCheck({ outbox }: AccountFlowsStore, at: Date): Prom
   if (letters.length === 0) return ok(step, 'There are no dead letters.')
   const count = letters.length < MAX_LETTERS ? letters.length : `${MAX_LETTERS} or more`
   return warning(step, `Dead letters: ${count}.`, 'Run account-flows outbox list --state dead.')
+}
+
+/** @param cost - of the dearest stored hash that this process compared, where it can be told by time. `undefined`: none. */
+export function storedHashesCheck(cost: number | undefined, bcryptCost: number): Check | undefined {
+  if (cost === undefined) return undefined
+  const message = `A stored hash has the cost ${cost}, and bcryptCost is ${bcryptCost}: logins of its account can be told by their time.`
+  const advice = `Hash that password again when its owner signs in, or set bcryptCost to ${cost - 2} or more.`
+  return warning('stored_hashes', message, advice)
 }
 
 /** @param skewMs - how far this clock is ahead of the database. */

@@ -1,8 +1,6 @@
 /**
  * The admin API (4.5): what each operation takes and answers, and who may ask. The server reads what comes in by this description; the
  * types of handlers and clients, and docs/openapi.json, are made of it.
- *
- * @module
  */
 import * as z from 'zod'
 import { AUDIT_EVENT_TYPES } from '../ports/audit.ts'
@@ -234,7 +232,7 @@ export const UserStatus = object('What support needs to know of an account.', {
       'verified',
       'changed',
       'limited',
-      'muted',
+      'blocked',
       'refused',
       'mail_server_down',
       'waiting',
@@ -243,7 +241,7 @@ export const UserStatus = object('What support needs to know of an account.', {
       'not_asked',
     ])
     .describe(
-      'The outcome of the newest mail, or why there is none. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. muted: somebody pressed "This wasn\'t me" in an earlier mail. changed: the reason is gone.',
+      'The outcome of the newest mail, or why there is none. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. blocked: somebody pressed "This wasn\'t me" in a mail, and nobody can sign in with the password. changed: the reason is gone.',
     ),
   summary: text.describe('The cause in one sentence, with what the mail server said.'),
   advice: text.describe('What to do next.'),
@@ -339,11 +337,12 @@ export const ForgottenAccount = object('How many records of the account were rem
   reset_links: count,
   verification_links: count,
   invitation_links: count,
+  not_me_links: count,
   waiting_logins: count,
   client_logouts: count,
   events: count,
   under_way: count.describe(
-    'Running resets, and mails and client logouts that are being sent: not removed yet. Try again in a minute.',
+    'Running resets, mails that are being sent, and clients that are still to be told: not removed yet. Try again in a minute; clients may take a day.',
   ),
 })
 

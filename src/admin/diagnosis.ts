@@ -1,14 +1,11 @@
-/**
- * Finds why somebody got no mail, out of the account, its mails and events. What a cause says is in `causes.ts`.
- *
- * @module
- */
+/** Finds why somebody got no mail, out of the account, its mails and events. What a cause says is in `causes.ts`. */
 import type { AuditEventType, MailJobStatus, RecordedEvent } from '../ports/index.ts'
+import { isBlockedBy } from '../flows/not-me.ts'
 import { MAIL_KINDS, linkKinds } from '../ports/mail-kinds.ts'
 import {
+  blocked,
   changedSince,
   ended,
-  muted,
   noMailAtAll,
   noPassword,
   NOT_CONFIGURED,
@@ -29,6 +26,8 @@ export interface MailHistory extends Present {
   mails: MailJobStatus[]
   /** Of the types of `MAIL_EVENTS`, newest first. */
   events: RecordedEvent[]
+  /** What "This wasn't me" did, newest first. */
+  disowned: RecordedEvent[]
   /** When somebody asked with the address of the account, and was not found by it; or was denied by the host, by whatever name. */
   askedInVain: RecordedEvent | undefined
   /** Whether several accounts have its address verified, so that it names none of them. */
@@ -44,7 +43,9 @@ export const MAIL_EVENTS: AuditEventType[] = linkKinds.flatMap((kind) =>
 )
 
 export function diagnose(history: MailHistory): Diagnosis {
-  const { user, mails, askedInVain, canSend } = history
+  const { user, mails, askedInVain, canSend, disowned } = history
+  const block = disowned.find(({ details }) => isBlockedBy(user, details))
+  if (block) return blocked(block, user)
   const [noMail] = noMailAtAll(user)
   if (noMail) return noMail
   if (!canSend) return NOT_CONFIGURED
@@ -132,7 +133,6 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): Diagnosis {
         'Ask the person to use the newest mail, or to try again later (mails_per_account_per_hour, resend_cooldown).',
     }
   }
-  if (reason === 'muted') return muted(event, user, kind)
   if (reason !== 'ERR_MAIL_REFUSED' && reason !== 'ERR_MAIL_FAILED') return ended(event, user, kind)
   const job = mails.find(({ id }) => event.id.startsWith(`mail_failed:${id}:`))
   return failed(event, user, kind, job)

@@ -2,6 +2,7 @@ import { ringsCheck } from '../crypto/key-rings.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import { MIN_KEY_BYTES, type CheckedOptions } from '../options.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
+import { isSmtpConfigured } from '../settings/table.ts'
 import { recordAction } from './audit.ts'
 import {
   baseUrlCheck,
@@ -15,6 +16,7 @@ import {
   secretsCheck,
   settingsCheck,
   skipped,
+  storedHashesCheck,
   type Check,
   type DoctorStep,
 } from './checks.ts'
@@ -105,12 +107,14 @@ function createDoctor(parts: AdminParts) {
       baseUrlCheck(parts.oauthUrl, clock),
       mailChecks(to),
     ])
+    const hashes = storedHashesCheck(parts.dearestCost(), options.bcryptCost)
+    const isInDevelopment = options.transport?.isStandIn && !isSmtpConfigured(settings.current())
     return [
       weakKeyCheck(options) ?? keys,
       ...database,
-      ...(range ? [range] : []),
+      ...[range, hashes].filter((check) => check !== undefined),
       baseUrl,
-      ...(options.transport?.isStandIn ? mail.map(inDevelopment) : mail),
+      ...(isInDevelopment ? mail.map(inDevelopment) : mail),
     ]
   }
 }

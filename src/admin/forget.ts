@@ -16,6 +16,7 @@ export async function forget(
       reset_links: forgotten.resetTokens,
       verification_links: forgotten.verificationTokens,
       invitation_links: forgotten.invitationTokens,
+      not_me_links: forgotten.notMeTokens,
       waiting_logins: forgotten.pendingLogins,
       client_logouts: forgotten.clientLogouts,
       events: forgotten.events,

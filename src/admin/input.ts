@@ -92,7 +92,6 @@ function problemsOf(issue: z.core.$ZodIssue, values: Values, what: string): Sett
   return [{ key, expected: issue.message, got }]
 }
 
-/** Reads the body as one JSON object. */
 async function readObject(ctx: Context): Promise<Values | BodyRefusal> {
   const body = await readBody(ctx, 'application/json')
   if (typeof body === 'string') return body

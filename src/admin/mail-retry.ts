@@ -5,17 +5,6 @@ import { tokensOf } from './link-state.ts'
 /** `superseded`: the account asked again since, and a mail for this request would end the newer link. */
 export type RetryOutcome = 'revived' | 'superseded' | 'held' | 'no_account' | 'not_found'
 
-interface MailRetry {
-  one(id: string): Promise<RetryOutcome>
-  /**
-   * Of each account and kind the newest dead letter; so many at once that a request is answered in time.
-   *
-   * @param before - only what was requested earlier.
-   * @returns `moreBefore`: there may be further ones, from before this time.
-   */
-  allDead(before?: Date): Promise<{ changed: number; moreBefore?: Date }>
-}
-
 interface MailRetryPorts {
   store: AccountFlowsStore
   /** Tells the workers that a mail is due. */
@@ -29,7 +18,7 @@ const MOST_AT_ONCE = 300
 const MOST_OF_ACCOUNT = 100
 
 /** Has mails sent that wait, or that nobody would try to send again. */
-export function createMailRetry({ store, wake, now }: MailRetryPorts): MailRetry {
+export function createMailRetry({ store, wake, now }: MailRetryPorts) {
   const { outbox } = store
 
   async function revive(id: string): Promise<RetryOutcome> {
@@ -50,13 +39,19 @@ export function createMailRetry({ store, wake, now }: MailRetryPorts): MailRetry
   }
 
   return {
-    async one(id) {
+    async one(id: string): Promise<RetryOutcome> {
       const [job] = await outbox.list({ id, limit: 1 }, now())
       if (!job) return 'not_found'
       return (await isSuperseded(job)) ? 'superseded' : revive(id)
     },
 
-    async allDead(requestedBefore) {
+    /**
+     * Of each account and kind the newest dead letter; so many at once that a request is answered in time.
+     *
+     * @param requestedBefore - only what was requested earlier.
+     * @returns `moreBefore`: there may be further ones, from before this time.
+     */
+    async allDead(requestedBefore?: Date) {
       const letters = await outbox.list(
         { state: 'dead', limit: MOST_AT_ONCE, ...(requestedBefore && { requestedBefore }) },
         now(),

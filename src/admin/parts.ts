@@ -35,6 +35,8 @@ export interface AdminParts {
   /** Whether there is anywhere to send mails to. */
   canSend(): boolean
   invite: Invitation['invite']
+  /** Of the stored hashes that cost too much for everybody to pay for, as far as this process saw one. */
+  dearestCost(): number | undefined
   endSessions(accountId: string): Promise<EndedAccount>
   /** The clients of the newest end of an account, each once. `undefined`: the provider tells no clients. */
   clientsOf(accountId: string): Promise<ClientLogout[] | undefined>

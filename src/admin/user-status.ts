@@ -1,5 +1,11 @@
 import { linkKinds } from '../ports/mail-kinds.ts'
-import type { ClientLogout, ClientLogoutState, RecordedEvent, User } from '../ports/index.ts'
+import type {
+  ClientLogout,
+  ClientLogoutState,
+  RecordedEvent,
+  SessionCutoffs,
+  User,
+} from '../ports/index.ts'
 import { foldTyped } from '../ports/users.ts'
 import { findUser } from '../flows/account.ts'
 import { eventShape } from './audit.ts'
@@ -18,21 +24,24 @@ const MOST_MAIL_EVENTS = 200
 export async function statusOf(parts: AdminParts, user: User): Promise<Sent<UserStatus>> {
   const { store, clock } = parts
   const settings = parts.settings.current()
-  const [links, mails, events, ended, clients, mailEvents, asked, named] = await Promise.all([
-    linksOf(parts, user),
-    store.outbox.list({ accountId: user.id, limit: MOST }, clock.now()),
-    store.audit.list({ accountId: user.id, limit: MOST }),
-    store.cutoffs.read(user.id),
-    parts.clientsOf(user.id),
-    store.audit.list({ accountId: user.id, types: MAIL_EVENTS, limit: MOST_MAIL_EVENTS }),
-    askedInVain(parts, user),
-    user.email === undefined ? 'unknown' : findUser(parts.users, user.email),
-  ])
+  const [links, mails, events, ended, clients, mailEvents, disowned, asked, named] =
+    await Promise.all([
+      linksOf(parts, user),
+      store.outbox.list({ accountId: user.id, limit: MOST }, clock.now()),
+      store.audit.list({ accountId: user.id, limit: MOST }),
+      store.cutoffs.read(user.id),
+      parts.clientsOf(user.id),
+      store.audit.list({ accountId: user.id, types: MAIL_EVENTS, limit: MOST_MAIL_EVENTS }),
+      store.audit.list({ accountId: user.id, types: ['mail_disowned'], limit: MOST }),
+      askedInVain(parts, user),
+      user.email === undefined ? 'unknown' : findUser(parts.users, user.email),
+    ])
   const name = () => user.username
   const history = {
     user,
     mails,
     events: mailEvents,
+    disowned,
     askedInVain: asked,
     isShared: named === 'ambiguous',
     canSend: parts.canSend(),
@@ -47,7 +56,7 @@ export async function statusOf(parts: AdminParts, user: User): Promise<Sent<User
     disabled: user.disabled,
     has_password: user.passwordHash !== undefined,
     oauth_sessions_ended_at: ended?.oauthAt,
-    idp_sessions_ended_at: ended?.idpAt,
+    idp_sessions_ended_at: ended && sessionsEndedAt(ended),
     clients: clientCounts(clients),
     hints: [...hintsOf(history), ...hintsOfClients(clients)],
     links,
@@ -102,6 +111,11 @@ function hintsOf({ user, mails, needsVerified, canSend }: MailHistory): string[]
       ? ['There are dead letters. See their reasons, then use account-flows outbox retry.']
       : []),
   ]
+}
+
+// What ends tokens ends sessions too, and may be the later of both.
+function sessionsEndedAt({ idpAt, oauthAt }: SessionCutoffs): Date | undefined {
+  return idpAt && oauthAt && idpAt > oauthAt ? idpAt : (oauthAt ?? idpAt)
 }
 
 function clientCounts(clients: ClientLogout[] = []): Sent<UserStatus>['clients'] {

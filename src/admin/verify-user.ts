@@ -4,7 +4,7 @@ import type { AdminParts, AdminRefusal, AdminRequest } from './parts.ts'
 
 type Outcome = { answer: { email: string; changed: boolean } } | AdminRefusal
 
-/** Whoever is verified has no use for the links that are under way; a login that waits goes on by itself. */
+/** Whoever is verified has no use for the links that are under way; a login that waits goes on by its button. */
 export async function verify(
   users: UserStore,
   { id, email, emailVerified }: User,

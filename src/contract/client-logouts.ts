@@ -11,7 +11,7 @@ export function itKeepsClientLogouts(port: () => ClientLogoutStore): void {
   }
 
   const claim = (at = 1, { most = 10, except = [] as string[], until = at + minute } = {}) =>
-    port().claim(most, after(at), after(until), except)
+    port().claim(most, after(at), after(until), { except })
 
   const claimOne = async (at = 1) => mustExist((await claim(at)).at(0))
 
@@ -19,7 +19,7 @@ export function itKeepsClientLogouts(port: () => ClientLogoutStore): void {
 
   const idsOf = (logouts: { id: string }[]) => logouts.map(({ id }) => id)
 
-  const waiting = { state: 'waiting', attempts: 0, reason: undefined } as const
+  const waiting = { state: 'waiting', attempts: 0, reason: undefined, isForgotten: false } as const
 
   it('keeps a client that is to be told, with its session or without one', async () => {
     const one = await added({ requestedAt: after(1) })
@@ -112,7 +112,10 @@ export function itKeepsClientLogouts(port: () => ClientLogoutStore): void {
     expect(await claim(5, { except: ['dead'] })).to.deep.equal([])
     const again = await claim(5 + minute, { except: ['dead', 'app'] })
     expect(idsOf(again)).to.deep.equal([other.id])
-    expect(idsOf(await claim(5 + minute, { except: ['dead'] }))).to.deep.equal([app.id])
+    const only = (...clients: string[]) =>
+      port().claim(10, after(5 + minute), after(hour), { only: clients })
+    expect(await only()).to.deep.equal([])
+    expect(idsOf(await only('app', 'other', 'nobody'))).to.deep.equal([app.id])
   })
 
   it('reaches every client, however many one has that is due the longest', async () => {

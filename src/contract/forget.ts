@@ -13,6 +13,7 @@ import {
   sampleClaim,
   sampleClientLogout,
   sampleMailJob,
+  sampleNotMeToken,
   samplePendingLogin,
   sampleResetToken,
   sampleVerificationToken,
@@ -24,6 +25,7 @@ const NOTHING = {
   resetTokens: 0,
   verificationTokens: 0,
   invitationTokens: 0,
+  notMeTokens: 0,
   pendingLogins: 0,
   clientLogouts: 0,
   events: 0,
@@ -44,13 +46,15 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     await store().resetTokens.issue(reset)
     await store().verificationTokens.issue(verification)
     await store().invitationTokens.issue(invitation)
+    const notMe = sampleNotMeToken({ userId })
+    await store().notMeTokens.issue(notMe)
     await store().pendingLogins.save(login, 10)
-    await store().clientLogouts.add([sampleClientLogout({ accountId: userId })])
+    await store().clientLogouts.add([sampleClientLogout({ accountId: userId, canBeTold: false })])
     const event = { id: randomUUID(), type: 'email_login_blocked', at: after(0) } as const
     await store().audit.record({ ...event, accountId: userId }, hour)
     await store().cutoffs.end(userId, 'idp', { id: 'idp', at: after(0) })
     await store().cutoffs.end(userId, 'oauth', { id: 'oauth', at: after(1) })
-    return { login, reset, invitation, verification, mail }
+    return { login, reset, invitation, mail, notMe }
   }
 
   /** How much is left of an account. */
@@ -73,33 +77,19 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
   it('removes what is about one account and tells how much; of others nothing, and no cut-off', async () => {
     const ann = await recorded('ann')
     const bob = await recorded('bob')
-    expect(await forget('ann')).to.deep.equal({
-      mails: 1,
-      resetTokens: 1,
-      verificationTokens: 1,
-      invitationTokens: 1,
-      pendingLogins: 1,
-      clientLogouts: 1,
-      events: 1,
-      underWay: 0,
-    })
+    const one = Object.fromEntries(Object.keys(NOTHING).map((kind) => [kind, 1]))
+    expect(await forget('ann')).to.deep.equal({ ...one, underWay: 0 })
     expect(await leftOf('ann')).to.deep.equal([0, 0, 0, 0, 0, 0])
     expect(await store().pendingLogins.find({ id: ann.login.id })).to.equal(undefined)
-    const { resetTokens, verificationTokens, invitationTokens, pendingLogins, cutoffs } = store()
+    const { resetTokens, pendingLogins, cutoffs } = store()
     expect(await resetTokens.find(ann.reset.tokenHash)).to.equal(undefined)
-    expect(await verificationTokens.find(ann.verification.tokenHash)).to.equal(undefined)
+    expect(await store().notMeTokens.find(ann.notMe.tokenHash)).to.equal(undefined)
+    expect(await store().notMeTokens.find(bob.notMe.tokenHash)).to.include({ userId: 'bob' })
     const ends = { idpAt: after(0), oauthAt: after(1) }
     expect(await cutoffs.read('ann')).to.deep.equal(ends)
 
     expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1, 1, 1])
     expect(await pendingLogins.find({ id: bob.login.id })).to.include({ accountId: 'bob' })
-    for (const [found, { id }] of [
-      [await resetTokens.find(bob.reset.tokenHash), bob.reset],
-      [await verificationTokens.find(bob.verification.tokenHash), bob.verification],
-      [await invitationTokens.find(bob.invitation.tokenHash), bob.invitation],
-    ] as const) {
-      expect(found).to.include({ id })
-    }
   })
 
   it('removes nothing the second time, or where nothing is known, and what came since', async () => {
@@ -163,23 +153,23 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     expect(await forget('ann')).to.deep.equal({ ...NOTHING, resetTokens: 1 })
   })
 
-  it('removes a reset that was rejected', async () => {
-    const { reset } = await recorded('ann')
-    await store().resetTokens.claim(reset.tokenHash, sampleClaim())
-    await store().resetTokens.advance(reset.id, 'rejected', after(2))
-    expect(await forget('ann')).to.include({ resetTokens: 1, underWay: 0 })
-  })
-
-  it('leaves a client logout that a worker holds, until its lease ends', async () => {
+  it('leaves client logouts that are still to be told; each goes once it is over', async () => {
     const { clientLogouts } = store()
-    await recorded('ann')
-    const [held] = await clientLogouts.claim(1, after(1), after(minute), [])
-    expect(await forget('ann')).to.include({ clientLogouts: 0, underWay: 1 })
-    await clientLogouts.settle(mustExist(held), { retryAt: after(hour), reason: 'timeout' })
-    expect(await forget('ann')).to.deep.equal({ ...NOTHING, clientLogouts: 1 })
-    await recorded('bob')
-    await clientLogouts.claim(1, after(1), after(minute), [])
-    expect(await forget('bob', minute)).to.include({ clientLogouts: 1, underWay: 0 })
+    const claim = (at: number) => clientLogouts.claim(10, after(at), after(at + 1), { except: [] })
+    for (const clientId of ['app', 'other'])
+      await clientLogouts.add([sampleClientLogout({ clientId })])
+    const before = await claim(1)
+    const left = { ...NOTHING, underWay: 2 }
+    expect(await forget('ann')).to.deep.equal(left)
+    for (const job of before) await clientLogouts.settle(job, { retryAt: after(2), reason: 'down' })
+    expect(await forget('ann', hour)).to.deep.equal(left)
+    const [sent, dead] = await claim(2)
+    expect([sent?.isForgotten, dead?.isForgotten]).to.deep.equal([true, true])
+    await clientLogouts.settle(mustExist(sent), { state: 'sent', at: after(2) })
+    expect(await clientLogouts.find({ accountId: 'ann' })).to.have.length(1)
+    await clientLogouts.settle(mustExist(dead), { state: 'dead', at: after(2) })
+    expect(await clientLogouts.find({ accountId: 'ann' })).to.deep.equal([])
+    expect(await forget('ann')).to.deep.equal(NOTHING)
   })
 
   it('leaves a mail that a worker holds, until its lease ends, and removes a dead letter', async () => {

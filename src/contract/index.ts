@@ -5,14 +5,10 @@ import type { AccountFlowsStore } from '../ports/index.ts'
 import { itAdministersMailJobs } from './administration.ts'
 import { itKeepsClientLogouts } from './client-logouts.ts'
 import { itForgetsAccounts } from './forget.ts'
-import {
-  itKeepsAuditEvents,
-  itKeepsKeyRings,
-  itKeepsSettings,
-  itTellsWhatWasRecorded,
-} from './records.ts'
+import { itKeepsAuditEvents, itKeepsKeyRings, itKeepsSettings } from './records.ts'
 import { itKeepsCutoffs, itKeepsPendingLogins } from './logins.ts'
 import { itCountsHits, itKnowsWhatIsLeftToUse } from './limits.ts'
+import { itKeepsNotMeTokens } from './not-me-tokens.ts'
 import { itKeepsMailJobs } from './outbox.ts'
 import { itKeepsResetTokens } from './reset-tokens.ts'
 import { itKeepsVerificationTokens } from './verification-tokens.ts'
@@ -42,6 +38,8 @@ export function itIsAnAccountFlowsStore(
       itKeepsResetTokens(() => opened.store.invitationTokens))
     describe('e-mail verification tokens (2.2, 3.2)', () =>
       itKeepsVerificationTokens(() => opened.store.verificationTokens))
+    describe('tokens of "This wasn\'t me" (3.6)', () =>
+      itKeepsNotMeTokens(() => opened.store.notMeTokens))
     describe('pending logins', () => itKeepsPendingLogins(() => opened.store.pendingLogins))
     describe('session cut-offs (2.4, 3.3)', () => itKeepsCutoffs(() => opened.store.cutoffs))
     describe('clients that are told', () => itKeepsClientLogouts(() => opened.store.clientLogouts))
@@ -50,10 +48,7 @@ export function itIsAnAccountFlowsStore(
       itKeepsMailJobs(() => opened.store.outbox)
       itAdministersMailJobs(() => opened.store.outbox)
     })
-    describe('audit events (6)', () => {
-      itKeepsAuditEvents(() => opened.store.audit)
-      itTellsWhatWasRecorded(() => opened.store.audit)
-    })
+    describe('audit events (6)', () => itKeepsAuditEvents(() => opened.store.audit))
     describe('all that is about one account', () => itForgetsAccounts(() => opened.store))
     describe('settings (2.5)', () => itKeepsSettings(() => opened.store.settings))
     describe('key rings', () => itKeepsKeyRings(() => opened.store.keyRings))

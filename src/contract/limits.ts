@@ -24,14 +24,28 @@ export function itCountsHits(port: () => RateLimits): void {
     expect((await port().hit('a key', minute)).count).to.equal(CALLERS + 1)
   })
 
-  it('tells how long a window lasts, and counts nothing by that', async () => {
-    expect(await port().msToEnd('a key')).to.equal(0)
+  it('tells how a key stands, and counts nothing by that', async () => {
+    const none = { count: 0, msToEnd: 0 }
+    expect(await port().peek('a key')).to.deep.equal(none)
     await port().hit('a key', minute)
     await port().hit('another key', hour)
     for (const time of [1, 2]) {
-      expect(await port().msToEnd('a key'), `${time}`).to.be.within(1, minute)
+      const { count, msToEnd } = await port().peek('a key')
+      expect(count, `${time}`).to.equal(1)
+      expect(msToEnd).to.be.within(1, minute)
     }
     expect(await port().hit('a key', minute)).to.include({ count: 2 })
+  })
+
+  it('takes hits back, all at most', async () => {
+    for (const _ of [1, 2, 3]) await port().hit('a key', minute)
+    await port().giveBack('a key')
+    expect(await port().hit('a key', minute)).to.include({ count: 3 })
+    await port().giveBack('a key', Infinity)
+    await port().giveBack('a key')
+    await port().giveBack('unknown')
+    expect(await port().peek('a key')).to.deep.equal({ count: 0, msToEnd: 0 })
+    expect(await port().hit('a key', minute)).to.include({ count: 1 })
   })
 
   it('counts each key by itself', async () => {
@@ -73,29 +87,26 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
     return mustExist(await claimOne(outbox, 'resolve', 1))
   }
 
+  const isUnderWay = (job: MailJob, at = 1) =>
+    requestRules(store().outbox).isUnderWay(job, after(at))
+
   it('counts a mail as under way from when it was looked up until it left', async () => {
     const { outbox } = store()
-    const asking = { ...(await claimed()), accountId: 'ann' }
+    const asking = await claimed()
     const other = await claimed()
-    expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(false)
+    expect(await isUnderWay(asking)).to.equal(false)
     await outbox.resolve(other, 'ann', after(1), after(minute))
-    expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(true)
-    expect(
-      await requestRules(outbox).isUnderWay({ ...other, accountId: 'ann' }, after(1)),
-    ).to.equal(false)
-    expect(
-      await requestRules(outbox).isUnderWay({ ...asking, accountId: 'bob' }, after(1)),
-    ).to.equal(false)
-    expect(
-      await requestRules(outbox).isUnderWay({ ...asking, kind: 'email_verification' }, after(1)),
-    ).to.equal(false)
-    expect(await requestRules(outbox).isUnderWay(asking, after(hour))).to.equal(false)
+    expect(await isUnderWay(asking)).to.equal(true)
+    expect(await isUnderWay(other)).to.equal(false)
+    expect(await isUnderWay({ ...asking, accountId: 'bob' })).to.equal(false)
+    expect(await isUnderWay({ ...asking, kind: 'email_verification' })).to.equal(false)
+    expect(await isUnderWay(asking, hour)).to.equal(false)
     await outbox.release(other, after(1))
-    expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(true)
+    expect(await isUnderWay(asking)).to.equal(true)
     const sending = mustExist(await claimOne(outbox, 'send', 1))
-    expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(true)
+    expect(await isUnderWay(asking)).to.equal(true)
     await outbox.remove(sending)
-    expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(false)
+    expect(await isUnderWay(asking)).to.equal(false)
   })
 
   it('counts to a request of a login only others of a login', async () => {
@@ -109,10 +120,10 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
     const byName = await take(undefined)
     const ofLogin = await take('a login')
     await outbox.resolve(byName, 'ann', after(1), after(minute))
-    expect(await requestRules(outbox).isUnderWay(ofLogin, after(1))).to.equal(false)
+    expect(await isUnderWay(ofLogin)).to.equal(false)
     const another = await take('another login')
     await outbox.resolve(another, 'ann', after(1), after(minute))
-    expect(await requestRules(outbox).isUnderWay(ofLogin, after(1))).to.equal(true)
+    expect(await isUnderWay(ofLogin)).to.equal(true)
   })
 
   for (const end of ['superseded', 'dead'] as const) {
@@ -122,10 +133,10 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
       await outbox.resolve(other, 'ann', after(1), after(minute))
       // The time of the database counts milliseconds.
       await delay(3)
-      const asking = { ...(await claimed()), accountId: 'ann' }
+      const asking = await claimed()
       if (end === 'dead') await outbox.giveUp(other, after(1), 'refused')
       else await requestRules(outbox).supersedeEarlier(asking, after(1))
-      expect(await requestRules(outbox).isUnderWay(asking, after(1))).to.equal(false)
+      expect(await isUnderWay(asking)).to.equal(false)
     })
   }
 

@@ -35,7 +35,7 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
   })
 
   it('puts a login in the place of the one with its id, turn and all', async () => {
-    const login = await saved({ verifiedAt: after(1) })
+    const login = await saved()
     await port().setTurn(login.id, 'a', after(2))
     const again = await saved({ id: login.id, createdAt: after(3), purgeAt: after(hour) })
     expect(await port().find({ id: login.id })).to.deep.equal(again)
@@ -66,33 +66,17 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     expect(await port().find({ id: ofBob.id })).to.deep.equal(ofBob)
   })
 
-  it('voids all of an account, and none of another', async () => {
-    const [ann, bob] = [await saved(), await saved({ accountId: 'bob' })]
-    await port().change({ accountId: 'ann' }, { isVoid: true })
-    await port().change({ accountId: 'nobody' }, { isVoid: true })
-    expect(await port().find({ id: ann.id })).to.deep.equal({ ...ann, passwordDigest: '' })
-    expect(await port().find({ id: bob.id })).to.deep.equal(bob)
-  })
-
   it('tells an absent parameter from an empty one, and leaves the scope aside', async () => {
     const without = await saved({}, { client_id: 'app' })
     const empty = await saved({}, { client_id: 'app', state: '', scope: 'openid' })
-    expect(await port().find({ accountId: 'ann', carried: { clientId: 'app' } })).to.deep.equal(
-      without,
-    )
-    expect(
-      await port().find({ accountId: 'ann', carried: { clientId: 'app', state: '' } }),
-    ).to.deep.equal(empty)
-    expect(
-      await port().find({ accountId: 'ann', carried: { clientId: 'app', state: 'x' } }),
-    ).to.equal(undefined)
-    expect(await port().find({ accountId: 'ann', carried: { state: '' } })).to.equal(undefined)
-    expect(
-      await port().find({
-        accountId: 'ann',
-        carried: { clientId: 'app', redirectUri: '', state: '' },
-      }),
-    ).to.equal(undefined)
+    for (const [carried, expected] of [
+      [{ clientId: 'app' }, without],
+      [{ clientId: 'app', state: '' }, empty],
+      [{ clientId: 'app', state: 'x' }, undefined],
+      [{ state: '' }, undefined],
+      [{ clientId: 'app', redirectUri: '', state: '' }, undefined],
+    ] as const)
+      expect(await port().find({ accountId: 'ann', carried })).to.deep.equal(expected)
   })
 
   it('gives its one turn to one of 20 that take it at once', async () => {
@@ -122,30 +106,31 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     expect((await port().find({ id }))?.continuedAt).to.deep.equal(after(2))
   })
 
-  it('keeps when the address was verified, of all logins with this address', async () => {
-    const ours = [await saved(), await saved()]
-    const others = [
-      await saved({ accountId: 'bob' }),
-      await saved({ email: 'other@example.com' }),
-      await saved({ email: undefined }),
-    ]
-    const ann = { accountId: 'ann', email: 'Ann@example.com' }
-    await port().change(ann, { verifiedAt: after(1) })
-    await port().change(ann, { verifiedAt: after(2) })
-    for (const { id } of ours) {
-      expect((await port().find({ id }))?.verifiedAt).to.deep.equal(after(1))
-    }
-    for (const { id } of others) expect((await port().find({ id }))?.verifiedAt).to.equal(undefined)
-  })
-
-  it('voids all logins with an address but one, and leaves a held one held', async () => {
-    const [one, other] = [await saved(), await saved({ isHeld: true, userAgent: undefined })]
-    const others = [await saved({ accountId: 'bob' }), await saved({ email: undefined })]
-    const ann = { accountId: 'ann', email: 'Ann@example.com' }
-    await port().change({ ...ann, except: one.id }, { isVoid: true })
+  it('voids all logins of an account, or all but one', async () => {
+    const [one, other] = [await saved(), await saved({ email: undefined })]
+    const ofBob = await saved({ accountId: 'bob' })
+    const ends = { isVoid: true } as const
+    await port().change({ accountId: 'nobody' }, ends)
+    await port().change({ accountId: 'ann', except: one.id }, ends)
     expect(await port().find({ id: one.id })).to.deep.equal(one)
     expect(await port().find({ id: other.id })).to.deep.equal({ ...other, passwordDigest: '' })
-    for (const login of others) expect(await port().find({ id: login.id })).to.deep.equal(login)
+    await port().change({ accountId: 'ann', except: undefined }, ends)
+    expect(await port().find({ id: one.id })).to.deep.equal({ ...one, passwordDigest: '' })
+    expect(await port().find({ id: ofBob.id })).to.deep.equal(ofBob)
+  })
+
+  it('finds the newest of an account that waits in a browser', async () => {
+    const here = { accountId: 'ann', browserHash: 'here' }
+    const waits = await saved({ ...here, createdAt: after(1) })
+    const isVoid = await saved({ ...here, createdAt: after(3) })
+    const continued = await saved({ ...here, createdAt: after(4) })
+    await saved({ createdAt: after(5) })
+    await saved({ ...here, accountId: 'bob', createdAt: after(6) })
+    expect(await port().find(here)).to.deep.equal(continued)
+    await port().setTurn(continued.id, 'a', after(7))
+    await port().change({ id: isVoid.id }, { isVoid: true })
+    expect(await port().find(here)).to.deep.equal(waits)
+    expect(await port().find({ ...here, browserHash: 'there' })).to.equal(undefined)
   })
 
   it('is kept until the latest of the times that 20 ask for at once', async () => {
@@ -198,7 +183,6 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
     expect(await port().end('ann', 'oauth', end(3))).to.deep.equal({
       idpAt: after(6),
       oauthAt: after(3),
-      before: undefined,
     })
     expect(await port().end('ann', 'idp', end(6))).to.deep.include({ idpAt: after(7) })
   })
@@ -208,21 +192,6 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
     expect(await port().end('ann', 'idp', end(5, 'another'))).to.deep.include({
       idpAt: after(6),
     })
-  })
-
-  it('answers where the cut-off was before, and of 20 ends at once to each what the one before it made', async () => {
-    const first = await port().end('ann', 'idp', end(5))
-    expect(first.before).to.equal(undefined)
-    await port().end('ann', 'oauth', end(9))
-    const ends = await atOnce((caller) =>
-      port().end('ann', 'idp', end(caller, `another ${caller}`)),
-    )
-    const last = await port().read('ann')
-    const made = [first, ...ends].map(({ idpAt }) => idpAt?.getTime())
-    const others = made.filter((at) => at !== last?.idpAt?.getTime())
-    expect(ends.map(({ before }) => before?.getTime())).to.have.members(others)
-    expect((await port().end('ann', 'idp', end(3, 'last'))).before).to.deep.equal(last?.idpAt)
-    expect((await port().end('ann', 'idp', end(3, 'last'))).before).to.not.deep.equal(last?.idpAt)
   })
 
   it('keeps an exact end beside the others, the latest of them', async () => {

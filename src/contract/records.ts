@@ -26,24 +26,6 @@ export function itKeepsAuditEvents(port: () => AuditLog): void {
     expect(await port().record({ ...event, accountId: 'bob' }, hour)).to.equal(false)
     expect(await eventIn(port(), event.id)).to.deep.include({ id: event.id, accountId: 'ann' })
   })
-
-  it('records events with other ids, with every field and with the least', async () => {
-    const least = { type: 'password_reset_requested', at: after(0) } as const
-    const full = {
-      ...least,
-      accountId: 'ann',
-      address: '192.0.2.1',
-      userAgent: 'test',
-      clientId: 'app',
-      reason: 'expired',
-      details: { identifier_hash: 'hash' },
-    } as const
-    for (const event of [least, full])
-      expect(await port().record({ id: randomUUID(), ...event }, hour)).to.equal(true)
-  })
-}
-
-export function itTellsWhatWasRecorded(port: () => AuditLog): void {
   let count = 0
 
   function another() {
@@ -105,13 +87,6 @@ export function itTellsWhatWasRecorded(port: () => AuditLog): void {
         recordedAt: found.recordedAt.toJSON(),
       })
     }
-  })
-
-  it('tells the first of two events with the same id', async () => {
-    const event = await recorded({ ...another(), ...full })
-    expect(await port().record({ ...event, accountId: 'bob' }, hour)).to.equal(false)
-    expect(await eventIn(port(), event.id)).to.include({ accountId: 'ann' })
-    expect(await idsOf()).to.deep.equal([event.id])
   })
 
   it('knows no event by another id', async () => {

@@ -9,6 +9,7 @@ import type {
   NewClientLogout,
   NewMailJob,
   NewToken,
+  NotMeToken,
   PendingLogin,
   ResetClaim,
   Token,
@@ -57,10 +58,18 @@ export function sampleVerificationToken(changes: Partial<NewToken> = {}): NewTok
   return sampleResetToken({ pendingLoginId: 'pending', ...changes })
 }
 
+export function sampleNotMeToken(changes: Partial<NotMeToken> = {}): Omit<NotMeToken, 'usedAt'> {
+  const { tokenHash, userId, email, requestedAt, mailJobId, attempt, createdAt, expiresAt } =
+    sampleResetToken()
+  const mail = { kind: 'password_reset', linkId: randomUUID(), locale: 'de-AT' } as const
+  const request = { requestedAt, mailJobId, attempt, createdAt, expiresAt }
+  return { ...mail, tokenHash, userId, email, ...request, ...changes }
+}
+
 /** What is told of a token that nothing happened to. */
 export function issuedAs(issued: NewToken): Token {
   const { tokenHash: _tokenHash, ...token } = issued
-  const unused = { usedAt: undefined, claimedAt: undefined, newDigest: undefined }
+  const unused = { usedAt: undefined, claimedAt: undefined }
   const alive = { invalidatedAt: undefined, completedAt: undefined }
   return { locale: undefined, pendingLoginId: undefined, ...token, ...unused, ...alive }
 }
@@ -86,9 +95,7 @@ export function samplePendingLogin(
       login: { accountId: 'ann', amr: ['pwd'], ts: 1_700_000_000 },
     },
     browserHash: 'hash of a browser',
-    userAgent: 'Mozilla/5.0 $ü',
     createdAt: after(0),
-    verifiedAt: undefined,
     continuedAt: undefined,
     purgeAt: after(hour),
     ...changes,

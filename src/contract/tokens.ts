@@ -11,7 +11,7 @@ export function itFindsTokens(
   it('finds a token as it was saved, an empty parameter apart from an absent one', async () => {
     const changes = [
       { carried: { clientId: 'app', state: '' } },
-      { userId: 'bob', carried: {}, locale: undefined },
+      { userId: 'bob', carried: {}, locale: undefined, pendingLoginId: undefined },
       { userId: 'eve', createdAt: after(-minute), expiresAt: after(-1) },
     ]
     for (const each of changes) {

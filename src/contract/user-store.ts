@@ -88,15 +88,10 @@ export function itIsAUserStore(
         { id: 'accent', username: 'accent', email: 'mike@jos\u00e9.example' },
       )
       const lookalikes = [
-        'm\u0131ke@jose.example',
-        'M\u0130KE@jose.example',
-        'mi\u212ae@jose.example',
+        ...letters.map((letter) => `${letter}@jose.example`),
         'mike@jo\u017fe.example',
-        'mi\u00adke@jose.example',
         'mike@jose.example\0',
-        'm\u200bike@jose.example',
         'mike+a@jose.example',
-        '\ud800mike@jose.example',
         '',
       ]
       for (const typed of lookalikes)

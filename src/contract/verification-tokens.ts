@@ -15,11 +15,6 @@ export function itKeepsVerificationTokens(port: () => VerificationTokenStore): v
 
   itFindsTokens(port, issued)
 
-  it('finds a token as it was saved, with a pending login and without', async () => {
-    for (const token of [await issued(), await issued({ pendingLoginId: undefined })])
-      expect(await port().find(token.tokenHash)).to.deep.equal(issuedAs(token))
-  })
-
   it('tells when the last usable token expires, of whomever it is', async () => {
     expect(await port().latestExpiry(after(1))).to.equal(undefined)
     const [soon, late, revoked, used] = [

@@ -2,22 +2,19 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { CarriedParameters } from '../ports/index.ts'
 import type { DerivedKey, KeyRing } from './keys.ts'
 
+export type AuthorizeSig = ReturnType<typeof createAuthorizeSig>
+
 /**
  * `authorize_sig` (5.4): HMAC-SHA-256 over the token and the carried parameters of a verification link, base64url.
  * Changing, adding or removing any of them is noticed; the order in the link does not matter.
  */
-export interface AuthorizeSig {
-  sign(token: string, carried: CarriedParameters): string
-  /** True when any key of the ring signed exactly this token with exactly these parameters. */
-  verify(signature: string, token: string, carried: CarriedParameters): boolean
-}
-
-export function createAuthorizeSig(keys: KeyRing): AuthorizeSig {
+export function createAuthorizeSig(keys: KeyRing) {
   return {
-    sign: (token, carried) =>
+    sign: (token: string, carried: CarriedParameters) =>
       hmac(keys('authorize_sig')[0], signedText(token, carried)).toString('base64url'),
 
-    verify(signature, token, carried) {
+    /** True when any key of the ring signed exactly this token with exactly these parameters. */
+    verify(signature: string, token: string, carried: CarriedParameters) {
       if (!/^[A-Za-z0-9_-]{43}$/.test(signature)) return false
       const presented = Buffer.from(signature, 'base64url')
       if (presented.toString('base64url') !== signature) return false

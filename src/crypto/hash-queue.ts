@@ -1,38 +1,89 @@
 import { availableParallelism } from 'node:os'
 import { AccountFlowsError } from '../errors.ts'
 
-/** Does work that keeps a thread busy, now or in its turn. Throws `ERR_OVERLOADED`, with nothing done, where too many wait. */
-export type HashQueue = <T>(work: () => Promise<T>) => Promise<T>
+/**
+ * Does work that keeps a thread busy, now or in its turn. Throws `ERR_OVERLOADED`, with nothing done, where too many wait.
+ *
+ * @param network - who asks for it. `undefined`: nobody knows; all of those share one line.
+ */
+export type HashQueue = <T>(work: () => Promise<T>, network?: string) => Promise<T>
 
 interface HashQueueLimits {
   /** How many run at the same time. */
   atOnce: number
   /** How many wait for a place, at most. */
   waiting: number
+  /** How many of them are of one network, at most. Those of nobody knows whom may be half of all. */
+  waitingOfOne: number
 }
 
-/** First come, first served. */
-export function createHashQueue({ atOnce, waiting }: HashQueueLimits): HashQueue {
-  let running = 0
-  const queue: (() => void)[] = []
+interface Waiting {
+  begin(): void
+  refuse(error: Error): void
+}
 
-  return async (work) => {
+const overloaded = () =>
+  new AccountFlowsError('ERR_OVERLOADED', 'Too many passwords wait to be hashed')
+
+/** Networks take turns, and in each it is first come, first served. So nobody waits behind the many of another network. */
+export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimits): HashQueue {
+  let running = 0
+  let waitingNow = 0
+  /** In the order of their turns. No line is empty. */
+  const lines = new Map<string, Waiting[]>()
+
+  function turnOf(network = UNKNOWN): Promise<void> {
+    const line = lines.get(network) ?? []
+    const most = network === UNKNOWN ? Math.ceil(waiting / 2) : waitingOfOne
+    if (line.length >= most || (waitingNow >= waiting && !makeRoom(line.length + 1)))
+      throw overloaded()
+    waitingNow += 1
+    lines.set(network, line)
+    return new Promise<void>((begin, refuse) => line.push({ begin, refuse }))
+  }
+
+  /** Where all places are taken, the last one of the longest line goes, so that nobody is kept out by the many of others. */
+  function makeRoom(length: number): boolean {
+    const [longest] = [...lines.values()].sort((one, other) => other.length - one.length)
+    if (!longest || longest.length <= length) return false
+    waitingNow -= 1
+    longest.pop()?.refuse(overloaded())
+    return true
+  }
+
+  /** The next one takes over the place of one that is done. */
+  function handOver() {
+    const [next] = lines
+    if (!next) {
+      running -= 1
+      return
+    }
+    const [network, [first, ...others]] = next
+    lines.delete(network)
+    if (others.length > 0) lines.set(network, others)
+    waitingNow -= 1
+    first?.begin()
+  }
+
+  return async (work, network) => {
     if (running < atOnce) running += 1
-    else if (queue.length < waiting) await new Promise<void>((resolve) => queue.push(resolve))
-    else throw new AccountFlowsError('ERR_OVERLOADED', 'Too many passwords wait to be hashed')
+    else await turnOf(network)
     try {
       return await work()
     } finally {
-      // The next one takes this place over.
-      const next = queue.shift()
-      if (next) next()
-      else running -= 1
+      handOver()
     }
   }
 }
 
+/** What `networkOf` says too of an address that it cannot read. */
+const UNKNOWN = 'unknown'
+
 /** For each one that runs. At the cost of 12 the last of them waits for about ten seconds. */
 const WAITING_FOR_EACH = 32
+
+/** Of one network, for each one that runs: the last of them waits for about a second, where nobody else does. */
+const OF_ONE_FOR_EACH = 4
 
 /** What libuv starts without `UV_THREADPOOL_SIZE`. */
 const DEFAULT_THREADS = 4
@@ -47,7 +98,11 @@ const DEFAULT_THREADS = 4
 export function hashQueueLimits(processors: number, poolSize: string | undefined): HashQueueLimits {
   const threads = poolSize === undefined ? DEFAULT_THREADS : Number.parseInt(poolSize, 10) || 1
   const atOnce = Math.max(1, Math.min(processors, threads - 1))
-  return { atOnce, waiting: atOnce * WAITING_FOR_EACH }
+  return {
+    atOnce,
+    waiting: atOnce * WAITING_FOR_EACH,
+    waitingOfOne: atOnce * OF_ONE_FOR_EACH,
+  }
 }
 
 /** One for the process, because its processors and threads are: also for several flows in it. */

@@ -15,57 +15,77 @@ export interface Hashing {
 export type VerifyPassword = (
   user: Pick<User, 'passwordHash' | 'disabled'> | undefined,
   password: string,
+  network?: string,
 ) => Promise<boolean>
 
 /** What resets and logins hash with, in one queue. */
 interface PasswordHashing {
-  hashPassword(password: string): Promise<string>
+  hashPassword(password: string, network?: string): Promise<string>
   verifyPassword: VerifyPassword
 }
 
+/** @param tellDearer - is told the cost of a stored hash whose account can be told by time. */
 export function createHashing(
   hashing: Hashing | undefined,
   bcryptCost: number,
   queue: HashQueue,
+  tellDearer: (cost: number) => void,
 ): PasswordHashing {
   if (hashing) {
     return {
-      hashPassword: (password) => queue(() => hashing.hash(password)),
+      hashPassword: (password, network) => queue(() => hashing.hash(password), network),
       verifyPassword: verifyWith(hashing, queue),
     }
   }
   return {
-    hashPassword: (password) => queue(() => hashPassword(password, bcryptCost)),
-    verifyPassword: createVerifyPassword(bcryptCost, queue),
+    hashPassword: (password, network) => queue(() => hashPassword(password, bcryptCost), network),
+    verifyPassword: createVerifyPassword(bcryptCost, queue, tellDearer),
   }
 }
 
 /** Whoever it is asked for: one `verify`, of a hash that nobody has the password of where there is none. */
 function verifyWith(hashing: Hashing, queue: HashQueue): VerifyPassword {
   let nobodys: string | undefined
-  return async (user, password) =>
+  return async (user, password, network) =>
     queue(async () => {
       // For everybody, or the first whom nobody knows would take longer.
       nobodys ??= await hashing.hash(newToken())
       const stored = user?.passwordHash
       const isMatch = await hashing.verify(password, stored ?? nobodys)
       return isMatch && stored !== undefined && !user?.disabled && password.isWellFormed()
-    })
+    }, network)
 }
 
 /** bcrypt takes no lower one. */
 const LOWEST_COST = 4
 const READABLE = /^\$2[aby]\$(0[4-9]|[12]\d|3[01])(\$[./A-Za-z0-9]{53})$/
 
-/** Whoever it is asked for, and whatever is stored of them: the same bcrypt work, in one turn of the queue. */
-export function createVerifyPassword(bcryptCost: number, queue: HashQueue): VerifyPassword {
+/** How much dearer than `bcryptCost` a stored hash may be for everybody to pay for it: four times the rounds. */
+const FOLLOWED_COSTS = 2
+
+/**
+ * Whoever it is asked for, and whatever is stored of them: the same bcrypt work, in one turn of the queue. From the first sight of a
+ * dearer hash on, that is the work of its cost. A hash beyond `FOLLOWED_COSTS` is compared alone, and told.
+ */
+export function createVerifyPassword(
+  bcryptCost: number,
+  queue: HashQueue,
+  tellDearer: (cost: number) => void = () => {},
+): VerifyPassword {
   let highestCost = bcryptCost
 
-  return async (user, password) => {
-    const hash = readable(user?.passwordHash)
-    // From its first sight on, everybody pays for the highest cost.
+  function workFor(hash: ReadableHash | undefined): string[] {
+    if (hash && hash.cost > bcryptCost + FOLLOWED_COSTS) {
+      tellDearer(hash.cost)
+      return [hash.text]
+    }
     highestCost = Math.max(highestCost, hash?.cost ?? 0)
-    const work = sameWork(hash, highestCost)
+    return sameWork(hash, highestCost)
+  }
+
+  return async (user, password, network) => {
+    const hash = readable(user?.passwordHash)
+    const work = workFor(hash)
     const mayMatch = !user?.disabled && isReadWhole(password)
     return queue(async () => {
       let matches = false
@@ -74,7 +94,7 @@ export function createVerifyPassword(bcryptCost: number, queue: HashQueue): Veri
         matches ||= isMatch && each === hash?.text
       }
       return matches && mayMatch
-    })
+    }, network)
   }
 }
 

@@ -5,19 +5,14 @@ import type { CheckedStep, KeyRings, NotedKeyRing } from '../ports/index.ts'
 /** Three notes may be late, or lost. */
 const NOTED_WITHIN_MS = 240_000
 
-/** What the processes that share a store tell each other of their keys, so that a rotation goes step by step. */
-export interface OwnKeyRing {
-  note(): Promise<void>
-  /** The process ends: nobody waits for it. */
-  forget(): Promise<void>
-  /** The ids of the keys of every process that runs, of this one too. */
-  all(): Promise<string[][]>
-  /** Whether a process runs whose links lead elsewhere. Not known of processes before version 0.2. */
-  isShared(): Promise<boolean>
-}
+export type OwnKeyRing = ReturnType<typeof createOwnKeyRing>
 
-/** @param oauthUrl - where the links of this process lead. */
-export function createOwnKeyRing(rings: KeyRings, keys: KeyRing, oauthUrl: string): OwnKeyRing {
+/**
+ * What the processes that share a store tell each other of their keys, so that a rotation goes step by step.
+ *
+ * @param oauthUrl - where the links of this process lead.
+ */
+export function createOwnKeyRing(rings: KeyRings, keys: KeyRing, oauthUrl: string) {
   const place = createHash('sha256').update(oauthUrl).digest('base64url').slice(0, 11)
   const own: NotedKeyRing = {
     processId: `${place}.${randomUUID()}`,
@@ -26,14 +21,17 @@ export function createOwnKeyRing(rings: KeyRings, keys: KeyRing, oauthUrl: strin
   }
   return {
     note: () => rings.note(own.processId, own.keyIds),
+    /** The process ends: nobody waits for it. */
     forget: () => rings.note(own.processId, []),
 
-    async all() {
+    /** The ids of the keys of every process that runs, of this one too. */
+    async all(): Promise<string[][]> {
       const noted = await rings.noted(NOTED_WITHIN_MS)
       const others = noted.filter(({ processId }) => processId !== own.processId)
       return [own, ...others].map(({ keyIds }) => keyIds)
     },
 
+    /** Whether a process runs whose links lead elsewhere. */
     async isShared() {
       const places = (await rings.noted(NOTED_WITHIN_MS)).map(({ processId }) =>
         processId.split('.'),

@@ -1,7 +1,7 @@
 import { createHash, createHmac, hkdfSync } from 'node:crypto'
 
 /** Each purpose has its own key; the ring itself signs and encrypts nothing. */
-export type KeyPurpose = 'authorize_sig' | 'cookie' | 'jwe' | 'keyed_hash'
+export type KeyPurpose = 'authorize_sig' | 'jwe' | 'keyed_hash' | 'login_code'
 
 export interface DerivedKey {
   /** Names the key in what it signed or encrypted, without telling anything about it. */

@@ -1,25 +1,19 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import type { DerivedKey, KeyRing } from './keys.ts'
 
+const IV_BYTES = 12
+const TAG_BYTES = 16
+
+export type SecretBox = ReturnType<typeof createSecretBox>
+
 /**
  * Encrypts secrets at rest as a compact JWE, `dir` with A256GCM (RFC 7516), under the first key of the ring. Each is bound to what
  * it is for, such as the host that a password was given for.
  */
-export interface SecretBox {
-  seal(plain: string, purpose: string): string
-  /** `undefined`: no key of the ring opens it, it was altered, or it is for something else. */
-  open(sealed: string, purpose: string): string | undefined
-  /** Whether the first key of the ring sealed it. */
-  isCurrent(sealed: string): boolean
-}
-
-const IV_BYTES = 12
-const TAG_BYTES = 16
-
 // Not with jose, whose WebCrypto takes ten times as long: each record of the provider goes through here.
-export function createSecretBox(keys: KeyRing): SecretBox {
+export function createSecretBox(keys: KeyRing) {
   return {
-    seal(plain, purpose) {
+    seal(plain: string, purpose: string) {
       const key = keys('jwe')[0]
       const header = headerOf(key, purpose)
       const iv = randomBytes(IV_BYTES)
@@ -29,7 +23,8 @@ export function createSecretBox(keys: KeyRing): SecretBox {
       return `${header}..${parts.join('.')}`
     },
 
-    open(sealed, purpose) {
+    /** `undefined`: no key of the ring opens it, it was altered, or it is for something else. */
+    open(sealed: string, purpose: string): string | undefined {
       const [header = '', wrapped, ...encoded] = sealed.split('.')
       const key = keys('jwe').find((candidate) => header === headerOf(candidate, purpose))
       const [iv, encrypted, tag] = encoded.map((part) => Buffer.from(part, 'base64url'))
@@ -44,7 +39,8 @@ export function createSecretBox(keys: KeyRing): SecretBox {
       }
     },
 
-    isCurrent: (sealed) => kidOf(sealed) === keys('jwe')[0].kid,
+    /** Whether the first key of the ring sealed it. */
+    isCurrent: (sealed: string) => kidOf(sealed) === keys('jwe')[0].kid,
   }
 }
 

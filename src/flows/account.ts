@@ -164,5 +164,8 @@ export function usersWithLinks(users: UserStore, voidLinks: VoidLinks): UserStor
       setFirstPassword: async (...of) => (await users.setFirstPassword?.(...of)) ?? false,
     }),
     markEmailVerified: (id, email) => users.markEmailVerified(id, email),
+    ...(users.markEmailUnverified && {
+      markEmailUnverified: async (...of) => (await users.markEmailUnverified?.(...of)) ?? false,
+    }),
   }
 }

@@ -5,42 +5,41 @@
  * |--------|----------------------------------|------------------------------------------------------------|--------|
  * | (none) | POST login, address not verified | `blocks`, `block`; later in a worker, `verification-mail`  | unused |
  * | (none) | POST resend-verification         | `resend`; later in a worker, `verification-mail`           | unused |
- * | unused | GET verify-email                 | `open`, then `confirm`                                     | used   |
+ * | unused | GET verify-email                 | `open`, then `confirm`; elsewhere `codeOf`, and no change  | used   |
+ * | unused | POST verify-email/waiting        | `confirmByCode`                                            | used   |
  * | used   | any use                          | `open` answers `expired`                                   | used   |
  * | any    | a new link is asked for from it  | `renew`; later in a worker, `verification-mail`            |        |
- *
- * @module
  */
-import { isToken } from '../crypto/token.ts'
+import { hashToken, isToken } from '../crypto/token.ts'
 import { requestMail, type MailRequest } from '../outbox/request.ts'
-import type { CapturedRequest, CarriedParameters, Requester, Token, User } from '../ports/index.ts'
+import type {
+  CapturedRequest,
+  CarriedParameters,
+  PendingLogin,
+  Requester,
+  Token,
+  User,
+} from '../ports/index.ts'
 import { carriedBy, isSameCarried } from '../ports/carried-query.ts'
-import { isVerified } from './account.ts'
 import { contextOf, findLink, verificationState, type VerificationLink } from './link.ts'
+import { codeWait, isGuessedAt } from './login-code.ts'
+import { createConfirm, type OpenedLink } from './confirm-address.ts'
 import type { FlowParts } from './parts.ts'
-import { about, refuse, unknown, type LinkRefusal } from './link-refusal.ts'
-import { linkedLogin, unlessLeft, type LinkedLogin, type LoginToMatch } from './linked-login.ts'
-import { inLoginTurn, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
-import { disown, isHeld, tryNumber, windowRule } from './whose-window.ts'
+import { refuse, unknown, type LinkRefusal } from './link-refusal.ts'
+import { isLoginOf, isWaitingPage, MOST_LOGINS, newPendingLogin } from './waiting-login.ts'
 
-/** A genuine, usable link and the account it is for. Nothing is consumed yet. */
-export interface OpenedLink extends LinkedLogin {
-  accountId: string
-  token: Token
+export type { OpenedLink } from './confirm-address.ts'
+
+/** What a link shows in a browser in which no login of its account waits. */
+export interface ShownCode {
+  /** Of the login that the link was mailed for. */
+  code: string
+  /** For how long no code is compared. `undefined`: it is compared now. */
+  waitMs: number | undefined
 }
 
 /** Who opens a link, and the cookie of the browser. `undefined`: it has none. */
 type LinkOpener = Requester & { browser: string | undefined }
-
-/**
- * What follows a verification. `takesTurn`: in the turn of the login that waits in this browser. `matched`: the login whose number was
- * typed; with `match`, no other one goes on after a link that was opened in another browser.
- */
-export type AfterConfirming = {
-  takesTurn: boolean
-  matched: string | undefined
-  goOn: () => Promise<void>
-}
 
 export type EmailVerification = ReturnType<typeof createEmailVerification>
 
@@ -50,15 +49,22 @@ export function createEmailVerification(parts: FlowParts) {
     blocks: (user: User) => parts.settings().requireEmailVerification && !user.emailVerified,
 
     /**
-     * Keeps the login that waits, and asks for a link. The id of the same request in the same browser is always the same. `undefined`: the request is too long to be kept, and nothing was done.
+     * Keeps the login that waits, and asks for a link. The same request in the same browser is the same login. One that was disowned
+     * or guessed at too often, or whose account was verified meanwhile, comes back void.
+     * `undefined`: the request is too long to be kept, and nothing was done.
      */
-    async block(user: User, captured: CapturedRequest, opener: LinkOpener) {
-      const { browser: _browser, ...requester } = opener
+    async block(user: User, captured: CapturedRequest, { browser, ...requester }: LinkOpener) {
       const lifetimeMs = parts.settings().emailVerificationExpiration
-      const begun = newPendingLogin(user, captured, opener, parts.clock.now(), lifetimeMs)
-      if (!begun) return undefined
-      const login = (await isHeld(parts, user.id)) ? { ...begun, isHeld: true as const } : begun
+      const login = newPendingLogin(user, captured, browser, parts.clock.now(), lifetimeMs)
+      if (!login) return undefined
+      const over = { ...login, passwordDigest: '' }
+      if (await isGuessedAt(parts, login)) return over
       await parts.pendingLogins.save(login, MOST_LOGINS)
+      // The host read the account before it compared the password: what was verified since ended this login too.
+      if ((await parts.users.findById(user.id))?.emailVerified) {
+        await parts.pendingLogins.change({ id: login.id }, { isVoid: true })
+        return over
+      }
       const asked = { accountId: user.id, carried: carriedBy(captured), requester }
       await request(parts, { ...asked, pendingLoginId: login.id })
       return login
@@ -74,32 +80,18 @@ export function createEmailVerification(parts: FlowParts) {
     /** Judges a link without consuming it. */
     open: (link: VerificationLink, opener: LinkOpener) => open(parts, link, opener),
 
+    /** The code of the login that the link was mailed for. `undefined`: there is none, or it waits no more. */
+    async codeOf({ login }: OpenedLink): Promise<ShownCode | undefined> {
+      if (!login || !isWaitingPage(login)) return undefined
+      const waitMs = await codeWait(parts, login.email)
+      return { code: parts.loginCodes.codeOf(login.id), waitMs }
+    },
+
     /** Asks for a fresh link in the place of a genuine one that expired. */
     renew: (link: VerificationLink, requester: Requester, form?: string) =>
       renew(parts, link, requester, form),
 
-    /**
-     * unverified → verified, unused → used, and then `goOn`. A refusal: somebody else was first, or the account changed just now.
-     * `continued`: the waiting window of this browser has taken the turn of the login, which `takesTurn` asks for. In neither is
-     * `goOn` called; where that fails in its turn, the turn is given back.
-     */
-    confirm: (link: OpenedLink, by: Requester, then: AfterConfirming) =>
-      confirm(parts, link, by, then),
-
-    /** Judges the number that was typed for the window of a login, which may be tried twice. */
-    tryNumber: (token: Token, by: Requester, login: LoginToMatch, typed: string) =>
-      tryNumber(parts, { token, by }, login.id, typed),
-
-    /** Whoever opened the link sees no window that waits: verifies nothing, and ends the login and the link. */
-    disown: ({ token }: OpenedLink, by: Requester) => disown(parts, { token, by }),
-
-    /** Records that a confirmed link has done its work: once for each link, however often it is recorded. */
-    recordConfirmed: ({ token }: OpenedLink, by: Requester) =>
-      parts.audit({
-        ...about(parts, token, by),
-        id: `verified:${token.id}`,
-        type: 'email_verification_completed',
-      }),
+    ...createConfirm(parts),
   }
 }
 
@@ -135,8 +127,26 @@ async function open(
   if (state !== 'usable' || !account) {
     return refuse(parts, token, state === 'usable' ? 'changed' : state, end, requester)
   }
-  const login = await linkedLogin(parts, token.pendingLoginId, account, browser)
-  return { accountId: account.id, token, ...login }
+  const opened = { accountId: account.id, username: account.username, token }
+  return { ...opened, ...(await loginsOf(parts, token, account, browser)) }
+}
+
+async function loginsOf(
+  { pendingLogins, readCutoffs }: FlowParts,
+  { pendingLoginId: id }: Token,
+  user: User,
+  browser: string | undefined,
+): Promise<Pick<OpenedLink, 'login' | 'here'>> {
+  const browserHash = browser === undefined ? undefined : hashToken(browser)
+  const cutoffs = await readCutoffs(user.id)
+  const alive = (login: PendingLogin | undefined) =>
+    login && isLoginOf(login, user, cutoffs) ? login : undefined
+  const login = id === undefined ? undefined : alive(await pendingLogins.find({ id }))
+  if (browserHash === undefined) return { login, here: undefined }
+  const own = login?.browserHash === browserHash ? login : undefined
+  if (own && isWaitingPage(own)) return { login, here: own }
+  const newest = await pendingLogins.find({ accountId: user.id, browserHash })
+  return { login, here: alive(newest) ?? own }
 }
 
 async function renew(parts: FlowParts, link: VerificationLink, by: Requester, form?: string) {
@@ -151,39 +161,4 @@ async function renew(parts: FlowParts, link: VerificationLink, by: Requester, fo
   const requester = { ...by, uiLocales: by.uiLocales ?? locale }
   await request(parts, { accountId, pendingLoginId, carried, requester, form })
   return { refusal: undefined, ...contextOf(found.token) }
-}
-
-async function confirm(
-  parts: FlowParts,
-  { token, isFirstBrowser }: OpenedLink,
-  requester: Requester,
-  { takesTurn, matched, goOn }: AfterConfirming,
-): Promise<'confirmed' | 'continued' | LinkRefusal> {
-  const { users, verificationTokens, pendingLogins, settings, clock } = parts
-  const { userId, email, pendingLoginId } = token
-  // Before the address is verified: from then on each window goes on that is not ended.
-  if (!isFirstBrowser && windowRule(settings()) === 'match') {
-    const others = { accountId: userId, email, ...(matched !== undefined && { except: matched }) }
-    await pendingLogins.change(others, { isVoid: true })
-  }
-  const won = await users.markEmailVerified(userId, email)
-  if (!won) {
-    const state = isVerified(token, await users.findById(userId)) ? 'used' : 'changed'
-    return refuse(parts, token, state, 'account_changed', requester)
-  }
-  await verificationTokens.use(token, clock.now())
-  const tellWindows = () =>
-    pendingLogins.change({ accountId: userId, email }, { verifiedAt: clock.now() })
-  const finish = async () => {
-    await tellWindows()
-    await goOn()
-  }
-  // The turn is taken before the waiting window can see that it may go on.
-  const hasTurn = takesTurn && isFirstBrowser && pendingLoginId !== undefined
-  const isFinished = hasTurn
-    ? await inLoginTurn(pendingLogins, pendingLoginId, clock.now(), finish)
-    : await unlessLeft(pendingLogins, takesTurn ? pendingLoginId : undefined, finish)
-  if (isFinished) return 'confirmed'
-  await tellWindows()
-  return 'continued'
 }

@@ -1,5 +1,4 @@
 import type { Clock } from '../clock.ts'
-import { passwordDigest } from '../crypto/password.ts'
 import { newId } from '../crypto/token.ts'
 import { BY_HOST, requestNotice } from '../outbox/password-changed.ts'
 import { secondAfter } from '../ports/login-end.ts'
@@ -10,6 +9,7 @@ import type {
   ClientLogout,
   EndedAccount,
   EndedClients,
+  LiveSession,
   MailOutbox,
   Requester,
   SessionEnd,
@@ -41,45 +41,34 @@ export function createEndSessions(parts: EndSessionsParts) {
   }
 }
 
-/** How the request of a page of the host is read. */
-interface RequestParts<Request> {
-  /** `uid` of its live session of this account. */
-  sessionOf(req: Request, accountId: string): Promise<string | undefined>
+/** How the browser is known that a page of the host answers. */
+interface BrowserParts<Request, Browser extends { req: Request }> {
+  /** Its live session of this account. `undefined`: there is none. */
+  liveSession(browser: Browser, accountId: string): Promise<LiveSession | undefined>
   requesterOf(req: Request): Requester
 }
 
 const NOBODY = { address: undefined, userAgent: undefined }
 
-/** The same once the host itself has replaced a password: the session of one request may stay, and the owner is told. */
-export function createPasswordChanged<Request>(parts: EndSessionsParts & RequestParts<Request>) {
-  const { users, outbox, audit, settings, clock, sessionOf, requesterOf } = parts
-  return async (
-    accountId: string,
-    { keepSession: req }: { keepSession?: Request | undefined } = {},
-  ): Promise<EndedAccount> => {
-    const kept = req && (await sessionOf(req, accountId))
-    const requester = req ? requesterOf(req) : NOBODY
+/** The same once the host itself has replaced a password: one browser gets a new session, and the owner is told. */
+export function createPasswordChanged<Request, Browser extends { req: Request }>(
+  parts: EndSessionsParts & BrowserParts<Request, Browser>,
+) {
+  const { users, outbox, audit, settings, clock, liveSession, requesterOf } = parts
+  return async (accountId: string, browser?: Browser): Promise<EndedAccount> => {
+    const session = browser && (await liveSession(browser, accountId))
+    const requester = browser ? requesterOf(browser.req) : NOBODY
     const end = { id: `${BY_HOST}${newId()}`, at: clock.now() }
-    const { clients, ...details } = await endAll(parts, accountId, end, kept)
+    const { clients, ...details } = await endAll(parts, accountId, end, session?.endsAt)
     const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
     if (user?.email !== undefined && refusesMail(user) === undefined) {
-      const { email, emailVerified, passwordHash } = user
-      // Where the mailbox gets no reset link, its reader can have nothing blocked: nobody could set another password.
-      const mayBlock = emailVerified || !settings().resetRequiresVerifiedEmail
-      const digest =
-        mayBlock && passwordHash !== undefined ? passwordDigest(passwordHash) : undefined
-      const change = {
-        id: end.id,
-        accountId,
-        email,
-        passwordDigest: digest,
-        carried: {},
-        requester,
-      }
+      const change = { id: end.id, accountId, email: user.email, carried: {}, requester }
       await requestNotice(outbox, change, clock.now())
     }
     await audit({ ...end, type: 'password_changed', accountId, details, ...requester })
     await secondAfter(clock, end.at)
+    // Last: the answers to what this browser asked before have set their cookies by now.
+    await session?.renew()
     return { ...details, ...(clients && { clients }) }
   }
 }
@@ -88,11 +77,11 @@ async function endAll(
   { sessions, voidLinks, clientsOf }: EndSessionsParts,
   accountId: string,
   end: SessionEnd,
-  kept?: string,
+  idpAt = end.at,
 ): Promise<EndedAccount> {
   await voidLinks(accountId)
-  const oauth = await sessions.endOAuthSessions(accountId, end, kept)
-  const idp = await sessions.endIdpSessions(accountId, end, kept)
+  const oauth = await sessions.endOAuthSessions(accountId, end)
+  const idp = await sessions.endIdpSessions(accountId, { ...end, at: idpAt })
   const clients = await clientsOf(accountId, end.id)
   return { oauth, idp, ...(clients && { clients: countsOf(clients) }) }
 }

@@ -1,8 +1,4 @@
-/**
- * From the claim of a link to its end: the effects of section 3.3, in their order.
- *
- * @module
- */
+/** From the claim of a link to its end: the effects of section 3.3, in their order. */
 import { newId } from '../crypto/token.ts'
 import { requestNotice } from '../outbox/password-changed.ts'
 import type {
@@ -15,6 +11,7 @@ import type {
 } from '../ports/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../ports/mail-kinds.ts'
 import { isIssuedUnder, isStillFor, verifyByReset } from './account.ts'
+import { forgetWrongCodes } from './login-code.ts'
 import type { FlowParts } from './parts.ts'
 
 /** What the flow of one kind works with. */
@@ -56,15 +53,16 @@ export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedRes
   const event = { id: `completed:${id}`, type, at: now() }
   const of = { accountId: userId, clientId: carried.clientId, details: { oauth, idp } }
   await audit({ ...event, ...of, ...claimedBy }) // 5
-  if (kind === 'password_reset' && settings().resetVerifiesEmail)
-    await verifyByReset(parts, reset, by === 'sweep')
+  if (kind === 'password_reset') {
+    await forgetWrongCodes(parts, reset.email)
+    if (settings().resetVerifiesEmail) await verifyByReset(parts, reset, by === 'sweep')
+  }
   await tokens.advance(id, 'completed', now())
   return usedAt
 }
 
-function changeBy({ id, userId, email, newDigest, carried, claimedBy }: ClaimedReset) {
-  const of = { id, accountId: userId, email, passwordDigest: newDigest }
-  return { ...of, carried, requester: claimedBy }
+function changeBy({ id, userId, email, carried, claimedBy }: ClaimedReset) {
+  return { id, accountId: userId, email, carried, requester: claimedBy }
 }
 
 /** Why a claimed link ends without effect; for the audit log alone. */

@@ -9,8 +9,6 @@
  * | unused | a newer invitation          | in a worker, `reset-mail`                 | invalidated |
  * | unused | time passes                 | compared in every look-up                 | expired     |
  * | any    | a new invitation from it    | `renew`; later in a worker, `reset-mail`  |             |
- *
- * @module
  */
 import { newId } from '../crypto/token.ts'
 import { requestMail } from '../outbox/request.ts'

@@ -1,8 +1,4 @@
-/**
- * What both kinds of mailed links have in common: how they stand, what they carry, and how an address that was opened is read.
- *
- * @module
- */
+/** What both kinds of mailed links have in common: how they stand, what they carry, and how an address that was opened is read. */
 import { hashToken, isToken } from '../crypto/token.ts'
 import { appendCarried, CARRIED } from '../ports/carried-query.ts'
 import type {
@@ -78,6 +74,9 @@ export function verificationState({ token, account, state }: FoundLink) {
   return state === 'usable' || state === 'expired' ? state : 'changed'
 }
 
+/** To one account, while "This wasn't me" of a mail is good. Somebody may ask for many more, so that a link is not among the newest. */
+export const MOST_MAILED = 10_000
+
 /** Of one account, whatever asks. */
 export const MOST_LINKS = 100
 
@@ -128,23 +127,21 @@ const BASE64URL = new Set(['token', 'authorize_sig'])
 /**
  * The possible readings of the query of a mailed link, the unchanged one first. Mail programs leave `&amp;` in, break lines,
  * and take punctuation after a link for its end. Token and signature tell which one was mailed.
- *
- * @param foreign - what is in no token or signature.
  */
-export function readingsOf(query: string, foreign = /[^\w-]/g): string[] {
+export function readingsOf(query: string): string[] {
   const mended = query
     .replaceAll(/&(?:amp;)+/gi, '&')
     .replaceAll(/(?:(?:%0d|%0a|%09|[\r\n\t])(?:%20|\+| )*)+/gi, '')
     .split('&')
-    .map((pair) => mendedPair(pair, foreign))
+    .map(mendedPair)
     .join('&')
   return [...new Set([query, mended])]
 }
 
-function mendedPair(pair: string, foreign: RegExp): string {
+function mendedPair(pair: string): string {
   const at = pair.indexOf('=')
   const name = pair.slice(0, at)
-  return BASE64URL.has(name) ? `${name}=${decoded(pair.slice(at)).replaceAll(foreign, '')}` : pair
+  return BASE64URL.has(name) ? `${name}=${decoded(pair.slice(at)).replaceAll(/[^\w-]/g, '')}` : pair
 }
 
 function decoded(text: string): string {

@@ -1,103 +1,159 @@
-/**
- * "This wasn't me": whoever was sent a mail takes back what it may have done. It can only take away (3.6).
- *
- * @module
- */
-import type { DisownedMail, NotMeTokens } from '../crypto/not-me-token.ts'
-import { passwordDigest } from '../crypto/password.ts'
-import { newToken } from '../crypto/token.ts'
-import { mute } from '../outbox/mute.ts'
-import type { EndedSessions, Requester, User } from '../ports/index.ts'
-import { isLinkKind, MAIL_KINDS } from '../ports/mail-kinds.ts'
-import type { VoidLinks } from './account.ts'
+/** "This wasn't me": whoever was sent a mail takes back what it may have done. It can only take away (3.6). */
+import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
+import type {
+  AccountFlowsStore,
+  DisownedOutcome,
+  NotMeToken,
+  Requester,
+  Token,
+  User,
+} from '../ports/index.ts'
+import { isLinkKind } from '../ports/mail-kinds.ts'
+import { isLater } from '../ports/request-order.ts'
+import { refusesMail, type VoidLinks } from './account.ts'
+import { MOST_MAILED } from './link.ts'
+import { spendTries } from './login-code.ts'
 import type { FlowParts } from './parts.ts'
 
-/**
- * `stopped`: links of this kind are void, and no more are mailed for a day. `secured`: a password was changed by the mail, or had been before
- * it; all sessions are ended. `under_way`: a password is being changed just now, so ask again in a moment.
- */
-export type Disowned = 'stopped' | 'secured' | 'under_way'
+export interface Disowned {
+  outcome: DisownedOutcome
+  /** Whether a reset link would go to the mailbox of the mail. */
+  mayReset: boolean
+}
 
 export type NotMe = ReturnType<typeof createNotMe>
 
-export interface NotMeParts extends FlowParts {
-  notMeTokens: NotMeTokens
+export interface NotMeParts extends FlowParts, Pick<AccountFlowsStore, 'notMeTokens'> {
   voidEverything: VoidLinks
-  endSessions(accountId: string): Promise<EndedSessions>
+  endSessions(accountId: string): Promise<unknown>
 }
 
 export function createNotMe(parts: NotMeParts) {
-  const { notMeTokens, users, limits, audit, clock } = parts
+  const { notMeTokens, users, audit, clock } = parts
   return {
-    /** `undefined`: it is no token of such a mail, or too old. */
-    open: (token: string) => notMeTokens.open(token, clock.now()),
+    /** `undefined`: it is no token of a mail, or too old. */
+    async open(token: string): Promise<NotMeToken | undefined> {
+      const mail = isToken(token) ? await notMeTokens.find(hashToken(token)) : undefined
+      return mail && mail.expiresAt > clock.now() ? mail : undefined
+    },
 
-    /** Once for each mail. Whoever dies on the way leaves steps that can all be repeated, and the mark comes last. */
-    async disown(mail: DisownedMail, by: Requester): Promise<Disowned> {
-      const { kind, accountId, id, msLeft } = mail
-      const isRepeated = (await limits.msToEnd(markOf(mail))) > 0
-      const user = isRepeated ? undefined : await users.findById(accountId)
-      if (user && !(await changeBy(parts, mail))) await stop(parts, mail, user)
-      // A form may have used the link while it was voided.
-      const change = await changeBy(parts, mail)
-      if (change === 'under_way') return change
-      if (user) {
-        const password = change ? await secure(parts, mail, change) : 'kept'
-        const event = { id: `disowned:${id}`, type: 'mail_disowned', at: clock.now() } as const
-        await audit({ ...event, accountId, details: { mail: kind, password }, ...by })
-        await limits.hit(markOf(mail), msLeft)
+    /**
+     * Once for each mail. Whoever dies on the way leaves steps that can all be repeated, and the mark comes last. `under_way`: a password is
+     * being set just now, so ask again in a moment.
+     */
+    async disown(mail: NotMeToken, by: Requester): Promise<Disowned | 'under_way'> {
+      const { kind, userId: accountId, mailJobId, attempt, tokenHash } = mail
+      if (mail.usedAt) return { outcome: 'done', mayReset: false }
+      const outcome = await takeBack(parts, mail)
+      if (outcome === 'under_way') return outcome
+      const account = await users.findById(accountId)
+      if (account) {
+        const password = outcome === 'secured' ? 'blocked' : 'kept'
+        const details = {
+          mail: kind,
+          password,
+          done: outcome,
+          ...markOf(account, outcome),
+        } as const
+        const id = `disowned:${mailJobId}:${attempt}`
+        await audit({ id, type: 'mail_disowned', at: clock.now(), accountId, details, ...by })
       }
-      return change ? 'secured' : 'stopped'
+      if (outcome !== 'later') await notMeTokens.use(tokenHash, clock.now())
+      const isSame = account?.email === mail.email && refusesMail(account) === undefined
+      const isHelped = outcome === 'secured' || outcome === 'later'
+      return { outcome, mayReset: isHelped && isSame && mayComeBack(parts, account) }
     },
   }
 }
 
-/** To one account, while such a mail is good. Whoever used a link may ask for many more, so that it is not among the newest. */
-const MOST_MAILED = 10_000
+/** Tells in the event which password is the blocked one; it is nobody's. */
+const markOf = ({ passwordHash }: User, outcome: DisownedOutcome) =>
+  outcome === 'secured' && { blocked: idOf(passwordHash) }
 
-const markOf = ({ id }: DisownedMail) => `not_me:${id}`
+/** Whether an account is blocked by that event, and no other password was set since. */
+export const isBlockedBy = ({ passwordHash }: User, details: Record<string, unknown> = {}) =>
+  passwordHash !== undefined && details['blocked'] === idOf(passwordHash)
 
-/** What a mail, or the link in it, changed the password to. `undefined`: it changed none. */
-async function changeBy(
+function mayComeBack({ settings }: FlowParts, { passwordHash, emailVerified }: User): boolean {
+  return passwordHash !== undefined && (emailVerified || !settings().resetRequiresVerifiedEmail)
+}
+
+/** What a mail, or the link in it, did: `unused`: nothing, or its account is gone. `password`: it set or tells of one. */
+type Effect = 'unused' | 'verified' | 'password' | 'later' | 'under_way'
+
+async function effectOf(parts: NotMeParts, mail: NotMeToken): Promise<Effect> {
+  const { kind, userId, linkId } = mail
+  const isOwn = ({ id }: Token) => id === linkId
+  if (kind === 'email_verification') {
+    const tokens = await parts.verificationTokens.ofUser(userId, MOST_MAILED)
+    return tokens.some((token) => isOwn(token) && token.usedAt) ? 'verified' : 'unused'
+  }
+  const { resetTokens, invitationTokens } = parts
+  const found = await Promise.all(
+    [resetTokens, invitationTokens].map((tokens) => tokens.ofUser(userId, MOST_MAILED)),
+  )
+  const decided = found.flat().filter((token) => token.claimedAt && !token.invalidatedAt)
+  if (isLinkKind(kind) && !decided.some(isOwn)) return 'unused'
+  const later = decided.filter((token) => token.email === mail.email && isLater(token, mail))
+  if (later.some(({ usedAt }) => usedAt)) return 'later'
+  const isUnderWay = [...later, ...decided.filter(isOwn)].some(({ usedAt }) => !usedAt)
+  return isUnderWay ? 'under_way' : 'password'
+}
+
+async function takeBack(
   parts: NotMeParts,
-  { kind, accountId, id, passwordDigest: digest }: DisownedMail,
-): Promise<{ digest: string | undefined } | 'under_way' | undefined> {
-  if (!isLinkKind(kind)) return { digest }
-  const found = await parts[MAIL_KINDS[kind].link.tokens].ofUser(accountId, MOST_MAILED)
-  const token = found.find((each) => each.id === id)
-  if (!token?.claimedAt || token.invalidatedAt) return undefined
-  return token.usedAt ? { digest: token.newDigest } : 'under_way'
+  mail: NotMeToken,
+): Promise<DisownedOutcome | 'under_way'> {
+  const { users, pendingLogins, voidEverything, endSessions } = parts
+  const { kind, userId, email } = mail
+  const user = await users.findById(userId)
+  if (!user) return 'stopped'
+  let effect = await effectOf(parts, mail)
+  if (effect === 'unused') {
+    // The old mailbox may not void mails to the new address.
+    if (isLinkKind(kind) && user.email === email) {
+      await voidEverything(userId, [kind])
+      await pendingLogins.change({ accountId: userId }, { isVoid: true })
+      const links = await parts.verificationTokens.ofUser(userId, MOST_MAILED)
+      const ids = links.flatMap(({ pendingLoginId }) => pendingLoginId ?? [])
+      await spendTries(parts, ids)
+    }
+    // A form may have used the link while it was voided.
+    effect = await effectOf(parts, mail)
+    if (effect === 'unused') return 'stopped'
+  }
+  if (effect !== 'verified') return block(parts, mail)
+  // First: what verifies meanwhile then sees that its links are void.
+  await endSessions(userId)
+  await users.markEmailUnverified?.(userId, email)
+  const now = await users.findById(userId)
+  return now?.email === email && !now.emailVerified ? 'unverified' : 'signed_out'
 }
 
-// Muted first, so that no mail slips in between. A mailbox that the account has left has no say over its mails.
-async function stop(parts: NotMeParts, { kind, wentTo }: DisownedMail, user: User) {
-  if (!isLinkKind(kind) || !wentTo(user.email)) return
-  await mute(parts, kind, user)
-  await parts.voidEverything(user.id, [kind])
-}
+/** How often we try again when a password is set meanwhile. */
+const MOST_TURNS = 10
 
-async function secure(
-  parts: NotMeParts,
-  mail: DisownedMail,
-  { digest }: { digest: string | undefined },
-): Promise<'blocked' | 'kept'> {
-  const isBlocked = await block(parts, mail, digest)
-  await parts.endSessions(mail.accountId)
-  return isBlocked ? 'blocked' : 'kept'
-}
-
-/** Only the very password: one that was set since is its owner's. An account keeps a password, or nobody could reset it. */
-async function block(
-  { users, limits, hashPassword }: NotMeParts,
-  mail: DisownedMail,
-  digest: string | undefined,
-): Promise<boolean> {
-  const begun = `${markOf(mail)}:blocked`
-  const current = (await users.findById(mail.accountId))?.passwordHash
-  // Whoever repeats it after a death finds another password, and tells the same.
-  if (current === undefined || passwordDigest(current) !== digest)
-    return (await limits.msToEnd(begun)) > 0
-  const unusable = await hashPassword(newToken())
-  await limits.hit(begun, mail.msLeft)
-  return users.replacePasswordHash(mail.accountId, current, unusable)
+/**
+ * Replaces the password in force by the hash of a random one: an account keeps a password, or nobody could reset it. Both compare:
+ * a link that is used at the same time finds another password than its own, or is judged here.
+ */
+async function block(parts: NotMeParts, mail: NotMeToken): Promise<DisownedOutcome | 'under_way'> {
+  const { users, notMeTokens, endSessions, hashPassword } = parts
+  const { userId, tokenHash, email } = mail
+  const unusable = await notMeTokens.block(tokenHash, await hashPassword(newToken()))
+  for (let turn = 0; turn < MOST_TURNS; turn += 1) {
+    const user = await users.findById(userId)
+    const effect = await effectOf(parts, mail)
+    if (effect === 'later' || effect === 'under_way') return effect
+    // Who has left the mailbox needs support in any case.
+    const mayBlock = user && (user.email !== email || mayComeBack(parts, user))
+    const current = mayBlock ? user.passwordHash : undefined
+    const isBlocked =
+      current !== undefined &&
+      (current === unusable || (await users.replacePasswordHash(userId, current, unusable)))
+    if (current !== undefined && !isBlocked) continue
+    await endSessions(userId)
+    return isBlocked ? 'secured' : 'signed_out'
+  }
+  return 'under_way'
 }

@@ -1,10 +1,12 @@
 import type { Clock } from '../clock.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
+import type { LoginCodes } from '../crypto/login-code.ts'
 import type {
   AccountFlowsStore,
   AccountSessions,
   AuditEvent,
   MailOutbox,
+  Requester,
   SessionCutoffs,
   UserStore,
 } from '../ports/index.ts'
@@ -18,11 +20,13 @@ export interface FlowParts extends Pick<AccountFlowsStore, 'pendingLogins' | 'li
   outbox: Pick<MailOutbox, 'add'>
   sessions: AccountSessions
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
-  hashPassword(password: string): Promise<string>
+  /** @param by - whose turn it is in the queue; `undefined`: nobody knows. */
+  hashPassword(password: string, by?: Requester): Promise<string>
   passwordJudge: Pick<PasswordJudge, 'isAsked' | 'judge'>
   /** Stands for a text in records, and tells nothing about it. */
   keyedHash(text: string): string
   authorizeSig: AuthorizeSig
+  loginCodes: LoginCodes
   audit(event: AuditEvent): Promise<void>
   settings(): Settings
   clock: Clock

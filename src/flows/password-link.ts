@@ -1,8 +1,4 @@
-/**
- * A mailed link opens a form, and the form sets a password. A reset (3.1) and an invitation (3.4) differ only in what they set.
- *
- * @module
- */
+/** A mailed link opens a form, and the form sets a password. A reset (3.1) and an invitation (3.4) differ only in what they set. */
 import { oneAtATime } from '../crypto/hash-queue.ts'
 import { refusePassword, type RefusedPassword } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
@@ -133,7 +129,7 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
     (await judge(parts, found, form.password))
   if (refused) return { ...refused, carried: found.carried }
 
-  const newHash = await parts.hashPassword(form.password)
+  const newHash = await parts.hashPassword(form.password, by)
   const leaseUntil = leaseEnd(parts)
   return tokens.claim(tokenHash, { newHash, by, at: clock.now(), leaseUntil })
 }

@@ -9,8 +9,6 @@
  * | unused | a newer request      | in a worker, `reset-mail`                  | invalidated |
  * | unused | time passes          | compared in every look-up                  | expired     |
  * | any    | a new link from it   | `renew`; later in a worker, `reset-mail`   |             |
- *
- * @module
  */
 import { requestMail } from '../outbox/request.ts'
 import type { CarriedParameters, Requester } from '../ports/index.ts'

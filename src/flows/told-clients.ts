@@ -1,27 +1,22 @@
 import type { ClientLogout, ClientLogoutState, ClientLogoutStore, Log } from '../ports/index.ts'
 import type { ShownApps, SignedOutApps } from '../views/page-locals.ts'
 
-/** What became of the clients that an account was signed in to. */
-export interface ToldClients {
-  /**
-   * Each client of one end, or of the newest, once. `undefined`: it is not known, because the provider tells no clients or the store
-   * failed, which is logged.
-   */
-  clientsOf(accountId: string, endId?: string): Promise<ClientLogout[] | undefined>
-  /** The same by name, for the person. */
-  appsOf(accountId: string, endId: string): Promise<SignedOutApps | undefined>
-}
+export type ToldClients = ReturnType<typeof createToldClients>
 
 /** More names help nobody. */
 const MOST_NAMES = 10
 
-/** @param isOn - whether the provider tells clients. */
+/**
+ * What became of the clients that an account was signed in to.
+ *
+ * @param isOn - whether the provider tells clients.
+ */
 export function createToldClients(
   isOn: () => boolean,
   logouts: Pick<ClientLogoutStore, 'find'>,
   nameOf: (clientId: string) => Promise<string>,
   log: Log,
-): ToldClients {
+) {
   async function known<T>(work: () => Promise<T>): Promise<T | undefined> {
     try {
       return isOn() ? await work() : undefined
@@ -42,10 +37,15 @@ export function createToldClients(
   }
 
   return {
-    clientsOf: (accountId, endId) => known(() => find(accountId, endId)),
+    /**
+     * Each client of one end, or of the newest, once. `undefined`: it is not known, because the provider tells no clients or the store
+     * failed, which is logged.
+     */
+    clientsOf: (accountId: string, endId?: string) => known(() => find(accountId, endId)),
 
-    appsOf: (accountId, endId) =>
-      known(async () => {
+    /** The same by name, for the person. */
+    appsOf: (accountId: string, endId: string) =>
+      known(async (): Promise<SignedOutApps> => {
         const clients = await find(accountId, endId)
         const [told, untold] = await Promise.all([
           shown(clients.filter(isTold)),

@@ -1,15 +1,11 @@
-/**
- * The window that logged in and waits for its address to be verified. It goes on by itself, once, with the original request of
- * the client. A person who opens the link in another browser has no part in that.
- *
- * @module
- */
+/** The page that logged in and waits for its address to be verified. It goes on once, with the original request of the client. */
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, idOf, isToken, newId } from '../crypto/token.ts'
 import type {
   CapturedRequest,
   PendingLogin,
   PendingLoginStore,
+  Requester,
   SessionCutoffs,
   User,
 } from '../ports/index.ts'
@@ -18,10 +14,7 @@ import { isVoid } from '../ports/logins.ts'
 import { WEEK_MS } from '../ports/week.ts'
 import { isStillFor } from './account.ts'
 import type { FlowParts } from './parts.ts'
-import { windowOf, type OwnWindow } from './whose-window.ts'
-
-/** `ended`: it is over, or never was this browser's; nobody is told which. */
-export type WaitingStatus = 'waiting' | 'verified' | 'continued' | 'ended'
+import { tryCode, type CodeOutcome } from './login-code.ts'
 
 /** The window that asks: what its page names, and the cookie of its browser. */
 export interface WaitingWindow {
@@ -29,12 +22,12 @@ export interface WaitingWindow {
   browser: string | undefined
 }
 
-/** A login that may go on, because nothing keeps it from that any more, or that still waits. */
+/** A login that may go on now, or still waits. */
 export interface WaitingLogin {
   status: 'waiting' | 'verified'
   user: User
   captured: CapturedRequest
-  window: OwnWindow
+  login: PendingLogin
 }
 
 /** A login that goes on no more. */
@@ -60,18 +53,7 @@ export function createWaitingLogins(parts: FlowParts) {
     inLoginTurn(pendingLogins, pendingLoginId, clock.now(), goOn)
 
   return {
-    /** One read, and one more while it waits. */
-    async status(window: WaitingWindow): Promise<WaitingStatus> {
-      const pending = await findOwn(window)
-      if (!pending || isVoid(pending)) return 'ended'
-      if (pending.continuedAt) return 'continued'
-      // Support or an import verifies an account too, and tells no window.
-      const isVerified =
-        pending.verifiedAt ?? (await users.findById(pending.accountId))?.emailVerified
-      return isVerified ? 'verified' : 'waiting'
-    },
-
-    /** Judges account, address, password and cut-offs as they are now. Takes nothing. */
+    /** Judges account, address, password and cut-offs as they are now. Does not take the turn. */
     async find(window: WaitingWindow): Promise<WaitingLogin | FinishedLogin> {
       const pending = await findOwn(window)
       if (!pending) return { status: 'ended', captured: undefined }
@@ -81,9 +63,22 @@ export function createWaitingLogins(parts: FlowParts) {
       const cutoffs = await readCutoffs(pending.accountId)
       if (!user || !isLoginOf(pending, user, cutoffs)) return { status: 'ended', captured }
       const mayGoOn = user.emailVerified || !settings().requireEmailVerification
+      // Another login ended this one before it verified, perhaps since we looked.
+      if (mayGoOn && !(await findOwn(window).then((now) => now && !isVoid(now))))
+        return { status: 'ended', captured }
       const status = mayGoOn ? 'verified' : 'waiting'
-      return { status, user, captured, window: windowOf(settings(), pending) }
+      return { status, user, captured, login: pending }
     },
+
+    /** Whether its person has left it. */
+    async isLeft(id: string): Promise<boolean> {
+      const pending = await pendingLogins.find({ id })
+      return !pending || (isVoid(pending) && pending.continuedAt !== undefined)
+    },
+
+    /** Judges the code that was typed into its page. */
+    tryCode: (login: PendingLogin, typed: string, by: Requester): Promise<CodeOutcome> =>
+      tryCode(parts, login, typed, by),
 
     /** Goes on, in the one turn, which a failure gives back. `false`: it was taken before, and nothing was done. */
     inTurn,
@@ -113,7 +108,7 @@ const MAX_CAPTURED_BYTES = 32_768
 export function newPendingLogin(
   { id: accountId, email, passwordHash }: User,
   captured: CapturedRequest,
-  { browser, userAgent }: { browser: string | undefined; userAgent: string | undefined },
+  browser: string | undefined,
   createdAt: Date,
   lifetimeMs: number,
 ): PendingLogin | undefined {
@@ -125,15 +120,18 @@ export function newPendingLogin(
     id: browser === undefined ? newId() : idOf([browser, checked, params, deviceCode]),
     captured,
     browserHash: browser === undefined ? undefined : hashToken(browser),
-    userAgent,
     createdAt,
-    verifiedAt: undefined,
     continuedAt: undefined,
     purgeAt: new Date(createdAt.getTime() + lifetimeMs + KEEP_LOGIN_MS),
   }
 }
 
-/** Until when its window waits: as long as the latest link works that finishes it. On a shared computer that is long enough. */
+/** Whether it waits on a page, where its code can be typed. */
+export function isWaitingPage({ browserHash, continuedAt }: PendingLogin): boolean {
+  return browserHash !== undefined && !continuedAt
+}
+
+/** Until when its page waits: as long as the latest link works that finishes it. On a shared computer that is long enough. */
 function waitsUntil({ purgeAt }: PendingLogin): Date {
   return new Date(purgeAt.getTime() - KEEP_LOGIN_MS)
 }

@@ -65,15 +65,13 @@ function routesByPath(
   { views }: Core,
   { beforeForgotPassword }: CheckedOptions,
 ): Record<string, Route> {
-  const waiting = waitingLogin(parts)
   const check = createHostCheck(parts, beforeForgotPassword)
   return {
     '/forgot-password': forgotPassword(parts, check),
     '/reset-password': resetPassword(parts),
     '/accept-invitation': acceptInvitation(parts),
     '/verify-email': verifyEmail(parts),
-    '/verify-email/status': waiting.status,
-    '/verify-email/waiting': waiting.window,
+    '/verify-email/waiting': waitingLogin(parts),
     '/not-me': notMe(parts),
     '/resend-verification': resendVerification(parts, check),
     '/account-flows.css': asset('text/css', views.stylesheet),

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import type { Fields } from './form.ts'
 
@@ -7,16 +8,16 @@ import type { Fields } from './form.ts'
  *
  * @param origin - of the configured base URL.
  */
-export function isCrossSite(ctx: Context, origin: string): boolean {
-  const site = ctx.get('Sec-Fetch-Site')
-  if (!['', 'same-origin', 'none'].includes(site)) return true
-  const from = ctx.get('Origin')
+export function isCrossSite({ headers }: IncomingMessage, origin: string): boolean {
+  const site = headers['sec-fetch-site'] ?? ''
+  if (typeof site !== 'string' || !['', 'same-origin', 'none'].includes(site)) return true
+  const from = headers.origin ?? ''
   if (from === '' || from === origin) return false
   return !(from === 'null' && site === 'same-origin')
 }
 
 /**
- * Whether a person pressed the button of a form, and no script, as far as the browser tells (decision 0018). Chrome and Firefox
+ * Whether a person pressed the button of a form, and no script, as far as the browser tells (decision 0045). Chrome and Firefox
  * leave `Sec-Fetch-User` out for a script. Safari never sends it, and over plain http nobody does.
  */
 export function isPressed(ctx: Context, form: Fields): boolean {

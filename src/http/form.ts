@@ -90,19 +90,11 @@ export function linkInQuery(
   return links.find(isGenuine) ?? links[0]
 }
 
-/** The token of a reset link, likewise; other parameters are ignored. */
+/** The token of any other link, likewise; other parameters are ignored. */
 export function tokenInQuery(query: string): string | undefined {
-  const tokens = tokensIn(readingsOf(query))
-  return tokens.find(isToken) ?? tokens[0]
-}
-
-/** The readings of a sealed token, likewise: there are dots in it, and none at its end. */
-export const sealedTokensInQuery = (query: string): string[] =>
-  tokensIn(readingsOf(query, /[^\w.-]|\.(?![\w.-])/g))
-
-function tokensIn(readings: string[]): string[] {
   const isOurs = (name: string) => name === 'token'
-  return readings.flatMap((each) => parseFields(each, isOurs)?.get('token') ?? [])
+  const tokens = readingsOf(query).flatMap((each) => parseFields(each, isOurs)?.get('token') ?? [])
+  return tokens.find(isToken) ?? tokens[0]
 }
 
 /** The link as the forms of our pages repeat it. */

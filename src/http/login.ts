@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { passwordDigest } from '../crypto/password.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
-import { windowOf } from '../flows/whose-window.ts'
 import { loginSecond } from '../ports/login-end.ts'
 import type { LoginResult, User } from '../ports/index.ts'
+import { isCrossSite } from './cross-site.ts'
 import { blockedPage, type BlockedLogin } from './verify-email-pages.ts'
 import type { HttpParts } from './parts.ts'
 
@@ -28,12 +28,15 @@ export interface CheckedLogin {
 /** The outcome of a login, for a login page that posts by script. */
 export type LoginDecision =
   /** The next address for the browser: `window.location.assign(location)`. */
-  { location: string } | { blocked: BlockedByEmail | { reason: 'request_too_long' } }
+  { location: string } | { blocked: BlockedByEmail | { reason: Unkept } }
+
+/** Why a login that would have to wait is not kept. `refused`: the browser says that another origin sent the form. */
+type Unkept = 'request_too_long' | 'refused'
 
 /** A login that waits until its address is verified. */
 export interface BlockedByEmail {
   reason: 'email_unverified'
-  /** Our page that waits in this browser and goes on by itself. */
+  /** Our page that waits in this browser. */
   location: string
   /** How long the mailed link works. */
   lifetimeMs: number
@@ -47,7 +50,8 @@ export interface Login {
   loginStarted(): number
   /**
    * If the user may not finish the login (4.8): answers with the verification page in mode `blocked`, and sends a link. An
-   * authorization request of more than 32 KiB cannot be kept, and is refused with status 400.
+   * authorization request of more than 32 KiB cannot be kept, and is refused with status 400. So is a form that another
+   * origin sent, with status 403: nobody shall make a person's browser wait for a login of somebody else.
    *
    * Prefer `finishLogin`. If you finish the login yourself, and the clocks of your processes differ, a reset may not end its
    * session.
@@ -80,8 +84,8 @@ export function createLogin(parts: HttpParts): Login {
     const blocked = await block(parts, req, res, login, result)
     if (!blocked) return false
     const page =
-      blocked === 'request_too_long'
-        ? ({ status: 400, name: 'error', locals: { mode: blocked } } as const)
+      typeof blocked === 'string'
+        ? ({ status: UNKEPT[blocked], name: 'error', locals: { mode: blocked } } as const)
         : await blockedPage(parts, blocked)
     pages.send(req, res, page)
     return true
@@ -102,9 +106,9 @@ export function createLogin(parts: HttpParts): Login {
       const result = dated(parts, login)
       const blocked = await block(parts, req, res, login, result)
       if (!blocked) return { location: await interactions.result(req, res, result) }
-      if (blocked === 'request_too_long') return { blocked: { reason: blocked } }
-      const { window, lifetimeMs, waitMs } = blocked
-      const location = `${parts.oauthUrl}/verify-email/waiting?login=${window.pendingLoginId}`
+      if (typeof blocked === 'string') return { blocked: { reason: blocked } }
+      const { lifetimeMs, waitMs } = blocked
+      const location = `${parts.oauthUrl}/verify-email/waiting?login=${blocked.login.id}`
       return { blocked: { reason: 'email_unverified', location, lifetimeMs, waitMs } }
     },
   }
@@ -117,11 +121,12 @@ async function block(
   res: ServerResponse,
   { account }: CheckedLogin,
   dating: Promise<LoginResult>,
-): Promise<BlockedLogin | 'request_too_long' | undefined> {
+): Promise<BlockedLogin | Unkept | undefined> {
   const { verification, interactions, browserCookie, settings } = parts
   if (!settings().requireEmailVerification) return undefined
   const user = await unverified(parts, account)
   if (!user) return undefined
+  if (isCrossSite(req, new URL(parts.oauthUrl).origin)) return 'refused'
 
   const [request, result] = await Promise.all([interactions.capture(req, res), dating])
   const captured = { ...request, login: result }
@@ -132,11 +137,12 @@ async function block(
   const requester = { ...parts.requesterOf(req), browser }
   const login = await verification.block(user, captured, requester)
   if (!login) return 'request_too_long'
-  const window = windowOf(settings(), login)
   const wish = { kind: 'email_verification', typed: user.username, requester } as const
   const waitMs = await parts.cooldown.count(wish)
-  return { user, captured, window, lifetimeMs, waitMs }
+  return { user, login, lifetimeMs, waitMs }
 }
+
+const UNKEPT: Record<Unkept, number> = { request_too_long: 400, refused: 403 }
 
 /** The user whose login is blocked, with the hash that the waiting login is tied to. */
 async function unverified({ users, verification }: HttpParts, account: User | string) {

@@ -1,9 +1,9 @@
 import type { Context } from 'koa'
-import type { DisownedMail } from '../crypto/not-me-token.ts'
+import type { NotMeToken } from '../ports/index.ts'
 import type { PageLocals } from '../views/index.ts'
 import { isPressed } from './cross-site.ts'
 import { RETRY_AFTER_SECONDS } from './failure.ts'
-import { readForm, sealedTokensInQuery, uiLocalesIn } from './form.ts'
+import { readForm, tokenInQuery, uiLocalesIn } from './form.ts'
 import type { HttpParts } from './parts.ts'
 
 /** "This wasn't me" of any mail (4.10). Opening it does nothing, so it is safe from whoever looks into mails. */
@@ -16,28 +16,29 @@ export function notMe({ notMe: flow, pages, requesterOf }: HttpParts) {
   const showInvalid = (ctx: Context, uiLocales?: string) =>
     show(ctx, 400, { mode: 'invalid', reason: 'unknown' }, uiLocales)
 
-  async function disown(ctx: Context, mail: DisownedMail, uiLocales: string) {
-    const outcome = await flow.disown(mail, requesterOf(ctx.req))
-    if (outcome === 'stopped') return show(ctx, 200, { mode: outcome }, uiLocales)
-    if (outcome === 'secured') return show(ctx, 200, { mode: outcome, carried: {} }, uiLocales)
-    ctx.set('Retry-After', RETRY_AFTER_SECONDS)
-    pages.showError(ctx, 'unavailable')
+  async function disown(ctx: Context, mail: NotMeToken, uiLocales: string) {
+    const done = await flow.disown(mail, requesterOf(ctx.req))
+    if (done === 'under_way') {
+      ctx.set('Retry-After', RETRY_AFTER_SECONDS)
+      return pages.showError(ctx, 'unavailable')
+    }
+    const { outcome: mode, mayReset } = done
+    show(ctx, 200, { mode, ...(mayReset && { carried: {} }) }, uiLocales)
   }
 
   return {
     async get(ctx: Context) {
-      for (const token of sealedTokensInQuery(ctx.querystring)) {
-        const mail = flow.open(token)
-        if (mail) return show(ctx, 200, { mode: 'confirm', token }, mail.locale)
-      }
-      showInvalid(ctx)
+      const token = tokenInQuery(ctx.querystring) ?? ''
+      const mail = await flow.open(token)
+      if (!mail) return showInvalid(ctx)
+      show(ctx, 200, { mode: 'confirm', token }, mail.locale)
     },
 
     async post(ctx: Context) {
       const form = await readForm(ctx)
       if (typeof form === 'string') return pages.showError(ctx, form)
       const token = form.get('token') ?? ''
-      const mail = flow.open(token)
+      const mail = await flow.open(token)
       if (!mail) return showInvalid(ctx, uiLocalesIn(form))
       const uiLocales = uiLocalesIn(form) ?? mail.locale
       if (isPressed(ctx, form)) return disown(ctx, mail, uiLocales)

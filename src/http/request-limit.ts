@@ -22,7 +22,7 @@ const EVENTS: Record<
   '/reset-password': 'password_reset_rejected',
   '/accept-invitation': 'invitation_rejected',
   '/resend-verification': 'email_verification_requested',
-  '/verify-email': 'email_verification_rejected',
+  '/verify-email/waiting': 'email_verification_rejected',
 }
 
 /** @param trustedProxies - how many proxies are declared; 0: whatever a request says of its way is ignored. */

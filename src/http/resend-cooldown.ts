@@ -1,6 +1,6 @@
-import type { MailKind, RateLimits, Requester } from '../ports/index.ts'
+import type { FlowParts } from '../flows/parts.ts'
+import type { MailKind, Requester } from '../ports/index.ts'
 import { foldTyped } from '../ports/users.ts'
-import type { Settings } from '../settings/table.ts'
 import { networkOf } from './requester.ts'
 
 /** Who asked for a mail, of which kind, by what was typed. */
@@ -10,25 +10,13 @@ interface MailWish {
   requester: Requester
 }
 
+export type ResendCooldown = ReturnType<typeof createResendCooldown>
+
 /**
  * For how many milliseconds another mail for the same name would be too soon. It knows no account: the same name, known or not,
  * asked for from the same network counts alike. Whether a mail is sent, a worker judges.
  */
-export interface ResendCooldown {
-  /** Counts a request. `undefined`: no cooldown is set, and nothing was counted. */
-  count(wish: MailWish): Promise<number | undefined>
-  /** What is left of it. `undefined`: nothing, or no cooldown is set. */
-  left(wish: MailWish): Promise<number | undefined>
-}
-
-interface ResendCooldownParts {
-  limits: RateLimits
-  /** Stands for what was typed. */
-  keyedHash(text: string): string
-  settings(): Settings
-}
-
-export function createResendCooldown(parts: ResendCooldownParts): ResendCooldown {
+export function createResendCooldown(parts: Pick<FlowParts, 'limits' | 'keyedHash' | 'settings'>) {
   const { limits, keyedHash, settings } = parts
 
   // By network: otherwise a stranger would learn from the countdown that somebody else asked for that name lately.
@@ -39,17 +27,19 @@ export function createResendCooldown(parts: ResendCooldownParts): ResendCooldown
   }
 
   return {
-    async count(wish) {
+    /** Counts a request. `undefined`: no cooldown is set, and nothing was counted. */
+    async count(wish: MailWish): Promise<number | undefined> {
       const { resendCooldown } = settings()
       if (resendCooldown === 0) return undefined
       const { count, msToEnd } = await limits.hit(keyOf(wish), resendCooldown)
       return count === 1 ? resendCooldown : msToEnd
     },
 
-    async left(wish) {
+    /** What is left of it. `undefined`: nothing, or no cooldown is set. */
+    async left(wish: MailWish): Promise<number | undefined> {
       const { resendCooldown } = settings()
       if (resendCooldown === 0) return undefined
-      const msToEnd = await limits.msToEnd(keyOf(wish))
+      const { msToEnd } = await limits.peek(keyOf(wish))
       return msToEnd > 0 ? Math.min(msToEnd, resendCooldown) : undefined
     },
   }

@@ -2,19 +2,20 @@ import type { Context } from 'koa'
 import { carriedFrom } from '../ports/carried-query.ts'
 import { isId } from '../crypto/token.ts'
 import type { LinkRefusal } from '../flows/link-refusal.ts'
-import type { WaitingPage } from '../views/index.ts'
 import { formIdIn, readForm, uiLocalesIn, type Fields, linkInForm } from './form.ts'
 import type { HostCheck } from './host-check.ts'
-import { verifyEmailPages, waitingPage } from './verify-email-pages.ts'
+import { verifyEmailPages } from './verify-email-pages.ts'
 import type { HttpParts } from './parts.ts'
 
 /** The form that asks for another verification link (4.7). */
 export function resendVerification(parts: HttpParts, check: HostCheck) {
   const { verification, clients, pages, startDelay, cooldown, requesterOf } = parts
 
-  /** Keeps the window waiting that asked, whatever name was typed. */
+  /** A page that waits goes on waiting, whatever name was typed. */
   async function answer(ctx: Context, form: Fields, { mode, uiLocales, ...sent }: Answer) {
-    const waiting = await waitingIn(parts, ctx, form)
+    const login = form.get('login') ?? ''
+    // Its form leads nowhere without the cookie of that login.
+    const waiting = isId(login) ? login : undefined
     const carried = carriedFrom(form)
     const { scope: _scope, state: _state, ...named } = carried
     const { client } = await clients.identify(named)
@@ -76,18 +77,4 @@ interface Answer {
   typed?: string
   waitMs?: number | undefined
   uiLocales: string | undefined
-}
-
-// Whoever has not got the cookie of that login learns nothing from its id, and no number.
-async function waitingIn(
-  { waitingLogins, browserCookie, settings }: HttpParts,
-  ctx: Context,
-  form: Fields,
-): Promise<WaitingPage | undefined> {
-  const pendingLoginId = form.get('login')
-  if (pendingLoginId === undefined || !isId(pendingLoginId)) return undefined
-  const browser = browserCookie.read(ctx.req)
-  const login = await waitingLogins.find({ pendingLoginId, browser })
-  const forMs = settings().emailVerificationExpiration
-  return 'window' in login ? waitingPage(login.window, forMs) : { pendingLoginId, forMs }
 }

@@ -4,6 +4,7 @@ import type { CompletedLink, RefusedLink } from '../flows/password-link.ts'
 import type { CarriedParameters } from '../ports/index.ts'
 import type { ResetFaults, ResetFormMode } from '../views/index.ts'
 import { type Fields, readForm, tokenInQuery, uiLocalesIn } from './form.ts'
+import { forgetTries } from './login-password.ts'
 import type { HttpParts } from './parts.ts'
 
 /** The form for the new password, which the reset link opens (4.3, 4.4). */
@@ -74,6 +75,7 @@ export function passwordPage(parts: HttpParts, name: PasswordPage) {
         const { refusal: mode, reason: hostReason, also, excess } = outcome
         return showForm(ctx, carried, { mode, token, hostReason, also, excess }, uiLocales)
       }
+      await forgetTries(parts, ctx.req, outcome.ended.accountId)
       await showDone(parts, ctx, name, outcome, uiLocales)
     },
   }

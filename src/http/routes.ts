@@ -13,8 +13,6 @@ type Handler = (ctx: Context, next: Next) => Promise<void>
 export interface Route {
   get?: Handler
   post?: Handler
-  /** Its posts are not counted by network: a window sends them by itself, and they do nothing without its cookie. */
-  isUncounted?: boolean
 }
 
 interface RoutesParts {
@@ -35,12 +33,12 @@ export function createRoutes(parts: RoutesParts): Middleware {
   const expectMounted = createMountCheck(parts)
 
   // What a foreign page makes a browser send is not counted: it would use up what its person may ask for.
-  async function isRefused(ctx: Context, { isUncounted }: Route): Promise<boolean> {
-    if (isCrossSite(ctx, origin)) {
+  async function isRefused(ctx: Context): Promise<boolean> {
+    if (isCrossSite(ctx.req, origin)) {
       pages.showError(ctx, 'refused')
       return true
     }
-    const seconds = isUncounted ? undefined : await limit(ctx)
+    const seconds = await limit(ctx)
     if (seconds === undefined) return false
     ctx.set('Retry-After', String(seconds))
     pages.showError(ctx, 'too_many_requests')
@@ -67,7 +65,7 @@ export function createRoutes(parts: RoutesParts): Middleware {
       return
     }
     try {
-      if (ctx.method === 'POST' && (await isRefused(ctx, route))) return
+      if (ctx.method === 'POST' && (await isRefused(ctx))) return
       await handler(ctx, next)
     } catch (error) {
       const mode = reportFailure(ctx, { message: 'request failed', path, log }, error)

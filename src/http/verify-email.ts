@@ -1,151 +1,103 @@
 import type { Context, Next } from 'koa'
-import type { AfterConfirming, OpenedLink } from '../flows/email-verification.ts'
-import type { LoginToMatch } from '../flows/linked-login.ts'
-import type { VerificationLink } from '../flows/link.ts'
+import type { OpenedLink } from '../flows/email-verification.ts'
+import type { PendingLogin } from '../ports/index.ts'
 import { loginSecond } from '../ports/login-end.ts'
-import { isPressed, isUnattended } from './cross-site.ts'
-import { linkInForm, linkInQuery, readForm, uiLocalesIn } from './form.ts'
+import { isUnattended } from './cross-site.ts'
+import { linkInQuery } from './form.ts'
 import type { HttpParts } from './parts.ts'
-import { destinationOf } from './link-destination.ts'
-import { loginToMatch, verifyEmailPages, type VerifyEmailPages } from './verify-email-pages.ts'
+import { verifyEmailPages } from './verify-email-pages.ts'
+import { finish } from './waiting-login.ts'
 
 /** What one request is about. */
 interface Opening {
   ctx: Context
   next: Next
-  /** The second in which the request came. */
-  arrivedAt: number
-  link: VerificationLink
   opened: OpenedLink
-  show: VerifyEmailPages
+  browser: string | undefined
 }
 
-/** What a verification link opens (4.6), and the forms there. */
+/**
+ * What a verification link opens (4.6). With `email_link_confirmation` at `other_browser`, it verifies only where a login of its account
+ * waits: there, mailbox and password are in the same hands.
+ */
 export function verifyEmail(parts: HttpParts) {
-  const { verification, pages, settings, clock } = parts
-
-  /** `undefined`: it does nothing, and the page says so. */
-  async function open(
-    asked: Omit<Opening, 'link' | 'opened'>,
-    link: VerificationLink | undefined,
-  ): Promise<Opening | undefined> {
-    const { ctx, show } = asked
-    if (!link) return show.expired(ctx, UNKNOWN).then(() => undefined)
-    const browser = parts.browserCookie.read(ctx.req)
-    const opened = await verification.open(link, { ...parts.requesterOf(ctx.req), browser })
-    if (!('refusal' in opened)) return { ...asked, link, opened }
-    if (opened.refusal === 'verified') await show.verified(ctx, opened)
-    else await show.expired(ctx, opened, link)
-    return undefined
-  }
-
-  const mustBeAsked = ({ opened: { isFirstBrowser } }: Opening) => {
-    const { emailLinkConfirmation: mode } = settings()
-    return mode === 'always' || (mode === 'other_browser' && !isFirstBrowser)
-  }
+  const { verification, settings } = parts
+  const show = verifyEmailPages(parts)
 
   return {
     async get(ctx: Context, next: Next) {
-      const show = verifyEmailPages(parts)
-      const asked = { ctx, next, arrivedAt: loginSecond(clock.now()), show }
-      const opening = await open(asked, linkInQuery(ctx.querystring, verification.isGenuine))
-      if (!opening) return
-      const isByNobody = isUnattended(ctx)
-      if (!isByNobody && !mustBeAsked(opening)) return finish(parts, opening)
-      await show.confirm(ctx, opening.link, opening.opened)
-      // A browser then throws away what it fetched ahead. Where it is shown all the same, its button goes on.
-      if (isByNobody) ctx.status = 403
-    },
-
-    /** The answers to the questions about another browser and another account. */
-    async post(ctx: Context, next: Next) {
-      const arrivedAt = loginSecond(clock.now())
-      const form = await readForm(ctx)
-      if (typeof form === 'string') return pages.showError(ctx, form)
-      const show = verifyEmailPages(parts, uiLocalesIn(form))
-      const opening = await open({ ctx, next, arrivedAt, show }, linkInForm(form))
-      if (!opening) return
-      const action = form.get('action')
-      const isAnswer = action === 'continue' || action === 'confirm_only'
-      if (mustBeAsked(opening) && !isPressed(ctx, form)) {
-        return show.confirm(ctx, opening.link, opening.opened, 'unpressed')
+      const link = linkInQuery(ctx.querystring, verification.isGenuine)
+      if (!link) return show.expired(ctx, { reason: 'unknown', carried: {} })
+      const browser = parts.browserCookie.read(ctx.req)
+      const opened = await verification.open(link, { ...parts.requesterOf(ctx.req), browser })
+      if ('refusal' in opened) {
+        return opened.refusal === 'verified'
+          ? show.verified(ctx, opened)
+          : show.expired(ctx, opened, link)
       }
-      if (action === 'disown') return disown(parts, opening)
-      if (action === 'confirm_only') return confirmOnly(parts, opening)
-      if (!isAnswer && action !== 'confirm') return pages.showError(ctx, 'bad_request')
-      const toMatch = await loginToMatch(parts, ctx, opening.opened)
-      const number = form.get('number')
-      if (!toMatch || (toMatch.isOver && number === undefined)) {
-        return finish(parts, opening, isAnswer ? form.get('session') : undefined)
-      }
-      return matchWindow(parts, opening, toMatch, number ?? '')
+      if (isUnattended(ctx)) return show.confirm(ctx, link, opened)
+      const opening = { ctx, next, opened, browser }
+      if (settings().emailLinkConfirmation === 'off') return goByLink(parts, opening)
+      if (!opened.here) return show.elsewhere(ctx, opened)
+      return goOnHere(parts, opening, opened.here)
     },
   }
 }
 
-const UNKNOWN = { reason: 'unknown', carried: {} } as const
+/** Verifies, and the login that waits in this browser goes on. */
+async function goOnHere(parts: HttpParts, opening: Opening, login: PendingLogin) {
+  const { ctx, next, opened, browser } = opening
+  // Before: where the provider fails, the link is not used up.
+  await parts.clients.mayFinish(ctx, login.captured)
+  if (!(await confirmed(parts, opening, login.id))) return
+  if (login.continuedAt) return verifyEmailPages(parts).confirmed(ctx, opened)
+  const window = { pendingLoginId: login.id, browser }
+  await finish(parts, { ctx, next, window }, login.captured)
+}
 
-/** Confirms, and finishes the login; asks first where another account is signed in, unless it is the one that may be replaced. */
-async function finish(parts: HttpParts, opening: Opening, replaces?: string) {
-  const { resume } = parts
-  const { ctx, next, link, opened, show } = opening
-  const destination = await destinationOf(parts, opening)
-  if (!destination) return confirmOnly(parts, opening)
+/** By the letter of 4.6: the link signs in any browser, if its request can still be finished. It never replaces the session of another account. */
+async function goByLink(parts: HttpParts, opening: Opening) {
+  const { resume, clients, seenByLogin, clock } = parts
+  const { ctx, next, opened } = opening
+  const { accountId, login, here, token } = opened
+  const show = verifyEmailPages(parts)
+  const second = loginSecond(clock.now())
   const live = await resume.liveSession(ctx)
-  const isForeign = live !== undefined && live.accountId !== opened.accountId
-  if (isForeign && live.uid !== replaces) {
-    return show.otherAccount(ctx, link, opened, live.uid)
+  if (live && live.accountId !== accountId) return show.otherAccount(ctx, opened)
+  const isOwnBrowser = login && here?.browserHash === login.browserHash
+  if (isOwnBrowser) return goOnHere(parts, opening, login)
+
+  const byEmail = async () => {
+    const seen = await seenByLogin(accountId, second, token.passwordDigest)
+    return { accountId, second, seen }
   }
-  const goOn = async () => {
-    if (isForeign) await resume.endForeignSession(ctx, opened.accountId)
-    const isFinished = await destination.go(ctx, next)
-    if (!isFinished) await show.confirmed(ctx, opened, false)
+  if (token.pendingLoginId === undefined) {
+    const { carried } = await clients.identify(token.carried)
+    if (!(await confirmed(parts, opening))) return
+    if (carried.clientId === undefined) return show.confirmed(ctx, opened)
+    return resume.carried(ctx, next, await byEmail(), carried)
   }
-  await confirm(parts, opening, { takesTurn: destination.takesTurn, matched: undefined, goOn })
+  const mayFinish = login !== undefined && (await clients.mayFinish(ctx, login.captured))
+  if (!(await confirmed(parts, opening))) return
+  const isFinished =
+    mayFinish &&
+    !(await parts.waitingLogins.isLeft(login.id)) &&
+    (await resume.captured(ctx, next, login.captured, await byEmail()))
+  if (!isFinished) await show.confirmed(ctx, opened)
 }
 
-/** Confirms, and the window in another browser goes on, if the number that was typed is the one that it shows. */
-async function matchWindow(parts: HttpParts, opening: Opening, login: LoginToMatch, typed: string) {
-  const { ctx, link, opened, show } = opening
-  const by = parts.requesterOf(ctx.req)
-  const outcome = login.isOver
-    ? 'ended'
-    : await parts.verification.tryNumber(opened.token, by, login, typed)
-  if (outcome === 'matched') return confirmOnly(parts, opening, login.id)
-  return show.confirm(ctx, link, opened, outcome)
-}
-
-async function disown(parts: HttpParts, { ctx, opened, show }: Opening) {
-  await parts.verification.disown(opened, parts.requesterOf(ctx.req))
-  show.disowned(ctx, opened)
-}
-
-/** @param matched - the login whose number was typed. */
-async function confirmOnly(parts: HttpParts, opening: Opening, matched?: string) {
-  const { ctx, opened, show } = opening
-  const { captured, isAwaited, toMatch } = opened
-  const mayGoOn = isAwaited && toMatch?.id === matched
-  const goesOn = mayGoOn && captured !== undefined && (await parts.clients.mayFinish(ctx, captured))
-  const goOn = () => show.confirmed(ctx, opened, goesOn)
-  await confirm(parts, opening, { takesTurn: false, matched, goOn })
-}
-
-async function confirm(parts: HttpParts, { ctx, opened, show }: Opening, then: AfterConfirming) {
-  const { verification, resume, log } = parts
+/** `false`: the link did nothing, and the page says why. */
+async function confirmed(parts: HttpParts, { ctx, opened }: Opening, goesOn?: string) {
+  const { verification, log } = parts
   const requester = parts.requesterOf(ctx.req)
+  const outcome = await verification.confirm(opened, requester, goesOn)
+  if (outcome !== 'confirmed') {
+    await verifyEmailPages(parts).expired(ctx, outcome)
+    return false
+  }
   // The link is spent: a failure to record it is no reason to leave the login unfinished.
-  const record = () =>
-    verification.recordConfirmed(opened, requester).catch((error: unknown) => {
-      log('error', 'a verification was not recorded', { error: String(error) })
-    })
-  const outcome = await verification.confirm(opened, requester, {
-    ...then,
-    goOn: () => record().then(then.goOn),
+  await verification.recordConfirmed(opened, requester).catch((error: unknown) => {
+    log('error', 'a verification was not recorded', { error: String(error) })
   })
-  if (outcome === 'confirmed') return
-  if (outcome !== 'continued') return show.expired(ctx, outcome)
-  await record()
-  const isSignedIn = (await resume.liveSession(ctx))?.accountId === opened.accountId
-  if (isSignedIn) await show.signedIn(ctx, opened)
-  else await show.confirmed(ctx, opened, false)
+  return true
 }

@@ -1,27 +1,21 @@
-import type { PageLocals } from '../views/index.ts'
-import type { HttpParts } from './parts.ts'
 import type { Context, Next } from 'koa'
-import type { WayOut } from '../oidc/resume.ts'
 import type { FinishedLogin, WaitingLogin, WaitingWindow } from '../flows/waiting-login.ts'
+import type { WayOut } from '../oidc/resume.ts'
 import { carriedBy } from '../ports/carried-query.ts'
-import { blockedPage, pageOf } from './verify-email-pages.ts'
+import type { CapturedRequest } from '../ports/index.ts'
+import type { CodeFault } from '../views/index.ts'
 import { parseFields, readForm } from './form.ts'
+import type { HttpParts } from './parts.ts'
+import { blockedPage, pageOf } from './verify-email-pages.ts'
 
-/** The answer to the question which account to go on as. */
-interface Answer {
-  /** Names the session that may be replaced. */
-  replaces?: string | undefined
-  keepsSession?: boolean
-}
-
-/** What one request is about: the window that asks, and the login that it waits for. */
+/** What one request is about: the page that asks, and the login that it waits for. */
 interface Asked {
   ctx: Context
   next: Next
   window: WaitingWindow
 }
 
-/** The window that logged in goes on by itself. */
+/** The page of a login that waits for its address to be verified: one form with a code and a button. */
 export function waitingLogin(parts: HttpParts) {
   const { waitingLogins, browserCookie, pages } = parts
 
@@ -30,75 +24,83 @@ export function waitingLogin(parts: HttpParts) {
     browser: browserCookie.read(ctx.req),
   })
 
-  const asked = (ctx: Context) =>
-    windowOf(ctx, parseFields(ctx.querystring, (name) => name === 'login')?.get('login'))
-
   return {
-    status: {
-      async get(ctx: Context) {
-        const status = await waitingLogins.status(asked(ctx))
-        ctx.set({ 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' })
-        ctx.body = { status }
-      },
+    /** The page again, as after a reload; it goes on when its button is pressed. */
+    async get(ctx: Context) {
+      const query = parseFields(ctx.querystring, (name) => name === 'login')
+      const login = await waitingLogins.find(windowOf(ctx, query?.get('login')))
+      if ('user' in login) await showWaiting(parts, ctx, login)
+      else await showOver(parts, ctx, login)
     },
 
-    window: {
-      isUncounted: true,
-
-      /** The page again, as after a reload; it goes on when a button is pressed, or its script sees that it may. */
-      async get(ctx: Context) {
-        const window = asked(ctx)
-        const login = await waitingLogins.find(window)
-        if (!('user' in login)) return showOver(parts, ctx, login)
-        if (login.status === 'verified' && !login.window.goesOn)
-          return showOnlyVerified(parts, ctx, login)
-        await showWaiting(parts, ctx, login, false)
-      },
-
-      async post(ctx: Context, next: Next) {
-        const form = await readForm(ctx)
-        if (typeof form === 'string') return pages.showError(ctx, form)
-        const action = form.get('action')
-        const posted = { ctx, next, window: windowOf(ctx, form.get('login')) }
-        if (action === 'cancel') return leave(parts, posted, 'denied')
-        if (action === 'other_account') return leave(parts, posted, 'asked_again')
-        await goOn(parts, posted, {
-          replaces: action === 'continue' ? form.get('session') : undefined,
-          keepsSession: action === 'confirm_only',
-        })
-      },
+    async post(ctx: Context, next: Next) {
+      const form = await readForm(ctx)
+      if (typeof form === 'string') return pages.showError(ctx, form)
+      const action = form.get('action')
+      const asked = { ctx, next, window: windowOf(ctx, form.get('login')) }
+      if (action === 'cancel') return leave(parts, asked, 'denied')
+      if (action === 'other_account') return leave(parts, asked, 'asked_again')
+      await goOn(parts, asked, form.get('code'))
     },
   }
 }
 
-async function goOn(parts: HttpParts, { ctx, next, window }: Asked, answer: Answer) {
-  const { waitingLogins, clients, resume, pages } = parts
-  const login = await waitingLogins.find(window)
+/** Goes on to the client once the address is verified, by the right code at the latest. */
+async function goOn(parts: HttpParts, asked: Asked, code = '') {
+  const { ctx, window } = asked
+  const login = await parts.waitingLogins.find(window)
   if (!('user' in login)) return showOver(parts, ctx, login)
-  if (login.status === 'waiting') return showWaiting(parts, ctx, login, true)
-  if (!login.window.goesOn) return showOnlyVerified(parts, ctx, login)
-  const { user, captured } = login
-  const show = (locals: PageLocals['verify-email']) =>
-    pages.show(ctx, { status: 200, name: 'verify-email', locals, ...pageOf(captured) })
+  if (login.status === 'verified') return finish(parts, asked, login.captured)
+  const outcome = await confirmByCode(parts, ctx, login, code)
+  if (outcome === 'confirmed') return finish(parts, asked, login.captured)
+  if (outcome) return showWaiting(parts, ctx, login, outcome)
+  await goOn(parts, asked)
+}
+
+/**
+ * Finishes a login whose address is verified, once. The session of another account is replaced: the password was typed in this very
+ * browser. Another login that verified at the same moment may have ended this one. It came too late, so this one is finished all the same.
+ */
+export async function finish(
+  parts: HttpParts,
+  { ctx, next, window }: Asked,
+  captured: CapturedRequest,
+) {
+  const { waitingLogins, clients, resume, pages } = parts
+  const page = { status: 200, name: 'verify-email', ...pageOf(captured) } as const
   // The device that waited for it, that is.
-  if (await clients.isFinished(captured)) return show({ mode: 'signed_in' })
-  if (answer.keepsSession || !(await clients.mayFinish(ctx, captured))) {
-    return showOnlyVerified(parts, ctx, login)
-  }
-  const live = await resume.liveSession(ctx)
-  const isForeign = live !== undefined && live.accountId !== user.id
-  if (isForeign && live.uid !== answer.replaces) {
-    const { pendingLoginId } = window
-    const { client } = await clients.identify(carriedBy(captured))
-    return show({ mode: 'other_account', pendingLoginId, session: live.uid, client })
+  if (await clients.isFinished(captured))
+    return pages.show(ctx, { ...page, locals: { mode: 'signed_in' } })
+  if (!(await clients.mayFinish(ctx, captured))) {
+    const client = await clients.restart(carriedBy(captured))
+    return pages.show(ctx, { ...page, locals: { mode: 'verified', client } })
   }
   let isFinished = true
   const wentOn = await waitingLogins.inTurn(window, async () => {
-    if (isForeign) await resume.endForeignSession(ctx, user.id)
+    await resume.endForeignSession(ctx, captured.login.accountId)
     isFinished = await resume.waiting(ctx, next, captured)
   })
   if (!wentOn) await showOver(parts, ctx, { status: 'continued', captured })
   else if (!isFinished) await showOver(parts, ctx, { status: 'ended', captured })
+}
+
+/** Verifies the address by a code. `undefined`: the login stands in another way now. A fault: it waits still. */
+async function confirmByCode(
+  { waitingLogins, verification, requesterOf, log }: HttpParts,
+  ctx: Context,
+  { login }: WaitingLogin,
+  code: string,
+): Promise<'confirmed' | CodeFault | undefined> {
+  if (code.trim() === '') return { reason: 'not_yet' }
+  const by = requesterOf(ctx.req)
+  const outcome = await waitingLogins.tryCode(login, code, by)
+  if (typeof outcome === 'number') return { reason: 'too_many', waitMs: outcome }
+  if (outcome === 'unread' || outcome === 'wrong') return { reason: outcome }
+  if (outcome === 'over' || !(await verification.confirmByCode(login))) return undefined
+  await verification.recordConfirmedByCode(login, by).catch((error: unknown) => {
+    log('error', 'a verification was not recorded', { error: String(error) })
+  })
+  return 'confirmed'
 }
 
 /** Ends the login, whatever became of its address; the request that it was for goes back to the client, or to the login page. */
@@ -118,8 +120,8 @@ async function leave(parts: HttpParts, { ctx, next, window }: Asked, how: WayOut
 async function showWaiting(
   parts: HttpParts,
   ctx: Context,
-  { user, captured, window }: WaitingLogin,
-  isNotYet: boolean,
+  { user, login }: WaitingLogin,
+  fault?: CodeFault,
 ) {
   const lifetimeMs = parts.settings().emailVerificationExpiration
   const waitMs = await parts.cooldown.left({
@@ -127,14 +129,7 @@ async function showWaiting(
     typed: user.username,
     requester: parts.requesterOf(ctx.req),
   })
-  const blocked = { user, captured, window, lifetimeMs, waitMs, isNotYet }
-  parts.pages.show(ctx, await blockedPage(parts, blocked))
-}
-
-async function showOnlyVerified({ clients, pages }: HttpParts, ctx: Context, login: WaitingLogin) {
-  const client = await clients.restart(carriedBy(login.captured))
-  const page = { status: 200, name: 'verify-email', ...pageOf(login.captured) } as const
-  pages.show(ctx, { ...page, locals: { mode: 'verified', client } })
+  parts.pages.show(ctx, await blockedPage(parts, { user, login, lifetimeMs, waitMs, fault }))
 }
 
 /** What went on once may have come to nothing since, or be about to sign in: this request was sent before its cookie came. */

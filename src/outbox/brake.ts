@@ -3,26 +3,18 @@ import type { Settings } from '../settings/table.ts'
 
 const MINUTE_MS = 60_000
 
-/** `mails_per_minute`: at most so many mails leave in a minute, of all processes together; the others wait. */
-export interface MailBrake {
-  /** Whether it is worth while to take a job. Keeps whoever was told to wait from asking again and again. */
-  isOpen(): boolean
-  /** Counts one mail, and answers whether it may leave. */
-  mayLeave(): Promise<boolean>
-}
+export type MailBrake = ReturnType<typeof createMailBrake>
 
-export function createMailBrake(
-  limits: RateLimits,
-  settings: () => Settings,
-  now: () => Date,
-): MailBrake {
+/** `mails_per_minute`: at most so many mails leave in a minute, of all processes together; the others wait. */
+export function createMailBrake(limits: RateLimits, settings: () => Settings, now: () => Date) {
   let full = { until: new Date(0), most: 0 }
 
   return {
-    // A limit that was changed is in force at once.
+    /** Whether it is worth while to take a job. A limit that was changed is in force at once. */
     isOpen: () => now() >= full.until || settings().mailsPerMinute !== full.most,
 
-    async mayLeave() {
+    /** Counts one mail, and answers whether it may leave. */
+    async mayLeave(): Promise<boolean> {
       const { mailsPerMinute: most } = settings()
       if (most === 0) return true
       const { count, msToEnd } = await limits.hit('mails:all', MINUTE_MS)

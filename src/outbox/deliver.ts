@@ -63,7 +63,7 @@ async function send(
       if (await isHeld(parts, job)) await endUnsent(parts, job, link)
       return 'over'
     }
-    const mail = renderMail(parts, job, recipient, link)
+    const mail = await renderMail(parts, job, recipient, link)
     // While mails flow, the look comes before the wait for a connection: it is one for all that got ready together.
     const lookedAt = clock.now()
     const isLost = isFlowing && !(await isHeld(parts, job))

@@ -1,8 +1,4 @@
-/**
- * What the audit log learns of a mail job. Each event is recorded once, however often the job is taken.
- *
- * @module
- */
+/** What the audit log learns of a mail job. Each event is recorded once, however often the job is taken. */
 import type { MailFault } from '../errors.ts'
 import type { MailFailure, MailJob, MailKind, NoMail, SentMail } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'

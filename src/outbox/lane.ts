@@ -10,17 +10,6 @@ interface LaneJob {
   kind?: string
 }
 
-/** Takes jobs of one stage, many at a time, until it is stopped. */
-export interface Lane<Job extends LaneJob> {
-  start(): void
-  /** There may be something to do. */
-  ring(): void
-  /** Takes a job that somebody else claimed. `false`: there is no room. */
-  accept(job: Job): boolean
-  /** Takes no more jobs. Resolves when none is under way. */
-  stop(): Promise<void>
-}
-
 export interface LaneParts<Job extends LaneJob> {
   /** For the log, such as `mail`. */
   name: string
@@ -37,7 +26,8 @@ export interface LaneParts<Job extends LaneJob> {
   log: Log
 }
 
-export function createLane<Job extends LaneJob>(parts: LaneParts<Job>): Lane<Job> {
+/** Takes jobs of one stage, many at a time, until it is stopped. */
+export function createLane<Job extends LaneJob>(parts: LaneParts<Job>) {
   const { name, atOnce, claim, work, clock, log } = parts
   const underWay = new Set<Promise<void>>()
   const bell = createBell(clock)
@@ -89,14 +79,17 @@ export function createLane<Job extends LaneJob>(parts: LaneParts<Job>): Lane<Job
       running = run(stopping)
     },
 
+    /** There may be something to do. */
     ring: bell.ring,
 
-    accept(job) {
+    /** Takes a job that somebody else claimed. `false`: there is no room. */
+    accept(job: Job): boolean {
       const hasRoom = underWay.size < atOnce && !stopping.signal.aborted
       if (hasRoom) begin(job)
       return hasRoom
     },
 
+    /** Takes no more jobs. Resolves when none is under way. */
     stop() {
       stopping.abort()
       bell.ring()

@@ -35,6 +35,8 @@ export interface MailLink {
   url: string
   /** `undefined`: it leads to a page that anybody may open. */
   token: { id: string; lifetimeMs: number } | undefined
+  /** The login that waits for it. Left out: none does. */
+  login?: { code: string; at: Date }
   /** The client that the request came from. `undefined`: none, or none that is genuine. */
   clientName: string | undefined
   /** It tells of a password that the host changed. */

@@ -1,8 +1,4 @@
-/**
- * Of the requests of one account, of one kind, the newest wins. Which of two is newer, `ports/request-order.ts` says.
- *
- * @module
- */
+/** Of the requests of one account, of one kind, the newest wins. Which of two is newer, `ports/request-order.ts` says. */
 import type { MailJob, RequestOfAccount, User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { isLater, orderOf } from '../ports/request-order.ts'

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { AuthorizeSig } from '../crypto/authorize-sig.ts'
-import type { NotMeTokens } from '../crypto/not-me-token.ts'
+import type { LoginCodes } from '../crypto/login-code.ts'
 import type {
   AccountFlowsStore,
   AuditEvent,
@@ -15,7 +15,6 @@ import type { Settings } from '../settings/table.ts'
 import type { SignedOutApps, Views } from '../views/index.ts'
 import type { MailBrake } from './brake.ts'
 import type { MailFlows } from './mail-flow.ts'
-import type { UnderWay } from './under-way.ts'
 
 /** What a mail is made of. */
 export interface MailParts {
@@ -27,7 +26,7 @@ export interface MailParts {
   /** The apps that an end of sessions signed an account out of. `undefined`: they are not known. */
   appsOf(accountId: string, endId: string): Promise<SignedOutApps | undefined>
   authorizeSig: AuthorizeSig
-  notMeTokens: NotMeTokens
+  loginCodes: LoginCodes
   /** Where links start: base URL and OAuth path, never anything from a request. */
   oauthUrl: string
   views: Views
@@ -44,6 +43,4 @@ export interface MailParts {
 export interface OutboxParts extends MailParts {
   flows: MailFlows
   brake: MailBrake
-  /** Requests that are let pass, by kind and account. */
-  resolving: UnderWay
 }

@@ -19,8 +19,6 @@ export interface PasswordChange {
   accountId: string
   /** The address to tell. A thief may have changed that of the account by the time that the mail leaves. */
   email: string
-  /** Of the new hash. `undefined`: it is not known, and nobody can have it blocked. */
-  passwordDigest: string | undefined
   carried: CarriedParameters
   /** Who changed it. */
   requester: Requester
@@ -32,7 +30,7 @@ const OF_END = 'changed:'
 /** Asks for the mail that tells of a changed password. Repeated, it asks once, while that mail did not leave. */
 export function requestNotice(
   outbox: Pick<MailOutbox, 'add'>,
-  { id, accountId, email, passwordDigest, carried, requester }: PasswordChange,
+  { id, accountId, email, carried, requester }: PasswordChange,
   now: Date,
 ): Promise<void> {
   return outbox.add({
@@ -42,7 +40,6 @@ export function requestNotice(
     accountId,
     pendingLoginId: undefined,
     sendTo: email,
-    passwordDigest,
     carried,
     requester: keptRequester(requester),
     notBefore: now,

@@ -4,22 +4,13 @@ import { endExpired, endUnreadable } from './end.ts'
 import { mailFlows } from './kinds.ts'
 import type { MailParts } from './parts.ts'
 import { resolveJob } from './resolve.ts'
-import { createUnderWay } from './under-way.ts'
 import { createOutboxWorker } from './worker.ts'
 
 /** From an outbox job to a mail that left. */
-export interface MailPipeline {
-  start(): void
-  wake(at: Date): void
-  /** Ends the jobs that cannot be read, or that nobody sent within their life. */
-  tidy(): Promise<void>
-  stop(withinMs: number): Promise<void>
-}
-
-export function createMailPipeline(given: MailParts): MailPipeline {
+export function createMailPipeline(given: MailParts) {
   const { store, settings, sender, clock, log } = given
   const brake = createMailBrake(store.limits, settings, clock.now)
-  const parts = { ...given, flows: mailFlows(given), brake, resolving: createUnderWay() }
+  const parts = { ...given, flows: mailFlows(given), brake }
   const worker = createOutboxWorker({
     outbox: store.outbox,
     resolve: (job) => resolveJob(parts, job),
@@ -34,12 +25,13 @@ export function createMailPipeline(given: MailParts): MailPipeline {
     start: worker.start,
     wake: worker.wake,
 
+    /** Ends the jobs that cannot be read, or that nobody sent within their life. */
     async tidy() {
       await endUnreadable(parts)
       await worker.expire()
     },
 
-    async stop(withinMs) {
+    async stop(withinMs: number) {
       await worker.stop(withinMs)
       sender.close()
     },

@@ -1,25 +1,41 @@
 import type { MailJob, OutgoingMail, User } from '../ports/index.ts'
+import { hashToken, newToken } from '../crypto/token.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
+import { attemptOf } from '../ports/request-order.ts'
 import type { MailLink, Recipient } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
 
-/** The mail of one job, as it leaves. */
-export function renderMail(
-  { views, notMeTokens, oauthUrl, clock }: MailParts,
+/** As long as a notice may wait to be sent, and a week. */
+const NOT_ME_MS = 8 * 24 * 3_600_000
+
+/** The mail of one job, as it leaves; the token of its "This wasn't me" is made for this attempt. */
+export async function renderMail(
+  { views, store, oauthUrl, clock }: MailParts,
   job: MailJob,
   { user, email }: Recipient,
   link: MailLink,
-): OutgoingMail {
-  const { kind, requester, requestedAt, passwordDigest } = job
-  const id = link.token?.id ?? job.id
-  const { locale, token: { lifetimeMs } = {} } = link
-  const named = { kind, accountId: user.id, id, locale, passwordDigest, email, lifetimeMs }
+): Promise<OutgoingMail> {
+  const { kind, requester, requestedAt } = job
+  const token = newToken()
+  const createdAt = clock.now()
+  await store.notMeTokens.issue({
+    tokenHash: hashToken(token),
+    kind,
+    userId: user.id,
+    linkId: link.token?.id,
+    email,
+    locale: link.locale,
+    ...attemptOf(job),
+    createdAt,
+    expiresAt: new Date(createdAt.getTime() + NOT_ME_MS),
+  })
   const locals = {
     username: user.username,
     link: link.url,
-    notMe: `${oauthUrl}/not-me?token=${notMeTokens.seal(named, clock.now())}`,
+    notMe: `${oauthUrl}/not-me?token=${token}`,
     at: requestedAt,
     ...(link.token && { lifetimeMs: link.token.lifetimeMs }),
+    login: link.login,
     ...(link.clientName !== undefined && { clientName: link.clientName }),
     apps: link.apps,
     userAgent: requester.userAgent,

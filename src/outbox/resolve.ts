@@ -4,10 +4,9 @@ import { refusesMail } from '../flows/account.ts'
 import { isMailAddress } from '../settings/mail-address.ts'
 import { endJob, endUnsent, isHeld } from './end.ts'
 import { recordRequested, wasSent } from './events.ts'
-import { isOverLimit, takesSpare } from './limits.ts'
+import { msOverLimit, takesSpare } from './limits.ts'
 import type { Recipient } from './mail-flow.ts'
-import { isMuted } from './mute.ts'
-import { isOvertakenAtLookUp, isOvertakenAtSending } from './newest.ts'
+import { earlierThan, isOvertakenAtLookUp, isOvertakenAtSending } from './newest.ts'
 import type { OutboxParts } from './parts.ts'
 import { isIdentifier } from './request.ts'
 import { SEND_LEASE_MS } from './send-turn.ts'
@@ -34,7 +33,7 @@ export async function resolveJob(parts: OutboxParts, job: MailJob): Promise<Mail
   const held = await hold(parts, job, user, refusal)
   if (held === 'lost') return undefined
   const found = { ...job, accountId: user.id }
-  if (held === 'throttled' || held === 'muted') {
+  if (held === 'throttled') {
     await recordRequested(parts, found, held)
     return endJob(parts, job, held)
   }
@@ -50,23 +49,36 @@ async function hold(
   job: MailJob,
   user: User,
   refusal: NoMail | undefined,
-): Promise<Date | 'throttled' | 'muted' | 'lost'> {
-  const { store, clock, resolving } = parts
-  const whose = `${job.kind}:${user.id}`
-  if (!refusal && !job.isResolved && (await isMuted(parts, job, user))) return 'muted'
+): Promise<Date | 'throttled' | 'lost'> {
+  const { store, clock } = parts
   // Before it counts as resolved: a throttled request overtakes and supersedes nothing. And once: what was let pass may have ended
   // the earlier link.
-  if (!refusal && !job.isResolved && (await isOverLimit(parts, job, user))) {
-    // Of requests that were claimed together, those that are let pass are seen as under way by the others.
-    await resolving.over(whose)
+  const msOver = refusal || job.isResolved ? 0 : await msOverLimit(parts, job, user)
+  if (msOver > 0) {
+    if (MAIL_KINDS[job.kind].isNotice) return putOff(parts, job, user, msOver)
     // Whoever has the job now needs the spare.
     if (!(await isHeld(parts, job))) return 'lost'
     if (!(await takesSpare(parts, job, user))) return 'throttled'
   }
   const at = clock.now()
   const heldUntil = new Date(at.getTime() + SEND_LEASE_MS)
-  const resolved = store.outbox.resolve(job, user.id, at, heldUntil)
-  return (await resolving.during(whose, resolved)) ? heldUntil : 'lost'
+  return (await store.outbox.resolve(job, user.id, at, heldUntil)) ? heldUntil : 'lost'
+}
+
+/** A notice over a limit waits until that allows it, in place of the earlier ones that wait. */
+async function putOff(
+  { store, clock }: OutboxParts,
+  job: MailJob,
+  { id }: User,
+  ms: number,
+): Promise<'throttled' | 'lost'> {
+  const now = clock.now()
+  const at = new Date(now.getTime() + ms)
+  if (at >= job.expiresAt) return 'throttled'
+  const waiting = (await store.outbox.requestsOf(id, job.kind)).filter((one) => !one.isResolved)
+  await store.outbox.supersede(earlierThan(job, waiting), now)
+  await store.outbox.release(job, at, 'throttled')
+  return 'lost'
 }
 
 /** The recipient as the account is now, or why there is none. */

@@ -1,25 +1,23 @@
 import { later, type Clock } from '../clock.ts'
 
-/** So many at once, the others in line. */
-export interface Slots {
-  /** `false`: none was free in time, or the signal aborted. */
-  enter(atMostMs: number, signal: AbortSignal): Promise<boolean>
-  leave(): void
-}
-
 /** How many there are, and how many have to be free before those in line come in, so that several do so at once. */
 export interface Room {
   most: number
   wave: number
 }
 
-/** @param room - may change from one moment to the next. */
-export function createSlots(clock: Clock, room: () => Room): Slots {
+/**
+ * So many at once, the others in line.
+ *
+ * @param room - may change from one moment to the next.
+ */
+export function createSlots(clock: Clock, room: () => Room) {
   const line = new Set<() => void>()
   let taken = 0
 
   return {
-    async enter(atMostMs, signal) {
+    /** `false`: none was free in time, or the signal aborted. */
+    async enter(atMostMs: number, signal: AbortSignal): Promise<boolean> {
       if (signal.aborted) return false
       if (line.size === 0 && taken < room().most) {
         taken += 1

@@ -1,10 +1,10 @@
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
-import type { MailJob, PendingLogin } from '../ports/index.ts'
+import type { MailJob, PendingLogin, User } from '../ports/index.ts'
 import { MAIL_KINDS } from '../ports/mail-kinds.ts'
 import { attemptOf, isLater } from '../ports/request-order.ts'
-import { findByName } from '../flows/account.ts'
-import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
+import { findByName, isStillFor } from '../flows/account.ts'
+import { isWaitingPage, KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import type { MailFlow } from './mail-flow.ts'
 import type { MailParts } from './parts.ts'
 import { localeOf } from './render.ts'
@@ -16,15 +16,15 @@ export function createVerificationMail(parts: MailParts): MailFlow {
     users,
     pendingLogins,
     authorizeSig,
+    loginCodes,
     store: { verificationTokens },
     clock: { now },
   } = parts
 
-  async function pendingLoginOf(job: MailJob, userId: string): Promise<PendingLogin | undefined> {
-    return job.pendingLoginId === undefined
-      ? pendingLogins.find({ accountId: userId, carried: job.carried })
-      : pendingLogins.find({ id: job.pendingLoginId })
-  }
+  const shown = ({ id, createdAt: at }: PendingLogin) => ({ code: loginCodes.codeOf(id), at })
+
+  const pendingLoginOf = ({ pendingLoginId: id, carried }: MailJob, accountId: string) =>
+    pendingLogins.find(id === undefined ? { accountId, carried } : { id })
 
   return {
     findUser: (username) => findByName(users, username),
@@ -64,6 +64,7 @@ export function createVerificationMail(parts: MailParts): MailFlow {
         url: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery({ token, carried, signature })}`,
         token: { id, lifetimeMs },
         clientName: client?.clientName,
+        ...(pending && isOpen(pending, user) && { login: shown(pending) }),
         locale,
       }
     },
@@ -79,6 +80,11 @@ export function createVerificationMail(parts: MailParts): MailFlow {
 
     abandon: (job, userId) => verificationTokens.revoke({ userId, upTo: attemptOf(job) }, now()),
   }
+}
+
+/** Whether a code can be typed into its page. */
+function isOpen(login: PendingLogin, user: User): boolean {
+  return isWaitingPage(login) && isStillFor(login, user)
 }
 
 function uiLocalesOf(pending: PendingLogin | undefined): string | undefined {

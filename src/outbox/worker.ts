@@ -13,16 +13,6 @@ const SEND_AT_ONCE = 100
 /** Of the time to stop, what mails under way have to leave before they are given back. */
 const GRACE = 0.5
 
-export interface OutboxWorker {
-  start(): void
-  /** Looks for due jobs a random short time after `at`; without it, jobs are found within half a second. */
-  wake(at: Date): void
-  /** Ends what nobody sent within its life. */
-  expire(): Promise<void>
-  /** Takes no more jobs, waits for those under way, and gives back what does not leave in time: all within `withinMs`. */
-  stop(withinMs: number): Promise<void>
-}
-
 export interface OutboxWorkerParts {
   outbox: MailOutbox
   /** Answers the job, held to be sent. `undefined`: it is over. */
@@ -41,7 +31,7 @@ export interface OutboxWorkerParts {
  * Works on the outbox in any number of processes. Accounts are looked up apart from sending, so that earlier links die
  * also while the mail server is slow.
  */
-export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
+export function createOutboxWorker(parts: OutboxWorkerParts) {
   const { outbox, canSend, clock, log } = parts
   const turn = createSendTurns(clock, parts.attemptMs)
   let giveBack = new AbortController()
@@ -80,9 +70,11 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
       sending.start()
     },
 
+    /** Looks for due jobs a random short time after a time; without it, jobs are found within half a second. */
     wake: createWaking(clock, resolving.ring),
 
-    async expire() {
+    /** Ends what nobody sent within its life. */
+    async expire(): Promise<void> {
       for (;;) {
         const jobs = await claim('expire', RESOLVE_AT_ONCE, RESOLVE_LEASE_MS)
         if (jobs.length === 0) return
@@ -90,7 +82,8 @@ export function createOutboxWorker(parts: OutboxWorkerParts): OutboxWorker {
       }
     },
 
-    async stop(withinMs) {
+    /** Takes no more jobs, waits for those under way, and gives back what does not leave in time: all within `withinMs`. */
+    async stop(withinMs: number) {
       const finished = Promise.all([resolving.stop(), sending.stop()])
       await within(clock, withinMs * GRACE, finished)
       giveBack.abort()

@@ -8,20 +8,7 @@ import { isCommon, loadCommonPasswords } from './common.ts'
 import { isMadeOf, namesOf } from './personal.ts'
 import type { IsLeaked } from './range-service.ts'
 
-/** What judges new passwords beyond their length. */
-export interface PasswordJudge {
-  /** Whether anything is judged at all, by the settings as they are. */
-  isAsked(): boolean
-  /**
-   * @returns `undefined` when the password is good. `excess` and the refusals of the length are never in it.
-   * @throws `ERR_JUDGE_FAILED` if the host's judgement failed; `ERR_OVERLOADED`.
-   */
-  judge(password: string, user: User): Promise<RefusedNewPassword | undefined>
-  /** The same, after the limits of the length. */
-  judgeAll(password: string, user: User): Promise<RefusedNewPassword | undefined>
-  /** Loads what the settings ask for, so that the first person need not wait for it. */
-  load(): Promise<void>
-}
+export type PasswordJudge = ReturnType<typeof createPasswordJudge>
 
 interface JudgeParts {
   settings(): Settings
@@ -33,7 +20,8 @@ interface JudgeParts {
   clock: Clock
 }
 
-export function createPasswordJudge(parts: JudgeParts): PasswordJudge {
+/** What judges new passwords beyond their length. */
+export function createPasswordJudge(parts: JudgeParts) {
   const { settings, service, verifyPassword, isLeaked, judgePassword } = parts
   const isOn = () => settings().passwordBlocklist !== 'off'
 
@@ -43,32 +31,37 @@ export function createPasswordJudge(parts: JudgeParts): PasswordJudge {
     return passwordBlocklist === 'pwned' && isLeaked(password, passwordRangeUrl)
   }
 
-  // The hash is last: it costs the most, and who guesses at the password in force has set another one by that.
+  /**
+   * @returns `undefined` when the password is good. `excess`, the refusals of the length and `password_current` are never in it.
+   * @throws `ERR_JUDGE_FAILED` if the host's judgement failed.
+   */
   async function judge(password: string, user: User): Promise<RefusedNewPassword | undefined> {
     if (isOn()) {
       if (isMadeOf(password, namesOf(user, service))) return { refusal: 'password_personal' }
       if (await isKnown(password)) return { refusal: 'password_common' }
     }
-    const byHost = judgePassword && (await askHost(judgePassword, password, user, parts.clock))
-    if (byHost) return byHost
-    const mayBeCurrent = isOn() && user.passwordHash !== undefined
-    if (mayBeCurrent && (await verifyPassword(user, password)))
-      return { refusal: 'password_current' }
-    return undefined
+    return judgePassword && askHost(judgePassword, password, user, parts.clock)
   }
 
   return {
+    /** Whether anything is judged at all, by the settings as they are. */
     isAsked: () => isOn() || judgePassword !== undefined,
     judge,
 
-    async judgeAll(password, user) {
+    /** The same, between the limits of the length and the current password. That costs a hash: `ERR_OVERLOADED`. */
+    async judgeAll(password: string, user: User): Promise<RefusedNewPassword | undefined> {
       const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
       const refused = refusePassword(password, password, { minLength, maxLength })
-      if (!refused || refused.refusal === 'password_mismatch') return judge(password, user)
-      const { refusal, excess } = refused
-      return { refusal, ...(excess && { excess }) }
+      if (refused && refused.refusal !== 'password_mismatch') {
+        const { refusal, excess } = refused
+        return { refusal, ...(excess && { excess }) }
+      }
+      const judged = await judge(password, user)
+      if (judged || !isOn() || user.passwordHash === undefined) return judged
+      return (await verifyPassword(user, password)) ? { refusal: 'password_current' } : undefined
     },
 
+    /** Loads what the settings ask for, so that the first person need not wait for it. */
     async load() {
       if (isOn()) await loadCommonPasswords()
     },

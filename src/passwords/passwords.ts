@@ -8,14 +8,23 @@ import { createIsLeaked } from './range-service.ts'
 /** All that is done with passwords: they are hashed, compared and judged. */
 export function createPasswords(options: CheckedOptions, settings: () => Settings) {
   const { hashing, bcryptCost, brand, baseUrl, judgePassword, clock, log } = options
-  const { hashPassword, verifyPassword } = createHashing(hashing, bcryptCost, hashQueue)
+  let dearestCost: number | undefined
+
+  function tellDearer(cost: number) {
+    const message =
+      'the stored hash of an account costs much more than bcryptCost: its logins can be told by their time'
+    if (dearestCost === undefined) log('warn', message, { cost, bcryptCost })
+    dearestCost = Math.max(cost, dearestCost ?? 0)
+  }
+
+  const means = createHashing(hashing, bcryptCost, hashQueue, tellDearer)
   const passwordJudge = createPasswordJudge({
     settings,
     service: [brand.name, baseUrl.hostname],
-    verifyPassword,
+    verifyPassword: means.verifyPassword,
     isLeaked: createIsLeaked(clock, log),
     judgePassword,
     clock,
   })
-  return { hashPassword, verifyPassword, passwordJudge }
+  return { ...means, passwordJudge, dearestCost: () => dearestCost }
 }

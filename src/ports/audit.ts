@@ -1,5 +1,6 @@
 import type { ErrorCode, MailFault } from '../errors.ts'
 import type { MailKind } from './mail-kinds.ts'
+import type { DisownedDetails } from './not-me-tokens.ts'
 import type { EndedSessions } from './sessions.ts'
 import type { TokenEnd } from './token-end.ts'
 
@@ -57,14 +58,14 @@ export const AUDIT_EVENT_TYPES = [
    */
   'email_verification_mail_failed',
   /**
-   * A verification link was used that does not work any more; once an hour for each link. `too_many_requests` is of forms, once for each
-   * network and minute.
+   * A verification link was used that does not work any more; once an hour for each link. `wrong_code`: a wrong code was typed.
+   * `too_many_requests` is of forms, once for each network and minute.
    *
    * @example ({ reason }) => count('verification refused', reason)
    */
   'email_verification_rejected',
   /**
-   * The address is verified, by a link or by a reset.
+   * The address is verified, by a link, a code or a reset.
    *
    * @example ({ accountId }) => welcome(accountId)
    */
@@ -75,13 +76,6 @@ export const AUDIT_EVENT_TYPES = [
    * @example ({ accountId }) => note(accountId, 'waits for its mail')
    */
   'email_login_blocked',
-  /**
-   * Whoever confirms an address saw no window that waits, or typed a wrong number twice. The login that waited is over. Somebody may
-   * have made an account with the address of another person.
-   *
-   * @example ({ accountId, reason }) => alert(accountId, reason)
-   */
-  'email_login_disowned',
   /**
    * An account was invited. Where there is a `reason`, no mail follows.
    *
@@ -133,16 +127,15 @@ export const AUDIT_EVENT_TYPES = [
    */
   'client_logout_failed',
   /**
-   * Your own page changed a password, and called `flows.passwordChanged`. All that was signed in before is ended, but for the session that
-   * stays.
+   * Your own page changed a password, and called `flows.passwordChanged`. All that was signed in before is ended.
    *
    * @example ({ accountId, details }) => note(accountId, 'sessions ended:', details.idp)
    */
   'password_changed',
 
   /**
-   * Somebody pressed "This wasn't me" of a mail. `details.mail` is its kind. `details.password` is `blocked` where a password was changed,
-   * and still is that one: it signs nobody in any more.
+   * Somebody pressed "This wasn't me" of a mail. `details.mail` is its kind. `details.password` is `blocked` where the password signs nobody
+   * in any more. `details.done` says what was done. `details.blocked` names the blocked password; it tells nothing about one that worked.
    *
    * @example ({ accountId, details }) => alert(accountId, details.mail, details.password)
    */
@@ -183,7 +176,7 @@ export type AuditEvent =
     >
   | Told<`${PasswordFlow}_rejected`, OfLink & { reason: LinkEnd | 'newer_password' }>
   | Told<`${PasswordFlow}_completed`, OfLink & { details: EndedSessions }>
-  | Told<'email_verification_rejected', OfLink & { reason: LinkEnd | 'already_verified' }>
+  | Told<'email_verification_rejected', OfLink & { reason: VerificationEnd }>
   | Told<'email_verification_completed', OfLink>
   | Told<'email_login_blocked', OfMail>
   | Told<'client_logout_sent', OfClient & { details: { attempts: number } }>
@@ -192,11 +185,7 @@ export type AuditEvent =
       OfClient & { reason: string; details: { attempts: number; last?: string } }
     >
   | Told<'sessions_ended' | 'password_changed', { accountId: string; details: EndedSessions }>
-  | Told<
-      'mail_disowned',
-      { accountId: string; details: { mail: MailKind; password: 'blocked' | 'kept' } }
-    >
-  | Told<'email_login_disowned', OfLink & { reason: 'no_such_window' | 'wrong_number' }>
+  | Told<'mail_disowned', { accountId: string; details: DisownedDetails }>
   | Told<'settings_changed', { details: { keys: string[]; actor: string } }>
   | Told<
       'admin_auth_failed',
@@ -265,8 +254,6 @@ export type NoMail =
   | 'not_verified'
   /** The account asked too often. */
   | 'throttled'
-  /** Its reader said of such a mail: "This wasn't me". */
-  | 'muted'
   /** A newer request took its place. */
   | 'superseded'
   /** The mail left before its process died. */
@@ -293,6 +280,8 @@ export type LinkEnd =
   | TokenEnd
   /** The password, the address or the account was changed since. */
   | 'account_changed'
+
+type VerificationEnd = LinkEnd | 'already_verified' | 'wrong_code'
 
 type AnyDetails = Record<string, string | number | string[] | undefined>
 

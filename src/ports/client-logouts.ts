@@ -1,8 +1,4 @@
-/**
- * Clients that are told of an ended account (OpenID Connect Back-Channel Logout 1.0): who is to be told, and who was.
- *
- * @module
- */
+/** Clients that are told of an ended account (OpenID Connect Back-Channel Logout 1.0): who is to be told, and who was. */
 
 /** A client that an ended session or grant was of. */
 export interface NewClientLogout {
@@ -31,6 +27,8 @@ export interface ClientLogout extends NewClientLogout {
   attempts: number
   /** Why the last attempt failed. */
   reason: string | undefined
+  /** Its account was forgotten since: it goes once it is over, and no event tells of it. */
+  isForgotten: boolean
 }
 
 /** One that a worker has claimed. */
@@ -59,20 +57,18 @@ export interface LogoutFailure {
   isFinal: boolean
 }
 
+/** Some clients, or all but some. */
+export type WhichClients = { only: readonly string[] } | { except: readonly string[] }
+
 /** Keeps them in `client_logouts`; each stays for a week after it is over. */
 export interface ClientLogoutStore {
   /** One write. What is there already stays as it is. */
   add(logouts: readonly NewClientLogout[]): Promise<void>
   /**
-   * Takes at most this many that wait, are due and nobody holds, the longest due first. It takes one of each client, and none of
-   * the clients in `except`. So whoever has many leaves room for the others. Those past `expiresAt` are among them.
+   * Takes at most this many that wait, are due and nobody holds, the longest due first. It takes one of each of these clients. So
+   * whoever has many leaves room for the others. Those past `expiresAt` are among them.
    */
-  claim(
-    most: number,
-    at: Date,
-    heldUntil: Date,
-    except: readonly string[],
-  ): Promise<ClientLogoutJob[]>
+  claim(most: number, at: Date, heldUntil: Date, clients: WhichClients): Promise<ClientLogoutJob[]>
   /** Ends a claimed one, or gives it back to be claimed again from `retryAt` on. It changes nothing once the lease is lost. */
   settle(job: ClientLogoutJob, outcome: ClientLogoutOutcome): Promise<void>
   /** Of one account, or of one of its ends; newest first, at most 100. */

@@ -1,14 +1,13 @@
 /**
  * Everything outside the flows: each port has an implementation in memory and one on MongoDB, and one contract suite that
  * both pass.
- *
- * @module
  */
 export type * from './audit.ts'
 export type * from './client-logouts.ts'
 export type * from './log.ts'
 export type * from './logins.ts'
 export type * from './mails.ts'
+export type * from './not-me-tokens.ts'
 export type * from './passwords.ts'
 export type * from './requests.ts'
 export type * from './sessions.ts'

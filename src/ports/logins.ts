@@ -1,8 +1,4 @@
-/**
- * Logins that wait for a verification link: what is kept of the authorization request, and by whom it is finished.
- *
- * @module
- */
+/** Logins that wait for a verification link: what is kept of the authorization request, and by whom it is finished. */
 import type { CarriedParameters } from './requests.ts'
 import type { SeenCutoffs } from './login-end.ts'
 
@@ -40,15 +36,9 @@ export interface PendingLogin {
   email: string | undefined
   passwordDigest: string
   captured: CapturedRequest
-  /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: it cannot go on by itself. */
+  /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: no page waits for it. */
   browserHash: string | undefined
-  /** What the browser that logged in calls itself. `undefined`: it told nothing, or the record is of a version that kept none. */
-  userAgent: string | undefined
-  /** Nothing finishes it: whoever has the mailbox said lately that no window of theirs waits. Its link verifies. */
-  isHeld?: true
   createdAt: Date
-  /** When its account's address was verified. `undefined`: not yet. */
-  verifiedAt: Date | undefined
   /** When the browser that logged in went on, which it does once. `undefined`: not yet. */
   continuedAt: Date | undefined
   /** After this time the record may be removed. */
@@ -58,18 +48,14 @@ export interface PendingLogin {
 /** Whether `isVoid` was set (`LoginChanges`). */
 export const isVoid = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
 
-/** Some of the logins that wait. */
-export type SomeLogins =
-  | { id: string }
-  | { accountId: string; email?: string; /** All of these but this one. */ except?: string }
+/** One login that waits, or all of an account but one. */
+export type SomeLogins = { id: string } | { accountId: string; except?: string | undefined }
 
 /** What changes of logins that wait, repeated or in any order with the same end. */
 export interface LoginChanges {
   /** To a later time; never to an earlier one. */
   purgeAt?: Date
-  /** Where it is not set yet, or to an earlier time. */
-  verifiedAt?: Date
-  /** Makes them logins without a password, so that nothing finishes them. Their windows still know where to lead. */
+  /** Makes them logins without a password, so that nothing finishes them. Their pages still know where to lead. */
   isVoid?: true
 }
 
@@ -77,11 +63,16 @@ export interface LoginChanges {
 export interface PendingLoginStore {
   /** Saves it, or replaces the one with its id. Besides it, only the newest of its account stay: `most` in all. */
   save(login: PendingLogin, most: number): Promise<void>
-  /** By its id; or the account's newest one with exactly this client, redirect URI and state, absent distinct from empty. */
+  /**
+   * By its id. Or the account's newest one with exactly this client, redirect URI and state, absent distinct from empty. Or its newest one
+   * of this browser that is neither void nor continued.
+   */
   find(
-    which: { id: string } | { accountId: string; carried: CarriedParameters },
+    which:
+      | { id: string }
+      | { accountId: string; carried: CarriedParameters }
+      | { accountId: string; browserHash: string },
   ): Promise<PendingLogin | undefined>
-  /** Changes one login, or all logins of an account: those made with this address, or with any. */
   change(which: SomeLogins, changes: LoginChanges): Promise<void>
   /**
    * Compare and set, atomically. With a time: sets `continuedAt` if it is not set; of concurrent callers exactly one gets

@@ -11,7 +11,7 @@ interface MailKindRow {
   template: string
   /** What the types of its audit events begin with: those of `ports/audit.ts`. */
   flow: 'password_reset' | 'email_verification' | 'invitation'
-  /** It tells of what was done to an account. Nobody asks for it, no limit counts it, and it leaves whatever became of the account since. */
+  /** It tells of what was done to an account. Nobody asks for it, a limit puts it off, and it leaves whatever became of the account since. */
   isNotice: boolean
   /** Only the newest request of an account gets a mail, however early the others are. Otherwise each does that can be sent at once. */
   newestOnly: boolean

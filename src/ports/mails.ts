@@ -1,8 +1,4 @@
-/**
- * The ports of mails: the outbox that they wait in, and whoever takes them.
- *
- * @module
- */
+/** The ports of mails: the outbox that they wait in, and whoever takes them. */
 import type { CarriedParameters, Requester } from './requests.ts'
 import type { Settings } from '../settings/table.ts'
 import type { MailKind } from './mail-kinds.ts'
@@ -20,8 +16,6 @@ export interface NewMailJob {
   pendingLoginId: string | undefined
   /** Where the mail goes, whatever address the account has by then. `undefined`: to that. */
   sendTo?: string | undefined
-  /** Digest of the password hash that a notice tells of. `undefined`: it is no notice, or an earlier version asked for it. */
-  passwordDigest?: string | undefined
   carried: CarriedParameters
   requester: Requester
   /** A form asked for it that can be sent again: the id stays taken for a week after the job is over. */

@@ -18,12 +18,6 @@ export interface SessionEnd {
   isExact?: boolean
 }
 
-/** The cut-offs once an end has moved one. */
-export interface MovedCutoffs extends SessionCutoffs {
-  /** Where that one was before, so that what was dead already stays dead. `undefined`: there was none. */
-  before?: Date | undefined
-}
-
 /** Keeps the cut-offs of accounts, in `session_cutoffs`. Reads see every write that was answered before, in any process. */
 export interface SessionCutoffStore {
   /** `undefined`: nothing was ever ended for this account. */
@@ -32,9 +26,9 @@ export interface SessionCutoffStore {
    * Effect 3 (`oauth`) or 4 (`idp`). A cut-off only moves forward, to the time of the end. If it is there already or later, it
    * moves by one millisecond: each end differs from the one before, whatever the clocks say. With `isExact`, the exact cut-off
    * moves instead, to this time at least. The same end once more changes nothing, so that an effect can be repeated. Answers
-   * the cut-offs, and where this one was before, in one atomic step.
+   * the cut-offs, in one atomic step.
    */
-  end(accountId: string, kind: 'idp' | 'oauth', end: SessionEnd): Promise<MovedCutoffs>
+  end(accountId: string, kind: 'idp' | 'oauth', end: SessionEnd): Promise<SessionCutoffs>
 }
 
 /** How many records were deleted. `undefined`: the adapter cannot tell; they are dead all the same. */
@@ -67,10 +61,22 @@ export interface AccountSessions {
   /**
    * Ends grants, codes and tokens of all logins until now (3.3, effect 3). With `isExact`: of those that began at `at` or
    * before.
-   *
-   * @param kept - `uid` of a session that stays, with what was consented to in it, if it is alive and of this account. Its tokens end.
    */
-  endOAuthSessions(accountId: string, end: SessionEnd, kept?: string): Promise<EndedCount>
+  endOAuthSessions(accountId: string, end: SessionEnd): Promise<EndedCount>
   /** The same for sessions and login results (3.3, effect 4). */
-  endIdpSessions(accountId: string, end: SessionEnd, kept?: string): Promise<EndedCount>
+  endIdpSessions(accountId: string, end: SessionEnd): Promise<EndedCount>
+}
+
+/** A session of a browser whose account is about to be ended, with that session. */
+export interface LiveSession {
+  /**
+   * End sessions and login results at this time: one millisecond after the cut-off that the session has seen. The new session
+   * has seen an end of exactly then. Any other end, earlier or later, moves the cut-off past that, and so ends it.
+   */
+  endsAt: Date
+  /**
+   * Makes this browser a new session of the same login, and sets its cookie. Call it after both ends. Where that fails, it logs why, and
+   * the browser is signed out like the others.
+   */
+  renew(): Promise<void>
 }

@@ -2,6 +2,7 @@ import type { AuditLog } from './audit.ts'
 import type { ClientLogoutStore } from './client-logouts.ts'
 import type { PendingLoginStore } from './logins.ts'
 import type { MailOutbox } from './mails.ts'
+import type { NotMeTokenStore } from './not-me-tokens.ts'
 import type { SessionCutoffStore } from './sessions.ts'
 import type { ResetTokenStore, VerificationTokenStore } from './tokens.ts'
 
@@ -48,10 +49,10 @@ export interface SettingsStore {
   ): Promise<boolean>
 }
 
-/** What was counted under one key, this time included. */
+/** What was counted under one key. */
 export interface Hit {
   count: number
-  /** Milliseconds until the window of the key ends; from 0 to the length of the window. */
+  /** Milliseconds until the window of the key ends; from 0 to its length. */
   msToEnd: number
 }
 
@@ -62,8 +63,10 @@ export interface RateLimits {
    * would last longer than `windowMs` begins again; a clock was set back, or the window was longer before.
    */
   hit(key: string, windowMs: number): Promise<Hit>
-  /** Milliseconds until the window of the key ends. 0: it has none. Counts nothing. */
-  msToEnd(key: string): Promise<number>
+  /** How the key stands. Counts nothing; without a window all is 0. */
+  peek(key: string): Promise<Hit>
+  /** Takes so many hits of the window back, all at most: 1 if not given. Without a window it does nothing. */
+  giveBack(key: string, hits?: number): Promise<void>
 }
 
 /** How many records of an account were removed, by what they are. */
@@ -72,10 +75,11 @@ export interface ForgottenAccount {
   resetTokens: number
   verificationTokens: number
   invitationTokens: number
+  notMeTokens: number
   pendingLogins: number
   clientLogouts: number
   events: number
-  /** Resets that are being finished; mails and client logouts that a worker holds: they are still there. */
+  /** Resets that are being finished, mails that a worker holds, client logouts that are still to be told: they are still there. */
   underWay: number
 }
 
@@ -98,6 +102,7 @@ export interface AccountFlowsStore {
   resetTokens: ResetTokenStore
   verificationTokens: VerificationTokenStore
   invitationTokens: ResetTokenStore
+  notMeTokens: NotMeTokenStore
   pendingLogins: PendingLoginStore
   cutoffs: SessionCutoffStore
   clientLogouts: ClientLogoutStore

@@ -26,11 +26,9 @@ export interface Token extends RequestOrder {
   invalidatedAt: Date | undefined
   /** All effects of the reset are done. Always `undefined` for a verification. */
   completedAt: Date | undefined
-  /** Digest of the password hash that the claim set. `undefined`: there was no claim, or an earlier version made it. */
-  newDigest: string | undefined
 }
 
-type End = 'usedAt' | 'claimedAt' | 'invalidatedAt' | 'completedAt' | 'newDigest'
+type End = 'usedAt' | 'claimedAt' | 'invalidatedAt' | 'completedAt'
 
 /** A token as it is issued. */
 export interface NewToken extends Omit<Token, End | 'locale' | 'pendingLoginId'> {
@@ -68,7 +66,7 @@ export type Revoked = { id: string } | { userId: string; upTo?: RequestOrder }
 
 /** What all stores of tokens do. A record that no token of ours can be is as if it were not there. */
 export interface TokenStore {
-  /** `undefined`: there is no such token, or it was removed a week after it expired. */
+  /** `undefined`: there is no such token, or it was removed eight days after it expired. */
   find(tokenHash: string): Promise<Token | undefined>
   /** The user's tokens, newest first, at most `limit`. */
   ofUser(userId: string, limit: number): Promise<Token[]>
@@ -91,7 +89,7 @@ export interface ResetTokenStore extends TokenStore {
   revoke(which: Revoked, at: Date): Promise<void>
   /**
    * The commit point of a reset, in one step: takes a token that is unused, not claimed, not invalidated and not expired. The
-   * new password hash is stored with it, and `newDigest`. Of concurrent callers exactly one gets the token. Nobody else finishes
+   * new password hash is stored with it. Of concurrent callers exactly one gets the token. Nobody else finishes
    * the reset until `leaseUntil`.
    */
   claim(tokenHash: string, claim: ResetClaim): Promise<ClaimedReset | undefined>

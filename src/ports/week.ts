@@ -4,6 +4,9 @@
  */
 export const WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
+/** Records of links outlive the mails that were sent before them, of which "This wasn't me" is good for eight days. */
+export const eightDaysAfter = (over: Date) => new Date(over.getTime() + (WEEK_MS / 7) * 8)
+
 export function weekAfter(over: Date): Date {
   return new Date(over.getTime() + WEEK_MS)
 }

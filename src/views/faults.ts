@@ -1,12 +1,15 @@
 import type { Catalog, Values } from './catalog.ts'
 import type { PageLocals, PageName } from './page-locals.ts'
 import { wordsIn } from './languages.ts'
-import { numberText } from './wording.ts'
+import { numberText, waitText } from './wording.ts'
 
 /** What no field can mend. */
-export function refusalOf(name: PageName, locals: PageLocals[PageName], { t }: Catalog) {
+export function refusalOf(name: PageName, locals: PageLocals[PageName], { t, lang }: Catalog) {
   if ('isNotYet' in locals && locals.isNotYet) return t(`${name}.${locals.mode}.refusal`)
-  return windowFault(locals) === 'ended' ? t(`${name}.confirm.login_ended`) : undefined
+  const fault = 'fault' in locals ? locals.fault : undefined
+  if (fault?.reason === 'not_yet') return t('verify-email.blocked.refusal')
+  if (fault?.reason !== 'too_many') return undefined
+  return t('verify-email.blocked.too_many', { time: waitText(fault.waitMs, lang) })
 }
 
 /** What is wrong, by the field to mend it in. */
@@ -16,11 +19,9 @@ export function faultsOf(
   { t, lang }: Catalog,
   limits: Values | undefined,
 ): Record<string, string> {
-  if (locals.mode === 'confirm') {
-    const fault = windowFault(locals)
-    const isOfNumber = fault === 'unread' || fault === 'wrong'
-    return isOfNumber ? { number: t(`verify-email.confirm.number_${fault}`) } : {}
-  }
+  const { reason } = ('fault' in locals && locals.fault) || {}
+  if (reason === 'unread' || reason === 'wrong')
+    return { code: t(`verify-email.blocked.${reason}`) }
   if (name === 'forgot-password' || name === 'verify-email') {
     const field = name === 'forgot-password' ? 'identifier' : 'username'
     return locals.mode === 'invalid' ? { [field]: t(`${name}.invalid.refusal`) } : {}
@@ -36,8 +37,4 @@ export function faultsOf(
         t(`reset-password.${fault}.refusal`, values),
     ]),
   )
-}
-
-function windowFault(locals: PageLocals[PageName]) {
-  return 'waiting' in locals && locals.mode === 'confirm' ? locals.waiting?.fault : undefined
 }

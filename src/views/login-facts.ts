@@ -1,22 +1,24 @@
 import type { Catalog } from './catalog.ts'
-import { deviceText } from './device.ts'
-import type { ShownClient, WaitingElsewhere } from './page-locals.ts'
 import { displayName, isolated, timeText } from './wording.ts'
 
-/** What is told of a login to whoever may let its window go on, one fact in a line. `undefined`: there is none. */
+/** A login that waits. */
+interface ShownLogin {
+  username: string
+  clientName?: string | undefined
+  /** When it began. `undefined`: it waits no more. */
+  at?: Date | undefined
+}
+
+/** What is told of a login beside its code, one fact in a line. */
 export function factsOf(
-  catalog: Catalog,
-  { waiting, client }: { waiting?: WaitingElsewhere | undefined; client?: ShownClient | undefined },
-): string[] | undefined {
-  if (!waiting) return undefined
-  const { t, lang, dir } = catalog
-  const shown = (name: string) => isolated(displayName(name), dir)
-  const word = (key: string, value: string) => t(`verify-email.confirm.${key}`, { [key]: value })
-  const device = deviceText(catalog, waiting.userAgent)
+  { t, lang, dir }: Catalog,
+  { username, clientName, at }: ShownLogin,
+  mended = (name: string) => name,
+): string[] {
+  const shown = (name: string) => isolated(mended(displayName(name)), dir)
   return [
-    word('account', shown(waiting.username)),
-    ...(client ? [word('app', shown(client.clientName))] : []),
-    device === undefined ? t('verify-email.confirm.no_device') : word('device', device),
-    word('at', timeText(waiting.at, lang)),
+    t('login.account', { account: shown(username) }),
+    ...(clientName ? [t('login.app', { app: shown(clientName) })] : []),
+    ...(at ? [t('login.at', { at: timeText(at, lang) })] : []),
   ]
 }

@@ -2,6 +2,7 @@ import { MAIL_KINDS, mailKinds, type MailTemplate } from '../ports/mail-kinds.ts
 import type { ShownBrand } from './brand.ts'
 import { fill, type Catalog, type Values } from './catalog.ts'
 import { deviceText } from './device.ts'
+import { factsOf } from './login-facts.ts'
 import type { SignedOutApps } from './page-locals.ts'
 import { appsText } from './signed-out-apps.ts'
 import type { Templates } from './templates.ts'
@@ -23,6 +24,8 @@ export interface MailLocals {
   link: string
   /** An address for whoever did not cause the mail. `undefined`: it has none. */
   notMe?: string
+  /** Of the login that waits, and when that began. `undefined`: none does. */
+  login?: { code: string; at: Date } | undefined
   /** When it was asked for, or when the password was changed. */
   at: Date
   /** `undefined`: the link does not expire. */
@@ -100,11 +103,23 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
       : '',
     lifetime: lifetime && word('lifetime', { lifetime }),
     when: whenText(catalog, name, locals),
+    ...codeTexts(catalog, locals),
     not_you: isNotice ? word(`not_you${host}`, {}) : '',
     not_me: notMe,
     not_me_why: notMe && word('not_me', {}),
     ...appsText(catalog, apps, unlinkable),
     ...(isNotice && !apps && { untold: t('apps.unknown') }),
+  }
+}
+
+/** The code, with what tells whose login it is for. */
+function codeTexts(catalog: Catalog, { login, username, clientName }: MailLocals) {
+  const facts = login ? factsOf(catalog, { username, clientName, at: login.at }, unlinkable) : []
+  return {
+    code_lead: login ? catalog.t('mail.email-verification.code') : '',
+    code: login?.code ?? '',
+    code_facts: facts.join('\n'),
+    code_never: login ? catalog.t('login.never') : '',
   }
 }
 

@@ -1,4 +1,9 @@
-import type { CarriedParameters, PasswordRefusal, ReasonWords } from '../ports/index.ts'
+import type {
+  CarriedParameters,
+  DisownedOutcome,
+  PasswordRefusal,
+  ReasonWords,
+} from '../ports/index.ts'
 
 /** A client that a page names: registered, and genuine for the request that the page is part of. */
 export interface ShownClient {
@@ -18,30 +23,12 @@ export type ShownApps = { names: string[]; more: number }
 /** The apps that the person was signed in to. Those in `told` are told to sign the person out, or were. Nobody tells the others. */
 export type SignedOutApps = Record<'told' | 'untold', ShownApps>
 
-/** The window that logged in, and goes on by itself once the address is confirmed. */
-export interface WaitingPage {
-  /** Of the pending login; of no use without the cookie of this browser. */
-  pendingLoginId: string
-  /** For how long it is worth asking. */
-  forMs: number
-  /** What the person who opens the link elsewhere is asked for. `undefined`: nobody is. */
-  number?: number | undefined
-  /** Its window never goes on: it asks nothing, and only its ways out are there. */
-  isStill?: boolean
-}
-
-/** The login that waits in another window, as whoever may let it go on is told of it. */
-export interface WaitingElsewhere {
-  username: string
-  /** When it began. */
-  at: Date
-  /** Told only as far as it is that of a well-known browser. */
-  userAgent?: string | undefined
-  /** It waits no more: a number is not asked for, and confirming signs nobody in. */
-  isOver?: boolean
-  /** `unread`: no number was typed; `wrong`: a wrong one, and one try is left; `ended`: it is over by now. */
-  fault?: 'unread' | 'wrong' | 'ended' | undefined
-}
+/**
+ * Why the page of a login waits still. `not_yet`: no code was typed, and the address is not verified. `unread`: not six digits were
+ * typed. `too_many`: no code is compared for `waitMs` milliseconds.
+ */
+export type CodeFault =
+  { reason: 'not_yet' | 'unread' | 'wrong' } | { reason: 'too_many'; waitMs: number }
 
 type ForgotPassword =
   | {
@@ -124,11 +111,11 @@ type VerifyEmail =
       lifetimeMs: number
       carried: CarriedParameters
       client?: ShownClient | undefined
-      waiting?: WaitingPage | undefined
+      /** Of the login that waits; of no use without the cookie of this browser. `undefined`: no code can be typed. */
+      waiting?: string | undefined
       /** Until another mail may be asked for. `undefined`: at any time. */
       waitMs?: number | undefined
-      /** Somebody said "I have confirmed", and it is not so. */
-      isNotYet?: boolean
+      fault?: CodeFault | undefined
     }
   | {
       mode: 'expired'
@@ -144,7 +131,7 @@ type VerifyEmail =
       client?: ShownClient | undefined
       /** What was typed. `undefined`: nothing was. It is not shown. */
       typed?: string | undefined
-      waiting?: WaitingPage | undefined
+      waiting?: string | undefined
       isRenewed?: boolean
       waitMs?: number | undefined
     }
@@ -153,29 +140,25 @@ type VerifyEmail =
       mode: 'invalid'
       carried: CarriedParameters
       client?: ShownClient | undefined
-      waiting?: WaitingPage | undefined
+      waiting?: string | undefined
     }
-  /** `goesOnElsewhere`: the window that logged in finishes the login. */
-  | { mode: 'verified'; goesOnElsewhere?: boolean; client?: ShownClient | undefined }
-  /** The question whether this browser may go on. `isNotYet`: it was answered, and nobody pressed the button. */
+  | { mode: 'verified'; client?: ShownClient | undefined }
+  /** Nothing looked at the link but a program. Its button opens it again. */
+  | { mode: 'confirm'; link: LinkFields; client?: ShownClient | undefined }
+  /** The link was opened where no login of its account waits: nothing is verified. */
   | {
-      mode: 'confirm'
-      link: LinkFields
+      mode: 'elsewhere'
+      username: string
       client?: ShownClient | undefined
-      isNotYet?: boolean
-      /** The number of that window is asked for. `undefined`: a button is enough. */
-      waiting?: WaitingElsewhere | undefined
+      /** For the page that waits. `undefined`: that login waits no more. */
+      code?: string | undefined
+      /** When that login began. */
+      at?: Date | undefined
+      /** For how long no code is compared. `undefined`: it is compared now. */
+      waitMs?: number | undefined
     }
-  /** Whoever opened the link saw no window that waits: nothing was confirmed, and that login is over. */
-  | { mode: 'disowned' }
-  /** The question which account to go on as, about a link or about the window that waited; `session` names the one that was asked about. */
-  | {
-      mode: 'other_account'
-      link?: LinkFields
-      pendingLoginId?: string
-      session: string
-      client?: ShownClient | undefined
-    }
+  /** Another account is signed in here: nothing is verified, and nobody signed out. */
+  | { mode: 'other_account'; client?: ShownClient | undefined }
   /** The login went on in another window of this browser. */
   | { mode: 'signed_in'; client?: ShownClient | undefined }
   /** The login went on once; whether somebody is signed in by it now is not known here. */
@@ -186,9 +169,11 @@ type VerifyEmail =
 /** The same for all kinds of mails, and all accounts. `isNotYet`: it was answered, and nobody pressed the button. */
 type NotMe =
   | { mode: 'confirm'; token: string; isNotYet?: boolean }
-  | { mode: 'stopped' }
-  /** The next step is a link for another password. */
-  | { mode: 'secured'; carried: CarriedParameters }
+  /** What was done. With `carried`, the next step may be a link for another password; without, support has to help. */
+  | {
+      mode: DisownedOutcome
+      carried?: CarriedParameters
+    }
   | { mode: 'invalid'; reason: 'unknown' }
 
 export type ErrorMode =

@@ -13,11 +13,13 @@ import type { Templates } from './templates.ts'
 import { appsText } from './signed-out-apps.ts'
 import {
   amountText,
+  displayName,
   initialOf,
   isolated,
   lifetimeText,
   numberText,
   shownClient,
+  waitText,
 } from './wording.ts'
 
 /** What the forms of one page repeat. */
@@ -42,13 +44,14 @@ export function renderPage<N extends PageName>(
   const refusal = refusalOf(name, locals, catalog)
   const faults = faultsOf(name, locals, catalog, limits)
   const waitMs = 'waitMs' in locals ? locals.waitMs : undefined
+  const codeWaitMs = locals.mode === 'elsewhere' ? locals.waitMs : undefined
   const sentTo = 'sentTo' in locals ? maskedAddress(locals.sentTo) : undefined
   return render(`pages/${name}`, {
     ...locals,
     uiLocales,
     formId,
     again:
-      'carried' in locals
+      'carried' in locals && locals.carried
         ? `${frame.oauthPath}/forgot-password${formQuery(locals.carried, uiLocales)}`
         : undefined,
     t,
@@ -60,11 +63,14 @@ export function renderPage<N extends PageName>(
     title: t(titlesOf(name, locals).find(has) ?? `${name}.title`),
     refusal,
     faults,
-    facts: 'waiting' in locals && locals.mode === 'confirm' ? factsOf(catalog, locals) : undefined,
+    facts:
+      locals.mode === 'elsewhere' ? factsOf(catalog, { ...locals, ...locals.client }) : undefined,
     isRefused: refusal !== undefined || Object.keys(faults).length > 0,
     limits,
     maxBytes: MAX_PASSWORD_BYTES,
     sentTo: sentTo === undefined ? undefined : isolated(sentTo, dir),
+    codeWait: codeWaitMs === undefined ? undefined : waitText(codeWaitMs, lang),
+    account: 'username' in locals ? isolated(displayName(locals.username), dir) : undefined,
     lifetime: 'lifetimeMs' in locals ? lifetimeText(locals.lifetimeMs, lang) : undefined,
     wait: waitMs !== undefined && waitMs > 0 ? waitOf(waitMs, lang) : undefined,
     client: 'client' in locals ? shownClient(locals.client) : undefined,
@@ -79,6 +85,7 @@ export function renderPage<N extends PageName>(
 /** The most special first. */
 function titlesOf(name: PageName, locals: PageLocals[PageName]): string[] {
   const { mode } = locals
+  if (mode === 'elsewhere' && !locals.code) return [`${name}.elsewhere.over.title`]
   if (!('reason' in locals)) return [`${name}.${mode}.title`]
   return [name, 'reset-password'].map((each) => `${each}.${mode}.${locals.reason}.title`)
 }

@@ -28,6 +28,11 @@ function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) 
   const wanted = [little, much, { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true }]
   return wanted.map((locals): [MailName, MailLocals] => [
     template,
-    { ...locals, notMe: 'https://id.example/not-me', ...(link && { lifetimeMs }) },
+    {
+      ...locals,
+      notMe: 'https://id.example/not-me',
+      ...(link && { lifetimeMs }),
+      ...(locals === much && link?.isSigned && { login: { code: '042917', at: new Date(0) } }),
+    },
   ])
 }

@@ -8,16 +8,18 @@ export function stateIcon(name: PageName, locals: PageLocals[PageName]): string 
 
 const ICONS: Record<string, string> = {
   sent: 'mail',
-  blocked: 'mail',
   confirm: 'mail',
   done: 'good',
   stopped: 'good',
   secured: 'good',
+  later: 'late',
+  unverified: 'good',
+  signed_out: 'good',
   verified: 'good',
   signed_in: 'good',
   continued: 'late',
   ended: 'late',
-  disowned: 'good',
+  elsewhere: 'mail',
   other_account: 'who',
 }
 const ICONS_OF_REASONS: Record<string, string> = {

@@ -91,7 +91,11 @@ export const SAMPLE_PAGES: PageSamples = {
       { mode: 'confirm', token: 'token', isNotYet: true },
     ],
     stopped: [{ mode: 'stopped' }],
-    secured: [{ mode: 'secured', carried: {} }],
+    secured: [{ mode: 'secured' }, { mode: 'secured', carried: {} }],
+    later: [{ mode: 'later' }, { mode: 'later', carried: {} }],
+    unverified: [{ mode: 'unverified' }],
+    signed_out: [{ mode: 'signed_out' }],
+    done: [{ mode: 'done' }],
     invalid: [{ mode: 'invalid', reason: 'unknown' }],
   },
   error: {

@@ -12,33 +12,29 @@ export const client = { clientName: 'The App', logo: '/logo.svg', href: 'https:/
 export const sent = { client, typed: 'ann@gmail.com', isRenewed: true, waitMs: 30_000 }
 export const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
 const link = { token: 'token', carried, authorizeSig: 'signature' }
-const waiting = { pendingLoginId: 'login', forMs: 86_400_000, number: 42 }
-const elsewhere = { username: 'ann', at: new Date(0) }
+const waiting = 'login'
+const lifetimeMs = 86_400_000
 export const userAgent = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 
 /** The page about a verification, in each mode. */
 export const VERIFY_EMAIL_PAGES: Record<VerifyEmail['mode'], VerifyEmail[]> = {
   blocked: [
-    { mode: 'blocked', username: 'ann', lifetimeMs: 86_400_000, carried: {} },
-    {
-      mode: 'blocked',
+    { mode: 'blocked', username: 'ann', lifetimeMs, carried: {} },
+    ...[
+      undefined,
+      ...(['not_yet', 'unread', 'wrong'] as const).map((reason) => ({ reason })),
+      { reason: 'too_many', waitMs: 3_600_000 } as const,
+    ].map((fault) => ({
+      mode: 'blocked' as const,
       username: 'ann',
       sentTo: 'ann@example.com',
-      lifetimeMs: 86_400_000,
+      lifetimeMs,
       carried,
       client,
       waiting,
       waitMs: 30_000,
-      isNotYet: true,
-    },
-    {
-      mode: 'blocked',
-      username: 'ann',
-      sentTo: 'ann@example.com',
-      lifetimeMs: 86_400_000,
-      carried,
-      waiting: { ...waiting, isStill: true },
-    },
+      fault,
+    })),
   ],
   expired: VERIFICATION_REASONS.flatMap((reason) => [
     { mode: 'expired', reason, carried: {} },
@@ -49,24 +45,17 @@ export const VERIFY_EMAIL_PAGES: Record<VerifyEmail['mode'], VerifyEmail[]> = {
     { mode: 'invalid', carried: {} },
     { mode: 'invalid', carried, client, waiting },
   ],
-  verified: [
-    { mode: 'verified' },
-    { mode: 'verified', client },
-    { mode: 'verified', goesOnElsewhere: true, client },
-  ],
+  verified: [{ mode: 'verified' }, { mode: 'verified', client }],
   confirm: [
     { mode: 'confirm', link },
-    { mode: 'confirm', link, client, isNotYet: true },
-    { mode: 'confirm', link, waiting: elsewhere },
-    { mode: 'confirm', link, waiting: { ...elsewhere, userAgent, fault: 'unread' } },
-    { mode: 'confirm', link, client, waiting: { ...elsewhere, fault: 'wrong' } },
-    { mode: 'confirm', link, client, waiting: { ...elsewhere, isOver: true, fault: 'ended' } },
+    { mode: 'confirm', link, client },
   ],
-  disowned: [{ mode: 'disowned' }],
-  other_account: [
-    { mode: 'other_account', link, session: 'session', client },
-    { mode: 'other_account', pendingLoginId: 'login', session: 'session' },
+  elsewhere: [
+    { mode: 'elsewhere', username: 'ann' },
+    { mode: 'elsewhere', username: 'ann', client, code: '042917', at: new Date(0) },
+    { mode: 'elsewhere', username: 'ann', code: '042917', at: new Date(0), waitMs: 3_600_000 },
   ],
+  other_account: [{ mode: 'other_account' }, { mode: 'other_account', client }],
   signed_in: [{ mode: 'signed_in' }, { mode: 'signed_in', client }],
   continued: [{ mode: 'continued' }, { mode: 'continued', client }],
   ended: [{ mode: 'ended' }, { mode: 'ended', client }],

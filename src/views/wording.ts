@@ -10,6 +10,16 @@ export function lifetimeText(ms: number, lang: string): string {
   return amountText(minutes, 'minute', lang)
 }
 
+/** Rounds up, so that nobody comes back too early. */
+export function waitText(ms: number, lang: string): string {
+  const minutes = Math.ceil(ms / 60_000)
+  if (minutes <= 90) return amountText(minutes, 'minute', lang)
+  const hours = Math.ceil(minutes / 60)
+  return hours <= 48
+    ? amountText(hours, 'hour', lang)
+    : amountText(Math.ceil(hours / 24), 'day', lang)
+}
+
 /** In the digits of the language. */
 export function numberText(value: number, lang: string): string {
   return new Intl.NumberFormat(lang).format(value)

@@ -15,7 +15,6 @@ interface Entry {
   purgeAt: Date
 }
 
-/** `audit_events` in memory. */
 export function memoryAudit({ now }: Clock): MemoryAuditLog & Forgetful {
   const recorded = new Map<string, Entry>()
   return {

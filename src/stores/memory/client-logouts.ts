@@ -14,7 +14,6 @@ interface Entry {
   purgeAt: Date
 }
 
-/** `client_logouts` in memory. */
 export function memoryClientLogouts(): ClientLogoutStore & Forgetful {
   const entries = new Map<string, Entry>()
 
@@ -28,13 +27,15 @@ export function memoryClientLogouts(): ClientLogoutStore & Forgetful {
       }
     },
 
-    async claim(most, at, heldUntil, except) {
+    async claim(most, at, heldUntil, clients) {
       const leaseId = randomUUID()
-      const clients = new Set(except)
+      const seen = new Set('except' in clients ? clients.except : [])
+      const isMeant = (client: string) => !('only' in clients) || clients.only.includes(client)
       const due = [...entries.values()]
         .filter(({ logout, availableAt }) => logout.state === 'waiting' && availableAt <= at)
         .toSorted((one, other) => one.availableAt.getTime() - other.availableAt.getTime())
-        .filter(({ logout: { clientId } }) => !clients.has(clientId) && clients.add(clientId))
+        .filter(({ logout }) => isMeant(logout.clientId))
+        .filter(({ logout: { clientId } }) => !seen.has(clientId) && seen.add(clientId))
       return due.slice(0, most).map((entry): ClientLogoutJob => {
         entry.logout.attempts += 1
         Object.assign(entry, { leaseId, availableAt: heldUntil })
@@ -48,6 +49,7 @@ export function memoryClientLogouts(): ClientLogoutStore & Forgetful {
       entry.leaseId = undefined
       if (outcome.reason !== undefined) entry.logout.reason = outcome.reason
       if ('retryAt' in outcome) entry.availableAt = outcome.retryAt
+      else if (entry.logout.isForgotten) entries.delete(id)
       else {
         entry.logout.state = outcome.state
         entry.purgeAt = weekAfter(outcome.at)
@@ -64,11 +66,10 @@ export function memoryClientLogouts(): ClientLogoutStore & Forgetful {
         .map((each) => structuredClone(each))
     },
 
-    forget: async (accountId, at) =>
-      forgetIn(
-        entries,
-        ({ logout }) => logout.accountId === accountId,
-        ({ leaseId, availableAt }) => leaseId !== undefined && availableAt > at,
-      ),
+    async forget(accountId) {
+      const isIts = ({ logout }: Entry) => logout.accountId === accountId
+      for (const { logout } of [...entries.values()].filter(isIts)) logout.isForgotten = true
+      return forgetIn(entries, isIts, ({ logout }) => logout.state === 'waiting')
+    },
   }
 }

@@ -6,7 +6,6 @@ interface Entry extends SessionCutoffs {
   ends: { idpAt: string[]; oauthAt: string[] }
 }
 
-/** `session_cutoffs` in memory. */
 export function memoryCutoffs(): SessionCutoffStore {
   const entries = new Map<string, Entry>()
 
@@ -28,13 +27,12 @@ export function memoryCutoffs(): SessionCutoffStore {
       const [last, exact] =
         kind === 'idp' ? (['idpAt', 'exactIdpAt'] as const) : (['oauthAt', 'exactOauthAt'] as const)
       const ends = entry.ends[last]
-      const before = entry[last]
       if (isExact) entry[exact] = moved(entry[exact], at, 0)
       else if (!ends.includes(id)) {
         entry[last] = moved(entry[last], at, 1)
         entry.ends[last] = [...ends, id].slice(-ENDS_KEPT)
       }
-      return { ...cutoffsOf(entry), before }
+      return cutoffsOf(entry)
     },
   }
 }

@@ -1,6 +1,5 @@
 import type { KeyRings } from '../../ports/index.ts'
 
-/** `key_rings` in memory. */
 export function memoryKeyRings(now: () => Date): KeyRings {
   const rings = new Map<string, { keyIds: string[]; notedAt: Date }>()
   return {

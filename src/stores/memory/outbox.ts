@@ -16,7 +16,6 @@ import {
 import { weekAfter } from '../../ports/week.ts'
 import { keepNewest, purge } from './purge.ts'
 
-/** `mail_outbox` in memory. */
 export function memoryOutbox(clock: Clock): MailOutbox & Forgetful {
   const entries = new Map<string, JobEntry>()
   const taken = new Map<string, { purgeAt: Date }>()

@@ -1,9 +1,9 @@
-import type { PendingLogin, PendingLoginStore } from '../../ports/index.ts'
+import type { CarriedParameters, PendingLogin, PendingLoginStore } from '../../ports/index.ts'
+import { isVoid } from '../../ports/logins.ts'
 import { carriedBy } from '../../ports/carried-query.ts'
 import { forgetIn, type Forgetful } from '../state/forget-account.ts'
 import { purge } from './purge.ts'
 
-/** `pending_logins` in memory. */
 export function memoryPendingLogins(): PendingLoginStore & Forgetful {
   const logins = new Map<string, PendingLogin>()
   const turns = new WeakMap<PendingLogin, string>()
@@ -26,24 +26,25 @@ export function memoryPendingLogins(): PendingLoginStore & Forgetful {
 
     async find(which) {
       if ('id' in which) return structuredClone(logins.get(which.id))
-      const { clientId, redirectUri, state } = which.carried
-      const found = newestOf(which.accountId).find(({ captured }) => {
-        const own = carriedBy(captured)
-        return own.clientId === clientId && own.redirectUri === redirectUri && own.state === state
-      })
-      return structuredClone(found)
+      return structuredClone(
+        newestOf(which.accountId).find((login) =>
+          'carried' in which
+            ? isOfRequest(login, which.carried)
+            : login.browserHash === which.browserHash && !login.continuedAt && !isVoid(login),
+        ),
+      )
     },
 
-    async change(which, { purgeAt, verifiedAt, isVoid }) {
+    async change(which, changes) {
       for (const login of logins.values()) {
-        const { id, accountId, email } = login
-        const isIt = 'id' in which ? id === which.id : accountId === which.accountId
-        if (!isIt || ('email' in which && email !== which.email)) continue
-        if ('except' in which && id === which.except) continue
+        const isIt =
+          'id' in which
+            ? login.id === which.id
+            : login.accountId === which.accountId && login.id !== which.except
+        if (!isIt) continue
+        const { purgeAt } = changes
         if (purgeAt && login.purgeAt < purgeAt) login.purgeAt = purgeAt
-        if (verifiedAt && !(login.verifiedAt && login.verifiedAt < verifiedAt))
-          login.verifiedAt = verifiedAt
-        if (isVoid) login.passwordDigest = ''
+        if (changes.isVoid) login.passwordDigest = ''
       }
     },
 
@@ -56,4 +57,11 @@ export function memoryPendingLogins(): PendingLoginStore & Forgetful {
       return true
     },
   }
+}
+
+function isOfRequest({ captured }: PendingLogin, carried: CarriedParameters): boolean {
+  const own = carriedBy(captured)
+  return (['clientId', 'redirectUri', 'state'] as const).every(
+    (name) => own[name] === carried[name],
+  )
 }

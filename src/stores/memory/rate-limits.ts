@@ -8,7 +8,6 @@ interface Window {
   purgeAt: Date
 }
 
-/** `rate_limits` in memory. */
 export function memoryRateLimits({ now }: Pick<Clock, 'now'>): RateLimits {
   const windows = new Map<string, Window>()
   const leftOf = ({ purgeAt }: Window) => purgeAt.getTime() - now().getTime()
@@ -26,9 +25,18 @@ export function memoryRateLimits({ now }: Pick<Clock, 'now'>): RateLimits {
       return { count: window.count, msToEnd: leftOf(window) }
     },
 
-    async msToEnd(key) {
+    async peek(key) {
       const window = windows.get(key)
-      return window ? Math.max(0, leftOf(window)) : 0
+      return window && leftOf(window) > 0
+        ? { count: window.count, msToEnd: leftOf(window) }
+        : { count: 0, msToEnd: 0 }
+    },
+
+    async giveBack(key, hits = 1) {
+      const window = windows.get(key)
+      if (!window) return
+      window.count -= hits
+      if (window.count <= 0) windows.delete(key)
     },
   }
 }

@@ -6,7 +6,6 @@ import type {
   ResetTokenStore,
   Token,
 } from '../../ports/index.ts'
-import { passwordDigest } from '../../crypto/password.ts'
 import { isLater } from '../../ports/request-order.ts'
 import { endOf } from '../../ports/token-end.ts'
 import { forgetIn, type Forgetful } from '../state/forget-account.ts'
@@ -17,7 +16,6 @@ interface Entry extends TokenEntry {
   claim?: { newHash: string | undefined; claimedBy: Requester; leaseUntil: Date }
 }
 
-/** `password_reset_tokens` or `invitation_tokens` in memory. */
 export function memoryResetTokens(): ResetTokenStore & Forgetful {
   const entries = new Map<string, Entry>()
   const tokensOf = (id: string) =>
@@ -52,7 +50,6 @@ export function memoryResetTokens(): ResetTokenStore & Forgetful {
       const entry = entryOf(entries, tokenHash)
       if (!entry || endOf(entry.token, at)) return undefined
       entry.token.claimedAt = at
-      entry.token.newDigest = passwordDigest(newHash)
       entry.claim = { newHash, claimedBy: { ...by }, leaseUntil }
       return toClaimedReset(entry)
     },

@@ -1,6 +1,5 @@
 import type { SettingsStore, StoredSettings } from '../../ports/index.ts'
 
-/** `settings` in memory. */
 export function memorySettings(): SettingsStore {
   let stored: StoredSettings = { version: 0, values: {} }
   return {

@@ -5,6 +5,7 @@ import { type MemoryAuditLog, memoryAudit } from './audit.ts'
 import { memoryClientLogouts } from './client-logouts.ts'
 import { memoryCutoffs } from './cutoffs.ts'
 import { memoryKeyRings } from './key-rings.ts'
+import { memoryNotMeTokens } from './not-me-tokens.ts'
 import { memoryOutbox } from './outbox.ts'
 import { memoryPendingLogins } from './pending-logins.ts'
 import { memoryRateLimits } from './rate-limits.ts'
@@ -21,6 +22,7 @@ export function memoryStore(clock = systemClock): AccountFlowsStore & { audit: M
     resetTokens: memoryResetTokens(),
     verificationTokens: memoryVerificationTokens(),
     invitationTokens: memoryResetTokens(),
+    notMeTokens: memoryNotMeTokens(),
     pendingLogins: memoryPendingLogins(),
     cutoffs: memoryCutoffs(),
     clientLogouts: memoryClientLogouts(),

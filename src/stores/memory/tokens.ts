@@ -1,5 +1,5 @@
 import type { NewToken, Token, TokenStore } from '../../ports/index.ts'
-import { weekAfter } from '../../ports/week.ts'
+import { eightDaysAfter } from '../../ports/week.ts'
 
 /** A record of a token of either kind in memory. */
 export interface TokenEntry {
@@ -9,18 +9,18 @@ export interface TokenEntry {
 }
 
 export function toEntry({ tokenHash, ...token }: NewToken): TokenEntry {
-  const unused = { usedAt: undefined, claimedAt: undefined, newDigest: undefined }
   return {
     token: structuredClone({
       locale: undefined,
       pendingLoginId: undefined,
       ...token,
-      ...unused,
+      usedAt: undefined,
+      claimedAt: undefined,
       invalidatedAt: undefined,
       completedAt: undefined,
     }),
     tokenHash,
-    purgeAt: weekAfter(token.expiresAt),
+    purgeAt: eightDaysAfter(token.expiresAt),
   }
 }
 

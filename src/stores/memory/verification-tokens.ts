@@ -4,7 +4,6 @@ import { forgetIn, type Forgetful } from '../state/forget-account.ts'
 import { purge } from './purge.ts'
 import { memoryTokens, toEntry, type TokenEntry } from './tokens.ts'
 
-/** `email_verification_tokens` in memory. */
 export function memoryVerificationTokens(): VerificationTokenStore & Forgetful {
   const entries = new Map<string, TokenEntry>()
 

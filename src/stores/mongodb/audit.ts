@@ -35,7 +35,6 @@ const indexes: NamedIndex[] = [
   },
 ]
 
-/** `audit_events` on MongoDB. */
 export function mongoAudit(
   open: OpenCollection,
   { now }: Pick<Clock, 'now'>,

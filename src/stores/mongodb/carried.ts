@@ -1,18 +1,16 @@
 import { CARRIED, carriedFrom } from '../../ports/carried-query.ts'
 import type { CarriedParameters } from '../../ports/index.ts'
-import type { FieldTypes } from './values.ts'
+import type { Fields } from './values.ts'
+
+export const carriedTypes = {
+  client_id: 'string',
+  redirect_uri: 'string',
+  scope: 'string',
+  state: 'string',
+} as const
 
 /** An absent parameter is an absent field, an empty one an empty string. */
-export interface CarriedFields {
-  client_id?: string
-  redirect_uri?: string
-  scope?: string
-  state?: string
-}
-
-export const carriedTypes: FieldTypes = Object.fromEntries(
-  CARRIED.map(([, name]) => [name, 'string'] as const),
-)
+export type CarriedFields = Fields<{}, typeof carriedTypes>
 
 export function toCarriedFields(carried: CarriedParameters): CarriedFields {
   const fields: CarriedFields = {}

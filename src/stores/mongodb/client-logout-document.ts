@@ -1,28 +1,9 @@
 import type { ClientLogout, ClientLogoutState, NewClientLogout } from '../../ports/index.ts'
 import { newLogout } from '../state/client-logouts.ts'
 import { text, time } from './conditions.ts'
-import { type FieldTypes, hasTypes } from './values.ts'
+import { type Fields, hasTypes } from './values.ts'
 
-/** A document of `client_logouts`. */
-export interface ClientLogoutDocument {
-  _id: string
-  end_id: string
-  account_id: string
-  client_id: string
-  sid?: string
-  state: ClientLogoutState
-  requested_at: Date
-  expires_at: Date
-  /** Nobody may claim it before: the end of the lease, or of the pause before another attempt. */
-  available_at: Date
-  attempts: number
-  lease_id?: string
-  /** Why the last attempt failed. */
-  reason?: string
-  purge_at: Date
-}
-
-const types: FieldTypes = {
+const types = {
   _id: 'string',
   end_id: 'string',
   account_id: 'string',
@@ -31,10 +12,23 @@ const types: FieldTypes = {
   requested_at: 'date',
   expires_at: 'date',
   attempts: 'int',
+} as const
+
+/** `reason`: why the last attempt failed. */
+const optionalTypes = { sid: 'string', reason: 'string' } as const
+
+export interface ClientLogoutDocument extends Fields<typeof types, typeof optionalTypes> {
+  state: ClientLogoutState
+  /** Nobody may claim it before: the end of the lease, or of the pause before another attempt. */
+  available_at: Date
+  lease_id?: string
+  /** Its account was. */
+  forgotten?: true
+  purge_at: Date
 }
 
 export const isReadable = (document: ClientLogoutDocument) =>
-  hasTypes(document, types, { sid: 'string', reason: 'string' })
+  hasTypes(document, types, optionalTypes)
 
 export function toLogoutDocument(logout: NewClientLogout): ClientLogoutDocument {
   const { sid, state, attempts, purgeAt } = newLogout(logout)
@@ -66,5 +60,6 @@ export function fromLogoutDocument(document: ClientLogoutDocument): ClientLogout
     state: document.state,
     attempts: document.attempts,
     reason: document.reason,
+    isForgotten: document.forgotten === true,
   }
 }

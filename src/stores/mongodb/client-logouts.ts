@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Collection } from 'mongodb'
-import type { ClientLogoutJob, ClientLogoutStore } from '../../ports/index.ts'
+import type { ClientLogoutJob, ClientLogoutStore, WhichClients } from '../../ports/index.ts'
 import { weekAfter } from '../../ports/week.ts'
 import { MOST_FOUND } from '../state/client-logouts.ts'
 import type { Forgetful } from '../state/forget-account.ts'
@@ -27,7 +27,6 @@ const indexes: NamedIndex[] = [
 /** So many due ones are looked at, for one of each client. Who has more of them is left out by the next look. */
 const WINDOW = 200
 
-/** `client_logouts` on MongoDB. */
 export function mongoClientLogouts(
   open: OpenCollection,
 ): ClientLogoutStore & StoredPart & Forgetful {
@@ -43,7 +42,7 @@ export function mongoClientLogouts(
       await duplicatesIn(collection.insertMany(logouts.map(toLogoutDocument), { ordered: false }))
     },
 
-    claim: (most, at, heldUntil, except) => claim(collection, { most, at, heldUntil, except }),
+    claim: (most, at, heldUntil, clients) => claim(collection, { most, at, heldUntil, clients }),
 
     async settle({ id, leaseId }, outcome) {
       const { reason } = outcome
@@ -54,7 +53,14 @@ export function mongoClientLogouts(
           : { state: outcome.state, purge_at: weekAfter(time(outcome.at)) }),
       }
       const filter = { _id: text(id), lease_id: text(leaseId) }
-      await settled({ updateOne: { filter, update: { $set, $unset: { lease_id: true } } } })
+      const update = { $set, $unset: { lease_id: true as const } }
+      if ('retryAt' in outcome) await settled({ updateOne: { filter, update } })
+      else {
+        await Promise.all([
+          settled({ deleteOne: { filter: { ...filter, forgotten: true } } }),
+          settled({ updateOne: { filter: { ...filter, forgotten: { $ne: true } }, update } }),
+        ])
+      }
     },
 
     async find({ accountId, endId }) {
@@ -64,12 +70,11 @@ export function mongoClientLogouts(
       return (await firstReadable(found, isReadable, MOST_FOUND)).map(fromLogoutDocument)
     },
 
-    forget: (accountId, at) =>
-      forgetDocuments(
-        collection,
-        { account_id: text(accountId) },
-        { lease_id: { $exists: true }, available_at: { $gt: time(at) } },
-      ),
+    async forget(accountId) {
+      const its = { account_id: text(accountId) }
+      await collection.updateMany({ ...its, state: 'waiting' }, { $set: { forgotten: true } })
+      return forgetDocuments(collection, its, { state: 'waiting' })
+    },
   }
 }
 
@@ -77,22 +82,25 @@ interface Claim {
   most: number
   at: Date
   heldUntil: Date
-  except: readonly string[]
+  clients: WhichClients
 }
 
 async function claim(
   collection: Collection<ClientLogoutDocument>,
-  { most, at, heldUntil, except }: Claim,
+  { most, at, heldUntil, clients }: Claim,
 ): Promise<ClientLogoutJob[]> {
+  if ('only' in clients && clients.only.length === 0) return []
+  const among =
+    'only' in clients ? { $in: clients.only.map(text) } : { $nin: clients.except.map(text) }
   const due = { state: 'waiting', available_at: reached(at), attempts: isNumber } as const
   const found = await collection
-    .find({ ...due, client_id: { $nin: except.map(text) } }, { projection: { client_id: 1 } })
+    .find({ ...due, client_id: among }, { projection: { client_id: 1 } })
     .sort({ available_at: 1 })
     .limit(WINDOW)
     .toArray()
-  const clients = new Set<unknown>()
+  const seen = new Set<unknown>()
   const chosen = found
-    .filter(({ client_id: client }) => !clients.has(client) && clients.add(client))
+    .filter(({ client_id: client }) => !seen.has(client) && seen.add(client))
     .slice(0, atMost(most))
   if (chosen.length === 0) return []
   const leaseId = randomUUID()

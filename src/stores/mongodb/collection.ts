@@ -46,15 +46,18 @@ export interface MongoOptions extends Partial<Pick<Clock, 'now'>> {
   prefix?: string | undefined
 }
 
-/** No dollar, no NUL, and room for the longest name in the 235 bytes of a sharded namespace. */
-const PREFIX = /^(?!system\.)[A-Za-z_][\w.-]{0,63}$/
+/**
+ * No dollar, no NUL, and room for the longest name in the 235 bytes of a sharded namespace. Not the words before `access_token`:
+ * `p_` and `p_initial_` would share a collection.
+ */
+const PREFIX = /^(?!system\.)[A-Za-z_][\w.-]{0,63}(?<!(?:initial|registration)_)$/
 
-/** @throws TypeError where names with that prefix would be none of MongoDB's, or reserved. */
+/** @throws TypeError where names with that prefix would be none of MongoDB's, reserved, or those of another prefix. */
 export function checkPrefix(prefix: string | undefined): string {
   if (prefix === undefined) return ''
   if (typeof prefix === 'string' && PREFIX.test(prefix)) return prefix
   throw new TypeError(
-    'prefix must be 1 to 64 letters, digits, "_", "-" and ".", begin with a letter or "_", and not with "system."; leave it out for none',
+    'prefix must be 1 to 64 letters, digits, "_", "-" and ".", begin with a letter or "_", and not with "system."; leave it out for none. It must not end with "initial_" or "registration_"',
   )
 }
 

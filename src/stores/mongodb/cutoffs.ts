@@ -16,12 +16,8 @@ interface CutoffDocument {
   /** The latest ends, so that each moves it once. */
   idp_ends?: string[]
   oauth_ends?: string[]
-  /** Where it was before the latest end. */
-  idp_before?: Date | null
-  oauth_before?: Date | null
 }
 
-/** `session_cutoffs` on MongoDB. */
 export function mongoCutoffs(open: OpenCollection): SessionCutoffStore & StoredPart {
   const collection = open<CutoffDocument>('session_cutoffs')
 
@@ -63,10 +59,8 @@ export function mongoCutoffs(open: OpenCollection): SessionCutoffStore & StoredP
         [ends]: { $cond: [isRepeated, before, all] },
       }
       const exact = { [`exact_${endedAt}`]: { $max: [`$exact_${endedAt}`, at] } }
-      const wasAt = { [`${kind}_before`]: { $cond: [isThere, `$${endedAt}`, null] } }
-      const changed = await change(accountId, [{ $set: { ...(isExact ? exact : once), ...wasAt } }])
-      const answer = cutoffsOf(changed) ?? { idpAt: undefined, oauthAt: undefined }
-      return { ...answer, before: cutoff(changed?.[`${kind}_before`] ?? undefined) }
+      const changed = await change(accountId, [{ $set: isExact ? exact : once }])
+      return cutoffsOf(changed) ?? { idpAt: undefined, oauthAt: undefined }
     },
   }
 }

@@ -1,39 +1,49 @@
 import type { Filter } from 'mongodb'
 import type { MailJob, MailKind, NewMailJob, RequestOfAccount } from '../../ports/index.ts'
 import { isMailKind, mailKinds } from '../../ports/mail-kinds.ts'
-import { type CarriedFields, carriedTypes, fromCarriedFields, toCarriedFields } from './carried.ts'
+import { carriedTypes, fromCarriedFields, toCarriedFields } from './carried.ts'
 import { isNot, time } from './conditions.ts'
-import {
-  fromRequesterFields,
-  type RequesterFields,
-  requesterTypes,
-  toRequesterFields,
-} from './requester.ts'
-import { dateOf, type FieldTypes, hasTypes } from './values.ts'
+import { fromRequesterFields, requesterTypes, toRequesterFields } from './requester.ts'
+import { dateOf, type Fields, hasTypes } from './values.ts'
+
+/** What a request of ours has from its beginning to its end. */
+const lastingTypes = {
+  _id: 'string',
+  state: 'string',
+  kind: 'string',
+  /** Apart from the rest, because there is a `state` in it too. */
+  carried: { optional: carriedTypes },
+  not_before: 'date',
+  attempts: 'int',
+} as const
+
+const waitingTypes = {
+  ...lastingTypes,
+  expires_at: 'date',
+  requested_at: 'date',
+  available_at: 'date',
+} as const
+
+const optionalTypes = {
+  identifier: 'string',
+  account_id: 'string',
+  pending_login_id: 'string',
+  send_to: 'string',
+  of_form: 'bool',
+  ...requesterTypes,
+} as const
+
+type Known = Omit<Fields<typeof waitingTypes, typeof optionalTypes>, 'available_at'>
 
 /** A document of `mail_outbox`. */
-export interface JobDocument extends RequesterFields {
-  _id: string
+export interface JobDocument extends Known {
   /** `requested` until the account is looked up, then `resolved` until the mail left; or one of the ends. Of one that is `over` only the id is left. */
   state: 'requested' | 'resolved' | 'superseded' | 'dead' | 'over'
   kind: MailKind
-  identifier?: string
-  account_id?: string
-  pending_login_id?: string
-  send_to?: string
-  /** Of the password that a notice tells of. */
-  password_digest?: string
-  of_form?: boolean
-  /** Apart from the rest, because there is a `state` in it too. */
-  carried: CarriedFields
-  not_before: Date
-  expires_at: Date
-  requested_at: Date
   /** When the account was looked up. */
   resolved_at?: Date
   /** Nobody may claim it before: `not_before`, then the end of the lease or of the pause before another attempt. */
   available_at?: Date
-  attempts: number
   lease_id?: string
   /** Why the last attempt failed. */
   reason?: string
@@ -47,33 +57,6 @@ export const UNREADABLE = 'unreadable'
 
 /** More than a job can have in its life. */
 const MAX_ATTEMPTS = 1_000_000
-
-/** What a request of ours has from its beginning to its end. */
-const lastingTypes: FieldTypes = {
-  _id: 'string',
-  state: 'string',
-  kind: 'string',
-  carried: { optional: carriedTypes },
-  not_before: 'date',
-  attempts: 'int',
-}
-
-const waitingTypes: FieldTypes = {
-  ...lastingTypes,
-  expires_at: 'date',
-  requested_at: 'date',
-  available_at: 'date',
-}
-
-const optionalTypes: FieldTypes = {
-  identifier: 'string',
-  account_id: 'string',
-  pending_login_id: 'string',
-  send_to: 'string',
-  password_digest: 'string',
-  of_form: 'bool',
-  ...requesterTypes,
-}
 
 const hasCount = ({ attempts }: JobDocument) => attempts >= 0 && attempts < MAX_ATTEMPTS
 
@@ -126,7 +109,6 @@ export function toJobFields(job: NewMailJob): JobFields {
     ...(job.accountId !== undefined && { account_id: job.accountId }),
     ...(job.pendingLoginId !== undefined && { pending_login_id: job.pendingLoginId }),
     ...(job.sendTo !== undefined && { send_to: job.sendTo }),
-    ...(job.passwordDigest !== undefined && { password_digest: job.passwordDigest }),
     ...(job.isOfForm && { of_form: true }),
     carried: toCarriedFields(job.carried),
     ...toRequesterFields(job.requester),
@@ -145,7 +127,6 @@ export function fromJobDocument(document: JobDocument): MailJob {
     accountId: document.account_id,
     pendingLoginId: document.pending_login_id,
     ...(document.send_to !== undefined && { sendTo: document.send_to }),
-    ...(document.password_digest !== undefined && { passwordDigest: document.password_digest }),
     ...(document.of_form && { isOfForm: true }),
     carried: fromCarriedFields(document.carried),
     requester: fromRequesterFields(document),

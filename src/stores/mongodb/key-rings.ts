@@ -17,7 +17,6 @@ const indexes: NamedIndex[] = [
   { name: 'noted_at_ttl', key: { noted_at: 1 }, expireAfterSeconds: HOUR_S },
 ]
 
-/** `key_rings` on MongoDB. */
 export function mongoKeyRings(open: OpenCollection): KeyRings & StoredPart {
   const collection = open<RingDocument>('key_rings')
   return {

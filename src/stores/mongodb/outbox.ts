@@ -28,7 +28,6 @@ const indexes: NamedIndex[] = [
   purgeIndex,
 ]
 
-/** `mail_outbox` on MongoDB. */
 export function mongoOutbox(open: OpenCollection): MailOutbox & StoredPart & Forgetful {
   const collection = open<JobDocument>('mail_outbox')
   const commands = outboxCommands(collection)

@@ -1,47 +1,26 @@
 import type { PendingLogin } from '../../ports/index.ts'
 import { carriedBy } from '../../ports/carried-query.ts'
 import { parseCapturedRequest } from '../state/captured-request.ts'
-import { toCarriedFields } from './carried.ts'
+import { type CarriedFields, toCarriedFields } from './carried.ts'
 import { time } from './conditions.ts'
-import { type FieldTypes, hasTypes } from './values.ts'
+import { type Fields, hasTypes } from './values.ts'
 
-/** A document of `pending_logins`. */
-export interface PendingLoginDocument {
-  _id: string
-  account_id: string
-  email?: string
-  password_digest: string
-  /** JSON: any name of a parameter is stored as it is, be it with dots or dollars. */
-  captured: string
-  browser_hash?: string
-  user_agent?: string
-  is_held?: true
-  client_id?: string
-  redirect_uri?: string
-  state?: string
-  created_at: Date
-  verified_at?: Date
-  continued_at?: Date
-  /** The name of the turn that set it. */
-  continued_by?: string
-  purge_at: Date
-}
-
-const types: FieldTypes = {
+const types = {
   _id: 'string',
   account_id: 'string',
   password_digest: 'string',
+  /** JSON: any name of a parameter is stored as it is, be it with dots or dollars. */
   captured: 'string',
   created_at: 'date',
   purge_at: 'date',
-}
+} as const
 
-const optionalTypes: FieldTypes = {
-  email: 'string',
-  browser_hash: 'string',
-  user_agent: 'string',
-  verified_at: 'date',
-  continued_at: 'date',
+const optionalTypes = { email: 'string', browser_hash: 'string', continued_at: 'date' } as const
+
+export interface PendingLoginDocument
+  extends Fields<typeof types, typeof optionalTypes>, Omit<CarriedFields, 'scope'> {
+  /** The name of the turn that set `continued_at`. */
+  continued_by?: string
 }
 
 export function toDocument(login: PendingLogin): Omit<PendingLoginDocument, '_id'> {
@@ -52,11 +31,8 @@ export function toDocument(login: PendingLogin): Omit<PendingLoginDocument, '_id
     password_digest: login.passwordDigest,
     captured: JSON.stringify(login.captured),
     ...(login.browserHash !== undefined && { browser_hash: login.browserHash }),
-    ...(login.userAgent !== undefined && { user_agent: login.userAgent }),
-    ...(login.isHeld && { is_held: true as const }),
     ...toCarriedFields(searched),
     created_at: time(login.createdAt),
-    ...(login.verifiedAt && { verified_at: time(login.verifiedAt) }),
     ...(login.continuedAt && { continued_at: time(login.continuedAt) }),
     purge_at: time(login.purgeAt),
   }
@@ -73,10 +49,7 @@ export function toPendingLogin(document: PendingLoginDocument): PendingLogin | u
       passwordDigest: document.password_digest,
       captured,
       browserHash: document.browser_hash,
-      userAgent: document.user_agent,
-      ...(document.is_held !== undefined && { isHeld: true as const }),
       createdAt: document.created_at,
-      verifiedAt: document.verified_at,
       continuedAt: document.continued_at,
       purgeAt: document.purge_at,
     }

@@ -15,7 +15,6 @@ const indexes: NamedIndex[] = [
 /** What is left over from before there was a limit goes step by step. */
 const MOST_REMOVED = 100
 
-/** `pending_logins` on MongoDB. */
 export function mongoPendingLogins(
   open: OpenCollection,
 ): PendingLoginStore & StoredPart & Forgetful {
@@ -48,17 +47,17 @@ export function mongoPendingLogins(
         const document = await found(text(which.id))
         return document && toPendingLogin(document)
       }
-      for await (const document of collection.find(ofRequest(which)).sort({ created_at: -1 })) {
+      const filter = 'carried' in which ? ofRequest(which) : waitingIn(which)
+      for await (const document of collection.find(filter).sort({ created_at: -1 })) {
         const login = toPendingLogin(document)
         if (login) return login
       }
       return undefined
     },
 
-    async change(which, { purgeAt, verifiedAt, isVoid }) {
+    async change(which, { purgeAt, isVoid }) {
       const update = {
         ...(purgeAt && { $max: { purge_at: time(purgeAt) } }),
-        ...(verifiedAt && { $min: { verified_at: time(verifiedAt) } }),
         ...(isVoid && { $set: { password_digest: '' } }),
       }
       const filter = 'id' in which ? { _id: text(which.id) } : ofAccount(which)
@@ -90,10 +89,18 @@ function ofRequest({ accountId, carried }: { accountId: string; carried: Carried
   }
 }
 
-function ofAccount({ accountId, email, except }: Extract<SomeLogins, { accountId: string }>) {
+function waitingIn({ accountId, browserHash }: { accountId: string; browserHash: string }) {
   return {
     account_id: text(accountId),
-    ...(email !== undefined && { email: text(email) }),
+    browser_hash: text(browserHash),
+    password_digest: { $ne: '' },
+    continued_at: { $exists: false },
+  }
+}
+
+function ofAccount({ accountId, except }: Extract<SomeLogins, { accountId: string }>) {
+  return {
+    account_id: text(accountId),
     ...(except !== undefined && { _id: { $ne: text(except) } }),
   }
 }

@@ -67,12 +67,15 @@ export function mongoRateLimits(
     return hits
   })
 
-  const left = together(async (keys: string[]) => {
+  const peek = together(async (keys: string[]) => {
     const windows = await collection
-      .find({ key: { $in: keys }, expire: { $type: 'date' }, points: { $ne: 0 } })
-      .project<{ key: string; left: number }>({ key: 1, left: LEFT })
+      .find({ key: { $in: keys }, expire: { $type: 'date' }, points: { $gte: 1 } })
+      .project<{ key: string; points: number; left: number }>({ key: 1, points: 1, left: LEFT })
       .toArray()
-    return keys.map((key) => windows.find((window) => window.key === key)?.left ?? 0)
+    return keys.map((key): Hit => {
+      const { points, left } = windows.find((window) => window.key === key) ?? NO_WINDOW
+      return left > 0 ? { count: points, msToEnd: left } : { count: 0, msToEnd: 0 }
+    })
   })
 
   return {
@@ -80,7 +83,13 @@ export function mongoRateLimits(
 
     hit: (key, windowMs) => hit({ key: text(key), windowMs }),
 
-    msToEnd: async (key) => Math.max(0, await left(text(key))),
+    peek: (key) => peek(text(key)),
+
+    async giveBack(key, hits = 1) {
+      const rest = { $max: [0, { $subtract: ['$points', hits] }] }
+      const filter = { key: text(key), points: { $gte: 1 } }
+      await collection.updateOne(filter, [{ $set: { points: rest } }])
+    },
   }
 }
 
@@ -132,6 +141,7 @@ function alike(counts: Map<string, Count>): Map<Count, string[]> {
   return new Map(groups.values())
 }
 
+const NO_WINDOW = { points: 0, left: 0 }
 const LEFT = { $subtract: ['$expire', '$$NOW'] }
 
 /** Counts so many in the window of a key, or begins one that lasts so long. */

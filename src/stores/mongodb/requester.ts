@@ -1,25 +1,18 @@
 import type { Requester } from '../../ports/index.ts'
-import type { FieldTypes } from './values.ts'
+import type { Fields } from './values.ts'
 
-/** What is audited of whoever sent a request. */
-export interface SenderFields {
-  address?: string
-  user_agent?: string
-}
-
-export interface RequesterFields extends SenderFields {
-  ui_locales?: string
-  accept_language?: string
-  by_admin?: boolean
-}
-
-export const requesterTypes: FieldTypes = {
+export const requesterTypes = {
   address: 'string',
   user_agent: 'string',
   ui_locales: 'string',
   accept_language: 'string',
   by_admin: 'bool',
-}
+} as const
+
+export type RequesterFields = Fields<{}, typeof requesterTypes>
+
+/** What is audited of whoever sent a request. */
+export type SenderFields = Pick<RequesterFields, 'address' | 'user_agent'>
 
 export function toSenderFields({ address, userAgent }: Partial<Requester>): SenderFields {
   return {

@@ -1,5 +1,4 @@
 import type { Collection, Filter } from 'mongodb'
-import { passwordDigest } from '../../crypto/password.ts'
 import type { ResetStep, ResetTokenStore } from '../../ports/index.ts'
 import { endOf } from '../../ports/token-end.ts'
 import type { Forgetful } from '../state/forget-account.ts'
@@ -20,7 +19,6 @@ import { isInTime, mongoTokens, revoked, tokenIndexes } from './tokens.ts'
 
 const unfinished: NamedIndex = { name: 'unfinished', key: { lease_until: 1 }, sparse: true }
 
-/** `password_reset_tokens` or `invitation_tokens` on MongoDB. */
 export function mongoResetTokens(
   open: OpenCollection,
   name: 'password_reset_tokens' | 'invitation_tokens',
@@ -56,7 +54,6 @@ function claims(
         claimed_at: time(at),
         claimed_by: toRequesterFields(by),
         new_hash: text(newHash),
-        new_digest: passwordDigest(newHash),
         lease_until: time(leaseUntil),
       }
       const token = await collection.findOne({ token_hash: text(tokenHash), ...isInTime(at) })

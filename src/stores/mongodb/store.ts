@@ -7,6 +7,7 @@ import { mongoClientLogouts } from './client-logouts.ts'
 import { collectionsOf, type MongoOptions } from './collection.ts'
 import { mongoCutoffs } from './cutoffs.ts'
 import { mongoKeyRings } from './key-rings.ts'
+import { mongoNotMeTokens } from './not-me-tokens.ts'
 import { mongoOutbox } from './outbox.ts'
 import { mongoPendingLogins } from './pending-logins.ts'
 import { mongoRateLimits } from './rate-limits.ts'
@@ -30,6 +31,7 @@ export function mongoStore(
     resetTokens: withUnavailable(mongoResetTokens(open, 'password_reset_tokens')),
     verificationTokens: withUnavailable(mongoVerificationTokens(open)),
     invitationTokens: withUnavailable(mongoResetTokens(open, 'invitation_tokens')),
+    notMeTokens: withUnavailable(mongoNotMeTokens(open)),
     pendingLogins: withUnavailable(mongoPendingLogins(open)),
     cutoffs: withUnavailable(mongoCutoffs(open)),
     clientLogouts: withUnavailable(mongoClientLogouts(open)),

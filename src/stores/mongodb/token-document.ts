@@ -1,48 +1,11 @@
 import type { ClaimedReset, NewToken, Token } from '../../ports/index.ts'
-import { weekAfter } from '../../ports/week.ts'
-import { type CarriedFields, carriedTypes, fromCarriedFields, toCarriedFields } from './carried.ts'
+import { eightDaysAfter } from '../../ports/week.ts'
+import { carriedTypes, fromCarriedFields, toCarriedFields } from './carried.ts'
 import { text, time } from './conditions.ts'
 import { fromRequesterFields, type RequesterFields, requesterTypes } from './requester.ts'
-import { type FieldTypes, hasTypes } from './values.ts'
+import { type FieldTypes, type Fields, hasTypes } from './values.ts'
 
-/** A document of `email_verification_tokens`, and what all documents of tokens have in common. */
-export interface TokenDocument extends CarriedFields {
-  _id: string
-  token_hash: string
-  user_id: string
-  email: string
-  password_digest: string
-  requested_at: Date
-  mail_job_id: string
-  attempt: number
-  created_at: Date
-  expires_at: Date
-  used_at: Date | null
-  purge_at: Date
-  /** The language of the mail. */
-  locale?: string
-  pending_login_id?: string
-}
-
-/** A document of `password_reset_tokens` or `invitation_tokens`. */
-export interface ResetTokenDocument extends TokenDocument {
-  /** Only while nobody used, claimed or invalidated it; the unique index is on this. */
-  live?: true
-  claimed_at: Date | null
-  claimed_by?: RequesterFields
-  invalidated_at: Date | null
-  completed_at: Date | null
-  /** From the claim until the password is replaced. */
-  new_hash?: string
-  /** Of that hash; it stays. */
-  new_digest?: string
-  /** From the claim until the reset is over, one way or the other. */
-  lease_until?: Date
-}
-
-export type AnyTokenDocument = TokenDocument & Partial<ResetTokenDocument>
-
-const required: FieldTypes = {
+const required = {
   _id: 'string',
   token_hash: 'string',
   user_id: 'string',
@@ -55,8 +18,28 @@ const required: FieldTypes = {
   expires_at: 'date',
   used_at: ['date', 'null'],
   purge_at: 'date',
+} as const
+/** `locale`: the language of the mail. */
+const optional = { ...carriedTypes, locale: 'string', pending_login_id: 'string' } as const
+
+/** A document of `email_verification_tokens`, and what all documents of tokens have in common. */
+export interface TokenDocument extends Fields<typeof required, typeof optional> {}
+
+/** A document of `password_reset_tokens` or `invitation_tokens`. */
+export interface ResetTokenDocument extends TokenDocument {
+  /** Only while nobody used, claimed or invalidated it; the unique index is on this. */
+  live?: true
+  claimed_at: Date | null
+  claimed_by?: RequesterFields
+  invalidated_at: Date | null
+  completed_at: Date | null
+  /** From the claim until the password is replaced. */
+  new_hash?: string
+  /** From the claim until the reset is over, one way or the other. */
+  lease_until?: Date
 }
-const optional: FieldTypes = { ...carriedTypes, locale: 'string', pending_login_id: 'string' }
+
+export type AnyTokenDocument = TokenDocument & Partial<ResetTokenDocument>
 
 /** Alive, or dead for a reason. */
 export function isWholeVerification(document: TokenDocument): boolean {
@@ -75,11 +58,7 @@ export function isWholeReset(document: AnyTokenDocument): boolean {
   const isDecided = ends.some((end) => document[end] instanceof Date)
   return (
     (document.live === true || isDecided) &&
-    hasTypes(
-      document,
-      { ...required, ...anyEnds },
-      { ...optional, live: 'bool', new_digest: 'string' },
-    )
+    hasTypes(document, { ...required, ...anyEnds }, { ...optional, live: 'bool' })
   )
 }
 
@@ -113,7 +92,7 @@ export function toTokenDocument(token: NewToken): TokenDocument {
     created_at: time(token.createdAt),
     expires_at: time(token.expiresAt),
     used_at: null,
-    purge_at: weekAfter(token.expiresAt),
+    purge_at: eightDaysAfter(token.expiresAt),
   }
 }
 
@@ -135,7 +114,6 @@ export function fromTokenDocument(document: AnyTokenDocument): Token {
     claimedAt: document.claimed_at ?? undefined,
     invalidatedAt: document.invalidated_at ?? undefined,
     completedAt: document.completed_at ?? undefined,
-    newDigest: document.new_digest,
   }
 }
 

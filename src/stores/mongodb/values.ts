@@ -8,12 +8,33 @@ export function dateOf(value: unknown): Date | undefined {
   return value instanceof Date && !Number.isNaN(value.getTime()) ? value : undefined
 }
 
-type Type = 'string' | 'date' | 'bool' | 'int' | 'null'
+type Type = keyof TypeOf
 
 /** The types that a field may have, or those of the fields in it. */
 export interface FieldTypes {
   [name: string]: Type | readonly Type[] | { optional: FieldTypes }
 }
+
+interface TypeOf {
+  string: string
+  date: Date
+  bool: boolean
+  int: number
+  null: null
+}
+
+type ValueOf<T> = T extends Type
+  ? TypeOf[T]
+  : T extends readonly Type[]
+    ? TypeOf[T[number]]
+    : T extends { optional: infer Inner extends FieldTypes }
+      ? Fields<{}, Inner>
+      : never
+
+/** A document whose fields have these types. */
+export type Fields<Required extends FieldTypes, Optional extends FieldTypes = {}> = {
+  -readonly [Name in keyof Required]: ValueOf<Required[Name]>
+} & { -readonly [Name in keyof Optional]?: ValueOf<Optional[Name]> }
 
 /**
  * Whether fields exist and have these types. A record that was damaged, or written by somebody else, does not, and is then judged as

@@ -9,7 +9,6 @@ import { writtenTogether } from './together.ts'
 import { isWholeVerification, type TokenDocument, toTokenDocument } from './token-document.ts'
 import { isInTime, mongoTokens, revoked, tokenIndexes } from './tokens.ts'
 
-/** `email_verification_tokens` on MongoDB. */
 export function mongoVerificationTokens(
   open: OpenCollection,
 ): VerificationTokenStore & StoredPart & Forgetful {

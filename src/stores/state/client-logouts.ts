@@ -12,6 +12,7 @@ export function newLogout(logout: NewClientLogout): ClientLogout & { purgeAt: Da
     state: canBeTold ? 'waiting' : 'untold',
     attempts: 0,
     reason: undefined,
+    isForgotten: false,
     // Also of one that nobody takes up.
     purgeAt: weekAfter(canBeTold ? expiresAt : requestedAt),
   }

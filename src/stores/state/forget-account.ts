@@ -12,7 +12,10 @@ export interface Forgetful {
   forget(accountId: string, at: Date, accountHash: string): Promise<Forgotten>
 }
 
-type Parts = Record<'outbox' | 'pendingLogins' | 'clientLogouts' | 'audit' | TokenPart, Forgetful>
+type Parts = Record<
+  'outbox' | 'notMeTokens' | 'pendingLogins' | 'clientLogouts' | 'audit' | TokenPart,
+  Forgetful
+>
 
 /** Mails first, which become links, and events last, which tell of all others. Cut-offs stay: what was ended stays ended. */
 export async function forgetAccount(
@@ -23,6 +26,7 @@ export async function forgetAccount(
 ): Promise<ForgottenAccount> {
   const forget = (part: keyof Parts) => parts[part].forget(accountId, at, accountHash)
   const mails = await forget('outbox')
+  const notMeTokens = await forget('notMeTokens')
   const resetTokens = await forget('resetTokens')
   const verificationTokens = await forget('verificationTokens')
   const invitationTokens = await forget('invitationTokens')
@@ -34,6 +38,7 @@ export async function forgetAccount(
     resetTokens: resetTokens.erased,
     verificationTokens: verificationTokens.erased,
     invitationTokens: invitationTokens.erased,
+    notMeTokens: notMeTokens.erased,
     pendingLogins: pendingLogins.erased,
     clientLogouts: clientLogouts.erased,
     events: events.erased,

@@ -1,0 +1,46 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { DerivedKey, KeyRing } from './keys.ts'
+
+export type LoginCodes = ReturnType<typeof createLoginCodes>
+
+const CODES = 1_000_000
+/** A word from here on would make low codes likelier. */
+const UNBIASED_BELOW = Math.floor(2 ** 32 / CODES) * CODES
+
+/** The code that the mails of a login hold: six digits, always the same for the same login, and stored nowhere. */
+export function createLoginCodes(keys: KeyRing) {
+  return {
+    codeOf: (loginId: string) => codeUnder(keys('login_code')[0], loginId),
+
+    /** Whether this is the code of that login, under any key of the ring. Compares in constant time. `code`: as `readCode` answers it. */
+    isCodeOf(code: string, loginId: string) {
+      const given = Buffer.from(code)
+      const codes = keys('login_code').map((key) => Buffer.from(codeUnder(key, loginId)))
+      return codes.filter((each) => timingSafeEqual(given, each)).length > 0
+    },
+  }
+}
+
+function codeUnder({ bytes }: DerivedKey, loginId: string): string {
+  for (let round = 0; ; round += 1) {
+    const word = createHmac('sha256', bytes).update(`${round} ${loginId}`).digest().readUInt32BE()
+    if (word < UNBIASED_BELOW) return String(word % CODES).padStart(6, '0')
+  }
+}
+
+/** The code that was typed, in the digits of any script, with blanks, hyphens and invisible marks or without. `undefined`: it is not six digits. */
+export function readCode(typed: string): string | undefined {
+  const code = typed
+    .slice(0, 100)
+    .replace(/[\s\p{Cf}\p{Pd}]+/gu, '')
+    .replace(/\p{Nd}/gu, (digit) => String(valueOf(digit)))
+  return /^\d{6}$/.test(code) ? code : undefined
+}
+
+/** Unicode has the decimal digits in whole sets of ten, from 0 on. */
+function valueOf(digit: string): number {
+  const point = digit.codePointAt(0) ?? 0
+  let zero = point
+  while (/\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero -= 1
+  return (point - zero) % 10
+}

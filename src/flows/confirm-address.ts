@@ -1,0 +1,89 @@
+import { carriedBy } from '../ports/carried-query.ts'
+import type { PendingLogin, Requester, Token } from '../ports/index.ts'
+import { isVerified, isVoided } from './account.ts'
+import { about, refuse, type LinkRefusal } from './link-refusal.ts'
+import { MOST_MAILED } from './link.ts'
+import type { FlowParts } from './parts.ts'
+
+/** A genuine, usable link and the account it is for. Nothing is consumed yet. */
+export interface OpenedLink {
+  accountId: string
+  username: string
+  token: Token
+  /** The login that the link was mailed for. `undefined`: there was none, or it is over. */
+  login: PendingLogin | undefined
+  /** The login of this account that waits in this browser: the one above, or else the newest. Or the one above, which went on here before. */
+  here: PendingLogin | undefined
+}
+
+/** unverified → verified, by a link or by a code (3.2). */
+export function createConfirm(parts: FlowParts) {
+  return {
+    /**
+     * unverified → verified, unused → used. Ends all other logins of the account that wait, but the one that goes on. A refusal: somebody
+     * else was first, or the account changed just now.
+     */
+    async confirm(
+      { token, login }: OpenedLink,
+      by: Requester,
+      goesOn = login?.id,
+    ): Promise<'confirmed' | LinkRefusal> {
+      const isOurs = ({ id }: Token) => id === token.id
+      if (await verifyAddress(parts, token, goesOn, isOurs)) return 'confirmed'
+      const state = isVerified(token, await parts.users.findById(token.userId)) ? 'used' : 'changed'
+      return refuse(parts, token, state, 'account_changed', by)
+    },
+
+    /** The same by the right code, typed where the login waits: its links expire. `false`: somebody else was first, or the account changed. */
+    confirmByCode: ({ accountId: userId, email = '', id }: PendingLogin): Promise<boolean> =>
+      verifyAddress(parts, { userId, email }, id, ({ pendingLoginId }) => pendingLoginId === id),
+
+    /** Records that an address is verified by a link: once for each link, however often it is recorded. */
+    recordConfirmed: ({ token }: OpenedLink, by: Requester) =>
+      parts.audit({
+        ...about(parts, token, by),
+        id: `verified:${token.id}`,
+        type: 'email_verification_completed',
+      }),
+
+    /** The same of a code: once for each login. */
+    recordConfirmedByCode: (
+      { id, accountId, captured }: PendingLogin,
+      { address, userAgent }: Requester,
+    ) =>
+      parts.audit({
+        id: `verified:${id}`,
+        type: 'email_verification_completed',
+        at: parts.clock.now(),
+        accountId,
+        clientId: carriedBy(captured).clientId,
+        address,
+        userAgent,
+      }),
+  }
+}
+
+/**
+ * `false`: it was not the one to verify the address, or somebody voided its links just now.
+ *
+ * @param isOurs - picks the links to mark as used: "This wasn't me" of their mails takes the verification back.
+ */
+async function verifyAddress(
+  { users, pendingLogins, verificationTokens, clock }: FlowParts,
+  { userId, email }: Pick<Token, 'userId' | 'email'>,
+  goesOn: string | undefined,
+  isOurs: (token: Token) => boolean,
+): Promise<boolean> {
+  const endOthers = () =>
+    pendingLogins.change({ accountId: userId, except: goesOn }, { isVoid: true })
+  const ours = async () => (await verificationTokens.ofUser(userId, MOST_MAILED)).filter(isOurs)
+  // Before: once the address is verified, each login that is left can go on. And after, for one that began meanwhile.
+  await endOthers()
+  if (!(await users.markEmailVerified(userId, email))) return false
+  for (const token of await ours()) await verificationTokens.use(token, clock.now())
+  await endOthers()
+  // We mark as used, then look for voided links. "This wasn't me" voids, then looks for used ones. So one of us sees the other.
+  if (!(await ours()).some(isVoided)) return true
+  await users.markEmailUnverified?.(userId, email)
+  return false
+}

@@ -1,0 +1,106 @@
+import type { IncomingMessage } from 'node:http'
+import type { VerifyPassword } from '../crypto/hashing.ts'
+import type { User } from '../ports/index.ts'
+import type { HttpParts } from './parts.ts'
+import { foldTyped } from '../ports/users.ts'
+import { networkOf } from './requester.ts'
+
+/** What a login page asks about the password that was typed. */
+export interface LoginPassword {
+  /**
+   * Counts a try at a name, known or not, from the network of the request. Call it in your login POST, before `verifyPassword`.
+   *
+   * Ten wrong passwords in 15 minutes are compared. Other networks are not refused because of them. `verifyPassword` gives the try of a
+   * right password back, if it gets the same request.
+   *
+   * @param username - as it was typed.
+   * @returns `undefined`: go on. Otherwise compare nothing and answer 429, with this number of seconds as `Retry-After`.
+   */
+  limitLogin(req: IncomingMessage, username: string): Promise<number | undefined>
+  /**
+   * Whether this is the password of the user whom your login found. Give `undefined` if it found no user: the work is the same
+   * for everybody.
+   *
+   * `false` also for a user who is disabled or has no bcrypt hash (`$2a$`, `$2b$`, `$2y$`). Likewise for a password of more
+   * than 72 bytes or with NUL: bcrypt reads only a part of those. A stored hash may have another cost than `bcryptCost`. After
+   * the first one of up to two more, every check takes as long as that one. A dearer one takes its own time, which others can see.
+   *
+   * It shares a queue with resets, in which networks take turns. If the queue is full, or too many of this network wait, it throws
+   * `ERR_OVERLOADED`: answer 503 with `Retry-After`. With the option `hashing`, its `verify` replaces bcrypt, and must handle long
+   * passwords itself.
+   *
+   * @param req - the request with the password. Without it, the check waits in one line with all others of no known network.
+   */
+  verifyPassword(
+    user: Pick<User, 'passwordHash' | 'disabled'> | undefined,
+    password: string,
+    req?: IncomingMessage,
+  ): Promise<boolean>
+}
+
+const MOST_TRIES = 10
+const WINDOW_MS = 15 * 60_000
+
+type Parts = Pick<HttpParts, 'limits' | 'keyedHash' | 'requesterOf'>
+
+export function createLoginPassword(parts: Parts, verifyPassword: VerifyPassword): LoginPassword {
+  const { limits, requesterOf } = parts
+  const counted = new WeakMap<IncomingMessage, string>()
+  const networkFrom = (req: IncomingMessage) => networkOf(requesterOf(req).address)
+
+  return {
+    async limitLogin(req, username) {
+      const key = keyOf(parts, req, username)
+      const { count, msToEnd } = await limits.hit(key, WINDOW_MS)
+      if (count > MOST_TRIES) return Math.max(1, Math.ceil(msToEnd / 1000))
+      counted.set(req, key)
+      return undefined
+    },
+
+    async verifyPassword(user, password, req) {
+      const giveBack = async () => {
+        const key = req && counted.get(req)
+        if (!key) return
+        counted.delete(req)
+        await limits.giveBack(key)
+      }
+      try {
+        const isRight = await verifyPassword(user, password, req && networkFrom(req))
+        if (isRight) await giveBack()
+        return isRight
+      } catch (error) {
+        // Nothing was compared.
+        await giveBack()
+        throw error
+      }
+    },
+  }
+}
+
+/** Whoever just set the password of an account may sign in with it from here, however often the old one was guessed at. */
+export async function forgetTries(
+  parts: Parts & Pick<HttpParts, 'users'>,
+  req: IncomingMessage,
+  accountId: string,
+): Promise<void> {
+  const { username, email } = (await parts.users.findById(accountId)) ?? {}
+  // A name that folds to another one may be somebody else's.
+  const names = [username, email]
+    .filter((name) => name !== undefined)
+    .filter((name) => foldName(name) === foldTyped(name))
+  const keys = names.map((name) => keyOf(parts, req, name))
+  await Promise.all(keys.map((key) => parts.limits.giveBack(key, Infinity)))
+}
+
+function keyOf({ keyedHash, requesterOf }: Parts, req: IncomingMessage, name: string): string {
+  const network = networkOf(requesterOf(req).address)
+  return `login:${keyedHash(JSON.stringify([foldName(name), network]))}`
+}
+
+/** Coarser than any host looks names up, so that a name has no second spelling to be guessed at. */
+function foldName(typed: string): string {
+  return typed
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[\p{C}\p{M}\p{Z}]/gu, '')
+}
