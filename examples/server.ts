@@ -22,7 +22,7 @@ import { mailboxPage } from './server/mailbox-page.ts'
 import { createShowPage, exampleStylesheet } from './server/page.ts'
 import { createPasswordCheck } from './server/password-check.ts'
 import { providerConfiguration } from './server/provider-configuration.ts'
-import { refuseOddRequests, routes } from './server/requests.ts'
+import { refuseOddRequests, refuseOtherHosts, routes } from './server/requests.ts'
 import { insertSeed, readSeed, readSettings } from './server/seed.ts'
 import { exitOnSignals, serve } from './server/serve.ts'
 import { memoryStorage, mongoStorage } from './server/storage.ts'
@@ -30,7 +30,8 @@ import { memoryStorage, mongoStorage } from './server/storage.ts'
 async function start() {
   const stopEarly = exitOnSignals()
   const environment = readEnvironment(process.env)
-  const { port, baseUrl, oauthPath, mongodbUri, records, bcryptCost, trustedProxies } = environment
+  const { host, port, baseUrl, oauthPath, mongodbUri, records, bcryptCost, trustedProxies } =
+    environment
   const seed = await readSeed(environment.seedFile, baseUrl)
   const settings = environment.settingsFile ? await readSettings(environment.settingsFile) : {}
   const signingKeys = environment.signingKeys ?? (await checkoutSigningKeys())
@@ -39,7 +40,7 @@ async function start() {
   const storage = mongodbUri
     ? await mongoStorage({ mongodbUri, records }, signingKeys)
     : await memoryStorage()
-  const mailbox = environment.isProduction ? undefined : memoryMailbox()
+  const mailbox = environment.hasMailbox ? memoryMailbox() : undefined
 
   // A theme brings its own.
   const brand = environment.viewsDirectory === undefined ? acme(baseUrl) : {}
@@ -73,7 +74,6 @@ async function start() {
     issuer,
     providerConfiguration({ flows, adapter, storage, cookieKeys, paths, show }),
   )
-  provider.proxy = trustedProxies > 0
   flows.attach(provider)
   stopEarly.work = () => flows.stop({ withinMs: 5_000 })
   await flows.start()
@@ -83,12 +83,12 @@ async function start() {
   const noTimeLeft = new AbortController()
   // One listener for each request in flight.
   setMaxListeners(0, noTimeLeft.signal)
-  const app = new Koa({ keys: cookieKeys, proxy: trustedProxies > 0, maxIpsCount: trustedProxies })
-  // Whoever ends TLS in front may not say so: cookies are `Secure` all the same.
-  if (baseUrl.startsWith('https:')) {
-    for (const { request } of [app, provider]) {
-      Object.defineProperty(request, 'protocol', { value: 'https' })
-    }
+  const app = new Koa({ keys: cookieKeys })
+  // Our addresses come from the configuration, whatever a request or a proxy says. So cookies are `Secure` where it says https.
+  const own = new URL(baseUrl)
+  for (const { request } of [app, provider]) {
+    Object.defineProperty(request, 'protocol', { value: own.protocol.replace(':', '') })
+    Object.defineProperty(request, 'host', { value: own.host })
   }
   app.on('error', (error: unknown, ctx: Koa.Context) => {
     if (!isAboutClient(error, ctx)) logFailure('request failed', error, ctx)
@@ -96,6 +96,7 @@ async function start() {
   provider.on('server_error', (ctx, error) => logFailure('the provider failed', error, ctx))
   app.use(errorPages(show))
   app.use(refuseOddRequests)
+  app.use(refuseOtherHosts(baseUrl, { port, behindProxy: trustedProxies > 0 }))
   app.use(unavailablePage(show, noTimeLeft.signal))
   app.use(flows.adminApi)
   app.use(flows.wellKnownChangePassword())
@@ -116,17 +117,21 @@ async function start() {
         paths,
       }),
       ...changePasswordPage({ flows, provider, users: storage.users, bcryptCost, show, paths }),
-      ...demoClient({ ...parts, issuer, backChannel: `http://127.0.0.1:${port}${paths.oauth}` }),
+      ...demoClient({ ...parts, issuer, place: { host, port } }),
       ...(mailbox && mailboxPage({ ...parts, messages: mailbox.messages })),
     }),
   )
   app.use(mount(paths.oauth || '/', provider))
 
-  await serve(app, port, {
-    stopWork: flows.stop,
-    answerRest: () => noTimeLeft.abort(),
-    release: storage.close,
-  })
+  await serve(
+    app,
+    { host, port },
+    {
+      stopWork: flows.stop,
+      answerRest: () => noTimeLeft.abort(),
+      release: storage.close,
+    },
+  )
   stopEarly.end()
   console.log(`Open ${baseUrl}/`)
   if (environment.adminToken === undefined) console.log(`Admin token: ${adminToken}`)

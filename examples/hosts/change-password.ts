@@ -1,7 +1,7 @@
 import bcrypt from 'bcrypt'
 import type { RefusedNewPassword, UserStore } from '../../src/index.ts'
 import type { HostParts } from './host-parts.ts'
-import { readForm, show, askingToComeBack, type Page } from './page.ts'
+import { readForm, show, showTooMany, askingToComeBack, type Page } from './page.ts'
 
 export interface ChangePasswordParts extends Pick<HostParts, 'provider' | 'flows'> {
   users: UserStore
@@ -10,8 +10,8 @@ export interface ChangePasswordParts extends Pick<HostParts, 'provider' | 'flows
 }
 
 /**
- * Your page on which a person who is signed in changes the password. Limit its posts as you limit those of your login page. Another site
- * can do nothing here: it does not know the present password.
+ * Your page on which a person who is signed in changes the password. Another site can do nothing here: it does not know the present
+ * password.
  */
 export function createChangePassword(parts: ChangePasswordParts): Page {
   const { provider, flows, users, bcryptCost = 12 } = parts
@@ -24,7 +24,9 @@ export function createChangePassword(parts: ChangePasswordParts): Page {
     const form = await readForm(req)
     if (!form) return show(res, 413, FORM)
     const password = form.get('password') ?? ''
-    if (!(await flows.verifyPassword(user, form.get('current_password') ?? '')))
+    const waitSeconds = await flows.limitLogin(req, user.username)
+    if (waitSeconds !== undefined) return showTooMany(res, waitSeconds)
+    if (!(await flows.verifyPassword(user, form.get('current_password') ?? '', req)))
       return show(res, 400, `That is not your present password.${FORM}`)
     if (password !== form.get('confirm_password'))
       return show(res, 400, `The new passwords are not the same.${FORM}`)
@@ -38,7 +40,7 @@ export function createChangePassword(parts: ChangePasswordParts): Page {
         'Your password was just changed elsewhere, for example by a mailed link.',
       )
     // All other browsers and apps are signed out, and a mail tells the owner.
-    await flows.passwordChanged(user.id, { keepSession: req })
+    await flows.passwordChanged(user.id, { req, res })
     show(res, 200, 'Your password is changed. You are still signed in here, and nowhere else.')
   })
 }

@@ -11,7 +11,7 @@ import {
 } from '../../src/index.ts'
 import { createChangePassword } from './change-password.ts'
 import type { HostParts } from './host-parts.ts'
-import { readForm, show, askingToComeBack } from './page.ts'
+import { readForm, show, showTooMany, askingToComeBack } from './page.ts'
 
 /**
  * All that is the same on every host: the flows, the provider, a login page, and one to change the password. Everything is in
@@ -97,9 +97,12 @@ export async function createIdentity(
     if (req.method !== 'POST') return show(res, 200, loginForm)
     const form = await readForm(req)
     if (!form) return show(res, 413, loginForm)
-    const account = await users.findByUsername(form.get('username') ?? '')
+    const username = form.get('username') ?? ''
+    const waitSeconds = await flows.limitLogin(req, username)
+    if (waitSeconds !== undefined) return showTooMany(res, waitSeconds)
+    const account = await users.findByUsername(username)
     // Takes as long for a wrong name as for a wrong password.
-    const isRight = await flows.verifyPassword(account, form.get('password') ?? '')
+    const isRight = await flows.verifyPassword(account, form.get('password') ?? '', req)
     if (!account || !isRight) return show(res, 401, loginForm)
     await flows.finishLogin(req, res, { account, startedAt })
   })

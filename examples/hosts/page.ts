@@ -31,6 +31,11 @@ export async function readForm(req: IncomingMessage): Promise<URLSearchParams | 
   return length <= MAX_FORM_BYTES ? new URLSearchParams(await text(req)) : undefined
 }
 
+export function showTooMany(res: ServerResponse, waitSeconds: number): void {
+  res.setHeader('Retry-After', waitSeconds)
+  show(res, 429, `Too many wrong passwords. Try again in ${Math.ceil(waitSeconds / 60)} min.`)
+}
+
 export function show(res: ServerResponse, status: number, content: string): void {
   res.writeHead(status, { 'Content-Type': 'text/html; charset=utf-8' })
   res.end(`<!doctype html><html lang="en"><title>Your account</title>${content}`)

@@ -50,7 +50,7 @@ const identity = await createIdentity(
 )
 const listener = await host(identity)
 const server = createServer(altcha ? altcha.around(listener) : listener)
-server.listen(Number(PORT), () => console.log(`READY ${baseUrl}`))
+server.listen(Number(PORT), '127.0.0.1', () => console.log(`READY ${baseUrl}`))
 
 process.once('SIGTERM', () => {
   server.close()

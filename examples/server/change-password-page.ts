@@ -8,7 +8,7 @@ import { readForm, type Route } from './requests.ts'
 import type { Words } from './words.ts'
 
 export interface ChangePasswordParts {
-  flows: Pick<AccountFlows, 'verifyPassword' | 'judgePassword' | 'passwordChanged'>
+  flows: Pick<AccountFlows, 'limitLogin' | 'verifyPassword' | 'judgePassword' | 'passwordChanged'>
   provider: Provider
   users: UserStore
   bcryptCost: number
@@ -49,7 +49,12 @@ export function changePasswordPage(parts: ChangePasswordParts) {
     if (!user) return
     const { id, username, passwordHash = '' } = user
     const password = field('password') ?? ''
-    if (!(await flows.verifyPassword(user, field('current_password') ?? '')))
+    const waitSeconds = await flows.limitLogin(ctx.req, username)
+    if (waitSeconds !== undefined) {
+      ctx.set('Retry-After', `${waitSeconds}`)
+      ctx.throw(429)
+    }
+    if (!(await flows.verifyPassword(user, field('current_password') ?? '', ctx.req)))
       return showForm(ctx, username, 'wrong')
     if (password !== field('confirm_password')) return showForm(ctx, username, 'password_mismatch')
     const refused = await flows.judgePassword(password, user)
@@ -61,7 +66,7 @@ export function changePasswordPage(parts: ChangePasswordParts) {
     )
     // Somebody set another one just now, by a mailed link for example.
     if (!isReplaced) return showForm(ctx, username, 'wrong')
-    await flows.passwordChanged(id, { keepSession: ctx.req })
+    await flows.passwordChanged(id, { req: ctx.req, res: ctx.res })
     show(ctx, { name: 'change-password', mode: 'done' })
   }
 

@@ -7,28 +7,50 @@
  * @module
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
+import { once } from 'node:events'
+import { request, type RequestOptions } from 'node:http'
+import { json } from 'node:stream/consumers'
+import { createLocalJWKSet, jwtVerify, type JSONWebKeySet, type JWTPayload } from 'jose'
 import type { Context } from 'koa'
 import { html, inEnglish, type Html } from './html.ts'
 import type { Paths, ShowPage } from './page.ts'
 import type { Route } from './requests.ts'
+import type { Place } from './serve.ts'
 
 const CLIENT_ID = 'demo'
 const COOKIE = 'demo_browser'
+/** Of who listens everywhere. */
+const LOOPBACK = new Map([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '::1'],
+])
 const COOKIE_LIFETIME_MS = 30 * 24 * 3_600_000
 
 export interface DemoClientParts {
   baseUrl: string
   issuer: string
-  /** Where this process reaches the provider, past any proxy. */
-  backChannel: string
+  /** Where this process listens, and reaches the provider past any proxy. */
+  place: Place
   show: ShowPage
   paths: Paths
 }
 
-export function demoClient({ baseUrl, issuer, backChannel, show, paths }: DemoClientParts) {
+export function demoClient({ baseUrl, issuer, place, show, paths }: DemoClientParts) {
   const redirectUri = `${baseUrl}/demo/callback`
-  const jwks = createRemoteJWKSet(new URL(`${backChannel}/jwks`))
+  const host = LOOPBACK.get(place.host) ?? place.host
+
+  /** Of the provider. With `fetch` nobody can say which host is meant. */
+  async function ask<Answer>(
+    path: string,
+    options: RequestOptions = {},
+    form = '',
+  ): Promise<Answer> {
+    const headers = { host: new URL(baseUrl).host, connection: 'close', ...options.headers }
+    const asked = request({ ...place, host, ...options, path: `${paths.oauth}${path}`, headers })
+    asked.end(form)
+    const [answer] = await once(asked, 'response')
+    return (await json(answer)) as Answer
+  }
 
   function start(ctx: Context) {
     const secret =
@@ -65,7 +87,8 @@ export function demoClient({ baseUrl, issuer, backChannel, show, paths }: DemoCl
     }
     const tokens = await redeem(code, derived(secret, 'verifier', id))
     if (!tokens) return showRefused(ctx, 'the code was used already, or is too old')
-    const { payload } = await jwtVerify(tokens.idToken, jwks, { issuer, audience: CLIENT_ID })
+    const keys = createLocalJWKSet(await ask<JSONWebKeySet>('/jwks'))
+    const { payload } = await jwtVerify(tokens.idToken, keys, { issuer, audience: CLIENT_ID })
     if (payload['nonce'] !== derived(secret, 'nonce', id)) {
       return showRefused(ctx, 'the nonce is of another sign-in')
     }
@@ -80,18 +103,19 @@ export function demoClient({ baseUrl, issuer, backChannel, show, paths }: DemoCl
       code,
       code_verifier: verifier,
     })
-    const response = await fetch(`${backChannel}/token`, { method: 'POST', body })
-    const { access_token, id_token } = (await response.json()) as Record<string, unknown>
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    const { access_token, id_token } = await ask<Record<string, unknown>>(
+      '/token',
+      { method: 'POST', headers },
+      body.toString(),
+    )
     return typeof access_token === 'string' && typeof id_token === 'string'
       ? { accessToken: access_token, idToken: id_token }
       : undefined
   }
 
-  async function userinfo(accessToken: string): Promise<Record<string, unknown>> {
-    const headers = { authorization: `Bearer ${accessToken}` }
-    const response = await fetch(`${backChannel}/me`, { headers })
-    return (await response.json()) as Record<string, unknown>
-  }
+  const userinfo = (accessToken: string) =>
+    ask<Record<string, unknown>>('/me', { headers: { authorization: `Bearer ${accessToken}` } })
 
   function showSignedIn(ctx: Context, idToken: JWTPayload, user: Record<string, unknown>) {
     const query = new URLSearchParams({

@@ -20,6 +20,8 @@ const MIN_ADMIN_TOKEN_LENGTH = 32
 
 /** What the environment variables say; each is checked. */
 export interface Environment {
+  /** Where the server listens: an address of this machine. */
+  host: string
   port: number
   /** Without a slash at its end. */
   baseUrl: string
@@ -41,6 +43,8 @@ export interface Environment {
   responseDelay: ResponseDelay
   trustedProxies: number
   bcryptCost: number
+  /** Whether mails are shown to whoever opens its page. Never in production. */
+  hasMailbox: boolean
   isProduction: boolean
 }
 
@@ -56,15 +60,25 @@ export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     throw new StartRefused(`${name} must be a whole number from ${min} to ${max}.`)
   }
 
+  function flag(name: string, byDefault: boolean): boolean {
+    const value = text(name) ?? String(byDefault)
+    if (value === 'true' || value === 'false') return value === 'true'
+    throw new StartRefused(`${name} must be true or false.`)
+  }
+
   const isProduction = text('NODE_ENV') === 'production'
   const port = wholeNumber('PORT', 3000, 1, 65_535)
   const seedFile = resolve(text('SEED_FILE') ?? SHIPPED_SEED)
   const isShippedSeed = seedFile === SHIPPED_SEED
+  const mongodbUri = text('MONGODB_URI')
+  // The people of a database are real ones.
+  const hasMailbox = flag('MAILBOX', mongodbUri === undefined)
   return {
+    host: text('HOST') ?? '127.0.0.1',
     port,
     baseUrl: checkBaseUrl(text('BASE_URL') ?? `http://localhost:${port}`, isProduction),
     oauthPath: checkOAuthPath(variables['OAUTH_PATH'] ?? '/oauth2'),
-    mongodbUri: text('MONGODB_URI'),
+    mongodbUri,
     records: checkRecords(text('RECORDS')),
     adminToken: checkAdminToken(text('ADMIN_TOKEN'), isProduction),
     signingKeys: checkSigningKeys(text('SIGNING_KEYS'), isProduction),
@@ -78,6 +92,7 @@ export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     },
     trustedProxies: wholeNumber('TRUST_PROXY', 0, 0, 100),
     bcryptCost: wholeNumber('BCRYPT_COST', 12, 4, 31),
+    hasMailbox: hasMailbox && !isProduction,
     isProduction,
   }
 }

@@ -15,6 +15,7 @@ const MODES = new Map([
   [404, 'not_found'],
   [405, 'method_not_allowed'],
   [413, 'body_too_large'],
+  [429, 'too_many_requests'],
 ])
 
 /** What another try mends, by the code of the error. */

@@ -7,10 +7,18 @@ import type { Paths, ShowPage } from './page.ts'
 import type { PasswordCheck } from './password-check.ts'
 import { isCrossSite, readForm, type Route } from './requests.ts'
 
+/** What was typed, and how long to wait where that was too often. */
+interface Refused {
+  username: string
+  waitSeconds?: number
+}
+
+const MODES: Record<number, string> = { 401: 'refused', 429: 'too_many' }
+
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>
 
 export interface LoginPageParts {
-  flows: Pick<AccountFlows, 'loginStarted' | 'finishLogin'>
+  flows: Pick<AccountFlows, 'loginStarted' | 'limitLogin' | 'finishLogin'>
   provider: Provider
   checkPassword: PasswordCheck
   show: ShowPage
@@ -48,14 +56,20 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
     }
   }
 
-  async function showForm(ctx: Context, interaction: Interaction, refused?: string) {
+  async function showForm(ctx: Context, interaction: Interaction, refused?: Refused) {
     const { uid, params } = interaction
     const hint = typeof params['login_hint'] === 'string' ? params['login_hint'] : undefined
-    ctx.status = refused === undefined ? 200 : 401
+    const { username = hint, waitSeconds } = refused ?? {}
+    ctx.status = refused ? 401 : 200
+    if (waitSeconds !== undefined) {
+      ctx.status = 429
+      ctx.set('Retry-After', `${waitSeconds}`)
+    }
+    const minutes = `${Math.ceil((waitSeconds ?? 0) / 60)}`
     show(ctx, {
       name: 'login',
-      mode: refused === undefined ? 'form' : 'refused',
-      values: { client: await clientName(params['client_id']) },
+      mode: MODES[ctx.status] ?? 'form',
+      values: { client: await clientName(params['client_id']), minutes },
       uiLocales: params['ui_locales'],
       formMayLeadTo: params['redirect_uri'],
       content: ({ t }) =>
@@ -65,7 +79,7 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
             <input
               id="username"
               name="username"
-              value="${refused ?? hint}"
+              value="${username}"
               autocomplete="username"
               autocapitalize="none"
               spellcheck="false"
@@ -115,8 +129,10 @@ export function loginPage({ flows, provider, checkPassword, show, paths }: Login
     const interaction = await interactionOf(ctx, field('interaction') ?? '')
     if (!interaction) return
     const username = field('username') ?? ''
-    const account = await checkPassword(username, field('password') ?? '')
-    if (!account) return showForm(ctx, interaction, username)
+    const waitSeconds = await flows.limitLogin(ctx.req, username)
+    if (waitSeconds !== undefined) return showForm(ctx, interaction, { username, waitSeconds })
+    const account = await checkPassword(username, field('password') ?? '', ctx.req)
+    if (!account) return showForm(ctx, interaction, { username })
     await leave(ctx, () =>
       flows.finishLogin(ctx.req, ctx.res, { account, startedAt, amr: ['pwd'] }),
     )

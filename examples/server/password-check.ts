@@ -1,6 +1,11 @@
+import type { IncomingMessage } from 'node:http'
 import type { AccountFlows, User, UserStore } from '../../src/index.ts'
 
-export type PasswordCheck = (username: string, password: string) => Promise<User | undefined>
+export type PasswordCheck = (
+  username: string,
+  password: string,
+  req?: IncomingMessage,
+) => Promise<User | undefined>
 
 /**
  * Takes a username or a verified address. Neither the answer nor its time shows whether there is such a user. The
@@ -10,9 +15,9 @@ export function createPasswordCheck(
   users: UserStore,
   { verifyPassword }: Pick<AccountFlows, 'verifyPassword'>,
 ): PasswordCheck {
-  return async (username, password) => {
+  return async (username, password, req) => {
     const user = await find(users, username)
-    return (await verifyPassword(user, password)) ? user : undefined
+    return (await verifyPassword(user, password, req)) ? user : undefined
   }
 }
 

@@ -40,6 +40,31 @@ export const refuseOddRequests: Middleware = async (ctx, next) => {
 }
 
 /**
+ * Answers 421 unless every host that the request names is that of the base URL. Otherwise any site could lead its own name to this
+ * machine, and read our pages in the browser of whoever visits it (DNS rebinding). Our own port counts too: several processes may
+ * share a base URL.
+ */
+export function refuseOtherHosts(
+  baseUrl: string,
+  { port, behindProxy }: { port: number; behindProxy: boolean },
+): Middleware {
+  const { protocol, host, hostname } = new URL(baseUrl)
+  const ours = new Set([host, `${hostname}:${port}`])
+  if (host === hostname) ours.add(`${host}:${protocol === 'https:' ? 443 : 80}`)
+  return async (ctx, next) => {
+    const { host: named = [''], 'x-forwarded-host': forwarded = [] } = ctx.req.headersDistinct
+    const all = behindProxy ? [...named, ...forwarded.flatMap((list) => list.split(','))] : named
+    if (all.every((each) => ours.has(each.trim().toLowerCase()))) {
+      await next()
+      return
+    }
+    ctx.status = 421
+    ctx.set('Cache-Control', 'no-store')
+    ctx.body = `This server answers at ${baseUrl} alone.\n`
+  }
+}
+
+/**
  * Whether a page of another site posted a form: somebody would sign the victim in to an account of theirs. Our own pages send
  * `Origin: null`, because they send no referrer; a client that sends neither header is no browser.
  */

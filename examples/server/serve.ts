@@ -34,8 +34,13 @@ export function exitOnSignals() {
   return early
 }
 
+export interface Place {
+  host: string
+  port: number
+}
+
 /** Resolves once the server listens. SIGTERM and SIGINT answer what is in flight, clean up, and exit with 0. */
-export async function serve(app: Koa, port: number, cleanUp: CleanUp): Promise<void> {
+export async function serve(app: Koa, { host, port }: Place, cleanUp: CleanUp): Promise<void> {
   let isStopping = false
   let underWay = 0
   const answer = app.callback()
@@ -48,9 +53,11 @@ export async function serve(app: Koa, port: number, cleanUp: CleanUp): Promise<v
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, resolve)
+    server.listen(port, host, resolve)
   }).catch((error: unknown) => {
-    throw new StartRefused(`PORT ${port} cannot be used: ${reasonOf(error)}`, { cause: error })
+    const isPort = ['EADDRINUSE', 'EACCES'].includes(Reflect.get(Object(error), 'code'))
+    const variable = isPort ? `PORT ${port}` : `HOST ${host}`
+    throw new StartRefused(`${variable} cannot be used: ${reasonOf(error)}`, { cause: error })
   })
 
   async function stop() {
