@@ -1,12 +1,22 @@
+import { parse } from 'node:path'
 import { sourcesIn } from '../support/sources.ts'
 
+/** Of the product. */
+export interface Edit {
+  /** The name of a function or a constant. Where others have it too: its file, without folder and ending, a colon, and the name. */
+  in: string
+  /** An expression that is in one place of it, white space aside. */
+  find: string
+  becomes: string
+}
+
 /** A deliberately broken variant of the product, and the tests that must notice it. */
-export interface Mutant {
+export interface Mutant extends Edit {
   name: string
   /** The promise that it breaks. */
   breaks: string
-  /** A text that is in one place of the product, white space aside, and what it becomes. */
-  edits: Record<string, string>
+  /** Further edits, one after the other. */
+  and?: Edit[]
   /** In the title of each of the tests: the id of a class of `docs/attacks.md`, or, where none has such a test, words. */
   caughtBy: string
   /** Where the tests run; in memory by default. */
@@ -25,22 +35,40 @@ function patternOf(text: string): RegExp {
   return new RegExp(patterns.join(String.raw`\s*`), 'g')
 }
 
-/** The changed files, by name, and the texts that are not in exactly one place. */
-export function applied({ edits }: Mutant): { changed: Map<string, string>; stale: string[] } {
+/** A declaration, with what is indented below it: all sources are formatted alike. */
+function declarationOf(name: string): RegExp {
+  const start = String.raw`^( *)(?:export |async |function\*? |const )*${name}(?=[(<:]| =)[^\n]*`
+  return new RegExp(String.raw`${start}(?:\n(?:\1 .*|\1[)\]}].*|(?=\n)))*`, 'gm')
+}
+
+/** The changed files, by name, and the expressions that are not in exactly one place. */
+export function applied(mutant: Mutant): { changed: Map<string, string>; stale: string[] } {
   const changed = new Map<string, string>()
   const stale: string[] = []
-  for (const [find, replace] of Object.entries(edits)) {
-    const pattern = patternOf(find)
-    const places = [...product].flatMap(([file, text]) =>
-      [...(changed.get(file) ?? text).matchAll(pattern)].map((match) => ({ file, match })),
-    )
+  for (const edit of [mutant, ...(mutant.and ?? [])]) {
+    const places = placesOf(edit, changed)
     const [place] = places
-    if (!place || places.length > 1) stale.push(`in ${places.length} places: ${find}`)
-    else {
-      const { file, match } = place
-      const end = match.index + match[0].length
-      changed.set(file, match.input.slice(0, match.index) + replace + match.input.slice(end))
+    if (!place || places.length > 1) {
+      stale.push(`in ${places.length} places of ${edit.in}: ${edit.find}`)
+      continue
     }
+    const { file, text, start, end } = place
+    changed.set(file, text.slice(0, start) + edit.becomes + text.slice(end))
   }
   return { changed, stale }
+}
+
+function placesOf({ in: where, find }: Edit, changed: Map<string, string>) {
+  const [name = '', stem] = where.split(':').toReversed()
+  const files = [...product.keys()].filter((file) => !stem || parse(file).name === stem)
+  return files.flatMap((file) => {
+    const text = changed.get(file) ?? product.get(file) ?? ''
+    if (!text.includes(name)) return []
+    return [...text.matchAll(declarationOf(name))].flatMap((declaration) =>
+      [...declaration[0].matchAll(patternOf(find))].map((match) => {
+        const start = declaration.index + match.index
+        return { file, text, start, end: start + match[0].length }
+      }),
+    )
+  })
 }

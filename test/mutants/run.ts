@@ -1,22 +1,30 @@
 /**
- * Shows that the tests catch what they are for: runs them unchanged first, which must pass, and then on each broken variant of a
- * copy of this checkout, where one of the tests that the variant names must fail. Arguments: parts of names, to run those alone.
+ * Shows that the tests catch what they are for: runs them on broken variants of copies of this checkout, where one of the tests that
+ * the variant names must fail, which must pass unchanged. Arguments: parts of names, to run those alone.
  *
  * @module
  */
 import { spawn } from 'node:child_process'
+import { appendFileSync } from 'node:fs'
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { availableParallelism, tmpdir } from 'node:os'
+import { dirname, join, relative } from 'node:path'
 import { allMutants } from './all-mutants.ts'
 import { ROOT } from '../support/sources.ts'
 import { applied, type Mutant } from './mutant.ts'
 
 const LINKED = ['node_modules', '.cache']
 const NOT_COPIED = new Set([...LINKED, 'bench/peers', 'dist', '.git'])
+/** What each run loads is compiled once, from Node 22 on. The counts are told here, not by each run. */
+const ENVIRONMENT = {
+  NODE_COMPILE_CACHE: await mkdtemp(join(tmpdir(), 'mutants-compiled-')),
+  TEST_COUNTS_FILE: '',
+  TEST_FAILURES_FILE: '',
+}
 const LIMIT_MS = 60_000
 const UNCHANGED_LIMIT_MS = 300_000
 const TEST_LIMIT_MS = 8_000
+const UNCHANGED_TEST_LIMIT_MS = 60_000
 
 interface TestResult {
   fullTitle: string
@@ -26,6 +34,15 @@ interface TestResult {
 interface Report {
   passes: TestResult[]
   failures: TestResult[]
+}
+
+interface Verdict {
+  mutant: Mutant
+  /** Where it changes the product. */
+  folder: string
+  outcome: 'caught' | 'SURVIVED' | 'BROKEN' | 'STALE' | 'FAILS UNCHANGED'
+  /** The test that failed. */
+  test?: TestResult
 }
 
 async function copyOfCheckout(): Promise<string> {
@@ -51,11 +68,9 @@ async function runTests(
   const child = spawn(
     process.execPath,
     [
+      '--import=tsx/esm',
       join(copy, 'node_modules/mocha/bin/mocha.js'),
       '--no-config',
-      '--node-option=import=tsx/esm',
-      '--require=./test/support/hooks.ts',
-      `--timeout=${TEST_LIMIT_MS}`,
       '--exit',
       '--reporter=json',
       `--reporter-option=output=${report}`,
@@ -63,88 +78,127 @@ async function runTests(
       ...flags,
       ...files,
     ],
-    { cwd: copy, stdio: 'ignore', detached: true },
+    {
+      cwd: copy,
+      stdio: 'ignore',
+      detached: true,
+      env: { ...process.env, ...ENVIRONMENT },
+    },
   )
-  // Mocha runs the tests in a child of its own, which belongs to the group.
-  const timer = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), limitMs)
+  const end = () => process.kill(-(child.pid ?? 0), 'SIGKILL')
+  const timer = setTimeout(end, limitMs)
   await new Promise((resolve) => child.once('close', resolve))
   clearTimeout(timer)
   const text = await readFile(report, 'utf8').catch(() => undefined)
   return text === undefined ? undefined : (JSON.parse(text) as Report)
 }
 
+/** Sets up what tests need beside memory, and takes longer to load than most of them. */
+const SET_UP = '--require=./test/support/hooks.ts'
+
 function patternOf({ caughtBy, store }: Mutant): string {
   const text = caughtBy.replaceAll(/[^\w ]/g, '.')
   return store === 'mongodb' ? `^[^]*[Mm]ongo[^]*${text}` : `^(?![^]*[Mm]ongo)[^]*${text}`
 }
 
-const allPatterns = () => mutants.map(patternOf).join('|')
-
 /** The files that have tests of a mutant, wherever those are written. */
-async function filesByMutant(copy: string): Promise<Map<Mutant, Set<string>>> {
+async function filesByMutant(copy: string): Promise<(mutant: Mutant) => Set<string>> {
+  const pattern = mutants.map(patternOf).join('|')
   const flags = ['--dry-run', '--ignore=test/faults/**']
-  const every = ['test/**/*.test.ts']
-  const report = await runTests(copy, every, allPatterns(), UNCHANGED_LIMIT_MS, ...flags)
+  const report = await runTests(copy, ['test/**/*.test.ts'], pattern, UNCHANGED_LIMIT_MS, ...flags)
   const tests = report?.passes ?? []
-  const filesOf = (pattern: RegExp) =>
-    new Set(tests.filter(({ fullTitle }) => pattern.test(fullTitle)).map(({ file }) => file))
-  return new Map(mutants.map((mutant) => [mutant, filesOf(new RegExp(patternOf(mutant)))]))
-}
-
-// A hook that fails tells nothing: perhaps nothing runs at all.
-function isCaught({ failures }: Report, mutant: Mutant): boolean {
-  const pattern = new RegExp(patternOf(mutant))
-  return failures.some(({ fullTitle }) => pattern.test(fullTitle) && !/" hook\b/.test(fullTitle))
-}
-
-async function passUnchanged(copy: string, files: Map<Mutant, Set<string>>): Promise<boolean> {
-  const all = new Set([...files.values()].flatMap((some) => [...some]))
-  const report = await runTests(copy, all, allPatterns(), UNCHANGED_LIMIT_MS)
-  for (const { fullTitle } of report?.failures ?? []) console.log(`FAILS UNCHANGED  ${fullTitle}`)
-  const passes = report?.passes ?? []
-  const unseen = mutants.filter((mutant) => {
+  return (mutant) => {
     const pattern = new RegExp(patternOf(mutant))
-    return !passes.some(({ fullTitle }) => pattern.test(fullTitle))
-  })
-  for (const { name, caughtBy } of unseen) console.log(`NO SUCH TEST     ${name}: ${caughtBy}`)
-  console.log(`unchanged: ${passes.length} tests pass`)
-  return report !== undefined && report.failures.length === 0 && unseen.length === 0
+    const own = tests.filter(({ fullTitle }) => pattern.test(fullTitle))
+    return new Set(own.map(({ file }) => relative(copy, file)))
+  }
 }
 
-async function verdict(
-  copy: string,
-  mutant: Mutant,
-  files: Set<string>,
-): Promise<'caught' | 'SURVIVED' | 'BROKEN' | 'STALE'> {
+async function verdictOf(mutant: Mutant, copy: string, files: Set<string>): Promise<Verdict> {
   const { changed, stale } = applied(mutant)
-  if (stale.length > 0) return 'STALE'
+  const folder = dirname([...changed.keys()][0] ?? '')
+  if (stale.length > 0) return { mutant, folder, outcome: 'STALE' }
   for (const [file, text] of changed) await writeFile(join(copy, file), text)
-  const run = () => runTests(copy, files, patternOf(mutant), LIMIT_MS, '--bail')
-  // The MongoDB of the tests hangs now and then on a busy machine.
-  const report = (await run()) ?? (await run())
+  const pattern = patternOf(mutant)
+  const flags = ['--bail', `--timeout=${TEST_LIMIT_MS}`, ...(mutant.store ? [SET_UP] : [])]
+  const run = async (): Promise<Verdict> => {
+    const report = await runTests(copy, files, pattern, LIMIT_MS, ...flags)
+    // A hook that fails tells nothing: perhaps nothing runs at all.
+    const test = report?.failures.find(({ fullTitle }) => !/" hook\b/.test(fullTitle))
+    if (test) return { mutant, folder, outcome: 'caught', test }
+    const ran = report?.failures.length === 0 && report.passes.length > 0
+    return { mutant, folder, outcome: ran ? 'SURVIVED' : 'BROKEN' }
+  }
+  const first = await run()
+  // The MongoDB of the tests hangs now and then on a busy machine, and races have their luck.
+  const verdict = first.outcome === 'caught' ? first : await run()
   for (const file of changed.keys()) await cp(join(ROOT, file), join(copy, file))
-  if (!report) return 'BROKEN'
-  if (isCaught(report, mutant)) return 'caught'
-  return report.failures.length > 0 ? 'BROKEN' : 'SURVIVED'
+  return verdict
+}
+
+/** The verdicts, without those of tests that fail unchanged too. */
+async function unlessUnchanged(copy: string, verdicts: Verdict[]): Promise<Verdict[]> {
+  const tests = verdicts.flatMap(({ test }) => test ?? [])
+  const run = async (some: TestResult[]) => {
+    if (some.length === 0) return []
+    const files = new Set(some.map(({ file }) => file))
+    const pattern = some.map(({ fullTitle }) => `^${fullTitle.replaceAll(/\W/g, '.')}$`).join('|')
+    const flags = [SET_UP, `--timeout=${UNCHANGED_TEST_LIMIT_MS}`]
+    const report = await runTests(copy, files, pattern, UNCHANGED_LIMIT_MS, ...flags)
+    const passed = new Set(report?.passes.map(({ fullTitle }) => fullTitle))
+    return some.filter(({ fullTitle }) => !passed.has(fullTitle))
+  }
+  const failing = new Set((await run(await run(tests))).map(({ fullTitle }) => fullTitle))
+  return verdicts.map((verdict) =>
+    verdict.test && failing.has(verdict.test.fullTitle)
+      ? { ...verdict, outcome: 'FAILS UNCHANGED' }
+      : verdict,
+  )
+}
+
+/** One mutant after the other, in a copy of its own, until none is left. */
+async function work(copy: string, left: Mutant[], filesOf: (mutant: Mutant) => Set<string>) {
+  const verdicts: Verdict[] = []
+  for (let mutant = left.shift(); mutant; mutant = left.shift()) {
+    const verdict = await verdictOf(mutant, copy, filesOf(mutant))
+    console.log(`${verdict.outcome.padEnd(8)} ${mutant.name}`)
+    verdicts.push(verdict)
+  }
+  return unlessUnchanged(copy, verdicts)
+}
+
+/** Says how many are caught, and which are not, also to the program that runs the tests, in the files that it named. */
+function tell(verdicts: Verdict[]): void {
+  const missed = verdicts.filter(({ outcome }) => outcome !== 'caught')
+  const lines = missed.map(({ outcome, mutant }) => `${outcome}  ${mutant.name}: ${mutant.breaks}`)
+  console.log(['', ...lines].join('\n'))
+  const folders = [...new Set(verdicts.map(({ folder }) => folder))].sort()
+  for (const folder of [...folders, undefined]) {
+    const some = verdicts.filter((verdict) => folder === undefined || verdict.folder === folder)
+    const caught = some.filter(({ outcome }) => outcome === 'caught').length
+    console.log(`${(folder ?? 'all').padEnd(24)} ${caught} / ${some.length}`)
+  }
+  const { TEST_COUNTS_FILE: counts, TEST_FAILURES_FILE: failures } = process.env
+  if (counts) appendFileSync(counts, `${verdicts.length - missed.length} ${missed.length} 0\n`)
+  if (failures) appendFileSync(failures, lines.map((line) => `mutant ${line}\n`).join(''))
 }
 
 const wanted = process.argv.slice(2)
 const mutants = allMutants.filter(
   ({ name }) => wanted.length === 0 || wanted.some((part) => name.includes(part)),
 )
-const copy = await copyOfCheckout()
-let caught = 0
+// A test waits for a mail now and then.
+const workers = availableParallelism() + 1
+const copies = await Promise.all(Array.from({ length: workers }, copyOfCheckout))
+const verdicts: Verdict[] = []
 try {
-  const files = await filesByMutant(copy)
-  if (await passUnchanged(copy, files)) {
-    for (const [mutant, some] of files) {
-      const outcome = await verdict(copy, mutant, some)
-      if (outcome === 'caught') caught += 1
-      console.log(`${outcome.padEnd(8)} ${mutant.name}`)
-    }
-    console.log(`${caught} of ${mutants.length} caught`)
-  }
+  const filesOf = await filesByMutant(copies[0] ?? '')
+  const left = [...mutants]
+  verdicts.push(...(await Promise.all(copies.map((copy) => work(copy, left, filesOf)))).flat())
+  tell(verdicts)
 } finally {
-  await rm(copy, { recursive: true, force: true })
+  for (const folder of [...copies, ENVIRONMENT.NODE_COMPILE_CACHE])
+    await rm(folder, { recursive: true, force: true })
 }
-process.exitCode = mutants.length > 0 && caught === mutants.length ? 0 : 1
+const areCaught = verdicts.every(({ outcome }) => outcome === 'caught')
+process.exitCode = verdicts.length > 0 && areCaught ? 0 : 1
