@@ -40,6 +40,7 @@ declare global {
   const Provider: typeof import('oidc-provider').Provider
   const interactionPolicy: typeof import('oidc-provider').interactionPolicy
   function showWrongPassword(): void
+  function showTooMany(waitSeconds: number): void
   function count(what: string, label: string): void
   function note(...what: (string | number | undefined)[]): void
   function alert(...what: (string | undefined)[]): void

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
+import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { MongoClient } from 'mongodb'
 import {
@@ -118,8 +119,7 @@ describe('The doctor', () => {
 
   it('advises what is recommended, and that fails nothing', async () => {
     const asRecommended = {
-      email_link_confirmation: 'always',
-      waiting_window: 'off',
+      email_link_confirmation: 'other_browser',
       reset_requires_verified_email: 'true',
       resend_cooldown: '1m',
       password_blocklist: 'common',
@@ -127,7 +127,6 @@ describe('The doctor', () => {
     }
     const defaults = {
       email_link_confirmation: 'off',
-      waiting_window: 'continue',
       reset_requires_verified_email: 'false',
       resend_cooldown: '0s',
       password_blocklist: 'off',
@@ -150,6 +149,20 @@ describe('The doctor', () => {
       .and.not.include('email')
     await h.put(defaults)
   })
+
+  it('warns of a stored hash so dear that its account can be told by time, once that was compared', () =>
+    within({}, async (h) => {
+      const compare = async (cost: number) => {
+        const passwordHash = await bcrypt.hash('x', cost)
+        await h.flows.verifyPassword({ passwordHash, disabled: false }, 'wrong')
+        const { checks } = await adminOf(h).runDoctor({})
+        return checks.find(({ step }) => step === 'stored_hashes')
+      }
+      expect(await compare(6)).to.equal(undefined)
+      const check = await compare(7)
+      expect(check).to.include({ status: 'warning' })
+      expect(check?.message).to.include('has the cost 7, and bcryptCost is 4')
+    }))
 
   it('asks the range service of password_blocklist pwned, and says what it answers', async () => {
     const ranges = await startRangeServer(['password'])

@@ -161,7 +161,7 @@ onBothStores('Forgetting an account (5)', (technology) => {
   })
 
   it('takes an id alone, and an unknown one has nothing to erase', async () => {
-    const links = { reset_links: 0, verification_links: 0, invitation_links: 0 }
+    const links = { reset_links: 0, verification_links: 0, invitation_links: 0, not_me_links: 0 }
     const zeros = { mails: 0, ...links, waiting_logins: 0, client_logouts: 0 }
     expect(await admin.forgetUser({ id: 'no such id' })).to.deep.equal({
       ...zeros,

@@ -13,10 +13,11 @@ import { createUserAgent } from '../support/user-agent.ts'
 
 const STRICTEST = {
   require_email_verification: 'true',
-  email_link_confirmation: 'always',
+  email_link_confirmation: 'other_browser',
   reset_requires_verified_email: 'true',
   reset_verifies_email: 'false',
   smtp_tls: 'auto',
+  validation_min_password_length: '15',
 }
 
 onBothStores('A damaged settings record (SET-18)', (technology) => {

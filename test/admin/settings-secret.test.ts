@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
+import { memoryMailbox, type MailTransport } from '../../src/index.ts'
 import { adminOf } from '../support/admin-calls.ts'
 import { settingsOf } from '../support/admin-requests.ts'
 import { onBothStores } from '../support/both-stores.ts'
@@ -100,11 +101,18 @@ onBothStores('Keys of which a new one was put in front', (technology) => {
   })
 
   /** A later start on the same store, with these keys. */
-  async function restartWith(secrets: Buffer[], mayLogErrors = false): Promise<Harness> {
+  async function restartWith(
+    secrets: Buffer[],
+    mayLogErrors = false,
+    transport?: MailTransport,
+  ): Promise<Harness> {
     const { store, users } = first
     // Whoever has the old keys alone follows the settings no more.
     for (const earlier of [first, ...running]) await earlier.flows.stop({ withinMs: 2_000 })
-    const h = await startHarness({ flows: { secrets, store, users }, mayLogErrors })
+    const h = await startHarness({
+      flows: { secrets, store, users, ...(transport && { transport }) },
+      mayLogErrors,
+    })
     running.push(h)
     return h
   }
@@ -169,6 +177,29 @@ onBothStores('Keys of which a new one was put in front', (technology) => {
     await without.put({ smtp_password: 'given again' })
     expect((await adminOf(without).rotateKeys()).unreadable).to.deep.equal([])
     expect(await loginOf(without)).to.deep.equal(['mailer', 'given again'])
+  })
+
+  it('let mails wait while none of them opens the password, also beside a development mailbox (FLT-23)', async () => {
+    const mailbox = memoryMailbox()
+    const without = await restartWith([newKey], true, mailbox)
+    const user = await first.addUser({ username: 'waiting' })
+    const sentTo = (h: Harness) => eventsOf(h, 'password_reset_mail_sent', user)
+    smtp.logins.length = 0
+    await without.forgot(user.username)
+    const waiting = () => adminOf(without).listOutbox({ state: 'waiting' })
+    await eventually('it is resolved', async () => (await waiting()).mails.length === 1)
+    const { checks } = await adminOf(without).runDoctor({})
+    expect(checks.find(({ step }) => step === 'configuration')).to.include({
+      status: 'failed',
+      message: 'No key of the ring opens smtp_password. Mails wait until this is mended.',
+    })
+    expect((await adminOf(without).userStatus({ id: user.id })).summary).to.match(/all mails wait/)
+    await without.flows.stop({ withinMs: 2_000 })
+    expect([mailbox.messages(), sentTo(without), smtp.logins]).to.deep.equal([[], [], []])
+
+    const h = await restartWith([newKey, oldKey], false, mailbox)
+    await eventually('it leaves by the mail server', () => sentTo(h).length === 1)
+    expect([smtp.logins, mailbox.messages()]).to.deep.equal([[['mailer', CANARY]], []])
   })
 
   it('let go of a secret that none of them opens, where it is unset', async () => {

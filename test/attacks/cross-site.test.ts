@@ -15,6 +15,7 @@ import { rawRequest } from '../support/raw-request.ts'
 import { serve, type Served } from '../support/serve.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import type { User } from '../../src/index.ts'
+import { windowOf } from '../support/waiting-window.ts'
 
 const OF_THE_ATTACKER = {
   password: 'a password of the attacker',
@@ -66,10 +67,7 @@ describe('A form of ours that another site posts (HDR-04)', () => {
     'forgot-password': () => ({ identifier: 'ann' }),
     'resend-verification': () => ({ username: 'una' }),
     'reset-password': () => ({ token: tokenOf(link), ...OF_THE_ATTACKER }),
-    'verify-email': () => ({
-      ...Object.fromEntries(new URL(login.link).searchParams),
-      action: 'confirm_only',
-    }),
+    'verify-email/waiting': () => ({ login: windowOf(h, login).id, code: login.code }),
   }
   for (const [path, form] of Object.entries(forms)) {
     it(`is refused by ${path} for every pair of headers that tells of it, and changes nothing`, async () => {

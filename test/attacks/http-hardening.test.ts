@@ -79,7 +79,8 @@ describe('Every page of ours (HDR)', () => {
     ['/reset-password?token=x', 400, get],
     ['/reset-password', 400, { body: 'token=x' }],
     ['/verify-email?token=x', 400, get],
-    ['/verify-email', 400, { body: 'action=x' }],
+    ['/verify-email', 405, { body: 'action=x' }],
+    ['/verify-email/waiting', 400, { body: 'action=x' }],
     ['/verify-email?token=x', 400, { ...get, headers: { 'sec-purpose': 'prefetch' } }],
     ['/not-me?token=x', 400, get],
     ['/not-me', 400, { body: 'token=x&action=confirm' }],
@@ -110,7 +111,12 @@ describe('Every page of ours (HDR)', () => {
     expectNoTraces(opened, 'resumed')
   })
 
-  const withForms = ['forgot-password', 'reset-password', 'verify-email', 'resend-verification']
+  const withForms = [
+    'forgot-password',
+    'reset-password',
+    'verify-email/waiting',
+    'resend-verification',
+  ]
   for (const path of [...withForms, 'not-me'])
     it(`${path} answers no method but those of its form, and says which (HDR-05)`, async () => {
       for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']) {
@@ -143,7 +149,7 @@ describe('Every page of ours (HDR)', () => {
 })
 
 describe('Every page of the example server (HDR)', () => {
-  const server = suiteExampleServer()
+  const server = suiteExampleServer({ TRUST_PROXY: '1' })
 
   const asked: Asked[] = [
     ['/', 200, get],
@@ -190,6 +196,7 @@ describe('Every page of the example server (HDR)', () => {
   })
 
   it('lets the login form go to the client and nowhere else, whatever is typed into it', async () => {
+    let asks = 0
     for (const username of ['\0', '__proto__', '{"$gt":""}', 'a'.repeat(60_000)]) {
       const agent = createUserAgent()
       const started = await agent.get(`${server.baseUrl}/demo/start`)
@@ -200,7 +207,7 @@ describe('Every page of the example server (HDR)', () => {
         const body = `interaction=${uid}&${name}=${encodeURIComponent(username)}&password[$gt]=&password=x`
         const answer = await rawRequest(`${server.baseUrl}/oauth2/login`, {
           body,
-          headers: { cookie },
+          headers: { cookie, 'x-forwarded-for': `192.0.2.${(asks += 1)}` },
         })
         expect([answer.status, answer.mode]).to.deep.equal([401, 'refused'])
         expectPage(answer, name)
@@ -231,7 +238,53 @@ describe('Behind a proxy that ends TLS, and that nobody declared (HDR-03)', () =
   })
 })
 
-describe('Behind a proxy that ends TLS (HDR-03, HDR-10)', () => {
+describe('A site that leads its own name to the example server (HDR-13)', () => {
+  const server = suiteExampleServer()
+
+  const ask = (host: string, path: string, more: RawRequest = get) =>
+    rawRequest(`http://127.0.0.1:${server.port}${path}`, {
+      ...more,
+      headers: { ...more.headers, host },
+    })
+
+  it('reads and changes nothing: the answer is 421, with a sentence', async () => {
+    const own = new URL(server.baseUrl).host
+    const others = ['evil.example', `evil.example:${server.port}`, `127.0.0.1:${server.port}`]
+    others.push('localhost', 'localhost:1', `localhost.:${server.port}`, `${own}@evil.example`)
+    const put = {
+      method: 'PUT',
+      headers: {
+        authorization: `Bearer ${server.adminToken}`,
+        'content-type': 'application/json',
+      },
+    }
+    const settings = async () => (await ask(own, '/admin/api/settings', { ...put, ...get })).text
+    const before = await settings()
+    for (const host of others) {
+      for (const [path, request] of [
+        ['/mailbox', get],
+        ['/oauth2/forgot-password', { body: 'identifier=alice' }],
+        ['/oauth2/.well-known/openid-configuration', get],
+        ['/admin/api/settings', { ...put, body: '{"require_email_verification":"true"}' }],
+      ] as const) {
+        const { status, text, headers } = await ask(host, path, request)
+        expect(status, `${host} ${path}`).to.equal(421)
+        expect(text).to.equal(`This server answers at ${server.baseUrl} alone.\n`)
+        expect(headers).to.include({ 'cache-control': 'no-store' })
+        expect(headers).to.not.have.any.keys('set-cookie', 'access-control-allow-origin')
+      }
+    }
+    expect(await settings()).to.equal(before)
+    const mailbox = await ask(own, '/mailbox', { ...get, headers: { accept: 'application/json' } })
+    expect([mailbox.status, mailbox.text]).to.deep.equal([200, '[]'])
+  })
+
+  it('an honest request may write the name in capitals', async () => {
+    expect((await ask(`LocalHost:${server.port}`, '/')).page).to.equal('home')
+  })
+})
+
+describe('Behind a proxy that ends TLS (HDR-03, HDR-10, HDR-13)', () => {
   const server = suiteExampleServer({ BASE_URL: 'https://id.example', TRUST_PROXY: '1' })
 
   const ask = (path: string, headers: Record<string, string> = {}) =>
@@ -253,14 +306,43 @@ describe('Behind a proxy that ends TLS (HDR-03, HDR-10)', () => {
     }
   })
 
+  it('addresses are those of the configuration, and 421 is the answer for any other host', async () => {
+    const discovery = '/oauth2/.well-known/openid-configuration'
+    for (const host of ['id.example', 'ID.example:443', 'id.example, id.example']) {
+      const given = { host: host.split(',')[0] ?? '', 'x-forwarded-host': host }
+      const { text } = await ask(discovery, { ...given, 'x-forwarded-proto': 'http' })
+      const { token_endpoint, jwks_uri } = JSON.parse(text)
+      expect([token_endpoint, jwks_uri]).to.deep.equal([
+        'https://id.example/oauth2/token',
+        'https://id.example/oauth2/jwks',
+      ])
+    }
+    const evil = 'evil.example'
+    for (const host of [
+      evil,
+      '[',
+      '',
+      'id.example:80',
+      `id.example, ${evil}`,
+      `${evil}, id.example`,
+    ]) {
+      const answer = await ask(discovery, { 'x-forwarded-host': host })
+      expect([answer.status, answer.text.split('\n').length], host).to.deep.equal([421, 2])
+    }
+    expect(
+      (await ask(discovery, { host: evil, 'x-forwarded-host': 'id.example' })).status,
+    ).to.equal(421)
+  })
+
   it('headers of a proxy that are long and odd are answered as any other', async () => {
     const spaces = ' '.repeat(7_000)
     const odd = [`a${spaces}b`, `https${spaces},`, ','.repeat(7_000), `${spaces}<script>`]
     for (const value of odd) {
-      const headers = { 'x-forwarded-proto': value, 'x-forwarded-host': value }
-      const answer = await ask('/oauth2/forgot-password', headers)
-      expect(answer.status, value.slice(0, 10)).to.be.oneOf([200, 400])
-      expect(withoutOwnScript(answer.text)).not.to.include('<script')
+      const page = await ask('/oauth2/forgot-password', { 'x-forwarded-proto': value })
+      expect([page.status, page.page], value.slice(0, 10)).to.deep.equal([200, 'forgot-password'])
+      expect(withoutOwnScript(page.text)).not.to.include('<script')
+      const { status } = await ask('/oauth2/forgot-password', { 'x-forwarded-host': value })
+      expect(status, value.slice(0, 10)).to.equal(421)
     }
     const long = { 'x-forwarded-host': ' a'.repeat(50_000) }
     const tooLong = await ask('/oauth2/forgot-password', long)

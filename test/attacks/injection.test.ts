@@ -14,6 +14,7 @@ import { ask, dump, hasPassword, tokenOf, usableRecord, withoutMail } from '../s
 import { FORM, rawRequest, type RawAnswer } from '../support/raw-request.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
+import { windowOf } from '../support/waiting-window.ts'
 
 const OF_THE_ATTACKER = 'a password of the attacker'
 const NO_TOKEN = 'A'.repeat(43)
@@ -62,13 +63,8 @@ onBothStores('Forms that are none (INJ)', (technology) => {
         password: OF_THE_ATTACKER,
         confirm_password: OF_THE_ATTACKER,
       }),
-    'verify-email': () => {
-      // Without the state, which one of the forms below has twice.
-      const { searchParams } = new URL(login.link)
-      searchParams.delete('state')
-      const { token = '', ...others } = Object.fromEntries(searchParams)
-      return pair('token', token, NO_TOKEN, { ...others, action: 'confirm_only' })
-    },
+    'verify-email/waiting': () =>
+      pair('login', windowOf(h, login).id, 'x'.repeat(22), { code: login.code }),
   }
 
   for (const [path, formsOf] of Object.entries(endpoints)) {

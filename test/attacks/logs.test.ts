@@ -455,7 +455,7 @@ describeWithMongo(
 
       const lines = linesOf(server.output())
       const tokens = Object.fromEntries([...mail.tokensSeen()].map((token) => [token, token]))
-      expect(Object.keys(tokens)).to.have.length(4)
+      expect(Object.keys(tokens)).to.have.length(9)
       expect(lines.filter(({ reason }) => reason === 'ERR_MAIL_FAILED')).to.have.length(1)
       expect(lines.filter(({ reason }) => reason === 'ERR_MAIL_REFUSED')).to.have.length(1)
       expect(lines.map(({ message }) => message)).to.include('the provider failed')

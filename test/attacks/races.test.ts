@@ -24,6 +24,7 @@ import {
 import { turns } from '../support/turns.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
+import { typeCode, windowOf, wrongCode } from '../support/waiting-window.ts'
 
 const NEW = 'a new password'
 
@@ -69,20 +70,18 @@ onBothStores('Requests at the same moment', (technology) => {
 
   it('give one effect of one verification link, opened and answered in every way (RACE-04, RACE-05)', async () => {
     const login = await blockedLogin(h)
-    const url = `${h.oauthUrl}/verify-email`
-    const text = new URL(login.link).search.slice(1)
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => [
-        createUserAgent().get(login.link),
-        post(url, `${text}&action=continue`),
-        post(url, `${text}&action=confirm_only`),
-        post(url, JSON.stringify({ action: 'continue' }), 'application/json'),
+        login.agent.get(login.link),
+        typeCode(h, login, login.code),
+        typeCode(h, login, wrongCode(login.code)),
+        windowOf(h, login).goOn(),
       ]).flat(),
     )
     const codes = answers.filter(({ location }) => location !== undefined)
     expect(codes.length).to.be.at.most(1)
     expect(answers.filter(setsSession)).to.deep.equal(codes)
-    for (const { status } of answers) expect(status).to.be.oneOf([200, 302, 400, 415])
+    for (const { status } of answers) expect(status).to.be.oneOf([200, 302, 400])
     expect(await isVerified(h, login.user)).to.equal(true)
     const events = eventsOf(h, 'email_verification_completed', login.user)
     expect(events).to.have.length(1)
@@ -98,6 +97,19 @@ onBothStores('Requests at the same moment', (technology) => {
     expect(answers.filter(setsSession)).to.have.length(1)
     expect(answers.filter(({ location }) => location !== undefined)).to.have.length(1)
     expect(eventsOf(h, 'email_verification_completed', user)).to.have.length(1)
+  })
+
+  it('of two codes of one account, or a code and a link, finish one login (RACE-05)', async () => {
+    for (const isLink of [false, true]) {
+      const user = await addUnverified(h)
+      const [first, second] = [await blockedLogin(h, { user }), await blockedLogin(h, { user })]
+      const answers = await Promise.all([
+        typeCode(h, first, first.code),
+        isLink ? second.agent.get(second.link) : typeCode(h, second, second.code),
+      ])
+      expect(answers.filter(setsSession)).to.have.length(1)
+      expect(eventsOf(h, 'email_verification_completed', user)).to.have.length(1)
+    }
   })
 
   it('a reset and a newer request: the reset is done, or the newer link works; never neither (RACE-02)', async () => {

@@ -125,7 +125,7 @@ describe('A mailed verification link, whatever becomes of its query (5.4, SIG) [
   const query = (changed: Pairs) =>
     changed.map((pair) => pair.map((each) => encodeURIComponent(each)).join('=')).join('&')
 
-  it('is refused after any change, duplication, removal or bracket, as a link and as an answer, and is unspent (SIG-01, SIG-04)', async () => {
+  it('is refused after any change, duplication, removal or bracket, and is unspent (SIG-01, SIG-04)', async () => {
     await fc.assert(
       fc.asyncProperty(linkChange, async (change) => {
         const changed = change(pairs)
@@ -133,9 +133,6 @@ describe('A mailed verification link, whatever becomes of its query (5.4, SIG) [
         const answer = await createUserAgent().get(`${url}?${query(changed)}`)
         expectExpired(answer)
         await expectNothingChanged(harness, login, answer)
-        const posted = await createUserAgent().post(url, `${query(changed)}&action=continue`)
-        expect(posted.status).to.equal(400)
-        await expectNothingChanged(harness, login, posted)
       }),
       { numRuns: 150 },
     )
@@ -160,7 +157,8 @@ describe('A mailed verification link, whatever becomes of its query (5.4, SIG) [
       fc.asyncProperty(spellings(pairs), async (spelling) => {
         const answer = await bystander.get(`${url}?${spelling}`)
         expect([answer.status, answer.mode], spelling).to.deep.equal([200, 'other_account'])
-        const { session: _, ui_locales: __, ...link } = answer.hidden
+        const ahead = await bystander.get(`${url}?${spelling}`, { purpose: 'prefetch' })
+        const { ui_locales: _, ...link } = ahead.hidden
         expect(link).to.deep.equal(Object.fromEntries(pairs))
         expect(await isVerified(harness, login.user)).to.equal(false)
       }),

@@ -19,6 +19,7 @@ import { offlineTokens, outcomeOf, postLogin, refresh } from '../support/oauth-r
 import { ask } from '../support/observe.ts'
 import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
+import { windowOf } from '../support/waiting-window.ts'
 
 const [APP_URI] = CLIENT.redirect_uris
 const [SERVER_URI] = CONFIDENTIAL.redirect_uris
@@ -178,7 +179,7 @@ describe('require_email_verification and what was there before (VER-10, VER-11)'
 describe('What a link proves, and to whom (VER-05, VER-07, VER-15)', () => {
   const h = suiteHarness()
 
-  it('a link of the attacker takes over no session, however it is opened, until the person says so', async () => {
+  it('a link of the attacker takes over no session, however it is opened', async () => {
     const victim = await addVerified(h)
     const browser = createUserAgent()
     await h.signIn(browser, victim.username)
@@ -187,13 +188,13 @@ describe('What a link proves, and to whom (VER-05, VER-07, VER-15)', () => {
     const opened = await browser.get(attacker.link)
     expect(opened.mode).to.equal('other_account')
     // What a page of the attacker can send in the name of the victim's browser.
-    const form = { ...opened.hidden, action: 'continue' }
+    const form = { login: windowOf(h, attacker).id, code: attacker.code }
     for (const headers of [
       { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
       { origin: 'null', 'sec-fetch-site': 'cross-site' },
       { 'sec-fetch-site': 'same-site' },
     ]) {
-      const answer = await browser.post(`${h.oauthUrl}/verify-email`, form, headers)
+      const answer = await browser.post(`${h.oauthUrl}/verify-email/waiting`, form, headers)
       expect([answer.status, setsSession(answer)]).to.deep.equal([403, false])
     }
     expect(sessionId(h, browser)).to.equal(session)

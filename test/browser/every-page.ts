@@ -39,16 +39,8 @@ const HOUR_MS = 3_600_000
 const token = 'c2l4dHktZm91ci1yYW5kb20tYnl0ZXMtb2YtYS1saW5r'
 const link = { token, carried, authorizeSig: 'X0xpbmtTaWduYXR1cmVPZkZvcnR5VGhyZWVDaGFyYWN0' }
 const limits = { token, minLength: 8, maxLength: 64 }
-const waiting = {
-  pendingLoginId: 'bG9naW4tdGhhdC13YWl0cy1pbi1hLXdpbmRvdy1vZi0x',
-  forMs: 24 * HOUR_MS,
-}
-const numbered = { ...waiting, number: 42 }
-const elsewhere = {
-  username: 'petra',
-  at: new Date('2026-11-23T15:04:00Z'),
-  userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
-}
+const waiting = 'bG9naW4tdGhhdC13YWl0cy1pbi1hLXdpbmRvdy1vZi0x'
+const elsewhere = { username: 'petra', code: '042917', at: new Date('2026-11-23T15:04:00Z') }
 const blocked = {
   username: 'petra',
   sentTo: 'petra@example.com',
@@ -104,11 +96,12 @@ const MODES: EveryMode = {
       plain: { ...blocked, waiting },
       client: { ...blocked, waiting, client: withLogo, sentTo: 'petra@gmail.com' },
       cooldown: { ...blocked, waiting, waitMs: 45_000 },
-      'not-yet': { ...blocked, waiting, isNotYet: true },
+      'not-yet': { ...blocked, waiting, fault: { reason: 'not_yet' } },
+      unread: { ...blocked, waiting, client: shown, fault: { reason: 'unread' } },
+      wrong: { ...blocked, waiting, fault: { reason: 'wrong' } },
+      'too-many': { ...blocked, waiting, fault: { reason: 'too_many', waitMs: HOUR_MS } },
       'no-address': { ...blocked, waiting, sentTo: undefined },
-      'no-window': blocked,
-      number: { ...blocked, waiting: numbered, client: withLogo },
-      still: { ...blocked, waiting: { ...waiting, isStill: true } },
+      'no-login': blocked,
     },
     expired: {
       unknown: { reason: 'unknown', carried: {} },
@@ -121,25 +114,18 @@ const MODES: EveryMode = {
       client: { client: shown, typed: 'petra@outlook.com' },
       renewed: { isRenewed: true },
       waiting: { waiting },
-      cooldown: { waiting: numbered, waitMs: 45_000 },
+      cooldown: { waiting, waitMs: 45_000 },
     },
     invalid: { plain: { carried: {} }, waiting: { carried, client: shown, waiting } },
-    verified: { plain: {}, elsewhere: { goesOnElsewhere: true }, client: { client } },
-    confirm: {
-      plain: { link },
-      client: { link, client: withLogo },
-      'not-yet': { link, isNotYet: true },
-      window: { link, client: withLogo, waiting: elsewhere },
-      unread: { link, waiting: { ...elsewhere, fault: 'unread' } },
-      wrong: { link, waiting: { ...elsewhere, userAgent: undefined, fault: 'wrong' } },
-      over: { link, client: shown, waiting: { ...elsewhere, isOver: true } },
-      'wrong-twice': { link, waiting: { ...elsewhere, isOver: true, fault: 'ended' } },
+    verified: { plain: {}, client: { client } },
+    confirm: { plain: { link }, client: { link, client: withLogo } },
+    elsewhere: {
+      plain: elsewhere,
+      client: { ...elsewhere, client: withLogo },
+      'too-many': { ...elsewhere, client: longName, waitMs: HOUR_MS },
+      over: { username: 'petra', client: shown },
     },
-    disowned: { plain: {} },
-    other_account: {
-      link: { link, session: 'c2Vzc2lvbg', client: shown },
-      waiting: { pendingLoginId: waiting.pendingLoginId, session: 'c2Vzc2lvbg' },
-    },
+    other_account: { plain: {}, client: { client: shown } },
     signed_in: { plain: {}, client: { client } },
     continued: { plain: {}, client: { client } },
     ended: { plain: {}, client: { client } },
@@ -147,7 +133,11 @@ const MODES: EveryMode = {
   'not-me': {
     confirm: { plain: { token }, 'not-yet': { token, isNotYet: true } },
     stopped: { plain: {} },
-    secured: { plain: { carried: {} } },
+    secured: { plain: { carried: {} }, moved: {} },
+    later: { plain: { carried: {} }, moved: {} },
+    unverified: { plain: {} },
+    signed_out: { plain: {} },
+    done: { plain: {} },
     invalid: { plain: { reason: 'unknown' } },
   },
   error: {

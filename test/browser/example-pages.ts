@@ -79,9 +79,10 @@ const WAYS = {
   },
 } satisfies Record<string, (visitor: Visitor) => Promise<Answer>>
 
-function visitor(baseUrl: string, locale: string): Visitor {
+/** Of a network of its own, as wrong passwords are counted by network. */
+function visitor(baseUrl: string, locale: string, at: number): Visitor {
   const browser = createBrowser(baseUrl)
-  const headers = { 'accept-language': locale }
+  const headers = { 'accept-language': locale, 'x-forwarded-for': `198.51.100.${at}` }
   const visit = (path: string) => browser.visit(path, headers)
   const send: Visitor['send'] = async (path, form, more) => {
     const answer = await browser.postForm(path, form, { ...headers, ...more })
@@ -99,12 +100,12 @@ function visitor(baseUrl: string, locale: string): Visitor {
 
 /** @param locales - of the pages that are asked for later. All are made now, while no mail is there, and then while one is. */
 export async function startExamplePages(locales: readonly string[]): Promise<ExamplePages> {
-  const server = await startExampleServer()
+  const server = await startExampleServer({ TRUST_PROXY: '1' })
   const ids = Object.keys(WAYS) as ExamplePage[]
   const made = new Map<string, string>()
   for (const id of ids) {
     const make = async (locale: string) => {
-      const { text } = await WAYS[id](visitor(server.baseUrl, locale))
+      const { text } = await WAYS[id](visitor(server.baseUrl, locale, locales.indexOf(locale)))
       made.set(`${id} ${locale}`, text)
     }
     const [first = '', ...others] = locales

@@ -1,19 +1,12 @@
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
-import { addUnverified, addVerified, blockedLogin } from '../support/blocked-login.ts'
+import { addUnverified, addVerified } from '../support/blocked-login.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { hasPassword } from '../support/observe.ts'
 import { userWithLink } from '../support/reset-links.ts'
 import { words } from '../support/words.ts'
 import { keptWindow } from './kept-window.ts'
-import {
-  answerTo,
-  expectAtClient,
-  inMode,
-  signIn,
-  startBrowserHarness,
-  type BrowserHarness,
-} from './login-in-chromium.ts'
+import { answerTo, inMode, startBrowserHarness, type BrowserHarness } from './login-in-chromium.ts'
 
 describeInChromium('The forms, posted without scripts [full]', (browser) => {
   let h: BrowserHarness
@@ -32,18 +25,6 @@ describeInChromium('The forms, posted without scripts [full]', (browser) => {
     await page().click('button[type=submit]')
     await inMode(page(), 'sent')
     expect((await h.mail.mailTo(email ?? '')).link).to.include('/verify-email?token=')
-  })
-
-  it('answer the question about another account, and lead on to the client (RED-14)', async () => {
-    const login = await blockedLogin(h, { party: h.party })
-    const signedIn = await addVerified(h)
-    const request = await h.party.begin()
-    await signIn(page(), request, signedIn.username)
-    await expectAtClient(h, page(), { request, user: signedIn })
-    await page().goto(login.link)
-    await inMode(page(), 'other_account')
-    await page().click('button[value=continue]')
-    await expectAtClient(h, page(), login)
   })
 
   it('are refused when a page of another site posts them, and change nothing', async () => {

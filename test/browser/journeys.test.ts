@@ -2,9 +2,9 @@ import { expect } from 'chai'
 import type { User } from '../../src/index.ts'
 import {
   accountOf,
-  addUnverified,
   addVerified,
   blockedLogin,
+  isVerified,
   silently,
 } from '../support/blocked-login.ts'
 import { describeInChromium } from '../support/chromium.ts'
@@ -16,14 +16,15 @@ import { createUserAgent } from '../support/user-agent.ts'
 import { keptWindow } from './kept-window.ts'
 import {
   answerTo,
-  confirmElsewhere,
   expectAtClient,
   expectNothingHappened,
   hasSession,
   inMode,
   logInAndWait,
+  openElsewhere,
   signIn,
   startBrowserHarness,
+  typeCode,
   type BrowserHarness,
 } from './login-in-chromium.ts'
 import { CLICK, scan } from './scanner.ts'
@@ -132,53 +133,49 @@ describeInChromium('What a person goes through', (browser) => {
     const beside = await page().context().newPage()
     await beside.goto(login.link)
     await expectAtClient(h, beside, login)
+    await page().click('#waiting button')
     await inMode(page(), 'signed_in')
   })
 
-  it('is a link that is confirmed in another browser, and the window goes on to the client by itself', async () => {
-    const login = await logInAndWait(h, page())
-    await confirmElsewhere(h, other(), login)
-    await expectAtClient(h, page(), login)
-    expect(await hasSession(h, page())).to.equal(true)
-  })
+  for (const [scripts, window] of [
+    ['with', page],
+    ['without', plain],
+  ] as const)
+    it(`is a link that shows its code in another browser, and the code, typed where the login waits, ${scripts} scripts`, async () => {
+      const login = await logInAndWait(h, window())
+      await answerTo(window(), () => window().click('#waiting button'))
+      await inMode(window(), 'blocked')
+      await openElsewhere(h, other(), login)
+      await typeCode(window(), login.code)
+      await expectAtClient(h, window(), login)
+      expect(await hasSession(h, other())).to.equal(false)
+    })
 
-  it('is a question in the browser that logged in too with email_link_confirmation=always, and then the client', async () => {
-    await h.put({ email_link_confirmation: 'always' })
+  it('is a scanner that opens every link of the mail and presses each button, in vain, and then the person', async () => {
     const login = await logInAndWait(h, page())
+    await scan(h, other(), { ...login, mode: 'elsewhere' }, CLICK)
+    await scan(
+      h,
+      other(),
+      { ...login, link: await notMeLink(h, login.user), mode: 'confirm' },
+      CLICK,
+    )
     await page().goto(login.link)
-    await inMode(page(), 'confirm')
-    await expectNothingHappened(h, page(), login.user)
-    await page().click('button[value=confirm]')
     await expectAtClient(h, page(), login)
-    await h.put({ email_link_confirmation: 'other_browser' })
   })
 
-  it('is a wait without scripts: its button says that it is too early, and then goes on', async () => {
-    const login = await logInAndWait(h, plain())
-    await answerTo(plain(), () => plain().click('form.waiting button'))
-    await inMode(plain(), 'blocked')
-    expect(await hasSession(h, plain())).to.equal(false)
-    await confirmElsewhere(h, other(), login)
-    await plain().click('form.waiting button')
-    await expectAtClient(h, plain(), login)
-  })
-
-  it('is a scanner that presses the button by script, in vain, and then the person, without scripts', async () => {
-    const login = await blockedLogin(h)
-    await scan(h, other(), login, CLICK)
-    await confirmElsewhere(h, plain(), login)
-  })
-
-  it('is a link that has expired, and a fresh one from its page, which is good', async () => {
-    const user = await addUnverified(h)
-    const { link } = await blockedLogin(h, { user })
+  it('is a link that has expired, and a fresh one from its page, which is good where links are not to be confirmed', async () => {
+    await h.put({ email_link_confirmation: 'off' })
+    const { user, link } = await blockedLogin(h)
     await moveTime(25 * HOUR_MS)
     await page().goto(link)
     await inMode(page(), 'expired')
     await expectNothingHappened(h, page(), user)
     await page().click('form[action$="/resend-verification"] button')
     await inMode(page(), 'sent')
-    const fresh = await h.mail.mailTo(user.email ?? '', 2)
-    await confirmElsewhere(h, page(), { link: fresh.link, user })
+    await page().goto((await h.mail.mailTo(user.email ?? '', 2)).link)
+    await page().waitForURL((url) => !url.href.includes('/resend-verification'))
+    expect(await isVerified(h, user)).to.equal(true)
+    await h.put({ email_link_confirmation: 'other_browser' })
   })
 })

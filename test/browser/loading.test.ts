@@ -36,8 +36,6 @@ describeInChromium('Every page, as it arrives [full]', (browser) => {
     network.on('Network.requestWillBeSent', ({ request: { url } }) => {
       // The icon of the tab: the browser asks once for each origin, at a time of its own.
       if (/\/(favicon\.ico|oauth2\/account-flows\.svg\?v=\S+)$/.test(url)) return
-      // What the page that waits does later, and is tested elsewhere.
-      if (url.includes('/verify-email/status?')) return
       now.requests.push(url.replace(`${server.origin}/oauth2/`, '').replace(/\?.*/, ''))
     })
     network.on('Network.loadingFinished', ({ encodedDataLength }) => {
@@ -71,7 +69,7 @@ describeInChromium('Every page, as it arrives [full]', (browser) => {
       const expected = ['account-flows.css', 'account-flows.js', id, ...logo]
       expect(requests.toSorted(), id).to.deep.equal(expected.toSorted())
     }
-    expect(visits.filter(({ requests }) => requests.includes('logo.svg'))).to.have.length(9)
+    expect(visits.filter(({ requests }) => requests.includes('logo.svg'))).to.have.length(8)
   })
 
   it('moves nothing about while it loads or when its script is through, and breaks no rule of its own policy', () => {

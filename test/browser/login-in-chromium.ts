@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { koaHost } from '../../examples/hosts/koa.ts'
 import type { User } from '../../src/index.ts'
-import { addUnverified } from '../support/blocked-login.ts'
+import { addUnverified, codeIn } from '../support/blocked-login.ts'
 import {
   CLIENT,
   PASSWORD,
@@ -32,6 +32,7 @@ export interface LoginInWindow {
   user: User
   request: AuthorizationRequest
   link: string
+  code: string
 }
 
 export type BrowserHarnessOptions = Pick<
@@ -106,8 +107,13 @@ export async function logInAndWait(
   const request = await h.party.begin(parameters)
   await signIn(page, request, user.username)
   await inMode(page, 'blocked')
-  const { link } = await h.mail.mailTo(user.email ?? '')
-  return { user, request, link }
+  return { user, request, ...(await mailedTo(h, user)) }
+}
+
+/** What the mail to this account holds, once there are so many. */
+export async function mailedTo(h: BrowserHarness, { email = '' }: User, count = 1) {
+  const { link, mail } = await h.mail.mailTo(email, count)
+  return { link, code: codeIn(mail) ?? '' }
 }
 
 export async function signIn(
@@ -138,25 +144,22 @@ export async function answerTo(page: Page, send: () => Promise<unknown>): Promis
   await answered
 }
 
-/** Opens the link where nobody logged in, and presses its button: it confirms, and signs nobody in there. */
-export async function confirmElsewhere(
-  h: BrowserHarness,
-  page: Page,
-  { link, user, number }: Pick<LoginInWindow, 'link' | 'user'> & { number?: string },
-): Promise<void> {
-  await page.goto(link)
-  await inMode(page, 'confirm')
-  await expectNothingHappened(h, page, user)
-  if (number !== undefined) await page.fill('input[name=number]', number)
-  await page.click('button[value=confirm]')
-  await expectConfirmed(h, page, user)
+/** Types a code into the page that waits, and presses Enter. */
+export async function typeCode(page: Page, code: string): Promise<void> {
+  await page.fill('#code', code)
+  await page.press('#code', 'Enter')
 }
 
-/** The address is verified, and this window is not signed in. */
-export async function expectConfirmed(h: BrowserHarness, page: Page, user: User): Promise<void> {
-  await inMode(page, 'verified')
-  expect((await h.users.findById(user.id))?.emailVerified).to.equal(true)
-  expect(await hasSession(h, page)).to.equal(false)
+/** Opens the link where no login waits: it shows the code, and verifies nothing. */
+export async function openElsewhere(
+  h: BrowserHarness,
+  page: Page,
+  { link, user, code }: Pick<LoginInWindow, 'link' | 'user' | 'code'>,
+): Promise<void> {
+  await page.goto(link)
+  await inMode(page, 'elsewhere')
+  expect(await page.textContent('p.code')).to.equal(code)
+  await expectNothingHappened(h, page, user)
 }
 
 /** The window is at the client, with the client's own state and a code that its PKCE verifier redeems. */

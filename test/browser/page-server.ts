@@ -34,7 +34,6 @@ export async function startPageServer(brand?: Brand): Promise<PageServer> {
     '/oauth2/account-flows.js': ['text/javascript', views.script.text],
     '/oauth2/account-flows.svg': ['image/svg+xml', views.favicon.text],
     '/oauth2/logo.svg': ['image/svg+xml', LOGO],
-    '/oauth2/verify-email/status': ['application/json', '{"status":"waiting"}'],
   }
 
   const pages = createPages(views)

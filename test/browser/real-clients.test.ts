@@ -9,9 +9,11 @@ import { realClients, type RealClient } from '../support/real-clients.ts'
 import { leaveOut } from '../support/setup-advice.ts'
 import { ROOT } from '../support/sources.ts'
 import {
-  confirmElsewhere,
   inMode,
+  mailedTo,
+  openElsewhere,
   startBrowserHarness,
+  typeCode,
   typeCredentials,
   type BrowserHarness,
 } from './login-in-chromium.ts'
@@ -119,8 +121,7 @@ describeInChromium('Clients that others wrote [full]', (browser) => {
         await begin(page)
         await typeCredentials(page, user.username)
         await inMode(page, 'blocked')
-        const { link } = await h.mail.mailTo(user.email ?? '')
-        return { user, link }
+        return { user, ...(await mailedTo(h, user)) }
       }
 
       /** Asked for on the way to this client; the link is opened in this window, and its last page left by its button. */
@@ -156,12 +157,11 @@ describeInChromium('Clients that others wrote [full]', (browser) => {
         expect(cells['same browser']).to.equal('signed in')
       })
 
-      it('other browser: our page says that it is confirmed; first window: goes on by itself', async () => {
+      it('other browser: our page shows the code; first window: goes on by it', async () => {
         const blocked = await beginBlocked()
-        const number = (await page.innerText('.number')).replaceAll(/\D/g, '')
-        await confirmElsewhere(h, other, { ...blocked, number })
-        expect(await other.textContent('main')).to.include('will continue automatically')
-        expect(cells['other browser']).to.equal('our page')
+        await openElsewhere(h, other, blocked)
+        expect(cells['other browser']).to.equal('the code')
+        await typeCode(page, blocked.code)
         await expectSignedIn(page, blocked.user)
         expect(cells['first window']).to.equal('signed in')
       })

@@ -4,16 +4,15 @@ import { eventually } from '../support/eventually.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { keptWindow } from './kept-window.ts'
 import {
-  confirmElsewhere,
-  expectConfirmed,
-  expectNothingHappened,
+  expectAtClient,
   inMode,
+  logInAndWait,
   startBrowserHarness,
   type BrowserHarness,
 } from './login-in-chromium.ts'
 import { notMeLink } from '../support/not-me.ts'
 import { eventsOf } from '../support/observe.ts'
-import { CLICK, LOOKS, scan, SENDS } from './scanner.ts'
+import { LOOKS, scan, SENDS } from './scanner.ts'
 
 describeInChromium('What scans a mail before its reader opens it [full]', (browser) => {
   let h: BrowserHarness
@@ -25,26 +24,28 @@ describeInChromium('What scans a mail before its reader opens it [full]', (brows
   })
   after(() => h?.close())
 
-  it('consumes nothing, whatever it does, and the person confirms afterwards', async () => {
-    const login = await blockedLogin(h)
+  it('verifies nothing, whatever it does, also in the browser of the login, and the person does afterwards', async () => {
+    const login = await logInAndWait(h, page())
     for (const method of ['HEAD', 'GET', 'GET']) {
       await fetch(login.link, { method, redirect: 'manual' })
     }
+    expect((await page().request.head(login.link)).status()).to.equal(403)
     for (const script of Object.values({ ...LOOKS, ...SENDS })) {
-      await scan(h, scanner(), login, script)
+      await scan(h, scanner(), { ...login, mode: 'elsewhere' }, script)
     }
-    await confirmElsewhere(h, page(), login)
+    await page().goto(login.link)
+    await expectAtClient(h, page(), login)
   })
 
   it('disowns no mail, whatever it does, and the person does it afterwards (NOT-01, NOT-02)', async () => {
     const { user, link } = await blockedLogin(h)
     const notMe = await notMeLink(h, user)
     for (const script of Object.values({ ...LOOKS, ...SENDS })) {
-      await scan(h, scanner(), { user, link: notMe }, script)
+      await scan(h, scanner(), { user, link: notMe, mode: 'confirm' }, script)
     }
     expect(eventsOf(h, 'mail_disowned', user)).to.deep.equal([])
     await page().goto(link)
-    await inMode(page(), 'confirm')
+    await inMode(page(), 'elsewhere')
     await page().goto(notMe)
     await page().click('button[value=confirm]')
     await inMode(page(), 'stopped')
@@ -54,8 +55,8 @@ describeInChromium('What scans a mail before its reader opens it [full]', (brows
   })
 
   for (const action of ['prefetch', 'prerender']) {
-    it(`is thrown away by the browser where it was a ${action}, and the person confirms afterwards`, async () => {
-      const login = await blockedLogin(h)
+    it(`is thrown away by the browser where it was a ${action}, and the click of the person finishes the login`, async () => {
+      const login = await logInAndWait(h, page())
       const before = h.requests.length
       await page().goto(h.callback)
       await page().setContent(`<a href="${login.link}">the link</a>`)
@@ -74,19 +75,8 @@ describeInChromium('What scans a mail before its reader opens it [full]', (brows
           .filter((request) => request.startsWith('GET /oauth2/verify-email?'))
       await eventually('the link is fetched ahead', () => opened().length === 1)
       await page().click('a')
-      await inMode(page(), 'confirm')
+      await expectAtClient(h, page(), login)
       expect(opened()).to.have.length(2)
-      await expectNothingHappened(h, page(), login.user)
-      await page().click('button[value=confirm]')
-      await expectConfirmed(h, page(), login.user)
     })
   }
-
-  // Who did not log in is asked by both modes in the same way; who did, in `journeys.test.ts`.
-  it('consumes nothing with email_link_confirmation=always, and the person confirms afterwards', async () => {
-    await h.put({ email_link_confirmation: 'always' })
-    const login = await blockedLogin(h)
-    await scan(h, scanner(), login, CLICK)
-    await confirmElsewhere(h, page(), login)
-  })
 })

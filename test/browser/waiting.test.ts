@@ -1,282 +1,266 @@
+import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import type { Page, Request } from 'playwright-core'
+import type { Page } from 'playwright-core'
+import { createViews } from '../../src/views/index.ts'
+import { addVerified, isVerified } from '../support/blocked-login.ts'
 import { describeInChromium } from '../support/chromium.ts'
+import { wrongCode } from '../support/waiting-window.ts'
 import { keptWindow } from './kept-window.ts'
 import {
   answerTo,
-  confirmElsewhere,
   expectAtClient,
+  expectNothingHappened,
   hasSession,
   inMode,
   logInAndWait,
+  mailedTo,
+  openElsewhere,
   signIn,
   startBrowserHarness,
+  typeCode,
   type BrowserHarness,
   type LoginInWindow,
 } from './login-in-chromium.ts'
 
-const MINUTE_MS = 60_000
-/** After so long the window asks again. */
-const REST_MS = 2_000
-const SLOW = { offline: false, latency: 400, downloadThroughput: -1, uploadThroughput: -1 }
-const PRESS_MEANWHILE = `
-  new MutationObserver(() => setTimeout(() => document.querySelector('form.waiting button').click(), 100))
-    .observe(document.querySelector('[role=status]'), { childList: true })`
-const CAN_BE_HIDDEN = `
-  Object.defineProperty(document, 'hidden', { get: () => 'isHidden' in document })
-  Object.defineProperty(document, 'visibilityState', { get: () => document.hidden ? 'hidden' : 'visible' })`
+const GO_ON = '#waiting button'
+const RESEND = 'form[action$="/resend-verification"] button'
 
-/** Its script has put it into the address bar. */
-async function addressOf(page: Page): Promise<string> {
-  await page.waitForURL('**/verify-email/waiting?*')
-  return page.url()
-}
+const wordsIn = (locale: string): Map<string, string> =>
+  new Map(
+    Object.entries(
+      JSON.parse(
+        readFileSync(new URL(`../../views/locales/${locale}.json`, import.meta.url), 'utf8'),
+      ),
+    ),
+  )
 
-describeInChromium('The window that logged in [full]', (browser) => {
+describeInChromium('The page that waits [full]', (browser) => {
   let h: BrowserHarness
-  const page = keptWindow(browser)
+  const windows = {
+    'with scripts': keptWindow(browser),
+    'without scripts': keptWindow(browser, { javaScriptEnabled: false }),
+  }
   const other = keptWindow(browser)
 
   before(async () => {
     h = await startBrowserHarness({ settings: { email_link_confirmation: 'other_browser' } })
-    await page().clock.install()
   })
   after(() => h?.close())
 
-  /** The link is confirmed in another browser, and the window asks again. */
-  async function confirm(login: Pick<LoginInWindow, 'link' | 'user'>) {
-    await confirmElsewhere(h, other(), login)
-    await page().clock.fastForward(REST_MS)
+  async function openAgain(page: Page) {
+    const same = await page.context().newPage()
+    const id = await page.locator('#waiting input[name=login]').inputValue()
+    await same.goto(`${h.oauthUrl}/verify-email/waiting?login=${id}`)
+    await inMode(same, 'blocked')
+    return same
   }
 
-  const posts = () =>
-    h.requests.filter((line) => /^POST .*\/verify-email\/waiting/.test(line)).length
+  /** How the code is told in this window as wrong. */
+  async function expectTold(page: Page, words: string | undefined, { user }: LoginInWindow) {
+    const field = page.locator('#code')
+    expect(await field.getAttribute('aria-invalid')).to.equal('true')
+    expect(await page.textContent(`#${await field.getAttribute('aria-describedby')}`)).to.equal(
+      words,
+    )
+    await expectNothingHappened(h, page, user)
+  }
 
-  it('goes on once, though somebody presses its button while it does', async () => {
-    const login = await logInAndWait(h, page())
-    const network = await page().context().newCDPSession(page())
-    await network.send('Network.enable')
-    await network.send('Network.emulateNetworkConditions', SLOW)
-    await page().evaluate(PRESS_MEANWHILE)
-    const before = posts()
-    await confirm(login)
-    await expectAtClient(h, page(), login)
-    await network.detach()
-    expect(posts() - before).to.equal(1)
-    expect(await hasSession(h, page())).to.equal(true)
-  })
-
-  it('goes on once somebody else verified the account, as support does', async () => {
-    const login = await logInAndWait(h, page())
-    const { id, email = '' } = login.user
-    expect(await h.users.markEmailVerified(id, email)).to.equal(true)
-    await page().clock.fastForward(REST_MS)
-    await expectAtClient(h, page(), login)
-    expect(await hasSession(h, page())).to.equal(true)
-  })
-
-  it('goes on though another form of the page was just sent, into another tab', async () => {
-    const login = await logInAndWait(h, page())
-    const [beside] = await Promise.all([
-      page().context().waitForEvent('page'),
-      page().click('form[action$="/resend-verification"] button', { modifiers: ['Control'] }),
-    ])
-    await inMode(beside, 'sent')
-    await beside.close()
-    await confirm(login)
-    await expectAtClient(h, page(), login)
-  })
-
-  it('does so beside the code that the other browser gets, where links are not to be confirmed', async () => {
-    await h.put({ email_link_confirmation: 'off' })
-    const login = await logInAndWait(h, page())
-    await other().goto(login.link)
-    await expectAtClient(h, other(), login)
-    await page().clock.fastForward(REST_MS)
-    await expectAtClient(h, page(), login)
-    await h.put({ email_link_confirmation: 'other_browser' })
-  })
-
-  it('goes on to a client that wants its answer posted', async () => {
-    const login = await logInAndWait(h, page(), { response_mode: 'form_post' })
-    await confirm(login)
-    await page().waitForURL(h.callback)
-    const answer = await page().textContent('body')
-    const tokens = await h.party.exchange(login.request, `${h.callback}?${answer}`)
-    expect(tokens.claims()?.sub).to.equal(login.user.id)
-  })
-
-  it('waits on after a reload', async () => {
-    const login = await logInAndWait(h, page())
-    await page().reload()
-    await inMode(page(), 'blocked')
-    await confirm(login)
-    await expectAtClient(h, page(), login)
-  })
-
-  it('waits on after another link was asked for, and goes on with that', async () => {
-    const login = await logInAndWait(h, page())
-    await page().click('form[action$="/resend-verification"] button')
-    await inMode(page(), 'sent')
-    const { link } = await h.mail.mailTo(login.user.email ?? '', 2)
-    await confirm({ ...login, link })
-    await expectAtClient(h, page(), login)
-  })
-
-  it('is one: of two that show the same login, the second says that it went on, and may be closed', async () => {
-    const login = await logInAndWait(h, page())
-    const same = await page().context().newPage()
-    const address = await addressOf(page())
-    await same.goto(address)
-    await inMode(same, 'blocked')
-    await confirm(login)
-    const ends = [page(), same].map(async (window) => {
-      await window.waitForFunction(
-        (callback) =>
-          location.href.startsWith(callback) ||
-          document.querySelector('main:is([data-mode=signed_in], [data-mode=continued])') !== null,
-        h.callback,
-      )
-      return window.url().startsWith(h.callback)
+  for (const locale of createViews('').locales) {
+    it(`goes on by the code after a mistake, in ${locale}`, async () => {
+      const page = windows['with scripts']()
+      const words = wordsIn(locale)
+      const login = await logInAndWait(h, page, { ui_locales: locale })
+      expect(await page.getAttribute('html', 'lang')).to.equal(locale)
+      await page
+        .getByLabel(words.get('verify-email.blocked.code') ?? '')
+        .fill(wrongCode(login.code))
+      await answerTo(page, () => page.click(GO_ON))
+      await expectTold(page, words.get('verify-email.blocked.wrong'), login)
+      // The field has the focus, and Enter is the button.
+      await page.waitForFunction(() => document.activeElement?.id === 'code')
+      await page.keyboard.type(login.code)
+      await page.keyboard.press('Enter')
+      await expectAtClient(h, page, login)
     })
-    const [isFirst, isSecond] = await Promise.all(ends)
-    expect(isFirst).to.equal(!isSecond)
-    await expectAtClient(h, isFirst ? page() : same, login)
-    const second = isFirst ? same : page()
-    // It may have asked before the cookie of the first one came.
-    await second.goto(address)
-    await inMode(second, 'signed_in')
+  }
+
+  it('fits on a small laptop without scrolling', async () => {
+    const page = windows['with scripts']()
+    await page.setViewportSize({ width: 1280, height: 800 })
+    await logInAndWait(h, page)
+    const height = await page.evaluate(() => document.documentElement.scrollHeight)
+    expect(height).to.be.at.most(800)
   })
 
-  it('tells another browser nothing, confirmed or not, and goes on itself', async () => {
-    const login = await logInAndWait(h, page())
-    const address = await addressOf(page())
-    const statusUrl = address.replace('/waiting?', '/status?')
-    const seen = async () => {
-      await other().goto(address)
-      await inMode(other(), 'ended')
-      expect(await hasSession(h, other())).to.equal(false)
-      await other().goto(statusUrl)
-      return other().textContent('body')
-    }
-    expect(await seen()).to.equal('{"status":"ended"}')
-    await confirm(login)
-    expect(await seen()).to.equal('{"status":"ended"}')
-    await expectAtClient(h, page(), login)
-    expect(await seen()).to.equal('{"status":"ended"}')
-  })
+  for (const [how, page] of Object.entries(windows)) {
+    describe(how, () => {
+      for (const [what, typed] of Object.entries({
+        'with blanks and a hyphen around and between': (code: string) =>
+          ` ${code.slice(0, 2)} ${code.slice(2, 4)}-${code.slice(4)} `,
+        'in the digits of another script': (code: string) =>
+          code.replaceAll(/\d/g, (digit) => String.fromCodePoint(0x660 + Number(digit))),
+      }))
+        it(`takes a code that is pasted ${what}`, async () => {
+          const login = await logInAndWait(h, page())
+          await page().focus('#code')
+          await page().keyboard.insertText(typed(login.code))
+          await page().click(GO_ON)
+          await expectAtClient(h, page(), login)
+        })
 
-  it('stops trying where the verification was taken back, and its button still works', async () => {
-    const login = await logInAndWait(h, page())
-    const before = posts()
-    await page().context().setOffline(true)
-    await confirm(login)
-    await h.changeUser(login.user, { emailVerified: false })
-    await page().context().setOffline(false)
-    for (let tries = 0; tries < 3; tries += 1) {
-      await answerTo(page(), () => page().clock.fastForward(MINUTE_MS))
-    }
-    await page().clock.fastForward(REST_MS)
-    await page().locator('[role=status]', { hasText: 'stopped waiting' }).waitFor()
-    expect(posts() - before).to.equal(3)
+      it('takes what is no code for no try, and is over after five wrong ones', async () => {
+        const login = await logInAndWait(h, page())
+        for (const typed of ['12345', '1234567', 'abcdef']) {
+          await answerTo(page(), () => typeCode(page(), typed))
+          await expectTold(page(), wordsIn('en').get('verify-email.blocked.unread'), login)
+        }
+        for (const guess of [0, 1, 2, 3]) {
+          await answerTo(page(), () => typeCode(page(), wrongCode(login.code, guess)))
+          await inMode(page(), 'blocked')
+        }
+        await answerTo(page(), () => typeCode(page(), wrongCode(login.code, 4)))
+        await inMode(page(), 'ended')
+        await expectNothingHappened(h, page(), login.user)
+        const request = await h.party.begin()
+        await signIn(page(), request, login.user.username)
+        await inMode(page(), 'blocked')
+        const again = await mailedTo(h, login.user, 2)
+        await typeCode(page(), again.code)
+        await expectAtClient(h, page(), { request, user: login.user })
+      })
 
-    await h.changeUser(login.user, { emailVerified: true })
-    await page().click('form.waiting button')
-    await expectAtClient(h, page(), login)
-  })
+      it('waits for the code that the link shows elsewhere', async () => {
+        const login = await logInAndWait(h, page())
+        await openElsewhere(h, other(), login)
+        await typeCode(page(), login.code)
+        await expectAtClient(h, page(), login)
+        await other().reload()
+        await inMode(other(), 'expired')
+        expect(await other().getAttribute('main', 'data-reason')).to.equal('used')
+        expect(await hasSession(h, other())).to.equal(false)
+      })
 
-  it('gets nothing once its cookie is lost, and a login from the start is good', async () => {
-    const login = await logInAndWait(h, page())
-    await page().context().clearCookies({ name: 'account_flows_browser' })
-    await confirm(login)
-    await inMode(page(), 'ended')
-    expect(await hasSession(h, page())).to.equal(false)
-    const again = await h.party.begin()
-    await signIn(page(), again, login.user.username)
-    await expectAtClient(h, page(), { ...login, request: again })
-  })
+      it('says that it is too early, and goes on once support verified the address', async () => {
+        const login = await logInAndWait(h, page())
+        await answerTo(page(), () => page().click(GO_ON))
+        await inMode(page(), 'blocked')
+        expect(await page().textContent('#refusal')).to.include('isn’t confirmed yet')
+        await expectNothingHappened(h, page(), login.user)
+        const { id, email = '' } = login.user
+        expect(await h.users.markEmailVerified(id, email)).to.equal(true)
+        await page().click(GO_ON)
+        await expectAtClient(h, page(), login)
+      })
 
-  describe('while time passes', () => {
-    let login: LoginInWindow
-    const asked: Request[] = []
+      it('goes on with the same code after another mail was asked for', async () => {
+        const login = await logInAndWait(h, page())
+        await page().click('summary')
+        await answerTo(page(), () => page().click(RESEND))
+        await inMode(page(), 'sent')
+        const second = await mailedTo(h, login.user, 2)
+        expect(second.code).to.equal(login.code)
+        await typeCode(page(), second.code)
+        await expectAtClient(h, page(), login)
+      })
 
-    before(async () => {
-      await page().addInitScript({ content: CAN_BE_HIDDEN })
-      page().on('request', (request) => {
-        if (request.url().includes('/verify-email/status?')) asked.push(request)
+      it('finishes once in two tabs: the second says that the person is signed in', async () => {
+        const login = await logInAndWait(h, page())
+        const same = await openAgain(page())
+        await typeCode(page(), login.code)
+        await expectAtClient(h, page(), login)
+        await answerTo(same, () => typeCode(same, login.code))
+        await inMode(same, 'signed_in')
+      })
+
+      it('finishes once where two tabs send the code at the same time', async () => {
+        const login = await logInAndWait(h, page())
+        const tabs = [page(), await openAgain(page())]
+        for (const tab of tabs) await tab.fill('#code', login.code)
+        await Promise.all(tabs.map((tab) => answerTo(tab, () => tab.click(GO_ON))))
+        const [done, ...more] = tabs.filter((tab) => tab.url().startsWith(h.callback))
+        expect(more).to.deep.equal([])
+        if (done) await expectAtClient(h, done, login)
+        const second = tabs.find((tab) => tab !== done)
+        await second?.waitForSelector('main:is([data-mode=signed_in], [data-mode=continued])')
+      })
+
+      it('is finished by the link in this browser, and then says that the person is signed in', async () => {
+        const login = await logInAndWait(h, page())
+        const beside = await page().context().newPage()
+        await beside.goto(login.link)
+        await expectAtClient(h, beside, login)
+        await page().click(GO_ON)
+        await inMode(page(), 'signed_in')
+      })
+
+      it('is finished by the link over a session of another account', async () => {
+        const login = await logInAndWait(h, page())
+        const [request, user] = [await h.party.begin(), await addVerified(h)]
+        const beside = await page().context().newPage()
+        await signIn(beside, request, user.username)
+        await expectAtClient(h, beside, { request, user })
+        await beside.goto(login.link)
+        await expectAtClient(h, beside, login)
+      })
+
+      it('is nothing in another browser', async () => {
+        const login = await logInAndWait(h, page())
+        const id = await page().locator('#waiting input[name=login]').inputValue()
+        await other().goto(`${h.oauthUrl}/verify-email/waiting?login=${id}`)
+        await inMode(other(), 'ended')
+        await expectNothingHappened(h, other(), login.user)
+        await typeCode(page(), login.code)
+        await expectAtClient(h, page(), login)
+      })
+
+      it('gets nothing once its cookie is lost, and a login from the start is good', async () => {
+        const login = await logInAndWait(h, page())
+        await page().context().clearCookies({ name: 'account_flows_browser' })
+        await answerTo(page(), () => typeCode(page(), login.code))
+        await inMode(page(), 'ended')
+        await expectNothingHappened(h, page(), login.user)
+        const request = await h.party.begin()
+        await signIn(page(), request, login.user.username)
+        await inMode(page(), 'blocked')
+        await typeCode(page(), (await mailedTo(h, login.user, 2)).code)
+        await expectAtClient(h, page(), { request, user: login.user })
+      })
+
+      it('goes on to a client that wants its answer posted', async () => {
+        const login = await logInAndWait(h, page(), { response_mode: 'form_post' })
+        await typeCode(page(), login.code)
+        if (how === 'without scripts') await page().click('button, input[type=submit]')
+        await page().waitForURL(h.callback)
+        const answer = await page().textContent('body')
+        const tokens = await h.party.exchange(login.request, `${h.callback}?${answer}`)
+        expect(tokens.claims()?.sub).to.equal(login.user.id)
       })
     })
-    beforeEach(async () => {
-      login = await logInAndWait(h, page())
-      await page().clock.pauseAt((await page().evaluate(() => Date.now())) + 1000)
-    })
-    afterEach(() => page().clock.resume())
+  }
 
-    const show = (isShown: boolean) =>
-      page().evaluate((isShown) => {
-        if (isShown) Reflect.deleteProperty(document, 'isHidden')
-        else Reflect.set(document, 'isHidden', true)
-        document.dispatchEvent(new Event('visibilitychange'))
-      }, isShown)
+  describe('where links are not to be confirmed', () => {
+    const page = windows['with scripts']
+    before(() => h.put({ email_link_confirmation: 'off' }))
+    after(() => h.put({ email_link_confirmation: 'other_browser' }))
 
-    /** How many questions the window asked meanwhile, all of which are answered then. */
-    async function asksDuring(happens: () => Promise<unknown>): Promise<number> {
-      const before = asked.length
-      await happens()
-      const answers = asked.slice(before).map(async (each) => (await each.response())?.finished())
-      await Promise.all(answers)
-      return answers.length
-    }
-
-    /** Lets so many seconds pass, one by one; answers how many questions the window asked in each. */
-    async function secondsPass(count: number): Promise<number[]> {
-      const counts: number[] = []
-      for (let second = 0; second < count; second += 1) {
-        counts.push(await asksDuring(() => page().clock.runFor(1000)))
-      }
-      return counts
-    }
-
-    const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0)
-
-    it('asks at most every two seconds, less often after ten minutes, and not at all after the lifetime', async () => {
-      const first = await secondsPass(40)
-      expect(sum(first)).to.be.within(2, 20)
-      for (const [index, count] of first.entries()) {
-        expect(count + (first[index + 1] ?? 0)).to.be.at.most(1)
-      }
-      await asksDuring(() => page().clock.fastForward(10 * MINUTE_MS))
-      expect(sum(await secondsPass(40))).to.be.within(1, 5)
-      await asksDuring(() => page().clock.fastForward(24 * 60 * MINUTE_MS))
-      const none = await asksDuring(async () => {
-        await page().clock.fastForward(10 * MINUTE_MS)
-        await secondsPass(20)
-      })
-      expect(none).to.equal(0)
-      await inMode(page(), 'blocked')
-      await confirmElsewhere(h, other(), login)
-      await page().click('form.waiting button')
+    it('goes on beside the browser that the link signed in', async () => {
+      const login = await logInAndWait(h, page())
+      await other().goto(login.link)
+      await expectAtClient(h, other(), login)
+      await page().click(GO_ON)
       await expectAtClient(h, page(), login)
     })
 
-    it('asks nothing while it cannot be seen, and goes on when it can', async () => {
-      await asksDuring(() => show(false))
-      expect(sum(await secondsPass(20))).to.equal(0)
-      await confirmElsewhere(h, other(), login)
-      expect(sum(await secondsPass(20))).to.equal(0)
-      await show(true)
-      await expectAtClient(h, page(), login)
-    })
-
-    it('asks no more often for being hidden and shown all the time', async () => {
-      let asks = 0
-      for (let times = 0; times < 10; times += 1) {
-        await asksDuring(() => show(false))
-        asks += await asksDuring(() => show(true))
-      }
-      expect(asks).to.be.at.most(1)
-      await confirmElsewhere(h, other(), login)
-      await page().clock.fastForward(REST_MS)
+    it('goes on by the code, also where the link is refused for a session of another account', async () => {
+      const login = await logInAndWait(h, page())
+      const [request, user] = [await h.party.begin(), await addVerified(h)]
+      const beside = await page().context().newPage()
+      await signIn(beside, request, user.username)
+      await expectAtClient(h, beside, { request, user })
+      await beside.goto(login.link)
+      await inMode(beside, 'other_account')
+      expect(await isVerified(h, login.user)).to.equal(false)
+      await typeCode(page(), login.code)
       await expectAtClient(h, page(), login)
     })
   })

@@ -103,7 +103,7 @@ describe('authorize_sig (5.4)', () => {
   it('uses neither the ring itself nor the key of another purpose (SIG-12)', () => {
     const { clientId, redirectUri, scope, state } = carried
     const text = JSON.stringify([token, clientId, redirectUri, scope, state])
-    const wrong = [first, Buffer.alloc(0), ...keys('cookie').map(({ bytes }) => bytes)]
+    const wrong = [first, Buffer.alloc(0), ...keys('login_code').map(({ bytes }) => bytes)]
     for (const key of [...wrong, ...keys('jwe').map(({ bytes }) => bytes)]) {
       const forged = createHmac('sha256', key).update(text).digest('base64url')
       expect(sig.verify(forged, token, carried)).to.equal(false)

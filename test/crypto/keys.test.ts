@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { expect } from 'chai'
 import { createKeyRing, type KeyPurpose } from '../../src/crypto/keys.ts'
 
-const PURPOSES: KeyPurpose[] = ['authorize_sig', 'cookie', 'jwe', 'keyed_hash']
+const PURPOSES: KeyPurpose[] = ['authorize_sig', 'jwe', 'keyed_hash', 'login_code']
 const [first, second] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
 
 /** HKDF by the letter of RFC 5869, for one block and no salt. */

@@ -30,8 +30,8 @@ const UNREADABLE: Record<string, string | undefined> = {
 }
 
 describe('verifyPassword', () => {
-  const verifier = () =>
-    createVerifyPassword(COST, createHashQueue({ atOnce: 1, waiting: Infinity }))
+  const queue = () => createHashQueue({ atOnce: 1, waiting: Infinity, waitingOfOne: Infinity })
+  const verifier = () => createVerifyPassword(COST, queue())
 
   describe('costs the same work for everybody (TIM-06)', () => {
     it('so that a stored hash of a lower cost is made up for: as many hashes, as many rounds', () => {
@@ -79,6 +79,23 @@ describe('verifyPassword', () => {
       for (const user of [dearer, ...everybody]) {
         expect(await workOf(user)).to.have.length(work.length + 1)
       }
+    })
+
+    it('but for a hash that is dearer than by two: it is compared alone, told, and costs nobody else anything', async () => {
+      const told: number[] = []
+      const verifyPassword = createVerifyPassword(COST, queue(), (cost) => told.push(cost))
+      const hashed = async (cost: number) => ({
+        passwordHash: await bcrypt.hash(PASSWORD, cost),
+        disabled: false,
+      })
+      const dear = await hashed(COST + 3)
+      expect(await bcryptWork(() => verifyPassword(dear, 'wrong'))).to.have.length(1)
+      expect(await verifyPassword(dear, PASSWORD)).to.equal(true)
+      expect(told).to.deep.equal([COST + 3, COST + 3])
+      expect(await bcryptWork(() => verifyPassword(undefined, PASSWORD))).to.have.length(COST + 2)
+      expect(await verifyPassword(await hashed(COST + 2), PASSWORD)).to.equal(true)
+      expect(await bcryptWork(() => verifyPassword(undefined, PASSWORD))).to.have.length(COST + 4)
+      expect(told).to.have.length(2)
     })
   })
 
@@ -134,8 +151,11 @@ describe('verifyPassword', () => {
   })
 
   it('waits in the queue, and is refused like anything else there', async () => {
-    const verifyPassword = createVerifyPassword(COST, createHashQueue({ atOnce: 1, waiting: 1 }))
-    const asked = [1, 2, 3].map(() => verifyPassword(undefined, PASSWORD))
+    const verifyPassword = createVerifyPassword(
+      COST,
+      createHashQueue({ atOnce: 1, waiting: 9, waitingOfOne: 1 }),
+    )
+    const asked = [1, 2, 3].map(() => verifyPassword(undefined, PASSWORD, 'a network'))
     const [first, second, third] = await Promise.allSettled(asked)
     for (const served of [first, second]) expect(served).to.have.property('value', false)
     expect(third).to.have.nested.property('reason.code', 'ERR_OVERLOADED')

@@ -9,7 +9,10 @@ import { bcryptWork } from '../support/bcrypt-work.ts'
 const PASSWORD = 'correct horse battery'
 
 describe('The password check of the example server', () => {
-  const verifyPassword = createVerifyPassword(4, createHashQueue({ atOnce: 1, waiting: 0 }))
+  const verifyPassword = createVerifyPassword(
+    4,
+    createHashQueue({ atOnce: 1, waiting: 0, waitingOfOne: 0 }),
+  )
   const passwordHash = bcrypt.hashSync(PASSWORD, 4)
   const ann = {
     id: '1',
@@ -20,7 +23,9 @@ describe('The password check of the example server', () => {
     disabled: false,
   }
   const check = (...users: (typeof ann)[]) =>
-    createPasswordCheck(memoryUsers(users), { verifyPassword })
+    createPasswordCheck(memoryUsers(users), {
+      verifyPassword: (user, password) => verifyPassword(user, password),
+    })
 
   it('answers the user for the right password, by the username or the verified address', async () => {
     expect(await check(ann)('ann', PASSWORD)).to.deep.equal(ann)

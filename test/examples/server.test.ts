@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { readdir, stat, writeFile } from 'node:fs/promises'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { readEnvironment } from '../../examples/server/environment.ts'
@@ -36,17 +37,17 @@ interface Mail {
   date: string
 }
 
-async function mailsAt({ port }: ExampleServer): Promise<Mail[]> {
-  const response = await fetch(`http://localhost:${port}/mailbox`, {
+async function mailsAt({ baseUrl }: ExampleServer): Promise<Mail[]> {
+  const response = await fetch(`${baseUrl}/mailbox`, {
     headers: { accept: 'application/json' },
   })
   return (await response.json()) as Mail[]
 }
 
 /** The link of the newest mail to this address, of one kind. */
-async function mailedLink(servers: ExampleServer[], to: string, path: string): Promise<string> {
+async function mailedLink(server: ExampleServer, to: string, path: string): Promise<string> {
   return eventually(`a mail to ${to}`, async () => {
-    const mails = (await Promise.all(servers.map(mailsAt))).flat()
+    const mails = await mailsAt(server)
     const mail = mails.find((each) => each.to === to && each.text.includes(path))
     return mail && /https?:\/\/\S+/.exec(mail.text)?.[0]
   })
@@ -160,6 +161,34 @@ describe('The example server', () => {
       })
     })
 
+    it('listens on this machine alone, unless HOST says where', async () => {
+      const addresses = Object.values(networkInterfaces()).flatMap((each = []) => each)
+      const outside = addresses.find(({ internal, family }) => !internal && family === 'IPv4')
+      const isOpen = ({ port }: ExampleServer) =>
+        fetch(`http://${outside?.address ?? '127.0.0.2'}:${port}/`).then(
+          () => true,
+          () => false,
+        )
+      expect(await isOpen(server)).to.equal(false)
+      const everywhere = await startExampleServer({ HOST: '0.0.0.0' })
+      try {
+        expect(await isOpen(everywhere)).to.equal(true)
+        const answer = await signIn(createBrowser(everywhere.baseUrl), 'alice', 'alice-password')
+        expect([answer.page, answer.mode]).to.deep.equal(['demo', 'signed_in'])
+      } finally {
+        await everywhere.kill()
+      }
+    })
+
+    it('has a mailbox on the embedded store, or where somebody asks for it, and never in production', () => {
+      const production = { NODE_ENV: 'production', SIGNING_KEYS: KEY, SEED_FILE: 'own.json' }
+      const on = { MONGODB_URI: 'mongodb://localhost/id' }
+      const has = (variables: Variables) => readEnvironment(variables).hasMailbox
+      expect([{}, on, { ...on, MAILBOX: 'true' }].map(has)).to.deep.equal([true, false, true])
+      expect(has({ MAILBOX: 'false' })).to.equal(false)
+      expect(has({ ...production, MAILBOX: 'true' })).to.equal(false)
+    })
+
     const refusals: [string, Variables][] = [
       ['PORT', { PORT: 'eighty' }],
       ['PORT', { PORT: '0' }],
@@ -178,6 +207,7 @@ describe('The example server', () => {
       ['RESPONSE_DELAY_JITTER_MS', { RESPONSE_DELAY_JITTER_MS: '1.5' }],
       ['TRUST_PROXY', { TRUST_PROXY: 'yes' }],
       ['BCRYPT_COST', { BCRYPT_COST: '3' }],
+      ['MAILBOX', { MAILBOX: 'yes' }],
     ]
     for (const [name, variables] of refusals) {
       it(`is refused by the name of the variable for ${JSON.stringify(variables)}`, () => {
@@ -195,6 +225,7 @@ describe('The example server', () => {
     for (const [what, name, value, words, more = {}] of [
       ['published passwords in production', 'SEED_FILE', undefined, /your own/, production],
       ['a database that is none', 'MONGODB_URI', 'localhost', /\w/],
+      ['an address that is not of this machine', 'HOST', '192.0.2.1', /\w/],
       ['a file that is not there', 'SEED_FILE', '/nowhere/seed.json', /\w/],
       ['a setting', 'SETTINGS_FILE', 'wrong-settings.json', /password_reset_expiration/],
       ['a client', 'SEED_FILE', 'wrong-seed.json', /odd.*redirect_uris/],
@@ -344,7 +375,7 @@ describe('The example server', () => {
       const href = /href="([^"]*forgot-password[^"]*)"/.exec(login.text)?.[1] ?? ''
       const form = await browser.get(decodeEntities(href))
       await browser.postForm('/oauth2/forgot-password', { ...form.hidden, identifier: 'carol' })
-      const link = await mailedLink([server], 'carol@example.com', '/reset-password?')
+      const link = await mailedLink(server, 'carol@example.com', '/reset-password?')
       const page = await browser.get(link)
       const password = 'a brand new password'
       const fields = { ...page.hidden, password, confirm_password: password }
@@ -372,7 +403,7 @@ describe('The example server', () => {
       const browser = createBrowser(server.baseUrl)
       const blocked = await signIn(browser, 'bob', 'bob-password')
       expectPage(blocked, 200, 'verify-email', 'blocked')
-      const link = await mailedLink([server], 'bob@example.com', '/verify-email?')
+      const link = await mailedLink(server, 'bob@example.com', '/verify-email?')
       const followed = await browser.get(link)
       expect(followed.status).to.equal(302)
       expect(followed.location).to.match(/^http:\/\/localhost:\d+\/demo\/callback\?code=/)
@@ -465,7 +496,7 @@ describe('The example server', () => {
       expectPage(await here.postForm('/change-password', form), 200, 'change-password', 'done')
       expect((await here.get(silent)).location).to.include('code=')
       expect((await there.get(silent)).location).to.include('error=login_required')
-      await mailedLink([own], 'gina@example.com', '/forgot-password')
+      await mailedLink(own, 'gina@example.com', '/forgot-password')
       expect((await loginAt(there, {}, 'gina')).status).to.equal(401)
     })
 
@@ -515,6 +546,7 @@ describe('The example server', () => {
     this.timeout(90_000)
     const production = await startExampleServer({
       NODE_ENV: 'production',
+      MAILBOX: 'true',
       SIGNING_KEYS: KEY,
       SEED_FILE: file('seed.json'),
     })
@@ -538,7 +570,8 @@ describe('The example server', () => {
       this.timeout(120_000)
       database = await freshDatabase()
       const shared = { MONGODB_URI: database.uri, SEED_FILE: file('seed.json') }
-      first = await startExampleServer({ ...shared, SIGNING_KEYS: `${KEY},${NEXT_KEY}` })
+      const keys = { SIGNING_KEYS: `${KEY},${NEXT_KEY}` }
+      first = await startExampleServer({ ...shared, ...keys, MAILBOX: 'true' })
       // The same service on another port.
       const same = { ...shared, BASE_URL: first.baseUrl }
       second = await startExampleServer({ ...same, SIGNING_KEYS: `${NEXT_KEY},${KEY}` })
@@ -590,7 +623,9 @@ describe('The example server', () => {
       expect((await browser.get(authorization({ prompt: 'none' }))).location).to.include('code=')
 
       await browser.postForm('/oauth2/forgot-password', { identifier: 'dora@example.com' })
-      const link = await mailedLink([first, second], 'dora@example.com', '/reset-password?')
+      // The other process has no mailbox, and leaves the mail to this one.
+      const link = await mailedLink(first, 'dora@example.com', '/reset-password?')
+      expect((await browser.get(atSecond('/mailbox'))).status).to.equal(404)
       const page = await browser.get(link)
       const password = 'a brand new password'
       const fields = { ...page.hidden, password, confirm_password: password }

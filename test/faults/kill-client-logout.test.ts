@@ -261,7 +261,7 @@ describeOnBothTopologies('Clients of an account whose process is killed (FLT-24)
         findings.rounds += 1
         const elsewhere = two.link.replace(
           new URL(two.link).origin,
-          `http://127.0.0.1:${other.port}`,
+          `http://localhost:${other.port}`,
         )
         const posting = [postReset(at, one.link, NEW_PASSWORD), postAt(other, elsewhere)]
         await sleep(Math.random() * RANDOM_WITHIN_MS)
@@ -280,7 +280,7 @@ describeOnBothTopologies('Clients of an account whose process is killed (FLT-24)
 
   const postAt = (other: ExampleServer, link: string) =>
     postReset(
-      { oauthUrl: `http://127.0.0.1:${other.port}/oauth2` } as KillableServer,
+      { oauthUrl: `http://localhost:${other.port}/oauth2` } as KillableServer,
       link,
       NEW_PASSWORD,
     )

@@ -96,7 +96,7 @@ function noSecretAtRest(create: () => Promise<FreshDatabase>, { hasOplog }: { ha
     if (!hasOplog) return
     // One issuer: it may be the one that tells the client.
     const two = await startExampleServer({ ...variables, BASE_URL: one.baseUrl })
-    servers.push({ ...two, baseUrl: `http://127.0.0.1:${two.port}` })
+    servers.push({ ...two, baseUrl: `http://localhost:${two.port}` })
   })
 
   afterEach(() => stopDumps())

@@ -2,6 +2,7 @@ import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createLoginCodes } from '../../src/crypto/login-code.ts'
 import { hashPassword, passwordDigest } from '../../src/crypto/password.ts'
 import { hashToken, newId, newToken } from '../../src/crypto/token.ts'
 import { createPasswordReset } from '../../src/flows/password-reset.ts'
@@ -13,7 +14,7 @@ const used = { fault: 'used', carried: {}, locale: 'de' }
 const requester = { address: '127.0.0.1', userAgent: 'tests' }
 
 /** The flow on the stores in memory, with everything that it asks of the users and of bcrypt written down. */
-function watchedFlow(users: User[]) {
+async function watchedFlow(users: User[]) {
   const store = memoryStore()
   const calls: string[] = []
   const hashing = { fails: 0, error: new Error('no thread is left') }
@@ -29,12 +30,14 @@ function watchedFlow(users: User[]) {
     open: (text: string) => text,
     isCurrent: () => true,
   }
+  const keeper = createSettingsKeeper(store.settings, box, () => {})
   const flow = createPasswordReset({
     ...store,
     readCutoffs: async () => undefined,
     passwordJudge: { isAsked: () => false, judge: async () => undefined },
     keyedHash: (text) => text,
     authorizeSig: createAuthorizeSig(createKeyRing([Buffer.alloc(32)])),
+    loginCodes: createLoginCodes(createKeyRing([Buffer.alloc(32)])),
     users: watched('users', memoryUsers(users)),
     resetTokens: watched('tokens', store.resetTokens),
     outbox: {
@@ -54,9 +57,10 @@ function watchedFlow(users: User[]) {
       return hashPassword(password, 4)
     },
     audit: async ({ type }) => void calls.push(type),
-    settings: createSettingsKeeper(store.settings, box, () => {}).current,
+    settings: keeper.current,
     clock: movableClock,
   })
+  await keeper.refresh()
   return { flow, calls, store, hashing }
 }
 
@@ -72,7 +76,7 @@ describe('The flow of a password reset', () => {
 
   it('does the same one thing for every identifier, and looks nobody up (FLT-11)', async () => {
     const unverified = { ...user, id: 'u2', username: 'bob', email: 'bob@users.example' }
-    const { flow, calls } = watchedFlow([
+    const { flow, calls } = await watchedFlow([
       user,
       { ...unverified, emailVerified: false },
       { ...user, id: 'u3', username: 'gone', email: 'gone@users.example', disabled: true },
@@ -94,7 +98,7 @@ describe('The flow of a password reset', () => {
   })
 
   it('hashes nothing for a token that cannot be used, and nothing for a refused form (PWD-08)', async () => {
-    const { flow, calls, store } = watchedFlow([user])
+    const { flow, calls, store } = await watchedFlow([user])
     const password = 'a new password'
     for (const token of [newToken(), '', 'x'.repeat(43), 'short', 'x'.repeat(60_000)]) {
       const form = { token, password, confirmPassword: password }
@@ -115,7 +119,7 @@ describe('The flow of a password reset', () => {
   })
 
   it('opens a usable link at the cost of two reads, and consumes nothing', async () => {
-    const { flow, calls, store } = watchedFlow([user])
+    const { flow, calls, store } = await watchedFlow([user])
     const token = await issuedTo(store)
     for (let time = 0; time < 3; time += 1) {
       calls.splice(0)
@@ -130,7 +134,7 @@ describe('The flow of a password reset', () => {
   })
 
   it('has its effects in the order of section 3.3, after the claim', async () => {
-    const { flow, calls, store } = watchedFlow([user])
+    const { flow, calls, store } = await watchedFlow([user])
     const token = await issuedTo(store)
     const password = 'a new password'
     const done = await flow.complete({ token, password, confirmPassword: password }, requester)
@@ -152,7 +156,7 @@ describe('The flow of a password reset', () => {
 
   it('hashes one password of a token, however many are posted at once, and lets no other token wait (RATE-15)', async () => {
     const bob = { ...user, id: 'u2', username: 'bob' }
-    const { flow, calls, store } = watchedFlow([user, bob])
+    const { flow, calls, store } = await watchedFlow([user, bob])
     const post = (token: string, password: string) =>
       flow.complete({ token, password, confirmPassword: password }, requester)
     const token = await issuedTo(store)
@@ -171,7 +175,7 @@ describe('The flow of a password reset', () => {
   })
 
   it('goes on with the next form where the one before was refused, or its hashing failed (RATE-15)', async () => {
-    const { flow, calls, store, hashing } = watchedFlow([user])
+    const { flow, calls, store, hashing } = await watchedFlow([user])
     const token = await issuedTo(store)
     const post = (password: string, confirmPassword = password) =>
       flow.complete({ token, password, confirmPassword }, requester)

@@ -28,7 +28,7 @@ async function sendBroken(port: number, head: string, end: string | undefined): 
   socket.setEncoding('utf8').on('data', (text: string) => (answer += text))
   socket.on('error', () => {})
   const closed = once(socket, 'close')
-  const begun = `${head}\r\nhost: localhost\r\nexpect: 100-continue\r\ntransfer-encoding: chunked\r\n\r\n`
+  const begun = `${head}\r\nhost: localhost:${port}\r\nexpect: 100-continue\r\ntransfer-encoding: chunked\r\n\r\n`
   socket.write(`${begun}3\r\nabc\r\n`)
   // The server has the head now, and reads on.
   await once(socket, 'data')

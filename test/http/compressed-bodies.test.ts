@@ -21,7 +21,13 @@ const bodies = {
   'gzip cut short': ['deflate', gzipSync('identifier=alice').subarray(0, 12)],
 } as const
 
-const PATHS = ['forgot-password', 'reset-password', 'resend-verification', 'verify-email', 'not-me']
+const PATHS = [
+  'forgot-password',
+  'reset-password',
+  'resend-verification',
+  'verify-email/waiting',
+  'not-me',
+]
 
 describe('A compressed body', () => {
   const h = suiteHarness()

@@ -5,7 +5,6 @@ import {
   blockedLogin,
   eventsOf,
   expectExpired,
-  expectNothingChanged,
   expectResumed,
   isVerified,
   resend,
@@ -14,187 +13,160 @@ import {
   type BlockedLogin,
 } from '../support/blocked-login.ts'
 import { CONFIDENTIAL } from '../support/harness.ts'
+import { formsOf } from '../support/page-forms.ts'
 import { signedIn } from '../support/other-account.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { expectMode, windowOf } from '../support/waiting-window.ts'
-
-const MOZILLA = 'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)'
-const WEBKIT = 'AppleWebKit/537.36 (KHTML, like Gecko)'
-const CHROME = `${MOZILLA} ${WEBKIT} Chrome/140.0.0.0 Safari/537.36`
-const FIREFOX = `${MOZILLA.replace(')', '; rv:140.0)')} Gecko/20100101 Firefox/140.0`
-const SAFARI = `${MOZILLA} ${WEBKIT} Version/18.5 Safari/605.1.15`
-
-/** What Chrome sends when a person presses a button of our page. */
-const PRESSED = { 'user-agent': CHROME, 'sec-fetch-site': 'same-origin', 'sec-fetch-user': '?1' }
-/** The same when a script does. */
-const SCRIPTED = { 'user-agent': CHROME, 'sec-fetch-site': 'same-origin' }
-const SCRIPTED_IN_FIREFOX = { ...SCRIPTED, 'user-agent': FIREFOX }
-/** What Safari sends for both. */
-const IN_SAFARI = { ...SCRIPTED, 'user-agent': SAFARI }
+import { codeOn, expectMode, pendingOf, typeCode, windowOf } from '../support/waiting-window.ts'
 
 describe('The setting email_link_confirmation', () => {
   const h = suiteHarness()
 
   const setMode = (email_link_confirmation: string) => h.put({ email_link_confirmation })
-  const answerUrl = () => `${h.oauthUrl}/verify-email`
 
-  const press = (
-    agent: UserAgent,
-    page: Answer,
-    action = 'confirm',
-    headers: Record<string, string> = PRESSED,
-  ) => agent.post(answerUrl(), { ...page.hidden, action }, headers)
-
-  function expectQuestion(page: Answer, status = 200) {
-    expectMode(page, status, 'confirm')
-    expect(setsSession(page)).to.equal(false)
-    expect(page.text).to.include('name="action"').and.to.include('value="confirm"')
-  }
-
-  async function expectUntouched({ user, agent }: BlockedLogin, scanner: UserAgent) {
+  async function expectUntouched({ user, agent }: BlockedLogin, other: UserAgent) {
     expect(await isVerified(h, user)).to.equal(false)
-    expect(sessionId(h, scanner)).to.equal(undefined)
-    expect(sessionId(h, agent)).to.equal(undefined)
+    for (const each of [agent, other]) expect(sessionId(h, each)).to.equal(undefined)
   }
 
-  /** The address is verified, and the browser has neither session nor code; the window that logged in goes on. */
-  async function expectOnlyConfirmed(login: BlockedLogin, agent: UserAgent, answer: Answer) {
-    expectMode(answer, 200, 'verified')
-    expect(sessionId(h, agent)).to.equal(undefined)
-    expect(await isVerified(h, login.user)).to.equal(true)
-    await expectResumed(h, login, await windowOf(h, login).goOn())
-    expectExpired(await createUserAgent().get(login.link))
+  for (const mode of ['off', 'other_browser']) {
+    it(`${mode}: what was fetched ahead spends nothing, shows no code, and goes on by its button where it is shown all the same (VER-02)`, async () => {
+      await setMode(mode)
+      const login = await blockedLogin(h)
+      let page: Answer | undefined
+      for (const [method, headers] of [
+        ['GET', { 'sec-purpose': 'prefetch;prerender' }],
+        ['GET', { purpose: 'prefetch' }],
+        ['GET', { 'sec-fetch-dest': 'iframe' }],
+        ['HEAD', {}],
+        ['GET', { 'x-purpose': 'preview', purpose: 'preview' }],
+      ] as const) {
+        for (const agent of [createUserAgent(), login.agent]) {
+          page = await agent.request(method, login.link, { headers })
+          // No browser keeps an answer of this status for the page that its person opens.
+          expect([page.status, page.location, setsSession(page)]).to.deep.equal([
+            403,
+            undefined,
+            false,
+          ])
+          expect(page.text).to.not.include(login.code)
+          await expectUntouched(login, agent)
+        }
+      }
+      const [button] = formsOf(page ?? login.blocked)
+      const query = new URLSearchParams(button?.fields).toString()
+      await expectResumed(h, login, await login.agent.get(`${h.oauthUrl}/verify-email?${query}`))
+      expectExpired(await login.agent.get(login.link, { purpose: 'prefetch' }))
+    })
   }
 
   describe('other_browser', () => {
     before(() => setMode('other_browser'))
 
-    it('lets the browser that logged in through at once, for each of its logins, and after its cookie was given again', async () => {
+    it('finishes the login that waits where the link is opened: its own, each with its own request', async () => {
       const agent = createUserAgent()
       const first = await blockedLogin(h, { agent })
       const second = await blockedLogin(h, { agent })
-      await expectResumed(h, second, await agent.get(second.link))
-      expect(await windowOf(h, second).status()).to.equal('continued')
-      const page = await agent.get(first.link)
-      expectMode(page, 200, 'other_account')
-      await expectResumed(h, first, await press(agent, page, 'continue'))
-    })
-  })
-
-  describe('always', () => {
-    before(() => setMode('always'))
-
-    it('asks the browser that logged in too, and then finishes the login there', async () => {
-      const login = await blockedLogin(h)
-      const page = await login.agent.get(login.link)
-      expectQuestion(page)
-      await expectUntouched(login, login.agent)
-      await expectResumed(h, login, await press(login.agent, page))
-      expect(await windowOf(h, login).status()).to.equal('continued')
-    })
-  })
-
-  for (const mode of ['off', 'other_browser', 'always']) {
-    it(`${mode}: what was fetched ahead spends nothing, and whoever is shown it goes on by its button (VER-02)`, async () => {
-      await setMode(mode)
-      const login = await blockedLogin(h)
-      for (const headers of [{ 'sec-purpose': 'prefetch;prerender' }, { purpose: 'prefetch' }]) {
-        // No browser keeps an answer of this status for the page that its person opens.
-        expectQuestion(await login.agent.get(login.link, headers), 403)
-        await expectUntouched(login, createUserAgent())
+      for (const login of [second, first]) {
+        await expectResumed(h, login, await agent.get(login.link))
+        expectMode(await windowOf(h, login).reload(), 200, 'signed_in')
       }
-      const page = await login.agent.get(login.link, { 'x-purpose': 'preview', purpose: 'preview' })
-      expectQuestion(page, 403)
-      await expectResumed(h, login, await press(login.agent, page))
-      expectExpired(await login.agent.get(login.link, { purpose: 'prefetch' }))
     })
 
-    it(`${mode}: after a prefetch the link does what it does without one (VER-02)`, async () => {
-      await setMode(mode)
+    it('otherwise the newest one of the account there, never with the parameters of the link', async () => {
+      const elsewhere = await blockedLogin(h)
+      const { user } = elsewhere
+      const agent = createUserAgent()
+      const older = await blockedLogin(h, { user, agent })
+      const newest = await blockedLogin(h, { user, agent, extra: { state: 'of the newest' } })
+      await expectResumed(h, newest, await agent.get(elsewhere.link))
+      for (const login of [elsewhere, older])
+        expectMode(await windowOf(h, login).goOn(), 400, 'ended')
+    })
+
+    it('finishes the newest also by a link that support sent, and that no login waits for', async () => {
       const login = await blockedLogin(h)
-      await login.agent.request('HEAD', login.link)
-      await login.agent.get(login.link, { 'sec-purpose': 'prefetch' })
-      const page = await login.agent.get(login.link)
-      const answer = mode === 'always' ? await press(login.agent, page) : page
-      await expectResumed(h, login, answer)
+      const link = await resend(h, login.user)
+      await expectResumed(h, login, await login.agent.get(link))
     })
-  }
 
-  for (const mode of ['other_browser', 'always']) {
-    describe(`${mode}, in a browser other than the one that logged in`, () => {
+    it('does not finish a login of another account that waits in the browser', async () => {
+      const login = await blockedLogin(h)
+      const own = await blockedLogin(h)
+      const page = await own.agent.get(login.link)
+      expect(codeOn(page)).to.equal(login.code)
+      await expectUntouched(login, own.agent)
+      await expectResumed(h, own, await own.agent.get(own.link))
+    })
+
+    describe('in any other browser', () => {
       let login: BlockedLogin
       let other: UserAgent
-
-      before(() => setMode(mode))
 
       beforeEach(async () => {
         login = await blockedLogin(h)
         other = createUserAgent()
       })
 
-      it('asks first, verifies after the button, and sends back to the first window: no session, no code (VER-03)', async () => {
-        const page = await other.get(login.link)
-        expectQuestion(page)
-        await expectUntouched(login, other)
-        await expectOnlyConfirmed(login, other, await press(other, page))
-        const [event] = await eventsOf(h, {
-          type: 'email_verification_completed',
-          accountId: login.user.id,
-        })
+      it('verifies nothing, whoever opens it, and shows the code with the account, the client and the time (VER-03, VER-04)', async () => {
+        for (const agent of [other, other, (await signedIn(h)).browser]) {
+          const session = sessionId(h, agent)
+          const page = await agent.get(login.link)
+          expectMode(page, 200, 'elsewhere')
+          expect(codeOn(page)).to.equal(login.code)
+          const facts = [...page.text.matchAll(/<li>([^<]*)<\/li>/g)].map(([, fact]) => fact)
+          expect(facts.slice(0, 2)).to.deep.equal([
+            `Account: ${login.user.username}`,
+            'App: The App',
+          ])
+          const { createdAt } = await pendingOf(h, windowOf(h, login))
+          expect(facts[2]).to.include(String(createdAt.getUTCFullYear())).and.to.include('UTC')
+          expect(page.text).to.include('Never tell this code').and.to.not.include('<form')
+          expect(setsSession(page)).to.equal(false)
+          expect(sessionId(h, agent)).to.equal(session)
+          expect(await isVerified(h, login.user)).to.equal(false)
+        }
+        await expectResumed(h, login, await typeCode(h, login, login.code))
+        const type = 'email_verification_completed' as const
+        const [event] = await eventsOf(h, { type, accountId: login.user.id })
         expect(event?.clientId).to.equal('app')
+        expectExpired(await other.get(login.link))
       })
 
-      it('lets the form lead to the client and nowhere else, also where the request was too long for the link', async () => {
-        const extra = { state: 's'.repeat(4_001), prompt: 'login' }
-        const long = await blockedLogin(h, { extra })
-        expect(long.link).to.not.include('client_id')
-        for (const each of [login, long]) {
-          const page = await other.get(each.link)
-          const policy = page.headers.get('content-security-policy') ?? ''
-          expect(policy).to.include("form-action 'self' https:;")
-          await expectOnlyConfirmed(each, other, await press(other, page))
+      it('shows no code once its login waits no more, and says to sign in again', async () => {
+        const ended = [
+          () => windowOf(h, login).goOn({ action: 'cancel' }),
+          async () => h.store.pendingLogins.change({ id: windowOf(h, login).id }, { isVoid: true }),
+          async () => {
+            await h.put({ require_email_verification: 'false' })
+            expect((await windowOf(h, login).goOn()).location).to.include('code=')
+            await h.put({ require_email_verification: 'true' })
+          },
+        ]
+        for (const end of ended) {
+          login = await blockedLogin(h)
+          await end()
+          const page = await other.get(login.link)
+          expectMode(page, 200, 'elsewhere')
+          expect(codeOn(page)).to.equal(undefined)
+          expect(page.text).to.include('Sign in again where you want to be signed in')
+          expect(await isVerified(h, login.user)).to.equal(false)
         }
+        const next = await blockedLogin(h, { user: login.user })
+        await expectResumed(h, next, await typeCode(h, next, next.code))
       })
 
-      it('is not moved by scanners that fetch, render, or send the form by script (VER-04)', async () => {
-        const scanner = createUserAgent()
-        await scanner.request('HEAD', login.link)
-        for (const headers of [{}, { 'sec-purpose': 'prefetch' }, { 'sec-fetch-dest': 'iframe' }]) {
-          await scanner.get(login.link, headers)
-        }
-        const page = await scanner.get(login.link)
-        expectQuestion(page)
-        const { hidden } = page
-        for (const [form, headers] of [
-          // `form.submit()` sends no button, whatever the browser says of itself.
-          [hidden, {}],
-          [hidden, SCRIPTED],
-          [hidden, PRESSED],
-          [hidden, IN_SAFARI],
-          // `form.requestSubmit()` and `button.click()` send the button, and no sign of a person.
-          [{ ...hidden, action: 'confirm' }, SCRIPTED],
-          [{ ...hidden, action: 'confirm' }, SCRIPTED_IN_FIREFOX],
-          [{ ...hidden, action: 'confirm_only' }, SCRIPTED],
-          [{ ...hidden, action: 'continue', session: '' }, SCRIPTED],
-        ] as const) {
-          expectQuestion(await scanner.post(answerUrl(), form, headers), 400)
-          await expectUntouched(login, scanner)
-        }
-        const person = await other.get(login.link)
-        await expectOnlyConfirmed(login, other, await press(other, person))
+      it('shows no code for a link that no login waits for', async () => {
+        const user = await addUnverified(h)
+        const [redirect_uri] = CONFIDENTIAL.redirect_uris
+        const carried = { client_id: CONFIDENTIAL.client_id, redirect_uri, scope: 'openid' }
+        const page = await other.get(await resend(h, user, carried))
+        expectMode(page, 200, 'elsewhere')
+        expect(codeOn(page)).to.equal(undefined)
+        expect(await isVerified(h, user)).to.equal(false)
       })
 
-      it('takes the button where the browser does not tell who pressed it', async () => {
-        for (const headers of [IN_SAFARI, { 'user-agent': CHROME }, {}]) {
-          const each = await blockedLogin(h)
-          const page = await other.get(each.link)
-          await expectOnlyConfirmed(each, other, await press(other, page, 'confirm', headers))
-        }
-      })
-
-      it('asks nothing about a link that is not genuine, or was changed on its way', async () => {
-        const page = await other.get(login.link)
+      it('shows nothing for a link that is not genuine, or was changed on its way', async () => {
         for (const [name, value] of [
           ['state', 'evil'],
           ['token', 'A'.repeat(43)],
@@ -202,89 +174,21 @@ describe('The setting email_link_confirmation', () => {
         ] as const) {
           const url = new URL(login.link)
           url.searchParams.set(name, value)
-          expectExpired(await other.get(url))
-          const form = { ...page.hidden, [name]: value, action: 'confirm' }
-          expectExpired(await other.post(answerUrl(), form, PRESSED))
-          await expectNothingChanged(h, login, page)
+          const page = await other.get(url)
+          expectExpired(page)
+          expect(page.text).to.not.include(login.code)
         }
-        await expectOnlyConfirmed(login, other, await press(other, page))
+        await expectResumed(h, login, await login.agent.get(login.link))
       })
 
-      it('verifies once, of 20 buttons pressed at the same moment', async () => {
-        const { hidden } = await other.get(login.link)
-        const answers = await Promise.all(
-          Array.from({ length: 20 }, () =>
-            createUserAgent().post(answerUrl(), { ...hidden, action: 'confirm' }, PRESSED),
-          ),
-        )
-        expect(answers.every((answer) => !setsSession(answer) && !answer.location)).to.equal(true)
-        const type = 'email_verification_completed' as const
-        expect(await eventsOf(h, { type, accountId: login.user.id })).to.have.length(1)
-        await expectResumed(h, login, await windowOf(h, login).goOn())
-      })
-
-      it('leaves the session of another account as it is', async () => {
-        const { owner, browser } = await signedIn(h)
-        const session = sessionId(h, browser)
-        const page = await browser.get(login.link)
-        expectQuestion(page)
-        const answer = await press(browser, page)
-        expectMode(answer, 200, 'verified')
-        expect(sessionId(h, browser)).to.equal(session)
-        expect(await accountOf(h, browser)).to.equal(owner.id)
-        await expectResumed(h, login, await windowOf(h, login).goOn())
-      })
-
-      it('is not fooled by an answer to a question that was never asked', async () => {
-        const { owner, browser } = await signedIn(h)
-        const session = await h.provider.Session.find(sessionId(h, browser) ?? '')
-        const { hidden } = await browser.get(login.link)
-        const form = { ...hidden, action: 'continue', session: session?.uid ?? '' }
-        const answer = await browser.post(answerUrl(), form, PRESSED)
-        expectMode(answer, 200, 'verified')
-        expect(await accountOf(h, browser)).to.equal(owner.id)
-        await expectResumed(h, login, await windowOf(h, login).goOn())
-      })
-
-      it('verifies without signing in where no login waits for the link', async () => {
-        const user = await addUnverified(h)
-        const [redirect_uri] = CONFIDENTIAL.redirect_uris
-        const carried = { client_id: CONFIDENTIAL.client_id, redirect_uri, scope: 'openid' }
-        const page = await other.get(await resend(h, user, carried))
-        expectQuestion(page)
-        const answer = await press(other, page)
-        expectMode(answer, 200, 'verified')
-        expect(sessionId(h, other)).to.equal(undefined)
-        expect(await isVerified(h, user)).to.equal(true)
-      })
-
-      it('goes by the mode that is in force when the button is pressed', async () => {
-        const page = await other.get(login.link)
-        expectQuestion(page)
+      it('goes by the mode that is in force when the link is opened', async () => {
+        expectMode(await other.get(login.link), 200, 'elsewhere')
         await setMode('off')
-        const answer = await press(other, page)
-        await setMode(mode)
+        const answer = await other.get(login.link)
+        await setMode('other_browser')
         await expectResumed(h, login, answer)
+        expect(await accountOf(h, other)).to.equal(login.user.id)
       })
     })
-
-    it(`${mode} asks about another account in the browser that logged in, and replaces it after the answer`, async () => {
-      await setMode(mode)
-      const { owner, browser } = await signedIn(h)
-      const login = await blockedLogin(h, {
-        agent: browser,
-        extra: { prompt: 'login' },
-      })
-      let page = await browser.get(login.link)
-      if (mode === 'always') {
-        expectQuestion(page)
-        page = await press(browser, page)
-      }
-      expectMode(page, 200, 'other_account')
-      expect(await isVerified(h, login.user)).to.equal(false)
-      expect(await accountOf(h, browser)).to.equal(owner.id)
-      await expectResumed(h, login, await press(browser, page, 'continue'))
-      expect(await accountOf(h, browser)).to.equal(login.user.id)
-    })
-  }
+  })
 })

@@ -9,6 +9,7 @@ import {
   expectNothingChanged,
   isVerified,
   setsSession,
+  codeIn,
 } from '../support/blocked-login.ts'
 import { expectPage } from '../support/expect-page.ts'
 import { CLIENT, PASSWORD } from '../support/harness.ts'
@@ -20,10 +21,9 @@ import {
   postLogin,
   type DeviceRequest,
 } from '../support/oauth-requests.ts'
-import { press } from '../support/page-forms.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { expectMode, windowOf } from '../support/waiting-window.ts'
+import { expectMode, typeCode, windowOf } from '../support/waiting-window.ts'
 
 /** Nobody is asked for consent but the users of native clients. */
 const NATIVE_DEVICE: ClientMetadata = {
@@ -51,6 +51,7 @@ interface DeviceLogin {
   interaction: string
   blocked: Answer
   link: string
+  code: string
 }
 
 describe('A login in the device flow that waits for its verification link', () => {
@@ -68,9 +69,10 @@ describe('A login in the device flow that waits for its verification link', () =
     const form = { username: user.username, password: PASSWORD }
     const blocked = await agent.post(`${h.oauthUrl}/login`, form)
     expectMode(blocked, 200, 'blocked')
-    const { link } = await h.mail.mailTo(user.email ?? '')
+    const { link, mail } = await h.mail.mailTo(user.email ?? '')
+    const code = codeIn(mail) ?? ''
     const interaction = new URL(page.url).searchParams.get('interaction') ?? ''
-    return { user, agent, device, interaction, blocked, link }
+    return { user, agent, device, interaction, blocked, link, code }
   }
 
   const tokenAnswer = async ({ device_code }: DeviceRequest, { client_id } = DEVICE_CLIENT) => {
@@ -120,18 +122,15 @@ describe('A login in the device flow that waits for its verification link', () =
     await expectSignedIn(login)
   })
 
-  it('lets the window that waited sign the device in where the link only confirms', async () => {
+  it('signs the device in by the code, where the link was opened elsewhere', async () => {
     await h.put({ email_link_confirmation: 'other_browser' })
     const login = await blockedDevice()
     const elsewhere = createUserAgent()
-    const question = await elsewhere.get(login.link)
-    expectMode(question, 200, 'confirm')
-    await expectNothingChanged(h, { ...login, agent: elsewhere }, question)
+    const page = await elsewhere.get(login.link)
+    expectMode(page, 200, 'elsewhere')
+    await expectNothingChanged(h, { ...login, agent: elsewhere }, page)
     await expectWaiting(login)
-    const confirmed = await press(elsewhere, question, '/verify-email', { button: 'confirm' })
-    expectMode(confirmed, 200, 'verified')
-    await expectWaiting(login)
-    expectGoBack(await windowOf(h, login).goOn())
+    expectGoBack(await typeCode(h, login, login.code))
     await expectSignedIn(login)
     const again = await windowOf(h, login).goOn()
     expectMode(again, 200, 'signed_in')

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import type { JudgePassword, User } from '../../src/index.ts'
+import { bcryptWork } from '../support/bcrypt-work.ts'
 import { onBothStores } from '../support/both-stores.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/expect-page.ts'
@@ -41,7 +42,6 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
       'password_personal',
       ['acme tools', 'ToolsAcme2026', '127.0.0.1!'],
     ],
-    'is in force already (PWD-13)': ['password_current', [PASSWORD]],
   })
 
   it('is refused with the reason, and leaves the token unspent: then an honest one is set', async () => {
@@ -64,12 +64,21 @@ onBothStores('A new password that everybody can guess (PWD-11)', (technology) =>
 
   it('is refused to whoever was invited too', async () => {
     const { user, link } = await invitedUser(h)
-    const { 'is in force already (PWD-13)': _none, ...others } = refused(user)
-    for (const [mode, passwords] of Object.values(others))
+    for (const [mode, passwords] of Object.values(refused(user)))
       for (const password of passwords)
         expectPage(await choose(h, link, password), 400, 'accept-invitation', mode)
     expect((await h.users.findById(user.id))?.passwordHash).to.equal(undefined)
     expectPage(await choose(h, link, GOOD), 200, 'accept-invitation', 'done')
+  })
+
+  it('may be the one in force, which costs no more than another one does, and no link (PWD-13)', async () => {
+    const { user, link } = await userWithLink(h)
+    const work = await bcryptWork(async () => {
+      expectPage(await h.reset(link, PASSWORD), 200, 'reset-password', 'done')
+    })
+    expect(work).to.deep.equal(['bcrypt:SaltAsyncWorker', 'bcrypt:EncryptAsyncWorker'])
+    expect(await hasPassword(h, user, PASSWORD)).to.equal(true)
+    expectPage(await h.reset(link, GOOD), 400, 'reset-password', 'invalid')
   })
 
   it('is told where it differs from its confirmation, as a mismatch alone', async () => {

@@ -35,7 +35,7 @@ const PATHS: Record<string, Form> = {
   'forgot-password': { identifier: 'nobody' },
   'resend-verification': { username: 'nobody' },
   'reset-password': { token: 'x'.repeat(43), password: 'p', confirm_password: 'p' },
-  'verify-email': { token: 'x'.repeat(43), action: 'confirm_only' },
+  'verify-email/waiting': { login: 'x'.repeat(22), code: '123456' },
 }
 
 let used = 0
@@ -117,7 +117,7 @@ describe('Forms from one address', () => {
         post(address, 'forgot-password', foreign),
         post(address, 'reset-password', reset),
         post(address, 'reset-password'),
-        post(address, 'verify-email'),
+        post(address, 'verify-email/waiting'),
       ]
       const shapes = (await Promise.all(answers)).map((answer) => {
         const { headers, ...shape } = shapeOf(answer)
@@ -273,7 +273,7 @@ describe('Forms from one address', () => {
       ['forgot-password', 'password_reset_requested'],
       ['resend-verification', 'email_verification_requested'],
       ['reset-password', 'password_reset_rejected'],
-      ['verify-email', 'email_verification_rejected'],
+      ['verify-email/waiting', 'email_verification_rejected'],
     ] as const) {
       const address = newAddress()
       await useUp(address)

@@ -179,6 +179,25 @@ onBothStores('The apps that a person was signed in to', (technology) => {
     )
   })
 
+  it('that gave up are named as those that cannot be told', async () => {
+    const user = await addVerified(h)
+    await signInTo(h, user, [apps.shop, apps.mail])
+    const link = await h.resetLink(user)
+    const { clientLogouts } = h.store
+    const { find } = clientLogouts
+    clientLogouts.find = async (which) =>
+      (await find(which)).map((logout) => ({ ...logout, state: 'dead' }))
+    try {
+      const page = done(await h.reset(link, NEW))
+      for (const text of [page, await noticeTo(h, user)])
+        expect(text)
+          .to.match(/there yourself: (Shop and Mail|Mail and Shop)\./)
+          .and.not.contain(TOLD)
+    } finally {
+      clientLogouts.find = find
+    }
+  })
+
   it('are counted for an admin who ends the sessions, also at the command line', async () => {
     const user = await addVerified(h)
     await signInTo(h, user, [apps.shop, apps.mail, apps.down])

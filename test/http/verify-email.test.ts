@@ -30,11 +30,10 @@ import {
 import { CLIENT, CONFIDENTIAL } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { databaseOf, eventsOf as recordedOf, sha256, shapeOf, tokenOf } from '../support/observe.ts'
-import { signedIn } from '../support/other-account.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 import { expectTitle } from '../support/words.ts'
-import { windowOf } from '../support/waiting-window.ts'
+import { typeCode, windowOf } from '../support/waiting-window.ts'
 
 // What HEAD, prefetches and other methods do not do is in test/attacks/verification.test.ts.
 describe('GET {oauth_path}/verify-email (4.6)', () => {
@@ -237,19 +236,16 @@ describe('What the host sees of GET {oauth_path}/verify-email (4.6)', () => {
       redirect_uri: CONFIDENTIAL.redirect_uris[0],
       scope: 'openid',
     })
-    const { browser } = await signedIn(h)
-    const page = await browser.get(second.link)
-    const form = { ...page.hidden, action: 'continue' }
     seen.length = 0
     const answers = [
       await createUserAgent().get(first.link),
       await visited.get(fresh),
-      await browser.post(`${h.oauthUrl}/verify-email`, form),
+      await typeCode(h, second, second.code),
     ]
     expect(answers.map(({ status }) => status)).to.deep.equal([302, 302, 302])
     expect(seen).to.have.length(3)
     for (const { before, after } of seen) expect(after).to.deep.equal(before)
-    await expectResumed(h, second, answers[2] ?? page)
+    await expectResumed(h, second, answers[2] ?? second.blocked)
   })
 })
 

@@ -59,21 +59,21 @@ describeWithMongo('A login that waits, when the database fails between two steps
     const login = await blockedLogin(h)
     await failing('users', 'before', () => login.agent.get(login.link))
     expect(await isVerified(h, login.user)).to.equal(false)
-    expect(await windowOf(h, login).status()).to.equal('waiting')
     await expectStillWorks(h, login)
   })
 
-  for (const [collection, when, step] of [
-    ['users', 'after', 'the address is verified, and nobody was told'],
-    ['email_verification_tokens', 'before', 'before the token is marked used'],
-    ['email_verification_tokens', 'after', 'the token is marked used'],
-    ['pending_logins', 'before', 'before the windows are told'],
-    ['pending_logins', 'after', 'the windows are told, and the answer is lost'],
+  for (const [collection, when, step, nth] of [
+    ['users', 'after', 'the address is verified, and nobody was told', 1],
+    ['email_verification_tokens', 'before', 'before the token is marked used', 1],
+    ['email_verification_tokens', 'after', 'the token is marked used', 1],
+    // The first is before the address is verified.
+    ['pending_logins', 'before', 'before what began meanwhile is ended', 2],
+    ['pending_logins', 'after', 'what began meanwhile is ended, and the answer is lost', 2],
   ] as const) {
     it(`${step}: the link says verified, and the button of the window goes on`, async () => {
       const login = await blockedLogin(h)
       const elsewhere = createUserAgent()
-      await failing(collection, when, () => elsewhere.get(login.link))
+      await failing(collection, when, () => elsewhere.get(login.link), nth)
       expect(await isVerified(h, login.user)).to.equal(true)
       expect(sessionId(h, elsewhere)).to.equal(undefined)
       const again = await elsewhere.get(login.link)
@@ -85,7 +85,7 @@ describeWithMongo('A login that waits, when the database fails between two steps
 
   it('in the browser that logged in, before the turn is taken: the window still has it', async () => {
     const login = await blockedLogin(h)
-    await failing('pending_logins', 'before', () => login.agent.get(login.link))
+    await failing('pending_logins', 'before', () => login.agent.get(login.link), 3)
     await expectResumed(h, login, await windowOf(h, login).goOn())
   })
 
@@ -197,7 +197,6 @@ describe('A login that waits, when the provider fails', () => {
       const window = windowOf(h, login)
       await openElsewhere(login)
       await failing(model, () => window.goOn())
-      expect(await window.status()).to.equal('verified')
       await expectResumed(h, login, await window.goOn())
       expectMode(await window.goOn(), 200, 'signed_in')
     })

@@ -23,8 +23,7 @@ import { outcomeOf } from '../support/oauth-requests.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent } from '../support/user-agent.ts'
-import { expectMode, openElsewhere, windowOf } from '../support/waiting-window.ts'
-import { words } from '../support/words.ts'
+import { codeOn, expectMode, openElsewhere, typeCode, windowOf } from '../support/waiting-window.ts'
 
 /** Consent is in test/http/verify-email-any-request.property.test.ts. */
 describe('The waiting window finishes the very request of its client', () => {
@@ -32,13 +31,6 @@ describe('The waiting window finishes the very request of its client', () => {
     clients: [CLIENT, CONFIDENTIAL, PAR_ONLY, JAR_ONLY],
     provider: { features: THEIR_FEATURES },
   })
-
-  /** Opens the link in another browser and presses its button. */
-  async function confirmElsewhere(link: string) {
-    const agent = createUserAgent()
-    const { hidden } = await agent.get(link)
-    return agent.post(`${h.oauthUrl}/verify-email`, { ...hidden, action: 'confirm' })
-  }
 
   it('of a client that must sign its requests, with prompt=login, or after the interaction is gone', async () => {
     const forgotten = await blockedLogin(h)
@@ -59,11 +51,8 @@ describe('The waiting window finishes the very request of its client', () => {
   })
 
   it('and uses a pushed request up where nobody else did', async () => {
-    await h.put({ email_link_confirmation: 'always' })
     const { login, url } = await pushedLogin(h)
-    await confirmElsewhere(login.link)
-    await h.put({ email_link_confirmation: 'off' })
-    await expectResumed(h, login, await windowOf(h, login).goOn())
+    await expectResumed(h, login, await typeCode(h, login, login.code))
     expect(outcomeOf(await createUserAgent().get(url))).to.equal('invalid_request_uri')
   })
 
@@ -83,12 +72,16 @@ describe('The waiting window finishes the very request of its client', () => {
       const answer = await window.goOn()
       expectMode(answer, 200, 'verified')
       expect(sessionId(h, login.agent)).to.equal(undefined)
-      expect(await window.status()).to.equal('verified')
     }
 
-    it('its redirect URI was withdrawn, until it is back', async () => {
+    it('its redirect URI was withdrawn, until it is back; no code is shown meanwhile', async () => {
       const { login, change } = await dynamicLogin(h)
       await change({ redirect_uris: [`${DYNAMIC_URI}/`] })
+      await h.put({ email_link_confirmation: 'other_browser' })
+      const elsewhere = await openElsewhere(login)
+      await h.put({ email_link_confirmation: 'off' })
+      expectMode(elsewhere, 200, 'elsewhere')
+      expect(codeOn(elsewhere)).to.equal(undefined)
       await expectNoRedirect(login)
       await change()
       await expectResumed(h, login, await windowOf(h, login).goOn())
@@ -102,23 +95,6 @@ describe('The waiting window finishes the very request of its client', () => {
       expectMode(await windowOf(h, login).goOn(), 200, 'verified')
       const answer = await h.signIn(login.agent, login.user.username)
       expect(answer.location).to.match(/[?&]code=/)
-    })
-
-    it('and no window is promised to go on elsewhere then, when the link is opened in another browser', async () => {
-      const [{ login: gone, remove }, kept] = [await dynamicLogin(h), await blockedLogin(h)]
-      await remove()
-      await h.put({ email_link_confirmation: 'always' })
-      const promise = words['verify-email.verified.elsewhere'] ?? 'not there'
-      for (const [login, isPromised] of [
-        [gone, false],
-        [kept, true],
-      ] as const) {
-        const answer = await confirmElsewhere(login.link)
-        expectMode(answer, 200, 'verified')
-        expect(answer.text.includes(promise)).to.equal(isPromised)
-      }
-      await h.put({ email_link_confirmation: 'off' })
-      await expectResumed(h, kept, await windowOf(h, kept).goOn())
     })
   })
 })

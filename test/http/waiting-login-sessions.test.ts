@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { CheckedLogin, User } from '../../src/index.ts'
+import type { CheckedLogin } from '../../src/index.ts'
 import {
   accountOf,
   addUnverified,
@@ -13,7 +13,6 @@ import {
 } from '../support/blocked-login.ts'
 import { startHarness } from '../support/harness.ts'
 import {
-  expectAccountQuestion,
   expectPlantedReplaced,
   expectReplaced,
   sessionOf,
@@ -22,82 +21,30 @@ import {
 import { suiteHarness } from '../support/suite-harness.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
-import { expectMode, openElsewhere, windowOf } from '../support/waiting-window.ts'
+import { expectMode, openElsewhere, windowOf, typeCode } from '../support/waiting-window.ts'
 
 describe('A waiting window in a browser with a session', () => {
   const h = suiteHarness()
 
-  const answerTo = (login: BlockedLogin, { hidden }: Answer, action: string) =>
-    windowOf(h, login).goOn({ session: hidden['session'] ?? '', action })
-
-  describe('of another account, which came after the login that waits,', () => {
-    let login: BlockedLogin
-    let owner: User
-    let browser: UserAgent
-
-    beforeEach(async () => {
-      login = await blockedLogin(h)
-      browser = login.agent
-      owner = (await signedIn(h, browser)).owner
-      expect(await accountOf(h, browser)).to.equal(owner.id)
-      await openElsewhere(login)
-    })
-
-    it('asks first, names neither account, and takes no turn (VER-18)', async () => {
-      const session = sessionId(h, browser)
-      const window = windowOf(h, login)
-      for (const _time of [1, 2, 3]) expectAccountQuestion(await window.goOn(), [owner, login.user])
-      expect(sessionId(h, browser)).to.equal(session)
-      expect(await accountOf(h, browser)).to.equal(owner.id)
-      expect(await window.status()).to.equal('verified')
-      const page = await window.goOn()
-      await expectResumed(h, login, await answerTo(login, page, 'continue'))
-    })
-
-    it('replaces the session after "continue": a new one, and nothing of the old', async () => {
-      const before = await sessionOf(h, browser)
-      const page = await windowOf(h, login).goOn()
-      await expectResumed(h, login, await answerTo(login, page, 'continue'))
-      const after = await sessionOf(h, browser)
-      await expectReplaced(h, before, after, [owner, login.user])
-    })
-
-    it('leaves it, and the turn, after "only confirm"', async () => {
-      const session = sessionId(h, browser)
-      const page = await windowOf(h, login).goOn()
-      expectMode(await answerTo(login, page, 'confirm_only'), 200, 'verified')
-      expect(sessionId(h, browser)).to.equal(session)
-      expect(await accountOf(h, browser)).to.equal(owner.id)
-      await expectResumed(h, login, await answerTo(login, page, 'continue'))
-    })
-
-    it('asks again where a third account is signed in by the time of the answer', async () => {
-      const page = await windowOf(h, login).goOn()
-      const session = await sessionOf(h, browser)
-      await session?.destroy()
-      const { owner: third } = await signedIn(h, browser)
-      const again = await answerTo(login, page, 'continue')
-      expectAccountQuestion(again, [owner, login.user, third])
-      expect(again.hidden['session']).to.not.equal(page.hidden['session'])
-      expect(await accountOf(h, browser)).to.equal(third.id)
-      await expectResumed(h, login, await answerTo(login, again, 'continue'))
-    })
-
-    it('takes no answer that names another session, or none', async () => {
-      const window = windowOf(h, login)
-      const foreign = createUserAgent()
-      await signedIn(h, foreign)
-      const other = await sessionOf(h, foreign)
-      for (const session of ['', 'x', other?.uid ?? '']) {
-        const answer = await window.goOn({ session, action: 'continue' })
-        expectAccountQuestion(answer, [owner, login.user])
-      }
-      expectAccountQuestion(await window.goOn({ action: 'continue' }), [owner, login.user])
-      expect(await accountOf(h, browser)).to.equal(owner.id)
-      expect(await accountOf(h, foreign)).to.not.equal(undefined)
-      const page = await window.goOn()
-      await expectResumed(h, login, await answerTo(login, page, 'continue'))
-    })
+  it('goes on over the session of another account, by button, code and link: the password was typed in this very browser (VER-18)', async () => {
+    const ways: Record<string, (login: BlockedLogin) => Promise<Answer>> = {
+      async button(login) {
+        await openElsewhere(login)
+        return windowOf(h, login).goOn()
+      },
+      code: (login) => typeCode(h, login, login.code),
+      link: (login) => login.agent.get(login.link),
+    }
+    for (const [way, goOn] of Object.entries(ways)) {
+      await h.put({ email_link_confirmation: way === 'link' ? 'other_browser' : 'off' })
+      const login = await blockedLogin(h)
+      const { owner } = await signedIn(h, login.agent)
+      const before = await sessionOf(h, login.agent)
+      await expectResumed(h, login, await goOn(login))
+      await expectReplaced(h, before, await sessionOf(h, login.agent), [owner, login.user])
+      expect(await accountOf(h, login.agent)).to.equal(login.user.id)
+    }
+    await h.put({ email_link_confirmation: 'off' })
   })
 
   async function endSession(agent: UserAgent, answer: { logout?: 'yes' }, headers = {}) {
@@ -110,11 +57,10 @@ describe('A waiting window in a browser with a session', () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
     await openElsewhere(login)
-    expect(await window.status()).to.equal('verified')
     await h.signIn(login.agent, login.user.username)
     expect(await accountOf(h, login.agent)).to.equal(login.user.id)
     await endSession(login.agent, { logout: 'yes' })
-    expect(await window.status()).to.equal('ended')
+    expectMode(await window.reload(), 400, 'ended')
     expectMode(await window.goOn(), 400, 'ended')
     expectMode(await window.reload(), 400, 'ended')
     expect(await accountOf(h, login.agent)).to.equal(undefined)
@@ -127,7 +73,6 @@ describe('A waiting window in a browser with a session', () => {
     const login = await blockedLogin(h)
     await openElsewhere(login)
     await endSession(login.agent, { logout: 'yes' }, { 'sec-fetch-site': 'cross-site' })
-    expect(await windowOf(h, login).status()).to.equal('verified')
     await expectResumed(h, login, await windowOf(h, login).goOn())
   })
 
@@ -151,20 +96,6 @@ describe('A waiting window in a browser with a session', () => {
       expect(answer.text).to.not.include(owner.username)
     }
     expect(await accountOf(h, login.agent)).to.equal(owner.id)
-  })
-
-  it('asks about the account of a window of the same browser that went on before', async () => {
-    const agent = createUserAgent()
-    const first = await blockedLogin(h, { agent })
-    const second = await blockedLogin(h, { agent })
-    await openElsewhere(first)
-    await openElsewhere(second)
-    await expectResumed(h, first, await windowOf(h, first).goOn())
-    const page = await windowOf(h, second).goOn()
-    expectAccountQuestion(page, [first.user, second.user])
-    expect(await accountOf(h, agent)).to.equal(first.user.id)
-    await expectResumed(h, second, await answerTo(second, page, 'continue'))
-    expect(await accountOf(h, agent)).to.equal(second.user.id)
   })
 
   it('keeps a session of the same account, under a new name', async () => {
@@ -339,7 +270,6 @@ describe('The cookie by which the browser that logged in is known', () => {
       const before = await blockedLogin(h, { agent })
       const next = await blockedLogin(h, { agent })
       await openElsewhere(next)
-      expect(await windowOf(h, before).status()).to.equal('waiting')
       expectMode(await windowOf(h, before).goOn(), 200, 'blocked')
       await expectResumed(h, next, await windowOf(h, next).goOn())
       expect(await isVerified(h, before.user)).to.equal(false)

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import type { Document } from 'mongodb'
 import type { User } from '../../src/index.ts'
 import { withDeleted } from '../support/admin-calls.ts'
 import {
@@ -27,11 +26,12 @@ import {
   expectMode,
   openElsewhere,
   pendingOf,
+  typeCode,
   windowNamed,
   windowOf,
 } from '../support/waiting-window.ts'
 
-describe('The window that logged in goes on by itself', () => {
+describe('The page that waits goes on by its button', () => {
   const h = suiteHarness({ flows: { trustedProxies: 1 } })
 
   async function expectGoesOn(login: BlockedLogin) {
@@ -43,14 +43,11 @@ describe('The window that logged in goes on by itself', () => {
     const login = await blockedLogin(h)
     const elsewhere = createUserAgent()
     const window = windowOf(h, login)
-    expect(await window.status()).to.equal('waiting')
     await expectResumed(h, login, await elsewhere.get(login.link))
-    expect(await window.status()).to.equal('verified')
     const answer = await window.goOn()
     expect(setsSession(answer)).to.equal(true)
     const tokens = await expectResumed(h, login, answer)
     expect(tokens.claims()?.['nonce']).to.equal(login.request.nonce)
-    expect(await window.status()).to.equal('continued')
     for (const agent of [login.agent, elsewhere]) {
       expect(await accountOf(h, agent)).to.equal(login.user.id)
     }
@@ -78,7 +75,6 @@ describe('The window that logged in goes on by itself', () => {
       expect(page.hidden['login']).to.equal(window.id)
       expect(setsSession(page)).to.equal(false)
     }
-    expect(await window.status()).to.equal('verified')
     await expectGoesOn(login)
   })
 
@@ -88,14 +84,12 @@ describe('The window that logged in goes on by itself', () => {
     await openElsewhere(login)
     await expectGoesOn(login)
     for (const ask of [window.goOn, window.reload]) expectMode(await ask(), 200, 'signed_in')
-    expect(await window.status()).to.equal('continued')
   })
 
   it('leaves its turn to the link where that is opened in the same browser, and says that one is signed in', async () => {
     const login = await blockedLogin(h)
     const window = windowOf(h, login)
     await expectResumed(h, login, await login.agent.get(login.link))
-    expect(await window.status()).to.equal('continued')
     for (const answer of [await window.goOn(), await window.reload()]) {
       expectMode(answer, 200, 'signed_in')
       expect(setsSession(answer)).to.equal(false)
@@ -123,15 +117,15 @@ describe('The window that logged in goes on by itself', () => {
   })
 
   it('has gone on before the link is opened in the same browser: that verifies, and makes no second code', async () => {
-    for (const mode of ['signed_in', 'verified']) {
+    for (const isSignedIn of [true, false]) {
       const login = await blockedLogin(h)
       await h.put({ require_email_verification: 'false' })
       const { location = '' } = await windowOf(h, login).goOn()
       await login.party.exchange(login.request, location)
       const session = sessionId(h, login.agent)
-      if (mode === 'verified') await (await h.provider.Session.find(session ?? ''))?.destroy()
+      if (!isSignedIn) await (await h.provider.Session.find(session ?? ''))?.destroy()
       const answer = await login.agent.get(login.link)
-      expectMode(answer, 200, mode)
+      expectMode(answer, 200, 'verified')
       expect(setsSession(answer)).to.equal(false)
       expect(await isVerified(h, login.user)).to.equal(true)
       expectExpired(await login.agent.get(login.link))
@@ -146,23 +140,54 @@ describe('The window that logged in goes on by itself', () => {
     ]) {
       const login = await blockedLogin(h)
       const window = windowOf(h, login)
-      expect(await window.status()).to.equal('waiting')
       await verify(login.user)
-      expect(await window.in(createUserAgent()).status()).to.equal('ended')
-      expect(await window.status()).to.equal('verified')
+      expectMode(await window.in(createUserAgent()).reload(), 400, 'ended')
       await expectGoesOn(login)
       expectMode(await createUserAgent().get(login.link), 200, 'verified')
     }
   })
 
-  it('goes on with each of two logins of one browser, each with its own request', async () => {
+  it('goes on with each login of the account where the host verified the address, each with its own request', async () => {
     const agent = createUserAgent()
     const user = await addUnverified(h)
     const first = await blockedLogin(h, { agent, user })
     const second = await blockedLogin(h, { agent, user })
     expect(windowOf(h, first).id).to.not.equal(windowOf(h, second).id)
-    await openElsewhere(first)
+    await changeUser(h, user, { emailVerified: true })
     for (const login of [second, first]) await expectGoesOn(login)
+  })
+
+  it('is over once another login of the account verified the address, by its link or its code', async () => {
+    for (const verify of [
+      (login: BlockedLogin) => login.agent.get(login.link),
+      (login: BlockedLogin) => openElsewhere(login),
+      (login: BlockedLogin) => typeCode(h, login, login.code),
+    ]) {
+      const left = await blockedLogin(h)
+      const login = await blockedLogin(h, { user: left.user })
+      await expectResumed(h, login, await verify(login))
+      expectMode(await windowOf(h, left).goOn(), 400, 'ended')
+      expectMode(await windowOf(h, left).reload(), 400, 'ended')
+      expect(sessionId(h, left.agent)).to.equal(undefined)
+    }
+  })
+
+  it('is over while another login of the account verifies the address, and so is one that begins in that moment', async () => {
+    const left = await blockedLogin(h)
+    const { user } = left
+    const login = await blockedLogin(h, { user })
+    const { markEmailVerified } = h.users
+    const begun: BlockedLogin[] = []
+    h.users.markEmailVerified = async (id, email) => {
+      h.users.markEmailVerified = markEmailVerified
+      begun.push(await blockedLogin(h, { user }))
+      const isFirst = await markEmailVerified(id, email)
+      expectMode(await windowOf(h, left).goOn(), 400, 'ended')
+      return isFirst
+    }
+    await expectResumed(h, login, await typeCode(h, login, login.code))
+    expect(begun).to.have.length(1)
+    for (const each of begun) expectMode(await windowOf(h, each).goOn(), 400, 'ended')
   })
 
   it('waits as long as the latest link works, and ends alike for everybody', async () => {
@@ -170,34 +195,27 @@ describe('The window that logged in goes on by itself', () => {
     const window = windowOf(h, login)
     await moveTime(24 * 3_600_000)
     const nobody = windowNamed(h.oauthUrl, 'nobody', login.agent)
-    for (const ask of ['poll', 'reload', 'goOn'] as const) {
+    for (const ask of ['reload', 'goOn'] as const) {
       expect(shapeOf(await window[ask]())).to.deep.equal(shapeOf(await nobody[ask]()))
     }
-    expect(await window.status()).to.equal('ended')
+    expectMode(await window.reload(), 400, 'ended')
     expectExpired(await createUserAgent().get(login.link))
     const { login: _, ...form } = login.blocked.hidden
     const link = await resend(h, login.user, form)
-    expect(await window.status()).to.equal('waiting')
     await openElsewhere({ ...login, link })
     await expectGoesOn(login)
   })
 
-  it('is not counted by network, as it posts by itself, and others are all the same', async () => {
+  it('is counted by network like every form', async () => {
     const login = await blockedLogin(h)
     await h.put({ requests_per_ip_per_minute: '2' })
     const from = { 'x-forwarded-for': '192.0.2.1' }
     const window = windowOf(h, login)
-    for (let time = 0; time < 5; time += 1) {
-      expectMode(await window.goOn({}, from), 200, 'blocked')
-    }
-    const forgot = `${h.oauthUrl}/forgot-password`
-    for (const expected of [200, 200, 429]) {
-      const { status } = await createUserAgent().post(forgot, { identifier: 'nobody' }, from)
-      expect(status).to.equal(expected)
-    }
-    await openElsewhere(login)
-    await expectResumed(h, login, await window.goOn({}, from))
+    for (const _time of [1, 2]) expectMode(await window.goOn({}, from), 200, 'blocked')
+    expect((await window.goOn({ code: login.code }, from)).status).to.equal(429)
+    expect(await isVerified(h, login.user)).to.equal(false)
     await h.put({ requests_per_ip_per_minute: '60' })
+    await expectResumed(h, login, await window.goOn({ code: login.code }, from))
   })
 
   it('leads to its client from every page that it is on, however long the request of the client is', async () => {
@@ -241,12 +259,10 @@ describe('The window that logged in goes on by itself', () => {
         if (isConfirmed) await openElsewhere(login)
         const answers = await Promise.all(
           windows.map(async (window) => ({
-            status: shapeOf(await window.poll()),
             page: shapeOf(await window.reload()),
             post: shapeOf(await window.goOn()),
           })),
         )
-        expect(answers[0]?.status.text).to.equal('{"status":"ended"}')
         expect([answers[0]?.page.status, answers[0]?.post.status]).to.deep.equal([400, 400])
         expect(answers[0]?.page.text).to.include('data-mode="ended"')
         for (const answer of answers) expect(answer).to.deep.equal(answers[0])
@@ -259,7 +275,6 @@ describe('The window that logged in goes on by itself', () => {
       await openElsewhere(login)
       const url = `${h.oauthUrl}/verify-email`
       for (const query of [`login=${id}&login=${id}`, `login[]=${id}`, `login[$gt]=`, '']) {
-        expect((await agent.get(`${url}/status?${query}`)).text).to.equal('{"status":"ended"}')
         expectMode(await agent.get(`${url}/waiting?${query}`), 400, 'ended')
       }
       for (const form of [`login=${id}&login=${id}`, `login[]=${id}`, 'login[$gt]=', '']) {
@@ -316,21 +331,12 @@ describe('The window that logged in goes on by itself', () => {
         expect(answer.location).to.equal(undefined)
         expect(setsSession(answer)).to.equal(false)
       }
-      expect(await window.status()).to.equal('verified')
       await expectGoesOn(login)
     })
 
-    it('is kept in no cache, and says nothing of the account', async () => {
-      const window = windowOf(h, login)
-      for (const answer of [await window.poll(), await window.reload(), login.blocked]) {
+    it('is kept in no cache', async () => {
+      for (const answer of [await windowOf(h, login).reload(), login.blocked])
         expect(answer.headers.get('cache-control')).to.equal('no-store')
-      }
-      const { headers, text } = await window.poll()
-      expect(text).to.equal('{"status":"waiting"}')
-      expect(headers.get('content-type')).to.match(/^application\/json/)
-      expect(headers.get('x-content-type-options')).to.equal('nosniff')
-      expect(headers.get('set-cookie')).to.equal(null)
-      expect(headers.get('access-control-allow-origin')).to.equal(null)
     })
   })
 })
@@ -368,7 +374,6 @@ describe('A window that waits for a login that is over', () => {
     const foreign = await window.in(createUserAgent()).goOn()
     expectMode(foreign, 400, 'ended')
     expect(foreign.text).not.to.include('The App')
-    expect(await window.status()).to.be.oneOf(['waiting', 'verified', 'ended'])
     expect((await pendingOf(h, window)).continuedAt).to.equal(undefined)
     expect(sessionId(h, login.agent)).to.equal(undefined)
   }
@@ -425,16 +430,6 @@ describe('A window that waits for a login that is over', () => {
     await expectResumed(h, login, await window.goOn())
   })
 
-  it('is not told apart by its status, which judges no account', async () => {
-    const user = await addUnverified(h)
-    const [alive, over] = [await blockedLogin(h), await blockedLogin(h, { user })]
-    await changeUser(h, user, { disabled: true })
-    const texts = [alive, over].map(async (login) => (await windowOf(h, login).poll()).text)
-    expect(new Set(await Promise.all(texts)).size).to.equal(1)
-    await changeUser(h, user, { disabled: false })
-    expect(await isVerified(h, user)).to.equal(false)
-  })
-
   it('goes nowhere where the account is gone', async () => {
     const login = await blockedLogin(h)
     await openElsewhere(login)
@@ -444,16 +439,7 @@ describe('A window that waits for a login that is over', () => {
 })
 
 describeWithMongo('The page that waits [full]', () => {
-  let commands: string[] = []
-  let filter: Document
-  const h = suiteHarness(async () => ({
-    database: await freshDatabase('standalone', ({ commandName, command }) => {
-      // The settings are followed, and the keys noted, whatever is requested.
-      if (['settings', 'key_rings'].includes(command[commandName])) return
-      commands.push(`${commandName} ${String(command[commandName])}`)
-      filter = command['filter']
-    }),
-  }))
+  const h = suiteHarness(async () => ({ database: await freshDatabase('standalone') }))
 
   it('goes nowhere once the record is damaged or gone, and a new login works', async () => {
     const login = await blockedLogin(h)
@@ -464,41 +450,10 @@ describeWithMongo('The page that waits [full]', () => {
     for (const damage of [...texts, { purge_at: 'never' }, { browser_hash: 7 }]) {
       const before = await logins.findOneAndUpdate({ _id: window.id }, { $set: damage })
       expectMode(await window.goOn(), 400, 'ended')
-      expect((await window.poll()).text).to.equal('{"status":"ended"}')
       await logins.replaceOne({ _id: window.id }, before ?? {})
     }
-    expect(await window.status()).to.equal('verified')
     await logins.deleteOne({ _id: window.id })
     expectMode(await window.goOn(), 400, 'ended')
     expect((await h.signIn(login.agent, login.user.username)).location).to.include('code=')
-  })
-
-  it('costs little: a poll of its own browser is a read by the primary key, and one more while it waits; of any other none', async () => {
-    const login = await blockedLogin(h)
-    const window = windowOf(h, login)
-    // Workers ask the database by themselves.
-    await h.flows.stop({ withinMs: 2_000 })
-    await h.flows.start({ workers: false })
-    for (const [status, read] of [
-      ['waiting', ['pending_logins', 'users']],
-      ['verified', ['pending_logins']],
-    ] as const) {
-      if (status === 'verified') await openElsewhere(login)
-      commands = []
-      expect(await window.status()).to.equal(status)
-      expect(commands).to.deep.equal(read.map((collection) => `find ${collection}`))
-      const reads = databaseOf(h)
-        .collection(read.at(-1) ?? '')
-        .find(filter)
-      const { executionStats, queryPlanner } = await reads.explain('executionStats')
-      expect(executionStats).to.include({ totalDocsExamined: 1, totalKeysExamined: 1 })
-      expect(JSON.stringify(queryPlanner.winningPlan)).to.not.include('COLLSCAN')
-    }
-
-    commands = []
-    expect(await window.in(createUserAgent()).status()).to.equal('ended')
-    expect(commands).to.deep.equal([])
-
-    await expectResumed(h, login, await window.goOn())
   })
 })

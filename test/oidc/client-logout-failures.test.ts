@@ -20,7 +20,7 @@ import {
 import { describeWithMongo, freshDatabase } from '../support/mongod.ts'
 import { eventsOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { moveTime } from '../support/time.ts'
+import { movableClock, moveTime } from '../support/time.ts'
 
 const HOUR = 3_600_000
 
@@ -48,9 +48,14 @@ const failuresOf = (h: Harness, user?: User) =>
 describe('A client that does not take its logout token', () => {
   let app: LogoutClient
   let dead: LogoutClient
+  const hanging = Array.from({ length: 60 }, (_, n) => `hanging-${n}`)
   const h: Harness = suiteHarness(async () => {
     ;[app, dead] = [await startLogoutClient('told'), await startLogoutClient('dead')]
-    return telling([app, dead])
+    return telling([
+      app,
+      dead,
+      ...hanging.map((id) => ({ metadata: { ...dead.metadata, client_id: id } })),
+    ])
   })
   after(() => Promise.all([app, dead].map(({ close }) => close())))
   beforeEach(() => {
@@ -82,6 +87,24 @@ describe('A client that does not take its logout token', () => {
     expect(sent.map(({ clientId, details }) => [clientId, details])).to.deep.equal([
       ['dead', { attempts: 4 }],
     ])
+  })
+
+  it('is told of an account that was forgotten meanwhile, and then nothing is left of that', async () => {
+    dead.answer = status(503)
+    const user = await ended()
+    await eventually('the first attempt has failed', () => failuresOf(h, user).length > 0)
+    const forget = () => h.store.forget(user.id, movableClock.now(), 'hash')
+    expect(await forget()).to.include({ clientLogouts: 0, underWay: 1 })
+    dead.tokens.length = 0
+    dead.answer = status(200)
+    await eventually('it is told', async () => {
+      await moveTime(1_000)
+      return dead.tokens.length === 1
+    })
+    await eventually('the record is gone', async () => (await logoutsOf(h, user)).length === 0)
+    const { events, ...left } = await forget()
+    expect(Object.values(left)).to.deep.equal(Object.values(left).map(() => 0))
+    expect(events, 'recorded since').to.equal(0)
   })
 
   it('is given up after a day; its account is signed out at the provider all the same', async () => {
@@ -215,6 +238,37 @@ describe('A client that does not take its logout token', () => {
     expect(
       eventsOf(h, 'client_logout_sent').filter(({ accountId }) => accountId === 'many'),
     ).to.have.length(50)
+  })
+
+  it('holds up no other, be they sixty and told again and again (SES-21) [full]', async () => {
+    dead.answer = hang
+    let told = 0
+    const tellLast = async () => {
+      await addLogouts(h, 'told', 'somebody')
+      told += 1
+      // Written down too: otherwise it looks slow once the time moves.
+      await eventually('the other one is told', async () => {
+        const logouts = await logoutsOf(h, { id: 'somebody' } as User)
+        return logouts.filter(({ state }) => state === 'sent').length === told
+      })
+    }
+    for (const id of hanging) await addLogouts(h, id, id)
+    await eventually('all of them have a token', () => dead.open === 60)
+    await tellLast()
+    await moveTime(5_000)
+    await eventually('the attempts are over', async () => {
+      const found = await Promise.all(hanging.map((id) => logoutsOf(h, { id } as User)))
+      return found.flat().every(({ reason }) => reason === 'timeout')
+    })
+    // New ones, and those that are told again.
+    for (const id of hanging) await addLogouts(h, id, id, 3)
+    await moveTime(5_000)
+    await eventually('some have a token', () => dead.open === 20)
+    await tellLast()
+    expect(dead.open).to.equal(20)
+    dead.answer = status(200)
+    await moveTime(5_000)
+    for (const id of hanging) expect(await allTold(h, { id } as User)).to.have.length(4)
   })
 
   it('is told by the next start, where a stop cut the attempt short', async () => {

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import { ServerResponse, type IncomingMessage } from 'node:http'
 import { expect } from 'chai'
 import type { AdapterFactory } from 'oidc-provider'
 import { koaHost } from '../../examples/hosts/koa.ts'
@@ -18,7 +18,7 @@ import { isIdle } from '../support/jobs.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { eventsOf } from '../support/observe.ts'
 import { suiteHarness } from '../support/suite-harness.ts'
-import { createUserAgent, type UserAgent } from '../support/user-agent.ts'
+import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import { expectMode, windowOf } from '../support/waiting-window.ts'
 
 /** A host that calls it with each request to `/changed/<account>`. */
@@ -27,7 +27,7 @@ const host: Host = (parts) => {
   return async (req, res) => {
     const [, id] = /^\/changed\/(.*)$/.exec(req.url ?? '') ?? []
     if (id === undefined) return others(req, res)
-    res.end(JSON.stringify(await parts.flows.passwordChanged(id, { keepSession: req })))
+    res.end(JSON.stringify(await parts.flows.passwordChanged(id, { req, res })))
   }
 }
 
@@ -47,44 +47,56 @@ async function signedIn(h: Harness, user: User) {
 const sessionIn = (h: Harness, agent: UserAgent) =>
   h.provider.Session.find(sessionId(h, agent) ?? '')
 
-onBothStores('flows.passwordChanged(accountId, { keepSession })', (technology) => {
+const cookieOf = (h: Harness, agent: UserAgent) => agent.cookiesFor(`${h.oauthUrl}/auth`)
+
+/** What a client is told without a question, where a browser has this cookie alone. */
+async function outcomeWith(h: Harness, cookie: string): Promise<string> {
+  const { url } = await h.party.begin({ prompt: 'none' })
+  return ask.outcomeOf(await createUserAgent().get(url, { cookie }))
+}
+
+onBothStores('flows.passwordChanged(accountId, { req, res })', (technology) => {
   const h = harnessOf({ technology })
 
-  it('ends everything but the session of this request, tells how much that was, and records it', async () => {
+  it('ends everything, makes this browser a new session of the same login, and records what ended', async () => {
     const user = await addVerified(h)
     const here = await signedIn(h, user)
     const there = await signedIn(h, user)
     const other = await signedIn(h, await addVerified(h))
-    const before = await sessionIn(h, here.agent)
-    // Of each the used code, the access token and the refresh token; of the other browser the grant and the session.
-    const counts = { oauth: 7, idp: 1 }
+    const [before, copy] = [await sessionIn(h, here.agent), cookieOf(h, here.agent)]
+    // Of each the used code, the access token, the refresh token, the grant and the session.
+    const counts = { oauth: 8, idp: 2 }
     expect(await changeIn(h, here.agent, user)).to.deep.equal(counts)
     for (const { tokens } of [here, there]) {
       expect(await ask.isActive(h, tokens.access_token)).to.equal(false)
       expect(await ask.refresh(h, tokens.refresh_token)).to.equal('invalid_grant')
     }
     expect(await accountOf(h, there.agent)).to.equal(undefined)
+    expect(await outcomeWith(h, copy)).to.equal('login_required')
     expect(await ask.refresh(h, other.tokens.refresh_token)).to.equal('tokens')
 
     const after = await sessionIn(h, here.agent)
-    for (const name of ['uid', 'exp', 'loginTs', 'authorizations'] as const)
+    for (const name of ['accountId', 'loginTs', 'acr', 'amr', 'transient'] as const)
       expect(after?.[name], name).to.deep.equal(before?.[name])
-    expect(await accountOf(h, here.agent)).to.equal(user.id)
+    for (const name of ['jti', 'uid'] as const)
+      expect(after?.[name], name).to.be.a('string').and.not.equal(before?.[name])
+    expect(after?.exp).to.be.closeTo(before?.exp ?? 0, 2)
+    expect(after?.authorizations).to.equal(undefined)
     const [event, ...more] = h.events.filter(({ accountId }) => accountId === user.id)
     expect(more).to.deep.equal([])
     const told = { type: 'password_changed', details: counts, userAgent: 'The Browser' }
     expect(event).to.deep.include(told)
   })
 
-  it('keeps what was consented to in that session, and its new tokens live until the next end', async () => {
+  it('signs this browser in at a client without a question, until the next end', async () => {
     const user = await addVerified(h)
     const { agent } = await signedIn(h, user)
     await changeIn(h, agent, user)
-    const request = await h.party.begin({ scope: 'openid email offline_access', prompt: 'none' })
+    const request = await h.party.begin({ prompt: 'none' })
     const { location = '' } = await agent.get(request.url)
     const tokens = await h.party.exchange(request, location)
     expect(await ask.isActive(h, tokens.access_token)).to.equal(true)
-    expect(await changeIn(h, agent, user)).to.deep.include({ idp: 0 })
+    expect(await changeIn(h, agent, user)).to.deep.include({ idp: 1 })
     expect(await ask.isActive(h, tokens.access_token)).to.equal(false)
     expect(await accountOf(h, agent)).to.equal(user.id)
     await h.flows.passwordChanged(user.id)
@@ -92,7 +104,7 @@ onBothStores('flows.passwordChanged(accountId, { keepSession })', (technology) =
   })
 })
 
-describe('flows.passwordChanged(accountId, { keepSession })', () => {
+describe('flows.passwordChanged(accountId, { req, res })', () => {
   const h = harnessOf()
 
   it('voids all that was mailed, and ends the logins that wait', async () => {
@@ -105,7 +117,7 @@ describe('flows.passwordChanged(accountId, { keepSession })', () => {
     expect((await h.reset(await h.resetLink(user), 'a new password')).mode).to.equal('done')
   })
 
-  it('keeps no session of another account, none that was ended, and none where there is none (SES-22)', async () => {
+  it('makes no session for another account, for one that was ended, or where there is none (SES-22)', async () => {
     const [ann, bob] = [await addVerified(h), await addVerified(h)]
     const [annIn, bobIn, ended] = [
       await signedIn(h, ann),
@@ -137,6 +149,43 @@ describe('flows.passwordChanged(accountId, { keepSession })', () => {
     expect(h.mail.mails).to.have.length(mails)
     await h.put({ password_changed_email: 'false' })
   })
+})
+
+describe('The cookie of a new session', () => {
+  const long = { sameSite: 'strict', path: '/', httpOnly: false, priority: 'high' } as const
+  let remember = true
+  const h: Harness = harnessOf({
+    provider: {
+      cookies: { keys: ['a cookie key of the tests'], names: { session: 'sid' }, long },
+      claims: { openid: ['sub', 'acr', 'amr'] },
+    },
+    finishLogin: (req, res, login) =>
+      h.flows.finishLogin(req, res, { ...login, remember, acr: 'gold', amr: ['pwd'] }),
+  })
+
+  /** Of what an answer sets, without what differs by time and id. */
+  const cookiesOf = ({ headers }: Answer) =>
+    headers
+      .getSetCookie()
+      .filter((line) => line.startsWith('sid'))
+      .map((line) => line.replace(/=[^;]*/, '').replace(/expires=[^;]*/i, 'expires'))
+      .map((line) => line.split('; ').toSorted())
+
+  for (const isRemembered of [true, false]) {
+    it(`is set as the provider sets it, ${isRemembered ? 'with' : 'without'} "remember"`, async () => {
+      remember = isRemembered
+      const user = await addVerified(h)
+      const { agent } = await signedIn(h, user)
+      const ofProvider = await agent.get((await h.party.begin({ prompt: 'none' })).url)
+      const changed = await agent.get(`${h.baseUrl}/changed/${user.id}`)
+      expect(cookiesOf(changed)).to.have.length(2).and.deep.equal(cookiesOf(ofProvider))
+      expect(changed.headers.get('set-cookie')?.includes('expires')).to.equal(isRemembered)
+      const request = await h.party.begin({ prompt: 'none' })
+      const { location = '' } = await agent.get(request.url)
+      const claims = (await h.party.exchange(request, location)).claims()
+      expect(claims).to.deep.include({ sub: user.id, acr: 'gold', amr: ['pwd'] })
+    })
+  }
 })
 
 describe('The mail that tells of a password that the host changed', () => {
@@ -173,7 +222,7 @@ describe('The mail that tells of a password that the host changed', () => {
   })
 })
 
-describe('A session that is kept, while another end of its account comes in between (SES-22)', () => {
+describe('A new session, while another end of its account comes in between (SES-22)', () => {
   const store = memoryStore()
   let atEnd = async (_step: string) => {}
   const cutoffs = {
@@ -207,9 +256,11 @@ describe('A session that is kept, while another end of its account comes in betw
   }
 })
 
-describe('A request of the session that is kept, which is in flight meanwhile', () => {
+describe('A request with the cookie of before, which is in flight meanwhile', () => {
   let meanwhile = async (_id: string) => {}
+  // Nothing is deleted, so that it comes as far as it can.
   const h: Harness = harnessOf({
+    adapter: ask.withoutAccounts,
     provider: {
       async findAccount(_ctx, sub) {
         await meanwhile(sub)
@@ -218,18 +269,22 @@ describe('A request of the session that is kept, which is in flight meanwhile', 
     },
   })
 
-  it('saves that session again, and it is ended like the others, with the code (RACE-09)', async () => {
+  it('saves that session again, which stays dead, as does its code; the new one lives (RACE-09)', async () => {
     const user = await addVerified(h)
     const { agent } = await signedIn(h, user)
     meanwhile = async () => {
       meanwhile = async () => {}
       await changeIn(h, agent, user)
+      renewed = cookieOf(h, agent)
     }
+    let renewed = ''
     const request = await h.party.begin()
     const answer = await agent.get(request.url)
     expect(setsSession(answer)).to.equal(true)
     expect(await ask.redeem(h, request, answer.location)).to.equal('invalid_grant')
+    // Of two cookies a browser has the one that arrived last.
     expect(await accountOf(h, agent)).to.equal(undefined)
+    expect(await outcomeWith(h, renewed)).to.equal('code')
     await h.signIn(agent, user.username)
     expect(await accountOf(h, agent)).to.equal(user.id)
   })
@@ -238,7 +293,7 @@ describe('A request of the session that is kept, which is in flight meanwhile', 
 describe('flows.passwordChanged over an adapter that does not find accounts', () => {
   const h = harnessOf({ adapter: ask.withoutAccounts })
 
-  it('keeps the session all the same, ends the others, and counts nothing', async () => {
+  it('makes a new session all the same, ends the others, and counts nothing', async () => {
     const user = await addVerified(h)
     const [here, there] = [await signedIn(h, user), await signedIn(h, user)]
     const ended = await changeIn(h, here.agent, user)
@@ -265,7 +320,7 @@ describe('flows.passwordChanged over an adapter that fails', () => {
     }
   const h = harnessOf({ adapter: failing, mayLogErrors: true })
 
-  it('ends everything where the session cannot be kept', async () => {
+  it('ends everything where no new session can be made', async () => {
     const user = await addVerified(h)
     const [here, there] = [await signedIn(h, user), await signedIn(h, user)]
     fails = true
@@ -290,7 +345,7 @@ describe('flows.passwordChanged before flows.attach', () => {
     })
     const req = { headers: {} } as IncomingMessage
     const refusal: unknown = await flows
-      .passwordChanged('ann', { keepSession: req })
+      .passwordChanged('ann', { req, res: new ServerResponse(req) })
       .catch((error: unknown) => error)
     expect(refusal).to.include({ code: 'ERR_NOT_ATTACHED' })
   })

@@ -5,7 +5,13 @@ import { startLogoutClient } from '../support/logout-clients.ts'
 import { serve } from '../support/serve.ts'
 
 describe('A public address', () => {
-  const PUBLIC = ['93.184.215.14', '1.1.1.1', '2606:2800:21f:cb07:6820:80da:af6b:8b2c', '2a00::1']
+  const PUBLIC = [
+    '93.184.215.14',
+    '1.1.1.1',
+    '2606:2800:21f:cb07:6820:80da:af6b:8b2c',
+    '2a00::1',
+    '2a00::1:5efe:1:1',
+  ]
   for (const address of [...PUBLIC, '::ffff:1.1.1.1'])
     it(`is ${address}`, () => expect(isPublicAddress(address)).to.equal(true))
 
@@ -18,6 +24,7 @@ describe('A public address', () => {
       'fe80::1%eth0',
     ],
     'a carrier': ['100.64.0.1'],
+    'the host of a machine at Azure': ['168.63.129.16', '::ffff:168.63.129.16'],
     'many at once': ['224.0.0.1', '255.255.255.255', 'ff02::1'],
     'documentation and tests': [
       '192.0.2.1',
@@ -34,6 +41,8 @@ describe('A public address', () => {
       '64:ff9b::10.0.0.1',
       '2002:a00:1::',
       '2001:0:1::',
+      '2a00::5efe:10.0.0.1',
+      '2a00::200:5efe:a9fe:a9fe',
     ],
     'no address': ['', 'localhost', 'example.com', '0x7f.1', '1.1.1', '1.1.1.1:80'],
   }

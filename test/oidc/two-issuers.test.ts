@@ -7,6 +7,9 @@ import {
   mongoAdapter,
   mongoStore,
 } from '../../src/index.ts'
+import { createKeyRing } from '../../src/crypto/keys.ts'
+import { createSecretBox } from '../../src/crypto/secret-box.ts'
+import { MODELS } from '../../src/oidc/record-collections.ts'
 import { mustExist } from '../../src/contract/samples.ts'
 import { eventually } from '../support/eventually.ts'
 import {
@@ -106,7 +109,6 @@ onBothStores('Two issuers in one process', (technology) => {
     for (const [issuer, login] of logins) {
       await createUserAgent().get(login.link)
       const window = windowOf(issuer, login)
-      expect(await window.status()).to.equal('verified')
       await expectResumed(issuer, login, await window.goOn())
       expect(await accountOf(issuer, agent)).to.equal(login.user.id)
     }
@@ -207,6 +209,9 @@ describe('The prefix of the collections', () => {
     'a b',
     'ä',
     'a'.repeat(65),
+    'p_initial_',
+    'p_registration_',
+    'initial_',
   ]
 
   for (const prefix of [...bad, null, 42, ['a_']]) {
@@ -221,6 +226,31 @@ describe('The prefix of the collections', () => {
     })
   }
 
+  it('gives no two issuers the same collection', () => {
+    const names = new Set<string>()
+    const watched = new Proxy(db, {
+      get: (of, key) =>
+        key === 'collection'
+          ? (name: string) => {
+              names.add(name)
+              return of.collection(name)
+            }
+          : Reflect.get(of, key),
+    })
+    mongoStore(watched)
+    const box = createSecretBox(createKeyRing([Buffer.alloc(32)]))
+    for (const model of MODELS) mongoAdapter(watched)(model, box)
+    expect(names.size).to.be.greaterThan(25)
+    // Two prefixes meet where the longer one ends with what one of our names has before another one.
+    for (const name of names) {
+      for (const other of names) {
+        if (name === other || !name.endsWith(other)) continue
+        const prefix = `p_${name.slice(0, -other.length)}`
+        expect(() => mongoStore(db, { prefix }), prefix).to.throw(TypeError, /^prefix must/)
+      }
+    }
+  })
+
   it('may be what names of MongoDB may be', () => {
     for (const prefix of [
       undefined,
@@ -229,6 +259,7 @@ describe('The prefix of the collections', () => {
       'shop.',
       'Shop-1.',
       'systems.',
+      'initial_x',
       'a'.repeat(64),
     ]) {
       mongoStore(db, { prefix })

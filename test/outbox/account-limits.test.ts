@@ -1,11 +1,14 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'chai'
 import { endIn, sampleResetToken } from '../../src/contract/samples.ts'
 import { deliverMail } from '../../src/outbox/deliver.ts'
+import { requestNotice } from '../../src/outbox/password-changed.ts'
 import { recipientOf, resolveJob } from '../../src/outbox/resolve.ts'
+import type { NewMailJob } from '../../src/ports/index.ts'
 import { ANN, AT_ONCE, outboxByHand } from '../support/outbox-parts.ts'
 
 const CAP = 2
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 
 describe('Mails within the cap, whose worker dies after it looked the account up', () => {
   it('are not judged again: one of them leaves', async () => {
@@ -102,45 +105,178 @@ describe('An account that a stranger asks links for all the time', () => {
   }
 })
 
-describe('Requests of one account that are claimed together', () => {
-  it('see the mails of those before them: no spare is spent while a mail is under way', async () => {
-    const { parts, users, events, ask, claim } = await outboxByHand({
-      mails_per_account_per_hour: '1',
-    })
-    users.add({ ...ANN, id: 'bob', username: 'bob', emailVerified: false })
-    const reasons = () =>
-      events
-        .filter(({ type }) => type === 'email_verification_requested')
-        .map(({ reason }) => reason)
-    const wanted = { kind: 'email_verification', identifier: 'bob' } as const
-    const { store } = parts
-    const slow = {
-      ...store.outbox,
-      async resolve(...given: Parameters<typeof store.outbox.resolve>) {
-        await turn()
-        return store.outbox.resolve(...given)
+/** Takes all jobs that are due, and sends what may leave. */
+function working({ parts, claim }: Awaited<ReturnType<typeof outboxByHand>>) {
+  return async () => {
+    for (let jobs = await claim(); jobs.length > 0; jobs = await claim())
+      for (const job of jobs) {
+        const held = await resolveJob(parts, job)
+        if (held) await deliverMail(parts, held, AT_ONCE)
+      }
+  }
+}
+
+describe('Notices that a password was changed', () => {
+  async function notices(settings: Record<string, string> = {}) {
+    const outbox = await outboxByHand({ mails_per_account_per_hour: '1000', ...settings })
+    const { parts, users, after, mails, move } = outbox
+    const work = working(outbox)
+    let changes = 0
+    return {
+      ...outbox,
+      work,
+      add: (id: string, email: string, emailVerified: boolean) =>
+        users.add({ ...ANN, id, username: id, email, emailVerified }),
+      async change(accountId: string, email: string) {
+        changes += 1
+        move(1)
+        const change = { id: `change-${changes}`, accountId, email, passwordDigest: undefined }
+        const requester = { isAdmin: false, address: '192.0.2.1', userAgent: '' }
+        await requestNotice(parts.store.outbox, { ...change, carried: {}, requester }, after(0))
+        await work()
+        return mails.length
       },
+      waiting: async () =>
+        (await parts.store.outbox.list({ state: 'waiting', limit: 50 }, after(0))).map(
+          ({ id, reason }) => [id, reason],
+        ),
     }
-    const onDatabase = { ...parts, store: { ...store, outbox: slow } }
-    const resolveAll = async () => {
-      const jobs = await claim()
-      const resolved = await Promise.all(jobs.map((job) => resolveJob(onDatabase, job)))
-      return resolved.filter((job) => job !== undefined)
+  }
+
+  it('are 5 an hour for an account with a verified address, and the last one always leaves (RATE-01)', async () => {
+    const { change, move, work, mails, waiting, events } = await notices()
+    const counts: number[] = []
+    for (let round = 0; round < 40; round += 1) counts.push(await change('ann', ANN.email))
+    expect(counts.slice(0, 6)).to.deep.equal([1, 2, 3, 4, 5, 5])
+    expect(mails).to.have.length(5)
+    expect(await waiting()).to.deep.equal([['changed:change-40', 'throttled']])
+    move(HOUR_MS - 40)
+    await work()
+    expect(mails).to.have.length(5)
+    move(40)
+    await work()
+    expect(mails).to.have.length(6)
+    expect(events.at(-1)).to.include({ id: 'mail_sent:changed:change-40' })
+    expect(await waiting()).to.deep.equal([])
+    expect(await change('ann', ANN.email)).to.equal(7)
+  })
+
+  it('are one a day for all accounts that did not verify the mailbox, and use up nothing of others (RATE-01)', async () => {
+    const { add, change, move, work, mails } = await notices()
+    for (const tag of ['', '+1', '+2', '+3']) {
+      add(`mallory${tag}`, `Ann${tag}@example.com`, false)
+      for (let round = 0; round < 3; round += 1)
+        await change(`mallory${tag}`, `Ann${tag}@example.com`)
     }
+    expect(mails).to.have.length(1)
+    expect(await change('ann', ANN.email)).to.equal(2)
+    move(DAY_MS - 12)
+    await work()
+    expect(mails).to.have.length(3)
+    move(DAY_MS)
+    await work()
+    expect(mails).to.have.length(3)
+  })
 
-    for (let count = 0; count < 3; count += 1) await ask(wanted)
-    const [first, ...more] = await resolveAll()
-    expect(more).to.deep.equal([])
-    expect(reasons()).to.have.members([undefined, 'throttled', 'throttled'])
+  it('reach a mailbox that a thief had the account leave', async () => {
+    const { add, change } = await notices()
+    add('mallory', 'Ann+1@example.com', false)
+    expect(await change('mallory', 'Ann+1@example.com')).to.equal(1)
+    add('ann', 'thief@example.com', false)
+    expect(await change('ann', ANN.email)).to.equal(2)
+  })
+})
 
-    // Their mails are lost: the spare is there still, and it is one.
-    if (first) await store.outbox.remove(first)
-    await ask(wanted)
-    const [spare] = await resolveAll()
-    expect(reasons().at(-1)).to.equal(undefined)
-    if (spare) await store.outbox.remove(spare)
-    await ask(wanted)
-    expect(await resolveAll()).to.deep.equal([])
-    expect(reasons().at(-1)).to.equal('throttled')
+describe('Verification mails to one mailbox', () => {
+  /** Accounts that only claim one mailbox; `flood` asks for each of them, all over a day. */
+  async function claimed(accounts: number, settings: Record<string, string> = {}) {
+    const outbox = await outboxByHand({ mails_per_account_per_hour: '10', ...settings })
+    const { users, ask, move, mails } = outbox
+    const work = working(outbox)
+    const add = (id: string) =>
+      users.add({ ...ANN, id, username: id, email: `ann+${id}@example.com`, emailVerified: false })
+    const names = Array.from({ length: accounts }, (_, index) => `mallory-${index}`)
+    names.forEach(add)
+    const wish = async (identifier: string, more: Partial<NewMailJob> = {}) => {
+      move(1)
+      await ask({ kind: 'email_verification', identifier, ...more })
+      await work()
+      return mails.length
+    }
+    const flood = async (times = 6, rounds = 3) => {
+      for (let time = 1; time <= times; time += 1) {
+        for (let round = 0; round < rounds; round += 1)
+          for (const name of names) {
+            await wish(name)
+            await wish(name, { pendingLoginId: 'a login', accountId: name })
+          }
+        if (time < times) move(4 * HOUR_MS)
+      }
+      return mails.length
+    }
+    return { ...outbox, add, wish, flood }
+  }
+
+  for (const settings of [{}, { email_verification_expiration: '5m' }])
+    it(`are 30 a day, and a first one of each account (RATE-13), ${JSON.stringify(settings)}`, async () => {
+      const { flood, move } = await claimed(5, settings)
+      const most = 30 + 2 * 5
+      expect(await flood()).to.be.within(30, most)
+      move(4 * HOUR_MS)
+      expect(await flood()).to.be.within(60, 2 * most)
+    })
+
+  it('are 30 a day also where an hour has no limit', async () => {
+    const { flood } = await claimed(1, { mails_per_account_per_hour: '0' })
+    expect(await flood(1, 50)).to.be.within(30, 32)
+  })
+})
+
+describe('Strangers who know a name, or claim the same mailbox,', () => {
+  it('lock nobody out: an account that has nothing to use gets its mail, and so does its login (RATE-08)', async () => {
+    const outbox = await outboxByHand({ mails_per_account_per_hour: String(CAP) })
+    const { users, ask, mails, move, parts } = outbox
+    const work = working(outbox)
+    const count = async (wanted: Partial<NewMailJob>) => {
+      const before = mails.length
+      move(1)
+      await ask(wanted)
+      await work()
+      return mails.length - before
+    }
+    const kind = 'email_verification'
+    const squatters = Array.from({ length: 12 }, (_, index) => `squatter-${index}`)
+    for (const [index, id] of squatters.entries()) {
+      const email = `ann+${index}@example.com`
+      users.add({ ...ANN, id, username: id, email, emailVerified: false })
+    }
+    const flood = async () => {
+      for (const id of squatters) {
+        await ask({ identifier: id })
+        await ask({ kind, identifier: id })
+        await ask({ kind, accountId: id, identifier: undefined, pendingLoginId: `of ${id}` })
+      }
+      for (let round = 0; round < 5; round += 1) {
+        move(1)
+        await ask()
+        await ask({ kind, identifier: 'newbie' })
+      }
+      await work()
+    }
+    users.add({ ...ANN, id: 'newbie', username: 'newbie', emailVerified: false })
+
+    await flood()
+    expect(await parts.flows.password_reset.hasUsable(ANN, false)).to.equal(true)
+    const newbie = { kind, identifier: undefined, accountId: 'newbie' } as const
+    expect(await count({ ...newbie, pendingLoginId: 'a login' })).to.equal(1)
+    expect(await count({ ...newbie, pendingLoginId: 'another login' })).to.equal(0)
+    // Its link was used: the password is another one.
+    const changed = { ...ANN, passwordHash: 'another hash' }
+    users.add(changed)
+    await flood()
+    expect(await parts.flows.password_reset.hasUsable(changed, false)).to.equal(true)
+    move(DAY_MS)
+    await flood()
+    expect(await count({ ...newbie, pendingLoginId: 'of another day' })).to.equal(1)
   })
 })

@@ -45,7 +45,8 @@ describeWithMongo('A login with a wrong password (4.8) [full]', () => {
     proxy = await startMongoProxy(database)
     const seed = file('seed.json')
     await writeFile(seed, JSON.stringify({ users: [], clients: [CLIENT] }))
-    const variables = { SEED_FILE: seed, MONGODB_URI: proxy.uri, BCRYPT_COST: '5' }
+    const stored = { MONGODB_URI: proxy.uri, MAILBOX: 'true' }
+    const variables = { ...stored, SEED_FILE: seed, BCRYPT_COST: '5' }
     server = await startExampleServer(variables)
     await putSettings(server, { require_email_verification: 'true' })
     for (const [username, changes] of Object.entries(users)) {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { isMailAddress } from '../../src/settings/mail-address.ts'
+import { isMailAddress, mailboxKey } from '../../src/settings/mail-address.ts'
 
 /** Whoever reads one of these as an address mails to another mailbox, to several, or says more than an address. */
 const MALFORMED: Record<string, string> = {
@@ -43,6 +43,15 @@ const MALFORMED: Record<string, string> = {
   'a domain of 260': `a@${'b.'.repeat(130)}io`,
   nothing: '',
 }
+
+describe('mailboxKey', () => {
+  it('is the same for what many mail servers put into one mailbox, and no other', () => {
+    for (const other of ['V.ictim+x@gmail.com', 'vic.tim@googlemail.com', 'victim@Gmail.com'])
+      expect(mailboxKey(other)).to.equal(mailboxKey('victim@gmail.com'))
+    for (const other of ['victim@gmail.co', 'victims@gmail.com', 'victim@mail.com'])
+      expect(mailboxKey(other)).to.not.equal(mailboxKey('victim@gmail.com'))
+  })
+})
 
 describe('isMailAddress', () => {
   for (const address of [

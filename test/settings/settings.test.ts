@@ -4,6 +4,7 @@ import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import type { SettingsStore } from '../../src/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { settingNamed } from '../../src/settings/table.ts'
+import { smtpSettings } from '../../src/smtp/settings.ts'
 import { memorySettings } from '../../src/stores/memory/settings.ts'
 
 const ring = (fill: number) => createSecretBox(createKeyRing([Buffer.alloc(32, fill)]))
@@ -111,11 +112,12 @@ describe('createSettingsKeeper() (2.5)', () => {
 
   for (const [key, chosen, strictest] of [
     ['require_email_verification', 'false', 'true'],
-    ['email_link_confirmation', 'other_browser', 'always'],
+    ['email_link_confirmation', 'off', 'other_browser'],
     ['reset_requires_verified_email', 'false', 'true'],
     ['reset_verifies_email', 'true', 'false'],
     ['smtp_tls', 'starttls', 'auto'],
     ['password_blocklist', 'pwned', 'common'],
+    ['validation_min_password_length', '20', '15'],
   ] as const) {
     it(`keeps ${key} as it was where the stored value is not valid, takes ${strictest} at a start, and says so once (SET-18)`, async () => {
       const store = memorySettings()
@@ -153,21 +155,48 @@ describe('createSettingsKeeper() (2.5)', () => {
   it('has the strictest in force before its first look (SET-18)', () => {
     expect(keeperOf().current()).to.include({
       requireEmailVerification: true,
-      emailLinkConfirmation: 'always',
+      emailLinkConfirmation: 'other_browser',
       resetRequiresVerifiedEmail: true,
       smtpTls: 'auto',
+      minPasswordLength: 15,
     })
   })
 
-  it('takes the defaults of two stored values that exclude each other, says so, and takes other changes', async () => {
+  it('lets no maximum lower a minimum, be either of them not valid (SET-18)', async () => {
+    const store = memorySettings()
+    const [min, max] = ['validation_min_password_length', 'validation_max_password_length'] as const
+    const running = keeperOf(store)
+    await running.change({ [min]: '70', [max]: '72' })
+    for (const [values, kept, started] of [
+      [{ [min]: 'canary', [max]: '10' }, 70, 15],
+      [{ [min]: '70', [max]: 'canary' }, 70, 70],
+      [{ [min]: '70', [max]: '10' }, 70, 70],
+    ] as const) {
+      await store.write(values, (await store.read()).version)
+      const starting = keeperOf(store)
+      for (const [keeper, least] of [
+        [running, kept],
+        [starting, started],
+      ] as const) {
+        await keeper.refresh()
+        expect(keeper.current()).to.include({ minPasswordLength: least, maxPasswordLength: 72 })
+        expect(keeper.shown()).to.include({ [min]: String(least), [max]: '72' })
+        expect(await keeper.change({ [max]: '14' })).to.have.length(1)
+      }
+    }
+    expect(await running.change({ [max]: '71' })).to.deep.include({ changed: [max] })
+    expect(running.current()).to.include({ minPasswordLength: 70, maxPasswordLength: 71 })
+  })
+
+  it('takes the minimum of two stored values that exclude each other, says so, and takes other changes', async () => {
     const store = memorySettings()
     const [min, max] = ['validation_min_password_length', 'validation_max_password_length'] as const
     await store.write({ [min]: '70', [max]: '10' }, 0)
     const keeper = keeperOf(store)
     await keeper.refresh()
-    expect(keeper.current()).to.include({ minPasswordLength: 8, maxPasswordLength: 64 })
-    expect(keeper.shown()).to.include({ [min]: '8', [max]: '64' })
-    expect(logged.join()).to.include(min)
+    expect(keeper.current()).to.include({ minPasswordLength: 70, maxPasswordLength: 72 })
+    expect(keeper.shown()).to.include({ [min]: '70', [max]: '72' })
+    expect(logged.join()).to.include(max)
     expect(await keeper.change({ smtp_port: '26' })).to.deep.include({ changed: ['smtp_port'] })
     expect(await keeper.change({ [max]: '7' }))
       .to.be.an('array')
@@ -183,13 +212,15 @@ describe('createSettingsKeeper() (2.5)', () => {
     await keeperOf(store).change({ smtp_host: 'a', smtp_port: '26', smtp_password: 'canary' })
     const keeper = keeperOf(store, ring(2))
     await keeper.refresh()
-    expect(keeper.current()).to.include({ smtpHost: undefined, smtpPort: 26 })
+    const closed = { smtpHost: 'a', smtpFault: 'No key of the ring opens smtp_password' }
+    expect(keeper.current()).to.include(closed)
+    expect(smtpSettings(keeper.current())).to.equal(undefined)
     expect(keeper.current().smtpPassword).to.equal(undefined)
     expect(keeper.shown()).to.include({ smtp_host: 'a' })
     const { read } = store
     store.read = async () => ({ ...(await read()), values: {}, isUnreadable: true })
     await keeper.refresh()
-    expect(keeper.current()).to.include({ smtpHost: undefined, smtpPort: 26 })
+    expect(keeper.current()).to.include(closed)
     expect(logged.join()).to.include('smtp_password').and.not.to.include('canary')
   })
 
@@ -201,7 +232,8 @@ describe('createSettingsKeeper() (2.5)', () => {
     await store.write({ ...values, smtp_host: 'evil.example' }, version)
     const keeper = keeperOf(store)
     await keeper.refresh()
-    expect(keeper.current()).to.include({ smtpHost: undefined, smtpPassword: undefined })
+    expect(keeper.current().smtpPassword).to.equal(undefined)
+    expect(smtpSettings(keeper.current())).to.equal(undefined)
     expect(logged.join()).to.include('smtp_password').and.not.to.include('canary')
     await store.write(values, version + 1)
     await keeper.refresh()

@@ -17,13 +17,13 @@ import { systemClock } from '../../src/clock.ts'
 const FLIPS = 100
 
 describe('createMailSender()', () => {
+  const box = createSecretBox(createKeyRing([Buffer.alloc(32, 1)]))
   let keeper: SettingsKeeper
   let sender: MailSender
   const { start } = suiteSmtp()
   const noSignal = () => new AbortController().signal
 
   beforeEach(() => {
-    const box = createSecretBox(createKeyRing([Buffer.alloc(32, 1)]))
     keeper = createSettingsKeeper(memorySettings(), box, () => {})
     sender = createMailSender(keeper.current, systemClock, NO_ROTATION)
   })
@@ -69,6 +69,8 @@ describe('createMailSender()', () => {
     expect(server.connections).to.equal(0)
 
     const mailbox = memoryMailbox()
+    const unread = createSettingsKeeper(memorySettings(), box, () => {}).current
+    expect(createMailSender(unread, systemClock, NO_ROTATION, mailbox).canSend()).to.equal(false)
     const developing = createMailSender(keeper.current, systemClock, NO_ROTATION, mailbox)
     expect(developing.canSend()).to.equal(true)
     const connection = await developing.connect(keeper.current(), noSignal())

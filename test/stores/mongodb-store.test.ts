@@ -50,7 +50,7 @@ describeWithMongo('mongoStore()', () => {
         claimed_at: null,
         invalidated_at: null,
         completed_at: null,
-        purge_at: new Date(token.expiresAt.getTime() + 7 * 24 * hour),
+        purge_at: new Date(token.expiresAt.getTime() + 8 * 24 * hour),
         live: true,
       })
     })

@@ -86,5 +86,7 @@ export function withDeleted(users: () => UserStore, deleted: ReadonlySet<string>
       !deleted.has(id) && users().replacePasswordHash(id, expected, next),
     markEmailVerified: async (id, email) =>
       !deleted.has(id) && users().markEmailVerified(id, email),
+    markEmailUnverified: async (id, email) =>
+      (await users().markEmailUnverified?.(id, email)) ?? false,
   }
 }

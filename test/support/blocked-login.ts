@@ -18,6 +18,8 @@ export interface BlockedLogin {
   /** The answer to the login POST. */
   blocked: Answer
   link: string
+  /** Of its mail. */
+  code: string
 }
 
 export interface BlockedLoginOptions {
@@ -55,10 +57,16 @@ export async function blockedLogin(
   const form = { username: user.username, password: PASSWORD }
   const blocked = await agent.post(`${harness.oauthUrl}/login`, form)
   expect([blocked.page, blocked.mode]).to.deep.equal(['verify-email', 'blocked'])
-  const { link } = await harness.mail.mailTo(user.email ?? '', before + 1)
+  const { link, mail } = await harness.mail.mailTo(user.email ?? '', before + 1)
   await isIdle(harness)
+  const code = codeIn(mail) ?? ''
   const interaction = new URL(page.url).searchParams.get('interaction') ?? ''
-  return { user, agent, party, request, interaction, blocked, link }
+  return { user, agent, party, request, interaction, blocked, link, code }
+}
+
+/** The code in the text of a mail. `undefined`: it has none. */
+export function codeIn({ text }: { text?: string | undefined }): string | undefined {
+  return /^\d{6}$/m.exec(text ?? '')?.[0]
 }
 
 /** Asks for a fresh link, and answers it (4.7). */

@@ -83,7 +83,7 @@ const features: Configuration['features'] = {
 
 /** A harness whose provider tells these clients. */
 export function telling(
-  clients: LogoutClient[],
+  clients: Pick<LogoutClient, 'metadata'>[],
   { provider, ...options }: HarnessOptions = {},
 ): HarnessOptions {
   return {

@@ -4,7 +4,7 @@ import { addVerified, sessionId, setsSession, silently } from './blocked-login.t
 import type { Harness } from './harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 
-/** A link or a window in a browser where somebody else is, or was, signed in. */
+/** A link or a login in a browser where somebody else is, or was, signed in. */
 
 /** A verified user, signed in in this browser in place of whoever was there. */
 export async function signedIn(h: Harness, browser = createUserAgent()) {
@@ -15,8 +15,8 @@ export async function signedIn(h: Harness, browser = createUserAgent()) {
   return { owner, browser }
 }
 
-/** The question whether to go on, which names none of these users. */
-export function expectAccountQuestion(page: Answer, users: User[]): void {
+/** The page about another account, which names none of these users. */
+export function expectOtherAccount(page: Answer, users: User[]): void {
   expect([page.status, page.page]).to.deep.equal([200, 'verify-email'])
   expect([page.mode, page.location]).to.deep.equal(['other_account', undefined])
   expect(setsSession(page)).to.equal(false)

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../src/clock.ts'
 import { createAuthorizeSig } from '../../src/crypto/authorize-sig.ts'
+import { createLoginCodes } from '../../src/crypto/login-code.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
-import { createNotMeTokens } from '../../src/crypto/not-me-token.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { sampleMailJob } from '../../src/contract/samples.ts'
 import { memoryStore, memoryUsers, type AuditEvent, type MailJob } from '../../src/index.ts'
@@ -10,7 +10,6 @@ import { createMailBrake } from '../../src/outbox/brake.ts'
 import { mailFlows } from '../../src/outbox/kinds.ts'
 import type { OutboxParts } from '../../src/outbox/parts.ts'
 import type { SendTurn } from '../../src/outbox/send-turn.ts'
-import { createUnderWay } from '../../src/outbox/under-way.ts'
 import type { MailStage, NewMailJob, OutgoingMail } from '../../src/ports/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { createViews } from '../../src/views/index.ts'
@@ -51,7 +50,7 @@ export async function outboxByHand(settings: Record<string, string> = {}) {
     identify: async () => ({ carried: {}, clientName: undefined }),
     appsOf: async () => undefined,
     authorizeSig: createAuthorizeSig(keys),
-    notMeTokens: createNotMeTokens(createSecretBox(keys)),
+    loginCodes: createLoginCodes(keys),
     oauthUrl: 'https://id.example',
     views,
     settings: keeper.current,
@@ -78,7 +77,6 @@ export async function outboxByHand(settings: Record<string, string> = {}) {
     ...given,
     flows: mailFlows(given),
     brake,
-    resolving: createUnderWay(),
   }
   const after = (ms: number) => new Date(time + ms)
 

@@ -39,7 +39,6 @@ export const badValues: Record<string, string[]> = {
   smtp_port: [...ports, '+25', '٢٥', '[25]', 'smtp', 'NaN'],
   smtp_host: [...hosts, ...otherHosts, ...hostsInUrls],
   email_link_confirmation: ['', 'OFF', ' off', 'never', 'true'],
-  waiting_window: ['', 'MATCH', ' match', 'on', 'true'],
   smtp_tls: ['', 'AUTO', 'Auto', ' auto', 'auto ', 'tls', 'true', 'false', 'required', 'auto\n'],
   smtp_username: lines,
   smtp_auth: ['', 'PASSWORD', 'oauth2', 'xoauth2 ', 'true'],
@@ -72,8 +71,7 @@ export const goodValues: Record<keyof SettingTexts, string[]> = {
   email_verification_expiration: ['1s', '30d', '1d12h', '24h'],
   invitation_expiration: ['1s', '30d', '1d12h', '7d'],
   audit_retention: ['7d', '168h', '400d', '3650d'],
-  email_link_confirmation: ['other_browser', 'always', 'off'],
-  waiting_window: ['match', 'off', 'continue'],
+  email_link_confirmation: ['other_browser', 'off'],
   smtp_host: [
     ...'localhost 192.0.2.1 ::1 a_b.example SMTP-1.example xn--bcher-kva.example'.split(' '),
     '',

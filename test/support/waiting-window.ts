@@ -5,7 +5,7 @@ import { expectPage } from './expect-page.ts'
 import type { Harness } from './harness.ts'
 import { createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 
-/** Where the blocked page asks whether it may go on, and where it goes on. */
+/** The page that waits, and where it goes on. */
 export function windowOf(
   { oauthUrl }: Harness,
   { agent, blocked }: Pick<BlockedLogin, 'agent' | 'blocked'>,
@@ -18,9 +18,6 @@ export function windowOf(
 export interface WaitingWindow {
   id: string
   agent: UserAgent
-  poll(): Promise<Answer>
-  /** What the poll says. */
-  status(): Promise<string>
   reload(): Promise<Answer>
   goOn(more?: Record<string, string>, headers?: Record<string, string>): Promise<Answer>
   /** The same window in another browser. */
@@ -30,16 +27,9 @@ export interface WaitingWindow {
 export function windowNamed(oauthUrl: string, id: string, agent: UserAgent): WaitingWindow {
   const url = `${oauthUrl}/verify-email`
   const query = new URLSearchParams({ login: id }).toString()
-  const poll = () => agent.get(`${url}/status?${query}`)
   return {
     id,
     agent,
-    poll,
-    async status() {
-      const { status, text } = await poll()
-      expect(status).to.equal(200)
-      return (JSON.parse(text) as { status: string }).status
-    },
     reload: () => agent.get(`${url}/waiting?${query}`),
     goOn: (more = {}, headers = {}) =>
       agent.post(`${url}/waiting`, { login: id, ...more }, headers),
@@ -63,13 +53,22 @@ export function expectMode(answer: Answer, status: number, mode: string): void {
   expect(answer.location).to.equal(undefined)
 }
 
-/** The number that a window shows. `undefined`: it shows none. */
-export function numberOn({ text }: Answer): string | undefined {
-  const shown = /<div class="number" dir="ltr">(\d)\u00A0(\d)<\/div>/.exec(text)
-  return shown ? `${shown[1]}${shown[2]}` : undefined
+/** Types a code into the page that waits. */
+export function typeCode(
+  h: Harness,
+  login: Pick<BlockedLogin, 'agent' | 'blocked'>,
+  code: string,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  return windowOf(h, login).goOn({ code }, headers)
 }
 
-/** Another number than that, as somebody guesses. */
-export function wrongNumber(right: string, guess = 0): string {
-  return String(10 + ((Number(right) - 10 + 1 + guess) % 90))
+/** The code on the page of a link that was opened elsewhere. `undefined`: it shows none. */
+export function codeOn({ text }: Answer): string | undefined {
+  return /data-code="(\d{6})"[^>]*>\1</.exec(text)?.[1]
+}
+
+/** Another code than that. */
+export function wrongCode(right: string, guess = 0): string {
+  return String((Number(right) + 1 + guess) % 1_000_000).padStart(6, '0')
 }

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { DomUtils, parseDocument } from 'htmlparser2'
 import {
   createViews,
+  type CodeFault,
   type Languages,
   type PageLocals,
   type PageName,
@@ -15,7 +16,7 @@ const CARRIED_FIELDS = { client_id: 'shop', redirect_uri: 'https://shop.example/
 const LINK = { token: 'raw', carried: CARRIED, authorizeSig: 'sig' }
 const CLIENT = { clientName: 'Shop', logo: '/logos/shop.png' }
 const CLIENT_LINK = { ...CLIENT, href: 'https://shop.example/' }
-const WAITING = { pendingLoginId: 'a b&c', forMs: 86_400_000 }
+const WAITING = 'a b&c'
 const BLOCKED = {
   mode: 'blocked',
   username: 'ada',
@@ -105,65 +106,125 @@ describe('The page of a link that does not work', () => {
   })
 })
 
-describe('The window that waits', () => {
-  for (const [page, locals] of Object.entries({
-    blocked: { ...BLOCKED, waiting: WAITING },
+describe('The page that waits', () => {
+  const waiting = { ...BLOCKED, waiting: WAITING }
+  const formOf = (page: ReturnType<typeof show>) =>
+    page.forms.find(({ action }) => action === '/oauth2/verify-email/waiting')
+
+  for (const [mode, locals] of Object.entries({
+    blocked: waiting,
     sent: { mode: 'sent', waiting: WAITING },
   } satisfies Record<string, PageLocals['verify-email']>)) {
-    it(`in mode ${page} says that it waits, tells its script where to ask, and has a button without it`, () => {
-      const { forms, withRole } = show('verify-email', locals)
-      expect(DomUtils.textContent(withRole('status'))).to.equal('Waiting for your confirmation')
-      const form = forms.find(({ action }) => action === '/oauth2/verify-email/waiting')
-      expect(form?.fields).to.deep.equal({ login: 'a b&c' })
-      expect(form?.buttons.map(({ type, disabled }) => [type, disabled])).to.deep.equal([
-        ['submit', undefined],
+    it(`in mode ${mode} has one field, for a code, and one button`, () => {
+      const page = show('verify-email', locals)
+      const form = formOf(page)
+      expect(form?.fields).to.deep.equal({ login: 'a b&c', code: undefined })
+      expect(form?.buttons).to.deep.equal([{ type: 'submit' }])
+      const fields = page.find('input').filter(({ attribs }) => attribs['type'] !== 'hidden')
+      expect(fields.map(({ attribs }) => attribs)).to.deep.equal([
+        {
+          class: 'code',
+          id: 'code',
+          type: 'text',
+          name: 'code',
+          inputmode: 'numeric',
+          autocomplete: 'one-time-code',
+          maxlength: '40',
+          dir: 'ltr',
+        },
       ])
-      expect(form?.attribs).to.include({
-        'data-status-url': '/oauth2/verify-email/status?login=a%20b%26c',
-        'data-page-url': '/oauth2/verify-email/waiting?login=a%20b%26c',
-        'data-for-ms': '86400000',
-      })
-      expect(withRole('alert')).to.have.length(0)
+      expect(form?.attribs['data-page-url']).to.equal(
+        '/oauth2/verify-email/waiting?login=a%20b%26c',
+      )
+      expect(page.withRole('alert')).to.have.length(0)
     })
   }
 
   it('takes the login along when a new link is asked for', () => {
-    const { forms } = show('verify-email', { ...BLOCKED, carried: CARRIED, waiting: WAITING })
+    const { forms } = show('verify-email', { ...waiting, carried: CARRIED })
     const resend = forms.find(({ action }) => action === '/oauth2/resend-verification')
     expect(resend?.fields).to.deep.equal({ username: 'ada', login: 'a b&c', ...CARRIED_FIELDS })
   })
 
-  it('says so when the address is not confirmed yet', () => {
-    const locals = { ...BLOCKED, waiting: WAITING, isNotYet: true }
-    const { withRole, forms } = show('verify-email', locals)
-    expect(DomUtils.textContent(withRole('alert'))).to.equal(words['verify-email.blocked.refusal'])
-    expect(forms.map(({ action }) => action)).to.include('/oauth2/verify-email/waiting')
+  it('names the account, and folds what helps where no mail comes', () => {
+    const { find, whole } = show('verify-email', { ...waiting, waitMs: 30_000 })
+    expect(whole).to.include('signing in as ada')
+    const [help] = find('details')
+    expect(help?.attribs).not.to.have.property('open')
+    const folded = help ? DomUtils.textContent(help) : ''
+    for (const key of ['help', 'resend', 'wrong_address'] as const)
+      expect(folded).to.include(words[`verify-email.blocked.${key}`])
+  })
+
+  for (const reason of ['unread', 'wrong'] as const)
+    it(`tells a code that is ${reason} beside its field, which has the focus, and shows it no more`, () => {
+      const { find, withRole } = show('verify-email', { ...waiting, fault: { reason } })
+      const field = find('input').find(({ attribs }) => attribs['name'] === 'code')
+      expect(field?.attribs).to.include({
+        'aria-invalid': 'true',
+        'aria-describedby': 'code-hint',
+        autofocus: '',
+      })
+      expect(field?.attribs).not.to.have.property('value')
+      const hint = find('p').find(({ attribs }) => attribs['id'] === 'code-hint')
+      expect(hint && DomUtils.textContent(hint)).to.equal(words[`verify-email.blocked.${reason}`])
+      expect(withRole('alert')).to.have.length(0)
+    })
+
+  it('says that the address is not confirmed yet, or until when no code is good and that the link is', () => {
+    const told = (fault: CodeFault) => {
+      const page = show('verify-email', { ...waiting, fault })
+      expect(formOf(page)?.buttons).to.have.length(1)
+      return DomUtils.textContent(page.withRole('alert'))
+    }
+    expect(told({ reason: 'not_yet' })).to.equal(words['verify-email.blocked.refusal'])
+    expect(told({ reason: 'too_many', waitMs: 3_600_000 }))
+      .to.include('in 60 minutes')
+      .and.include('open the link')
   })
 
   it('says where the mail goes and who can change that, or that there is no address', () => {
-    const waiting = { ...BLOCKED, waiting: WAITING }
     const [known, none] = [waiting, { ...waiting, sentTo: undefined }].map((locals) =>
-      show('verify-email', locals).textOf('p'),
+      show('verify-email', locals),
     )
-    const {
-      'verify-email.blocked.wrong_address': wrong,
-      'verify-email.blocked.no_address': without,
-    } = words
-    expect(known).to.include(wrong).and.not.include(without)
-    expect(known?.join()).to.include('a•••@e•••.com')
-    expect(none).to.include(without).and.not.include(wrong)
-    for (const key of ['lead', 'next'] as const) {
-      const promise = words[`verify-email.blocked.${key}`]
-      expect(known).to.include(promise)
-      expect(none).to.not.include(promise)
+    const wrong = words['verify-email.blocked.wrong_address']
+    expect(known?.whole).to.include(wrong).and.include('a•••@e•••.com')
+    expect(none?.whole).to.include('the account ada has no email address').and.not.include(wrong)
+    expect(none?.find('details')).to.have.length(0)
+    expect(none && formOf(none)?.fields).to.deep.equal({ login: 'a b&c' })
+  })
+
+  it('asks for no code where no login waits', () => {
+    const { forms } = show('verify-email', BLOCKED)
+    expect(forms.map(({ action }) => action)).to.deep.equal(['/oauth2/resend-verification'])
+  })
+})
+
+describe('The page of a link that was opened elsewhere', () => {
+  const elsewhere = { mode: 'elsewhere', username: 'ada', client: CLIENT } as const
+
+  it('shows the code as one run, read digit by digit, with account, client and time; it has no form', () => {
+    const at = new Date('2026-01-02T15:04:00Z')
+    for (const asked of views.locales) {
+      const locals = { ...elsewhere, code: '042917', at }
+      const { find, withRole, forms, textOf } = show('verify-email', locals, { asked })
+      expect(withRole('img').map(({ attribs }) => attribs['aria-label'])).to.deep.equal([
+        '0 4 2 9 1 7',
+      ])
+      const shown = find('p').find(({ attribs }) => attribs['class'] === 'code')
+      expect(shown?.attribs['dir']).to.equal('ltr')
+      expect(shown && DomUtils.textContent(shown)).to.equal('042917')
+      expect(textOf('li').join()).to.match(/ada.*Shop.*UTC/s)
+      expect(forms).to.deep.equal([])
     }
   })
 
-  it('promises nothing where no login waits', () => {
-    const { withRole, forms, html } = show('verify-email', BLOCKED)
-    expect(withRole('status')).to.have.length(0)
-    expect(forms.map(({ action }) => action)).to.deep.equal(['/oauth2/resend-verification'])
-    expect(html).not.to.contain('data-status-url')
+  it('says until when no code is good, or that the login waits no more', () => {
+    const late = show('verify-email', { ...elsewhere, code: '042917', waitMs: 3_600_000 })
+    expect(late.whole).to.include('in 60 minutes')
+    const over = show('verify-email', elsewhere)
+    expect(over.whole).to.include(words['verify-email.elsewhere.over.lead'])
+    expect(over.html).not.to.match(/\d{6}/)
   })
 })
 
@@ -202,28 +263,14 @@ describe('The time until another mail may be asked for', () => {
   })
 })
 
-describe('The questions before a link is used', () => {
-  it('say again what to do where nobody pressed the button', () => {
-    const asked = (isNotYet: boolean) =>
-      show('verify-email', { mode: 'confirm', link: LINK, isNotYet })
-    expect(asked(false).withRole('alert')).to.have.length(0)
-    expect(DomUtils.textContent(asked(true).withRole('alert'))).to.contain('press the button')
-    for (const { forms } of [asked(false), asked(true)]) {
-      expect(forms[0]?.action).to.equal('/oauth2/verify-email')
-      expect(forms[0]?.buttons).to.deep.equal([
-        { type: 'submit', name: 'action', value: 'confirm' },
-      ])
-    }
-  })
-
-  it('about the window that waited has one way on, with the login', () => {
-    const locals = { mode: 'other_account', pendingLoginId: 'pending', session: 'uid' } as const
-    const { forms } = show('verify-email', locals)
-    const fields = { login: 'pending', session: 'uid' }
+describe('The page of a link that nobody looked at', () => {
+  it('opens the link again by its button', () => {
+    const { forms } = show('verify-email', { mode: 'confirm', link: LINK })
+    const fields = { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' }
     expect(forms).to.have.length(1)
-    expect(forms[0]).to.deep.include({ action: '/oauth2/verify-email/waiting', fields })
-    const buttons = forms[0]?.buttons.map(({ name, value }) => [name, value])
-    expect(buttons).to.deep.equal([['action', 'continue']])
+    expect(forms[0]).to.deep.include({ action: '/oauth2/verify-email', fields })
+    expect(forms[0]?.attribs['method']).to.equal('get')
+    expect(forms[0]?.buttons).to.deep.equal([{ type: 'submit' }])
   })
 })
 
@@ -260,7 +307,8 @@ describe('The rule for a new password', () => {
 describe('A page', () => {
   it('is small, with its style sheet and its script', () => {
     const shown = { carried: CARRIED, client: CLIENT, waiting: WAITING }
-    const { html } = show('verify-email', { ...BLOCKED, ...shown, waitMs: 30_000, isNotYet: true })
+    const fault = { reason: 'too_many', waitMs: 3_600_000 } as const
+    const { html } = show('verify-email', { ...BLOCKED, ...shown, waitMs: 30_000, fault })
     const size = (text: string) => Buffer.byteLength(text)
     expect(size(views.script.text)).to.be.below(7_168)
     expect(size(html) + size(views.stylesheet.text) + size(views.script.text)).to.be.below(20_480)

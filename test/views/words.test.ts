@@ -60,7 +60,8 @@ function everyMail(): { name: MailName; locals: MailLocals }[] {
       for (const client of both({ clientName: 'Shop' })) {
         for (const device of both({ userAgent: SAFARI })) {
           for (const by of both(other)) {
-            const common = { username: user, link: LINK, notMe: NOT_ME, at, ...lives }
+            const login = { code: '042917', at }
+            const common = { username: user, link: LINK, notMe: NOT_ME, at, login, ...lives }
             mails.push({ name, locals: { ...common, ...client, ...device, ...by } })
           }
         }

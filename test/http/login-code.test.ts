@@ -1,0 +1,434 @@
+import { expect } from 'chai'
+import { withDeleted } from '../support/admin-calls.ts'
+import {
+  addUnverified,
+  blockedLogin,
+  changeUser,
+  codeIn,
+  eventsOf,
+  expectNothingChanged,
+  expectResumed,
+  isVerified,
+  mailsTo,
+  resend,
+  sessionId,
+  setsSession,
+  type BlockedLogin,
+} from '../support/blocked-login.ts'
+import { onBothStores } from '../support/both-stores.ts'
+import { notMeLink } from '../support/not-me.ts'
+import { press } from '../support/page-forms.ts'
+import { PASSWORD, type Harness } from '../support/harness.ts'
+import { suiteHarness } from '../support/suite-harness.ts'
+import { moveTime } from '../support/time.ts'
+import { createUserAgent } from '../support/user-agent.ts'
+import {
+  codeOn,
+  expectMode,
+  openElsewhere,
+  typeCode,
+  windowOf,
+  wrongCode,
+} from '../support/waiting-window.ts'
+
+const CAREFUL = { email_link_confirmation: 'other_browser' }
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+const inDigits = (zero: number) => (code: string) =>
+  [...code].map((digit) => String.fromCodePoint(zero + Number(digit))).join('')
+const WRITTEN = {
+  blanks: (code: string) => ` ${code.slice(0, 3)}\u00A0${code.slice(3)}\t`,
+  hyphens: (code: string) => `${code.slice(0, 3)}-${code.slice(3, 5)}\u2011${code.slice(5)}`,
+  'marks of direction': (code: string) => `\u2067${code}\u2069\u200F`,
+  Arabic: inDigits(0x660),
+  Persian: inDigits(0x6f0),
+  Devanagari: inDigits(0x966),
+  wide: inDigits(0xff10),
+}
+
+describe('The code of a login that waits (3.2)', () => {
+  const deleted = new Set<string>()
+  const h: Harness = suiteHarness({ flows: { users: withDeleted(() => h.users, deleted) } })
+
+  async function expectRefused(login: BlockedLogin, code: string, words: string) {
+    const page = await typeCode(h, login, code)
+    expectMode(page, 400, 'blocked')
+    expect(page.text).to.include(words)
+    await expectNothingChanged(h, login, page)
+  }
+
+  for (const email_link_confirmation of ['off', 'other_browser']) {
+    it(`${email_link_confirmation}: typed where the login waits, verifies and finishes the very request of the client, once`, async () => {
+      await h.put({ email_link_confirmation })
+      const login = await blockedLogin(h)
+      const tokens = await expectResumed(h, login, await typeCode(h, login, login.code))
+      expect(tokens.claims()?.['nonce']).to.equal(login.request.nonce)
+      expectMode(await typeCode(h, login, login.code), 200, 'signed_in')
+      const type = 'email_verification_completed' as const
+      const events = await eventsOf(h, { type, accountId: login.user.id })
+      expect(events.map(({ clientId }) => clientId)).to.deep.equal(['app'])
+      expectMode(await createUserAgent().get(login.link), 400, 'expired')
+    })
+  }
+
+  it('is in both parts of the mail, with the account, the client and the time, and nowhere that a locked phone shows', async () => {
+    const login = await blockedLogin(h)
+    const found = h.mail.mails.findLast(({ to }) => to.includes(login.user.email ?? ''))
+    const { subject = '', text = '', html } = found?.mail ?? {}
+    const markup = String(html)
+    expect(login.code).to.match(/^\d{6}$/)
+    for (const part of [text, markup]) {
+      const beside = part.slice(part.indexOf(login.code))
+      for (const fact of [
+        `Account: ${login.user.username}`,
+        'App: The App',
+        'Started: ',
+        'Never tell',
+      ])
+        expect(beside).to.include(fact)
+      expect(part.split(login.code)).to.have.length(2)
+    }
+    expect(subject).to.not.include(login.code)
+    const preheader = /<div[^>]*display:none[^>]*>([^<]*)</.exec(markup)?.[1]
+    expect(preheader).to.be.a('string').and.to.not.include(login.code)
+    expect(text.slice(0, 300)).to.not.include(login.code)
+  })
+
+  it('is the same in every mail of its login, whoever asks for it, and another one for each login', async () => {
+    const login = await blockedLogin(h)
+    const { login: _, ...carried } = login.blocked.hidden
+    await resend(h, login.user, carried)
+    const codes = h.mail.mails
+      .filter(({ to }) => to.includes(login.user.email ?? ''))
+      .map(({ mail }) => codeIn(mail))
+    expect(codes).to.deep.equal([login.code, login.code])
+    const others = [await blockedLogin(h, { user: login.user }), await blockedLogin(h)]
+    expect(new Set([login, ...others].map(({ code }) => code)).size).to.equal(3)
+    await expectResumed(h, login, await typeCode(h, login, login.code))
+  })
+
+  it('is in no mail for no login that waits', async () => {
+    const user = await addUnverified(h)
+    const left = await blockedLogin(h, { user })
+    await windowOf(h, left).goOn({ action: 'cancel' })
+    const { login: _, ...carried } = left.blocked.hidden
+    for (const fields of [{}, carried]) {
+      const before = mailsTo(h, user)
+      await resend(h, user, fields)
+      const mails = h.mail.mails.filter(({ to }) => to.includes(user.email ?? ''))
+      expect(codeIn(mails[before]?.mail ?? {})).to.equal(undefined)
+    }
+  })
+
+  it('is read with blanks, hyphens and invisible marks, and in the digits of other scripts', async () => {
+    for (const written of Object.values(WRITTEN)) {
+      const login = await blockedLogin(h)
+      await expectResumed(h, login, await typeCode(h, login, written(login.code)))
+    }
+  })
+
+  it('of a wrong shape is no try', async () => {
+    const login = await blockedLogin(h)
+    for (const typed of [
+      '1',
+      '12345',
+      '1234567',
+      'abcdef',
+      '12a456',
+      '-',
+      '１２３',
+      '0x1234',
+      '½23456',
+    ])
+      await expectRefused(login, typed, 'six digits')
+    for (const blank of ['', ' ', '\u00A0'])
+      expectMode(await typeCode(h, login, blank), 200, 'blocked')
+    for (let guess = 0; guess < 4; guess += 1)
+      await expectRefused(login, wrongCode(login.code, guess), 'That code isn’t right')
+    await expectResumed(h, login, await typeCode(h, login, login.code))
+  })
+
+  it('of another account or another login is a wrong one', async () => {
+    const login = await blockedLogin(h)
+    for (const other of [await blockedLogin(h), await blockedLogin(h, { user: login.user })]) {
+      await expectRefused(login, other.code, 'That code isn’t right')
+      expect(await isVerified(h, other.user)).to.equal(false)
+    }
+    const events = await eventsOf(
+      h,
+      { type: 'email_verification_rejected', accountId: login.user.id },
+      2,
+    )
+    expect(events.map(({ reason }) => reason)).to.deep.equal(['wrong_code', 'wrong_code'])
+    await expectResumed(h, login, await typeCode(h, login, login.code))
+  })
+
+  it('may be wrong five times; then the login is over, also for the right one, and as the same request again', async () => {
+    const login = await blockedLogin(h)
+    const { agent, request, user } = login
+    for (let guess = 0; guess < 4; guess += 1)
+      await expectRefused(login, wrongCode(login.code, guess), 'That code isn’t right')
+    expectMode(await typeCode(h, login, wrongCode(login.code)), 400, 'ended')
+    expectMode(await typeCode(h, login, login.code), 400, 'ended')
+    await h.follow(agent, await agent.get(request.url))
+    const form = { username: user.username, password: PASSWORD }
+    const blocked = await agent.post(`${h.oauthUrl}/login`, form)
+    expectMode(blocked, 400, 'ended')
+    expectMode(await typeCode(h, login, login.code), 400, 'ended')
+    expect(mailsTo(h, user)).to.equal(1)
+    expect(await isVerified(h, user)).to.equal(false)
+    const next = await blockedLogin(h, { user })
+    await expectResumed(h, next, await typeCode(h, next, next.code))
+  })
+
+  it('is compared 20 times an hour and 100 times in 30 days for a mailbox, over all its accounts; the pages say until when, and the link works', async () => {
+    const name = `shared-${Date.now()}`
+    let made = 0
+    const login = async () => {
+      made += 1
+      const email = `${name}${made % 2 ? '' : '+tag'}@users.example`
+      return blockedLogin(h, { user: await addUnverified(h, { email }) })
+    }
+    const guessed = async (wrong: number) => {
+      for (let left = wrong; left > 0; left -= 4) {
+        const each = await login()
+        for (let guess = 0; guess < Math.min(4, left); guess += 1)
+          await expectRefused(each, wrongCode(each.code, guess), 'That code isn’t right')
+      }
+    }
+    await h.put({ mails_per_account_per_hour: '0' })
+    await guessed(20)
+    let honest = await login()
+    await expectRefused(honest, honest.code, 'You can enter a code again in 60 minutes')
+    await h.put(CAREFUL)
+    const page = await openElsewhere(honest)
+    expect(codeOn(page)).to.equal(honest.code)
+    expect(page.text).to.include('Codes work again in 60 minutes')
+    await expectResumed(h, honest, await honest.agent.get(honest.link))
+    for (let hour = 1; hour < 5; hour += 1) {
+      await moveTime(HOUR_MS)
+      await guessed(20)
+    }
+    await moveTime(HOUR_MS)
+    honest = await login()
+    await expectRefused(honest, honest.code, 'in 30 days')
+    const reset = await h.reset(await h.resetLink(honest.user), 'a brand new password')
+    expect(reset.mode).to.equal('done')
+    const { user, agent } = honest
+    const after = await h.follow(agent, await agent.get((await h.party.begin()).url))
+    expect(after.page).to.equal('login')
+    const form = { username: user.username, password: 'a brand new password' }
+    const before = mailsTo(h, user)
+    const blocked = await agent.post(`${h.oauthUrl}/login`, form)
+    const { mail } = await h.mail.mailTo(user.email ?? '', before + 1)
+    expect((await typeCode(h, { agent, blocked }, codeIn(mail) ?? '')).location).to.include('code=')
+    await moveTime(30 * DAY_MS)
+    await h.put({ mails_per_account_per_hour: '10', email_link_confirmation: 'off' })
+  })
+
+  it('gives a right one back: whoever signs in often is never stopped', async () => {
+    const user = await addUnverified(h)
+    await h.put({ mails_per_account_per_hour: '0' })
+    for (let time = 0; time < 22; time += 1) {
+      const login = await blockedLogin(h, { user })
+      await expectResumed(h, login, await typeCode(h, login, login.code))
+      await changeUser(h, user, { emailVerified: false })
+    }
+    await h.put({ mails_per_account_per_hour: '10' })
+  })
+
+  it('verifies nothing once the account is disabled, gone, or has another address', async () => {
+    const changes: ((login: BlockedLogin) => unknown)[] = [
+      ({ user }) => changeUser(h, user, { disabled: true }),
+      ({ user }) => changeUser(h, user, { email: `new-${user.id}@users.example` }),
+      ({ user }) => deleted.add(user.id),
+    ]
+    for (const change of changes) {
+      const login = await blockedLogin(h)
+      await change(login)
+      expectMode(await typeCode(h, login, login.code), 400, 'ended')
+      expect((await h.users.findById(login.user.id))?.emailVerified).to.equal(false)
+      expect(sessionId(h, login.agent)).to.equal(undefined)
+    }
+    const honest = await blockedLogin(h)
+    await expectResumed(h, honest, await typeCode(h, honest, honest.code))
+  })
+
+  it('verifies nothing once its mail was disowned, also at the same moment, and its login stays over', async () => {
+    for (const isAtOnce of [false, true]) {
+      const login = await blockedLogin(h)
+      const { user, agent } = login
+      const disown = async () => {
+        const page = await press(agent, await agent.get(await notMeLink(h, user)), '/not-me')
+        expect([page.status, page.mode]).to.deep.equal([200, 'stopped'])
+      }
+      const { markEmailVerified } = h.users
+      if (isAtOnce) {
+        h.users.markEmailVerified = async (id, email) => {
+          h.users.markEmailVerified = markEmailVerified
+          await disown()
+          return markEmailVerified(id, email)
+        }
+      } else await disown()
+      expectMode(await typeCode(h, login, login.code), 400, 'ended')
+      h.users.markEmailVerified = markEmailVerified
+      expect(await isVerified(h, user)).to.equal(false)
+      expect(sessionId(h, agent)).to.equal(undefined)
+
+      await h.follow(agent, await agent.get(login.request.url))
+      const form = { username: user.username, password: PASSWORD }
+      const blocked = await agent.post(`${h.oauthUrl}/login`, form)
+      expectMode(blocked, 400, 'ended')
+      expectMode(await typeCode(h, login, login.code), 400, 'ended')
+      const next = await blockedLogin(h, { user })
+      expect(next.code).to.not.equal(login.code)
+      await expectResumed(h, next, await typeCode(h, next, next.code))
+    }
+  })
+
+  it('is of no use in another browser, which learns nothing', async () => {
+    const login = await blockedLogin(h)
+    const window = windowOf(h, login).in(createUserAgent())
+    expectMode(await window.goOn({ code: login.code }), 400, 'ended')
+    expect(await isVerified(h, login.user)).to.equal(false)
+    await expectResumed(h, login, await typeCode(h, login, login.code))
+  })
+
+  it('of a form of another site is refused, and no login waits that another site sent', async () => {
+    const login = await blockedLogin(h)
+    const foreign = { 'sec-fetch-site': 'cross-site' }
+    expect((await typeCode(h, login, login.code, foreign)).status).to.equal(403)
+    expect(await isVerified(h, login.user)).to.equal(false)
+    await expectResumed(h, login, await typeCode(h, login, login.code))
+
+    const user = await addUnverified(h)
+    const form = { username: user.username, password: PASSWORD }
+    for (const headers of [
+      foreign,
+      { 'sec-fetch-site': 'same-site', origin: h.oauthUrl },
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+    ]) {
+      const agent = createUserAgent()
+      await h.follow(agent, await agent.get((await h.party.begin()).url))
+      const refused = await agent.post(`${h.oauthUrl}/login`, form, headers)
+      expect([refused.status, refused.mode]).to.deep.equal([403, 'refused'])
+      expect(refused.headers.getSetCookie().join()).to.not.include('account_flows_browser=')
+    }
+    expect(mailsTo(h, user)).to.equal(0)
+    const honest = await blockedLogin(h, { user })
+    await expectResumed(h, honest, await typeCode(h, honest, honest.code))
+  })
+})
+
+describe('A login that is checked while its account verifies its address', () => {
+  let meanwhile = async () => {}
+  const h = suiteHarness({
+    async finishLogin(req, res, login) {
+      await meanwhile()
+      await h.flows.finishLogin(req, res, login)
+    },
+  })
+
+  it('does not go on by its button, pressed in that very moment', async () => {
+    const left = await blockedLogin(h)
+    const own = await blockedLogin(h, { user: left.user })
+    const { findById } = h.users
+    h.users.findById = async (id) => {
+      h.users.findById = findById
+      await expectResumed(h, own, await typeCode(h, own, own.code))
+      return findById(id)
+    }
+    expectMode(await windowOf(h, left).goOn(), 400, 'ended')
+    h.users.findById = findById
+    expect(sessionId(h, left.agent)).to.equal(undefined)
+  })
+
+  it('waits for nothing and goes nowhere, and the next one is as good as any', async () => {
+    const own = await blockedLogin(h)
+    const { user } = own
+    meanwhile = async () => {
+      meanwhile = async () => {}
+      await expectResumed(h, own, await typeCode(h, own, own.code))
+    }
+    const agent = createUserAgent()
+    const { url } = await h.party.begin()
+    const page = await h.login(agent, url, user.username)
+    expectMode(page, 400, 'ended')
+    expect(sessionId(h, agent)).to.equal(undefined)
+    expect(mailsTo(h, user)).to.equal(1)
+    expect((await h.signIn(agent, user.username)).location).to.include('code=')
+  })
+})
+
+/** Somebody made an account with the address of another person, knows its password, and waits. */
+onBothStores(
+  'A login of a stranger that waits for the owner of the mailbox (VER-26)',
+  (technology) => {
+    const h = suiteHarness({ technology, settings: CAREFUL })
+
+    /** No code and no session, however it is asked for. */
+    async function expectNothing(attack: BlockedLogin) {
+      const window = windowOf(h, attack)
+      for (const ask of [window.goOn(), window.reload()]) {
+        const answer = await ask
+        expect([answer.location, setsSession(answer)]).to.deep.equal([undefined, false])
+      }
+      expect(sessionId(h, attack.agent)).to.equal(undefined)
+      expect(await isVerified(h, attack.user)).to.equal(false)
+    }
+
+    it('gets nothing by the link that the owner opens, anywhere and often', async () => {
+      const attack = await blockedLogin(h)
+      const victim = createUserAgent()
+      for (const _time of [1, 2]) expectMode(await victim.get(attack.link), 200, 'elsewhere')
+      const own = await blockedLogin(h, { agent: victim })
+      expectMode(await victim.get(attack.link), 200, 'elsewhere')
+      await expectNothing(attack)
+      await expectResumed(h, own, await typeCode(h, own, own.code))
+    })
+
+    it('is ended by the owner who signs in and verifies, before or while that happens', async () => {
+      const attacks = []
+      const user = await addUnverified(h)
+      for (let made = 0; made < 4; made += 1) attacks.push(await blockedLogin(h, { user }))
+      const own = await blockedLogin(h, { user })
+      const pressed = attacks.flatMap((attack) =>
+        Array.from({ length: 5 }, () => windowOf(h, attack).goOn()),
+      )
+      const [answer, ...others] = await Promise.all([typeCode(h, own, own.code), ...pressed])
+      await expectResumed(h, own, answer)
+      expect(others.map(({ location }) => location)).to.deep.equal(others.map(() => undefined))
+      for (const attack of attacks) {
+        expectMode(await windowOf(h, attack).goOn(), 400, 'ended')
+        expect(sessionId(h, attack.agent)).to.equal(undefined)
+      }
+    })
+
+    it('has five guesses, also of 100 that are sent at once', async () => {
+      const attack = await blockedLogin(h)
+      const guesses = Array.from({ length: 100 }, (_, at) => wrongCode(attack.code, at))
+      const answers = await Promise.all(guesses.map((code) => typeCode(h, attack, code)))
+      const compared = answers.filter(({ text }) => text.includes('That code isn’t right'))
+      expect(compared.length).to.be.at.most(4)
+      expectMode(await typeCode(h, attack, attack.code), 400, 'ended')
+      await expectNothing(attack)
+      const honest = await blockedLogin(h, { user: attack.user })
+      await expectResumed(h, honest, await typeCode(h, honest, honest.code))
+    })
+
+    it('finishes once where the code is sent twice at once, or with its link', async () => {
+      for (const other of [
+        (login: BlockedLogin) => typeCode(h, login, login.code),
+        (login: BlockedLogin) => login.agent.get(login.link),
+      ]) {
+        const login = await blockedLogin(h)
+        const answers = await Promise.all([typeCode(h, login, login.code), other(login)])
+        const [redirect, ...more] = answers.filter(({ location }) => location !== undefined)
+        expect(more).to.deep.equal([])
+        await expectResumed(h, login, redirect ?? login.blocked)
+      }
+    })
+  },
+)
