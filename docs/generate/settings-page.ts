@@ -52,22 +52,12 @@ ${recommended.join('\n')}
 
 When a verification link is opened in another browser than the one that logged in:
 
-| \`email_link_confirmation\` | the browser with the link | the window that logged in |
+| \`email_link_confirmation\` | the browser with the link | the page that logged in |
 | --- | --- | --- |
-| \`off\` | is sent to the client with a code. The client does not find its state there, and most clients show an error | goes on by itself, and is signed in |
-| \`other_browser\` | has one button to confirm the address, and then says that it is confirmed | goes on by itself, and is signed in |
-| \`always\` | the same | the same; a link that is opened in this browser asks too |
+| \`off\` | is sent to the client with a code. The client does not find its state there, and most clients show an error | goes on by its button |
+| \`other_browser\` | verifies nothing, and shows six digits to type where the login waits | goes on once they were typed |
 
-Somebody may have made an account with the address of another person, and wait for that person to confirm it. \`waiting_window\` says what becomes of a window, if the link is opened in
-another browser and a button is pressed there:
-
-| \`waiting_window\` | the browser with the link | the window that logged in |
-| --- | --- | --- |
-| \`match\` | says whose login waits, and asks for the two digits that its window shows | goes on by itself once they were typed |
-| \`continue\` | has one button to confirm the address | goes on by itself |
-| \`off\` | has one button to confirm the address | never goes on; its person signs in again |
-
-\`match\` keeps a stranger's window out, because whoever confirms does not see it ([how](decisions/0042-whose-window-it-is.md), [what it is good for](security.md)).
+With \`other_browser\` nobody verifies a stranger's account by a click ([how](decisions/0047-mailbox-and-password-meet.md), [what it is good for](security.md)).
 
 [clients.md](clients.md) shows this with six clients that others wrote.
 
@@ -95,7 +85,7 @@ strictest value:
 
 ${closed.map((name) => `- ${name}`).join('\n')}
 
-The log and \`doctor\` say so, until the setting is set or unset.
+A maximum length below the minimum counts as 72. The log and \`doctor\` say so, until the setting is set or unset.
 
 **The whole record cannot be read** (\`values\` is no object). It is kept as it is:
 
