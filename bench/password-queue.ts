@@ -31,7 +31,11 @@ const users = names.map((username) => ({
   password_hash,
 }))
 await writeFile(seedFile, JSON.stringify({ users, clients }))
-const server = await startExampleServer({ BCRYPT_COST: String(COST), SEED_FILE: seedFile })
+const server = await startExampleServer({
+  BCRYPT_COST: String(COST),
+  SEED_FILE: seedFile,
+  TRUST_PROXY: '1',
+})
 const [honest = '', ...others] = names
 
 async function linkOf(username: string): Promise<string> {
@@ -46,10 +50,15 @@ async function linkOf(username: string): Promise<string> {
   })
 }
 
+let networks = 0
+
+/** From a network of its own, because few wait of each. */
 function reset(link: string, password: string) {
   const token = new URL(link).searchParams.get('token') ?? ''
   const form = { token, password, confirm_password: password }
-  return createUserAgent().post(`${server.baseUrl}/oauth2/reset-password`, form)
+  networks += 1
+  const headers = { 'x-forwarded-for': `2001:db8:0:${networks.toString(16)}::1` }
+  return createUserAgent().post(`${server.baseUrl}/oauth2/reset-password`, form, headers)
 }
 
 async function timed(work: () => Promise<unknown>): Promise<number> {

@@ -80,7 +80,6 @@ export async function startService(setup: Setup, random: Random): Promise<Servic
     ...smtpSettings(mail.port),
     require_email_verification: 'true',
     email_link_confirmation: 'other_browser',
-    waiting_window: 'match',
     password_blocklist: 'common',
     ...(setup.cap === 'one' && { mails_per_account_per_hour: '1' }),
   })
