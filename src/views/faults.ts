@@ -4,12 +4,9 @@ import { wordsIn } from './languages.ts'
 import { numberText, waitText } from './wording.ts'
 
 /** What no field can mend. */
-export function refusalOf(name: PageName, locals: PageLocals[PageName], { t, lang }: Catalog) {
+export function refusalOf(name: PageName, locals: PageLocals[PageName], { t }: Catalog) {
   if ('isNotYet' in locals && locals.isNotYet) return t(`${name}.${locals.mode}.refusal`)
-  const fault = 'fault' in locals ? locals.fault : undefined
-  if (fault?.reason === 'not_yet') return t('verify-email.blocked.refusal')
-  if (fault?.reason !== 'too_many') return undefined
-  return t('verify-email.blocked.too_many', { time: waitText(fault.waitMs, lang) })
+  return undefined
 }
 
 /** What is wrong, by the field to mend it in. */
@@ -19,9 +16,11 @@ export function faultsOf(
   { t, lang }: Catalog,
   limits: Values | undefined,
 ): Record<string, string> {
-  const { reason } = ('fault' in locals && locals.fault) || {}
-  if (reason === 'unread' || reason === 'wrong')
-    return { code: t(`verify-email.blocked.${reason}`) }
+  if ('fault' in locals && locals.fault) {
+    const { reason, ...wait } = locals.fault
+    const time = 'waitMs' in wait ? waitText(wait.waitMs, lang) : ''
+    return { code: t(`verify-email.blocked.${reason}`, { time }) }
+  }
   if (name === 'forgot-password' || name === 'verify-email') {
     const field = name === 'forgot-password' ? 'identifier' : 'username'
     return locals.mode === 'invalid' ? { [field]: t(`${name}.invalid.refusal`) } : {}

@@ -84,12 +84,16 @@ describeInChromium('The page that waits [full]', (browser) => {
     })
   }
 
-  it('fits on a small laptop without scrolling', async () => {
+  it('fits on a small laptop without scrolling, also after a mistake', async () => {
     const page = windows['with scripts']()
     await page.setViewportSize({ width: 1280, height: 800 })
-    await logInAndWait(h, page)
-    const height = await page.evaluate(() => document.documentElement.scrollHeight)
-    expect(height).to.be.at.most(800)
+    const { code } = await logInAndWait(h, page)
+    const height = () => page.evaluate(() => document.documentElement.scrollHeight)
+    expect(await height()).to.be.at.most(800)
+    for (const typed of ['', '12345', wrongCode(code)]) {
+      await answerTo(page, () => typeCode(page, typed))
+      expect(await height()).to.be.at.most(800)
+    }
   })
 
   for (const [how, page] of Object.entries(windows)) {
@@ -144,7 +148,7 @@ describeInChromium('The page that waits [full]', (browser) => {
         const login = await logInAndWait(h, page())
         await answerTo(page(), () => page().click(GO_ON))
         await inMode(page(), 'blocked')
-        expect(await page().textContent('#refusal')).to.include('isn’t confirmed yet')
+        expect(await page().textContent('#code-hint')).to.include('isn’t confirmed yet')
         await expectNothingHappened(h, page(), login.user)
         const { id, email = '' } = login.user
         expect(await h.users.markEmailVerified(id, email)).to.equal(true)
