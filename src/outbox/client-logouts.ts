@@ -6,12 +6,11 @@ import type {
   ClientLogoutJob,
   ClientLogoutStore,
   Log,
-  LogoutFailure,
   TellClient,
   WhichClients,
 } from '../ports/index.ts'
 import { backoffMs } from './backoff.ts'
-import { createClientPlaces } from './client-places.ts'
+import { createClientPlaces, type Told } from './client-places.ts'
 import { createLane } from './lane.ts'
 
 const POLL_MS = 1_000
@@ -50,7 +49,12 @@ export function createClientLogouts(parts: ClientLogoutParts) {
       wave: 1,
       pollMs: POLL_MS,
       claim: (most) => logouts.claim(most, clock.now(), after(LEASE_MS), clients()),
-      work: (job) => places.counted(job.clientId, () => attempt(of(job), job, giveBack.signal)),
+      work: (job) => {
+        const { signal } = giveBack
+        return attempt(of(job), job, () =>
+          places.during(job.clientId, () => tried(parts, job, signal)),
+        )
+      },
       clock,
       log,
     })
@@ -59,7 +63,7 @@ export function createClientLogouts(parts: ClientLogoutParts) {
     laneOf(SLOW_AT_ONCE, () => ({ only: places.slow() })),
   ]
   const ring = () => lanes.forEach((lane) => lane.ring())
-  const places = createClientPlaces(clock, ring)
+  const places = createClientPlaces(ring)
 
   return {
     start() {
@@ -82,10 +86,10 @@ export function createClientLogouts(parts: ClientLogoutParts) {
   }
 }
 
-async function attempt(parts: ClientLogoutParts, job: ClientLogoutJob, stop: AbortSignal) {
+async function attempt(parts: ClientLogoutParts, job: ClientLogoutJob, tell: () => Promise<Told>) {
   const { logouts, clock } = parts
   if (clock.now() >= job.expiresAt) return giveUp(parts, job, job.reason)
-  const failure = await tried(parts, job, stop)
+  const failure = await tell()
   const at = clock.now()
   if (failure === 'stopped') return logouts.settle(job, { retryAt: at })
   if (!failure) {
@@ -101,16 +105,15 @@ async function attempt(parts: ClientLogoutParts, job: ClientLogoutJob, stop: Abo
   return logouts.settle(job, { retryAt, reason })
 }
 
-/** `stopped`: nobody knows whether the client was told. */
 async function tried(
   { tell, clock, log }: ClientLogoutParts,
   job: ClientLogoutJob,
   stop: AbortSignal,
-): Promise<LogoutFailure | 'stopped' | undefined> {
+): Promise<Told> {
   const trying = new AbortController()
   const { signal } = trying
-  const ended = new Promise<LogoutFailure | 'stopped'>((resolve) => {
-    const end = (outcome: LogoutFailure | 'stopped') => () => {
+  const ended = new Promise<Told>((resolve) => {
+    const end = (outcome: Told) => () => {
       resolve(outcome)
       trying.abort('ended')
     }

@@ -1,42 +1,35 @@
-import type { Clock } from '../clock.ts'
+import type { LogoutFailure } from '../ports/index.ts'
 
-/** Of one client; so those that hang leave room for the others. */
-const AT_ONCE_EACH = 2
-/** Who takes longer is slow until it answers sooner. The slow ones have places of their own: no other client waits for them. */
-const SLOW_MS = 1_000
 const MOST_SLOW = 1_000
 
-/** Which clients may be told just now, as this process knows them. `ring` is called where a client has room again. */
-export function createClientPlaces(clock: Clock, ring: () => void) {
-  const underWay = new Map<string, number>()
+/** How an attempt ended. `undefined`: the client was told. `stopped`: nobody knows. */
+export type Told = LogoutFailure | 'stopped' | undefined
+
+/**
+ * Which clients may be told just now, as this process knows them: one logout at a time each. A client that timed out is slow until it
+ * answers. The slow ones have places of their own, so no other client waits for them. `ring` is called where a client has room again.
+ */
+export function createClientPlaces(ring: () => void) {
+  const busy = new Set<string>()
   const slow = new Set<string>()
-  const now = () => clock.now().getTime()
-  const hasRoom = (client: string) => (underWay.get(client) ?? 0) < AT_ONCE_EACH
 
   return {
-    /** Those that no place is for: slow ones, and those that are told as often as they may be. */
-    taken: () => [...slow, ...[...underWay.keys()].filter((client) => !hasRoom(client))],
+    /** The clients that other places are for, and those that are being told. */
+    taken: () => [...slow, ...busy],
 
     /** The slow ones that have room. */
-    slow: () => [...slow].filter(hasRoom),
+    slow: () => [...slow].filter((client) => !busy.has(client)),
 
-    /** Counts an attempt for as long as it takes. */
-    async counted(client: string, attempt: () => Promise<void>) {
-      const count = (change: number) => underWay.set(client, (underWay.get(client) ?? 0) + change)
-      const begunAt = now()
-      count(1)
-      try {
-        await attempt()
-      } finally {
-        count(-1)
-        slow.delete(client)
-        if (now() - begunAt > SLOW_MS) slow.add(client)
-        const [oldest] = slow
-        if (slow.size > MOST_SLOW && oldest !== undefined) slow.delete(oldest)
-        if (underWay.get(client) === 0) underWay.delete(client)
-        // It may have more.
-        else ring()
-      }
+    /** The client is busy for as long as it is told. */
+    async during(client: string, tell: () => Promise<Told>): Promise<Told> {
+      busy.add(client)
+      const told = await tell().finally(() => busy.delete(client))
+      slow.delete(client)
+      if (told !== 'stopped' && told?.reason === 'timeout') slow.add(client)
+      const [oldest] = slow
+      if (slow.size > MOST_SLOW && oldest !== undefined) slow.delete(oldest)
+      ring()
+      return told
     },
   }
 }
