@@ -215,7 +215,7 @@ function createFlows(core: Core, means: Means) {
   const parts: Omit<Core & Means, 'hashPassword'> & FlowParts = {
     ...core,
     ...means,
-    hashPassword: (password, by) => means.hashPassword(password, by && networkOf(by.address)),
+    hashPassword: (password, by) => means.hashPassword(password, by && networkOf(by.address, 48)),
     users: core.watchedUsers,
     limits: core.store.limits,
     readCutoffs: core.sessions.readCutoffs,

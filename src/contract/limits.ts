@@ -109,7 +109,7 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
     expect(await isUnderWay(asking)).to.equal(false)
   })
 
-  it('counts to a request of a login only others of a login', async () => {
+  it('counts to a request of a login only others of that login', async () => {
     const { outbox } = store()
     const kind = 'email_verification'
     const take = async (pendingLoginId: string | undefined) => {
@@ -123,6 +123,9 @@ export function itKnowsWhatIsLeftToUse(store: () => AccountFlowsStore): void {
     expect(await isUnderWay(ofLogin)).to.equal(false)
     const another = await take('another login')
     await outbox.resolve(another, 'ann', after(1), after(minute))
+    expect(await isUnderWay(ofLogin)).to.equal(false)
+    const again = await take('a login')
+    await outbox.resolve(again, 'ann', after(1), after(minute))
     expect(await isUnderWay(ofLogin)).to.equal(true)
   })
 

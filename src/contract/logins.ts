@@ -42,6 +42,16 @@ export function itKeepsPendingLogins(port: () => PendingLoginStore): void {
     expect(await port().setTurn(login.id, 'b', after(4))).to.equal(true)
   })
 
+  it('puts none in the place of one that became void while it waited, but of one that went on', async () => {
+    const login = await saved()
+    await port().change({ id: login.id }, { isVoid: true })
+    await atOnce(() => port().save({ ...login, createdAt: after(3) }, MANY))
+    expect(await port().find({ id: login.id })).to.deep.equal({ ...login, passwordDigest: '' })
+    await port().setTurn(login.id, 'a', after(4))
+    const again = await saved({ id: login.id, createdAt: after(5) })
+    expect(await port().find({ id: login.id })).to.deep.equal(again)
+  })
+
   it('keeps the newest of an account and no others, also where 20 are saved at once', async () => {
     const ofBob = await saved({ accountId: 'bob', createdAt: after(0) })
     const logins = Array.from({ length: 20 }, (_, at) =>

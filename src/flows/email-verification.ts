@@ -21,8 +21,9 @@ import type {
   User,
 } from '../ports/index.ts'
 import { carriedBy, isSameCarried } from '../ports/carried-query.ts'
+import { isVoid } from '../ports/logins.ts'
 import { contextOf, findLink, verificationState, type VerificationLink } from './link.ts'
-import { codeWait, isGuessedAt } from './login-code.ts'
+import { codeWait } from './login-code.ts'
 import { createConfirm, type OpenedLink } from './confirm-address.ts'
 import type { FlowParts } from './parts.ts'
 import { refuse, unknown, type LinkRefusal } from './link-refusal.ts'
@@ -57,22 +58,25 @@ export function createEmailVerification(parts: FlowParts) {
       const lifetimeMs = parts.settings().emailVerificationExpiration
       const login = newPendingLogin(user, captured, browser, parts.clock.now(), lifetimeMs)
       if (!login) return undefined
-      const over = { ...login, passwordDigest: '' }
-      if (await isGuessedAt(parts, login)) return over
+      const { id } = login
       await parts.pendingLogins.save(login, MOST_LOGINS)
       // The host read the account before it compared the password: what was verified since ended this login too.
-      if ((await parts.users.findById(user.id))?.emailVerified) {
-        await parts.pendingLogins.change({ id: login.id }, { isVoid: true })
-        return over
-      }
+      const isLate = (await parts.users.findById(user.id))?.emailVerified
+      if (isLate) await parts.pendingLogins.change({ id }, { isVoid: true })
+      const kept = await parts.pendingLogins.find({ id })
+      if (!kept || isVoid(kept)) return { ...login, passwordDigest: '' }
       const asked = { accountId: user.id, carried: carriedBy(captured), requester }
-      await request(parts, { ...asked, pendingLoginId: login.id })
+      await request(parts, { ...asked, pendingLoginId: id })
       return login
     },
 
-    /** Asks for a fresh link (4.7). Does the same for every username, and answers nothing. */
-    resend: (identifier: string, carried: CarriedParameters, requester: Requester, form?: string) =>
-      request(parts, { identifier, carried, requester, form }),
+    /** Asks for a fresh link (4.7), by name or for a login that waits. Does the same for every name, and answers nothing. */
+    resend: (
+      whose: { identifier: string } | { accountId: string; pendingLoginId: string },
+      carried: CarriedParameters,
+      requester: Requester,
+      form?: string,
+    ) => request(parts, { ...whose, carried, requester, form }),
 
     /** Whether we signed exactly this link (5.4). */
     isGenuine: (link: VerificationLink) => isGenuine(parts, link),

@@ -80,18 +80,18 @@ export const MOST_MAILED = 10_000
 /** Of one account, whatever asks. */
 export const MOST_LINKS = 100
 
-/** Whether one of the account's links could still be used; `ofLogin`: to finish a login that waits. */
+/** Whether one of the account's links could still be used, and finishes this login, if one is named. */
 export async function hasUsableLink(
   tokens: TokenStore,
   account: User,
   at: Date,
-  ofLogin = false,
+  pendingLoginId?: string,
 ): Promise<boolean> {
   const found = await tokens.ofUser(account.id, MOST_LINKS)
   return found.some(
     (token) =>
       linkState(token, account, at) === 'usable' &&
-      (!ofLogin || token.pendingLoginId !== undefined),
+      (pendingLoginId === undefined || token.pendingLoginId === pendingLoginId),
   )
 }
 

@@ -38,22 +38,27 @@ export async function tryCode(
   typed: string,
   by: Requester,
 ): Promise<CodeOutcome> {
-  const { limits, loginCodes } = parts
+  const { limits, keyedHash, loginCodes } = parts
   const code = readCode(typed)
   if (code === undefined) return 'unread'
-  const own = ownRow(parts, login)
-  const shared = rowsOf(parts, login.email)
-  const { count: tries } = await limits.hit(own.key, own.windowMs)
-  if (tries > own.most) return endLogin(parts, login)
-  for (const { key, windowMs, most } of shared) {
+  const own = keyedHash(`codes:${login.id}`)
+  const { count: tries } = await limits.hit(own, MONTH_MS)
+  if (tries > MOST_OF_LOGIN) return endLogin(parts, login)
+  const counted = [own]
+  const giveBack = () => Promise.all(counted.map((key) => limits.giveBack(key)))
+  for (const { key, spelledKey, windowMs, most } of rowsOf(parts, login.email)) {
     const { count, msToEnd } = await limits.hit(key, windowMs)
-    if (count <= most) continue
-    // What is not compared is no try at this login.
-    await limits.giveBack(own.key)
-    return (await codeWait(parts, login.email)) ?? msToEnd
+    counted.push(key)
+    if (count > most) {
+      // What is not compared is no try.
+      await giveBack()
+      return (await codeWait(parts, login.email)) ?? msToEnd
+    }
+    await limits.hit(spelledKey, windowMs)
+    counted.push(spelledKey)
   }
   if (loginCodes.isCodeOf(code, login.id)) {
-    await Promise.all([own, ...shared].map(({ key }) => limits.giveBack(key)))
+    await giveBack()
     return 'right'
   }
   await auditWrong(parts, login, by)
@@ -68,55 +73,30 @@ export async function codeWait(parts: CodeParts, email: string | undefined) {
   return full.length > 0 ? Math.max(...full.map(({ msToEnd }) => msToEnd)) : undefined
 }
 
-/** Whether a login is over by too many wrong codes, or was disowned; also where the same request comes again. */
-export async function isGuessedAt(parts: CodeParts, login: PendingLogin): Promise<boolean> {
-  const { key, most } = ownRow(parts, login)
-  return (await parts.limits.peek(key)).count >= most
-}
-
-/** Ends what the codes of these logins are good for, also where the same request comes again: their mails were disowned. */
-export async function spendTries(
-  parts: Pick<CodeParts, 'limits' | 'keyedHash'>,
-  loginIds: Iterable<string>,
-): Promise<void> {
-  const hits = [...new Set(loginIds)].flatMap((id) => {
-    const { key, windowMs, most } = ownRow(parts, { id })
-    return Array.from({ length: most }, () => parts.limits.hit(key, windowMs))
-  })
-  await Promise.all(hits)
-}
-
-/** Begins the counts of a mailbox anew: its owner used a reset link that was mailed there. */
+/**
+ * Begins the counts of a mailbox anew: its owner used a reset link that was mailed there. Only the tries at this very spelling of its
+ * address are given back: at some servers another spelling is another mailbox.
+ */
 export async function forgetWrongCodes(
   parts: Pick<CodeParts, 'limits' | 'keyedHash'>,
   email: string,
 ): Promise<void> {
-  const rows = rowsOf(parts, email)
-  await Promise.all(rows.map(({ key }) => parts.limits.giveBack(key, Infinity)))
+  for (const { key, spelledKey } of rowsOf(parts, email)) {
+    const { count } = await parts.limits.peek(spelledKey)
+    await parts.limits.giveBack(key, count)
+    await parts.limits.giveBack(spelledKey, count)
+  }
 }
 
-interface Row {
-  key: string
-  windowMs: number
-  most: number
+/** The counts of a mailbox; with `spelledKey`, of the tries at this spelling of its address. */
+function rowsOf({ keyedHash }: Pick<CodeParts, 'keyedHash'>, email = '') {
+  return OF_MAILBOX.map(({ windowMs, most }) => ({
+    key: keyedHash(`codes:${windowMs}:${mailboxKey(email)}`),
+    spelledKey: keyedHash(`spelled:${windowMs}:${email}`),
+    windowMs,
+    most,
+  }))
 }
-
-function rowsOf({ keyedHash }: Pick<CodeParts, 'keyedHash'>, email = ''): Row[] {
-  const mailbox = mailboxKey(email)
-  return OF_MAILBOX.map(({ windowMs, most }) => {
-    const key = keyedHash(`codes:${windowMs}:${mailbox}`)
-    return { key, windowMs, most }
-  })
-}
-
-const ownRow = (
-  { keyedHash }: Pick<CodeParts, 'keyedHash'>,
-  { id }: Pick<PendingLogin, 'id'>,
-): Row => ({
-  key: keyedHash(`codes:${id}`),
-  windowMs: MONTH_MS,
-  most: MOST_OF_LOGIN,
-})
 
 async function endLogin({ pendingLogins }: CodeParts, { id }: PendingLogin): Promise<'over'> {
   await pendingLogins.change({ id }, { isVoid: true })

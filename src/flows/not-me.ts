@@ -12,7 +12,6 @@ import { isLinkKind } from '../ports/mail-kinds.ts'
 import { isLater } from '../ports/request-order.ts'
 import { refusesMail, type VoidLinks } from './account.ts'
 import { MOST_MAILED } from './link.ts'
-import { spendTries } from './login-code.ts'
 import type { FlowParts } from './parts.ts'
 
 export interface Disowned {
@@ -114,9 +113,6 @@ async function takeBack(
     if (isLinkKind(kind) && user.email === email) {
       await voidEverything(userId, [kind])
       await pendingLogins.change({ accountId: userId }, { isVoid: true })
-      const links = await parts.verificationTokens.ofUser(userId, MOST_MAILED)
-      const ids = links.flatMap(({ pendingLoginId }) => pendingLoginId ?? [])
-      await spendTries(parts, ids)
     }
     // A form may have used the link while it was voided.
     effect = await effectOf(parts, mail)

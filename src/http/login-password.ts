@@ -46,7 +46,7 @@ type Parts = Pick<HttpParts, 'limits' | 'keyedHash' | 'requesterOf'>
 export function createLoginPassword(parts: Parts, verifyPassword: VerifyPassword): LoginPassword {
   const { limits, requesterOf } = parts
   const counted = new WeakMap<IncomingMessage, string>()
-  const networkFrom = (req: IncomingMessage) => networkOf(requesterOf(req).address)
+  const turnsOf = (req: IncomingMessage) => networkOf(requesterOf(req).address, 48)
 
   return {
     async limitLogin(req, username) {
@@ -65,7 +65,7 @@ export function createLoginPassword(parts: Parts, verifyPassword: VerifyPassword
         await limits.giveBack(key)
       }
       try {
-        const isRight = await verifyPassword(user, password, req && networkFrom(req))
+        const isRight = await verifyPassword(user, password, req && turnsOf(req))
         if (isRight) await giveBack()
         return isRight
       } catch (error) {
@@ -84,10 +84,11 @@ export async function forgetTries(
   accountId: string,
 ): Promise<void> {
   const { username, email } = (await parts.users.findById(accountId)) ?? {}
-  // A name that folds to another one may be somebody else's.
+  // A name that folds to another one may be somebody else's, and so may an address that is a username alone.
   const names = [username, email]
     .filter((name) => name !== undefined)
     .filter((name) => foldName(name) === foldTyped(name))
+    .filter((name) => name === email || !name.includes('@'))
   const keys = names.map((name) => keyOf(parts, req, name))
   await Promise.all(keys.map((key) => parts.limits.giveBack(key, Infinity)))
 }

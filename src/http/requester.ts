@@ -31,8 +31,10 @@ const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
  * The key that requests are counted by. An IPv4 address counts as it is, also inside an IPv6 address (mapped, or behind a NAT64
  * or 6to4 translator). Otherwise all people behind a translator would share one bucket. Another IPv6 address counts by its /64,
  * in any spelling: one household or server has that to itself.
+ *
+ * @param bits - 48 where networks take turns: whoever has so many addresses has no more turns by that.
  */
-export function networkOf(address: string | undefined): string {
+export function networkOf(address: string | undefined, bits: 48 | 64 = 64): string {
   const ip = ipOf(withoutPort(address))
   if (!ip) return UNKNOWN
   if (ip.kind() === 'ipv4') return ip.toString()
@@ -40,7 +42,11 @@ export function networkOf(address: string | undefined): string {
   const range = ip.range()
   if (ip.match(NAT64, 96)) return bytes.slice(12).join('.')
   if (range === '6to4') return bytes.slice(2, 6).join('.')
-  return `${ip.toNormalizedString().split(':').slice(0, 4).join(':')}::/64`
+  const groups = ip
+    .toNormalizedString()
+    .split(':')
+    .slice(0, bits / 16)
+  return `${groups.join(':')}::/${bits}`
 }
 
 // Some proxies write a port behind the address.

@@ -61,12 +61,23 @@ export function resendVerification(parts: HttpParts, check: HostCheck) {
       const carried = carriedFrom(form)
       const kind = 'email_verification'
       const waitMs = await cooldown.count({ kind, typed: username, requester })
-      const request = () => verification.resend(username, carried, requester, formIdIn(form))
+      const whose = (await ownLogin(parts, ctx, form)) ?? { identifier: username }
+      const request = () => verification.resend(whose, carried, requester, formIdIn(form))
       const asked = { identifier: username, clientId: carried.clientId, requester, fields: form }
       if (!(await check(ctx, { kind, ...asked, request, waited }))) return
       await answer(ctx, form, { mode: 'sent', typed: username, waitMs, uiLocales })
     },
   }
+}
+
+/** The login that waits on the page of the form, if it is of the typed name: its mails have its code. */
+async function ownLogin({ waitingLogins, browserCookie }: HttpParts, ctx: Context, form: Fields) {
+  const pendingLoginId = form.get('login')
+  if (pendingLoginId === undefined) return undefined
+  const window = { pendingLoginId, browser: browserCookie.read(ctx.req) }
+  const login = await waitingLogins.find(window)
+  if (!('user' in login) || login.user.username !== form.get('username')) return undefined
+  return { accountId: login.user.id, pendingLoginId }
 }
 
 const UNKNOWN: LinkRefusal = { refusal: 'expired', reason: 'unknown', carried: {} }

@@ -27,7 +27,8 @@ function tableOf({ settings, keyedHash }: OutboxParts, job: MailJob, user: User)
   const soonMs = resendCooldown - Math.min(LATE_MS, resendCooldown / 2)
   const lifeMs = link ? settings()[link.lifetime] : 0
   const verifies = kind === 'email_verification'
-  const own = isOfLogin(job) ? 'login:' : ''
+  // Its password was checked: strangers, who know a name at most, do not use up what logins are sent.
+  const own = job.pendingLoginId === undefined ? '' : 'login:'
   // Whether the account only claims the mailbox. If it has left it, whoever was there before is told.
   const isClaim = !user.emailVerified && user.email === sendTo
   const box = mailboxKey(sendTo ?? '')
@@ -43,10 +44,11 @@ function tableOf({ settings, keyedHash }: OutboxParts, job: MailJob, user: User)
     [
       [`${own}account:${account}`, HOUR_MS, most],
       [`${own}mailbox:${mailbox}`, HOUR_MS, most],
-      [`${own}${kind}:${account}`, soonMs, 1],
-      // Whoever asks by name after a login is too soon; a login after somebody asked is not.
-      [`${kind}:${account}`, own ? soonMs : 0, Infinity],
+      // The code of a mail is good for its login alone, so each login has a mail.
+      [`${kind}:${job.pendingLoginId ?? account}`, soonMs, 1],
     ],
+    // Half of what a mailbox gets in a day is for logins.
+    [[`named:${mailbox}`, DAY_MS, verifies && !own ? 15 : 0]],
     [[`day:${mailbox}`, DAY_MS, verifies ? 30 : 0]],
   ]
   const spares: Limit[][] = [
@@ -68,8 +70,7 @@ export async function takesSpare(parts: OutboxParts, job: MailJob, user: User): 
   // The outbox first: a mail that leaves between the two looks has left its link.
   const requests = await store.outbox.requestsOf(user.id, job.kind)
   if (isOtherUnderWay(job, requests, clock.now())) return false
-  // What somebody asked for by name finishes no login.
-  if (await flows[job.kind].hasUsable(user, isOfLogin(job))) return false
+  if (await flows[job.kind].hasUsable(user, job.pendingLoginId)) return false
   return (await msOver(parts, tableOf(parts, job, user).spares)) === 0
 }
 
@@ -81,9 +82,4 @@ async function msOver({ store }: OutboxParts, lists: Limit[][]): Promise<number>
     if (over.length > 0) return Math.max(1, ...over.map(({ msToEnd }) => msToEnd))
   }
   return 0
-}
-
-/** Its password was checked: strangers, who know a name at most, do not use up what its logins are sent. */
-function isOfLogin({ pendingLoginId }: MailJob): boolean {
-  return pendingLoginId !== undefined
 }

@@ -8,8 +8,8 @@ export interface MailFlow {
   findUser(identifier: string): Promise<User | 'unknown' | 'ambiguous'>
   /** Why this account gets no such mail. `undefined`: it gets one. */
   refuses(user: User): NoMail | undefined
-  /** Whether the account has a link of this kind that could still be used; `ofLogin`: to finish a login that waits. */
-  hasUsable(user: User, ofLogin: boolean): Promise<boolean>
+  /** Whether the account has a link of this kind that could still be used, and that finishes this login, if one is named. */
+  hasUsable(user: User, pendingLoginId: string | undefined): Promise<boolean>
   /** What is due once the account is known, whether or not the mail will arrive. Repeated, however late, it changes nothing. */
   onRequest(job: MailJob, user: User): Promise<void>
   /** Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since. */

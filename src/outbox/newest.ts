@@ -65,10 +65,7 @@ export function earlierThan(job: MailJob, requests: RequestOfAccount[]): string[
     .map(({ id }) => id)
 }
 
-/**
- * Whether another one was looked up, and its mail may leave yet. To a request of a login that waits only others of such a login
- * count.
- */
+/** Whether another one was looked up, and its mail may leave yet. To a request of a login only others of that login count. */
 export function isOtherUnderWay(job: MailJob, requests: RequestOfAccount[], at: Date): boolean {
   return requests.some(
     (other) =>
@@ -76,6 +73,6 @@ export function isOtherUnderWay(job: MailJob, requests: RequestOfAccount[], at: 
       other.isResolved &&
       other.isWaiting &&
       other.expiresAt > at &&
-      (job.pendingLoginId === undefined || other.isOfLogin),
+      (job.pendingLoginId === undefined || other.pendingLoginId === job.pendingLoginId),
   )
 }

@@ -17,8 +17,11 @@ export interface PasswordChange {
   /** Of the end of its sessions: of each change another one. */
   id: string
   accountId: string
-  /** The address to tell. A thief may have changed that of the account by the time that the mail leaves. */
-  email: string
+  /**
+   * The address to tell: a thief may have changed that of the account by the time that the mail leaves. `undefined`: that of the
+   * account then, as it did not verify the one of now.
+   */
+  email: string | undefined
   carried: CarriedParameters
   /** Who changed it. */
   requester: Requester

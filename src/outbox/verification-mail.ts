@@ -31,7 +31,7 @@ export function createVerificationMail(parts: MailParts): MailFlow {
 
     refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
 
-    hasUsable: (user, ofLogin) => hasUsableLink(verificationTokens, user, now(), ofLogin),
+    hasUsable: (user, login) => hasUsableLink(verificationTokens, user, now(), login),
 
     async onRequest() {},
 

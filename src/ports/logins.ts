@@ -61,7 +61,10 @@ export interface LoginChanges {
 
 /** `pending_logins`: logins that wait for a verification link. */
 export interface PendingLoginStore {
-  /** Saves it, or replaces the one with its id. Besides it, only the newest of its account stay: `most` in all. */
+  /**
+   * Saves it, or replaces the one with its id, but none that became void while it waited. Besides it, only the newest of its account
+   * stay: `most` in all.
+   */
   save(login: PendingLogin, most: number): Promise<void>
   /**
    * By its id. Or the account's newest one with exactly this client, redirect URI and state, absent distinct from empty. Or its newest one

@@ -43,13 +43,14 @@ export interface MailJob extends NewMailJob {
 }
 
 /** A request of a known account, also one that ended as a dead letter. */
-export interface RequestOfAccount extends Pick<MailJob, 'id' | 'requestedAt' | 'expiresAt'> {
+export interface RequestOfAccount extends Pick<
+  MailJob,
+  'id' | 'requestedAt' | 'expiresAt' | 'pendingLoginId'
+> {
   /** Whether its account was looked up. */
   isResolved: boolean
   /** Whether its mail may leave yet: it is neither superseded nor a dead letter. */
   isWaiting: boolean
-  /** Whether a login waits for its mail. */
-  isOfLogin: boolean
 }
 
 /**

@@ -68,12 +68,12 @@ describe('The state of a link', () => {
 })
 
 describe('What an account has to use', () => {
-  const hasUsable = (tokens: Token[], changes: Partial<User> = {}, ofLogin = false) =>
+  const hasUsable = (tokens: Token[], changes: Partial<User> = {}, login?: string) =>
     hasUsableLink(
       { find: async () => undefined, ofUser: async () => tokens },
       { ...account, ...changes },
       AT,
-      ofLogin,
+      login,
     )
   const expired = { ...record, expiresAt: AT }
 
@@ -90,10 +90,14 @@ describe('What an account has to use', () => {
     }
   })
 
-  it('is, where a login waits, a link that finishes one', async () => {
-    const ofLogin = { ...record, pendingLoginId: 'a login' }
-    expect(await hasUsable([record], {}, true)).to.equal(false)
-    expect(await hasUsable([record, { ...ofLogin, usedAt: BEFORE }], {}, true)).to.equal(false)
-    expect(await hasUsable([record, ofLogin], {}, true)).to.equal(true)
+  it('is, where a login waits, a link that finishes that one', async () => {
+    const [own, other] = ['a login', 'another'].map((pendingLoginId) => ({
+      ...record,
+      pendingLoginId,
+    }))
+    if (!own || !other) throw new TypeError()
+    expect(await hasUsable([record, other], {}, 'a login')).to.equal(false)
+    expect(await hasUsable([other, { ...own, usedAt: BEFORE }], {}, 'a login')).to.equal(false)
+    expect(await hasUsable([record, own], {}, 'a login')).to.equal(true)
   })
 })

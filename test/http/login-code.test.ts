@@ -108,6 +108,24 @@ describe('The code of a login that waits (3.2)', () => {
     await expectResumed(h, login, await typeCode(h, login, login.code))
   })
 
+  it('is that of the page which asks for another mail, also where a newer login has the same parameters', async () => {
+    const user = await addUnverified(h)
+    const extra = { state: 'the same' }
+    const login = await blockedLogin(h, { user, extra })
+    const newer = await blockedLogin(h, { user, extra })
+    const before = mailsTo(h, user)
+    expectMode(await press(login.agent, login.blocked, '/resend-verification'), 200, 'sent')
+    const { mail } = await h.mail.mailTo(user.email ?? '', before + 1)
+    expect(codeIn(mail)).to.equal(login.code).and.not.equal(newer.code)
+    // Another name on that page asks for a mail to that one, which has no code of this login.
+    const other = await addUnverified(h)
+    const fields = { ...login.blocked.hidden, username: other.username }
+    await login.agent.post(`${h.oauthUrl}/resend-verification`, fields)
+    const named = await h.mail.mailTo(other.email ?? '')
+    expect(codeIn(named.mail)).to.equal(undefined)
+    await expectResumed(h, login, await typeCode(h, login, login.code))
+  })
+
   it('is in no mail for no login that waits', async () => {
     const user = await addUnverified(h)
     const left = await blockedLogin(h, { user })
@@ -225,6 +243,31 @@ describe('The code of a login that waits (3.2)', () => {
     expect((await typeCode(h, { agent, blocked }, codeIn(mail) ?? '')).location).to.include('code=')
     await moveTime(30 * DAY_MS)
     await h.put({ mails_per_account_per_hour: '10', email_link_confirmation: 'off' })
+  })
+
+  it('counts tries at all spellings of an address, and a reset gives back those at its own', async () => {
+    const spelled = (email: string) =>
+      addUnverified(h, { email }).then((user) => blockedLogin(h, { user }))
+    const guess = async (login: BlockedLogin) => {
+      for (const wrong of [0, 1, 2, 3])
+        await expectRefused(login, wrongCode(login.code, wrong), 'That code isn’t right')
+    }
+    const name = `s.p.${Math.floor(Date.now())}`
+    const [victim, eve] = [`${name}.x@users.example`, `${name}x@users.example`]
+    await h.put({ mails_per_account_per_hour: '0' })
+    for (const tag of ['', '+1', '+2', '+3', '+4'])
+      await guess(await spelled(victim.replace('@', `${tag}@`)))
+    const refused = await spelled(victim)
+    await expectRefused(refused, refused.code, 'You can enter a code again')
+    const { user } = await spelled(eve)
+    expect((await h.reset(await h.resetLink(user), 'a brand new password')).mode).to.equal('done')
+    await expectRefused(refused, refused.code, 'You can enter a code again')
+    const reset = await h.reset(await h.resetLink(refused.user), 'a brand new password')
+    expect(reset.mode).to.equal('done')
+    const next = await spelled(`${name}.x+5@users.example`)
+    await guess(next)
+    await expectRefused(next, next.code, 'You can enter a code again')
+    await h.put({ mails_per_account_per_hour: '10' })
   })
 
   it('gives a right one back: whoever signs in often is never stopped', async () => {

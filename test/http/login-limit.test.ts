@@ -75,6 +75,18 @@ describe('Tries at a name (RATE-28)', () => {
     expect(await guessAtAll(HERE)).to.deep.equal([0, 0, 0])
   })
 
+  it('are not forgotten at the address of somebody else, by an account that has it as its name', async () => {
+    const owner = await h.addUser({ username: 'owned' })
+    const address = owner.email ?? ''
+    await h.addUser({ username: address, email: 'eve@users.example' })
+    await h.forgot('eve@users.example')
+    const { link } = await h.mail.mailTo('eve@users.example')
+    expect(await guess(address, 30, '127.0.0.1')).to.equal(10)
+    expect((await h.reset(link, 'a new password')).mode).to.equal('done')
+    expect(await guess(address, 30, '127.0.0.1')).to.equal(0)
+    expect(await guess('eve@users.example', 30, '127.0.0.1')).to.equal(10)
+  })
+
   it('end in 429 at the hosts of the examples, with nothing compared; a login elsewhere goes on', async () => {
     const { server, port, close } = await serve()
     const baseUrl = `http://localhost:${port}`

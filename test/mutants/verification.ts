@@ -3,14 +3,6 @@ import type { Mutant } from './mutant.ts'
 /** Verification links, and what they lead to (3.2, 4.6, 5.4). */
 export const verificationMutants: Mutant[] = [
   {
-    name: 'strangers who know a name use up the mails of its logins',
-    breaks: 'The link of a login finishes the request of that login.',
-    in: 'limits:isOfLogin',
-    find: 'pendingLoginId !== undefined',
-    becomes: "pendingLoginId === ''",
-    caughtBy: 'not used up by a stranger',
-  },
-  {
     name: 'strangers use up the mails of the logins of a mailbox',
     breaks: 'What logins are sent is counted apart.',
     in: 'limits:tableOf',

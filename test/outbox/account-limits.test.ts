@@ -96,7 +96,7 @@ describe('An account that a stranger asks links for all the time', () => {
           }
         }
         move(59_000)
-        expect(await parts.flows.password_reset.hasUsable(ANN, false)).to.equal(true)
+        expect(await parts.flows.password_reset.hasUsable(ANN, undefined)).to.equal(true)
         move(1_000)
       }
       for (let minute = 0; minute < 120; minute += 1) await aMinute()
@@ -127,10 +127,10 @@ describe('Notices that a password was changed', () => {
       work,
       add: (id: string, email: string, emailVerified: boolean) =>
         users.add({ ...ANN, id, username: id, email, emailVerified }),
-      async change(accountId: string, email: string) {
+      async change(accountId: string, email: string | undefined) {
         changes += 1
         move(1)
-        const change = { id: `change-${changes}`, accountId, email, passwordDigest: undefined }
+        const change = { id: `change-${changes}`, accountId, email }
         const requester = { isAdmin: false, address: '192.0.2.1', userAgent: '' }
         await requestNotice(parts.store.outbox, { ...change, carried: {}, requester }, after(0))
         await work()
@@ -226,6 +226,17 @@ describe('Verification mails to one mailbox', () => {
       expect(await flood()).to.be.within(60, 2 * most)
     })
 
+  it('are half for logins: what strangers ask for by name leaves each of these its mail', async () => {
+    const { wish } = await claimed(1, { mails_per_account_per_hour: '0' })
+    for (let time = 0; time < 40; time += 1) await wish('mallory-0')
+    const before = await wish('mallory-0')
+    expect(before).to.equal(15)
+    const login = (id: string) =>
+      wish('mallory-0', { pendingLoginId: id, accountId: 'mallory-0', identifier: undefined })
+    for (let time = 1; time <= 15; time += 1)
+      expect(await login(`login ${time}`)).to.equal(before + time)
+  })
+
   it('are 30 a day also where an hour has no limit', async () => {
     const { flood } = await claimed(1, { mails_per_account_per_hour: '0' })
     expect(await flood(1, 50)).to.be.within(30, 32)
@@ -266,7 +277,7 @@ describe('Strangers who know a name, or claim the same mailbox,', () => {
     users.add({ ...ANN, id: 'newbie', username: 'newbie', emailVerified: false })
 
     await flood()
-    expect(await parts.flows.password_reset.hasUsable(ANN, false)).to.equal(true)
+    expect(await parts.flows.password_reset.hasUsable(ANN, undefined)).to.equal(true)
     const newbie = { kind, identifier: undefined, accountId: 'newbie' } as const
     expect(await count({ ...newbie, pendingLoginId: 'a login' })).to.equal(1)
     expect(await count({ ...newbie, pendingLoginId: 'another login' })).to.equal(0)
@@ -274,7 +285,7 @@ describe('Strangers who know a name, or claim the same mailbox,', () => {
     const changed = { ...ANN, passwordHash: 'another hash' }
     users.add(changed)
     await flood()
-    expect(await parts.flows.password_reset.hasUsable(changed, false)).to.equal(true)
+    expect(await parts.flows.password_reset.hasUsable(changed, undefined)).to.equal(true)
     move(DAY_MS)
     await flood()
     expect(await count({ ...newbie, pendingLoginId: 'of another day' })).to.equal(1)

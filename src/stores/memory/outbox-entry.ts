@@ -49,7 +49,7 @@ export function toRequest(entry: JobEntry): RequestOfAccount {
     expiresAt,
     isResolved: entry.isResolved,
     isWaiting: isWaiting(entry),
-    isOfLogin: pendingLoginId !== undefined,
+    pendingLoginId,
   }
 }
 

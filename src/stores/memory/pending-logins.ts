@@ -17,6 +17,8 @@ export function memoryPendingLogins(): PendingLoginStore & Forgetful {
   return {
     async save(login, most) {
       purge(logins, login.createdAt)
+      const known = logins.get(login.id)
+      if (known && isVoid(known) && !known.continuedAt) return
       logins.delete(login.id)
       for (const { id } of newestOf(login.accountId).slice(most - 1)) logins.delete(id)
       logins.set(login.id, structuredClone(login))

@@ -152,6 +152,6 @@ export function toRequestOfAccount(document: JobDocument): RequestOfAccount | un
     expiresAt: document.expires_at,
     isResolved: dateOf(document.resolved_at) !== undefined,
     isWaiting: state !== 'superseded' && isReadable(document),
-    isOfLogin: document.pending_login_id !== undefined,
+    pendingLoginId: document.pending_login_id,
   }
 }

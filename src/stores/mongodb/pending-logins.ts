@@ -12,6 +12,8 @@ const indexes: NamedIndex[] = [
   purgeIndex,
 ]
 
+const VOID = { password_digest: '', continued_at: { $exists: false } }
+
 /** What is left over from before there was a limit goes step by step. */
 const MOST_REMOVED = 100
 
@@ -29,9 +31,9 @@ export function mongoPendingLogins(
 
     async save(login, most) {
       const { id, accountId } = login
-      await saved({
-        replaceOne: { filter: { _id: text(id) }, replacement: toDocument(login), upsert: true },
-      })
+      // Of a void one the key is taken, and it stays.
+      const filter = { _id: text(id), $nor: [VOID] }
+      await saved({ replaceOne: { filter, replacement: toDocument(login), upsert: true } })
       const surplus = await collection
         .find({ account_id: text(accountId), _id: { $ne: id } }, { projection: { _id: 1 } })
         .sort({ created_at: -1 })

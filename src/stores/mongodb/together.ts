@@ -1,5 +1,6 @@
 import type { AnyBulkWriteOperation, Collection, Document } from 'mongodb'
 import { systemClock } from '../../clock.ts'
+import { duplicatesIn } from './errors.ts'
 
 /** Commands grow no longer than this. */
 const MOST = 100
@@ -63,10 +64,10 @@ export function foundTogether<T extends object>(
   })
 }
 
-/** Writes, in any order. */
+/** Writes, in any order. What would be inserted under a key that is taken is not. */
 export function writtenTogether<T extends Document>(collection: Collection<T>) {
   return together(async (writes: AnyBulkWriteOperation<T>[]) => {
-    await collection.bulkWrite(writes, { ordered: false })
+    await duplicatesIn(collection.bulkWrite(writes, { ordered: false }))
     return writes
   })
 }
