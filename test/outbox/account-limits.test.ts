@@ -130,7 +130,7 @@ describe('Notices that a password was changed', () => {
       async change(accountId: string, email: string) {
         changes += 1
         move(1)
-        const change = { id: `change-${changes}`, accountId, email, passwordDigest: undefined }
+        const change = { id: `change-${changes}`, accountId, email }
         const requester = { isAdmin: false, address: '192.0.2.1', userAgent: '' }
         await requestNotice(parts.store.outbox, { ...change, carried: {}, requester }, after(0))
         await work()
@@ -233,7 +233,7 @@ describe('Verification mails to one mailbox', () => {
 })
 
 describe('Strangers who know a name, or claim the same mailbox,', () => {
-  it('lock nobody out: an account that has nothing to use gets its mail, and so does its login (RATE-08)', async () => {
+  it('lock no account out of its mails: without a working link it gets one, and so does its login (RATE-08)', async () => {
     const outbox = await outboxByHand({ mails_per_account_per_hour: String(CAP) })
     const { users, ask, mails, move, parts } = outbox
     const work = working(outbox)
