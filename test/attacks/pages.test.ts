@@ -126,7 +126,7 @@ describe('What is typed, carried or stored is text on every page (XSS)', () => {
     )
   })
 
-  it('the question about another account too; and no redirect has markup in its body (XSS-10)', async () => {
+  it('the page about another account too; and no redirect has markup in its body (XSS-10)', async () => {
     await h.addUser({ username: 'carol' })
     const signedIn = createUserAgent()
     await h.signIn(signedIn, 'carol')

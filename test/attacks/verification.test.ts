@@ -103,7 +103,7 @@ describe('A verification link that nobody looks at (VER-01, VER-02)', () => {
     })
   }
 
-  it('changes nothing when only the question about another account is looked at, however often', async () => {
+  it('changes nothing when the page about another account is opened, however often', async () => {
     const session = sessionId(h, signedIn)
     for (const _time of [1, 2, 3, 4, 5]) {
       const page = await signedIn.get(login.link, { 'sec-fetch-dest': 'document' })

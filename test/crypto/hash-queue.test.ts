@@ -52,7 +52,7 @@ describe('The queue of what is hashed (RATE-15)', () => {
     expect(begun).to.deep.equal([0, 1, 2, 4])
   })
 
-  it('refuses the last of the longest line where all places are taken, so that many keep nobody out', async () => {
+  it('refuses the last of the longest line where all places are taken, so that others still come in', async () => {
     const queue = createHashQueue({ atOnce: 1, waiting: 4, waitingOfOne: 2 })
     const { begun, begin, end } = hashing()
     const codes: unknown[] = []
@@ -69,7 +69,7 @@ describe('The queue of what is hashed (RATE-15)', () => {
     expect(begun).to.include(5).and.have.length(5)
   })
 
-  it('gives networks turns: whoever comes alone waits for one of each other network', async () => {
+  it('gives networks turns: a password that comes alone waits for one of each other network', async () => {
     const queue = createHashQueue({ atOnce: 1, waiting: 9, waitingOfOne: 3 })
     const { begun, begin, end } = hashing()
     const others = ['another', 'another', undefined, undefined, 'ann']
@@ -81,7 +81,7 @@ describe('The queue of what is hashed (RATE-15)', () => {
     expect(await Promise.all(answers)).to.deep.equal([...networks.keys()])
   })
 
-  it('refuses one network beyond a few, and of nobody knows whom half of all; others still come in', async () => {
+  it('refuses one network beyond a few, and unknown networks beyond half of all; others still come in', async () => {
     const queue = createHashQueue({ atOnce: 1, waiting: 6, waitingOfOne: 2 })
     const { begun, begin, end } = hashing()
     const networks = [...Array<string>(4).fill('guesser'), ...Array<undefined>(4), 'ann']
@@ -95,7 +95,7 @@ describe('The queue of what is hashed (RATE-15)', () => {
       expect(outcomes[refused]).to.have.nested.property('reason.code', 'ERR_OVERLOADED')
   })
 
-  it('refuses one network beyond a few, though nobody else is there', async () => {
+  it('refuses one network beyond a few, also while no other is there', async () => {
     const queue = createHashQueue({ atOnce: 1, waiting: 6, waitingOfOne: 2 })
     const { begin, end } = hashing()
     const served = [0, 1, 2].map((index) => queue(begin(index), 'guesser'))

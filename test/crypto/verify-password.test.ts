@@ -81,7 +81,7 @@ describe('verifyPassword', () => {
       }
     })
 
-    it('but for a hash that is dearer than by two: it is compared alone, told, and costs nobody else anything', async () => {
+    it('except for a hash that is dearer by more than two: it is compared alone, is reported, and slows no other', async () => {
       const told: number[] = []
       const verifyPassword = createVerifyPassword(COST, queue(), (cost) => told.push(cost))
       const hashed = async (cost: number) => ({

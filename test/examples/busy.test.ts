@@ -25,7 +25,7 @@ describe('The example server while too many sign in at once (RATE-15) [full]', (
   })
   after(() => server?.kill())
 
-  it('answers 503 with Retry-After to whoever does not fit into the line of a network, and others at once', async function () {
+  it('answers 503 with Retry-After where the line of a network is full, and others at once', async function () {
     this.timeout(60_000)
     const browser = createBrowser(server.baseUrl)
     const post = await loginForm(browser)
@@ -47,7 +47,7 @@ describe('The example server while too many sign in at once (RATE-15) [full]', (
     expect((await post('alice', 'alice-password', '192.0.2.1')).mode).to.equal('signed_in')
   })
 
-  it('answers 429 with Retry-After to the eleventh wrong guess of a network at a name, known or not, and to nobody else', async () => {
+  it('answers 429 with Retry-After to the eleventh wrong guess of a network at a name, known or not, and to no other network', async () => {
     const browser = createBrowser(server.baseUrl)
     const post = await loginForm(browser)
     for (const username of ['bob', 'nobody']) {

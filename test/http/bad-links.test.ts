@@ -140,7 +140,7 @@ describe('A verification link that a mail program or a person changed', () => {
     it('is not spent by any of that: as it was mailed it does all of its work', () =>
       expectStillWorks(h, login))
 
-    it('leads to a link that verifies, signs nobody in, and ends the login that it knows nothing of', async () => {
+    it('leads to a link that verifies, starts no session, and ends the login that it was not mailed for', async () => {
       const cut = await blockedLogin(h)
       const person = createUserAgent()
       const answer = await person.get(cut.link.split('?')[0] ?? '')

@@ -108,7 +108,7 @@ describe('The setting email_link_confirmation', () => {
         other = createUserAgent()
       })
 
-      it('verifies nothing, whoever opens it, and shows the code with the account, the client and the time (VER-03, VER-04)', async () => {
+      it('verifies nothing, and shows the code with the account, the client and the time (VER-03, VER-04)', async () => {
         for (const agent of [other, other, (await signedIn(h)).browser]) {
           const session = sessionId(h, agent)
           const page = await agent.get(login.link)

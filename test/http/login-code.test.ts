@@ -95,7 +95,7 @@ describe('The code of a login that waits (3.2)', () => {
     expect(text.slice(0, 300)).to.not.include(login.code)
   })
 
-  it('is the same in every mail of its login, whoever asks for it, and another one for each login', async () => {
+  it('is the same in every mail of its login, also where a stranger asks, and another one for each login', async () => {
     const login = await blockedLogin(h)
     const { login: _, ...carried } = login.blocked.hidden
     await resend(h, login.user, carried)
@@ -270,7 +270,7 @@ describe('The code of a login that waits (3.2)', () => {
     await h.put({ mails_per_account_per_hour: '10' })
   })
 
-  it('gives a right one back: whoever signs in often is never stopped', async () => {
+  it('gives a right one back: a person who signs in often is never stopped', async () => {
     const user = await addUnverified(h)
     await h.put({ mails_per_account_per_hour: '0' })
     for (let time = 0; time < 22; time += 1) {

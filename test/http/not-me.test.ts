@@ -455,7 +455,7 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
     expect(shown.size).to.equal(2)
   })
 
-  it('is one page for all tokens that do nothing: altered, or of nobody (NOT-04)', async () => {
+  it('is one page for all tokens that do nothing: altered or unknown (NOT-04)', async () => {
     const { user, link } = await userWithLink(h)
     const notMe = await notMeLink(h, user)
     const token = tokenOf(notMe)

@@ -57,7 +57,7 @@ describe('Passwords to hash, many at once (RATE-15)', () => {
     expect(await hasPassword(h, user, `${NEW} ${modes.indexOf('200 done')}`)).to.equal(true)
   })
 
-  it('of another network keep nobody waiting: a reset is done, and so is a login', async () => {
+  it('of another network hold nothing up: a reset is done, and so is a login', async () => {
     const { user, link } = await userWithLink(h)
     await whileQueueIsFull(async () => {
       expect((await h.reset(link, NEW)).mode).to.equal('done')

@@ -177,7 +177,7 @@ export const requestMutants: Mutant[] = [
     caughtBy: 'RATE-28',
   },
   {
-    name: 'guesses at names of nobody are not limited',
+    name: 'guesses at unknown names are not limited',
     breaks: 'Guesses end in 429 whether the name exists or not.',
     in: 'createLoginPassword',
     find: 'count > MOST_TRIES',
@@ -209,7 +209,7 @@ export const requestMutants: Mutant[] = [
     caughtBy: 'RATE-28',
   },
   {
-    name: 'whoever reset the password is still kept out',
+    name: 'a person who reset the password is still kept out',
     breaks: 'A password that was set by a link is tried at once.',
     in: 'forgetTries',
     find: 'await Promise.all(keys.map((key) => parts.limits.giveBack(key, Infinity)))',
@@ -278,7 +278,7 @@ export const requestMutants: Mutant[] = [
     in: 'client-places:during',
     find: 'slow.add(client)',
     becomes: 'slow.has(client)',
-    caughtBy: 'holds up no other, be they sixty',
+    caughtBy: 'holds up no other, even where sixty',
   },
   {
     name: 'an address of Azure that only looks public is reached',

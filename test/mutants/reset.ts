@@ -494,7 +494,7 @@ export const resetMutants: Mutant[] = [
   },
   {
     name: '"this was not me" is spent before its work',
-    breaks: 'Whoever dies on the way leaves a link that works (3.6).',
+    breaks: 'A process that dies on the way leaves a link that works (3.6).',
     in: 'not-me:disown',
     find: 'const outcome = await takeBack(parts, mail)',
     becomes: `await notMeTokens.use(tokenHash, clock.now())
@@ -564,14 +564,14 @@ export const resetMutants: Mutant[] = [
     in: 'FOLLOWED_COSTS',
     find: 'FOLLOWED_COSTS = 2',
     becomes: 'FOLLOWED_COSTS = 9',
-    caughtBy: 'dearer than by two',
+    caughtBy: 'dearer by more than two',
   },
   {
-    name: 'a dearer hash is told nobody',
-    breaks: 'A hash beyond two more is told.',
+    name: 'a dearer hash is not reported',
+    breaks: 'A hash beyond two more is reported.',
     in: 'createVerifyPassword',
     find: 'tellDearer(hash.cost)',
     becomes: '',
-    caughtBy: 'dearer than by two',
+    caughtBy: 'dearer by more than two',
   },
 ]

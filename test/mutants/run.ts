@@ -123,7 +123,7 @@ async function verdictOf(mutant: Mutant, copy: string, files: Set<string>): Prom
   const flags = ['--bail', `--timeout=${TEST_LIMIT_MS}`, ...(mutant.store ? [SET_UP] : [])]
   const run = async (): Promise<Verdict> => {
     const report = await runTests(copy, files, pattern, LIMIT_MS, ...flags)
-    // A hook that fails tells nothing: perhaps nothing runs at all.
+    // A hook that fails is no proof: perhaps no test runs at all.
     const test = report?.failures.find(({ fullTitle }) => !/" hook\b/.test(fullTitle))
     if (test) return { mutant, folder, outcome: 'caught', test }
     const ran = report?.failures.length === 0 && report.passes.length > 0

@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts'
 
-/** The window that waits, and the question before a link is followed. */
+/** The page that waits, its code, and where a link verifies. */
 export const waitingMutants: Mutant[] = [
   {
     name: 'a waiting window needs no cookie of its own',

@@ -89,7 +89,7 @@ describe('A client that does not take its logout token', () => {
     ])
   })
 
-  it('is told of an account that was forgotten meanwhile, and then nothing is left of that', async () => {
+  it('is told of an account that was forgotten meanwhile, and then nothing is left of it', async () => {
     dead.answer = status(503)
     const user = await ended()
     await eventually('the first attempt has failed', () => failuresOf(h, user).length > 0)
@@ -240,7 +240,7 @@ describe('A client that does not take its logout token', () => {
     ).to.have.length(50)
   })
 
-  it('holds up no other, be they sixty with three tokens each, told again and again (SES-21) [full]', async () => {
+  it('holds up no other, even where sixty hang with three tokens each, and are told again and again (SES-21) [full]', async () => {
     dead.answer = hang
     const addThree = () => Promise.all(hanging.map((id) => addLogouts(h, id, id, 3)))
     const addLast = () => addLogouts(h, 'told', 'somebody')

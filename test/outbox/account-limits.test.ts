@@ -244,7 +244,7 @@ describe('Verification mails to one mailbox', () => {
 })
 
 describe('Strangers who know a name, or claim the same mailbox,', () => {
-  it('lock nobody out: an account that has nothing to use gets its mail, and so does its login (RATE-08)', async () => {
+  it('lock no account out of its mails: without a working link it gets one, and so does its login (RATE-08)', async () => {
     const outbox = await outboxByHand({ mails_per_account_per_hour: String(CAP) })
     const { users, ask, mails, move, parts } = outbox
     const work = working(outbox)

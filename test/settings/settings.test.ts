@@ -162,7 +162,7 @@ describe('createSettingsKeeper() (2.5)', () => {
     })
   })
 
-  it('lets no maximum lower a minimum, be either of them not valid (SET-18)', async () => {
+  it('lets no maximum lower a minimum, even where one of them is not valid (SET-18)', async () => {
     const store = memorySettings()
     const [min, max] = ['validation_min_password_length', 'validation_max_password_length'] as const
     const running = keeperOf(store)

@@ -259,7 +259,7 @@ describe('The time until another mail may be asked for', () => {
   })
 })
 
-describe('The page of a link that nobody looked at', () => {
+describe('The page of a link that was fetched ahead', () => {
   it('opens the link again by its button', () => {
     const { forms } = show('verify-email', { mode: 'confirm', link: LINK })
     const fields = { token: 'raw', ...CARRIED_FIELDS, authorize_sig: 'sig' }
