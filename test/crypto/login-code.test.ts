@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { expect } from 'chai'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createLoginCodes } from '../../src/crypto/login-code.ts'
@@ -14,5 +15,17 @@ describe('The codes of logins', () => {
     for (const code of [before, now]) expect(both.isCodeOf(code, 'a login')).to.equal(true)
     expect(both.isCodeOf(before, 'another')).to.equal(false)
     expect(codes(second).isCodeOf(before, 'a login')).to.equal(false)
+  })
+
+  it('are all as likely: a word beyond the last whole million is drawn again', () => {
+    const [{ bytes }] = createKeyRing([first])('login_code')
+    const wordOf = (text: string) =>
+      createHmac('sha256', bytes).update(text).digest().readUInt32BE()
+    const { codeOf } = codes(first)
+    for (let id = 0, isBeyond = false; !isBeyond; id += 1) {
+      const [word, next] = [wordOf(`0 ${id}`), wordOf(`1 ${id}`)]
+      isBeyond = word >= 4_294_000_000
+      expect(codeOf(`${id}`)).to.equal(`${isBeyond ? next : word}`.slice(-6).padStart(6, '0'))
+    }
   })
 })

@@ -247,6 +247,23 @@ export const waitingMutants: Mutant[] = [
     caughtBy: 'SIG-17',
   },
   {
+    name: 'low codes are likelier than others',
+    breaks: 'A code is cut to 6 digits without bias.',
+    in: 'UNBIASED_BELOW',
+    find: 'Math.floor(2 ** 32 / CODES) * CODES',
+    becomes: '2 ** 32',
+    caughtBy: 'are all as likely',
+  },
+  {
+    name: 'a code is in the event of its verification',
+    breaks: 'A code is in no record, log or event.',
+    in: 'recordConfirmedByCode',
+    find: 'clientId: carriedBy(captured).clientId',
+    becomes: 'clientId: parts.loginCodes.codeOf(id) || carriedBy(captured)',
+    caughtBy: 'is in no collection, log',
+    store: 'mongodb',
+  },
+  {
     name: 'other logins of an account go on while one verifies',
     breaks: 'Verifying ends every other login of the account that waits.',
     in: 'verifyAddress',

@@ -1,0 +1,217 @@
+import { randomInt } from 'node:crypto'
+import { expect } from 'chai'
+import { codeIn } from '../support/blocked-login.ts'
+import { startExampleServer, type ExampleServer } from '../support/example-server.ts'
+import { eventually } from '../support/eventually.ts'
+import { startMailServer, type MailServer, type ReceivedMail } from '../support/mail-server.ts'
+import { describeWithMongo } from '../support/mongod.ts'
+import { createRelyingParty, followWithin, type RelyingParty } from '../support/relying-party.ts'
+import { createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
+import { codeOn, windowNamed, type WaitingWindow } from '../support/waiting-window.ts'
+import { several } from './both-topologies.ts'
+import { startKillableServer, type KillableServer } from './killable-server.ts'
+import {
+  addPerson,
+  hasCode,
+  isSignedIn,
+  mailed,
+  postLogin,
+  type Person,
+  type UserDocument,
+} from './person.ts'
+import { scaled } from './scale.ts'
+
+const ROUNDS = scaled({ full: 300, short: 30 })
+const AT_ONCE = 3
+const OWN_CLIENT = {
+  client_id: 'own',
+  client_name: 'The App of the Owner',
+  redirect_uris: ['https://own.example/callback'],
+  token_endpoint_auth_method: 'none',
+} as const
+
+/** What the owner has: the page that waits in her browser, her own mail, and the newest one, whose ever it is. */
+interface Owner {
+  window: WaitingWindow
+  code: string
+  link: string
+  newest: string
+}
+
+/** How she verifies, and how often each login is guessed at before. From 20 on no code of her mailbox is compared. */
+const WAYS: { guesses: number; verify(owner: Owner): Promise<Answer> }[] = [
+  { guesses: 1, verify: ({ window, code }) => window.goOn({ code }) },
+  { guesses: 4, verify: ({ window, link }) => window.agent.get(link) },
+  { guesses: 2, verify: ({ window, newest }) => window.agent.get(newest) },
+]
+
+/** A login of the attacker, in a browser of its own. */
+interface Attack {
+  agent: UserAgent
+  answer: Answer
+}
+
+describeWithMongo('A stranger who waits at two processes for the owner of the mailbox', () => {
+  let mail: MailServer
+  let at: KillableServer
+  let second: ExampleServer
+  let own: RelyingParty
+  const counts = { owners: 0, logins: 0, after: 0, requests: 0, askedAgain: 0 }
+
+  before(async function () {
+    this.timeout(120_000)
+    mail = await startMailServer()
+    const settings = {
+      require_email_verification: 'true',
+      email_link_confirmation: 'other_browser',
+    }
+    at = await startKillableServer('standalone', mail.port, settings, [OWN_CLIENT])
+    second = await startExampleServer({
+      MONGODB_URI: at.database.uri,
+      SEED_FILE: at.seedFile,
+      BASE_URL: new URL(at.oauthUrl).origin,
+    })
+    const { client_id: clientId, redirect_uris: uris } = OWN_CLIENT
+    own = await createRelyingParty(at.oauthUrl, { clientId, redirectUri: uris[0] })
+  })
+
+  after(async function () {
+    this.timeout(60_000)
+    await second?.kill()
+    await at?.close()
+    await mail?.close()
+  })
+
+  /** A browser whose requests go to the two processes in turn. */
+  function browser(): UserAgent {
+    const agent = createUserAgent()
+    const { origin } = new URL(at.oauthUrl)
+    const other = `http://localhost:${second.port}`
+    const sent = async (ask: (to: (url: string | URL) => string) => Promise<Answer>) => {
+      counts.requests += 1
+      const process = counts.requests % 2 === 0 ? origin : other
+      const answer = await ask((url) => String(url).replace(origin, process))
+      return { ...answer, location: answer.location?.replace(other, origin) }
+    }
+    return {
+      ...agent,
+      get: (url, headers) => sent((to) => agent.get(to(url), headers)),
+      post: (url, form, headers) => sent((to) => agent.post(to(url), form, headers)),
+    }
+  }
+
+  const follow = (agent: UserAgent, answer: Answer) => followWithin(agent, at.oauthUrl, answer)
+  const windowOf = ({ agent, answer }: Attack) =>
+    windowNamed(at.oauthUrl, answer.hidden['login'] ?? '', agent)
+  const mailsTo = ({ email }: Person) => mail.mails.filter(({ to }) => to.includes(email))
+
+  async function attack(person: Person): Promise<Attack> {
+    counts.logins += 1
+    const agent = browser()
+    const { answer } = await postLogin(at, { ...person, agent })
+    return { agent, answer: await follow(agent, answer) }
+  }
+
+  /** All that he can do with logins that wait, at once; answers where it led. */
+  async function strike(person: Person, waiting: Attack[], guesses: number): Promise<string[]> {
+    const known = new Set(mailsTo(person).map((each) => codeIn(each.mail)))
+    const resendUrl = `${at.oauthUrl}/resend-verification`
+    const asked = waiting.flatMap((each, place) => {
+      const { agent, answer } = each
+      const window = windowOf(each)
+      const wrong = Array.from({ length: guesses }, () => {
+        let code = ''
+        do code = String(randomInt(1_000_000)).padStart(6, '0')
+        while (known.has(code))
+        return window.goOn({ code })
+      })
+      const resent = place === 0 ? [agent.post(resendUrl, answer.hidden)] : []
+      return [window.goOn(), ...wrong, window.reload(), window.goOn({ code: ' ' }), ...resent].map(
+        async (request) => (await follow(agent, await request)).location,
+      )
+    })
+    return (await Promise.all(asked)).filter((location) => location !== undefined)
+  }
+
+  const expectWaiting = (logins: Attack[]) =>
+    expect(logins.map((each) => `${each.answer.status} ${each.answer.mode}`)).to.deep.equal(
+      logins.map(() => '200 blocked'),
+    )
+
+  async function round(index: number): Promise<string[]> {
+    const { guesses, verify } = WAYS[index % WAYS.length] as (typeof WAYS)[number]
+    const owner = { ...(await addPerson(at, false)), agent: browser() }
+    const attacks = (count: number) =>
+      Promise.all(Array.from({ length: count }, () => attack(owner)))
+    const isVerified = async () =>
+      (await at.database.db.collection<UserDocument>('users').findOne({ _id: owner.id }))
+        ?.email_verified
+
+    const waiting = await attacks(3)
+    const [{ request, answer }, more] = await Promise.all([
+      postLogin({ ...at, party: own }, owner),
+      attacks(2),
+    ])
+    waiting.push(...more)
+    expectWaiting([...waiting, { agent: owner.agent, answer }])
+    await mailed(at, owner)
+    const isHers = ({ mail: { text } }: ReceivedMail) => text?.includes(OWN_CLIENT.client_name)
+    const ofHers = () => mailsTo(owner).find(isHers)
+    // A mail that is late is dropped for one of another login, which was asked for after it.
+    if (!ofHers()) {
+      counts.askedAgain += 1
+      await owner.agent.post(`${at.oauthUrl}/resend-verification`, answer.hidden)
+    }
+    const hers = await eventually('her mail', ofHers)
+    const mails = mailsTo(owner)
+
+    // Before she confirms: she opens every link on her telephone.
+    const telephone = browser()
+    const [early, inFlight, ...opened] = await Promise.all([
+      strike(owner, waiting, guesses),
+      attacks(2),
+      ...mails.map(({ link }) => telephone.get(link)),
+    ])
+    waiting.push(...inFlight)
+    expectWaiting(inFlight)
+    expect(opened.map(codeOn)).to.deep.equal(mails.map((each) => codeIn(each.mail)))
+    expect(await isVerified()).to.equal(false)
+
+    const window = windowOf({ agent: owner.agent, answer })
+    const code = codeIn(hers.mail) ?? ''
+    const newest = mailsTo(owner).at(-1)?.link ?? ''
+    const [done, inTheMoment, last] = await Promise.all([
+      verify({ window, code, link: hers.link, newest }),
+      strike(owner, waiting, guesses),
+      attacks(2),
+    ])
+    expect(await isVerified(), done.text).to.equal(true)
+    // A login whose password is checked once the address is verified signs in, as any with the right password.
+    const late = last.filter((each) => !hasCode(each.answer.location ?? ''))
+    counts.after += last.length - late.length
+    waiting.push(...late)
+    const afterwards = await strike(owner, waiting, guesses)
+
+    const tokens = await own.exchange(request, done.location ?? '')
+    expect(tokens.claims()?.sub).to.equal(owner.id)
+    expect(await isSignedIn(at, owner)).to.equal(true)
+    counts.owners += 1
+    const sessions = []
+    for (const each of waiting) if (await isSignedIn(at, each)) sessions.push('a session')
+    return [...early, ...inTheMoment, ...afterwards, ...sessions]
+  }
+
+  it(`has no code of a client and no session in ${ROUNDS} rounds, and each owner signs in (VER-26)`, async function () {
+    this.timeout(scaled({ full: 1_800_000, short: 240_000 }))
+    const startedAt = performance.now()
+    const rounds = Array.from({ length: ROUNDS }, (_, index) => index)
+    const taken = (await several(rounds, AT_ONCE, round)).flat()
+    const seconds = (performance.now() - startedAt) / 1000
+    console.log(
+      `takeover: rounds ${ROUNDS}, owners signed in ${counts.owners} (${counts.askedAgain} asked for their mail again), logins of the attacker ${counts.logins} ` +
+        `(${counts.after} began once the owner had verified), requests at two processes ${counts.requests}, ` +
+        `codes and sessions taken ${taken.length}, in ${seconds.toFixed(1)} s`,
+    )
+    expect(taken).to.deep.equal([])
+  })
+})
