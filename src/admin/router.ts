@@ -72,8 +72,8 @@ export function createAdminRouter(parts: AdminParts): AdminRouter {
 
   function routeTo(ctx: Context, path: string): Route {
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
-    const there = NAMES.filter((name) => operations[name].path === path)
-    const name = there.find((name) => operations[name].method === method)
+    const there = NAMES.filter((name) => operations[name].route.endsWith(` ${path}`))
+    const name = there.find((name) => operations[name].route === `${method} ${path}`)
     return name
       ? { scope: operations[name].scope, answer: (actor) => operate(ctx, name, actor) }
       : { answer: () => refuseMethod(ctx, there) }
@@ -96,7 +96,7 @@ export function createAdminRouter(parts: AdminParts): AdminRouter {
 function refuseMethod(ctx: Context, there: OperationName[]): void {
   if (there.length === 0) return showProblem(ctx, 404, 'not_found', 'There is no such operation.')
   const methods = there.flatMap((name) => {
-    const { method } = operations[name]
+    const [method = ''] = operations[name].route.split(' ')
     return method === 'GET' ? ['GET', 'HEAD'] : method
   })
   ctx.set('Allow', methods.join(', '))
