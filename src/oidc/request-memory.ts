@@ -35,7 +35,9 @@ export function createRequestMemory(
       request.run({ ...nothingSince(loginSecond(now())), logins: new Map([[id, login]]) }, work),
     /** The second in which the request arrived. `undefined`: there is none. */
     arrivedAt: () => noted()?.arrivedAt,
+    /** The account's cut-offs, as this request sees them. */
     readCutoffs: (id: string) => once(noted()?.cutoffs, id, () => cutoffs.read(id)),
+    /** The account itself likewise; where `readsAccounts`, one whose login is finished is read beside its cut-offs. */
     readAccount: (id: string) => once(noted()?.accounts, id, () => users.findById(id)),
     /** What the request may make things of. `undefined`: it has found nothing of this account. */
     loginOf: (id: string) => noted()?.logins.get(id),
