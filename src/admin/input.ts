@@ -1,5 +1,6 @@
 import type { Context } from 'koa'
 import * as z from 'zod'
+import { jsonOf } from '../answer.ts'
 import { readBody, type BodyRefusal } from '../http/body.ts'
 import { Settings, type Operation, type Problem, type SettingProblem } from './description.ts'
 
@@ -95,7 +96,7 @@ function problemsOf(issue: z.core.$ZodIssue, values: Values, what: string): Sett
 async function readObject(ctx: Context): Promise<Values | BodyRefusal> {
   const body = await readBody(ctx, 'application/json')
   if (typeof body === 'string') return body
-  const value = 'text' in body ? parseJson(body.text) : body.parsed
+  const value = 'text' in body ? jsonOf(body.text) : body.parsed
   return isObject(value) ? value : 'bad_request'
 }
 
@@ -108,14 +109,6 @@ function invalid(errors: SettingProblem[]): Problem {
 function etagsOf(ctx: Context): string[] | undefined {
   const etags = ctx.req.headers['if-match']?.split(',').map((etag) => etag.trim())
   return etags && etags.length > 1 ? etags.filter((etag) => etag !== '*') : etags
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function isObject(value: unknown): value is Values {
