@@ -1,5 +1,4 @@
-import { setMaxListeners } from 'node:events'
-import { later, within, type Clock } from '../clock.ts'
+import { later, type Clock } from '../clock.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import type {
   AuditEvent,
@@ -12,7 +11,7 @@ import type {
 } from '../ports/index.ts'
 import { backoffMs } from './backoff.ts'
 import { createClientPlaces } from './client-places.ts'
-import { createLane } from './lane.ts'
+import { createLane, createLanes } from './lane.ts'
 
 const POLL_MS = 1_000
 const AT_ONCE = 100
@@ -22,8 +21,6 @@ const ATTEMPT_MS = 5_000
 /** Longer than an attempt, and what is written down of it. */
 const LEASE_MS = 20_000
 const LAST_RETRY_MS = 15 * 60_000
-/** Of the time to stop, what is under way has to end by itself before it is given back. */
-const GRACE = 0.5
 
 export interface ClientLogoutParts {
   /** Whether there are clients that can be told. */
@@ -38,7 +35,6 @@ export interface ClientLogoutParts {
 /** Tells clients that accounts are ended, in any number of processes. */
 export function createClientLogouts(parts: ClientLogoutParts) {
   const { logouts, clock, log } = parts
-  let giveBack = new AbortController()
   const after = (ms: number) => new Date(clock.now().getTime() + ms)
 
   const of = ({ isForgotten }: ClientLogoutJob) =>
@@ -50,7 +46,7 @@ export function createClientLogouts(parts: ClientLogoutParts) {
       wave: 1,
       pollMs: POLL_MS,
       claim: (most) => logouts.claim(most, clock.now(), after(LEASE_MS), clients()),
-      work: (job) => places.counted(job.clientId, () => attempt(of(job), job, giveBack.signal)),
+      work: (job) => places.counted(job.clientId, () => attempt(of(job), job, together.giveBack())),
       clock,
       log,
     })
@@ -60,25 +56,17 @@ export function createClientLogouts(parts: ClientLogoutParts) {
   ]
   const ring = () => lanes.forEach((lane) => lane.ring())
   const places = createClientPlaces(clock, ring)
+  const together = createLanes(clock, lanes, AT_ONCE + SLOW_AT_ONCE)
 
   return {
     start() {
-      if (!parts.isOn()) return
-      giveBack = new AbortController()
-      setMaxListeners(2 * (AT_ONCE + SLOW_AT_ONCE), giveBack.signal)
-      for (const lane of lanes) lane.start()
+      if (parts.isOn()) together.start()
     },
+
+    stop: together.stop,
 
     /** There is somebody to be told. */
     ring,
-
-    /** Takes no more, waits for those under way, and gives back what does not end in time: all within `withinMs`. */
-    async stop(withinMs: number) {
-      const finished = Promise.all(lanes.map((lane) => lane.stop()))
-      await within(clock, withinMs * GRACE, finished)
-      giveBack.abort()
-      await within(clock, withinMs * (1 - GRACE), finished)
-    },
   }
 }
 
