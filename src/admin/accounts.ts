@@ -4,7 +4,7 @@ import type { User, UserStore } from '../ports/index.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../ports/users.ts'
 import type { LinkKind } from '../ports/mail-kinds.ts'
 import { recordAction } from './audit.ts'
-import type { AccountQuery, Candidate } from './description.ts'
+import type { AccountQuery, Candidate, OperationName } from './description.ts'
 import type {
   AdminAnswer,
   AdminEndpoints,
@@ -17,15 +17,7 @@ import { byAdmin, invite } from './invitation.ts'
 import { statusOf } from './user-status.ts'
 import { recordChange, unverify, verify } from './verify-user.ts'
 
-type AccountOperation =
-  | 'verifyUser'
-  | 'unverifyUser'
-  | 'userStatus'
-  | 'sendReset'
-  | 'sendVerification'
-  | 'inviteUser'
-  | 'endSessions'
-type AccountRequest = AdminRequest<AccountOperation>
+type AccountRequest = Pick<AdminRequest, 'actor' | 'requester'> & { body: AccountQuery }
 
 /** What an admin does with one account; the host's users are asked through their port alone. */
 export function accountOperations(parts: AdminParts) {
@@ -33,7 +25,7 @@ export function accountOperations(parts: AdminParts) {
   const verifiedEmail = (email: string) => users.findByVerifiedEmail(email)
 
   /** Finds the account, records who looked, and does the work. */
-  function forAccount<N extends AccountOperation>(
+  function forAccount<N extends OperationName>(
     action: string,
     work: (user: User, request: AccountRequest) => Promise<AdminAnswer<N> | AdminRefusal>,
     withEmail = verifiedEmail,

@@ -30,10 +30,7 @@ export function outboxOperations(parts: AdminParts) {
         },
         now(),
       )
-      const nameOf = await usernamesOf(
-        parts.users,
-        jobs.map(({ accountId }) => accountId),
-      )
+      const nameOf = await usernamesOf(parts.users, jobs)
       return { answer: { mails: jobs.map((job) => mailShape(job, nameOf)) } }
     },
 

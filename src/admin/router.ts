@@ -10,7 +10,6 @@ import { linkOperations } from './links.ts'
 import { mailOperations } from './mails.ts'
 import { outboxOperations } from './outbox.ts'
 import type { AdminEndpoints, AdminParts, AdminRefusal } from './parts.ts'
-import type { AdminScope } from './bearer-tokens.ts'
 import { settingsOperations } from './settings.ts'
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
@@ -31,13 +30,6 @@ const FAILURES: Record<ReturnType<typeof reportFailure>, AdminRefusal> = {
 
 /** @param path - below that of the admin API. */
 export type AdminRouter = (ctx: Context, path: string) => Promise<void>
-
-/** What a request asks for. */
-interface Route {
-  /** `undefined`: there is no such operation. */
-  scope?: AdminScope
-  answer(actor: string): void | Promise<void>
-}
 
 /**
  * The admin API (4.5, 5). It finds the operation, checks the token and its scope, reads the request, and answers.
@@ -70,20 +62,15 @@ export function createAdminRouter(parts: AdminParts): AdminRouter {
     ctx.body = outcome.answer
   }
 
-  function routeTo(ctx: Context, path: string): Route {
-    const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
-    const there = NAMES.filter((name) => operations[name].route.endsWith(` ${path}`))
-    const name = there.find((name) => operations[name].route === `${method} ${path}`)
-    return name
-      ? { scope: operations[name].scope, answer: (actor) => operate(ctx, name, actor) }
-      : { answer: () => refuseMethod(ctx, there) }
-  }
-
   return async (ctx, path) => {
     try {
-      const { scope, answer } = routeTo(ctx, path)
-      const admin = await authenticate(ctx, scope)
-      if (admin) await answer(admin.actor)
+      const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
+      const there = NAMES.filter((name) => operations[name].route.endsWith(` ${path}`))
+      const name = there.find((name) => operations[name].route === `${method} ${path}`)
+      const admin = await authenticate(ctx, name && operations[name].scope)
+      if (!admin) return
+      if (name) await operate(ctx, name, admin.actor)
+      else refuseMethod(ctx, there)
     } catch (error) {
       refuse(
         ctx,

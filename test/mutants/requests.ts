@@ -82,8 +82,9 @@ export const requestMutants: Mutant[] = [
     name: 'a refused admin request goes on',
     breaks: 'Without the admin token nothing changes (5.1, ADM-07).',
     in: 'createAdminRouter',
-    find: 'if (admin) await answer(admin.actor)',
-    becomes: "await answer(admin?.actor ?? 'nobody')",
+    find: 'if (!admin) return',
+    becomes: '',
+    and: [{ in: 'createAdminRouter', find: 'admin.actor', becomes: "(admin?.actor ?? 'nobody')" }],
     caughtBy: 'ADM-07',
   },
   {
