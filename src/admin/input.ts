@@ -13,22 +13,10 @@ interface Input {
   ifMatch: string[] | undefined
 }
 
-const BODY_PROBLEMS: Record<BodyRefusal, Problem> = {
-  unsupported_media_type: {
-    status: 415,
-    code: 'unsupported_media_type',
-    title: 'Send a body with the type application/json.',
-  },
-  body_too_large: {
-    status: 413,
-    code: 'body_too_large',
-    title: 'The body is too long: send at most 64 KiB.',
-  },
-  bad_request: {
-    status: 400,
-    code: 'bad_request',
-    title: 'The body could not be read. Send one JSON object.',
-  },
+const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
+  unsupported_media_type: [415, 'Send a body with the type application/json.'],
+  body_too_large: [413, 'The body is too long: send at most 64 KiB.'],
+  bad_request: [400, 'The body could not be read. Send one JSON object.'],
 }
 
 /** Reads what an operation takes; whatever is not as described is refused, so that a misspelled `dry_run` changes nothing. */
@@ -38,7 +26,10 @@ export async function readInput(ctx: Context, operation: Operation): Promise<Inp
   const ifMatch = etagsOf(ctx)
   if (!operation.body) return { query, body: undefined, ifMatch }
   const given = await readObject(ctx)
-  if (typeof given === 'string') return BODY_PROBLEMS[given]
+  if (typeof given === 'string') {
+    const [status, title] = BODY_PROBLEMS[given]
+    return { status, code: given, title }
+  }
   const body = operation.body === Settings ? given : judged(given, operation.body, 'field')
   return Array.isArray(body) ? invalid(body) : { query, body, ifMatch }
 }

@@ -15,18 +15,10 @@ import { settingsOperations } from './settings.ts'
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
 const NAMES = Object.keys(operations) as OperationName[]
 
-const FAILURES: Record<ReturnType<typeof reportFailure>, AdminRefusal> = {
-  unavailable: {
-    status: 503,
-    code: 'unavailable',
-    title: 'The database cannot be reached. Try again in a minute.',
-  },
-  error: {
-    status: 500,
-    code: 'error',
-    title: 'Something went wrong on our side. Try again in a moment.',
-  },
-}
+const FAILURES = {
+  unavailable: [503, 'The database cannot be reached. Try again in a minute.'],
+  error: [500, 'Something went wrong on our side. Try again in a moment.'],
+} as const
 
 /** @param path - below that of the admin API. */
 export type AdminRouter = (ctx: Context, path: string) => Promise<void>
@@ -72,10 +64,9 @@ export function createAdminRouter(parts: AdminParts): AdminRouter {
       if (name) await operate(ctx, name, admin.actor)
       else refuseMethod(ctx, there)
     } catch (error) {
-      refuse(
-        ctx,
-        FAILURES[reportFailure(ctx, { message: 'admin request failed', path, log }, error)],
-      )
+      const code = reportFailure(ctx, { message: 'admin request failed', path, log }, error)
+      const [status, title] = FAILURES[code]
+      showProblem(ctx, status, code, title)
     }
   }
 }

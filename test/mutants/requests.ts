@@ -91,8 +91,8 @@ export const requestMutants: Mutant[] = [
     name: 'a refused admin token is recorded',
     breaks: 'Presented tokens are in no event (ADM-11).',
     in: 'createAdminAuth',
-    find: 'REASONS[verdict]',
-    becomes: "String(token ?? verdict) as 'no_token'",
+    find: '{ reason: verdict }',
+    becomes: "{ reason: String(token ?? verdict) as 'no_token' }",
     caughtBy: 'ADM-01',
   },
   {
