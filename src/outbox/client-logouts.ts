@@ -83,7 +83,7 @@ async function attempt(parts: ClientLogoutParts, job: ClientLogoutJob, stop: Abo
     return logouts.settle(job, { state: 'sent', at })
   }
   const { reason, isFinal } = failure
-  if (job.reason === undefined) await recordFailed(parts, job, reason, about(job).details)
+  if (job.reason === undefined) await recordFailed(parts, job, reason)
   const retryAt = new Date(at.getTime() + backoffMs(job.attempts, LAST_RETRY_MS))
   if (isFinal || retryAt >= job.expiresAt) return giveUp(parts, job, reason)
   return logouts.settle(job, { retryAt, reason })
@@ -119,8 +119,7 @@ async function tried(
 }
 
 async function giveUp(parts: ClientLogoutParts, job: ClientLogoutJob, reason?: string) {
-  const { details } = about(job)
-  await recordFailed(parts, job, 'gave_up', { ...details, ...(reason && { last: reason }) })
+  await recordFailed(parts, job, 'gave_up', reason)
   const at = parts.clock.now()
   return parts.logouts.settle(job, { state: 'dead', at, ...(reason && { reason }) })
 }
@@ -134,18 +133,18 @@ async function recordFailed(
   { audit, clock, log }: ClientLogoutParts,
   job: ClientLogoutJob,
   reason: string,
-  details: { attempts: number; last?: string },
+  last?: string,
 ) {
   const kind = reason === 'gave_up' ? reason : 'first'
-  const { accountId, clientId } = job
-  log('warn', 'a client was not told that an account is ended', { client: clientId, reason })
+  const { details, ...whose } = about(job)
+  const client = job.clientId
+  log('warn', 'a client was not told that an account is ended', { client, reason })
   await audit({
     id: `client_logout_failed:${kind}:${job.id}`,
     type: 'client_logout_failed',
     at: clock.now(),
-    accountId,
-    clientId,
+    ...whose,
     reason,
-    details,
+    details: { ...details, ...(last && { last }) },
   })
 }
