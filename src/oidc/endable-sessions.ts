@@ -15,9 +15,7 @@ export interface EndableParts extends SeenParts {
   noteClients: NoteClients
 }
 
-interface Parts extends EndableParts {
-  factories: StartableAdapterFactory[]
-}
+type Parts = EndableParts & { factories: StartableAdapterFactory[] }
 
 export function createEndableSessions(outside: EndableParts) {
   const parts: Parts = { ...outside, factories: [] }

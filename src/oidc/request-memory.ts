@@ -13,19 +13,12 @@ export interface KnownLogin extends DatedLogin {
 
 export type RequestMemory = ReturnType<typeof createRequestMemory>
 
-interface Noted {
-  arrivedAt: number
-  cutoffs: Map<string, Promise<SessionCutoffs | undefined>>
-  accounts: Map<string, Promise<User | undefined>>
-  logins: Map<string, KnownLogin>
-}
-
 export function createRequestMemory(
   cutoffs: Pick<SessionCutoffStore, 'read'>,
   users: Pick<UserStore, 'findById'>,
   { now }: Clock,
 ) {
-  const request = new AsyncLocalStorage<Noted>()
+  const request = new AsyncLocalStorage<ReturnType<typeof nothingSince>>()
   const noted = () => request.getStore()
   return {
     /** Middleware: each request of the provider has a memory of its own. Outside of these nothing is remembered, and everything is read anew. */
@@ -51,8 +44,13 @@ export function createRequestMemory(
   }
 }
 
-function nothingSince(arrivedAt: number): Noted {
-  return { arrivedAt, cutoffs: new Map(), accounts: new Map(), logins: new Map() }
+function nothingSince(arrivedAt: number) {
+  return {
+    arrivedAt,
+    cutoffs: new Map<string, Promise<SessionCutoffs | undefined>>(),
+    accounts: new Map<string, Promise<User | undefined>>(),
+    logins: new Map<string, KnownLogin>(),
+  }
 }
 
 function least(
