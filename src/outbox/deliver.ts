@@ -70,7 +70,7 @@ async function send(
     if (!isLost) connection ??= await sender.connect(settings, signal)
     const isFresh = isFlowing && isRecent(clock.now(), lookedAt) && clock.now() < job.heldUntil
     if (!connection || (!isFresh && !(await isHeld(parts, job)))) {
-      await flow.revoke(link)
+      await flow.revoke?.(link)
       return 'over'
     }
     return await connection.send(mail)

@@ -19,7 +19,7 @@ export async function isOvertakenAtLookUp(
   // The job counts as resolved by now, so that of two at once at least one sees the other.
   const { newestOnly } = MAIL_KINDS[job.kind]
   if (newestOnly && (await isOvertakenElseEndsEarlier(parts, job, user))) return true
-  await parts.flows[job.kind].onRequest(job, user)
+  await parts.flows[job.kind].onRequest?.(job, user)
   return false
 }
 
@@ -34,8 +34,8 @@ export async function isOvertakenAtSending(
   if (!isRetried && clock.now().getTime() - job.requestedAt.getTime() <= LATE_MS) return false
   if (await isOvertakenElseEndsEarlier(parts, job, user)) return true
   // Whoever looked the account up may have died before it did all that is due then.
-  if (isRetried) await flows[job.kind].onRequest(job, user)
-  return flows[job.kind].isServedLater(job, user)
+  if (isRetried) await flows[job.kind].onRequest?.(job, user)
+  return (await flows[job.kind].isServedLater?.(job, user)) ?? false
 }
 
 async function isOvertakenElseEndsEarlier(
