@@ -6,7 +6,6 @@ export type * from './description.ts'
 export { AdminApiError } from './exchange.ts'
 
 type Answer<N extends Name> = Operations[N]['answer']
-type Query<N extends Name> = Operations[N]['query']
 type Body<N extends Name> = Operations[N]['body']
 
 /** An answer with the ETag of the settings that it tells. */
@@ -85,7 +84,7 @@ type Asking = {
 type OnSettings = 'getSettings' | 'settingsHistory' | 'putSettings' | 'unsetSettings' | 'rotateKeys'
 /** They need to be told nothing. */
 type Unasked = 'runDoctor' | 'listOutbox' | 'listAudit'
-type Input<N extends Name> = Body<N> extends undefined ? Query<N> : Body<N>
+type Input<N extends Name> = Body<N> extends undefined ? Operations[N]['query'] : Body<N>
 
 /** The admin API as functions; each throws `AdminApiError`. Times are ISO 8601. */
 export interface AdminClient extends Asking {

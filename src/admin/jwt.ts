@@ -71,7 +71,7 @@ export function createJwtCheck(
       try {
         return (await jwtVerify(token, key, expected())).payload
       } catch (error) {
-        if (isAboutClaims(error)) throw error
+        if (isOneOf(ABOUT_CLAIMS, error)) throw error
       }
     }
     throw new errors.JWSSignatureVerificationFailed()
@@ -90,21 +90,17 @@ export function createJwtCheck(
       const names = typeof granted === 'string' ? granted.split(' ') : []
       return { subject: sub, granted: names }
     } catch (error) {
-      if (isAboutToken(error)) return 'wrong_token'
+      if (isOneOf(ABOUT_TOKEN, error)) return 'wrong_token'
       retryAt = now().getTime() + RETRY_AFTER_MS
       return 'keys_unavailable'
     }
   }
 }
 
-function isAboutClaims(error: unknown): boolean {
-  return error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired
-}
-
+const ABOUT_CLAIMS = [errors.JWTClaimValidationFailed, errors.JWTExpired]
 /** The others are about the issuer's keys, or about the way to them. */
 const ABOUT_TOKEN = [
-  errors.JWTClaimValidationFailed,
-  errors.JWTExpired,
+  ...ABOUT_CLAIMS,
   errors.JWTInvalid,
   errors.JWSInvalid,
   errors.JWSSignatureVerificationFailed,
@@ -113,6 +109,6 @@ const ABOUT_TOKEN = [
   errors.JWKSNoMatchingKey,
 ]
 
-function isAboutToken(error: unknown): boolean {
-  return ABOUT_TOKEN.some((kind) => error instanceof kind)
+function isOneOf(kinds: (typeof ABOUT_TOKEN)[number][], error: unknown): boolean {
+  return kinds.some((kind) => error instanceof kind)
 }

@@ -103,13 +103,12 @@ function hintsOf({ user, mails, needsVerified, canSend }: MailHistory): string[]
   if (user.passwordHash === undefined) hints.push(noPassword(user))
   else if (user.email !== undefined)
     hints.push(user.emailVerified ? VERIFIED : unverified({ user, needsVerified }))
-  const isDead = mails.some(({ state }) => state === 'dead')
-  return [
-    ...hints.map(({ summary }) => summary),
-    ...(isDead
-      ? ['There are dead letters. See their reasons, then use account-flows outbox retry.']
-      : []),
-  ]
+  const summaries = hints.map(({ summary }) => summary)
+  if (mails.some(({ state }) => state === 'dead'))
+    summaries.push(
+      'There are dead letters. See their reasons, then use account-flows outbox retry.',
+    )
+  return summaries
 }
 
 // What ends tokens ends sessions too, and may be the later of both.

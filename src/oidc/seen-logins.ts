@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import type { SessionCutoffs, SessionCutoffStore, UserStore } from '../ports/index.ts'
 import { isEnded, loginSecond, seenAll, seenBy, seenNone } from '../ports/login-end.ts'
-import { accountStamp, OAUTH_MODELS, SEEN, withLogin, type AccountStamp } from './account-stamp.ts'
+import { accountStamp, OAUTH_MODELS, SEEN, withLogin } from './account-stamp.ts'
 import { createRequestMemory, type RequestMemory } from './request-memory.ts'
 
 const SAVED_BY_HOSTS = new Set(['Session', 'BackchannelAuthenticationRequest'])
@@ -84,8 +84,10 @@ async function stamped(
   if (login) return withLogin(payload, login)
   // A page of the host saves sessions and CIBA requests, and makes grants, outside our middleware.
   if (SAVED_BY_HOSTS.has(model)) {
-    const { accountId: same, second, seen } = stampOf(model, await before())
-    if (accountId === same && seen) return withLogin(payload, { second, seen })
+    const former = await before()
+    const stamp = former && accountStamp(model, former)
+    if (stamp?.accountId === accountId && stamp.seen)
+      return withLogin(payload, { second: stamp.second, seen: stamp.seen })
     if (model === 'Session') return payload
   }
   const arrivedAt = memory.arrivedAt()
@@ -96,10 +98,6 @@ async function stamped(
   return isOfNone
     ? withLogin(payload, { second: undefined, seen: seenAll(ends) })
     : withLogin(payload, { second: arrivedAt, seen: seenBy(arrivedAt, ends) })
-}
-
-function stampOf(model: string, before: AdapterPayload | void): Partial<AccountStamp> {
-  return (before && accountStamp(model, before)) ?? {}
 }
 
 // Without a time, oidc-provider dates the login at the moment the result is used, however late that is.

@@ -38,14 +38,12 @@ export function duration<N extends string, D>(
 }
 
 export function pause<N extends string, D>(name: N, byDefault: D, max: number, about: About) {
+  const { bounds, parse, ...row } = duration(name, byDefault, max, about)
   return {
-    ...duration(name, byDefault, max, about),
-    bounds: `0s, which is none; 1s to ${max / DAY}d`,
-    expected: `"0s" for none, or a duration from 1s to ${max / DAY}d, such as 30s or 5m`,
-    parse(value: string) {
-      const ms = value === '0s' ? 0 : parseDuration(value)
-      return ms === undefined || ms > max ? undefined : ms
-    },
+    ...row,
+    bounds: `0s, which is none; ${bounds}`,
+    expected: `"0s" for none, or a duration from ${bounds}, such as 30s or 5m`,
+    parse: (value: string) => (value === '0s' ? 0 : parse(value)),
   }
 }
 
